@@ -1,0 +1,2 @@
+//! The `muse` binary.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Multiplayer networking for games: the facade library that games depend on.

@@ -1,0 +1,1 @@
+//! Seeded network conditioner and virtual network in virtual time.

@@ -1,0 +1,1 @@
+//! How a type travels: field descriptors, message ids and the schema hash.

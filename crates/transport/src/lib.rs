@@ -1,0 +1,1 @@
+//! The Muse protocol, sans-IO: secure connections with every delivery mode.
