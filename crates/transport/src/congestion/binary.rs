@@ -1,0 +1,195 @@
+//! Fiedler's binary congestion avoidance (VC-8): a good mode, a bad mode, and a growing reluctance to leave the bad one.
+//!
+//! Conditions are bad while the smoothed round-trip time is above a threshold. Its two rates are fixed, so it never floods
+//! a link that carries the good one; it suits games that send the same stream to everybody.
+
+use muse_wire::{Duration, Instant};
+
+use super::fixed::window_for;
+use super::{Ack, Controller, Loss};
+
+/// Constants of the binary controller; the defaults are VC-8's.
+///
+/// ```
+/// use muse_transport::congestion::{BinaryConfig, Congestion};
+/// use muse_wire::Instant;
+/// let config = BinaryConfig::default().packets_per_second(60, 20).packet_size(512);
+/// let controller = Congestion::binary_with(config).build(1_200, Instant::ZERO);
+/// assert_eq!(controller.pacing_rate(), Some(60 * 512));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct BinaryConfig {
+    good: u32,
+    bad: u32,
+    packet_size: u32,
+    threshold: Duration,
+    recovery_min: Duration,
+    recovery_max: Duration,
+    patience: Duration,
+}
+
+impl Default for BinaryConfig {
+    fn default() -> Self {
+        Self {
+            good: 30,
+            bad: 10,
+            packet_size: 256,
+            threshold: Duration::from_millis(250),
+            recovery_min: Duration::from_secs(1),
+            recovery_max: Duration::from_secs(60),
+            patience: Duration::from_secs(10),
+        }
+    }
+}
+
+impl BinaryConfig {
+    /// Packets per second in the good and in the bad mode (30 and 10). More costs bandwidth in either.
+    pub fn packets_per_second(mut self, good: u32, bad: u32) -> Self {
+        self.good = good;
+        self.bad = bad;
+        self
+    }
+
+    /// Bytes in a packet (256), which turn the packet rates into byte rates.
+    pub fn packet_size(mut self, bytes: u32) -> Self {
+        self.packet_size = bytes;
+        self
+    }
+
+    /// Conditions are bad while the smoothed RTT is above this (250 ms). A lower one reacts to distance, not to congestion.
+    pub fn threshold(mut self, rtt: Duration) -> Self {
+        self.threshold = rtt;
+        self
+    }
+
+    /// Bounds of the time that conditions must stay good before the good mode returns (1 s, where it starts, and 60 s).
+    pub fn recovery(mut self, min: Duration, max: Duration) -> Self {
+        self.recovery_min = min;
+        self.recovery_max = max.max(min);
+        self
+    }
+
+    /// A good mode shorter than this (10 s) doubles the recovery time; each such span spent in it halves it.
+    pub fn patience(mut self, span: Duration) -> Self {
+        self.patience = span.max(Duration::from_micros(1));
+        self
+    }
+}
+
+/// The controller itself.
+#[derive(Debug)]
+pub(super) struct Binary {
+    config: BinaryConfig,
+    mode: Mode,
+    /// How long conditions must be good before the mode is: VC-8's *t*.
+    recovery: Duration,
+    conditions_bad: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Mode {
+    /// `shortened_at`: when the recovery time was last shortened, or `since`.
+    Good {
+        since: Instant,
+        shortened_at: Instant,
+    },
+    /// `good_since`: when conditions became good, if they are.
+    Bad { good_since: Option<Instant> },
+}
+
+impl Binary {
+    pub(super) fn new(config: BinaryConfig, now: Instant) -> Self {
+        Self {
+            config,
+            mode: Mode::Good {
+                since: now,
+                shortened_at: now,
+            },
+            recovery: config.recovery_min,
+            conditions_bad: false,
+        }
+    }
+
+    fn rate(&self) -> u64 {
+        let packets = match self.mode {
+            Mode::Good { .. } => self.config.good,
+            Mode::Bad { .. } => self.config.bad,
+        };
+        (u64::from(packets) * u64::from(self.config.packet_size)).max(1)
+    }
+
+    fn update(&mut self, now: Instant) {
+        match self.mode {
+            Mode::Good {
+                since,
+                shortened_at,
+            } => {
+                // Time in good mode counts up to now even if the condition that ends it is noticed only now.
+                let mut shortened_at = shortened_at;
+                while self.recovery > self.config.recovery_min
+                    && now - shortened_at >= self.config.patience
+                {
+                    self.recovery = (self.recovery / 2).max(self.config.recovery_min);
+                    shortened_at += self.config.patience;
+                }
+                self.mode = Mode::Good {
+                    since,
+                    shortened_at,
+                };
+                if self.conditions_bad {
+                    if now - since < self.config.patience {
+                        self.recovery = (self.recovery * 2).min(self.config.recovery_max);
+                    }
+                    self.mode = Mode::Bad { good_since: None };
+                }
+            }
+            Mode::Bad { .. } if self.conditions_bad => self.mode = Mode::Bad { good_since: None },
+            Mode::Bad { good_since: None } => {
+                self.mode = Mode::Bad {
+                    good_since: Some(now),
+                }
+            }
+            Mode::Bad {
+                good_since: Some(good_since),
+            } => {
+                if now - good_since >= self.recovery {
+                    self.mode = Mode::Good {
+                        since: now,
+                        shortened_at: now,
+                    };
+                }
+            }
+        }
+    }
+}
+
+impl Controller for Binary {
+    fn on_sent(&mut self, now: Instant, _: usize, _: usize, _: bool) {
+        self.update(now);
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        self.conditions_bad = ack.rtt_smoothed > self.config.threshold;
+        self.update(ack.now);
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        // A path from which nothing returns has no round-trip time to compare; it is certainly not good.
+        if loss.persistent {
+            self.conditions_bad = true;
+        }
+        self.update(loss.now);
+    }
+
+    fn window(&self) -> usize {
+        window_for(self.rate())
+    }
+
+    fn pacing_rate(&self) -> Option<u64> {
+        Some(self.rate())
+    }
+
+    fn reset(&mut self, now: Instant) {
+        *self = Self::new(self.config, now);
+    }
+}
