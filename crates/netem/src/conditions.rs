@@ -1,0 +1,298 @@
+//! What one direction of a link does to datagrams: the knobs of a [`Conditioner`](crate::Conditioner).
+//!
+//! Every knob is off by default. The exact definitions stand in `docs/netem.md`.
+
+mod profiles;
+
+use muse_wire::{Duration, Instant};
+
+/// What one direction of a link does to datagrams. The default is a perfect link: no delay, no loss, no limit.
+///
+/// ```
+/// use muse_netem::{Conditions, Jitter};
+/// use muse_wire::Duration;
+/// let bad = Conditions::default()
+///     .delay(Duration::from_millis(50))
+///     .jitter(Jitter::Uniform(Duration::from_millis(10)))
+///     .burst_loss(0.05, 4.0)
+///     .rate(2_000_000);
+/// assert_eq!(bad.rate_bits_per_second(), Some(2_000_000));
+/// ```
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Conditions {
+    pub(crate) delay: Duration,
+    pub(crate) jitter: Jitter,
+    pub(crate) keep_order: bool,
+    pub(crate) loss: f64,
+    pub(crate) loss_correlation: f64,
+    pub(crate) burst: Option<GilbertElliott>,
+    pub(crate) duplicate: f64,
+    pub(crate) duplicate_delay: Duration,
+    pub(crate) hold_back: f64,
+    pub(crate) hold_back_delay: Duration,
+    pub(crate) corrupt: f64,
+    pub(crate) corrupt_bits_max: u8,
+    pub(crate) truncate: f64,
+    pub(crate) rate: Option<u64>,
+    pub(crate) queue: Queue,
+    pub(crate) mark: Option<Duration>,
+    pub(crate) mtu: Option<usize>,
+    pub(crate) outages: Vec<(Instant, Instant)>,
+}
+
+impl Conditions {
+    /// Most bits that one corruption flips.
+    pub const CORRUPT_BITS_MAX: u8 = 32;
+
+    /// Time from the end of sending to the arrival, for every datagram. Default: zero.
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// Random delay on top of [`delay`](Self::delay), drawn for each datagram. Default: none.
+    ///
+    /// Datagrams overtake each other when a later one draws a shorter delay, unless [`keep_order`](Self::keep_order) is
+    /// set.
+    pub fn jitter(mut self, jitter: Jitter) -> Self {
+        self.jitter = jitter;
+        self
+    }
+
+    /// Whether jitter keeps the order: a datagram then never arrives before an earlier one. Default: `false`.
+    ///
+    /// Keeping the order lengthens delays, as a late datagram holds up its followers. What
+    /// [`reorder`](Self::reorder) holds back and the copies of [`duplicate`](Self::duplicate) are exempt.
+    pub fn keep_order(mut self, keep: bool) -> Self {
+        self.keep_order = keep;
+        self
+    }
+
+    /// Share of datagrams that vanish, each independently. Default: 0.
+    pub fn loss(mut self, probability: f64) -> Self {
+        self.loss = unit(probability);
+        self.loss_correlation = 0.0;
+        self
+    }
+
+    /// Loss where a datagram shares the fate of the one before it with probability `correlation`, and is otherwise lost
+    /// with `probability`. Default: off.
+    ///
+    /// The share lost is exactly `probability`, fates `k` datagrams apart correlate by `correlation^k`, and a run of
+    /// losses has the mean length `1 / ((1 - correlation) * (1 - probability))`. Replaces [`loss`](Self::loss).
+    pub fn correlated_loss(mut self, probability: f64, correlation: f64) -> Self {
+        self.loss = unit(probability);
+        self.loss_correlation = unit(correlation);
+        self
+    }
+
+    /// Losses in bursts: the share `mean_loss` of all datagrams is lost, in runs of `mean_burst` datagrams on average
+    /// (Gilbert's model). Default: off. Comes on top of [`loss`](Self::loss).
+    ///
+    /// `mean_burst` is at least 1; `mean_loss` at most `mean_burst / (1 + mean_burst)`, the most that bursts of that
+    /// length allow with at least one datagram between them.
+    pub fn burst_loss(self, mean_loss: f64, mean_burst: f64) -> Self {
+        self.gilbert_elliott(GilbertElliott::with_mean(mean_loss, mean_burst))
+    }
+
+    /// Losses by a chain of a good and a bad state, all four parameters given. Default: off. Comes on top of
+    /// [`loss`](Self::loss).
+    pub fn gilbert_elliott(mut self, chain: GilbertElliott) -> Self {
+        self.burst = Some(chain);
+        self
+    }
+
+    /// Share of datagrams that arrive twice, the copy `delay` after the original. Default: 0.
+    pub fn duplicate(mut self, probability: f64, delay: Duration) -> Self {
+        self.duplicate = unit(probability);
+        self.duplicate_delay = delay;
+        self
+    }
+
+    /// Share of datagrams held back by `extra`, so that those sent within that time overtake them. Default: 0.
+    pub fn reorder(mut self, probability: f64, extra: Duration) -> Self {
+        self.hold_back = unit(probability);
+        self.hold_back_delay = extra;
+        self
+    }
+
+    /// Share of datagrams in which 1 to `bits_max` different random bits are flipped. Default: 0.
+    ///
+    /// They arrive: unlike on a real path, no UDP checksum removes them first. `bits_max` is between 1 and
+    /// [`CORRUPT_BITS_MAX`](Self::CORRUPT_BITS_MAX).
+    pub fn corrupt(mut self, probability: f64, bits_max: u8) -> Self {
+        self.corrupt = unit(probability);
+        self.corrupt_bits_max = bits_max.clamp(1, Self::CORRUPT_BITS_MAX);
+        self
+    }
+
+    /// Share of datagrams that arrive cut short, to a length drawn from zero to one less than theirs. Default: 0.
+    pub fn truncate(mut self, probability: f64) -> Self {
+        self.truncate = unit(probability);
+        self
+    }
+
+    /// Rate of the link in bits per second, IP and UDP headers included. Default: unlimited. Zero is taken as one.
+    ///
+    /// A datagram takes its size divided by the rate to be sent, and waits in the [`queue`](Self::queue) before.
+    pub fn rate(mut self, bits_per_second: u64) -> Self {
+        self.rate = Some(bits_per_second.max(1));
+        self
+    }
+
+    /// How much waits before a link with a [`rate`](Self::rate); what comes beyond is lost (drop-tail). Default:
+    /// 100 ms.
+    pub fn queue(mut self, queue: Queue) -> Self {
+        self.queue = queue;
+        self
+    }
+
+    /// Marks ECN-capable datagrams as congested when they wait in the queue for `threshold` or longer. Default: never.
+    pub fn mark_congestion(mut self, threshold: Duration) -> Self {
+        self.mark = Some(threshold);
+        self
+    }
+
+    /// Largest IP packet in bytes, headers included; larger ones vanish without a word. Default: unlimited.
+    pub fn mtu(mut self, ip_bytes: usize) -> Self {
+        self.mtu = Some(ip_bytes);
+        self
+    }
+
+    /// Everything sent from `from` until just before `until` is lost. Default: none; each call adds one.
+    pub fn outage(mut self, from: Instant, until: Instant) -> Self {
+        if from < until {
+            self.outages.push((from, until));
+        }
+        self
+    }
+
+    /// The rate, if there is one.
+    pub fn rate_bits_per_second(&self) -> Option<u64> {
+        self.rate
+    }
+
+    /// Whether the link is down at `now`.
+    pub(crate) fn is_out(&self, now: Instant) -> bool {
+        self.outages
+            .iter()
+            .any(|&(from, until)| from <= now && now < until)
+    }
+}
+
+/// How much random delay each datagram gets.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub enum Jitter {
+    /// None.
+    #[default]
+    None,
+    /// Anything from zero to this, equally likely.
+    Uniform(Duration),
+    /// Normally distributed with this mean and standard deviation; negative draws are drawn again.
+    Normal {
+        /// Mean before the negative part is cut off.
+        mean: Duration,
+        /// Standard deviation before the negative part is cut off.
+        deviation: Duration,
+    },
+    /// A long tail: `scale * (U^(-1/shape) - 1)` with `U` uniform, at most `max`. The median is
+    /// `scale * (2^(1/shape) - 1)`, the mean without the cut `scale / (shape - 1)`.
+    Pareto {
+        /// Stretches the distribution.
+        scale: Duration,
+        /// How fast the tail falls; smaller is longer. Below 0.1 is taken as 0.1.
+        shape: f64,
+        /// Longest delay.
+        max: Duration,
+    },
+}
+
+/// How much waits for a link with a rate. An idle link takes any datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// At most this many bytes, IP headers included, what remains of the datagram being sent included.
+    Bytes(u64),
+    /// At most what the link sends in this time.
+    Time(Duration),
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self::Time(Duration::from_millis(100))
+    }
+}
+
+/// A chain of a good and a bad state that moves once per datagram (Gilbert 1960, Elliott 1963).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GilbertElliott {
+    /// Probability to go from good to bad, before a datagram.
+    pub enter_bad: f64,
+    /// Probability to go from bad to good, before a datagram.
+    pub leave_bad: f64,
+    /// Share lost in the good state.
+    pub loss_good: f64,
+    /// Share lost in the bad state.
+    pub loss_bad: f64,
+}
+
+impl GilbertElliott {
+    /// Gilbert's model (everything is lost in the bad state, nothing in the good one) with this share lost in runs of
+    /// this mean length: `leave_bad = 1 / mean_burst`, `enter_bad = leave_bad * mean_loss / (1 - mean_loss)`.
+    pub fn with_mean(mean_loss: f64, mean_burst: f64) -> Self {
+        let burst = mean_burst.max(1.0);
+        let loss = unit(mean_loss).min(burst / (1.0 + burst));
+        let leave_bad = 1.0 / burst;
+        let enter_bad = unit(leave_bad * loss / (1.0 - loss));
+        Self {
+            enter_bad,
+            leave_bad,
+            loss_good: 0.0,
+            loss_bad: 1.0,
+        }
+    }
+
+    /// Share of time in the bad state.
+    pub fn share_bad(&self) -> f64 {
+        let sum = self.enter_bad + self.leave_bad;
+        if sum > 0.0 { self.enter_bad / sum } else { 0.0 }
+    }
+
+    /// Share of datagrams lost in the long run.
+    pub fn mean_loss(&self) -> f64 {
+        let bad = self.share_bad();
+        bad * self.loss_bad + (1.0 - bad) * self.loss_good
+    }
+}
+
+/// A probability: clamped to 0..=1, not-a-number taken as zero.
+fn unit(probability: f64) -> f64 {
+    if probability.is_nan() {
+        0.0
+    } else {
+        probability.clamp(0.0, 1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn burst_parameters_give_the_asked_mean() {
+        for (loss, burst) in [(0.05, 4.0), (0.3, 1.0), (0.5, 2.0), (0.01, 20.0)] {
+            let chain = GilbertElliott::with_mean(loss, burst);
+            assert!((chain.mean_loss() - loss).abs() < 1e-12, "{loss} {burst}");
+            assert!((1.0 / chain.leave_bad - burst).abs() < 1e-12);
+        }
+        assert!((GilbertElliott::with_mean(0.9, 1.0).mean_loss() - 0.5).abs() < 1e-12);
+        assert!(GilbertElliott::with_mean(f64::NAN, f64::NAN).mean_loss() == 0.0);
+    }
+
+    #[test]
+    fn outages_include_their_start_and_not_their_end() {
+        let conditions = Conditions::default().outage(Instant::from_secs(1), Instant::from_secs(2));
+        let out = [999_999, 1_000_000, 1_999_999, 2_000_000]
+            .map(|micros| conditions.is_out(Instant::from_micros(micros)));
+        assert_eq!(out, [false, true, true, false]);
+    }
+}

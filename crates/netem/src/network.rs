@@ -1,0 +1,668 @@
+//! A virtual network in virtual time: nodes with addresses, links and shared pipes between them, NATs, partitions.
+//!
+//! Everything follows from the seed and the calls, so any failure seen over it is a seed.
+
+mod flight;
+mod nat;
+mod tap;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use muse_wire::{Duration, Ecn, Instant};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::math::mix;
+use crate::{Cause, Conditioner, Conditions, Counters, Packet};
+use flight::{Flight, Parcel};
+use nat::Nat;
+use tap::Tap;
+
+pub use nat::NatKind;
+pub use tap::{Sighting, Stage};
+
+/// A virtual network.
+///
+/// Add nodes, [`send`](Self::send) datagrams, and take what has arrived with [`poll_deliver`](Self::poll_deliver) when
+/// the time of [`next_delivery`](Self::next_delivery) has come. `now` never goes backwards.
+///
+/// A datagram passes the link from its sender's to its receiver's node, then the pipes that [`route`](Self::route) gave
+/// that link, in order. It is translated by the sender's NAT as it leaves and by the receiver's as it arrives.
+///
+/// ```
+/// use muse_netem::{Conditions, Network};
+/// use muse_wire::{Duration, Ecn, Instant};
+/// let (alice, bob) = ("192.0.2.1:1".parse().expect("address"), "192.0.2.2:2".parse().expect("address"));
+/// let mut network = Network::new(1);
+/// network.add_node(alice);
+/// network.add_node(bob);
+/// network.set_default(Conditions::default().delay(Duration::from_millis(25)));
+///
+/// network.send(Instant::ZERO, alice, bob, Ecn::NotCapable, b"hello");
+/// let now = network.next_delivery().expect("one is under way");
+/// assert_eq!(now, Instant::from_millis(25));
+/// let delivery = network.poll_deliver(now).expect("it has arrived");
+/// assert_eq!((delivery.from, delivery.to, &delivery.payload[..]), (alice, bob, &b"hello"[..]));
+/// ```
+#[derive(Debug)]
+pub struct Network {
+    seed: u64,
+    now: Instant,
+    nodes: Vec<Node>,
+    by_address: FxHashMap<SocketAddr, NodeId>,
+    nats: Vec<Nat>,
+    by_external: FxHashMap<IpAddr, NatId>,
+    conditions: Arc<Conditions>,
+    links: Vec<Link>,
+    by_pair: FxHashMap<(NodeId, NodeId), u32>,
+    pipes: Vec<Conditioner>,
+    cuts: FxHashSet<(NodeId, NodeId)>,
+    flight: Flight,
+    /// Payload of the delivery that the caller looks at.
+    delivered: Vec<u8>,
+    tap: Tap,
+    unrouted: Unrouted,
+}
+
+impl Network {
+    /// An empty network with perfect links, whose chances all follow from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            now: Instant::ZERO,
+            nodes: vec![Node::default()],
+            by_address: FxHashMap::default(),
+            nats: Vec::new(),
+            by_external: FxHashMap::default(),
+            conditions: Arc::default(),
+            links: Vec::new(),
+            by_pair: FxHashMap::default(),
+            pipes: Vec::new(),
+            cuts: FxHashSet::default(),
+            flight: Flight::default(),
+            delivered: Vec::new(),
+            tap: Tap::default(),
+            unrouted: Unrouted::default(),
+        }
+    }
+
+    /// Adds a node with a public address.
+    ///
+    /// # Panics
+    /// When the address is taken.
+    pub fn add_node(&mut self, address: SocketAddr) -> NodeId {
+        let node = NodeId(self.nodes.len() as u32);
+        self.nodes.push(Node::default());
+        self.add_address(node, address);
+        node
+    }
+
+    /// Adds a node behind a NAT. Its address is seen by its neighbours behind the same NAT alone, but must still be
+    /// different from all others of this network.
+    ///
+    /// # Panics
+    /// When the address is taken.
+    pub fn add_node_behind(&mut self, nat: NatId, address: SocketAddr) -> NodeId {
+        let node = self.add_node(address);
+        self.nodes[node.index()].nat = Some(nat);
+        node
+    }
+
+    /// Gives a node a further address.
+    ///
+    /// # Panics
+    /// When the address is taken.
+    pub fn add_address(&mut self, node: NodeId, address: SocketAddr) {
+        let taken = self.by_address.insert(address, node).is_some()
+            || self.by_external.contains_key(&address.ip());
+        assert!(!taken, "the address {address} is taken");
+        self.nodes[node.index()].addresses.push(address);
+    }
+
+    /// Adds a NAT with this external IP address. A mapping ends `timeout` after the last datagram out through it; home
+    /// routers take 30 s to 5 min.
+    ///
+    /// # Panics
+    /// When the external address is taken by another NAT.
+    pub fn add_nat(&mut self, kind: NatKind, external: IpAddr, timeout: Duration) -> NatId {
+        let nat = NatId(self.nats.len() as u32);
+        let taken = self.by_external.insert(external, nat).is_some();
+        assert!(!taken, "the external address {external} is taken");
+        self.nats.push(Nat::new(
+            kind,
+            external,
+            timeout,
+            mix(self.seed ^ NAT_SALT, u64::from(nat.0)),
+        ));
+        nat
+    }
+
+    /// The NAT forgets all its mappings, as a router that restarts: its nodes get new external ports when they send
+    /// next, and nothing from outside reaches them before.
+    pub fn rebind(&mut self, nat: NatId) {
+        self.nats[nat.index()].forget();
+    }
+
+    /// As [`rebind`](Self::rebind), with a new external IP address as well.
+    ///
+    /// # Panics
+    /// When the external address is taken by another NAT.
+    pub fn rebind_to(&mut self, nat: NatId, external: IpAddr) {
+        let old = self.nats[nat.index()].external;
+        self.by_external.remove(&old);
+        let taken = self.by_external.insert(external, nat).is_some();
+        assert!(!taken, "the external address {external} is taken");
+        self.nats[nat.index()].external = external;
+        self.rebind(nat);
+    }
+
+    /// A node changes one of its addresses, as a phone that goes from Wi-Fi to mobile. What is under way to the old one
+    /// is lost.
+    ///
+    /// # Panics
+    /// When nobody has `old`, or somebody has `new`.
+    pub fn readdress(&mut self, old: SocketAddr, new: SocketAddr) {
+        let node = self.by_address.remove(&old);
+        let node = node.expect("readdress: a node has the old address");
+        self.nodes[node.index()]
+            .addresses
+            .retain(|address| *address != old);
+        let taken = self.by_address.insert(new, node).is_some();
+        assert!(!taken, "the address {new} is taken");
+        self.nodes[node.index()].addresses.insert(0, new);
+    }
+
+    /// Conditions of all links that have none of their own, from now on. Default: perfect.
+    pub fn set_default(&mut self, conditions: Conditions) {
+        self.conditions = Arc::new(conditions);
+        for link in self
+            .links
+            .iter_mut()
+            .filter(|link| !link.has_own_conditions)
+        {
+            link.conditioner
+                .set_conditions(self.now, Arc::clone(&self.conditions));
+        }
+    }
+
+    /// Conditions of one direction between two nodes, from now on.
+    pub fn set_link(&mut self, from: NodeId, to: NodeId, conditions: Conditions) {
+        let link = self.link(from, to);
+        let link = &mut self.links[link as usize];
+        link.has_own_conditions = true;
+        link.conditioner.set_conditions(self.now, conditions);
+    }
+
+    /// The same conditions for both directions between two nodes, from now on.
+    pub fn set_links(&mut self, a: NodeId, b: NodeId, conditions: Conditions) {
+        self.set_link(a, b, conditions.clone());
+        self.set_link(b, a, conditions);
+    }
+
+    /// Adds a pipe that several links may share: a bottleneck.
+    pub fn add_pipe(&mut self, conditions: Conditions) -> PipeId {
+        let pipe = PipeId(self.pipes.len() as u32);
+        self.pipes.push(Conditioner::new(
+            conditions,
+            mix(self.seed ^ PIPE_SALT, u64::from(pipe.0)),
+        ));
+        pipe
+    }
+
+    /// Changes the conditions of a pipe, from now on.
+    pub fn set_pipe(&mut self, pipe: PipeId, conditions: Conditions) {
+        self.pipes[pipe.index()].set_conditions(self.now, conditions);
+    }
+
+    /// Leads one direction between two nodes through these pipes, after its own link, from the next datagram on.
+    pub fn route(&mut self, from: NodeId, to: NodeId, pipes: &[PipeId]) {
+        let link = self.link(from, to);
+        self.links[link as usize].pipes = pipes.into();
+    }
+
+    /// Cuts two nodes off from each other: what they send each other from now on is lost.
+    pub fn partition(&mut self, a: NodeId, b: NodeId) {
+        self.cuts.extend([(a, b), (b, a)]);
+    }
+
+    /// Cuts one direction only.
+    pub fn partition_one_way(&mut self, from: NodeId, to: NodeId) {
+        self.cuts.insert((from, to));
+    }
+
+    /// Ends a partition between two nodes, both directions.
+    pub fn heal(&mut self, a: NodeId, b: NodeId) {
+        self.cuts.remove(&(a, b));
+        self.cuts.remove(&(b, a));
+    }
+
+    /// Ends all partitions.
+    pub fn heal_all(&mut self) {
+        self.cuts.clear();
+    }
+
+    /// Shows every datagram to `watcher`: as it is sent, delivered or lost.
+    pub fn set_tap(&mut self, watcher: impl FnMut(Sighting<'_>) + Send + 'static) {
+        self.tap = Tap(Some(Box::new(watcher)));
+    }
+
+    /// Sends a datagram. A `from` that nobody has is allowed, as forged sources are on the internet: it comes from
+    /// [`NodeId::OUTSIDE`].
+    pub fn send(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        to: SocketAddr,
+        ecn: Ecn,
+        payload: &[u8],
+    ) {
+        self.advance(now);
+        self.tap.see(Sighting {
+            at: now,
+            stage: Stage::Sent,
+            from,
+            to,
+            ecn,
+            payload,
+        });
+        let sender = self
+            .by_address
+            .get(&from)
+            .copied()
+            .unwrap_or(NodeId::OUTSIDE);
+        let packet = Packet::new(to, payload.len(), ecn);
+        self.nodes[sender.index()].stats.sent.count(packet);
+        match self.depart(now, sender, from, to) {
+            Ok((from, link)) => {
+                let payload = self.flight.buffer(payload);
+                self.enter(
+                    now,
+                    Parcel {
+                        from,
+                        to,
+                        ecn,
+                        link,
+                        hops_passed: 0,
+                        payload,
+                    },
+                );
+            }
+            Err(cause) => {
+                self.unrouted.count(cause);
+                self.tap.see(Sighting {
+                    at: now,
+                    stage: Stage::Lost(cause),
+                    from,
+                    to,
+                    ecn,
+                    payload,
+                });
+            }
+        }
+    }
+
+    /// A datagram that has arrived by `now`, in order of arrival; `None` when there is none yet.
+    pub fn poll_deliver(&mut self, now: Instant) -> Option<Delivery<'_>> {
+        self.advance(now);
+        loop {
+            let (at, parcel) = self.flight.pop_arrival(now)?;
+            let Parcel {
+                from,
+                to: outer,
+                ecn,
+                payload,
+                ..
+            } = parcel;
+            let old = std::mem::replace(&mut self.delivered, payload);
+            self.flight.recycle(old);
+            match self.resolve_arrival(at, from, outer) {
+                Ok((node, to)) => {
+                    let packet = Packet::new(to, self.delivered.len(), ecn);
+                    self.nodes[node.index()].stats.received.count(packet);
+                    let payload = &self.delivered;
+                    self.tap.see(Sighting {
+                        at,
+                        stage: Stage::Delivered,
+                        from,
+                        to,
+                        ecn,
+                        payload,
+                    });
+                    return Some(Delivery {
+                        at,
+                        node,
+                        from,
+                        to,
+                        ecn,
+                        payload: &mut self.delivered,
+                    });
+                }
+                Err(cause) => {
+                    self.unrouted.count(cause);
+                    let payload = &self.delivered;
+                    self.tap.see(Sighting {
+                        at,
+                        stage: Stage::Lost(cause),
+                        from,
+                        to: outer,
+                        ecn,
+                        payload,
+                    });
+                }
+            }
+        }
+    }
+
+    /// When something happens next: nothing can be delivered before, though not everything that happens is a delivery.
+    pub fn next_delivery(&self) -> Option<Instant> {
+        self.flight.next()
+    }
+
+    /// Datagrams under way, with those that have arrived and were not polled.
+    pub fn in_flight(&self) -> usize {
+        self.flight.len()
+    }
+
+    /// The latest `now` given so far.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// The node that has an address.
+    pub fn node_at(&self, address: SocketAddr) -> Option<NodeId> {
+        self.by_address.get(&address).copied()
+    }
+
+    /// The addresses of a node, the newest first.
+    pub fn addresses(&self, node: NodeId) -> &[SocketAddr] {
+        &self.nodes[node.index()].addresses
+    }
+
+    /// What a node has sent and received.
+    pub fn stats(&self, node: NodeId) -> &NodeStats {
+        &self.nodes[node.index()].stats
+    }
+
+    /// What has passed a link; `None` when nothing was ever sent or set there.
+    pub fn link_counters(&self, from: NodeId, to: NodeId) -> Option<&Counters> {
+        let link = *self.by_pair.get(&(from, to))?;
+        Some(self.links[link as usize].conditioner.counters())
+    }
+
+    /// The shared pipe, for its counters and its queue.
+    pub fn pipe(&self, pipe: PipeId) -> &Conditioner {
+        &self.pipes[pipe.index()]
+    }
+
+    /// Datagrams that were lost outside of any link or pipe.
+    pub fn unrouted(&self) -> &Unrouted {
+        &self.unrouted
+    }
+
+    /// Lets everything that reaches a hop by `now` enter it, in order of time, so that pipes see their datagrams in
+    /// order whoever sent them.
+    fn advance(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+        while let Some((at, parcel)) = self.flight.pop_hop(self.now) {
+            self.enter(at, parcel);
+        }
+    }
+
+    /// Translates the source and finds the link.
+    fn depart(
+        &mut self,
+        now: Instant,
+        sender: NodeId,
+        from: SocketAddr,
+        to: SocketAddr,
+    ) -> Result<(SocketAddr, u32), Cause> {
+        let sender_nat = self.nodes[sender.index()].nat;
+        let mut outer_from = from;
+        let receiver = match self.by_address.get(&to).copied() {
+            // A private address reaches from behind the same NAT only, untranslated.
+            Some(receiver) if self.nodes[receiver.index()].nat.is_some() => {
+                if self.nodes[receiver.index()].nat != sender_nat {
+                    return Err(Cause::NoSuchAddress);
+                }
+                receiver
+            }
+            public => {
+                if let Some(nat) = sender_nat {
+                    outer_from = self.nats[nat.index()]
+                        .outbound(now, from, to)
+                        .ok_or(Cause::Filtered)?;
+                }
+                match public {
+                    Some(receiver) => receiver,
+                    None => self.behind_external(now, to)?,
+                }
+            }
+        };
+        if self.cuts.contains(&(sender, receiver)) {
+            return Err(Cause::Partition);
+        }
+        Ok((outer_from, self.link(sender, receiver)))
+    }
+
+    /// The node that the external address of a NAT stands for at the moment.
+    fn behind_external(&self, now: Instant, to: SocketAddr) -> Result<NodeId, Cause> {
+        let nat = self.by_external.get(&to.ip()).ok_or(Cause::NoSuchAddress)?;
+        let inside = self.nats[nat.index()]
+            .inside_of(now, to.port())
+            .ok_or(Cause::Filtered)?;
+        self.by_address
+            .get(&inside)
+            .copied()
+            .ok_or(Cause::NoSuchAddress)
+    }
+
+    /// Who gets a datagram that has arrived, and at which of its addresses.
+    fn resolve_arrival(
+        &self,
+        at: Instant,
+        from: SocketAddr,
+        to: SocketAddr,
+    ) -> Result<(NodeId, SocketAddr), Cause> {
+        if let Some(&node) = self.by_address.get(&to) {
+            return Ok((node, to));
+        }
+        let nat = self.by_external.get(&to.ip()).ok_or(Cause::NoSuchAddress)?;
+        let inside = self.nats[nat.index()]
+            .inbound(at, to.port(), from)
+            .ok_or(Cause::Filtered)?;
+        let node = self
+            .by_address
+            .get(&inside)
+            .copied()
+            .ok_or(Cause::NoSuchAddress)?;
+        Ok((node, inside))
+    }
+
+    /// A parcel enters its next conditioner.
+    fn enter(&mut self, at: Instant, mut parcel: Parcel) {
+        let link = &mut self.links[parcel.link as usize];
+        let packet = Packet::new(parcel.to, parcel.payload.len(), parcel.ecn);
+        let conditioner = match parcel.hops_passed {
+            0 => &mut link.conditioner,
+            // A route that has become shorter leads out where it ends.
+            hop => match link.pipes.get(hop as usize - 1) {
+                Some(pipe) => &mut self.pipes[pipe.index()],
+                None => return self.flight.arrive(at, parcel),
+            },
+        };
+        let fates = conditioner.offer(at, packet);
+        if let Some(cause) = fates.lost() {
+            let Parcel {
+                from,
+                to,
+                ecn,
+                payload,
+                ..
+            } = parcel;
+            self.tap.see(Sighting {
+                at,
+                stage: Stage::Lost(cause),
+                from,
+                to,
+                ecn,
+                payload: &payload,
+            });
+            return self.flight.recycle(payload);
+        }
+        parcel.hops_passed += 1;
+        let is_last = parcel.hops_passed as usize > link.pipes.len();
+        let mut arrivals = fates.arrivals().peekable();
+        while let Some(fate) = arrivals.next() {
+            let payload = if arrivals.peek().is_some() {
+                self.flight.buffer(&parcel.payload)
+            } else {
+                std::mem::take(&mut parcel.payload)
+            };
+            let mut copy = Parcel {
+                ecn: fate.ecn,
+                payload,
+                ..parcel
+            };
+            let len = fate.damage.apply(&mut copy.payload);
+            copy.payload.truncate(len);
+            if is_last {
+                self.flight.arrive(fate.at, copy);
+            } else {
+                self.flight.hop(fate.at, copy);
+            }
+        }
+    }
+
+    /// The link between two nodes, made on first use. Its seed depends on the pair alone, not on the order of use.
+    fn link(&mut self, from: NodeId, to: NodeId) -> u32 {
+        if let Some(&link) = self.by_pair.get(&(from, to)) {
+            return link;
+        }
+        let pair = u64::from(from.0) << 32 | u64::from(to.0);
+        let link = u32::try_from(self.links.len()).expect("fewer than 2^32 links");
+        self.links.push(Link {
+            conditioner: Conditioner::new(Arc::clone(&self.conditions), mix(self.seed, pair)),
+            has_own_conditions: false,
+            pipes: Box::default(),
+        });
+        self.by_pair.insert((from, to), link);
+        link
+    }
+}
+
+/// A datagram that has arrived. Its payload may be overwritten; it lives until the network is used again.
+#[derive(Debug)]
+pub struct Delivery<'a> {
+    /// When it arrived.
+    pub at: Instant,
+    /// Who it arrived at.
+    pub node: NodeId,
+    /// Its source, as the receiver sees it.
+    pub from: SocketAddr,
+    /// The receiver's own address it arrived at, behind any NAT.
+    pub to: SocketAddr,
+    /// Its congestion mark.
+    pub ecn: Ecn,
+    /// Its bytes.
+    pub payload: &'a mut [u8],
+}
+
+/// A node of a [`Network`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub(crate) u32);
+
+impl NodeId {
+    /// Where datagrams come from whose source address nobody has.
+    pub const OUTSIDE: Self = Self(0);
+
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A NAT of a [`Network`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NatId(u32);
+
+impl NatId {
+    const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A shared pipe of a [`Network`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PipeId(u32);
+
+impl PipeId {
+    const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a node has sent and received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct NodeStats {
+    /// Handed to the network.
+    pub sent: Traffic,
+    /// Taken from the network, copies included.
+    pub received: Traffic,
+}
+
+/// An amount of traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// Datagrams.
+    pub datagrams: u64,
+    /// Bytes of UDP payload.
+    pub payload_bytes: u64,
+    /// Bytes with IP and UDP headers.
+    pub ip_bytes: u64,
+}
+
+impl Traffic {
+    fn count(&mut self, packet: Packet) {
+        self.datagrams += 1;
+        self.payload_bytes += packet.payload_len as u64;
+        self.ip_bytes += packet.ip_len() as u64;
+    }
+}
+
+/// Datagrams that were lost outside of any link or pipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Unrouted {
+    /// Lost to partitions.
+    pub partition: u64,
+    /// Sent to an address that nobody has.
+    pub no_such_address: u64,
+    /// Stopped by a NAT.
+    pub filtered: u64,
+}
+
+impl Unrouted {
+    fn count(&mut self, cause: Cause) {
+        match cause {
+            Cause::Partition => self.partition += 1,
+            Cause::Filtered => self.filtered += 1,
+            _ => self.no_such_address += 1,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    addresses: Vec<SocketAddr>,
+    nat: Option<NatId>,
+    stats: NodeStats,
+}
+
+#[derive(Debug)]
+struct Link {
+    conditioner: Conditioner,
+    has_own_conditions: bool,
+    pipes: Box<[PipeId]>,
+}
+
+/// Keep the seeds of NATs and pipes apart from those of links.
+const NAT_SALT: u64 = 0x4E41_5400_0000_0000;
+const PIPE_SALT: u64 = 0x5049_5045_0000_0000;

@@ -1,0 +1,61 @@
+//! A look at every datagram of a virtual network, for assertions and captures.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use muse_wire::{Ecn, Instant};
+
+use crate::Cause;
+
+/// A datagram seen by a tap.
+#[derive(Clone, Copy, Debug)]
+pub struct Sighting<'a> {
+    /// When.
+    pub at: Instant,
+    /// Where on its way it was seen.
+    pub stage: Stage,
+    /// Its source, as seen at that point.
+    pub from: SocketAddr,
+    /// Its destination, as seen at that point.
+    pub to: SocketAddr,
+    /// Its congestion mark.
+    pub ecn: Ecn,
+    /// Its bytes.
+    pub payload: &'a [u8],
+}
+
+/// Where on its way a datagram was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// As it left its sender, before any translation.
+    Sent,
+    /// As it reached its receiver, after all translation.
+    Delivered,
+    /// Where it was lost.
+    Lost(Cause),
+}
+
+/// The function that sees everything.
+#[derive(Default)]
+pub(super) struct Tap(pub(super) Option<Watcher>);
+
+/// What [`Network::set_tap`](crate::Network::set_tap) takes.
+pub(super) type Watcher = Box<dyn FnMut(Sighting<'_>) + Send>;
+
+impl Tap {
+    pub(super) fn see(&mut self, sighting: Sighting<'_>) {
+        if let Some(watcher) = &mut self.0 {
+            watcher(sighting);
+        }
+    }
+}
+
+impl fmt::Debug for Tap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() {
+            "Tap(on)"
+        } else {
+            "Tap(off)"
+        })
+    }
+}
