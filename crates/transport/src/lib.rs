@@ -2,5 +2,6 @@
 
 pub mod congestion;
 mod crypto;
+mod parity;
 
 pub use crypto::{Entropy, SeededEntropy};
