@@ -164,12 +164,14 @@ impl Network {
     pub fn readdress(&mut self, old: SocketAddr, new: SocketAddr) {
         let node = self.by_address.remove(&old);
         let node = node.expect("readdress: a node has the old address");
-        self.nodes[node.index()]
-            .addresses
-            .retain(|address| *address != old);
-        let taken = self.by_address.insert(new, node).is_some();
+        let taken =
+            self.by_address.insert(new, node).is_some() || self.by_external.contains_key(&new.ip());
         assert!(!taken, "the address {new} is taken");
-        self.nodes[node.index()].addresses.insert(0, new);
+        for address in &mut self.nodes[node.index()].addresses {
+            if *address == old {
+                *address = new;
+            }
+        }
     }
 
     /// Conditions of all links that have none of their own, from now on. Default: perfect.
@@ -373,7 +375,7 @@ impl Network {
         self.by_address.get(&address).copied()
     }
 
-    /// The addresses of a node, the newest first.
+    /// The addresses of a node, in the order in which they were given to it.
     pub fn addresses(&self, node: NodeId) -> &[SocketAddr] {
         &self.nodes[node.index()].addresses
     }
