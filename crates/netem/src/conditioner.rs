@@ -3,7 +3,9 @@
 //! The virtual [`Network`](crate::Network) and a proxy with real sockets use this same type, so that a condition means
 //! the same in a simulation and on a wire.
 
-use std::net::SocketAddr;
+mod counters;
+mod fate;
+
 use std::sync::Arc;
 
 use fastrand::Rng;
@@ -11,6 +13,9 @@ use muse_wire::{Duration, Ecn, Instant};
 
 use crate::math::{happens, lomax, standard_normal};
 use crate::{Conditions, Jitter, Queue};
+
+pub use counters::Counters;
+pub use fate::{Cause, Damage, Fate, Fates, Packet};
 
 /// One direction of a link.
 ///
@@ -283,190 +288,6 @@ impl Conditioner {
                 let draw = lomax(&mut self.rng, scale.as_secs_f64(), shape.max(0.1));
                 Duration::from_secs_f64(draw).min(max)
             }
-        }
-    }
-}
-
-/// A datagram as a link sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet {
-    /// Bytes of UDP payload.
-    pub payload_len: usize,
-    /// Bytes of IP and UDP headers.
-    pub headers_len: usize,
-    /// Its congestion mark.
-    pub ecn: Ecn,
-}
-
-impl Packet {
-    /// IPv4 and UDP headers.
-    pub const HEADERS_V4: usize = 28;
-    /// IPv6 and UDP headers.
-    pub const HEADERS_V6: usize = 48;
-
-    /// A datagram with this much payload, with the headers that the kind of address asks for.
-    pub fn new(to: SocketAddr, payload_len: usize, ecn: Ecn) -> Self {
-        let headers_len = if to.is_ipv4() {
-            Self::HEADERS_V4
-        } else {
-            Self::HEADERS_V6
-        };
-        Self {
-            payload_len,
-            headers_len,
-            ecn,
-        }
-    }
-
-    /// Bytes of the whole IP packet.
-    pub fn ip_len(&self) -> usize {
-        self.payload_len.saturating_add(self.headers_len)
-    }
-}
-
-/// What becomes of one offered datagram: it is lost, or arrives once or twice.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fates {
-    copies: [Option<Fate>; 2],
-    lost: Option<Cause>,
-}
-
-impl Fates {
-    /// The arrivals: none, one, or two. They are not sorted by time.
-    pub fn arrivals(&self) -> impl Iterator<Item = Fate> + use<> {
-        self.copies.into_iter().flatten()
-    }
-
-    /// Why nothing arrives.
-    pub fn lost(&self) -> Option<Cause> {
-        self.lost
-    }
-}
-
-/// One arrival of a datagram.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fate {
-    /// When it arrives.
-    pub at: Instant,
-    /// The congestion mark it arrives with.
-    pub ecn: Ecn,
-    /// What happened to its bytes.
-    pub damage: Damage,
-}
-
-/// What happened to a datagram's bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Damage {
-    kept_len: Option<usize>,
-    flips: u8,
-    seed: u64,
-}
-
-impl Damage {
-    /// Whether the bytes arrive as they were sent.
-    pub fn is_none(&self) -> bool {
-        self.kept_len.is_none() && self.flips == 0
-    }
-
-    /// Flips the bits and returns the length to keep.
-    ///
-    /// ```
-    /// use muse_netem::Damage;
-    /// let mut payload = *b"intact";
-    /// assert_eq!(Damage::default().apply(&mut payload), 6);
-    /// assert_eq!(&payload, b"intact");
-    /// ```
-    pub fn apply(&self, payload: &mut [u8]) -> usize {
-        let len = self.kept_len.unwrap_or(payload.len()).min(payload.len());
-        let bits = len * 8;
-        let flips = usize::from(self.flips)
-            .min(bits)
-            .min(usize::from(Conditions::CORRUPT_BITS_MAX));
-        let mut rng = Rng::with_seed(self.seed);
-        let mut chosen = [usize::MAX; Conditions::CORRUPT_BITS_MAX as usize];
-        for index in 0..flips {
-            // All different, or two flips would undo each other.
-            let mut bit = rng.usize(..bits);
-            while chosen[..index].contains(&bit) {
-                bit = (bit + 1) % bits;
-            }
-            chosen[index] = bit;
-            payload[bit / 8] ^= 1 << (bit % 8);
-        }
-        len
-    }
-}
-
-/// Why a datagram was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Cause {
-    /// Independent or correlated loss.
-    Random,
-    /// The bad state of a burst.
-    Burst,
-    /// The queue before the link was full.
-    QueueFull,
-    /// Larger than the MTU.
-    TooLarge,
-    /// The link was down.
-    Outage,
-    /// Its sender and its receiver were cut off from each other.
-    Partition,
-    /// Nobody has the address it was sent to.
-    NoSuchAddress,
-    /// A NAT had no mapping for it, or did not let it in.
-    Filtered,
-}
-
-/// What has passed through a conditioner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Counters {
-    /// Datagrams offered.
-    pub offered: u64,
-    /// Arrivals, copies included.
-    pub delivered: u64,
-    /// Lost by independent or correlated loss.
-    pub lost_random: u64,
-    /// Lost in bursts.
-    pub lost_burst: u64,
-    /// Lost because the queue was full.
-    pub lost_queue: u64,
-    /// Lost because they were larger than the MTU.
-    pub lost_mtu: u64,
-    /// Lost in outages.
-    pub lost_outage: u64,
-    /// Copies made.
-    pub duplicated: u64,
-    /// Datagrams with flipped bits.
-    pub corrupted: u64,
-    /// Datagrams cut short.
-    pub truncated: u64,
-    /// Datagrams held back by explicit reordering.
-    pub held_back: u64,
-    /// Datagrams marked as congested.
-    pub marked: u64,
-    /// Bytes offered, headers included.
-    pub offered_ip_bytes: u64,
-    /// Bytes that arrive, headers and copies included.
-    pub delivered_ip_bytes: u64,
-    /// Longest time that an accepted datagram waited before it was sent.
-    pub queue_delay_max: Duration,
-}
-
-impl Counters {
-    /// Datagrams lost, whatever the cause.
-    pub fn lost(&self) -> u64 {
-        self.lost_random + self.lost_burst + self.lost_queue + self.lost_mtu + self.lost_outage
-    }
-
-    fn lost_mut(&mut self, cause: Cause) -> &mut u64 {
-        match cause {
-            Cause::Burst => &mut self.lost_burst,
-            Cause::QueueFull => &mut self.lost_queue,
-            Cause::TooLarge => &mut self.lost_mtu,
-            Cause::Outage => &mut self.lost_outage,
-            _ => &mut self.lost_random,
         }
     }
 }

@@ -1,0 +1,57 @@
+//! What has passed through a conditioner.
+
+use muse_wire::Duration;
+
+use super::Cause;
+
+/// What has passed through a conditioner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Datagrams offered.
+    pub offered: u64,
+    /// Arrivals, copies included.
+    pub delivered: u64,
+    /// Lost by independent or correlated loss.
+    pub lost_random: u64,
+    /// Lost in bursts.
+    pub lost_burst: u64,
+    /// Lost because the queue was full.
+    pub lost_queue: u64,
+    /// Lost because they were larger than the MTU.
+    pub lost_mtu: u64,
+    /// Lost in outages.
+    pub lost_outage: u64,
+    /// Copies made.
+    pub duplicated: u64,
+    /// Datagrams with flipped bits.
+    pub corrupted: u64,
+    /// Datagrams cut short.
+    pub truncated: u64,
+    /// Datagrams held back by explicit reordering.
+    pub held_back: u64,
+    /// Datagrams marked as congested.
+    pub marked: u64,
+    /// Bytes offered, headers included.
+    pub offered_ip_bytes: u64,
+    /// Bytes that arrive, headers and copies included.
+    pub delivered_ip_bytes: u64,
+    /// Longest time that an accepted datagram waited before it was sent.
+    pub queue_delay_max: Duration,
+}
+
+impl Counters {
+    /// Datagrams lost, whatever the cause.
+    pub fn lost(&self) -> u64 {
+        self.lost_random + self.lost_burst + self.lost_queue + self.lost_mtu + self.lost_outage
+    }
+
+    pub(super) fn lost_mut(&mut self, cause: Cause) -> &mut u64 {
+        match cause {
+            Cause::Burst => &mut self.lost_burst,
+            Cause::QueueFull => &mut self.lost_queue,
+            Cause::TooLarge => &mut self.lost_mtu,
+            Cause::Outage => &mut self.lost_outage,
+            _ => &mut self.lost_random,
+        }
+    }
+}
