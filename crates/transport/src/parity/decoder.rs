@@ -5,7 +5,7 @@
 
 use muse_wire::bytes::Reader;
 
-use super::elimination::Elimination;
+use super::elimination::{COLUMNS, Elimination};
 use super::{
     DISTANCE_MAX, LENGTH_LEN, Malformed, SECTION_MAX, SYMBOL_MAX, WINDOW_MAX, coefficient,
 };
@@ -16,8 +16,13 @@ use super::{
 /// [`on_parity`](Self::on_parity) if it has a parity frame, then [`poll_recovered`](Self::poll_recovered) until `None`.
 #[derive(Debug)]
 pub(crate) struct Decoder {
-    /// What is known, in no order.
+    /// What is known, in the order in which it came: a ring once it is full.
     history: Vec<Known>,
+    next: usize,
+    /// Where in `history` to look for a packet, by its number modulo [`COLUMNS`].
+    places: [u8; COLUMNS as usize],
+    /// Bit *i*: `history[i]` was rebuilt and not handed out yet.
+    unread: u32,
     /// Packets below this that are not in `history` may have been seen and forgotten: they are not rebuilt.
     floor: u64,
     elimination: Elimination,
@@ -28,8 +33,6 @@ pub(crate) struct Decoder {
 struct Known {
     packet: u64,
     section: Vec<u8>,
-    /// Rebuilt and not yet handed out.
-    unread: bool,
 }
 
 /// The header of a parity frame.
@@ -45,6 +48,9 @@ impl Decoder {
     pub(crate) fn new(first: u64) -> Self {
         Self {
             history: Vec::new(),
+            next: 0,
+            places: [0; COLUMNS as usize],
+            unread: 0,
             floor: first,
             elimination: Elimination::default(),
             rejected: 0,
@@ -56,12 +62,15 @@ impl Decoder {
         if section.is_empty() || section.len() > SECTION_MAX {
             return;
         }
-        if let Some(known) = self.history.iter_mut().find(|known| known.packet == packet) {
-            // It was rebuilt, but the packet itself was faster than the one who asks.
-            known.unread = false;
+        self.elimination.advance(packet);
+        if !self.elimination.reaches(packet) {
+            return; // Too old to be of use, and to be rebuilt.
+        }
+        if let Some(place) = self.place(packet) {
+            // If it was rebuilt, the packet itself was faster than the one who asks.
+            self.unread &= !(1 << place);
             return;
         }
-        self.elimination.advance(packet);
         self.rejected += self.elimination.learn(packet, section);
         self.remember(packet, section, false);
         self.collect();
@@ -70,37 +79,33 @@ impl Decoder {
     /// `carrier` arrived with a parity frame of this body.
     pub(crate) fn on_parity(&mut self, carrier: u64, body: &[u8]) -> Result<(), Malformed> {
         let (header, symbol) = Header::parse(carrier, body)?;
-        let mut unknown = header.covered;
-        for known in &self.history {
-            if let Some(bit) = header.bit(known.packet) {
-                unknown &= !bit;
+        self.elimination.advance(header.newest);
+        let mut oldest_unknown = None;
+        for packet in header.packets() {
+            if self.place(packet).is_none() {
+                oldest_unknown = Some(packet);
             }
         }
-        if unknown == 0 {
-            return Ok(());
-        }
-        self.elimination.advance(header.newest);
-        let oldest = header.newest - u64::from(unknown.ilog2());
-        if oldest < self.floor || !self.elimination.reaches(oldest) {
-            return Ok(()); // Too late to tell whether that packet is missing.
+        match oldest_unknown {
+            None => return Ok(()),
+            // Too late to tell whether that packet is missing.
+            Some(oldest) if oldest < self.floor || !self.elimination.reaches(oldest) => {
+                return Ok(());
+            }
+            Some(_) => {}
         }
         let mut row = self.elimination.blank(symbol);
-        for known in &self.history {
-            if header.bit(known.packet).is_some()
-                && !row.subtract(
-                    known.packet,
-                    &known.section,
-                    coefficient(carrier, known.packet),
-                )
-            {
-                self.elimination.recycle(row);
-                return Err(Malformed::Length);
+        for packet in header.packets() {
+            let factor = coefficient(carrier, packet);
+            match self.place(packet) {
+                None => row.set(packet, factor),
+                Some(place) => {
+                    if !row.subtract(packet, &self.history[place].section, factor) {
+                        self.elimination.recycle(row);
+                        return Err(Malformed::Length);
+                    }
+                }
             }
-        }
-        while unknown != 0 {
-            let packet = header.newest - u64::from(unknown.trailing_zeros());
-            row.set(packet, coefficient(carrier, packet));
-            unknown &= unknown - 1;
         }
         self.rejected += u64::from(!self.elimination.insert(row));
         self.collect();
@@ -111,12 +116,15 @@ impl Decoder {
     ///
     /// Each packet appears at most once, and none that has arrived.
     pub(crate) fn poll_recovered(&mut self, out: &mut Vec<u8>) -> Option<u64> {
-        let unread = self.history.iter_mut().filter(|known| known.unread);
-        let known = unread.min_by_key(|known| known.packet)?;
-        known.unread = false;
+        if self.unread == 0 {
+            return None;
+        }
+        let unread = (0..self.history.len()).filter(|place| self.unread & (1 << place) != 0);
+        let place = unread.min_by_key(|place| self.history[*place].packet)?;
+        self.unread &= !(1 << place);
         out.clear();
-        out.extend_from_slice(&known.section);
-        Some(known.packet)
+        out.extend_from_slice(&self.history[place].section);
+        Some(self.history[place].packet)
     }
 
     /// Equations that contradicted what arrived, or whose solution was no section: the peer's mistakes.
@@ -135,33 +143,35 @@ impl Decoder {
         }
     }
 
-    /// Keeps a section in place of the oldest one. A rebuilt one always finds room; one that arrived is
-    /// not kept if it is older than everything else.
-    fn remember(&mut self, packet: u64, section: &[u8], recovered: bool) {
+    /// Keeps a section in place of the one that has been there longest.
+    fn remember(&mut self, packet: u64, section: &[u8], rebuilt: bool) {
         if self.history.len() < HISTORY {
             self.history.push(Known {
                 packet,
-                section: section.to_vec(),
-                unread: recovered,
+                section: Vec::new(),
             });
-            return;
+            self.next = self.history.len() - 1;
+        } else {
+            self.floor = self
+                .floor
+                .max(self.history[self.next].packet.saturating_add(1));
         }
-        let Some(oldest) = self
-            .history
-            .iter_mut()
-            .min_by_key(|known| (known.unread, known.packet))
-        else {
-            return;
-        };
-        if packet < oldest.packet && !recovered {
-            self.floor = self.floor.max(packet + 1);
-            return;
-        }
-        self.floor = self.floor.max(oldest.packet.saturating_add(1));
-        oldest.packet = packet;
-        oldest.unread = recovered;
-        oldest.section.clear();
-        oldest.section.extend_from_slice(section);
+        let known = &mut self.history[self.next];
+        known.packet = packet;
+        known.section.clear();
+        known.section.extend_from_slice(section);
+        self.places[(packet % COLUMNS) as usize] = self.next as u8;
+        self.unread = self.unread & !(1 << self.next) | u32::from(rebuilt) << self.next;
+        self.next = (self.next + 1) % HISTORY;
+    }
+
+    /// Where in the history `packet` stands.
+    fn place(&self, packet: u64) -> Option<usize> {
+        let place = usize::from(self.places[(packet % COLUMNS) as usize]);
+        self.history
+            .get(place)
+            .is_some_and(|known| known.packet == packet)
+            .then_some(place)
     }
 
     /// Memory held, in bytes.
@@ -203,16 +213,19 @@ impl Header {
         Ok((Self { newest, covered }, symbol))
     }
 
-    /// The bit of `packet` if it is covered.
-    fn bit(&self, packet: u64) -> Option<u64> {
-        let back = u32::try_from(self.newest.checked_sub(packet)?).ok()?;
-        let bit = 1_u64.checked_shl(back)?;
-        (self.covered & bit != 0).then_some(bit)
+    /// The covered packets, newest first.
+    fn packets(&self) -> impl Iterator<Item = u64> + use<> {
+        let (newest, mut left) = (self.newest, self.covered);
+        std::iter::from_fn(move || {
+            let back = left.trailing_zeros();
+            left &= left.checked_sub(1)?;
+            Some(newest - u64::from(back))
+        })
     }
 }
 
-/// Sections kept; the oldest go.
-const HISTORY: usize = 32;
+/// Sections kept.
+const HISTORY: usize = u32::BITS as usize;
 
 #[cfg(test)]
 mod tests {

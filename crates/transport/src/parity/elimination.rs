@@ -236,6 +236,6 @@ fn column(packet: u64) -> u32 {
 }
 
 /// Unknown packets lie within this many of the newest, so that a packet's number modulo this names it.
-const COLUMNS: u64 = u64::BITS as u64;
+pub(super) const COLUMNS: u64 = u64::BITS as u64;
 /// Equations kept; beyond, the one about the oldest packet goes.
 const ROWS_MAX: usize = 16;

@@ -25,7 +25,10 @@ pub(crate) fn mul_add(target: &mut [u8], source: &[u8], factor: u8) {
     let (target, target_rest) = target[..len].split_at_mut(len - len % LANES);
     let (source, source_rest) = source[..len].split_at(len - len % LANES);
     // What each bit of a source byte contributes to the product.
-    let contributions = [1, 2, 4, 8, 16, 32, 64, 128].map(|bit| mul(factor, bit));
+    let mut contributions = [factor; 8];
+    for bit in 1..8 {
+        contributions[bit] = double(contributions[bit - 1]);
+    }
     mul_add_lanes(target, source, contributions);
     if !source_rest.is_empty() {
         // Padded to full width: byte by byte the rest would cost as much as the whole.
@@ -42,6 +45,10 @@ pub(crate) fn scale(values: &mut [u8], factor: u8) {
     for value in values {
         *value = mul(*value, factor);
     }
+}
+
+const fn double(value: u8) -> u8 {
+    (value << 1) ^ ((value >> 7) * (POLYNOMIAL & 0xff) as u8)
 }
 
 /// Written out bit by bit: as a loop over the bits it is not vectorised and costs ten times as much.
