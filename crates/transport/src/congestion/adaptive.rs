@@ -1,37 +1,73 @@
 //! The default controller: aims at a small queue, finds spare bandwidth, and turns competitive beside TCP (VC-9).
+//!
+//! In *calm* waters it follows Copa (Arun and Balakrishnan, NSDI 2018): the flow wants about two packets of its own in
+//! the queue, so it aims at the rate `2 packets / queue delay`; flows that meet in one queue see the same delay, aim at the same
+//! rate and share fairly, and the queue empties every few round trips. When it no longer does although this flow has
+//! stepped back, somebody fills it: the flow *competes* with CUBIC's window until the queue empties again.
+//! Every few seconds without a glimpse of the empty path it *drains*: sends little for a round trip, to learn whether
+//! the queue is its own.
+//!
+//! Differences from Copa: round trips below 5 ms and measured jitter are no queue; CUBIC's growth instead of a variable target; the
+//! drain; losses count only if a smaller window avoids them; and a window that the application does not use is not changed.
 
+mod compete;
+mod delay;
 mod filter;
+mod losses;
 
 use muse_wire::{Duration, Instant};
 
 use super::{Ack, Controller, Loss};
-use filter::LeastOver;
+use compete::{BETA, Compete};
+use delay::{BASE_SPAN, Delay};
+use losses::Losses;
 
 /// Constants of the adaptive controller.
 ///
 /// ```
 /// use muse_transport::congestion::{AdaptiveConfig, Congestion};
 /// use muse_wire::Instant;
-/// let config = AdaptiveConfig::default().window_max(1 << 20);
+/// let config = AdaptiveConfig::default().window_max(1 << 20).rate_floor(64_000);
 /// assert!(Congestion::adaptive_with(config).build(1_200, Instant::ZERO).window() <= 1 << 20);
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct AdaptiveConfig {
     window_max: usize,
+    window_initial: u32,
+    rate_floor: u32,
+    queue_packets: u32,
 }
 
 impl Default for AdaptiveConfig {
     fn default() -> Self {
-        Self {
-            window_max: 16 << 20,
-        }
+        Self { window_max: 16 << 20, window_initial: 10, rate_floor: 32_000, queue_packets: 2 }
     }
 }
 
 impl AdaptiveConfig {
-    /// Most bytes in flight (16 MiB). It bounds the memory for what may have to be sent again.
+    /// Most bytes in flight (16 MiB). It bounds the memory for what may have to be sent again; never less than two packets.
     pub fn window_max(mut self, bytes: usize) -> Self {
         self.window_max = bytes;
+        self
+    }
+
+    /// Packets in flight before anything is known about the path (10). More starts faster and may overflow a short queue.
+    pub fn window_initial(mut self, packets: u32) -> Self {
+        self.window_initial = packets.max(2);
+        self
+    }
+
+    /// Bytes per second below which losses alone never push the flow (32,000): what a game cannot do without. Delay
+    /// still can. A high floor adds to the congestion of a thin link that drops instead of queueing.
+    pub fn rate_floor(mut self, bytes_per_second: u32) -> Self {
+        self.rate_floor = bytes_per_second;
+        self
+    }
+
+    /// Packets that the flow wants to have waiting in the bottleneck's queue (2). More holds a larger share beside others and on
+    /// jittery paths, and delays everybody.
+    pub fn queue_packets(mut self, packets: u32) -> Self {
+        self.queue_packets = packets.max(1);
         self
     }
 }
@@ -42,57 +78,279 @@ pub(super) struct Adaptive {
     config: AdaptiveConfig,
     packet: f64,
     window: f64,
-    slow_start: bool,
-    rtt_min: LeastOver,
-    rtt_standing: LeastOver,
+    mode: Mode,
+    delay: Delay,
+    losses: Losses,
+    /// The round ends when a packet sent after this is acknowledged.
+    round_from: Instant,
+    /// Rounds since the queue was last nearly empty.
+    rounds_full: u32,
+    /// How many of those are suspicious.
+    rounds_patience: u32,
+    /// The window when it last was.
+    window_empty: f64,
+    /// No second cut for packets sent before this.
+    recovery_from: Instant,
+    /// Most bytes in flight in this round.
+    used: usize,
+    /// Least round trip of the drain before this one that ended with the queue not empty.
+    drained_before: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Mode {
+    /// Doubling each round trip until a queue shows.
+    Start,
+    /// Copa's default mode: steps of `velocity` in one direction.
+    Calm { velocity: f64, rising: bool, rounds: u32, window_before: f64 },
+    Compete(Compete),
+    /// Sending little. `low_at` is when little was in flight for the first time; then the window returns to `resume`.
+    Drain { low_at: Option<Instant>, resume: f64, share: f64 },
 }
 
 impl Adaptive {
-    pub(super) fn new(config: AdaptiveConfig, packet_size: usize, _now: Instant) -> Self {
+    pub(super) fn new(config: AdaptiveConfig, packet_size: usize, now: Instant) -> Self {
         let packet = packet_size.max(1) as f64;
-        Self {
+        let mut controller = Self {
             config,
             packet,
-            window: (10.0 * packet).min(config.window_max as f64),
-            slow_start: true,
-            rtt_min: LeastOver::new(),
-            rtt_standing: LeastOver::new(),
+            window: f64::from(config.window_initial) * packet,
+            mode: Mode::Start,
+            delay: Delay::new(),
+            losses: Losses::default(),
+            round_from: now,
+            rounds_full: 0,
+            rounds_patience: FULL_ROUNDS,
+            window_empty: 0.0,
+            recovery_from: now,
+            used: 0,
+            drained_before: Duration::ZERO,
+        };
+        controller.bound();
+        controller.window_empty = controller.window;
+        controller
+    }
+
+    /// Copa's rule: is the rate below what the delay of the queue allows?
+    fn is_below_target(&self) -> bool {
+        let own = self.window / self.delay.standing() * self.delay.queue();
+        own <= self.queue_wanted()
+    }
+
+    fn queue_wanted(&self) -> f64 {
+        f64::from(self.config.queue_packets) * self.packet
+    }
+
+    fn step(&mut self, ack: &Ack) {
+        let may_grow = !ack.app_limited && self.used as f64 >= 0.5 * self.window;
+        let may_shrink = self.used as f64 >= 0.5 * self.window;
+        let bytes = ack.bytes as f64;
+        match &mut self.mode {
+            Mode::Start => {
+                if !self.is_below_target() {
+                    self.mode = self.calm(false);
+                } else if may_grow {
+                    self.window += bytes;
+                }
+            }
+            Mode::Calm { .. } => self.step_calm(bytes, may_grow, may_shrink),
+            Mode::Compete(compete) => {
+                if may_grow {
+                    let rtt = self.delay.standing();
+                    let packets = bytes / self.packet;
+                    self.window = compete.grow(ack.now, self.window / self.packet, packets, rtt) * self.packet;
+                }
+            }
+            Mode::Drain { .. } => self.step_drain(ack),
         }
+    }
+
+    fn calm(&self, rising: bool) -> Mode {
+        Mode::Calm { velocity: 1.0, rising, rounds: 0, window_before: self.window }
+    }
+
+    fn step_calm(&mut self, bytes: f64, may_grow: bool, may_shrink: bool) {
+        let up = self.is_below_target();
+        let wanted = self.queue_wanted();
+        let Mode::Calm { velocity, rising, rounds, .. } = &mut self.mode else { return };
+        if up != *rising {
+            // The direction turned: small steps again.
+            (*velocity, *rising, *rounds) = (1.0, up, 0);
+        }
+        let change = (*velocity * wanted / self.window).min(0.5) * bytes;
+        if up && may_grow {
+            self.window += change;
+        } else if !up && may_shrink {
+            self.window -= change;
+        }
+    }
+
+    fn next_round(&mut self, now: Instant, app_limited: bool) {
+        self.delay.next_round();
+        self.rounds_full = self.rounds_full.saturating_add(1);
+        let overflow = self.losses.next_round();
+        if overflow {
+            self.cut_for_loss(now);
+        }
+        let own_queue = self.window / self.delay.standing() * self.delay.queue();
+        if let Mode::Calm { velocity, rising, rounds, window_before } = &mut self.mode {
+            let went_up = self.window > *window_before;
+            *window_before = self.window;
+            if went_up == *rising {
+                *rounds += 1;
+                if *rounds >= 3 {
+                    *velocity = (*velocity * 2.0).min(1e6);
+                }
+            } else {
+                (*velocity, *rounds) = (1.0, 0);
+            }
+            if self.rounds_full > self.rounds_patience && own_queue <= 1.5 * self.queue_wanted() {
+                self.drain();
+            }
+        }
+        let interval = if matches!(self.mode, Mode::Compete(_)) { DRAIN_INTERVAL } else { BASE_SPAN };
+        if self.delay.base_age(now) > interval && !matches!(self.mode, Mode::Drain { .. }) {
+            if app_limited || (self.used as f64) < 0.5 * self.window {
+                // A flow that leaves its window unused adds little to the queue: what it saw is as good as a drain.
+                if self.delay.base_age(now) > BASE_SPAN {
+                    let recent = self.delay.recent();
+                    self.delay.set_base(now, recent);
+                }
+            } else {
+                self.drain();
+            }
+        }
+        self.release_unused(app_limited);
+        self.used = 0;
+    }
+
+    fn drain(&mut self) {
+        let resume = self.window;
+        let share = self.window * (self.delay.base() / self.delay.standing()).min(1.0);
+        self.delay.forget_recent();
+        self.window = 0.5 * share;
+        self.mode = Mode::Drain { low_at: None, resume, share };
+    }
+
+    fn step_drain(&mut self, ack: &Ack) {
+        let Mode::Drain { low_at, resume, share } = &mut self.mode else { return };
+        let Some(since) = *low_at else {
+            if ack.in_flight as f64 <= self.window.max(2.0 * self.packet) {
+                *low_at = Some(ack.now);
+            }
+            return;
+        };
+        if ack.sent_at > since + Duration::from_secs_f64(0.5 * self.delay.base()) {
+            let (resume, share) = (*resume, *share);
+            self.end_drain(ack.now, resume, share);
+        }
+    }
+
+    fn end_drain(&mut self, now: Instant, resume: f64, share: f64) {
+        let low = self.delay.recent();
+        if self.delay.is_nearly_empty() || low.abs_diff(self.drained_before) < low / 32 {
+            self.delay.set_base(now, low);
+            self.drained_before = Duration::ZERO;
+            self.window = share;
+            self.rounds_full = 0;
+            self.rounds_patience = (self.rounds_patience * 2).min(FULL_ROUNDS_MAX);
+            self.mode = self.calm(true);
+        } else {
+            self.drained_before = low;
+            self.delay.confirm_base(now);
+            self.window = resume;
+            let hurried = self.window_empty.max(resume) ;
+            self.mode = Mode::Compete(Compete::new(now, resume / self.packet, hurried / self.packet));
+        }
+    }
+
+    /// A window that is not used proves nothing; let go of what is far beyond the use.
+    fn release_unused(&mut self, app_limited: bool) {
+        let keep = (2.0 * self.used as f64).max(f64::from(self.config.window_initial) * self.packet);
+        if app_limited && self.window > keep {
+            self.window -= (self.window - keep) / 8.0;
+        }
+    }
+
+    fn cut_for_loss(&mut self, now: Instant) {
+        self.recovery_from = now;
+        let before = self.window;
+        match self.mode {
+            Mode::Compete(compete) => {
+                let (next, window) = compete.after_overflow(now, self.window / self.packet);
+                self.mode = Mode::Compete(next);
+                self.window = window * self.packet;
+            }
+            Mode::Drain { .. } => {}
+            Mode::Start | Mode::Calm { .. } => {
+                self.window *= BETA;
+                self.mode = self.calm(false);
+            }
+        }
+        let rtt = if self.delay.is_known() { self.delay.standing() } else { 0.1 };
+        let floor = 2.0 * f64::from(self.config.rate_floor) * rtt;
+        self.window = self.window.max(floor.min(before));
+    }
+
+    fn bound(&mut self) {
+        let min = 2.0 * self.packet;
+        self.window = self.window.clamp(min, (self.config.window_max as f64).max(min));
     }
 }
 
 impl Controller for Adaptive {
-    fn on_sent(&mut self, _: Instant, _: usize, _: usize, _: bool) {}
+    fn on_sent(&mut self, _: Instant, _: usize, in_flight: usize, _: bool) {
+        self.used = self.used.max(in_flight);
+    }
 
     fn on_ack(&mut self, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
-            self.rtt_min.update(ack.now, Duration::from_secs(10), rtt);
-            self.rtt_standing.update(ack.now, ack.rtt_smoothed / 2, rtt);
+            let packet_time = self.packet / self.window * self.delay.standing();
+            self.delay.sample(ack.now, rtt, ack.rtt_smoothed, packet_time);
         }
-        let queue = (self.rtt_standing.value() - self.rtt_min.value()).as_secs_f64();
-        let rate = self.window / self.rtt_standing.value().as_secs_f64().max(1e-6);
-        let step = 2.0 * self.packet * ack.bytes as f64 / self.window;
-        if rate * queue <= 2.0 * self.packet {
-            self.window += if self.slow_start {
-                ack.bytes as f64
-            } else {
-                step
-            };
-        } else {
-            self.slow_start = false;
-            self.window -= step;
+        if !self.delay.is_known() {
+            return;
         }
-        self.window = self.window.clamp(
-            2.0 * self.packet,
-            (self.config.window_max as f64).max(2.0 * self.packet),
-        );
+        self.losses.acked();
+        self.used = self.used.max(ack.in_flight.saturating_add(ack.bytes));
+        if self.delay.is_nearly_empty() {
+            self.rounds_full = 0;
+            self.rounds_patience = FULL_ROUNDS;
+            self.window_empty = self.window;
+            if matches!(self.mode, Mode::Compete(_)) {
+                self.mode = self.calm(true);
+            }
+        }
+        self.step(ack);
+        if ack.sent_at >= self.round_from {
+            self.round_from = ack.now;
+            self.next_round(ack.now, ack.app_limited);
+        }
+        self.bound();
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        self.slow_start = false;
+        self.losses.lost();
         if loss.persistent {
-            self.window = 2.0 * self.packet;
+            let now = loss.now;
+            self.cut_for_loss(now);
+            self.window = self.window.min(f64::from(self.config.window_initial) * self.packet);
+        } else if matches!(self.mode, Mode::Compete(_)) && loss.sent_at > self.recovery_from && self.delay.is_high() {
+            self.cut_for_loss(loss.now);
         }
+        self.bound();
+    }
+
+    fn on_mark(&mut self, now: Instant, sent_at: Instant) {
+        if sent_at > self.recovery_from {
+            self.cut_for_loss(now);
+            self.bound();
+        }
+    }
+
+    fn on_packet_size(&mut self, bytes: usize) {
+        self.packet = bytes.max(1) as f64;
+        self.bound();
     }
 
     fn window(&self) -> usize {
@@ -100,11 +358,18 @@ impl Controller for Adaptive {
     }
 
     fn pacing_rate(&self) -> Option<u64> {
-        let rtt = self.rtt_standing.value();
-        (rtt < Duration::MAX).then(|| (2.0 * self.window / rtt.as_secs_f64().max(1e-6)) as u64)
+        let floor = u64::from(self.config.rate_floor);
+        self.delay.is_known().then(|| ((2.0 * self.window / self.delay.standing()) as u64).max(floor))
     }
 
     fn reset(&mut self, now: Instant) {
         *self = Self::new(self.config, self.packet as usize, now);
     }
 }
+
+/// Rounds in which the queue must not have emptied before the flow competes.
+const FULL_ROUNDS: u32 = 5;
+/// The same after drains that found nobody.
+const FULL_ROUNDS_MAX: u32 = 40;
+/// While competing, how often to look whether the queue is the flow's own.
+const DRAIN_INTERVAL: Duration = Duration::from_secs(5);

@@ -1,0 +1,138 @@
+//! What round-trip times say about the queue: its delay, how noisy the measure is, and when it was last empty.
+
+use muse_wire::{Duration, Instant};
+
+use super::filter::LeastOver;
+
+/// The estimator. All its answers are in seconds, the unit of the control law.
+#[derive(Debug)]
+pub(super) struct Delay {
+    /// The path without a queue, and when a sample last confirmed it.
+    base: Duration,
+    base_at: Instant,
+    /// The least over [`BASE_SPAN`], to fall back on when the base has not been seen for long.
+    recent: LeastOver,
+    /// The least over half a round trip: the queue without the noise of single samples.
+    standing: LeastOver,
+    /// The longest sample of each of the last rounds.
+    crests: [Duration; CRESTS],
+    /// Range of the samples within the current half round trip, and its smoothed size: jitter that is no queue.
+    block: Option<(Instant, Duration, Duration)>,
+    noise: f64,
+}
+
+impl Delay {
+    pub(super) fn new() -> Self {
+        Self {
+            base: Duration::MAX,
+            base_at: Instant::ZERO,
+            recent: LeastOver::new(),
+            standing: LeastOver::new(),
+            crests: [Duration::ZERO; CRESTS],
+            block: None,
+            noise: 0.0,
+        }
+    }
+
+    /// `packet_time` is what one packet takes at the flow's rate: round trips step by that much without any noise.
+    pub(super) fn sample(&mut self, now: Instant, rtt: Duration, smoothed: Duration, packet_time: f64) {
+        if rtt <= self.base {
+            self.base = rtt;
+        }
+        if rtt <= self.base + self.base / 64 {
+            self.base_at = now;
+        }
+        self.recent.update(now, BASE_SPAN, rtt);
+        self.standing.update(now, smoothed / 2, rtt);
+        self.crests[0] = self.crests[0].max(rtt);
+        let (since, low, high) = self.block.unwrap_or((now, rtt, rtt));
+        if now - since > smoothed / 2 {
+            let spread = ((high - low).as_secs_f64() - packet_time).max(0.0);
+            self.noise += (spread - self.noise) / 8.0;
+            self.block = Some((now, rtt, rtt));
+        } else {
+            self.block = Some((since, low.min(rtt), high.max(rtt)));
+        }
+    }
+
+    /// A round trip is over.
+    pub(super) fn next_round(&mut self) {
+        self.crests.rotate_right(1);
+        self.crests[0] = self.standing.value();
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        self.base < Duration::MAX
+    }
+
+    /// Round trip of the empty path.
+    pub(super) fn base(&self) -> f64 {
+        self.base.as_secs_f64()
+    }
+
+    /// Round trip now, without the noise of single samples.
+    pub(super) fn standing(&self) -> f64 {
+        self.standing.value().as_secs_f64().max(1e-6)
+    }
+
+    /// Delay of the queue beyond what noise explains.
+    pub(super) fn queue(&self) -> f64 {
+        (self.standing() - self.base() - self.tolerance()).max(0.0)
+    }
+
+    /// How much longer than the base a round trip may be and still count as one without a queue: for the noise, and up to a
+    /// total that no game feels and that clocks and schedulers cannot resolve.
+    fn tolerance(&self) -> f64 {
+        (NOISE_SHARE * self.noise).max(TOTAL_FELT - self.base())
+    }
+
+    /// Whether the queue is empty, or nearly so beside its swing over the last rounds.
+    pub(super) fn is_nearly_empty(&self) -> bool {
+        self.queue() <= 0.1 * self.swing()
+    }
+
+    /// Whether the queue is more than half full, as far as its recent swing tells.
+    pub(super) fn is_high(&self) -> bool {
+        self.standing() - self.base() > 0.5 * self.swing()
+    }
+
+    fn swing(&self) -> f64 {
+        let crest = self.crests.iter().copied().max().unwrap_or_default();
+        crest.as_secs_f64() - self.base()
+    }
+
+    /// Time since a sample last confirmed the base.
+    pub(super) fn base_age(&self, now: Instant) -> Duration {
+        now - self.base_at
+    }
+
+    /// Takes a round trip as the path without a queue.
+    pub(super) fn set_base(&mut self, now: Instant, base: Duration) {
+        self.base = base;
+        self.base_at = now;
+    }
+
+    /// Believes the base for another while.
+    pub(super) fn confirm_base(&mut self, now: Instant) {
+        self.base_at = now;
+    }
+
+    /// The least round trip lately, whether the queue was empty or not.
+    pub(super) fn recent(&self) -> Duration {
+        self.recent.value()
+    }
+
+    /// Starts to look afresh for the least round trip.
+    pub(super) fn forget_recent(&mut self) {
+        self.recent = LeastOver::new();
+    }
+}
+
+/// How long an unconfirmed base is believed.
+pub(super) const BASE_SPAN: Duration = Duration::from_secs(10);
+/// Rounds over which the swing of the queue is taken.
+const CRESTS: usize = 4;
+/// Share of the measured noise that counts as no queue.
+const NOISE_SHARE: f64 = 1.5;
+/// Round trips up to 5 ms are never held against the queue.
+const TOTAL_FELT: f64 = 0.005;
