@@ -1,1 +1,61 @@
-//! The only sockets of Muse: batched UDP, in-memory links, game-loop client and server.
+//! The only sockets of Muse (DESIGN decisions 1, 5 to 7; issue "Transport", part 5).
+//!
+//! Cores are sans-IO state machines; a [`Driver`] gives one its datagrams. Everything here is generic over
+//! [`muse_wire::Machine`], so that one driver serves the transport, the relay and a game's own protocol alike:
+//!
+//! - [`UdpDriver`]: one non-blocking UDP socket, polled from a game loop, batched across destinations;
+//! - [`bind_shards`]: several sockets on one port, with packets steered to them by connection id;
+//! - [`memory_pair`]: two machines in one process, for offline play and tests;
+//! - [`Clock`] and [`fill_random`]: the time and the randomness that cores never fetch themselves;
+//! - `AsyncUdp` (feature `tokio`): the same UDP driver inside an async service.
+//!
+//! A game loop is a clock, a driver, a machine, and one `poll` per tick:
+//!
+//! ```
+//! # use muse_wire::{Datagram, Instant, Machine, Transmit};
+//! # struct Quiet;
+//! # impl Machine for Quiet {
+//! #     fn handle_datagram(&mut self, _: Instant, _: Datagram<'_>) {}
+//! #     fn handle_timeout(&mut self, _: Instant) {}
+//! #     fn poll_transmit(&mut self, _: Instant, _: &mut [u8]) -> Option<Transmit> { None }
+//! #     fn poll_timeout(&mut self) -> Option<Instant> { None }
+//! # }
+//! use muse_drivers::{Clock, Driver, UdpDriver, UdpOptions};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! # let mut machine = Quiet;
+//! let clock = Clock::start();
+//! let mut driver = UdpDriver::bind("127.0.0.1:0".parse().expect("an address"), &UdpOptions::default())?;
+//! for _tick in 0..3 {
+//!     driver.poll(clock.now(), &mut machine)?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod driver;
+pub mod memory;
+
+#[cfg(all(feature = "tokio", not(target_arch = "wasm32")))]
+pub mod async_udp;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod clock;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod entropy;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod shards;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod udp;
+
+#[cfg(all(feature = "tokio", not(target_arch = "wasm32")))]
+pub use async_udp::AsyncUdp;
+#[cfg(not(target_arch = "wasm32"))]
+pub use clock::Clock;
+pub use driver::Driver;
+#[cfg(not(target_arch = "wasm32"))]
+pub use entropy::fill_random;
+pub use memory::{MemoryDriver, memory_pair};
+#[cfg(not(target_arch = "wasm32"))]
+pub use shards::bind_shards;
+#[cfg(not(target_arch = "wasm32"))]
+pub use udp::{UdpCounters, UdpDriver, UdpOptions};

@@ -1,0 +1,156 @@
+//! The choice of system calls behind a [`UdpDriver`](super::UdpDriver), made once when it is bound.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use muse_wire::Ecn;
+
+#[cfg(target_os = "linux")]
+use super::linux::Linux;
+use super::options::UdpOptions;
+use super::outbox::Outbox;
+use super::portable::{self, Portable};
+
+/// A way to move batches of datagrams.
+#[derive(Debug)]
+pub(super) enum Backend {
+    #[cfg(target_os = "linux")]
+    Linux(Linux),
+    Portable(Portable),
+    /// Answers to `send` in order: what a real socket on loopback cannot be made to say.
+    #[cfg(test)]
+    Scripted(std::collections::VecDeque<Result<usize, io::Error>>),
+}
+
+/// A datagram that arrived, with a plain address.
+#[derive(Debug)]
+pub(super) struct Arrived<'a> {
+    pub(super) from: SocketAddr,
+    pub(super) ecn: Ecn,
+    pub(super) payload: &'a mut [u8],
+}
+
+/// What one call brought.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Batch {
+    pub(super) datagrams: usize,
+    pub(super) bytes: usize,
+    /// Buffers that held several datagrams.
+    pub(super) trains: usize,
+    /// Datagrams longer than their buffer, dropped.
+    pub(super) truncated: usize,
+    /// Every buffer was used: there may be more.
+    pub(super) full: bool,
+}
+
+impl Backend {
+    pub(super) fn new(socket: &UdpSocket, options: &UdpOptions) -> io::Result<Self> {
+        #[cfg(target_os = "linux")]
+        if !options.portable {
+            return Linux::new(socket, options).map(Self::Linux);
+        }
+        Portable::new(socket, options).map(Self::Portable)
+    }
+
+    /// Most datagrams that one message may carry, as far as is known.
+    pub(super) fn segments_max(&self) -> usize {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Linux(_) => super::linux::SEGMENTS_MAX,
+            Self::Portable(portable) => portable.segments_max(),
+            #[cfg(test)]
+            Self::Scripted(_) => 64,
+        }
+    }
+
+    /// Takes one batch from the socket.
+    #[inline]
+    pub(super) fn receive(
+        &mut self,
+        socket: &UdpSocket,
+        sink: &mut impl FnMut(Arrived<'_>),
+    ) -> io::Result<Batch> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Linux(linux) => linux.receive(socket, sink),
+            Self::Portable(portable) => portable.receive(socket, sink),
+            #[cfg(test)]
+            Self::Scripted(_) => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    /// Sends waiting messages and says how many went. An error belongs to the first of them.
+    #[inline]
+    pub(super) fn send(
+        &mut self,
+        socket: &UdpSocket,
+        outbox: &Outbox,
+        segments_max: usize,
+    ) -> io::Result<usize> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Linux(linux) => linux.send(socket, outbox, segments_max),
+            Self::Portable(portable) => portable.send(socket, outbox, segments_max),
+            #[cfg(test)]
+            Self::Scripted(answers) => answers
+                .pop_front()
+                .unwrap_or(Ok(usize::MAX))
+                .map(|count| count.min(outbox.messages(segments_max).count())),
+        }
+    }
+
+    /// Waits until the socket can be read, or written if `writable` asks for it.
+    pub(super) fn wait(
+        &self,
+        socket: &UdpSocket,
+        writable: bool,
+        timeout: Duration,
+    ) -> io::Result<bool> {
+        #[cfg(target_os = "linux")]
+        if let Self::Linux(_) = self {
+            return super::linux::wait(socket, writable, timeout);
+        }
+        // Without a way to wait for writing, come back soon and try.
+        portable::wait(
+            socket,
+            if writable {
+                timeout.min(RETRY_INTERVAL)
+            } else {
+                timeout
+            },
+        )
+    }
+}
+
+impl Batch {
+    /// Gives a buffer to the sink, as one datagram or as the several that the kernel coalesced into it.
+    #[inline]
+    pub(super) fn hand_over(
+        &mut self,
+        from: SocketAddr,
+        ecn: Ecn,
+        bytes: &mut [u8],
+        stride: usize,
+        sink: &mut impl FnMut(Arrived<'_>),
+    ) {
+        self.bytes += bytes.len();
+        if bytes.len() <= stride || stride == 0 {
+            self.datagrams += 1;
+            sink(Arrived {
+                from,
+                ecn,
+                payload: bytes,
+            });
+            return;
+        }
+        self.trains += 1;
+        for payload in bytes.chunks_mut(stride) {
+            self.datagrams += 1;
+            sink(Arrived { from, ecn, payload });
+        }
+    }
+}
+
+/// How long the portable path waits before it tries a full socket again.
+const RETRY_INTERVAL: Duration = Duration::from_millis(1);

@@ -1,0 +1,180 @@
+//! What the kernel may answer that loopback never does: full buffers, oversized datagrams, refused trains.
+
+use std::collections::VecDeque;
+
+use muse_wire::{Ecn, Transmit};
+
+use super::*;
+
+/// Has `left` transmits of `len` bytes each.
+struct Source {
+    left: usize,
+    len: usize,
+    segment: Option<usize>,
+    port: u16,
+}
+
+impl Machine for Source {
+    fn handle_datagram(&mut self, _: Instant, _: Datagram<'_>) {}
+    fn handle_timeout(&mut self, _: Instant) {}
+    fn poll_transmit(&mut self, _: Instant, _: &mut [u8]) -> Option<Transmit> {
+        self.left = self.left.checked_sub(1)?;
+        let to = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        Some(Transmit {
+            to,
+            len: self.len,
+            segment: self.segment,
+            ecn: Ecn::NotCapable,
+        })
+    }
+    fn poll_timeout(&mut self) -> Option<Instant> {
+        None
+    }
+}
+
+fn scripted(answers: Vec<Result<usize, io::Error>>) -> io::Result<UdpDriver> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let mut driver = UdpDriver::bind(address, &UdpOptions::default())?;
+    driver.backend = Backend::Scripted(VecDeque::from(answers));
+    Ok(driver)
+}
+
+fn system_error(code: i32) -> Result<usize, io::Error> {
+    Err(io::Error::from_raw_os_error(code))
+}
+
+fn singles(left: usize) -> Source {
+    Source {
+        left,
+        len: 10,
+        segment: None,
+        port: 9,
+    }
+}
+
+#[test]
+fn a_full_socket_keeps_the_rest_for_the_next_flush() -> io::Result<()> {
+    let blocked = || Err(ErrorKind::WouldBlock.into());
+    let mut driver = scripted(vec![Ok(3), blocked(), blocked(), Ok(2)])?;
+    let mut machine = singles(10);
+    assert_eq!(driver.flush(Instant::ZERO, &mut machine)?, 3);
+    assert!(driver.has_unsent());
+    machine.left = 1_000;
+    assert_eq!(driver.flush(Instant::ZERO, &mut machine)?, 0);
+    assert_eq!(
+        machine.left, 1_000,
+        "a full socket takes nothing from the machine"
+    );
+    assert_eq!(driver.flush(Instant::ZERO, &mut machine)?, 1_007);
+    assert!(!driver.has_unsent());
+    assert_eq!(driver.counters().blocked, 2);
+    assert_eq!(driver.counters().datagrams_sent, 1_010);
+    Ok(())
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_oversized_datagram_is_dropped_alone() -> io::Result<()> {
+    let mut driver = scripted(vec![Ok(4), system_error(libc::EMSGSIZE)])?;
+    assert_eq!(driver.flush(Instant::ZERO, &mut singles(10))?, 9);
+    assert_eq!(driver.counters().oversized, 1);
+    assert_eq!(driver.counters().unreachable, 0);
+    Ok(())
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn errors_about_a_destination_are_counted_and_the_others_still_served() -> io::Result<()> {
+    let codes = [
+        libc::ECONNREFUSED,
+        libc::EHOSTUNREACH,
+        libc::ENETUNREACH,
+        libc::EPERM,
+        libc::ENOBUFS,
+    ];
+    let answers = codes
+        .into_iter()
+        .flat_map(|code| [Ok(1), system_error(code)])
+        .collect();
+    let mut driver = scripted(answers)?;
+    assert_eq!(driver.flush(Instant::ZERO, &mut singles(100))?, 95);
+    assert_eq!(driver.counters().unreachable, 5);
+    Ok(())
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_broken_socket_is_reported_and_never_loops() -> io::Result<()> {
+    let mut driver = scripted(vec![system_error(libc::EBADF)])?;
+    let error = driver
+        .flush(Instant::ZERO, &mut singles(2))
+        .expect_err("the socket is broken");
+    assert_eq!(error.raw_os_error(), Some(libc::EBADF));
+    assert_eq!(
+        driver.flush(Instant::ZERO, &mut singles(0))?,
+        1,
+        "the failed datagram is gone"
+    );
+    Ok(())
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn refused_trains_go_as_single_datagrams_and_end_after_a_few() -> io::Result<()> {
+    // Each train of five is refused, then its datagrams go; after the third refusal no more trains are tried.
+    let refused = || system_error(libc::EIO);
+    let mut driver = scripted(vec![
+        refused(),
+        Ok(5),
+        refused(),
+        Ok(5),
+        refused(),
+        Ok(5),
+        Ok(6),
+    ])?;
+    let mut machine = Source {
+        left: 5,
+        len: 50,
+        segment: Some(10),
+        port: 9,
+    };
+    assert_eq!(driver.flush(Instant::ZERO, &mut machine)?, 25);
+    assert_eq!(driver.counters().trains_refused, 3);
+    assert_eq!(driver.segments_max, 1);
+    assert_eq!(driver.counters().unreachable, 0);
+    Ok(())
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn trains_refused_for_their_size_do_not_end_trains() -> io::Result<()> {
+    let too_long = || [system_error(libc::EINVAL), system_error(libc::EMSGSIZE)];
+    let answers = (0..10)
+        .flat_map(|_| too_long().into_iter().chain([Ok(4)]))
+        .collect();
+    let mut driver = scripted(answers)?;
+    let mut machine = Source {
+        left: 10,
+        len: 50,
+        segment: Some(10),
+        port: 9,
+    };
+    assert_eq!(driver.flush(Instant::ZERO, &mut machine)?, 40);
+    assert_eq!(driver.counters().oversized, 10);
+    assert!(driver.segments_max > 1);
+    Ok(())
+}
+
+#[test]
+fn an_endless_machine_is_let_go() -> io::Result<()> {
+    let mut driver = scripted(Vec::new())?;
+    let sent = driver.flush(Instant::ZERO, &mut singles(usize::MAX))?;
+    assert_eq!(sent, FLUSH_BATCHES_MAX * outbox::BATCH_TRAINS);
+    let mut nowhere = Source {
+        port: 0,
+        ..singles(usize::MAX)
+    };
+    assert_eq!(driver.flush(Instant::ZERO, &mut nowhere)?, 0);
+    assert_eq!(driver.counters().unreachable, sent as u64);
+    Ok(())
+}
