@@ -261,7 +261,8 @@ impl Conditioner {
         }
         if happens(&mut self.rng, conditions.truncate) {
             self.counters.truncated += 1;
-            damage.kept_len = Some(self.rng.usize(..payload_len));
+            // Not `usize`, whose draws differ between 32 and 64 bits.
+            damage.kept_len = Some(self.rng.u64(..payload_len as u64) as usize);
         }
         if happens(&mut self.rng, conditions.corrupt) {
             self.counters.corrupted += 1;

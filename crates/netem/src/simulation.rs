@@ -14,8 +14,8 @@ use crate::{Network, NodeId};
 /// Machines over a virtual network.
 ///
 /// [`add`](Self::add) machines, then [`step`](Self::step) or [`run_until`](Self::run_until). The application talks to a
-/// machine through [`node_mut`](Self::node_mut), after which the machine is asked for what it wants to send. The crate's
-/// front page has an example.
+/// machine through [`node_mut`](Self::node_mut), after which the machine is asked for what it wants to send before time
+/// goes on. The crate's front page has an example.
 #[derive(Debug)]
 pub struct Simulation<M> {
     network: Network,
@@ -96,7 +96,7 @@ impl<M: Machine> Simulation<M> {
         &runner.expect("the node has a machine").machine
     }
 
-    /// A machine, to do something with. It is asked for what it wants to send in the next step.
+    /// A machine, to do something with. It is asked for what it wants to send before time goes on.
     ///
     /// # Panics
     /// When the node has none.
@@ -106,7 +106,7 @@ impl<M: Machine> Simulation<M> {
         &mut runner.expect("the node has a machine").machine
     }
 
-    /// Has a machine asked for what it wants to send in the next step.
+    /// Has a machine asked for what it wants to send before time goes on.
     pub fn wake(&mut self, node: NodeId) {
         if let Some(Some(runner)) = self.runners.get_mut(node.index())
             && !std::mem::replace(&mut runner.is_awake, true)
@@ -130,11 +130,10 @@ impl<M: Machine> Simulation<M> {
         &mut self.network
     }
 
-    /// When something happens next; the present when a machine is to be asked.
+    /// When something happens next: a datagram reaches something or a machine times out. Machines that the
+    /// application has touched are asked first for what they want to send.
     pub fn next_event(&mut self) -> Option<Instant> {
-        if !self.awake.is_empty() {
-            return Some(self.now);
-        }
+        self.serve_awake();
         let next = match (self.network.next_delivery(), self.next_timeout()) {
             (Some(delivery), Some(timeout)) => Some(delivery.min(timeout)),
             (delivery, timeout) => delivery.or(timeout),
@@ -142,8 +141,8 @@ impl<M: Machine> Simulation<M> {
         next.map(|at| at.max(self.now))
     }
 
-    /// Advances to the next thing that happens and lets the machines concerned deal with it. `false` when nothing will
-    /// ever happen again.
+    /// Advances to the next thing that happens, lets the machines concerned deal with it and sends what they want to
+    /// send. `false` when nothing will ever happen again.
     ///
     /// # Panics
     /// When a machine never lets time go on: one whose time-out stays in the past, that always has more to send, or that
@@ -159,10 +158,10 @@ impl<M: Machine> Simulation<M> {
         self.steps_at_now += 1;
         assert!(
             self.steps_at_now <= STEPS_PER_INSTANT_MAX,
-            "time stands still at {}: {} steps without an end, last awake: {:?}",
+            "time stands still at {}: {} steps, {} datagrams under way",
             self.now,
             self.steps_at_now,
-            self.awake,
+            self.network.in_flight(),
         );
         self.deliver();
         self.fire_timeouts();

@@ -106,7 +106,7 @@ impl Damage {
         let mut chosen = [usize::MAX; Conditions::CORRUPT_BITS_MAX as usize];
         for index in 0..flips {
             // All different, or two flips would undo each other.
-            let mut bit = rng.usize(..bits);
+            let mut bit = rng.u64(..bits as u64) as usize;
             while chosen[..index].contains(&bit) {
                 bit = (bit + 1) % bits;
             }
