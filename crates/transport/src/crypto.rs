@@ -12,6 +12,7 @@
 mod entropy;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
+mod noise;
 mod null;
 #[cfg(any(target_arch = "wasm32", test))]
 mod portable;
@@ -24,7 +25,9 @@ use zeroize::Zeroizing;
 pub use entropy::{Entropy, SeededEntropy};
 #[cfg(not(target_arch = "wasm32"))]
 use native::Aead;
-use null::Checksum;
+pub use noise::{InvalidPublicKey, ServerKey, ServerPublicKey};
+pub(crate) use noise::{Ratchet, builder as noise_builder};
+pub(crate) use null::{Checksum, TAG_LEN as CHECKSUM_LEN};
 #[cfg(target_arch = "wasm32")]
 use portable::Aead;
 
@@ -486,7 +489,7 @@ pub(crate) const HEADER_LEN_MAX: usize = 16;
 /// Tag of both AEADs, and the most that any suite adds.
 pub(crate) const AEAD_TAG_LEN: usize = 16;
 const AD_LEN_MAX: usize = 8 + HEADER_LEN_MAX;
-const NONCE_LEN: usize = 12;
+pub(crate) const NONCE_LEN: usize = 12;
 /// Packets after which keys are renewed: an hour of a busy connection, an eighth of what AES-GCM allows.
 const REKEY_AFTER_DEFAULT: u64 = 1 << 20;
 /// Most packets sealed with one key (RFC 9001, section 6.6, for AES-128-GCM).

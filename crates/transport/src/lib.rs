@@ -2,6 +2,9 @@
 
 pub mod congestion;
 mod crypto;
+mod handshake;
 mod parity;
+pub mod token;
 
-pub use crypto::{Entropy, SeededEntropy};
+pub use crypto::{Entropy, InvalidPublicKey, SeededEntropy, ServerKey, ServerPublicKey};
+pub use handshake::{HandshakeCounters, HandshakeLimits, Refusal};

@@ -5,18 +5,19 @@
 use super::{NONCE_LEN, PacketCipher, Rejected};
 
 /// A checksum over nonce, associated data and payload, started from the protocol id.
-pub(super) struct Checksum {
+pub(crate) struct Checksum {
     start: u64,
 }
 
 impl Checksum {
-    pub(super) const fn new(protocol_id: u64) -> Self {
+    pub(crate) const fn new(protocol_id: u64) -> Self {
         Self {
             start: protocol_id ^ OFFSET,
         }
     }
 
-    fn sum(&self, nonce: [u8; NONCE_LEN], ad: &[u8], plain: &[u8]) -> [u8; TAG_LEN] {
+    /// The checksum of the three parts, each with its length.
+    pub(crate) fn sum(&self, nonce: [u8; NONCE_LEN], ad: &[u8], plain: &[u8]) -> [u8; TAG_LEN] {
         let mut sum = self.start;
         for part in [&nonce[..], ad, plain] {
             sum = absorb(sum, part.len() as u64);
@@ -67,6 +68,6 @@ const fn absorb(sum: u64, word: u64) -> u64 {
 }
 
 /// Length of the checksum.
-pub(super) const TAG_LEN: usize = 8;
+pub(crate) const TAG_LEN: usize = 8;
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;

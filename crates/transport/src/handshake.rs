@@ -1,0 +1,107 @@
+//! The handshake, sans-IO: from nothing to keys in two round trips, without state on the server before the address is proven.
+//!
+//! Client and server exchange *Hello*, *Cookie*, *Connect* and *Accept* (or *Refuse*). [`Connecting`] is the client's
+//! side, [`Listener`] the server's. The order of the server's checks is the order of their cost: protocol id
+//! (VC-1), version, cookie, rate per prefix, schema, token without cryptography, token's signature, Diffie-Hellman; the last two are
+//! limited in operations per second, replies before the cookie in number, and no reply is longer than its question.
+//! Keys come from Noise (`NK` with a pinned server key, `NKpsk0` with a connect token's secret). `docs/handshake.md` is the
+//! byte-exact description, `docs/security.md` the threat model.
+
+mod connecting;
+mod cookie;
+mod limits;
+mod listener;
+mod packet;
+mod session;
+
+use thiserror::Error;
+
+pub(crate) use connecting::{
+    ConnectError, Connecting, ConnectingConfig, Established, Progress, Trust,
+};
+pub use limits::HandshakeLimits;
+pub use listener::HandshakeCounters;
+pub(crate) use listener::{Accepted, ConnectRequest, Listener, ListenerConfig, Outcome};
+
+use crate::token::TokenError;
+
+/// Sixteen random bytes that name one attempt to connect; only who sees the client's packets knows them.
+pub(crate) type ClientRandom = [u8; CLIENT_RANDOM_LEN];
+
+/// Why a server did not let a client in.
+///
+/// Refusals are not authenticated: whoever can read the client's packets can forge one, as he could cut the line.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The server does not speak the client's version of the protocol.
+    #[error(
+        "the server speaks versions {server_min} to {server_max} of the protocol, the client {client}"
+    )]
+    Version {
+        /// What the client speaks.
+        client: u16,
+        /// Oldest that the server speaks.
+        server_min: u16,
+        /// Newest that the server speaks.
+        server_max: u16,
+    },
+    /// Messages are not defined alike on both sides.
+    #[error(
+        "the schemas differ: the server has {server:016x}, the client {client:016x}; build both from the same messages"
+    )]
+    Schema {
+        /// Hash of the client's schema.
+        client: u64,
+        /// Hash of the server's schema.
+        server: u64,
+    },
+    /// As many connections as the server allows.
+    #[error("the server is full")]
+    Full,
+    /// The server wants a connect token.
+    #[error("the server lets nobody in without a connect token")]
+    TokenRequired,
+    /// The token does not let its holder in.
+    #[error("{0}")]
+    Token(TokenError),
+    /// The server could not read the handshake.
+    #[error("the server does not have the key that the client expects")]
+    WrongKey,
+    /// The application on the server said no.
+    #[error("the server denied the connection: {0}")]
+    Denied(String),
+    /// Too much to do now; worth another attempt later.
+    #[error("the server is busy")]
+    Busy,
+    /// The server does not take part in unprotected connections.
+    #[error("the server takes no unprotected connections")]
+    Insecure,
+    /// A reason that this version does not know.
+    #[error("the server refused with reason {0}")]
+    Other(u8),
+}
+
+impl From<TokenError> for Refusal {
+    fn from(error: TokenError) -> Self {
+        match error {
+            TokenError::Full => Self::Busy,
+            other => Self::Token(other),
+        }
+    }
+}
+
+/// The version of the protocol that this implementation speaks.
+pub(crate) const VERSION: u16 = 1;
+/// Longest application payload in a Connect, and longest settings in an Accept.
+pub(crate) const PAYLOAD_LEN_MAX: usize = 256;
+/// Longest text with which an application denies a connection; the rest is cut off.
+pub(crate) const DENIED_TEXT_LEN_MAX: usize = 128;
+/// Room that a reply needs at most.
+pub(crate) const REPLY_LEN_MAX: usize = packet::ACCEPT_LEN_MAX;
+/// Longest handshake packet.
+pub(crate) const HANDSHAKE_LEN_MAX: usize = packet::CONNECT_LEN_MAX;
+const CLIENT_RANDOM_LEN: usize = 16;
+
+#[cfg(test)]
+mod tests;

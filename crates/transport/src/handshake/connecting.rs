@@ -1,0 +1,302 @@
+//! The client's side: knocks until it is let in, sent away, or out of time.
+
+use std::fmt;
+
+use muse_wire::bytes::Reader;
+use muse_wire::{Duration, Instant};
+use thiserror::Error;
+
+use super::cookie::COOKIE_LEN;
+use super::packet::{self, ACCEPT_FIXED_LEN, CONNECT_LEN_MAX, Connect, Packet};
+use super::session::{MESSAGE_OVERHEAD_MAX, Mode, Session};
+use super::{ClientRandom, PAYLOAD_LEN_MAX, Refusal, VERSION};
+use crate::crypto::{Entropy, Keys, ServerPublicKey, Suite};
+use crate::token::ConnectToken;
+
+/// Why a client trusts the server, and the server the client.
+#[derive(Clone, Debug)]
+pub(crate) enum Trust {
+    /// The server is known by its key; the client by nothing.
+    Pinned(ServerPublicKey),
+    /// Both by a token.
+    Token(Box<ConnectToken>),
+    /// The link protects the connection, or nothing does; a token still says who the client is.
+    DangerInsecure(Option<Box<ConnectToken>>),
+}
+
+/// What a [`Connecting`] needs to know.
+#[derive(Clone, Debug)]
+pub(crate) struct ConnectingConfig {
+    /// The same as the server's.
+    pub(crate) protocol_id: u64,
+    /// The same as the server's.
+    pub(crate) schema_hash: u64,
+    /// What this side wants to receive in the headers of packets.
+    pub(crate) connection_id: u32,
+    /// Whom to trust.
+    pub(crate) trust: Trust,
+    /// For the server's application, at most 256 bytes; encrypted, but not safe from being repeated.
+    pub(crate) payload: Vec<u8>,
+    /// When to give up.
+    pub(crate) timeout: Duration,
+}
+
+impl ConnectingConfig {
+    /// Gives up after ten seconds; no payload.
+    pub(crate) fn new(
+        protocol_id: u64,
+        schema_hash: u64,
+        connection_id: u32,
+        trust: Trust,
+    ) -> Self {
+        Self {
+            protocol_id,
+            schema_hash,
+            connection_id,
+            trust,
+            payload: Vec::new(),
+            timeout: TIMEOUT_DEFAULT,
+        }
+    }
+}
+
+/// An attempt to connect.
+///
+/// Call [`poll_transmit`](Self::poll_transmit) until it returns `None`, give what arrives to [`handle`](Self::handle), and call
+/// [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) has come.
+pub(crate) struct Connecting {
+    protocol_id: u64,
+    version: u16,
+    schema_hash: u64,
+    random: ClientRandom,
+    suites: u8,
+    mode: Mode,
+    session: Session,
+    /// The Connect, ready but for the cookie.
+    connect: Vec<u8>,
+    /// When the cookie in `connect` came.
+    cookie_at: Option<Instant>,
+    next_send: Instant,
+    delay: Duration,
+    deadline: Instant,
+    finished: bool,
+}
+
+/// How an attempt goes.
+pub(crate) enum Progress {
+    /// Nothing decided.
+    Continue,
+    /// Let in.
+    Established(Box<Established>),
+    /// Sent away.
+    Refused(Refusal),
+    /// No answer within the time.
+    TimedOut,
+}
+
+/// What a successful attempt gives.
+pub(crate) struct Established {
+    /// The packet keys.
+    pub(crate) keys: Keys,
+    /// What the server wants to receive in the headers of packets.
+    pub(crate) remote_connection_id: u32,
+    /// What the server's endpoint says.
+    pub(crate) settings: Vec<u8>,
+    /// How packets are protected.
+    pub(crate) suite: Suite,
+}
+
+/// The attempt cannot begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub(crate) enum ConnectError {
+    /// The payload does not fit.
+    #[error("the payload is longer than {PAYLOAD_LEN_MAX} bytes")]
+    Payload,
+}
+
+impl Connecting {
+    /// Begins now.
+    pub(crate) fn new(
+        config: &ConnectingConfig,
+        now: Instant,
+        entropy: &mut dyn Entropy,
+    ) -> Result<Self, ConnectError> {
+        Self::with_version(config, VERSION, now, entropy)
+    }
+
+    /// Begins with another version than ours, to see how a server takes it.
+    pub(super) fn with_version(
+        config: &ConnectingConfig,
+        version: u16,
+        now: Instant,
+        entropy: &mut dyn Entropy,
+    ) -> Result<Self, ConnectError> {
+        if config.payload.len() > PAYLOAD_LEN_MAX {
+            return Err(ConnectError::Payload);
+        }
+        let (mode, server_key, token) = match &config.trust {
+            Trust::Pinned(key) => (Mode::Pinned, *key, None),
+            Trust::Token(token) => (Mode::Token, token.server_key(), Some(&**token)),
+            Trust::DangerInsecure(token) => (
+                Mode::DangerInsecure,
+                ServerPublicKey::from_bytes([0; 32]),
+                token.as_deref(),
+            ),
+        };
+        let mut random = [0; 16];
+        entropy.fill(&mut random);
+        let mut connect = Connect {
+            version,
+            random,
+            cookie: [0; COOKIE_LEN],
+            connection_id: config.connection_id,
+            suites: if mode == Mode::DangerInsecure {
+                Suite::Null.bit()
+            } else {
+                Suite::offer()
+            },
+            mode: mode.number(),
+            schema_hash: config.schema_hash,
+            token: token.map_or(&[], ConnectToken::public),
+            message: &[],
+        };
+        let suites = connect.suites;
+        let prologue = connect.prologue(config.protocol_id);
+        let secret = token.map(ConnectToken::secret);
+        let mut session = Session::initiator(mode, &server_key, secret, &prologue, entropy);
+        let mut message = [0; PAYLOAD_LEN_MAX + MESSAGE_OVERHEAD_MAX];
+        let len = session
+            .write(&config.payload, &mut message)
+            .expect("the buffer fits the longest payload");
+        connect.message = &message[..len];
+        let mut bytes = vec![0; CONNECT_LEN_MAX];
+        let len = connect
+            .emit(config.protocol_id, &mut bytes)
+            .expect("the buffer fits the longest Connect");
+        bytes.truncate(len);
+        Ok(Self {
+            protocol_id: config.protocol_id,
+            version,
+            schema_hash: config.schema_hash,
+            random,
+            suites,
+            mode,
+            session,
+            connect: bytes,
+            cookie_at: None,
+            next_send: now,
+            delay: DELAY_FIRST,
+            deadline: now + config.timeout,
+            finished: false,
+        })
+    }
+
+    /// The name of this attempt.
+    pub(crate) fn client_random(&self) -> ClientRandom {
+        self.random
+    }
+
+    /// Writes the packet that is due, if one is and `buffer` has room for it.
+    pub(crate) fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<usize> {
+        if self.finished || now < self.next_send || now >= self.deadline {
+            return None;
+        }
+        let len = if self.cookie_at.is_some() {
+            buffer
+                .get_mut(..self.connect.len())?
+                .copy_from_slice(&self.connect);
+            self.connect.len()
+        } else {
+            packet::emit_hello(self.protocol_id, self.version, &self.random, buffer).ok()?
+        };
+        self.next_send = now + self.delay;
+        self.delay = (self.delay * 3 / 2).min(DELAY_MAX);
+        Some(len)
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit).
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        (!self.finished).then_some(self.next_send.min(self.deadline))
+    }
+
+    /// Time has passed: gives up when it is up.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) -> Progress {
+        if self.finished || now < self.deadline {
+            return Progress::Continue;
+        }
+        self.finished = true;
+        Progress::TimedOut
+    }
+
+    /// A packet arrived from the server's address. What is not an answer to this attempt changes nothing.
+    pub(crate) fn handle(&mut self, now: Instant, datagram: &[u8]) -> Progress {
+        if self.finished {
+            return Progress::Continue;
+        }
+        match Packet::parse(self.protocol_id, datagram) {
+            Ok(Packet::Cookie { random, cookie }) if random == self.random => {
+                self.handle_cookie(now, &cookie);
+                Progress::Continue
+            }
+            Ok(Packet::Accept { random, message })
+                if random == self.random && self.cookie_at.is_some() =>
+            {
+                self.handle_accept(message)
+            }
+            Ok(Packet::Refuse { random, reason }) if random == self.random => {
+                self.finished = true;
+                Progress::Refused(reason.refusal(self.version, self.schema_hash))
+            }
+            _ => Progress::Continue,
+        }
+    }
+
+    fn handle_cookie(&mut self, now: Instant, cookie: &[u8; COOKIE_LEN]) {
+        // A young cookie is kept: another one is a duplicate of the answer, and answering each would feed a storm.
+        if self.cookie_at.is_some_and(|at| now < at + COOKIE_KEPT) {
+            return;
+        }
+        packet::set_cookie(self.protocol_id, &mut self.connect, cookie);
+        self.cookie_at = Some(now);
+        self.next_send = now;
+        self.delay = DELAY_FIRST;
+    }
+
+    fn handle_accept(&mut self, message: &[u8]) -> Progress {
+        let mut payload = [0; ACCEPT_FIXED_LEN + PAYLOAD_LEN_MAX + MESSAGE_OVERHEAD_MAX];
+        let Some(len) = self.session.read(message, &mut payload) else {
+            return Progress::Continue;
+        };
+        let mut reader = Reader::new(&payload[..len]);
+        let (Ok(remote_connection_id), Ok(suite)) = (reader.u32(), reader.u8()) else {
+            return Progress::Continue;
+        };
+        let offered = Suite::from_bit(suite & self.suites);
+        let (Some(suite), true) = (offered, reader.remaining() <= PAYLOAD_LEN_MAX) else {
+            return Progress::Continue;
+        };
+        self.finished = true;
+        Progress::Established(Box::new(Established {
+            keys: self.session.keys(true, suite, self.protocol_id),
+            remote_connection_id,
+            settings: reader.rest().to_vec(),
+            suite,
+        }))
+    }
+}
+
+impl fmt::Debug for Connecting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connecting")
+            .field("mode", &self.mode)
+            .field("cookie_at", &self.cookie_at)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}
+
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
+const DELAY_FIRST: Duration = Duration::from_millis(250);
+const DELAY_MAX: Duration = Duration::from_secs(1);
+const COOKIE_KEPT: Duration = Duration::from_millis(200);

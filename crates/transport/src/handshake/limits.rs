@@ -1,0 +1,239 @@
+//! How much strangers may cost: operations with public keys, replies, and handshakes per address and prefix.
+//!
+//! All in fixed memory: rates per address are kept in hashed cells, whose key is secret, so that nobody can aim at
+//! another's cell.
+
+use std::hash::{DefaultHasher, Hasher};
+use std::net::{IpAddr, SocketAddr};
+
+use muse_wire::{Duration, Instant};
+
+use crate::crypto::Entropy;
+
+/// What a server spends on strangers. Each pair is a rate per second and how much may come at once, at
+/// least one.
+///
+/// ```
+/// use muse_transport::HandshakeLimits;
+/// let limits = HandshakeLimits::default().operations(2_000, 32).per_address(5, 10);
+/// # let _ = limits;
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct HandshakeLimits {
+    operations: Rate,
+    replies: Rate,
+    address: Rate,
+    prefix: Rate,
+}
+
+impl Default for HandshakeLimits {
+    fn default() -> Self {
+        Self {
+            operations: Rate {
+                per_second: 8_000,
+                burst: 128,
+            },
+            replies: Rate {
+                per_second: 10_000,
+                burst: 1_000,
+            },
+            address: Rate {
+                per_second: 64,
+                burst: 512,
+            },
+            prefix: Rate {
+                per_second: 256,
+                burst: 2_048,
+            },
+        }
+    }
+}
+
+impl HandshakeLimits {
+    /// Operations with public keys, 8,000 a second and 128 at once by default. One takes about 35 us; a handshake
+    /// takes 4, with a token 7. Beyond the limit a Connect is dropped and the client tries again.
+    pub fn operations(mut self, per_second: u32, burst: u32) -> Self {
+        self.operations = Rate {
+            per_second,
+            burst: burst.max(OPERATIONS_BURST_MIN),
+        };
+        self
+    }
+
+    /// Cookies and refusals, 10,000 a second and 1,000 at once by default: what a flood with false addresses costs
+    /// in sending.
+    pub fn replies(mut self, per_second: u32, burst: u32) -> Self {
+        self.replies = Rate { per_second, burst };
+        self
+    }
+
+    /// Handshakes from one IPv4 address or IPv6 /64, once proven; 64 a second and 512 at once by default. Players behind
+    /// one NAT or relay share it. Loopback is exempt.
+    pub fn per_address(mut self, per_second: u32, burst: u32) -> Self {
+        self.address = Rate { per_second, burst };
+        self
+    }
+
+    /// Handshakes from one IPv4 /24 or IPv6 /48, once proven; 256 a second and 2,048 at once by default.
+    pub fn per_prefix(mut self, per_second: u32, burst: u32) -> Self {
+        self.prefix = Rate { per_second, burst };
+        self
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    per_second: u32,
+    burst: u32,
+}
+
+impl Rate {
+    /// Takes `cost` from a bucket, kept as the time when it will be full again; says whether there was enough.
+    fn take(&self, full_at: &mut Instant, now: Instant, cost: u32) -> bool {
+        let each = Duration::from_secs(1) / u64::from(self.per_second.max(1));
+        let after = (*full_at).max(now) + each * u64::from(cost);
+        let enough = after - now <= each * u64::from(self.burst.max(1));
+        if enough {
+            *full_at = after;
+        }
+        enough
+    }
+}
+
+/// The state of all limits.
+pub(super) struct Limiter {
+    limits: HandshakeLimits,
+    operations: Instant,
+    replies: Instant,
+    cells: Box<[[Instant; CELLS]; ROWS]>,
+    hash_key: [u8; 16],
+}
+
+impl Limiter {
+    pub(super) fn new(limits: HandshakeLimits, entropy: &mut dyn Entropy) -> Self {
+        let mut hash_key = [0; 16];
+        entropy.fill(&mut hash_key);
+        Self {
+            limits,
+            operations: Instant::ZERO,
+            replies: Instant::ZERO,
+            cells: Box::new([[Instant::ZERO; CELLS]; ROWS]),
+            hash_key,
+        }
+    }
+
+    /// Whether `cost` operations with public keys may be done now.
+    pub(super) fn operations(&mut self, now: Instant, cost: u32) -> bool {
+        self.limits.operations.take(&mut self.operations, now, cost)
+    }
+
+    /// Whether a reply may be sent now.
+    pub(super) fn reply(&mut self, now: Instant) -> bool {
+        self.limits.replies.take(&mut self.replies, now, 1)
+    }
+
+    /// Whether a proven address may begin another handshake now.
+    pub(super) fn handshake(&mut self, now: Instant, from: SocketAddr) -> bool {
+        let (address, prefix) = match from.ip().to_canonical() {
+            ip if ip.is_loopback() => return true,
+            IpAddr::V4(ip) => (u64::from(ip.to_bits()), u64::from(ip.to_bits() >> 8)),
+            IpAddr::V6(ip) => ((ip.to_bits() >> 64) as u64, (ip.to_bits() >> 80) as u64),
+        };
+        let (per_address, per_prefix) = (self.limits.address, self.limits.prefix);
+        // Two rows for each: strangers share one cell by chance, hardly two. Rows 0 and 1 are addresses, 2 and 3 prefixes.
+        self.take_either([0, 1], address, per_address, now)
+            && self.take_either([2, 3], prefix, per_prefix, now)
+    }
+
+    fn take_either(&mut self, rows: [u8; 2], key: u64, rate: Rate, now: Instant) -> bool {
+        rows.into_iter().fold(false, |taken, row| {
+            let cell = self.cell(row, key);
+            rate.take(&mut self.cells[usize::from(row)][cell], now, 1) || taken
+        })
+    }
+
+    fn cell(&self, row: u8, key: u64) -> usize {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&self.hash_key);
+        hasher.write_u8(row);
+        hasher.write_u64(key);
+        hasher.finish() as usize % CELLS
+    }
+}
+
+const ROWS: usize = 4;
+const CELLS: usize = 1_024;
+/// A handshake with a token must fit, or nobody would ever come in.
+const OPERATIONS_BURST_MIN: u32 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SeededEntropy;
+
+    fn limiter(limits: HandshakeLimits) -> Limiter {
+        Limiter::new(limits, &mut SeededEntropy::danger_seeded(3))
+    }
+
+    #[test]
+    fn a_bucket_gives_its_burst_and_then_its_rate() {
+        let mut limiter = limiter(HandshakeLimits::default().operations(1_000, 64));
+        let start = Instant::from_secs(5);
+        assert_eq!(
+            (0..1_000).filter(|_| limiter.operations(start, 1)).count(),
+            64
+        );
+        let later = start + Duration::from_millis(16);
+        assert_eq!(
+            (0..1_000).filter(|_| limiter.operations(later, 4)).count(),
+            4
+        );
+        let much_later = start + Duration::from_secs(3_600);
+        assert_eq!(
+            (0..1_000)
+                .filter(|_| limiter.operations(much_later, 1))
+                .count(),
+            64
+        );
+    }
+
+    #[test]
+    fn one_address_is_limited_and_others_are_not() {
+        let mut limiter = limiter(
+            HandshakeLimits::default()
+                .per_address(1, 10)
+                .per_prefix(1, 20),
+        );
+        let now = Instant::from_secs(1);
+        let mut allowed = |text: &str, count: usize| {
+            let from: SocketAddr = text.parse().expect("an address");
+            (0..count).filter(|_| limiter.handshake(now, from)).count()
+        };
+        assert_eq!(allowed("198.51.100.1:1", 100), 10);
+        assert_eq!(
+            allowed("[::ffff:198.51.100.1]:2", 100),
+            0,
+            "the same address in another guise"
+        );
+        assert_eq!(
+            allowed("198.51.100.2:1", 100),
+            10,
+            "the prefix allows ten more"
+        );
+        assert_eq!(allowed("198.51.100.3:1", 100), 0);
+        assert_eq!(allowed("203.0.113.1:1", 5), 5);
+        assert_eq!(allowed("[2001:db8::1]:1", 5), 5);
+        assert_eq!(
+            allowed("[2001:db8::ffff]:1", 100),
+            5,
+            "one /64 is one address"
+        );
+        assert_eq!(
+            allowed("[2001:db8:0:7::1]:1", 100),
+            10,
+            "the /48 allows ten more"
+        );
+        assert_eq!(allowed("[2001:db8:0:8::1]:1", 100), 0);
+        assert_eq!(allowed("127.0.0.1:1", 5_000), 5_000);
+    }
+}

@@ -1,0 +1,486 @@
+//! The server's side: answers strangers without remembering them, and lets the proven ones ask to come in.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use muse_wire::Instant;
+use muse_wire::bytes::Writer;
+
+use super::cookie::CookieJar;
+use super::limits::{HandshakeLimits, Limiter};
+use super::packet::{self, ACCEPT_FIXED_LEN, Connect, Ignored, Packet, Reason};
+use super::session::{Mode, Session};
+use super::{ClientRandom, PAYLOAD_LEN_MAX, Refusal, VERSION};
+use crate::crypto::{Entropy, Keys, Ratchet, ServerKey, Suite};
+use crate::token::{TokenId, TokenVerifier, Verified};
+
+/// What a [`Listener`] needs to know.
+pub(crate) struct ListenerConfig {
+    /// Packets of another protocol are ignored.
+    pub(crate) protocol_id: u64,
+    /// Clients with another schema are refused.
+    pub(crate) schema_hash: u64,
+    /// What clients pin and tokens are sealed to.
+    pub(crate) key: ServerKey,
+    /// Checks tokens; without it tokens are refused.
+    pub(crate) verifier: Option<TokenVerifier>,
+    /// Whether clients without a token are refused.
+    pub(crate) token_required: bool,
+    /// Whether clients may come in without encryption.
+    pub(crate) danger_insecure: bool,
+    /// What strangers may cost.
+    pub(crate) limits: HandshakeLimits,
+}
+
+/// Answers handshake packets. It holds fixed memory, however many strangers knock; its tokens' memory is bounded too.
+///
+/// Give every handshake packet of strangers to [`handle`](Self::handle), but a Connect that repeats one already answered,
+/// recognised by address and [`peek_connect`](Self::peek_connect), is answered with the Accept kept from the first time. An
+/// [`Outcome::Request`] is then accepted or refused.
+pub(crate) struct Listener {
+    config: ListenerConfig,
+    cookies: CookieJar,
+    limiter: Limiter,
+    entropy: Ratchet,
+    counters: HandshakeCounters,
+}
+
+/// What came of a packet.
+pub(crate) enum Outcome {
+    /// Nothing to do.
+    Nothing,
+    /// Send this many bytes of the reply buffer to where the packet came from.
+    Reply(usize),
+    /// Somebody asks to come in: accept or refuse.
+    Request(Box<ConnectRequest>),
+}
+
+/// A connection that may begin.
+pub(crate) struct Accepted {
+    /// Length of the Accept in the reply buffer. Keep it to answer a repeated Connect.
+    pub(crate) len: usize,
+    /// The packet keys.
+    pub(crate) keys: Keys,
+    /// The connection id that the client wants to receive.
+    pub(crate) remote_connection_id: u32,
+}
+
+impl Listener {
+    /// A listener whose secrets come from `entropy`.
+    pub(crate) fn new(config: ListenerConfig, entropy: &mut dyn Entropy) -> Self {
+        Self {
+            cookies: CookieJar::new(entropy),
+            limiter: Limiter::new(config.limits, entropy),
+            entropy: Ratchet::new(entropy),
+            counters: HandshakeCounters::default(),
+            config,
+        }
+    }
+
+    /// What has come and what became of it.
+    pub(crate) fn counters(&self) -> &HandshakeCounters {
+        &self.counters
+    }
+
+    /// To add and remove the master's keys while running.
+    pub(crate) fn verifier_mut(&mut self) -> Option<&mut TokenVerifier> {
+        self.config.verifier.as_mut()
+    }
+
+    /// The name of the attempt if the datagram looks like a Connect. Costs nothing and proves nothing.
+    pub(crate) fn peek_connect(&self, datagram: &[u8]) -> Option<ClientRandom> {
+        packet::peek_connect(self.config.protocol_id, datagram)
+    }
+
+    /// A packet arrived from a stranger. `resumable` says whether the session that began with a token still lives.
+    /// `reply` should have room for `REPLY_LEN_MAX` bytes.
+    pub(crate) fn handle(
+        &mut self,
+        now: Instant,
+        unix_now_s: u64,
+        from: SocketAddr,
+        datagram: &[u8],
+        reply: &mut [u8],
+        resumable: impl Fn(&TokenId) -> bool,
+    ) -> Outcome {
+        match Packet::parse(self.config.protocol_id, datagram) {
+            Ok(Packet::Hello { version, random }) => {
+                self.counters.hellos += 1;
+                if version != VERSION {
+                    return self.reply_refusal(now, &random, &version_refusal(version), reply);
+                }
+                self.reply_cookie(now, from, &random, reply)
+            }
+            Ok(Packet::Connect(connect)) => {
+                self.counters.connects += 1;
+                if connect.version != VERSION {
+                    return self.reply_refusal(
+                        now,
+                        &connect.random,
+                        &version_refusal(connect.version),
+                        reply,
+                    );
+                }
+                if !self
+                    .cookies
+                    .check(now, from, &connect.random, &connect.cookie)
+                {
+                    // Too old, from before a restart, or the client's address changed: it gets another.
+                    self.counters.cookies_invalid += 1;
+                    return self.reply_cookie(now, from, &connect.random, reply);
+                }
+                match self.admit(now, unix_now_s, from, &connect, &resumable) {
+                    Ok(request) => {
+                        self.counters.requests += 1;
+                        Outcome::Request(request)
+                    }
+                    Err(Rejection::Dropped) => Outcome::Nothing,
+                    Err(Rejection::Refused(refusal)) => {
+                        self.reply_refusal(now, &connect.random, &refusal, reply)
+                    }
+                }
+            }
+            Ok(Packet::Cookie { .. } | Packet::Accept { .. } | Packet::Refuse { .. })
+            | Err(Ignored::Malformed) => {
+                self.counters.malformed += 1;
+                Outcome::Nothing
+            }
+            Err(Ignored::Protocol) => {
+                self.counters.other_protocol += 1;
+                Outcome::Nothing
+            }
+        }
+    }
+
+    /// Lets the client in: finishes the key exchange and writes the Accept. `settings`, at most 256 bytes, are for the
+    /// client. The client has not shown yet that it has the keys; until a packet opens with them, nothing that
+    /// exists should give way to this connection, not even the session that it resumes.
+    pub(crate) fn accept(
+        &mut self,
+        mut request: Box<ConnectRequest>,
+        connection_id: u32,
+        settings: &[u8],
+        reply: &mut [u8],
+    ) -> Result<Accepted, Refusal> {
+        if let (Some(token), Some(verifier)) = (&request.token, self.config.verifier.as_mut()) {
+            verifier.mark_used(token, request.unix_now_s)?;
+        }
+        let mut payload = [0; ACCEPT_FIXED_LEN + PAYLOAD_LEN_MAX];
+        let mut writer = Writer::new(&mut payload);
+        writer
+            .u32(connection_id)
+            .and_then(|()| writer.u8(request.suite.bit()))
+            .and_then(|()| writer.slice(settings))
+            .expect("settings of at most 256 bytes");
+        let session = &mut request.session;
+        let protocol_id = self.config.protocol_id;
+        let len = packet::emit_accept(protocol_id, &request.random, reply, |message| {
+            session.write(writer.written(), message)
+        })
+        .expect("a reply buffer of REPLY_LEN_MAX bytes");
+        self.counters.accepted += 1;
+        Ok(Accepted {
+            len,
+            keys: session.keys(false, request.suite, protocol_id),
+            remote_connection_id: request.connection_id,
+        })
+    }
+
+    /// Sends the client away; returns the length of the reply, zero when the limit of replies is reached.
+    pub(crate) fn refuse(
+        &mut self,
+        now: Instant,
+        request: &ConnectRequest,
+        refusal: &Refusal,
+        reply: &mut [u8],
+    ) -> usize {
+        match self.reply_refusal(now, &request.random, refusal, reply) {
+            Outcome::Reply(len) => len,
+            Outcome::Nothing | Outcome::Request(_) => 0,
+        }
+    }
+
+    /// Everything between a good cookie and a request, from cheap to expensive.
+    fn admit(
+        &mut self,
+        now: Instant,
+        unix_now_s: u64,
+        from: SocketAddr,
+        connect: &Connect<'_>,
+        resumable: &dyn Fn(&TokenId) -> bool,
+    ) -> Result<Box<ConnectRequest>, Rejection> {
+        let Some(mode) = connect.mode() else {
+            self.counters.malformed += 1;
+            return Err(Rejection::Dropped);
+        };
+        if !self.limiter.handshake(now, from) {
+            self.counters.prefix_limited += 1;
+            return Err(Rejection::Dropped);
+        }
+        let suite = self.agree(mode, connect)?;
+        let token = self.check_token(now, unix_now_s, connect, resumable)?;
+        let secret = token.as_ref().map(|token| &token.secret);
+        self.spend(
+            now,
+            if mode == Mode::DangerInsecure {
+                0
+            } else {
+                EXCHANGE_OPERATIONS
+            },
+        )?;
+        let prologue = connect.prologue(self.config.protocol_id);
+        let mut session =
+            Session::responder(mode, &self.config.key, secret, &prologue, &mut self.entropy);
+        let mut payload = [0; PAYLOAD_LEN_MAX];
+        let len = session
+            .read(connect.message, &mut payload)
+            .ok_or(Refusal::WrongKey)?;
+        Ok(Box::new(ConnectRequest {
+            from,
+            random: connect.random,
+            connection_id: connect.connection_id,
+            payload: payload[..len].to_vec(),
+            unix_now_s,
+            suite,
+            session,
+            token,
+        }))
+    }
+
+    /// What needs no cryptography: the kind of protection and the schema.
+    fn agree(&self, mode: Mode, connect: &Connect<'_>) -> Result<Suite, Refusal> {
+        let suite = match mode {
+            Mode::DangerInsecure if !self.config.danger_insecure => return Err(Refusal::Insecure),
+            Mode::DangerInsecure => Suite::Null,
+            // Every client has a suite that we know, or it is none of ours.
+            Mode::Pinned | Mode::Token => Suite::choose(connect.suites).ok_or(Refusal::WrongKey)?,
+        };
+        if connect.schema_hash != self.config.schema_hash {
+            return Err(Refusal::Schema {
+                client: connect.schema_hash,
+                server: self.config.schema_hash,
+            });
+        }
+        if connect.token.is_empty() && self.config.token_required {
+            return Err(Refusal::TokenRequired);
+        }
+        Ok(suite)
+    }
+
+    fn check_token(
+        &mut self,
+        now: Instant,
+        unix_now_s: u64,
+        connect: &Connect<'_>,
+        resumable: &dyn Fn(&TokenId) -> bool,
+    ) -> Result<Option<Verified>, Rejection> {
+        if connect.token.is_empty() {
+            return Ok(None);
+        }
+        let invalid = Refusal::Token(crate::token::TokenError::Invalid);
+        let verifier = self.config.verifier.as_ref().ok_or(invalid)?;
+        let key = &self.config.key;
+        let checked = verifier
+            .check(
+                connect.token,
+                self.config.protocol_id,
+                key,
+                unix_now_s,
+                resumable,
+            )
+            .map_err(Refusal::from)?;
+        spend(
+            &mut self.limiter,
+            &mut self.counters,
+            now,
+            SIGNATURE_OPERATIONS,
+        )?;
+        verifier.verify(&checked).map_err(Refusal::from)?;
+        spend(
+            &mut self.limiter,
+            &mut self.counters,
+            now,
+            UNSEAL_OPERATIONS,
+        )?;
+        Ok(Some(
+            checked
+                .open(key, &mut self.entropy)
+                .map_err(Refusal::from)?,
+        ))
+    }
+
+    fn spend(&mut self, now: Instant, operations: u32) -> Result<(), Rejection> {
+        spend(&mut self.limiter, &mut self.counters, now, operations)
+    }
+
+    fn reply_cookie(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        random: &ClientRandom,
+        reply: &mut [u8],
+    ) -> Outcome {
+        if !self.limiter.reply(now) {
+            self.counters.replies_limited += 1;
+            return Outcome::Nothing;
+        }
+        let cookie = self.cookies.bake(now, from, random);
+        self.counters.cookies += 1;
+        packet::emit_cookie(self.config.protocol_id, random, &cookie, reply)
+            .map_or(Outcome::Nothing, Outcome::Reply)
+    }
+
+    fn reply_refusal(
+        &mut self,
+        now: Instant,
+        random: &ClientRandom,
+        refusal: &Refusal,
+        reply: &mut [u8],
+    ) -> Outcome {
+        self.counters.refused += 1;
+        if !self.limiter.reply(now) {
+            self.counters.replies_limited += 1;
+            return Outcome::Nothing;
+        }
+        packet::emit_refuse(self.config.protocol_id, random, Reason::of(refusal), reply)
+            .map_or(Outcome::Nothing, Outcome::Reply)
+    }
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener")
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A client whose address is proven and whose token, if any, is good, asks to come in.
+pub(crate) struct ConnectRequest {
+    from: SocketAddr,
+    random: ClientRandom,
+    connection_id: u32,
+    payload: Vec<u8>,
+    unix_now_s: u64,
+    suite: Suite,
+    session: Session,
+    token: Option<Verified>,
+}
+
+impl ConnectRequest {
+    /// Where it comes from.
+    pub(crate) fn from(&self) -> SocketAddr {
+        self.from
+    }
+
+    /// The name of this attempt.
+    pub(crate) fn client_random(&self) -> ClientRandom {
+        self.random
+    }
+
+    /// What the client's application says, at most 256 bytes. Somebody may have recorded and repeated it.
+    pub(crate) fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
+    /// The account in the token.
+    pub(crate) fn account(&self) -> Option<u64> {
+        self.token.as_ref().map(|token| token.account)
+    }
+
+    /// The user data in the token.
+    pub(crate) fn user_data(&self) -> &[u8] {
+        self.token.as_ref().map_or(&[], |token| &token.user_data)
+    }
+
+    /// The token's name.
+    pub(crate) fn token_id(&self) -> Option<TokenId> {
+        self.token.as_ref().map(|token| token.id)
+    }
+
+    /// Whether the holder of the token comes back to a session that still lives.
+    pub(crate) fn resumes(&self) -> bool {
+        self.token.as_ref().is_some_and(|token| token.resumes)
+    }
+
+    /// How packets will be protected.
+    pub(crate) fn suite(&self) -> Suite {
+        self.suite
+    }
+}
+
+/// What a server's handshakes have come to, since it began.
+///
+/// ```
+/// use muse_transport::HandshakeCounters;
+/// assert_eq!(HandshakeCounters::default().accepted, 0);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HandshakeCounters {
+    /// First packets of clients.
+    pub hellos: u64,
+    /// Cookies sent.
+    pub cookies: u64,
+    /// Packets that ask to come in.
+    pub connects: u64,
+    /// Of those, with a cookie that is too old or false.
+    pub cookies_invalid: u64,
+    /// Handed to the endpoint for a decision.
+    pub requests: u64,
+    /// Let in.
+    pub accepted: u64,
+    /// Sent away, with or without a reply.
+    pub refused: u64,
+    /// Dropped: not a handshake packet that a server takes.
+    pub malformed: u64,
+    /// Dropped: of another protocol.
+    pub other_protocol: u64,
+    /// Dropped: the limit of replies was reached.
+    pub replies_limited: u64,
+    /// Dropped: the limit of the address or its prefix was reached.
+    pub prefix_limited: u64,
+    /// Dropped: the limit of operations with public keys was reached.
+    pub operations_limited: u64,
+}
+
+/// Why a Connect becomes no request.
+enum Rejection {
+    /// Counted; the client may try again.
+    Dropped,
+    Refused(Refusal),
+}
+
+impl From<Refusal> for Rejection {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+fn spend(
+    limiter: &mut Limiter,
+    counters: &mut HandshakeCounters,
+    now: Instant,
+    operations: u32,
+) -> Result<(), Rejection> {
+    if limiter.operations(now, operations) {
+        return Ok(());
+    }
+    counters.operations_limited += 1;
+    Err(Rejection::Dropped)
+}
+
+fn version_refusal(client: u16) -> Refusal {
+    Refusal::Version {
+        client,
+        server_min: VERSION,
+        server_max: VERSION,
+    }
+}
+
+/// Checking an Ed25519 signature.
+const SIGNATURE_OPERATIONS: u32 = 1;
+/// Our public key and one Diffie-Hellman.
+const UNSEAL_OPERATIONS: u32 = 2;
+/// Our public key, a new key pair and two Diffie-Hellman; those of the Accept are spent in advance.
+const EXCHANGE_OPERATIONS: u32 = 4;
