@@ -293,18 +293,36 @@ mod tests {
             (decoder.poll_recovered(&mut out), &out[..]),
             (Some(8), &[1, 2][..])
         );
-        // Two equations over 10 and 11, then a section too long for either.
-        for carrier in [12, 13] {
-            decoder
-                .on_parity(carrier, &[carrier as u8 - 11, 0b100, 1, 2, 3])
-                .expect("well-formed");
-        }
+    }
+
+    #[test]
+    fn sections_longer_than_their_parity_contradict_it() {
+        let mut decoder = Decoder::new(0);
         decoder.on_section(20, &[1; 9]);
+        let over_two = [1, 0b100, 1, 2, 3];
         assert_eq!(
-            decoder.on_parity(21, &[1, 0b100, 1, 2, 3]),
-            Err(Malformed::Length)
+            decoder.on_parity(21, &over_two),
+            Err(Malformed::Length),
+            "20 is known"
         );
-        assert_eq!(decoder.poll_recovered(&mut out), None);
+        assert_eq!(
+            decoder.on_parity(31, &over_two),
+            Ok(()),
+            "29 and 30 are not"
+        );
+        assert_eq!(decoder.rejected(), 0);
+        decoder.on_section(29, &[1; 9]);
+        assert_eq!(
+            (decoder.rejected(), decoder.poll_recovered(&mut Vec::new())),
+            (1, None)
+        );
+        // The same equation twice over, with another sum: at most one of them is true.
+        assert_eq!(decoder.on_parity(41, &[1, 0b100, 1, 2, 3]), Ok(()));
+        assert_eq!(decoder.on_parity(41, &[1, 0b100, 1, 2, 4]), Ok(()));
+        assert_eq!(
+            (decoder.rejected(), decoder.poll_recovered(&mut Vec::new())),
+            (2, None)
+        );
     }
 
     /// Bytes of a hostile peer: any numbers, any bodies, mixed with true sections.

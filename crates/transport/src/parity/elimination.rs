@@ -239,3 +239,91 @@ fn column(packet: u64) -> u32 {
 pub(super) const COLUMNS: u64 = u64::BITS as u64;
 /// Equations kept; beyond, the one about the oldest packet goes.
 const ROWS_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assert_reduced(elimination: &Elimination, context: &str) {
+        let rows = &elimination.rows;
+        assert!(rows.len() <= ROWS_MAX, "{context}: {} rows", rows.len());
+        assert!(
+            rows.len() + elimination.spare.len() <= ROWS_MAX + 1,
+            "{context}: buffers leak"
+        );
+        for (index, row) in rows.iter().enumerate() {
+            assert_eq!(
+                elimination.oldest(row.columns),
+                Some(row.pivot),
+                "{context}"
+            );
+            assert_eq!(row.coefficient(row.pivot), 1, "{context}");
+            for (column, coefficient) in row.coefficients.iter().enumerate() {
+                assert_eq!(
+                    row.columns & (1 << column) != 0,
+                    *coefficient != 0,
+                    "{context}"
+                );
+            }
+            for (other, row_other) in rows.iter().enumerate() {
+                assert!(
+                    other == index || row_other.coefficient(row.pivot) == 0,
+                    "{context}: {}",
+                    row.pivot
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn rows_stay_reduced_and_bounded_whatever_comes() {
+        let mut most = 0;
+        for seed in 0..200 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut elimination = Elimination::default();
+            let mut newest = random.u64(0..1 << 40);
+            for step in 0..400 {
+                newest += if random.u8(..) == 0 {
+                    random.u64(0..100)
+                } else {
+                    random.u64(0..3)
+                };
+                elimination.advance(newest);
+                let recent = |random: &mut fastrand::Rng| newest.saturating_sub(random.u64(0..60));
+                if random.bool() {
+                    let mut row = elimination.blank(&[random.u8(..), 0, 0, 0]);
+                    for _ in 0..random.u8(1..9) {
+                        row.set(recent(&mut random), random.u8(..));
+                    }
+                    elimination.insert(row);
+                } else {
+                    elimination.learn(recent(&mut random), &[random.u8(..)]);
+                }
+                assert_reduced(&elimination, &format!("seed {seed}, step {step}"));
+                most = most.max(elimination.rows.len());
+                while let Some(row) = elimination.take_solved() {
+                    assert_eq!(row.columns.count_ones(), 1);
+                    elimination.recycle(row);
+                }
+            }
+        }
+        assert_eq!(most, ROWS_MAX, "the limit was reached");
+    }
+
+    #[test]
+    fn what_falls_behind_is_dropped_and_the_rest_stays() {
+        let mut elimination = Elimination::default();
+        elimination.advance(100);
+        for packets in [[40, 90], [95, 99]] {
+            let mut row = elimination.blank(&[1, 0, 7]);
+            packets.iter().for_each(|packet| row.set(*packet, 1));
+            assert!(elimination.insert(row));
+        }
+        elimination.advance(103);
+        assert_eq!(elimination.rows.len(), 2, "40 is 63 behind");
+        elimination.advance(104);
+        assert!(elimination.rows.iter().map(|row| row.pivot).eq([95]));
+        elimination.advance(1 << 50);
+        assert!(elimination.rows.is_empty());
+    }
+}
