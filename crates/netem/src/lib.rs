@@ -3,6 +3,7 @@
 //! - [`Conditions`] say what one direction of a link does to datagrams; a [`Conditioner`] does it, sans-IO.
 //! - [`Network`] joins any number of nodes by such links, shared pipes and NATs.
 //! - [`Simulation`] runs machines over such a network, as a driver runs them over sockets.
+//! - [`Capture`] writes what passes as a pcap file.
 //!
 //! Everything follows from seeds: a failure seen once is seen again. `docs/netem.md` defines every knob exactly.
 //!
@@ -59,12 +60,14 @@
 //! assert!(simulation.network().stats(first).sent.ip_bytes >= u64::from(returns) * (4 + 28));
 //! ```
 
+mod capture;
 mod conditioner;
 mod conditions;
 mod math;
 mod network;
 mod simulation;
 
+pub use capture::Capture;
 pub use conditioner::{Cause, Conditioner, Counters, Damage, Fate, Fates, Packet};
 pub use conditions::{Conditions, GilbertElliott, Jitter, Queue};
 pub use network::{
