@@ -83,6 +83,10 @@ pub(super) struct Adaptive {
     losses: Losses,
     /// The round ends when a packet sent after this is acknowledged.
     round_from: Instant,
+    /// When the round began and the bytes acknowledged in it, for the highest rate of the last rounds.
+    round_since: Instant,
+    round_bytes: usize,
+    rate_peak: f64,
     /// Rounds since the queue was last nearly empty.
     rounds_full: u32,
     /// How many of those are suspicious.
@@ -93,8 +97,16 @@ pub(super) struct Adaptive {
     recovery_from: Instant,
     /// Most bytes in flight in this round.
     used: usize,
-    /// Least round trip of the drain before this one that ended with the queue not empty.
-    drained_before: Duration,
+    /// Window and time at which the flow last stopped competing: where to go on if that was a mistake.
+    competed: (f64, Instant),
+    /// Rounds in a row in which the queue was nearly empty, and whether it was in this one.
+    rounds_empty: u32,
+    seen_empty: bool,
+    /// The base turned out shorter in this round or drain: what looked like an empty queue was none.
+    base_corrected: bool,
+    /// When the last drain ended, and the least round trip of all since the base was last seen.
+    drained_at: Instant,
+    least_drained: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -104,8 +116,25 @@ enum Mode {
     /// Copa's default mode: steps of `velocity` in one direction.
     Calm { velocity: f64, rising: bool, rounds: u32, window_before: f64 },
     Compete(Compete),
-    /// Sending little. `low_at` is when little was in flight for the first time; then the window returns to `resume`.
-    Drain { low_at: Option<Instant>, resume: f64, share: f64 },
+    Drain(Drain),
+}
+
+/// Sending little, to see what the queue does without this flow.
+#[derive(Clone, Copy, Debug)]
+struct Drain {
+    from: Origin,
+    /// When little was in flight for the first time.
+    low_at: Option<Instant>,
+    /// The window before, and the part of it that was not in the queue.
+    resume: f64,
+    share: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    Start,
+    Calm,
+    Compete,
 }
 
 impl Adaptive {
@@ -119,12 +148,20 @@ impl Adaptive {
             delay: Delay::new(),
             losses: Losses::default(),
             round_from: now,
+            round_since: now,
+            round_bytes: 0,
+            rate_peak: 0.0,
             rounds_full: 0,
             rounds_patience: FULL_ROUNDS,
             window_empty: 0.0,
             recovery_from: now,
             used: 0,
-            drained_before: Duration::ZERO,
+            competed: (0.0, now),
+            rounds_empty: 0,
+            seen_empty: false,
+            base_corrected: false,
+            drained_at: now,
+            least_drained: Duration::MAX,
         };
         controller.bound();
         controller.window_empty = controller.window;
@@ -137,8 +174,15 @@ impl Adaptive {
         own <= self.queue_wanted()
     }
 
+    /// Whether the queue holds no more than calm flows leave in it.
+    fn is_nearly_empty(&self) -> bool {
+        let few_packets = (QUEUE_CALM_PACKETS * self.packet / self.rate_peak.max(1.0)).min(QUEUE_CALM_MAX);
+        self.delay.is_nearly_empty() || self.delay.queue() <= few_packets
+    }
+
     fn queue_wanted(&self) -> f64 {
-        f64::from(self.config.queue_packets) * self.packet
+        let packets = f64::from(self.config.queue_packets).max(0.5 * (self.window / self.packet).sqrt());
+        packets * self.packet
     }
 
     fn step(&mut self, ack: &Ack) {
@@ -148,7 +192,8 @@ impl Adaptive {
         match &mut self.mode {
             Mode::Start => {
                 if !self.is_below_target() {
-                    self.mode = self.calm(false);
+                    // The search overshot; what it put into the queue would mislead both this flow and those beside it.
+                    self.drain(ack.now);
                 } else if may_grow {
                     self.window += bytes;
                 }
@@ -161,7 +206,7 @@ impl Adaptive {
                     self.window = compete.grow(ack.now, self.window / self.packet, packets, rtt) * self.packet;
                 }
             }
-            Mode::Drain { .. } => self.step_drain(ack),
+            Mode::Drain(_) => self.step_drain(ack),
         }
     }
 
@@ -187,6 +232,9 @@ impl Adaptive {
 
     fn next_round(&mut self, now: Instant, app_limited: bool) {
         self.delay.next_round();
+        let span = (now - self.round_since).as_secs_f64().max(self.delay.base()).max(1e-6);
+        self.rate_peak = (self.round_bytes as f64 / span).max(0.99 * self.rate_peak);
+        (self.round_since, self.round_bytes) = (now, 0);
         self.rounds_full = self.rounds_full.saturating_add(1);
         let overflow = self.losses.next_round();
         if overflow {
@@ -205,11 +253,24 @@ impl Adaptive {
                 (*velocity, *rounds) = (1.0, 0);
             }
             if self.rounds_full > self.rounds_patience && own_queue <= 1.5 * self.queue_wanted() {
-                self.drain();
+                self.drain(now);
             }
         }
-        let interval = if matches!(self.mode, Mode::Compete(_)) { DRAIN_INTERVAL } else { BASE_SPAN };
-        if self.delay.base_age(now) > interval && !matches!(self.mode, Mode::Drain { .. }) {
+        self.rounds_empty = if self.seen_empty && !self.base_corrected { self.rounds_empty + 1 } else { 0 };
+        self.seen_empty = false;
+        if !matches!(self.mode, Mode::Drain(_)) {
+            self.base_corrected = false;
+        }
+        if matches!(self.mode, Mode::Compete(_)) && self.rounds_empty >= FULL_ROUNDS {
+            self.competed = (self.window, now);
+            self.mode = self.calm(true);
+        }
+        let interval = match self.mode {
+            Mode::Compete(_) if self.delay.is_low() => DRAIN_INTERVAL / 2,
+            Mode::Compete(_) => DRAIN_INTERVAL.max(Duration::from_secs_f64(20.0 * self.delay.standing())),
+            _ => BASE_SPAN,
+        };
+        if self.delay.base_age(now).min(now - self.drained_at) > interval {
             if app_limited || (self.used as f64) < 0.5 * self.window {
                 // A flow that leaves its window unused adds little to the queue: what it saw is as good as a drain.
                 if self.delay.base_age(now) > BASE_SPAN {
@@ -217,50 +278,75 @@ impl Adaptive {
                     self.delay.set_base(now, recent);
                 }
             } else {
-                self.drain();
+                self.drain(now);
             }
         }
         self.release_unused(app_limited);
         self.used = 0;
     }
 
-    fn drain(&mut self) {
+    fn compete(&mut self, now: Instant, resume: f64) {
+        let (window, at) = self.competed;
+        let known = if now - at < COMPETED_SPAN { window } else { 0.0 };
+        let before = known.max(self.window_empty);
+        self.window = resume.max(BETA * before);
+        let compete = Compete::new(now, self.window / self.packet, before / self.packet);
+        self.mode = Mode::Compete(if known > 0.0 { compete.knowing_the_limit() } else { compete });
+        self.rounds_empty = 0;
+    }
+
+    fn drain(&mut self, now: Instant) {
+        let from = match self.mode {
+            Mode::Start => Origin::Start,
+            Mode::Calm { .. } => Origin::Calm,
+            Mode::Compete(_) => {
+                self.competed = (self.window, now);
+                Origin::Compete
+            }
+            Mode::Drain(_) => return,
+        };
         let resume = self.window;
         let share = self.window * (self.delay.base() / self.delay.standing()).min(1.0);
         self.delay.forget_recent();
+        self.base_corrected = false;
         self.window = 0.5 * share;
-        self.mode = Mode::Drain { low_at: None, resume, share };
+        self.mode = Mode::Drain(Drain { from, low_at: None, resume, share });
     }
 
     fn step_drain(&mut self, ack: &Ack) {
-        let Mode::Drain { low_at, resume, share } = &mut self.mode else { return };
-        let Some(since) = *low_at else {
+        let Mode::Drain(drain) = &mut self.mode else { return };
+        let Some(since) = drain.low_at else {
             if ack.in_flight as f64 <= self.window.max(2.0 * self.packet) {
-                *low_at = Some(ack.now);
+                drain.low_at = Some(ack.now);
             }
             return;
         };
         if ack.sent_at > since + Duration::from_secs_f64(0.5 * self.delay.base()) {
-            let (resume, share) = (*resume, *share);
-            self.end_drain(ack.now, resume, share);
+            let drain = *drain;
+            self.end_drain(ack.now, drain);
         }
     }
 
-    fn end_drain(&mut self, now: Instant, resume: f64, share: f64) {
+    fn end_drain(&mut self, now: Instant, drain: Drain) {
+        self.drained_at = now;
         let low = self.delay.recent();
-        if self.delay.is_nearly_empty() || low.abs_diff(self.drained_before) < low / 32 {
-            self.delay.set_base(now, low);
-            self.drained_before = Duration::ZERO;
-            self.window = share;
+        let empty = self.is_nearly_empty();
+        self.least_drained = self.least_drained.min(low);
+        if self.delay.base_age(now) > BASE_BELIEVED {
+            self.delay.set_base(now, self.least_drained);
+        }
+        if self.delay.base_age(now) < BASE_SPAN {
+            self.least_drained = Duration::MAX;
+        }
+        // While competing, a base that turned out shorter says that the queue was never seen empty, so it need not be now.
+        let misled = drain.from == Origin::Compete && self.base_corrected;
+        if drain.from == Origin::Start || (empty && !misled) {
+            self.window = drain.share;
             self.rounds_full = 0;
             self.rounds_patience = (self.rounds_patience * 2).min(FULL_ROUNDS_MAX);
             self.mode = self.calm(true);
         } else {
-            self.drained_before = low;
-            self.delay.confirm_base(now);
-            self.window = resume;
-            let hurried = self.window_empty.max(resume) ;
-            self.mode = Mode::Compete(Compete::new(now, resume / self.packet, hurried / self.packet));
+            self.compete(now, drain.resume);
         }
     }
 
@@ -281,7 +367,7 @@ impl Adaptive {
                 self.mode = Mode::Compete(next);
                 self.window = window * self.packet;
             }
-            Mode::Drain { .. } => {}
+            Mode::Drain(_) => {}
             Mode::Start | Mode::Calm { .. } => {
                 self.window *= BETA;
                 self.mode = self.calm(false);
@@ -306,20 +392,21 @@ impl Controller for Adaptive {
     fn on_ack(&mut self, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
             let packet_time = self.packet / self.window * self.delay.standing();
-            self.delay.sample(ack.now, rtt, ack.rtt_smoothed, packet_time);
+            if self.delay.sample(ack.now, rtt, ack.rtt_smoothed, packet_time) {
+                self.base_corrected = true;
+            }
         }
         if !self.delay.is_known() {
             return;
         }
         self.losses.acked();
+        self.round_bytes = self.round_bytes.saturating_add(ack.bytes);
         self.used = self.used.max(ack.in_flight.saturating_add(ack.bytes));
-        if self.delay.is_nearly_empty() {
+        if self.is_nearly_empty() {
             self.rounds_full = 0;
             self.rounds_patience = FULL_ROUNDS;
             self.window_empty = self.window;
-            if matches!(self.mode, Mode::Compete(_)) {
-                self.mode = self.calm(true);
-            }
+            self.seen_empty = true;
         }
         self.step(ack);
         if ack.sent_at >= self.round_from {
@@ -371,5 +458,12 @@ impl Controller for Adaptive {
 const FULL_ROUNDS: u32 = 5;
 /// The same after drains that found nobody.
 const FULL_ROUNDS_MAX: u32 = 40;
+/// Packets, at the flow's highest rate, and seconds that may wait in a queue that counts as nearly empty.
+const QUEUE_CALM_PACKETS: f64 = 3.0;
+const QUEUE_CALM_MAX: f64 = 0.05;
+/// How long a base is believed that drains do not confirm.
+const BASE_BELIEVED: Duration = Duration::from_secs(30);
+/// How long the window of an earlier competition is remembered.
+const COMPETED_SPAN: Duration = Duration::from_secs(30);
 /// While competing, how often to look whether the queue is the flow's own.
 const DRAIN_INTERVAL: Duration = Duration::from_secs(5);

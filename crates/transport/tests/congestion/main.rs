@@ -117,3 +117,38 @@ fn alone() {
         show("loopback", p, 2);
     }
 }
+
+#[derive(Debug)]
+struct Traced(Box<dyn Controller>, Instant, &'static str);
+impl Controller for Traced {
+    fn on_sent(&mut self, a: Instant, b: usize, c: usize, d: bool) { self.0.on_sent(a, b, c, d) }
+    fn on_ack(&mut self, ack: &muse_transport::congestion::Ack) {
+        self.0.on_ack(ack);
+        if ack.now - self.1 > Duration::from_millis(500) {
+            self.1 = ack.now;
+            let s = format!("{:?}", self.0);
+            let mode = &s[s.find("mode:").unwrap()..s.find(", delay:").unwrap()];
+            let base = &s[s.find("base:").unwrap()..s.find(", recent").unwrap()];
+            let noise = &s[s.find("noise:").unwrap()..s.find("}, losses").unwrap()];
+            println!("{} {} W {:.0} srtt {} {base} {noise} {mode}", self.2, ack.now, self.0.window() as f64 / 1200.0, ack.rtt_smoothed);
+        }
+    }
+    fn on_loss(&mut self, l: &muse_transport::congestion::Loss) { self.0.on_loss(l) }
+    fn window(&self) -> usize { self.0.window() }
+    fn pacing_rate(&self) -> Option<u64> { self.0.pacing_rate() }
+    fn reset(&mut self, n: Instant) { self.0.reset(n) }
+}
+#[test]
+fn trace() {
+    let Ok(s) = std::env::var("TRACE") else { return };
+    let v: Vec<f64> = s.split(',').map(|x| x.parse().unwrap()).collect();
+    let path = Path::new((v[0] * 1e6) as u64, v[1] as u64).buffer_bdp(v[2]);
+    let a = Box::new(Traced(adaptive(), Instant::ZERO, "A"));
+    let mut flows = vec![greedy(a, v[3] as u64)];
+    if v[4] >= 0.0 {
+        let b: Box<dyn Controller> = if v[5] > 0.0 { cubic::Cubic::boxed() } else { Box::new(Traced(adaptive(), Instant::ZERO, "B")) };
+        flows.push(greedy(b, v[4] as u64));
+    }
+    let out = run(&path, flows, 60, 3);
+    println!("rate {:?}", out.delivered.iter().enumerate().map(|(i, _)| (0..12).map(|t| (out.rate(i, t * 5, t * 5 + 5) / path.rate as f64 * 100.0) as u64).collect::<Vec<_>>()).collect::<Vec<_>>());
+}

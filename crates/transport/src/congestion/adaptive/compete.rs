@@ -23,12 +23,17 @@ impl Compete {
         Self { since: now, plateau, rise: ((plateau - window) / C).cbrt(), reno: window, searching: true }
     }
 
+    /// The same without a search for the limit.
+    pub(super) fn knowing_the_limit(self) -> Self {
+        Self { searching: false, ..self }
+    }
+
     /// The window after `packets` more were acknowledged, which took `rtt` seconds.
     pub(super) fn grow(&mut self, now: Instant, window: f64, packets: f64, rtt: f64) -> f64 {
         if self.searching {
             return window + SEARCH * packets;
         }
-        let alpha = if self.reno >= self.plateau { 1.0 } else { 3.0 * (1.0 - BETA) / (1.0 + BETA) };
+        let alpha = 1.0;
         self.reno += alpha * packets / window;
         let at = (now - self.since).as_secs_f64() + rtt - self.rise;
         let target = (C * at.powi(3) + self.plateau).clamp(window, 1.5 * window);
@@ -45,7 +50,7 @@ impl Compete {
 }
 
 /// What remains of the window after an overflow.
-pub(super) const BETA: f64 = 0.7;
-const C: f64 = 0.4;
+pub(super) const BETA: f64 = 0.8;
+const C: f64 = 0.8;
 /// Growth per round trip while searching.
 const SEARCH: f64 = 0.25;

@@ -34,8 +34,10 @@ impl Delay {
         }
     }
 
-    /// `packet_time` is what one packet takes at the flow's rate: round trips step by that much without any noise.
-    pub(super) fn sample(&mut self, now: Instant, rtt: Duration, smoothed: Duration, packet_time: f64) {
+    /// `packet_time` is what one packet takes at the flow's rate: round trips step by that much without any noise. True if
+    /// the sample shows that the base was wrong.
+    pub(super) fn sample(&mut self, now: Instant, rtt: Duration, smoothed: Duration, packet_time: f64) -> bool {
+        let corrected = rtt < self.base - self.base / 64;
         if rtt <= self.base {
             self.base = rtt;
         }
@@ -53,6 +55,7 @@ impl Delay {
         } else {
             self.block = Some((since, low.min(rtt), high.max(rtt)));
         }
+        corrected
     }
 
     /// A round trip is over.
@@ -88,12 +91,17 @@ impl Delay {
 
     /// Whether the queue is empty, or nearly so beside its swing over the last rounds.
     pub(super) fn is_nearly_empty(&self) -> bool {
-        self.queue() <= 0.1 * self.swing()
+        self.queue() <= 0.25 * self.swing()
     }
 
     /// Whether the queue is more than half full, as far as its recent swing tells.
     pub(super) fn is_high(&self) -> bool {
         self.standing() - self.base() > 0.5 * self.swing()
+    }
+
+    /// Whether the queue fell to less than half of its height: somebody stepped back.
+    pub(super) fn is_low(&self) -> bool {
+        self.standing() - self.base() < 0.4 * self.swing()
     }
 
     fn swing(&self) -> f64 {
@@ -109,11 +117,6 @@ impl Delay {
     /// Takes a round trip as the path without a queue.
     pub(super) fn set_base(&mut self, now: Instant, base: Duration) {
         self.base = base;
-        self.base_at = now;
-    }
-
-    /// Believes the base for another while.
-    pub(super) fn confirm_base(&mut self, now: Instant) {
         self.base_at = now;
     }
 

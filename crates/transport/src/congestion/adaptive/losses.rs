@@ -11,6 +11,8 @@ pub(super) struct Losses {
     lost: u32,
     /// The share lost in each of the last batches.
     shares: [f32; BATCHES],
+    /// Batches since the window was last blamed.
+    since_cut: u8,
 }
 
 impl Losses {
@@ -33,7 +35,14 @@ impl Losses {
         self.shares.rotate_right(1);
         self.shares[0] = share;
         (self.acked, self.lost) = (0, 0);
-        share > SHARE_TOLERATED + 2.0 * least
+        self.since_cut = self.since_cut.saturating_add(1);
+        // What is lost in every batch may be lost to a queue that is always full: now and then try a smaller window.
+        let trial = usize::from(self.since_cut) > BATCHES && share > SHARE_TOLERATED;
+        let blame = trial || share > SHARE_TOLERATED + 2.0 * least;
+        if blame {
+            self.since_cut = 0;
+        }
+        blame
     }
 }
 
