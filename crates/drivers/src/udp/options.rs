@@ -43,7 +43,7 @@ impl UdpOptions {
         self
     }
 
-    /// Whether congestion marks are sent and read. Default true. Reading costs some 30 ns a datagram.
+    /// Whether congestion marks are sent and read. Default true. Reading costs some 45 ns a datagram, in the kernel.
     pub fn ecn(mut self, on: bool) -> Self {
         self.ecn = on;
         self
