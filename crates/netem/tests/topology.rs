@@ -258,6 +258,16 @@ fn corrupted_and_truncated_payloads_arrive_as_such() {
     );
 }
 
+#[test]
+fn networks_move_between_threads() {
+    // Seeds run in parallel, each network in a thread of its own.
+    fn assert_send<T: Send>(value: T) -> T {
+        value
+    }
+    let (network, nodes) = assert_send(network(2));
+    assert_eq!(network.addresses(nodes[0]), [address(0)]);
+}
+
 fn delay(millis: u64) -> Conditions {
     Conditions::default().delay(Duration::from_millis(millis))
 }

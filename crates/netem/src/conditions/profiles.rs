@@ -77,8 +77,7 @@ impl Conditions {
             .mtu(1_500)
     }
 
-    /// A modem: 56 kbit/s with a queue of 8 packets' worth (12,000 bytes), 75 ms, 0.5 % loss, packets up to 576 bytes
-    /// are the custom but 1,500 pass.
+    /// A modem: 56 kbit/s with a queue of 12,000 bytes (1.7 s), 75 ms, 0.5 % loss.
     pub fn dialup() -> Self {
         Self::default()
             .delay(Duration::from_millis(75))
