@@ -37,12 +37,14 @@ pub(crate) struct ConnectingConfig {
     pub(crate) trust: Trust,
     /// For the server's application, at most 256 bytes; encrypted, but not safe from being repeated.
     pub(crate) payload: Vec<u8>,
+    /// The secure suites to offer, as a sum of their numbers.
+    pub(crate) suites: u8,
     /// When to give up.
     pub(crate) timeout: Duration,
 }
 
 impl ConnectingConfig {
-    /// Gives up after ten seconds; no payload.
+    /// Gives up after ten seconds, offers what this machine is good at, and says nothing to the application.
     pub(crate) fn new(
         protocol_id: u64,
         schema_hash: u64,
@@ -55,6 +57,7 @@ impl ConnectingConfig {
             connection_id,
             trust,
             payload: Vec::new(),
+            suites: Suite::offer(),
             timeout: TIMEOUT_DEFAULT,
         }
     }
@@ -73,13 +76,13 @@ pub(crate) struct Connecting {
     mode: Mode,
     session: Session,
     /// The Connect, ready but for the cookie.
-    connect: Vec<u8>,
+    pub(super) connect: Vec<u8>,
     /// When the cookie in `connect` came.
-    cookie_at: Option<Instant>,
+    pub(super) cookie_at: Option<Instant>,
     next_send: Instant,
     delay: Duration,
     deadline: Instant,
-    finished: bool,
+    pub(super) finished: bool,
 }
 
 /// How an attempt goes.
@@ -154,7 +157,7 @@ impl Connecting {
             suites: if mode == Mode::DangerInsecure {
                 Suite::Null.bit()
             } else {
-                Suite::offer()
+                config.suites
             },
             mode: mode.number(),
             schema_hash: config.schema_hash,
