@@ -20,7 +20,7 @@ use std::process::ExitCode;
 pub use latency::Latencies;
 pub use message::{Header, unix_nanos};
 pub use options::{Options, OptionsError, Role, Workload};
-pub use peer::{Failure, Kind, Library, Peer, Sent};
+pub use peer::{Clients, Failure, Kind, Library, Peer, Sent};
 pub use report::{LatencySummary, Report};
 pub use ticks::{CLIENT_PHASE, SERVER_PHASE, TICK, Ticks};
 
@@ -32,7 +32,7 @@ use control::Control;
 /// standard error.
 ///
 /// ```no_run
-/// # use muse_bench_workload::{Failure, Kind, Library, Options, Peer, Sent};
+/// # use muse_bench_workload::{Clients, Failure, Kind, Library, Options, Peer, Sent};
 /// # use std::{net::SocketAddr, time::Duration};
 /// # struct Nothing;
 /// # impl Peer for Nothing {
@@ -42,12 +42,15 @@ use control::Control;
 /// #     fn flush(&mut self) {}
 /// #     fn wait(&mut self, _: Duration) {}
 /// # }
+/// # impl Clients for Nothing {
+/// #     fn add(&mut self) -> Result<(), Failure> { Ok(()) }
+/// # }
 /// struct MyLibrary;
 /// impl Library for MyLibrary {
 ///     type Server = Nothing;
-///     type Client = Nothing;
+///     type Clients = Nothing;
 ///     fn serve(_: &Options) -> Result<(Nothing, u16), Failure> { Ok((Nothing, 7777)) }
-///     fn connect(_: &Options, _: SocketAddr) -> Result<Nothing, Failure> { Ok(Nothing) }
+///     fn clients(_: &Options, _: SocketAddr) -> Result<Nothing, Failure> { Ok(Nothing) }
 /// }
 /// fn main() -> std::process::ExitCode {
 ///     muse_bench_workload::run::<MyLibrary>(std::env::args().skip(1))
@@ -83,7 +86,7 @@ fn run_role<L: Library>(options: &Options) -> Result<(), Failure> {
             }
         }
         Role::Client { server } => {
-            let mut client = L::connect(options, server)?;
+            let mut client = L::clients(options, server)?;
             connect_all(&mut client, options)?;
             control.connected();
             match options.workload {
@@ -97,9 +100,15 @@ fn run_role<L: Library>(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-fn connect_all<P: Peer>(client: &mut P, options: &Options) -> Result<(), Failure> {
+/// Connects all clients, a few in each tick: a crowd that comes at once overflows a server's socket.
+fn connect_all<C: Clients>(client: &mut C, options: &Options) -> Result<(), Failure> {
     let mut ticks = Ticks::new(CLIENT_PHASE);
+    let mut added = 0;
     for _ in 0..CONNECT_TICKS_MAX {
+        for _ in 0..CONNECTS_PER_TICK.min(options.clients - added) {
+            client.add()?;
+            added += 1;
+        }
         client.poll(&mut |_, _, _| ());
         client.flush();
         if client.connected() >= options.clients {
@@ -114,5 +123,6 @@ fn connect_all<P: Peer>(client: &mut P, options: &Options) -> Result<(), Failure
     )))
 }
 
+const CONNECTS_PER_TICK: usize = 8;
 /// 30 s of ticks.
 const CONNECT_TICKS_MAX: usize = 1_875;

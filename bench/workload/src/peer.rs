@@ -10,13 +10,19 @@ pub trait Library {
     /// The server: one socket, many connections.
     type Server: Peer;
     /// All clients of one process, each with a socket of its own.
-    type Client: Peer;
+    type Clients: Clients;
 
     /// Opens a server on [`Options::port`] of the loopback interface and says which port it got.
     fn serve(options: &Options) -> Result<(Self::Server, u16), Failure>;
 
-    /// Opens [`Options::clients`] clients and starts to connect them to `server`.
-    fn connect(options: &Options, server: SocketAddr) -> Result<Self::Client, Failure>;
+    /// A process for clients of `server`, none of them there yet.
+    fn clients(options: &Options, server: SocketAddr) -> Result<Self::Clients, Failure>;
+}
+
+/// The clients of one process.
+pub trait Clients: Peer {
+    /// Opens a client more and starts to connect it.
+    fn add(&mut self) -> Result<(), Failure>;
 }
 
 /// A set of connections: all of a server's, or all clients of one process.

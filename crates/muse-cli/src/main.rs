@@ -1,2 +1,45 @@
-//! The `muse` binary.
-fn main() {}
+//! The `muse` binary: everything of Muse that is run rather than linked.
+
+mod bench;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+/// Multiplayer networking for games, from the UDP packet to the finished match.
+#[derive(Parser)]
+#[command(
+    name = "muse",
+    version,
+    after_help = "Example: muse bench transport --quick\n\nLogs: RUST_LOG=debug muse ..."
+)]
+struct Muse {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measure Muse beside its peers on this machine.
+    Bench(bench::Arguments),
+    /// The bad network between the two programs of a benchmark.
+    #[command(hide = true)]
+    BenchProxy(bench::ProxyArguments),
+}
+
+fn main() -> ExitCode {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+    let outcome = match Muse::parse().command {
+        Command::Bench(arguments) => bench::run(&arguments),
+        Command::BenchProxy(arguments) => bench::run_proxy(&arguments),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}

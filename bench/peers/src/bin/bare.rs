@@ -19,7 +19,7 @@ struct Bare;
 
 impl Library for Bare {
     type Server = Server;
-    type Client = Clients;
+    type Clients = Clients;
 
     fn serve(options: &Options) -> Result<(Server, u16), Failure> {
         let link = Link::open(options.port)?;
@@ -33,12 +33,10 @@ impl Library for Bare {
         Ok((server, port))
     }
 
-    fn connect(options: &Options, server: SocketAddr) -> Result<Clients, Failure> {
-        let links: std::io::Result<Vec<Link>> =
-            (0..options.clients).map(|_| Link::open(0)).collect();
+    fn clients(_: &Options, server: SocketAddr) -> Result<Clients, Failure> {
         Ok(Clients {
-            connected: vec![false; options.clients],
-            links: links?,
+            connected: Vec::new(),
+            links: Vec::new(),
             receiver: Receiver::new(),
             server,
         })
@@ -95,6 +93,14 @@ struct Clients {
     receiver: Receiver,
     connected: Vec<bool>,
     server: SocketAddr,
+}
+
+impl muse_bench_workload::Clients for Clients {
+    fn add(&mut self) -> Result<(), Failure> {
+        self.links.push(Link::open(0)?);
+        self.connected.push(false);
+        Ok(())
+    }
 }
 
 impl Peer for Clients {

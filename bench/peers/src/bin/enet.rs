@@ -22,7 +22,7 @@ mod hosts {
     use std::time::Duration;
 
     use muse_bench_peers::wait_readable;
-    use muse_bench_workload::{Failure, Kind, Library, Options, Peer, Sent};
+    use muse_bench_workload::{Clients, Failure, Kind, Library, Options, Peer, Sent};
 
     use super::ffi;
 
@@ -30,7 +30,7 @@ mod hosts {
 
     impl Library for Enet {
         type Server = Hosts;
-        type Client = Hosts;
+        type Clients = Hosts;
 
         fn serve(options: &Options) -> Result<(Hosts, u16), Failure> {
             initialize()?;
@@ -40,22 +40,18 @@ mod hosts {
                 hosts: vec![host],
                 peers: Vec::new(),
                 connected: 0,
+                server: None,
             };
             Ok((hosts, port))
         }
 
-        fn connect(options: &Options, server: SocketAddr) -> Result<Hosts, Failure> {
+        fn clients(_: &Options, server: SocketAddr) -> Result<Hosts, Failure> {
             initialize()?;
-            let (mut hosts, mut peers) = (Vec::new(), Vec::new());
-            for number in 0..options.clients {
-                let host = Host::create(None, 1)?;
-                peers.push(host.connect(server, number)?);
-                hosts.push(host);
-            }
             Ok(Hosts {
-                hosts,
-                peers,
+                hosts: Vec::new(),
+                peers: Vec::new(),
                 connected: 0,
+                server: Some(server),
             })
         }
     }
@@ -65,6 +61,19 @@ mod hosts {
         hosts: Vec<Host>,
         peers: Vec<*mut ffi::ENetPeer>,
         connected: usize,
+        /// Where clients connect to.
+        server: Option<SocketAddr>,
+    }
+
+    impl Clients for Hosts {
+        fn add(&mut self) -> Result<(), Failure> {
+            let host = Host::create(None, 1)?;
+            if let Some(server) = self.server {
+                self.peers.push(host.connect(server, self.peers.len())?);
+            }
+            self.hosts.push(host);
+            Ok(())
+        }
     }
 
     impl Peer for Hosts {

@@ -20,7 +20,7 @@ struct KcpFast;
 
 impl Library for KcpFast {
     type Server = Server;
-    type Client = Clients;
+    type Clients = Clients;
 
     fn serve(options: &Options) -> Result<(Server, u16), Failure> {
         let socket = Arc::new(socket(options.port)?);
@@ -35,14 +35,11 @@ impl Library for KcpFast {
         Ok((server, port))
     }
 
-    fn connect(options: &Options, server: SocketAddr) -> Result<Clients, Failure> {
-        let mut connections = Vec::new();
-        for _ in 0..options.clients {
-            connections.push(Connection::new(Arc::new(socket(0)?), server));
-        }
+    fn clients(_: &Options, server: SocketAddr) -> Result<Clients, Failure> {
         Ok(Clients {
-            connected: vec![false; options.clients],
-            connections,
+            connected: Vec::new(),
+            connections: Vec::new(),
+            server,
             started: Instant::now(),
             buffer: vec![0; 65_536],
         })
@@ -106,8 +103,18 @@ impl Peer for Server {
 struct Clients {
     connections: Vec<Connection>,
     connected: Vec<bool>,
+    server: SocketAddr,
     started: Instant,
     buffer: Vec<u8>,
+}
+
+impl muse_bench_workload::Clients for Clients {
+    fn add(&mut self) -> Result<(), Failure> {
+        let socket = Arc::new(socket(0)?);
+        self.connections.push(Connection::new(socket, self.server));
+        self.connected.push(false);
+        Ok(())
+    }
 }
 
 impl Peer for Clients {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
-use muse_bench_workload::{Failure, Kind, Library, Options, Peer, Sent, run};
+use muse_bench_workload::{Clients, Failure, Kind, Library, Options, Peer, Sent, run};
 use quinn::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use quinn::{Connection, Endpoint, RecvStream, SendStream, ServerConfig};
 use tokio::runtime::Runtime;
@@ -24,7 +24,7 @@ struct Quic;
 
 impl Library for Quic {
     type Server = Connections;
-    type Client = Connections;
+    type Clients = Connections;
 
     fn serve(options: &Options) -> Result<(Connections, u16), Failure> {
         let connections = Connections::new()?;
@@ -51,23 +51,9 @@ impl Library for Quic {
         Ok((connections, port))
     }
 
-    fn connect(options: &Options, server: SocketAddr) -> Result<Connections, Failure> {
-        let connections = Connections::new()?;
-        let config = insecure::client_config()?;
-        lock(&connections.shared.links).resize_with(options.clients, || None);
-        for number in 0..options.clients {
-            let shared = Arc::clone(&connections.shared);
-            let config = config.clone();
-            connections.runtime.spawn(async move {
-                let outcome = open(config, server).await;
-                match outcome {
-                    Ok((connection, send, receive)) => {
-                        attach(shared, Some(number), connection, send, receive);
-                    }
-                    Err(error) => eprintln!("quinn: {error}"),
-                }
-            });
-        }
+    fn clients(_: &Options, server: SocketAddr) -> Result<Connections, Failure> {
+        let mut connections = Connections::new()?;
+        connections.target = Some((insecure::client_config()?, server));
         Ok(connections)
     }
 }
@@ -75,6 +61,31 @@ impl Library for Quic {
 struct Connections {
     runtime: Runtime,
     shared: Arc<Shared>,
+    /// How and where clients connect to.
+    target: Option<(quinn::ClientConfig, SocketAddr)>,
+}
+
+impl Clients for Connections {
+    fn add(&mut self) -> Result<(), Failure> {
+        let Some((config, server)) = self.target.clone() else {
+            return Err(Failure::new("a server adds no clients"));
+        };
+        let number = {
+            let mut links = lock(&self.shared.links);
+            links.push(None);
+            links.len() - 1
+        };
+        let shared = Arc::clone(&self.shared);
+        self.runtime.spawn(async move {
+            match open(config, server).await {
+                Ok((connection, send, receive)) => {
+                    attach(shared, Some(number), connection, send, receive);
+                }
+                Err(error) => eprintln!("quinn: {error}"),
+            }
+        });
+        Ok(())
+    }
 }
 
 impl Connections {
@@ -85,6 +96,7 @@ impl Connections {
         Ok(Self {
             runtime,
             shared: Arc::default(),
+            target: None,
         })
     }
 }
@@ -145,7 +157,9 @@ impl Peer for Connections {
     }
 
     fn sleep(&mut self, duration: Duration) {
-        self.runtime.block_on(tokio::time::sleep(duration));
+        // A timer can only be made inside the runtime.
+        self.runtime
+            .block_on(async { tokio::time::sleep(duration).await });
     }
 }
 

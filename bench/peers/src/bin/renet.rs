@@ -22,7 +22,7 @@ struct Renet;
 
 impl Library for Renet {
     type Server = Server;
-    type Client = Clients;
+    type Clients = Clients;
 
     fn serve(options: &Options) -> Result<(Server, u16), Failure> {
         let socket = socket(options.port)?;
@@ -44,12 +44,10 @@ impl Library for Renet {
         Ok((server, address.port()))
     }
 
-    fn connect(options: &Options, server: SocketAddr) -> Result<Clients, Failure> {
-        let clients: Result<Vec<Client>, Failure> = (0..options.clients)
-            .map(|number| Client::new(number as u64, server))
-            .collect();
+    fn clients(_: &Options, server: SocketAddr) -> Result<Clients, Failure> {
         Ok(Clients {
-            clients: clients?,
+            clients: Vec::new(),
+            server,
             updated: Instant::now(),
         })
     }
@@ -113,6 +111,7 @@ impl Peer for Server {
 
 struct Clients {
     clients: Vec<Client>,
+    server: SocketAddr,
     updated: Instant,
 }
 
@@ -137,6 +136,14 @@ impl Client {
                 .map_err(|error| Failure::new(error.to_string()))?,
             client: RenetClient::new(ConnectionConfig::default()),
         })
+    }
+}
+
+impl muse_bench_workload::Clients for Clients {
+    fn add(&mut self) -> Result<(), Failure> {
+        let number = self.clients.len() as ClientId;
+        self.clients.push(Client::new(number, self.server)?);
+        Ok(())
     }
 }
 

@@ -16,7 +16,7 @@ struct RustyEnet;
 
 impl Library for RustyEnet {
     type Server = Server;
-    type Client = Clients;
+    type Clients = Clients;
 
     fn serve(options: &Options) -> Result<(Server, u16), Failure> {
         let socket = socket(options.port)?;
@@ -25,17 +25,11 @@ impl Library for RustyEnet {
         Ok((Server { host, connected: 0 }, port))
     }
 
-    fn connect(options: &Options, server: SocketAddr) -> Result<Clients, Failure> {
-        let mut hosts = Vec::new();
-        for _ in 0..options.clients {
-            let mut host = host(socket(0)?, 1)?;
-            host.connect(server, CHANNELS, 0)
-                .map_err(|error| Failure::new(format!("cannot connect: {error:?}")))?;
-            hosts.push(host);
-        }
+    fn clients(_: &Options, server: SocketAddr) -> Result<Clients, Failure> {
         Ok(Clients {
-            hosts,
+            hosts: Vec::new(),
             connected: 0,
+            server,
         })
     }
 }
@@ -76,6 +70,17 @@ impl Peer for Server {
 struct Clients {
     hosts: Vec<Host<UdpSocket>>,
     connected: usize,
+    server: SocketAddr,
+}
+
+impl muse_bench_workload::Clients for Clients {
+    fn add(&mut self) -> Result<(), Failure> {
+        let mut host = host(socket(0)?, 1)?;
+        host.connect(self.server, CHANNELS, 0)
+            .map_err(|error| Failure::new(format!("cannot connect: {error:?}")))?;
+        self.hosts.push(host);
+        Ok(())
+    }
 }
 
 impl Peer for Clients {

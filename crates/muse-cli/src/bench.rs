@@ -1,0 +1,43 @@
+//! `muse bench`: measures Muse and its peers in one run on this machine, alternating, and says how they compare.
+//!
+//! `transport` runs the workloads W1 to W4. The flow of a measurement is in [`transport`]; one run of one library is
+//! in [`measure`]; what a run is made of is in the modules that `measure` uses.
+
+mod bars;
+mod build;
+mod cases;
+mod counters;
+mod isolation;
+mod measure;
+mod proxy;
+mod role;
+mod statistics;
+mod table;
+mod transport;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+pub(crate) use proxy::{ProxyArguments, run as run_proxy};
+
+/// What to measure.
+#[derive(Args)]
+#[command(after_help = "Example: muse bench transport --workload w1 --peers rusty_enet,quinn")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    benchmark: Benchmark,
+}
+
+#[derive(Subcommand)]
+enum Benchmark {
+    /// W1 many clients, W2 one fat pipe, W3 a bad network, W4 reordering and bursts.
+    Transport(transport::Arguments),
+}
+
+/// Runs the benchmark that was asked for.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    match &arguments.benchmark {
+        Benchmark::Transport(arguments) => transport::run(arguments),
+    }
+}

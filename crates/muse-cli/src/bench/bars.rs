@@ -1,0 +1,110 @@
+//! The bars that Muse has to clear, each a line `name value limit ok|short`.
+
+use serde::Serialize;
+
+use super::cases::Case;
+use super::measure::Run;
+use super::table::{Row, columns};
+
+/// A figure of Muse and its limit.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Bar {
+    /// What is measured, without blanks.
+    pub(crate) name: String,
+    /// The figure; absent when it could not be measured.
+    pub(crate) value: Option<f64>,
+    /// The limit; absent when the peer that sets it could not be measured.
+    pub(crate) limit: Option<f64>,
+    /// Whether the value has to reach the limit, rather than stay within it.
+    pub(crate) at_least: bool,
+}
+
+impl Bar {
+    /// Whether the bar is cleared. What was not measured falls short.
+    pub(crate) fn is_cleared(&self) -> bool {
+        match (self.value, self.limit) {
+            (Some(value), Some(limit)) if self.at_least => value >= limit,
+            (Some(value), Some(limit)) => value <= limit,
+            _ => false,
+        }
+    }
+
+    /// The bar's line.
+    pub(crate) fn line(&self) -> String {
+        let number = |value: Option<f64>| {
+            value.map_or("unmeasured".to_owned(), |value| format!("{value:.3}"))
+        };
+        let verdict = if self.is_cleared() { "ok" } else { "short" };
+        format!(
+            "{} {} {} {verdict}",
+            self.name,
+            number(self.value),
+            number(self.limit)
+        )
+    }
+}
+
+/// The bars of the cases that were run.
+pub(crate) fn transport(cases: &[(Case, Vec<Row>)]) -> Vec<Bar> {
+    let mut bars = Vec::new();
+    for (case, rows) in cases {
+        let median = |library: &str, value: fn(&Run) -> f64| {
+            let row = rows.iter().find(|row| row.library == library)?;
+            row.figure(value).map(|figure| figure.median)
+        };
+        let main = columns(*case)[0].value;
+        let at_most = |name: &str, value, limit| Bar {
+            name: name.to_owned(),
+            value,
+            limit,
+            at_least: false,
+        };
+        match case {
+            Case::ManyClients => {
+                let cpu = (median(MUSE, main), median("rusty_enet", main));
+                bars.push(at_most(
+                    "w1_server_cpu_seconds_per_million_echoes",
+                    cpu.0,
+                    cpu.1,
+                ));
+                bars.push(Bar {
+                    name: "w1_echoes_percent".to_owned(),
+                    value: median(MUSE, columns(*case)[1].value),
+                    limit: Some(100.0),
+                    at_least: true,
+                });
+                let memory = median(MUSE, |run| run.server_memory_bytes as f64 / 1e6);
+                bars.push(at_most("w1_server_memory_megabytes", memory, Some(10.0)));
+            }
+            Case::FatPipe => {
+                let cpu = (median(MUSE, main), median("quinn", main));
+                bars.push(at_most("w2_cpu_seconds_per_gigabyte", cpu.0, cpu.1));
+            }
+            // Judged in virtual time; what real sockets show is printed in the tables.
+            Case::Loss5 | Case::Loss10 | Case::Bursts => (),
+        }
+    }
+    bars
+}
+
+/// What Muse's rows are called.
+pub(crate) const MUSE: &str = "muse";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_says_whether_it_is_cleared() {
+        let bar = |value, at_least| Bar {
+            name: "x".to_owned(),
+            value,
+            limit: Some(2.0),
+            at_least,
+        };
+        assert_eq!(bar(Some(2.0), false).line(), "x 2.000 2.000 ok");
+        assert_eq!(bar(Some(2.1), false).line(), "x 2.100 2.000 short");
+        assert_eq!(bar(Some(2.1), true).line(), "x 2.100 2.000 ok");
+        assert_eq!(bar(None, true).line(), "x unmeasured 2.000 short");
+    }
+}

@@ -1,0 +1,117 @@
+//! Where a run's programs are started: in a network namespace of their own, with raised priority.
+//!
+//! With nobody else's traffic on it, the interface's counters hold this run's bytes alone. Nothing here needs a
+//! privileged library: `unshare`, `nsenter`, `ip` and `nice` do it, and each replaces itself by the next program, so
+//! that the process started is the program measured.
+
+use std::ffi::OsStr;
+use std::process::{Command, Stdio};
+
+/// How far a run can be set apart on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Isolation {
+    /// A network namespace, made with a superuser's rights.
+    Namespace,
+    /// A network namespace inside a user namespace, where anybody may make one.
+    UserNamespace,
+    /// None: the machine's own loopback interface.
+    Shared,
+}
+
+/// What a run can count on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Surroundings {
+    isolation: Isolation,
+    priority: bool,
+}
+
+impl Surroundings {
+    /// Finds out by trying.
+    pub(crate) fn detect() -> Self {
+        let isolation = if succeeds(&["unshare", "-n", "ip", "link", "set", "lo", "up"]) {
+            Isolation::Namespace
+        } else if succeeds(&["unshare", "-r", "-n", "ip", "link", "set", "lo", "up"]) {
+            Isolation::UserNamespace
+        } else {
+            Isolation::Shared
+        };
+        Self {
+            isolation,
+            priority: succeeds(&["nice", "-n", "-20", "true"]),
+        }
+    }
+
+    /// What the figures suffer from, if from anything.
+    pub(crate) fn warnings(&self) -> Vec<&'static str> {
+        let mut warnings = Vec::new();
+        if self.isolation == Isolation::Shared {
+            warnings.push(
+                "no network namespace can be made here: datagrams and bytes include other programs' traffic",
+            );
+        }
+        if !self.priority {
+            warnings.push(
+                "the priority cannot be raised here: a busy machine makes tick loops lag (run as root)",
+            );
+        }
+        warnings
+    }
+
+    /// The command that starts the first program of a run, in a namespace of its own.
+    pub(crate) fn first(&self, program: &[impl AsRef<OsStr>]) -> Command {
+        const LOOPBACK_UP: &str = "ip link set lo up && exec \"$@\"";
+        let prefix = match self.isolation {
+            Isolation::Namespace => vec!["unshare", "-n", "sh", "-c", LOOPBACK_UP, "sh"],
+            Isolation::UserNamespace => {
+                vec!["unshare", "-r", "-n", "sh", "-c", LOOPBACK_UP, "sh"]
+            }
+            Isolation::Shared => vec![],
+        };
+        self.command(&prefix, program)
+    }
+
+    /// The command that starts a further program in the namespace of the process `first`.
+    pub(crate) fn further(&self, first: u32, program: &[impl AsRef<OsStr>]) -> Command {
+        let first = first.to_string();
+        let prefix = match self.isolation {
+            Isolation::Namespace => vec!["nsenter", "-t", &first, "-n"],
+            Isolation::UserNamespace => {
+                vec![
+                    "nsenter",
+                    "-t",
+                    &first,
+                    "-U",
+                    "-n",
+                    "--preserve-credentials",
+                ]
+            }
+            Isolation::Shared => vec![],
+        };
+        self.command(&prefix, program)
+    }
+
+    fn command(&self, prefix: &[&str], program: &[impl AsRef<OsStr>]) -> Command {
+        let nice: &[&str] = if self.priority {
+            &["nice", "-n", "-20"]
+        } else {
+            &[]
+        };
+        let mut words = nice
+            .iter()
+            .chain(prefix)
+            .map(OsStr::new)
+            .chain(program.iter().map(AsRef::as_ref));
+        let mut command = Command::new(words.next().expect("a program has a name"));
+        command.args(words);
+        command
+    }
+}
+
+/// Whether a command can be run and exits with 0 and without complaint: `nice` only complains.
+fn succeeds(words: &[&str]) -> bool {
+    Command::new(words[0])
+        .args(&words[1..])
+        .stdin(Stdio::null())
+        .output()
+        .is_ok_and(|output| output.status.success() && output.stderr.is_empty())
+}

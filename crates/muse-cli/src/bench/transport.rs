@@ -1,0 +1,209 @@
+//! `muse bench transport`: the workloads W1 to W4, Muse and its peers alternating, medians and ratios.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use super::bars::{self, Bar};
+use super::build;
+use super::cases::{Case, WorkloadName};
+use super::isolation::Surroundings;
+use super::measure::{Library, Run, measure};
+use super::table::{Row, render};
+
+/// What to run and how to show it.
+#[derive(Args)]
+#[command(
+    after_help = "Example: muse bench transport --workload w1,w2 --peers rusty_enet,quinn --json results.json
+
+Exit code 3: with --bars, a bar fell short."
+)]
+pub(crate) struct Arguments {
+    /// The workloads.
+    #[arg(long, value_delimiter = ',', default_value = "w1,w2,w3,w4")]
+    workload: Vec<WorkloadName>,
+    /// The peers: bare, kcp, rusty_enet, enet, quinn, renet, all, or none.
+    #[arg(long, value_delimiter = ',', default_value = "all")]
+    peers: Vec<String>,
+    /// How many times each library runs each workload; 3, or 1 with --quick.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100))]
+    runs: Option<u64>,
+    /// Shortened workloads, under a minute in all.
+    #[arg(long)]
+    quick: bool,
+    /// Print a line for each bar and exit with 3 if one falls short.
+    #[arg(long)]
+    bars: bool,
+    /// Write all runs to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Everything that was measured, for `--json`.
+#[derive(Serialize)]
+struct Results {
+    quick: bool,
+    cases: Vec<(Case, Vec<Row>)>,
+    bars: Vec<Bar>,
+}
+
+/// Measures, prints, and judges.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let libraries = build::build(&peer_names(&arguments.peers))?;
+    anyhow::ensure!(!libraries.is_empty(), "there is nothing to measure");
+    let surroundings = Surroundings::detect();
+    for warning in surroundings.warnings() {
+        eprintln!("warning: {warning}");
+    }
+    if arguments.quick {
+        println!("Shortened runs (--quick): figures are rough.\n");
+    }
+    let runs = arguments
+        .runs
+        .unwrap_or(if arguments.quick { 1 } else { 3 });
+    let all: Vec<Case> = arguments
+        .workload
+        .iter()
+        .flat_map(|name| name.cases())
+        .copied()
+        .collect();
+    let progress = progress(runs * (all.len() * libraries.len()) as u64);
+    let mut cases = Vec::new();
+    for case in all {
+        let bench = Bench {
+            surroundings: &surroundings,
+            case,
+            quick: arguments.quick,
+            progress: &progress,
+        };
+        let rows = bench.rows(&libraries, runs);
+        progress.suspend(|| println!("{}", render(case, &rows)));
+        cases.push((case, rows));
+    }
+    progress.finish_and_clear();
+    let bars = bars::transport(&cases);
+    let results = Results {
+        quick: arguments.quick,
+        bars,
+        cases,
+    };
+    if let Some(path) = &arguments.json {
+        let text = serde_json::to_string_pretty(&results)?;
+        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(if arguments.bars {
+        judge(&results.bars)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// Prints the bars and says what to exit with.
+fn judge(bars: &[Bar]) -> ExitCode {
+    for bar in bars {
+        println!("{}", bar.line());
+    }
+    match bars.iter().all(Bar::is_cleared) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(3),
+    }
+}
+
+/// One case on its way.
+struct Bench<'a> {
+    surroundings: &'a Surroundings,
+    case: Case,
+    quick: bool,
+    progress: &'a ProgressBar,
+}
+
+impl Bench<'_> {
+    fn rows(&self, libraries: &[Library], runs: u64) -> Vec<Row> {
+        let row = |library: &Library| Row {
+            library: library.name.clone(),
+            runs: Vec::new(),
+            notes: Vec::new(),
+        };
+        let mut rows: Vec<Row> = libraries.iter().map(row).collect();
+        for round in 0..runs {
+            if self.case.network().is_some() {
+                // These runs measure latency, not CPU time, and mostly wait: all libraries run at the same time, each
+                // in a namespace of its own.
+                std::thread::scope(|scope| {
+                    for (library, row) in libraries.iter().zip(&mut rows) {
+                        scope.spawn(move || self.add_run(library, round, row));
+                    }
+                });
+            } else {
+                for (library, row) in libraries.iter().zip(&mut rows) {
+                    self.add_run(library, round, row);
+                }
+            }
+        }
+        rows
+    }
+
+    /// Runs a library once, and again if it lagged.
+    fn add_run(&self, library: &Library, round: u64, row: &mut Row) {
+        let size = self.case.size(self.quick);
+        let label = format!("{} {}", self.case.workload(), library.name);
+        self.progress.set_message(label);
+        let mut lagged: Option<Run> = None;
+        for attempt in 0..=LAG_RETRIES_MAX {
+            match measure(self.surroundings, library, self.case, size, round + 1) {
+                Ok(run) if self.case == Case::ManyClients && !run.kept_its_ticks() => {
+                    let p50 = run.client.latency_ms.p50;
+                    row.notes.push(format!(
+                        "run {} lagged (RTT p50 {p50:.1} ms, not one tick), attempt {}",
+                        round + 1,
+                        attempt + 1
+                    ));
+                    lagged = Some(run);
+                }
+                Ok(run) => {
+                    row.runs.push(run);
+                    lagged = None;
+                    break;
+                }
+                Err(error) => {
+                    row.notes
+                        .push(format!("run {} failed: {error:#}", round + 1));
+                    break;
+                }
+            }
+        }
+        if let Some(run) = lagged {
+            row.notes
+                .push(format!("run {} counts although it lagged", round + 1));
+            row.runs.push(run);
+        }
+        self.progress.inc(1);
+    }
+}
+
+fn peer_names(asked: &[String]) -> Vec<String> {
+    match asked {
+        [one] if one == "all" => build::PEERS.map(String::from).to_vec(),
+        [one] if one == "none" => Vec::new(),
+        names => names.to_vec(),
+    }
+}
+
+fn progress(runs: u64) -> ProgressBar {
+    let bar = ProgressBar::new(runs);
+    if let Ok(style) = ProgressStyle::with_template("{elapsed_precise} {bar:30} {pos}/{len} {msg}")
+    {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+/// How often a run that lagged is repeated.
+const LAG_RETRIES_MAX: u32 = 3;
