@@ -1,1 +1,206 @@
-//! How a type travels: field descriptors, message ids and the schema hash.
+//! How a type travels: one derive gives it an encoding, a description and a hash (OA-13).
+//!
+//! [`Schema`] is for types inside messages, [`Message`] for messages themselves, which have an id as well. Both are
+//! derived. The encoding is a string of bits without names or tags; `docs/schema.md` is its standard. Both sides
+//! have to declare the same types, and the [`Registry`] lets them find out at connect, down to the field that differs.
+//!
+//! ```
+//! use muse_schema::{Message, Schema};
+//!
+//! #[derive(Message, Debug, PartialEq)]
+//! #[message(id = 7)]
+//! struct Shot {
+//!     shooter: u32,
+//!     #[field(range = 0..=100)]
+//!     damage: u8,
+//!     #[field(max = 8)]
+//!     hits: Vec<Position>,
+//!     critical: bool,
+//! }
+//!
+//! #[derive(Schema, Debug, PartialEq)]
+//! struct Position {
+//!     #[field(range = -500.0..=500.0, step = 0.01)]
+//!     x: f32,
+//!     #[field(range = -500.0..=500.0, step = 0.01)]
+//!     y: f32,
+//! }
+//!
+//! let shot = Shot { shooter: 9, damage: 80, hits: vec![Position { x: 1.5, y: -2.0 }], critical: true };
+//! let mut bytes = Vec::new();
+//! shot.encode(&mut bytes)?;
+//! assert_eq!(bytes.len(), 7);
+//! assert_eq!(Shot::decode(&bytes)?, shot);
+//! assert_eq!(Shot::ID, 7);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Attributes of fields
+//! | attribute | on | meaning |
+//! | --- | --- | --- |
+//! | `fixed` | integers of 16 bits or more | always full width, for numbers that are rarely small |
+//! | `range = MIN..=MAX` | integers | as many bits as the range needs; a value outside is an error |
+//! | `range = MIN..=MAX, step = STEP` | floats | rounded to the nearest step; a value outside becomes the nearest inside |
+//! | `max = N` | `String`, `Vec` | longest length; 65,535 unless told otherwise |
+//!
+//! They reach through `Option`, arrays and `Vec` to what is inside; `max` stops at the first `Vec` or `String`.
+
+// The derive names this crate from outside, also in this crate's own tests.
+extern crate self as muse_schema;
+
+mod containers;
+mod describe;
+mod error;
+mod hash;
+mod options;
+mod primitives;
+mod quantise;
+mod registry;
+
+pub use describe::{Descriptor, Field, Type, Variant};
+pub use error::{DecodeError, EncodeError};
+pub use hash::fnv1a;
+pub use muse_schema_derive::{Message, Schema};
+pub use options::{LENGTH_MAX_DEFAULT, Leaf, Options, Range};
+pub use registry::{Difference, Registry, RegistryError, diff};
+
+/// The bit reader and writer that encodings are made of.
+pub use muse_wire::bits::{BitReader, BitWriter, bits_for};
+
+/// Largest message that [`Message::encode`] makes, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// A type that can be part of a message. Derive it.
+///
+/// By hand it is needed for types of other crates only; pass `options` on to the parts, then `range` and `step` work
+/// for them, too:
+///
+/// ```
+/// use muse_schema::{BitReader, BitWriter, DecodeError, EncodeError, Leaf, Options, Schema, Type};
+///
+/// struct Meters(f32);
+///
+/// impl Schema for Meters {
+///     const TYPE: Type = f32::TYPE;
+///     const LEAF: Leaf = f32::LEAF;
+///     fn bits_min(options: &Options) -> u64 {
+///         f32::bits_min(options)
+///     }
+///     fn write(&self, options: &Options, writer: &mut BitWriter<'_>) -> Result<(), EncodeError> {
+///         self.0.write(options, writer)
+///     }
+///     fn read(options: &Options, reader: &mut BitReader<'_>) -> Result<Self, DecodeError> {
+///         f32::read(options, reader).map(Meters)
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no schema, so it cannot travel in a message",
+    label = "this type cannot be encoded",
+    note = "for a type of your own write `#[derive(Schema)]` above it",
+    note = "ready-made are bool, integers of 8 to 64 bits, f32, f64, String, Vec, Option, arrays and tuples; \
+            instead of usize use u32 or u64"
+)]
+pub trait Schema: Sized {
+    /// What the type looks like from outside. A type that contains itself cannot be described, so it cannot travel;
+    /// this also bounds how deep decoding goes.
+    const TYPE: Type;
+
+    /// What attributes of a field meet at the bottom of this type.
+    const LEAF: Leaf = Leaf::Other;
+
+    /// Whether the attribute `max` applies to this type.
+    const TAKES_MAX: bool = false;
+
+    /// The fewest bits that any value takes.
+    fn bits_min(options: &Options) -> u64;
+
+    /// Appends the value.
+    fn write(&self, options: &Options, writer: &mut BitWriter<'_>) -> Result<(), EncodeError>;
+
+    /// Reads a value.
+    fn read(options: &Options, reader: &mut BitReader<'_>) -> Result<Self, DecodeError>;
+
+    /// Appends many values; bytes have a faster way.
+    #[doc(hidden)]
+    fn write_slice(
+        items: &[Self],
+        options: &Options,
+        writer: &mut BitWriter<'_>,
+    ) -> Result<(), EncodeError> {
+        items
+            .iter()
+            .try_for_each(|item| item.write(options, writer))
+    }
+
+    /// Reads `len` values to the end of `items`, where room may have been made; bytes have a faster way.
+    #[doc(hidden)]
+    fn read_into(
+        items: &mut Vec<Self>,
+        len: usize,
+        options: &Options,
+        reader: &mut BitReader<'_>,
+    ) -> Result<(), DecodeError> {
+        for _ in 0..len {
+            items.push(Self::read(options, reader)?);
+        }
+        Ok(())
+    }
+}
+
+/// A [`Schema`] with an id: what is sent and received. Derive it, with `#[message(id = N)]` above the type.
+///
+/// The id is not part of the encoding: whoever carries messages writes it in front.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a message",
+    label = "not a message",
+    note = "write `#[derive(Message)]` and `#[message(id = N)]` above it, with an id that no other message has"
+)]
+pub trait Message: Schema {
+    /// The number that tells this message from the others of the game.
+    const ID: u16;
+
+    /// Id and description.
+    const DESCRIPTOR: Descriptor = Descriptor {
+        id: Self::ID,
+        ty: Self::TYPE,
+    };
+
+    /// Appends the encoding to `bytes`, at most [`MESSAGE_BYTES_MAX`]. Allocates only if `bytes` is too small for it,
+    /// and leaves it as it was on error.
+    fn encode(&self, bytes: &mut Vec<u8>) -> Result<(), EncodeError> {
+        let start = bytes.len();
+        // Doubling until it fits: the size is not known before, and a reused `bytes` soon has the capacity.
+        let mut room = ENCODE_ROOM;
+        loop {
+            bytes.resize(start + room, 0);
+            let result = self.encode_to(&mut bytes[start..]);
+            let len = *result.as_ref().unwrap_or(&0);
+            bytes.truncate(start + len);
+            match result {
+                Ok(_) => return Ok(()),
+                Err(EncodeError::Full) if room < MESSAGE_BYTES_MAX => room *= 2,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Encodes to the front of `buffer` and says how many bytes it took.
+    fn encode_to(&self, buffer: &mut [u8]) -> Result<usize, EncodeError> {
+        let mut writer = BitWriter::new(buffer);
+        self.write(&Options::NONE, &mut writer)?;
+        Ok(writer.finish())
+    }
+
+    /// Decodes exactly `bytes`. Never panics, and allocates no more than the declared limits and the bytes at hand
+    /// justify.
+    fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = BitReader::new(bytes);
+        let message = Self::read(&Options::NONE, &mut reader)?;
+        reader.finish().map_err(|_| DecodeError::Trailing)?;
+        Ok(message)
+    }
+}
+
+/// Bytes that [`Message::encode`] tries first; it doubles up to exactly [`MESSAGE_BYTES_MAX`].
+const ENCODE_ROOM: usize = 128;

@@ -1,0 +1,147 @@
+//! Attributes of a field, and the check that they fit its type.
+
+use crate::quantise;
+
+/// Longest `String` and `Vec` unless the field says `max`.
+pub const LENGTH_MAX_DEFAULT: u32 = 65_535;
+
+/// What `#[field(...)]` says.
+///
+/// ```
+/// use muse_schema::{Options, Schema};
+/// const PERCENT: Options = Options::NONE.integer_range(0, 100);
+/// assert_eq!(u8::bits_min(&PERCENT), 7);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    pub(crate) fixed: bool,
+    pub(crate) max: Option<u32>,
+    pub(crate) range: Range,
+}
+
+/// The numbers that a field can hold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Range {
+    /// All of its type.
+    Whole,
+    /// Integers from `min` to `max`, both included.
+    Integer {
+        /// The smallest.
+        min: i128,
+        /// The largest.
+        max: i128,
+    },
+    /// Multiples of `step` above `min`, up to the first that is not below `max`.
+    Float {
+        /// The smallest.
+        min: f64,
+        /// The largest, or up to a step less.
+        max: f64,
+        /// The distance between neighbours.
+        step: f64,
+    },
+}
+
+/// What a type is at the bottom, below `Option`, arrays and `Vec`: it decides which attributes make sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Leaf {
+    /// An integer.
+    Integer {
+        /// The smallest of its type.
+        min: i128,
+        /// The largest of its type.
+        max: i128,
+    },
+    /// A float with so many bits of precision.
+    Float {
+        /// Bits of the significand, the implied one included.
+        precision: u32,
+    },
+    /// Anything else: takes no `fixed`, `range` or `step`.
+    Other,
+}
+
+impl Options {
+    /// No attributes.
+    pub const NONE: Self = Self {
+        fixed: false,
+        max: None,
+        range: Range::Whole,
+    };
+
+    /// `fixed`
+    pub const fn fixed(mut self) -> Self {
+        self.fixed = true;
+        self
+    }
+
+    /// `max = max`
+    pub const fn max(mut self, max: u32) -> Self {
+        self.max = Some(max);
+        self
+    }
+
+    /// `range = min..=max` of integers
+    pub const fn integer_range(mut self, min: i128, max: i128) -> Self {
+        self.range = Range::Integer { min, max };
+        self
+    }
+
+    /// `range = min..=max, step = step` of floats
+    pub const fn float_range(mut self, min: f64, max: f64, step: f64) -> Self {
+        self.range = Range::Float { min, max, step };
+        self
+    }
+
+    /// Stops the compiler when the attributes make no sense for a type; the derive calls it in a constant.
+    ///
+    /// # Panics
+    /// If they do not, with the reason.
+    #[doc(hidden)]
+    pub const fn check(&self, leaf: Leaf, takes_max: bool) {
+        match self.max {
+            Some(_) if !takes_max => panic!("`max` is for String and Vec"),
+            Some(0) => panic!("`max` must be at least 1"),
+            _ => {}
+        }
+        match (self.range, leaf) {
+            (Range::Whole, Leaf::Integer { .. }) => {}
+            (Range::Whole, _) => assert!(!self.fixed, "`fixed` is for integers"),
+            (Range::Integer { .. }, Leaf::Float { .. }) => {
+                panic!("a range of floats needs a step: `range = MIN..=MAX, step = STEP`")
+            }
+            (
+                Range::Integer { min, max },
+                Leaf::Integer {
+                    min: least,
+                    max: most,
+                },
+            ) => {
+                assert!(min <= max, "the range is empty: write `range = MIN..=MAX`");
+                assert!(
+                    least <= min && max <= most,
+                    "the range reaches beyond the field's type"
+                );
+                assert!(!self.fixed, "`fixed` and `range` exclude each other");
+            }
+            (Range::Float { min, max, step }, Leaf::Float { precision }) => {
+                quantise::check(min, max, step, precision);
+                assert!(!self.fixed, "`fixed` is for integers");
+            }
+            (Range::Float { .. }, Leaf::Integer { .. }) => panic!("`step` is for floats"),
+            (_, Leaf::Other) => panic!("`range` is for integers and floats"),
+        }
+    }
+
+    /// The options for what is inside a `Vec`: the length was for the `Vec` itself.
+    pub(crate) const fn inside(&self) -> Self {
+        Self { max: None, ..*self }
+    }
+
+    /// Longest `String` or `Vec`.
+    pub(crate) fn length_max(&self) -> u32 {
+        self.max.unwrap_or(LENGTH_MAX_DEFAULT)
+    }
+}
