@@ -20,7 +20,8 @@ use muse_wire::{Duration, Instant};
 use super::{Ack, Controller, Loss};
 use compete::{BETA, Compete};
 use delay::{BASE_SPAN, Delay};
-use losses::Losses;
+use filter::LeastOver;
+use losses::{Losses, Verdict};
 
 /// Constants of the adaptive controller.
 ///
@@ -83,16 +84,17 @@ pub(super) struct Adaptive {
     losses: Losses,
     /// The round ends when a packet sent after this is acknowledged.
     round_from: Instant,
-    /// When the round began and the bytes acknowledged in it, for the highest rate of the last rounds.
-    round_since: Instant,
-    round_bytes: usize,
-    rate_peak: f64,
+    /// What a packet takes at the bottleneck: the least time between acks of packets in a row. And the row so far.
+    service: LeastOver,
+    row: (Instant, usize),
     /// Rounds since the queue was last nearly empty.
     rounds_full: u32,
     /// How many of those are suspicious.
     rounds_patience: u32,
     /// The window when it last was.
     window_empty: f64,
+    /// Losses forbid more than this while calm; it rises again as long as they do not return.
+    ceiling: f64,
     /// No second cut for packets sent before this.
     recovery_from: Instant,
     /// Most bytes in flight in this round.
@@ -148,12 +150,12 @@ impl Adaptive {
             delay: Delay::new(),
             losses: Losses::default(),
             round_from: now,
-            round_since: now,
-            round_bytes: 0,
-            rate_peak: 0.0,
+            service: LeastOver::new(),
+            row: (now, 0),
             rounds_full: 0,
             rounds_patience: FULL_ROUNDS,
             window_empty: 0.0,
+            ceiling: f64::INFINITY,
             recovery_from: now,
             used: 0,
             competed: (0.0, now),
@@ -176,8 +178,20 @@ impl Adaptive {
 
     /// Whether the queue holds no more than calm flows leave in it.
     fn is_nearly_empty(&self) -> bool {
-        let few_packets = (QUEUE_CALM_PACKETS * self.packet / self.rate_peak.max(1.0)).min(QUEUE_CALM_MAX);
+        let few_packets = (QUEUE_CALM_PACKETS * self.service.value().as_secs_f64()).min(QUEUE_CALM_MAX);
         self.delay.is_nearly_empty() || self.delay.queue() <= few_packets
+    }
+
+    fn time_row(&mut self, ack: &Ack) {
+        let (since, bytes) = self.row;
+        let bytes = bytes.saturating_add(ack.bytes);
+        self.row.1 = bytes;
+        if bytes as f64 >= ROW_PACKETS * self.packet {
+            let packets = bytes as f64 / self.packet;
+            let time = Duration::from_secs_f64((ack.now - since).as_secs_f64() / packets);
+            self.service.update(ack.now, SERVICE_SPAN, time);
+            self.row = (ack.now, 0);
+        }
     }
 
     fn queue_wanted(&self) -> f64 {
@@ -198,7 +212,10 @@ impl Adaptive {
                     self.window += bytes;
                 }
             }
-            Mode::Calm { .. } => self.step_calm(bytes, may_grow, may_shrink),
+            Mode::Calm { .. } => {
+                self.step_calm(bytes, may_grow, may_shrink);
+                self.window = self.window.min(self.ceiling);
+            }
             Mode::Compete(compete) => {
                 if may_grow {
                     let rtt = self.delay.standing();
@@ -222,7 +239,7 @@ impl Adaptive {
             // The direction turned: small steps again.
             (*velocity, *rising, *rounds) = (1.0, up, 0);
         }
-        let change = (*velocity * wanted / self.window).min(0.5) * bytes;
+        let change = (*velocity * wanted / self.window).min(0.2) * bytes;
         if up && may_grow {
             self.window += change;
         } else if !up && may_shrink {
@@ -232,13 +249,15 @@ impl Adaptive {
 
     fn next_round(&mut self, now: Instant, app_limited: bool) {
         self.delay.next_round();
-        let span = (now - self.round_since).as_secs_f64().max(self.delay.base()).max(1e-6);
-        self.rate_peak = (self.round_bytes as f64 / span).max(0.99 * self.rate_peak);
-        (self.round_since, self.round_bytes) = (now, 0);
         self.rounds_full = self.rounds_full.saturating_add(1);
-        let overflow = self.losses.next_round();
-        if overflow {
-            self.cut_for_loss(now);
+        match self.losses.next_round() {
+            Some(Verdict::Overflow) if self.used as f64 >= 0.5 * self.window => {
+                self.cut_for_loss(now);
+                self.ceiling = self.window;
+            }
+            Some(Verdict::Trial) if self.used as f64 >= 0.5 * self.window => self.cut_for_loss(now),
+            Some(_) => self.ceiling *= CEILING_GROWTH,
+            None => {}
         }
         let own_queue = self.window / self.delay.standing() * self.delay.queue();
         if let Mode::Calm { velocity, rising, rounds, window_before } = &mut self.mode {
@@ -400,7 +419,7 @@ impl Controller for Adaptive {
             return;
         }
         self.losses.acked();
-        self.round_bytes = self.round_bytes.saturating_add(ack.bytes);
+        self.time_row(ack);
         self.used = self.used.max(ack.in_flight.saturating_add(ack.bytes));
         if self.is_nearly_empty() {
             self.rounds_full = 0;
@@ -417,7 +436,7 @@ impl Controller for Adaptive {
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        self.losses.lost();
+        self.losses.lost(self.delay.is_high());
         if loss.persistent {
             let now = loss.now;
             self.cut_for_loss(now);
@@ -458,9 +477,14 @@ impl Controller for Adaptive {
 const FULL_ROUNDS: u32 = 5;
 /// The same after drains that found nobody.
 const FULL_ROUNDS_MAX: u32 = 40;
-/// Packets, at the flow's highest rate, and seconds that may wait in a queue that counts as nearly empty.
-const QUEUE_CALM_PACKETS: f64 = 3.0;
+/// How the ceiling rises with every batch of packets for which losses do not blame the window.
+const CEILING_GROWTH: f64 = 1.05;
+/// Packets, at the rate of the bottleneck, and seconds that may wait in a queue that counts as nearly empty.
+const QUEUE_CALM_PACKETS: f64 = 5.0;
 const QUEUE_CALM_MAX: f64 = 0.05;
+/// Packets of a row whose acks are timed, and how long the shortest time is remembered.
+const ROW_PACKETS: f64 = 4.0;
+const SERVICE_SPAN: Duration = Duration::from_secs(60);
 /// How long a base is believed that drains do not confirm.
 const BASE_BELIEVED: Duration = Duration::from_secs(30);
 /// How long the window of an earlier competition is remembered.

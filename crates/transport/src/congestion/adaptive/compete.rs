@@ -53,4 +53,4 @@ impl Compete {
 pub(super) const BETA: f64 = 0.8;
 const C: f64 = 0.8;
 /// Growth per round trip while searching.
-const SEARCH: f64 = 0.25;
+const SEARCH: f64 = 1.0;

@@ -17,7 +17,7 @@ pub(super) struct Delay {
     /// The longest sample of each of the last rounds.
     crests: [Duration; CRESTS],
     /// Range of the samples within the current half round trip, and its smoothed size: jitter that is no queue.
-    block: Option<(Instant, Duration, Duration)>,
+    block: Option<Block>,
     noise: f64,
 }
 
@@ -47,14 +47,13 @@ impl Delay {
         self.recent.update(now, BASE_SPAN, rtt);
         self.standing.update(now, smoothed / 2, rtt);
         self.crests[0] = self.crests[0].max(rtt);
-        let (since, low, high) = self.block.unwrap_or((now, rtt, rtt));
-        if now - since > smoothed / 2 {
-            let spread = ((high - low).as_secs_f64() - packet_time).max(0.0);
-            self.noise += (spread - self.noise) / 8.0;
-            self.block = Some((now, rtt, rtt));
-        } else {
-            self.block = Some((since, low.min(rtt), high.max(rtt)));
+        let mut block = self.block.unwrap_or(Block::new(now, rtt));
+        block.add(rtt);
+        if now - block.since > smoothed / 2 {
+            self.noise += ((block.noise() - packet_time).max(0.0) - self.noise) / 8.0;
+            block = Block::new(now, rtt);
         }
+        self.block = Some(block);
         corrected
     }
 
@@ -96,7 +95,7 @@ impl Delay {
 
     /// Whether the queue is more than half full, as far as its recent swing tells.
     pub(super) fn is_high(&self) -> bool {
-        self.standing() - self.base() > 0.5 * self.swing()
+        self.queue() > 0.0 && self.standing() - self.base() > 0.5 * self.swing()
     }
 
     /// Whether the queue fell to less than half of its height: somebody stepped back.
@@ -128,6 +127,33 @@ impl Delay {
     /// Starts to look afresh for the least round trip.
     pub(super) fn forget_recent(&mut self) {
         self.recent = LeastOver::new();
+    }
+}
+
+/// Samples of one half round trip.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    since: Instant,
+    first: Duration,
+    last: Duration,
+    low: Duration,
+    high: Duration,
+}
+
+impl Block {
+    fn new(since: Instant, rtt: Duration) -> Self {
+        Self { since, first: rtt, last: rtt, low: rtt, high: rtt }
+    }
+
+    fn add(&mut self, rtt: Duration) {
+        self.last = rtt;
+        self.low = self.low.min(rtt);
+        self.high = self.high.max(rtt);
+    }
+
+    /// The range less the trend, which is a queue that fills or empties.
+    fn noise(&self) -> f64 {
+        ((self.high - self.low) - self.last.abs_diff(self.first)).as_secs_f64()
     }
 }
 

@@ -9,10 +9,11 @@
 pub(super) struct Losses {
     acked: u32,
     lost: u32,
+    lost_high: u32,
     /// The share lost in each of the last batches.
     shares: [f32; BATCHES],
     /// Batches since the window was last blamed.
-    since_cut: u8,
+    since_blame: u8,
 }
 
 impl Losses {
@@ -20,35 +21,53 @@ impl Losses {
         self.acked = self.acked.saturating_add(1);
     }
 
-    pub(super) fn lost(&mut self) {
+    /// `queue_high`: the queue was more than half full then.
+    pub(super) fn lost(&mut self, queue_high: bool) {
         self.lost = self.lost.saturating_add(1);
+        self.lost_high += u32::from(queue_high && self.lost_high < u32::MAX);
     }
 
-    /// Ends a round; true if it lost so much more than others that the window must be to blame.
-    pub(super) fn next_round(&mut self) -> bool {
+    /// Ends a round; says what its losses mean, once enough packets are counted.
+    pub(super) fn next_round(&mut self) -> Option<Verdict> {
         let total = self.acked.saturating_add(self.lost);
         if total < BATCH_PACKETS {
-            return false;
+            return None;
         }
         let share = self.lost as f32 / total as f32;
+        let at_high = self.lost_high > HIGH_LOSSES && self.lost_high as f32 > HIGH_SHARE * self.lost as f32;
         let least = self.shares.iter().copied().fold(share, f32::min);
         self.shares.rotate_right(1);
         self.shares[0] = share;
-        (self.acked, self.lost) = (0, 0);
-        self.since_cut = self.since_cut.saturating_add(1);
+        (self.acked, self.lost, self.lost_high) = (0, 0, 0);
+        self.since_blame = self.since_blame.saturating_add(1);
         // What is lost in every batch may be lost to a queue that is always full: now and then try a smaller window.
-        let trial = usize::from(self.since_cut) > BATCHES && share > SHARE_TOLERATED;
-        let blame = trial || share > SHARE_TOLERATED + 2.0 * least;
-        if blame {
-            self.since_cut = 0;
+        let trial = usize::from(self.since_blame) > BATCHES;
+        let overflow = at_high || share > SHARE_TOLERATED + 2.0 * least;
+        if share <= SHARE_TOLERATED || !(overflow || trial) {
+            return Some(Verdict::Innocent);
         }
-        blame
+        self.since_blame = 0;
+        Some(if overflow { Verdict::Overflow } else { Verdict::Trial })
     }
 }
 
+/// What the losses of a batch say about the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing, or that it does not matter.
+    Innocent,
+    /// It may be too large: try whether less helps.
+    Trial,
+    /// It is too large.
+    Overflow,
+}
+
 /// Fewer packets say too little about a share.
-const BATCH_PACKETS: u32 = 40;
+const BATCH_PACKETS: u32 = 100;
 /// Batches to compare with.
 const BATCHES: usize = 8;
 /// Share of packets that may be lost on top of what is usual.
 const SHARE_TOLERATED: f32 = 0.05;
+/// Losses, more than so many, of which more than this share fell into a high queue are an overflow.
+const HIGH_SHARE: f32 = 0.9;
+const HIGH_LOSSES: u32 = 4;
