@@ -88,6 +88,11 @@ fn segments_travel_as_datagrams_of_their_own() {
 fn a_timeout_that_moves_fires_when_it_last_said() {
     let mut simulation = Simulation::new(network(1));
     let node = simulation.add(address(1), Probe::default());
+    // Another one, whose time-outs stand before those of the first.
+    simulation.add(
+        address(2),
+        Probe::ticking(Duration::from_millis(7), address(3)),
+    );
     let ms = Instant::from_millis;
     simulation.node_mut(node).deadline = Some(ms(100));
     simulation.run_until(ms(50), |_| ());
@@ -119,6 +124,15 @@ fn a_timeout_that_moves_fires_when_it_last_said() {
         simulation.node(node).timeouts_ms,
         [220, 600],
         "what is past fires now"
+    );
+    simulation.node_mut(node).deadline = Some(ms(800));
+    simulation.run_until(ms(750), |_| ());
+    simulation.node_mut(node).deadline = Some(ms(900));
+    simulation.run_until(ms(1_000), |_| ());
+    assert_eq!(
+        simulation.node(node).timeouts_ms,
+        [220, 600, 900],
+        "what was put off still comes"
     );
 }
 

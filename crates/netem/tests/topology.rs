@@ -259,6 +259,25 @@ fn corrupted_and_truncated_payloads_arrive_as_such() {
 }
 
 #[test]
+fn what_arrives_at_the_same_time_arrives_in_the_order_of_sending() {
+    let (mut network, _) = network(2);
+    network.set_default(delay(10));
+    for round in 0..20u8 {
+        // Rounds of different sizes, so that freed places are taken again out of order.
+        let now = Instant::from_secs(u64::from(round));
+        let sent: Vec<u8> = (0..200).filter(|index| index % (round + 1) == 0).collect();
+        for &index in &sent {
+            network.send(now, address(0), address(1), Ecn::NotCapable, &[index]);
+        }
+        let mut received = Vec::new();
+        while let Some(delivery) = network.poll_deliver(now + Duration::from_millis(10)) {
+            received.push(delivery.payload[0]);
+        }
+        assert_eq!(received, sent, "round {round}");
+    }
+}
+
+#[test]
 fn networks_move_between_threads() {
     // Seeds run in parallel, each network in a thread of its own.
     fn assert_send<T: Send>(value: T) -> T {
