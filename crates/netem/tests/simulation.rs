@@ -88,11 +88,9 @@ fn segments_travel_as_datagrams_of_their_own() {
 fn a_timeout_that_moves_fires_when_it_last_said() {
     let mut simulation = Simulation::new(network(1));
     let node = simulation.add(address(1), Probe::default());
-    // Another one, whose time-outs stand before those of the first.
-    simulation.add(
-        address(2),
-        Probe::ticking(Duration::from_millis(7), address(3)),
-    );
+    // Another one, whose time-out stands before the one that is brought forward.
+    let other = simulation.add(address(2), Probe::default());
+    simulation.node_mut(other).deadline = Some(Instant::from_millis(290));
     let ms = Instant::from_millis;
     simulation.node_mut(node).deadline = Some(ms(100));
     simulation.run_until(ms(50), |_| ());
