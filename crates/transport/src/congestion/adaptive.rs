@@ -148,7 +148,7 @@ impl Adaptive {
             window: f64::from(config.window_initial) * packet,
             mode: Mode::Start,
             delay: Delay::new(),
-            losses: Losses::default(),
+            losses: Losses::new(),
             round_from: now,
             service: LeastOver::new(),
             row: (now, 0),

@@ -314,8 +314,9 @@ impl World {
             self.outcome.dropped[flow as usize] += 1;
             return;
         }
-        // Twenty microseconds of noise keep flows from marching in step, as they never do outside simulations.
-        let noise = self.random.u64(0..20_000).min(self.path.rtt.as_micros() * 100);
+        // A random time of up to one packet's keeps flows from marching in step with a drop-tail queue, which they do in
+        // simulations only (Floyd and Jacobson, "On traffic phase effects in packet-switched gateways").
+        let noise = self.random.u64(0..=bytes as u64 * 8 * NANOS / self.path.rate);
         let jitter = self.random.u64(0..=self.path.jitter.as_micros() * 1_000);
         let mut at = self.now + self.path.rtt.as_micros() * 1_000 + noise + jitter;
         let sender = &mut self.senders[flow as usize];

@@ -5,7 +5,7 @@
 //! least share of the last rounds.
 
 /// Counts what was lost and delivered, a batch of rounds at a time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Losses {
     acked: u32,
     lost: u32,
@@ -17,6 +17,11 @@ pub(super) struct Losses {
 }
 
 impl Losses {
+    pub(super) fn new() -> Self {
+        // The first batch has nothing to be compared with.
+        Self { acked: 0, lost: 0, lost_high: 0, shares: [1.0; BATCHES], since_blame: 0 }
+    }
+
     pub(super) fn acked(&mut self) {
         self.acked = self.acked.saturating_add(1);
     }
@@ -30,7 +35,7 @@ impl Losses {
     /// Ends a round; says what its losses mean, once enough packets are counted.
     pub(super) fn next_round(&mut self) -> Option<Verdict> {
         let total = self.acked.saturating_add(self.lost);
-        if total < BATCH_PACKETS {
+        if total < BATCH_PACKETS && self.lost < BATCH_LOSSES {
             return None;
         }
         let share = self.lost as f32 / total as f32;
@@ -62,7 +67,8 @@ pub(super) enum Verdict {
     Overflow,
 }
 
-/// Fewer packets say too little about a share.
+/// Fewer packets and losses say too little about a share.
+const BATCH_LOSSES: u32 = 10;
 const BATCH_PACKETS: u32 = 100;
 /// Batches to compare with.
 const BATCHES: usize = 8;
