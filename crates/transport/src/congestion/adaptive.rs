@@ -397,8 +397,13 @@ impl Adaptive {
         self.window = self.window.max(floor.min(before));
     }
 
+    /// A window of a few packets is too coarse a measure; then the pace is what limits the flow.
+    fn is_tiny(&self) -> bool {
+        self.window < TINY_PACKETS * self.packet && matches!(self.mode, Mode::Calm { .. })
+    }
+
     fn bound(&mut self) {
-        let min = 2.0 * self.packet;
+        let min = if self.is_tiny() { self.packet } else { 2.0 * self.packet };
         self.window = self.window.clamp(min, (self.config.window_max as f64).max(min));
     }
 }
@@ -460,12 +465,13 @@ impl Controller for Adaptive {
     }
 
     fn window(&self) -> usize {
-        self.window as usize
+        let spare = if self.is_tiny() { self.packet } else { 0.0 };
+        (self.window + spare).min((self.config.window_max as f64).max(2.0 * self.packet)) as usize
     }
 
     fn pacing_rate(&self) -> Option<u64> {
-        let floor = u64::from(self.config.rate_floor);
-        self.delay.is_known().then(|| ((2.0 * self.window / self.delay.standing()) as u64).max(floor))
+        let gain = if self.is_tiny() { 1.0 } else { PACING_GAIN };
+        self.delay.is_known().then(|| (gain * self.window / self.delay.standing()) as u64)
     }
 
     fn reset(&mut self, now: Instant) {
@@ -473,6 +479,9 @@ impl Controller for Adaptive {
     }
 }
 
+/// Above one, so that the window limits the flow and the pace only spreads it.
+const PACING_GAIN: f64 = 2.0;
+const TINY_PACKETS: f64 = 8.0;
 /// Rounds in which the queue must not have emptied before the flow competes.
 const FULL_ROUNDS: u32 = 5;
 /// The same after drains that found nobody.
