@@ -30,7 +30,7 @@ impl Default for HandshakeLimits {
     fn default() -> Self {
         Self {
             operations: Rate {
-                per_second: 8_000,
+                per_second: 4_000,
                 burst: 128,
             },
             replies: Rate {
@@ -50,7 +50,7 @@ impl Default for HandshakeLimits {
 }
 
 impl HandshakeLimits {
-    /// Operations with public keys, 8,000 a second and 128 at once by default. One takes about 35 us; a handshake
+    /// Operations with public keys, 4,000 a second and 128 at once by default. One takes about 50 us; a handshake
     /// takes 4, with a token 7. Beyond the limit a Connect is dropped and the client tries again.
     pub fn operations(mut self, per_second: u32, burst: u32) -> Self {
         self.operations = Rate {

@@ -1,5 +1,7 @@
 //! Tests of the handshake: a client and a server with a virtual clock and a network that misbehaves by seed.
 
+#![allow(clippy::panic, reason = "a test that cannot go on says why")]
+
 mod flow;
 mod golden;
 mod hostile;
