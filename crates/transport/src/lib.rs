@@ -1,10 +1,38 @@
 //! The Muse protocol, sans-IO: secure connections with every delivery mode.
+//!
+//! An [`Endpoint`] holds many connections behind one socket, for servers and clients alike. Each connection has up
+//! to 256 channels, and each channel delivers as its [`Delivery`] says: unreliable, sequenced, reliable unordered, reliable
+//! sequenced, reliable ordered, or partially reliable. What is lost comes back as its [`Repair`] says. Encryption
+//! and authentication are on unless an option whose name begins with `danger` turns them off.
+//!
+//! The main flow: `endpoint.rs` finds the connection, `connection/incoming.rs` takes packets apart,
+//! `connection/outgoing.rs` builds them, `channel/send.rs` and `channel/receive.rs` keep the promises.
+//! `docs/protocol.md` describes the bytes.
 
+mod channel;
+mod config;
 pub mod congestion;
+mod connection;
 mod crypto;
+mod endpoint;
+mod event;
 mod handshake;
+mod inbox;
+mod packet;
 mod parity;
+mod received;
+mod rtt;
+mod sent;
+mod stats;
+mod timer;
 pub mod token;
 
+pub use config::{
+    CHANNEL_WINDOW, CHANNEL_WINDOW_BYTES, CHANNELS_MAX, ChannelConfig, Config, ConfigError, Delivery, MESSAGE_LIMIT,
+    Priority, Repair,
+};
 pub use crypto::{Entropy, InvalidPublicKey, SeededEntropy, ServerKey, ServerPublicKey};
+pub use endpoint::{Connect, ConnectError, Endpoint, EndpointCounters, ServerOptions};
+pub use event::{CloseReason, ConnectionId, Event, MessageId, Outcome, Receipt, SendError, SendOptions};
 pub use handshake::{HandshakeCounters, HandshakeLimits, Refusal};
+pub use stats::{ChannelStats, ConnectionStats};

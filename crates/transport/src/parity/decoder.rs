@@ -127,6 +127,11 @@ impl Decoder {
         Some(self.history[place].packet)
     }
 
+    /// Whether something is missing that the parity received so far does not suffice to rebuild.
+    pub(crate) fn is_stuck(&self) -> bool {
+        !self.elimination.is_empty()
+    }
+
     /// Equations that contradicted what arrived, or whose solution was no section: the peer's mistakes.
     pub(crate) fn rejected(&self) -> u64 {
         self.rejected

@@ -134,6 +134,11 @@ impl Elimination {
         Some(self.rows.swap_remove(index))
     }
 
+    /// Whether no equation is pending.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     fn drop_row(&mut self, index: usize) {
         let row = self.rows.swap_remove(index);
         self.spare.push(row);

@@ -17,7 +17,7 @@ fn greedy(controller: Box<dyn Controller>, start_s: u64) -> Flow {
 }
 
 fn seeds() -> std::ops::Range<u64> {
-    1..4
+    1..11
 }
 
 fn grid() -> Vec<(u64, u64, f64)> {

@@ -1,0 +1,666 @@
+//! The sending half of a channel: what waits, what is on its way, what must go again.
+//!
+//! Every message has a number. It stays here until it is *done*: acknowledged, expired, superseded, given up, or, on
+//! the unreliable modes, sent. Its payload lies in a [`Store`], so that nothing is allocated per message.
+
+use std::collections::VecDeque;
+
+use muse_wire::bytes::Writer;
+use muse_wire::partial::PartialSender;
+use muse_wire::{Duration, Instant};
+
+use super::store::Store;
+use crate::config::{CHANNEL_WINDOW, CHANNEL_WINDOW_BYTES, ChannelConfig, Delivery, Priority, Repair};
+use crate::event::{MessageId, Outcome, Receipt, SendError};
+use crate::packet::{FRAGMENT_LEN, Fragment, LastMessage, MESSAGE_NUMBER_FIRST, MessageHead, WHOLE_MAX};
+use crate::sent::SentFrame;
+use crate::stats::ChannelStats;
+
+/// How long the second copy of a retransmission waits for a packet to travel in.
+const COPY_WAIT: Duration = Duration::from_millis(25);
+/// Deadline of a large message on an unreliable channel that has none: its lost fragments are repaired until then.
+const LARGE_UNRELIABLE_DEADLINE: Duration = Duration::from_millis(500);
+
+/// The sending half of one channel.
+#[derive(Debug)]
+pub(crate) struct SendChannel {
+    id: u8,
+    delivery: Delivery,
+    pub(crate) repair: Repair,
+    level: u8,
+    pub(crate) weight: u8,
+    queue_bytes: usize,
+    queue_messages: usize,
+    /// Number of `messages[0]`.
+    base: u64,
+    messages: VecDeque<Outgoing>,
+    store: Store,
+    /// Messages not completely sent for the first time, by level; ordered modes use one queue.
+    pending: [VecDeque<u64>; Priority::COUNT],
+    /// How many pending messages of each level there are.
+    waiting: [u32; Priority::COUNT],
+    /// Pieces to send again.
+    resend: VecDeque<Resend>,
+    /// Second copies that wait for another packet.
+    copies: VecDeque<Copy>,
+    /// Expired messages that the receiver must not wait for.
+    skips: VecDeque<u64>,
+    partial: Option<Box<PartialSender>>,
+    deadline_next: Instant,
+    /// Bytes this channel may still send in its turn.
+    pub(crate) deficit: i64,
+    pub(crate) stats: ChannelStats,
+}
+
+#[derive(Debug)]
+struct Outgoing {
+    start: u64,
+    len: u32,
+    level: u8,
+    receipt: bool,
+    done: bool,
+    pieces: Pieces,
+    deadline: Instant,
+}
+
+#[derive(Debug)]
+enum Pieces {
+    /// Copies in flight.
+    Whole(u8),
+    Many(Box<Fragments>),
+}
+
+/// State of a message in several pieces.
+#[derive(Debug)]
+struct Fragments {
+    /// Copies in flight of each piece; [`ACKED`] once acknowledged.
+    copies: Vec<u8>,
+    acked: usize,
+    sent: usize,
+}
+
+const ACKED: u8 = u8::MAX;
+/// Piece number of a message in one piece.
+pub(crate) const WHOLE: u16 = u16::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Resend {
+    number: u64,
+    piece: u16,
+    twice: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Copy {
+    number: u64,
+    piece: u16,
+    /// It must not travel in this packet: the first copy does.
+    not_in: u64,
+    by: Instant,
+}
+
+/// What became of an attempt to put a piece into a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Put {
+    /// It is in.
+    Written,
+    /// It does not fit into what is left of the packet.
+    TooLong,
+    /// Nothing to send, or nothing that may be sent now.
+    Nothing,
+}
+
+impl SendChannel {
+    pub(crate) fn new(id: u8, config: &ChannelConfig) -> Self {
+        let partial = match config.delivery {
+            Delivery::PartiallyReliable(promise) => {
+                Some(Box::new(PartialSender::new(promise, MESSAGE_NUMBER_FIRST)))
+            }
+            _ => None,
+        };
+        Self {
+            id,
+            delivery: config.delivery,
+            repair: config.repair,
+            level: config.priority.level(),
+            weight: config.weight,
+            queue_bytes: config.queue_bytes,
+            queue_messages: config.queue_messages,
+            base: MESSAGE_NUMBER_FIRST,
+            messages: VecDeque::new(),
+            store: Store::default(),
+            pending: Default::default(),
+            waiting: [0; Priority::COUNT],
+            resend: VecDeque::new(),
+            copies: VecDeque::new(),
+            skips: VecDeque::new(),
+            partial,
+            deadline_next: Instant::FAR_FUTURE,
+            deficit: 0,
+            stats: ChannelStats::default(),
+        }
+    }
+
+    /// Takes a message to send.
+    pub(crate) fn push(
+        &mut self,
+        now: Instant,
+        payload: &[u8],
+        options: Options,
+        receipts: &mut impl FnMut(Receipt),
+    ) -> Result<MessageId, SendError> {
+        let full = self.store.len() + payload.len() > self.queue_bytes && !self.messages.is_empty();
+        if full || self.messages.len() >= self.queue_messages {
+            self.stats.refused += 1;
+            return Err(SendError::QueueFull { bytes: self.store.len(), messages: self.messages.len() });
+        }
+        if options.deadline.is_some() && self.partial.is_some() {
+            return Err(SendError::DeadlineOnPartial);
+        }
+        if self.delivery == Delivery::ReliableSequenced {
+            self.supersede(receipts);
+        }
+        let number = self.base + self.messages.len() as u64;
+        let pieces = payload.len().div_ceil(FRAGMENT_LEN);
+        let large = payload.len() > WHOLE_MAX;
+        let mut deadline = options.deadline.unwrap_or(Instant::FAR_FUTURE);
+        if large && !self.delivery.is_reliable() {
+            deadline = deadline.min(now + LARGE_UNRELIABLE_DEADLINE);
+        }
+        let level = options.level.unwrap_or(self.level);
+        self.messages.push_back(Outgoing {
+            start: self.store.push(payload),
+            len: payload.len() as u32,
+            level,
+            receipt: options.receipt,
+            done: false,
+            pieces: if large {
+                Pieces::Many(Box::new(Fragments { copies: vec![0; pieces], acked: 0, sent: 0 }))
+            } else {
+                Pieces::Whole(0)
+            },
+            deadline,
+        });
+        self.deadline_next = self.deadline_next.min(deadline);
+        self.pending[self.queue_of(level)].push_back(number);
+        self.waiting[usize::from(level)] += 1;
+        self.stats.messages_sent += 1;
+        self.stats.bytes_sent += payload.len() as u64;
+        Ok(MessageId { channel: self.id, number })
+    }
+
+    /// The most urgent level of what could be sent now.
+    pub(crate) fn best_level(&mut self) -> Option<u8> {
+        self.drop_done_resends();
+        if let Some(resend) = self.resend.front() {
+            return self.message(resend.number).map(|message| message.level);
+        }
+        let level = self.waiting.iter().position(|&count| count > 0)?;
+        // An ordered channel is as urgent as the most urgent of what waits in it.
+        self.next_pending(level)?;
+        Some(level as u8)
+    }
+
+    /// Whether anything waits, allowed to be sent or not.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.resend.is_empty() || self.waiting.iter().any(|&count| count > 0)
+    }
+
+    /// Puts the most urgent piece into the packet being built.
+    pub(crate) fn put(&mut self, packet: &mut PacketSpace<'_, '_>) -> Put {
+        self.drop_done_resends();
+        let (number, piece, again, twice) = if let Some(&resend) = self.resend.front() {
+            (resend.number, resend.piece, true, resend.twice)
+        } else {
+            let Some(level) = self.waiting.iter().position(|&count| count > 0) else { return Put::Nothing };
+            let Some((number, piece)) = self.next_pending(level) else { return Put::Nothing };
+            (number, piece, false, false)
+        };
+        if !self.write(number, piece, packet) {
+            return Put::TooLong;
+        }
+        if again {
+            self.resend.pop_front();
+            self.stats.pieces_resent += 1;
+        } else {
+            self.advance_pending(number);
+        }
+        if twice {
+            self.copies.push_back(Copy { number, piece, not_in: packet.number, by: packet.now + COPY_WAIT });
+        }
+        self.free_done();
+        Put::Written
+    }
+
+    /// Puts a waiting second copy into a packet that goes out anyway, or, when it has waited enough, into one of its own.
+    pub(crate) fn put_copy(&mut self, packet: &mut PacketSpace<'_, '_>) -> Put {
+        while let Some(&copy) = self.copies.front() {
+            if self.message(copy.number).is_none_or(|message| message.is_done(copy.piece)) {
+                self.copies.pop_front();
+                continue;
+            }
+            if copy.not_in == packet.number {
+                return Put::Nothing;
+            }
+            if !self.write(copy.number, copy.piece, packet) {
+                return Put::TooLong;
+            }
+            self.copies.pop_front();
+            self.stats.pieces_copied += 1;
+            return Put::Written;
+        }
+        Put::Nothing
+    }
+
+    /// When the oldest second copy has waited enough.
+    pub(crate) fn copy_due(&self) -> Option<Instant> {
+        self.copies.front().map(|copy| copy.by)
+    }
+
+    /// The next expired message that the receiver must be told of.
+    pub(crate) fn next_skip(&mut self) -> Option<u64> {
+        self.skips.pop_front()
+    }
+
+    pub(crate) fn has_skips(&self) -> bool {
+        !self.skips.is_empty()
+    }
+
+    /// A packet with this skip was lost.
+    pub(crate) fn skip_lost(&mut self, number: u64) {
+        self.skips.push_back(number);
+    }
+
+    /// A piece arrived.
+    pub(crate) fn acked(&mut self, number: u64, piece: u16, receipts: &mut impl FnMut(Receipt)) {
+        let id = MessageId { channel: self.id, number };
+        if self.is_fire_and_forget(piece) {
+            receipts(Receipt { id, outcome: Outcome::Delivered });
+            return;
+        }
+        let Some(message) = self.message_mut(number) else { return };
+        if message.done {
+            return;
+        }
+        let complete = match &mut message.pieces {
+            Pieces::Whole(_) => true,
+            Pieces::Many(fragments) => fragments.ack(piece),
+        };
+        if complete {
+            message.done = true;
+            if message.receipt {
+                receipts(Receipt { id, outcome: Outcome::Delivered });
+            }
+            if message.is_waiting() {
+                self.stop_waiting(number);
+            }
+            self.free_done();
+        }
+    }
+
+    /// A packet with this piece is taken as lost: it goes again if the channel still wants it.
+    pub(crate) fn lost(&mut self, number: u64, piece: u16, receipts: &mut impl FnMut(Receipt)) {
+        let twice = self.repair == Repair::Frugal;
+        if self.is_fire_and_forget(piece) {
+            let id = MessageId { channel: self.id, number };
+            receipts(Receipt { id, outcome: Outcome::Lost });
+            return;
+        }
+        let Some(message) = self.message_mut(number) else { return };
+        if message.is_done(piece) || !message.drop_copy(piece) {
+            return;
+        }
+        if let Some(partial) = &mut self.partial
+            && (partial.is_given_up(number) || partial.give_up(number))
+        {
+            return;
+        }
+        self.resend.push_back(Resend { number, piece, twice });
+    }
+
+    /// Sends a piece again although it is not known to be lost: nothing has been heard for a while.
+    pub(crate) fn probe(&mut self, number: u64, piece: u16) -> bool {
+        let wanted = self.delivery.is_reliable()
+            && self.message(number).is_some_and(|message| !message.is_done(piece))
+            && !self.resend.iter().any(|resend| (resend.number, resend.piece) == (number, piece));
+        if wanted {
+            self.resend.push_back(Resend { number, piece, twice: false });
+        }
+        wanted
+    }
+
+    /// The receiver of a partially reliable channel has settled everything below `next`.
+    pub(crate) fn progress(&mut self, next_low: u16, skipped: u32, receipts: &mut impl FnMut(Receipt)) {
+        let end = self.base + self.messages.len() as u64;
+        let Some(partial) = &mut self.partial else { return };
+        let next = muse_wire::sequence::expand(u64::from(next_low), 16, partial.next_expected());
+        if next > end {
+            return;
+        }
+        partial.handle_progress(next, skipped);
+        while let Some(number) = partial.poll_revoked() {
+            let index = usize::try_from(number - self.base).unwrap_or(usize::MAX);
+            let Some(message) = self.messages.get(index) else { continue };
+            for piece in message.lost_pieces() {
+                self.resend.push_back(Resend { number, piece, twice: false });
+            }
+        }
+        let settled = usize::try_from(next.saturating_sub(self.base)).unwrap_or(usize::MAX);
+        for (index, message) in self.messages.iter_mut().take(settled).enumerate() {
+            if !message.done {
+                message.done = true;
+                if message.receipt {
+                    let id = MessageId { channel: self.id, number: self.base + index as u64 };
+                    receipts(Receipt { id, outcome: Outcome::Lost });
+                }
+            }
+        }
+        self.free_done();
+    }
+
+    /// Whether a partially reliable sender waits for a report of the receiver.
+    pub(crate) fn awaits_progress(&self) -> bool {
+        self.partial.as_ref().is_some_and(|partial| {
+            let end = self.base + self.messages.len() as u64;
+            partial.next_expected() < end && self.resend.is_empty()
+        })
+    }
+
+    /// When the next deadline passes.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.deadline_next
+    }
+
+    /// Drops what has expired.
+    pub(crate) fn expire(&mut self, now: Instant, receipts: &mut impl FnMut(Receipt)) {
+        if self.deadline_next > now {
+            return;
+        }
+        let must_skip = matches!(self.delivery, Delivery::ReliableOrdered | Delivery::ReliableUnordered);
+        let mut next = Instant::FAR_FUTURE;
+        for index in 0..self.messages.len() {
+            let message = &mut self.messages[index];
+            if message.done || message.deadline > now {
+                if !message.done {
+                    next = next.min(message.deadline);
+                }
+                continue;
+            }
+            let number = self.base + index as u64;
+            message.done = true;
+            self.stats.messages_expired += 1;
+            if message.receipt {
+                let id = MessageId { channel: self.id, number };
+                receipts(Receipt { id, outcome: Outcome::Expired });
+            }
+            if message.is_waiting() {
+                self.stop_waiting(number);
+            }
+            if must_skip {
+                self.skips.push_back(number);
+            }
+        }
+        self.deadline_next = next;
+        self.free_done();
+    }
+
+    /// Everything that must arrive has arrived.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.messages.is_empty() && self.skips.is_empty()
+    }
+
+    /// Bytes and messages that wait to be sent or acknowledged.
+    pub(crate) fn queued(&self) -> (usize, usize) {
+        (self.store.len(), self.messages.len())
+    }
+
+    /// Gives back memory that an idle channel does not need.
+    pub(crate) fn shrink(&mut self) {
+        if self.messages.is_empty() {
+            self.store.shrink();
+            self.messages.shrink_to(8);
+            for pending in &mut self.pending {
+                pending.shrink_to(8);
+            }
+        }
+    }
+
+    /// Whether nothing but a receipt is kept of a piece once it is sent.
+    fn is_fire_and_forget(&self, piece: u16) -> bool {
+        piece == WHOLE && !self.delivery.is_reliable()
+    }
+
+    fn supersede(&mut self, receipts: &mut impl FnMut(Receipt)) {
+        // Only the newest matters: everything before it is done with.
+        for index in 0..self.messages.len() {
+            let message = &mut self.messages[index];
+            if message.done {
+                continue;
+            }
+            message.done = true;
+            self.stats.messages_superseded += 1;
+            let number = self.base + index as u64;
+            if message.receipt {
+                let id = MessageId { channel: self.id, number };
+                receipts(Receipt { id, outcome: Outcome::Expired });
+            }
+            if message.is_waiting() {
+                self.stop_waiting(number);
+            }
+        }
+        self.free_done();
+    }
+
+    /// Which pending queue a level uses: ordered modes keep one.
+    fn queue_of(&self, level: u8) -> usize {
+        if self.delivery.is_ordered() { 0 } else { usize::from(level) }
+    }
+
+    /// The next piece never sent, if the receiver has room for it.
+    fn next_pending(&self, level: usize) -> Option<(u64, u16)> {
+        let number = *self.pending[self.queue_of(level as u8)].front()?;
+        let message = self.message(number)?;
+        let end = message.start + u64::from(message.len);
+        let first = self.messages.front()?.start;
+        let in_window = !self.delivery.is_reliable()
+            || number == self.base
+            || (number < self.base + CHANNEL_WINDOW && end - first <= CHANNEL_WINDOW_BYTES as u64);
+        let in_reach = self.partial.as_ref().is_none_or(|partial| partial.may_send(number));
+        if !in_window || !in_reach {
+            return None;
+        }
+        let piece = match &message.pieces {
+            Pieces::Whole(_) => WHOLE,
+            Pieces::Many(fragments) => fragments.sent as u16,
+        };
+        Some((number, piece))
+    }
+
+    /// The piece of a pending message has been sent.
+    fn advance_pending(&mut self, number: u64) {
+        let keep = self.delivery.is_reliable();
+        let Some(message) = self.message_mut(number) else { return };
+        let complete = match &mut message.pieces {
+            Pieces::Whole(_) => {
+                message.done = !keep;
+                true
+            }
+            Pieces::Many(fragments) => {
+                fragments.sent += 1;
+                fragments.sent == fragments.copies.len()
+            }
+        };
+        if complete {
+            self.stop_waiting(number);
+        }
+    }
+
+    fn stop_waiting(&mut self, number: u64) {
+        let Some(message) = self.message(number) else { return };
+        let level = message.level;
+        let queue = &mut self.pending[if self.delivery.is_ordered() { 0 } else { usize::from(level) }];
+        let position = if queue.front() == Some(&number) {
+            Some(0)
+        } else {
+            queue.binary_search(&number).ok()
+        };
+        if let Some(position) = position {
+            queue.remove(position);
+            self.waiting[usize::from(level)] -= 1;
+        }
+    }
+
+    /// Writes one piece; `false` when it does not fit.
+    fn write(&mut self, number: u64, piece: u16, packet: &mut PacketSpace<'_, '_>) -> bool {
+        let numbered = self.delivery.is_numbered();
+        let id = self.id;
+        let Some(message) = self.message(number) else { return false };
+        let large = piece != WHOLE;
+        let offset = if large { usize::from(piece) * FRAGMENT_LEN } else { 0 };
+        let len = (message.len as usize).saturating_sub(offset).min(FRAGMENT_LEN);
+        let head = MessageHead {
+            channel: id,
+            priority: message.level,
+            number_low: (numbered || large).then_some(number as u16),
+            fragment: large.then_some(Fragment { index: u32::from(piece), total: message.len }),
+            len,
+        };
+        if head.frame_len() > packet.writer.remaining() {
+            return false;
+        }
+        let frame = packet.writer.len();
+        let at = message.start + offset as u64;
+        let receipt = message.receipt;
+        let written = head.emit(packet.writer).is_ok();
+        let payload = packet.writer.len();
+        if !written || self.store.copy(at, len, packet.writer).is_err() {
+            packet.writer.truncate(frame);
+            return false;
+        }
+        *packet.last = Some(LastMessage { frame, payload, len });
+        packet.frames.push(SentFrame::Message {
+            channel: id,
+            receipt,
+            protected: packet.protected,
+            piece,
+            number,
+        });
+        if let Some(message) = self.message_mut(number) {
+            message.add_copy(piece);
+        }
+        true
+    }
+
+    fn drop_done_resends(&mut self) {
+        while let Some(&resend) = self.resend.front() {
+            if self.message(resend.number).is_some_and(|message| !message.is_done(resend.piece)) {
+                return;
+            }
+            self.resend.pop_front();
+        }
+    }
+
+    fn free_done(&mut self) {
+        if !self.messages.front().is_some_and(|message| message.done) {
+            return;
+        }
+        while self.messages.front().is_some_and(|message| message.done) {
+            self.messages.pop_front();
+            self.base += 1;
+        }
+        let until = self.messages.front().map_or(self.store.end(), |message| message.start);
+        self.store.free_until(until);
+    }
+
+    fn message(&self, number: u64) -> Option<&Outgoing> {
+        self.messages.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    }
+
+    fn message_mut(&mut self, number: u64) -> Option<&mut Outgoing> {
+        self.messages.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    }
+}
+
+/// What a caller may say about one message.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Options {
+    pub(crate) level: Option<u8>,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) receipt: bool,
+}
+
+/// The packet being built, as a channel sees it.
+pub(crate) struct PacketSpace<'a, 'b> {
+    pub(crate) number: u64,
+    pub(crate) now: Instant,
+    /// The piece goes into the section that parity protects.
+    pub(crate) protected: bool,
+    pub(crate) writer: &'a mut Writer<'b>,
+    pub(crate) frames: &'a mut Vec<SentFrame>,
+    pub(crate) last: &'a mut Option<LastMessage>,
+}
+
+impl Outgoing {
+    /// Not completely sent for the first time.
+    fn is_waiting(&self) -> bool {
+        match &self.pieces {
+            Pieces::Whole(copies) => *copies == 0,
+            Pieces::Many(fragments) => fragments.sent < fragments.copies.len(),
+        }
+    }
+
+    fn is_done(&self, piece: u16) -> bool {
+        self.done
+            || match &self.pieces {
+                Pieces::Whole(_) => false,
+                Pieces::Many(fragments) => fragments.copies.get(usize::from(piece)).is_none_or(|&c| c == ACKED),
+            }
+    }
+
+    /// The pieces that were sent and of which no copy is in flight.
+    fn lost_pieces(&self) -> impl Iterator<Item = u16> + '_ {
+        let (whole, many) = match &self.pieces {
+            Pieces::Whole(copies) => ((*copies == 0).then_some(WHOLE), None),
+            Pieces::Many(fragments) => (None, Some(&fragments.copies[..fragments.sent])),
+        };
+        let many = many.into_iter().flatten().enumerate().filter(|(_, copies)| **copies == 0);
+        whole.into_iter().chain(many.map(|(index, _)| index as u16))
+    }
+
+    fn add_copy(&mut self, piece: u16) {
+        let copies = match &mut self.pieces {
+            Pieces::Whole(copies) => Some(copies),
+            Pieces::Many(fragments) => fragments.copies.get_mut(usize::from(piece)),
+        };
+        if let Some(copies) = copies
+            && *copies < ACKED - 1
+        {
+            *copies += 1;
+        }
+    }
+
+    /// One copy less in flight; `true` when none is left.
+    fn drop_copy(&mut self, piece: u16) -> bool {
+        let copies = match &mut self.pieces {
+            Pieces::Whole(copies) => Some(copies),
+            Pieces::Many(fragments) => fragments.copies.get_mut(usize::from(piece)),
+        };
+        copies.is_some_and(|copies| {
+            *copies = copies.saturating_sub(1);
+            *copies == 0
+        })
+    }
+}
+
+impl Fragments {
+    /// `true` when every piece has arrived.
+    fn ack(&mut self, piece: u16) -> bool {
+        if let Some(copies) = self.copies.get_mut(usize::from(piece))
+            && *copies != ACKED
+        {
+            *copies = ACKED;
+            self.acked += 1;
+        }
+        self.acked == self.copies.len()
+    }
+}

@@ -1,0 +1,422 @@
+//! What a game chooses: channels and their delivery, limits, times, congestion control.
+//!
+//! [`Config`] is shared by every connection of an endpoint; [`ChannelConfig`] says how one channel delivers. Both
+//! have defaults that suit a fast game, and both sides must use the same channels: that is checked at connect.
+
+use muse_wire::partial::Promise;
+use muse_wire::{Duration, Link};
+use thiserror::Error;
+
+use crate::congestion::Congestion;
+
+/// Most channels of a connection.
+pub const CHANNELS_MAX: usize = 256;
+/// Largest value that [`Config::message_max`] takes.
+pub const MESSAGE_LIMIT: usize = 48 << 20;
+/// Messages of one reliable channel that may be on their way at once.
+pub const CHANNEL_WINDOW: u64 = 8_192;
+/// Bytes of one channel that may be on their way at once; a single larger message may be.
+pub const CHANNEL_WINDOW_BYTES: usize = 4 << 20;
+
+/// How a channel delivers (OA-14, RP-1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Delivery {
+    /// At most once, in any order. For what is worthless when late and complete in itself.
+    Unreliable,
+    /// At most once, never older than what was delivered before. For positions.
+    Sequenced,
+    /// Exactly once, in any order, as soon as it arrives. For shots.
+    ReliableUnordered,
+    /// The newest surely arrives, older ones may be skipped. For a state of which only the last value matters.
+    ReliableSequenced,
+    /// Exactly once, in the order sent. For chat, loading, activation.
+    ReliableOrdered,
+    /// In order, and of each aligned window of messages at most a promised share is lost.
+    PartiallyReliable(Promise),
+}
+
+impl Delivery {
+    /// Partially reliable delivery: of each `window` messages at least `percent` per cent arrive, in order.
+    ///
+    /// ```
+    /// use muse_transport::Delivery;
+    /// let video = Delivery::partially_reliable(100, 90).expect("a sensible promise");
+    /// assert!(video.is_reliable());
+    /// ```
+    pub fn partially_reliable(window: u16, percent: u8) -> Result<Self, ConfigError> {
+        let promise = Promise::new(u32::from(window), percent)?;
+        if u64::from(window) > CHANNEL_WINDOW / 2 {
+            return Err(ConfigError::WindowTooLong { window });
+        }
+        Ok(Self::PartiallyReliable(promise))
+    }
+
+    /// Whether what is lost may be sent again for as long as it takes.
+    pub const fn is_reliable(self) -> bool {
+        !matches!(self, Self::Unreliable | Self::Sequenced)
+    }
+
+    /// Whether messages are delivered in the order sent or not at all.
+    pub(crate) const fn is_ordered(self) -> bool {
+        !matches!(self, Self::Unreliable | Self::ReliableUnordered)
+    }
+
+    /// Whether a whole message carries its number.
+    pub(crate) const fn is_numbered(self) -> bool {
+        !matches!(self, Self::Unreliable)
+    }
+
+    fn code(self) -> [u8; 4] {
+        match self {
+            Self::Unreliable => [0; 4],
+            Self::Sequenced => [1, 0, 0, 0],
+            Self::ReliableUnordered => [2, 0, 0, 0],
+            Self::ReliableSequenced => [3, 0, 0, 0],
+            Self::ReliableOrdered => [4, 0, 0, 0],
+            Self::PartiallyReliable(promise) => {
+                let [low, high, ..] = promise.window().to_le_bytes();
+                [5, low, high, promise.percent()]
+            }
+        }
+    }
+}
+
+/// What a reliable channel pays for low latency under loss.
+///
+/// Measured at 110 ms round trip, 60 messages of 100 bytes a second: see `docs/measurements.md`. The extra bytes follow the measured
+/// loss: on a clean path all three cost the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Repair {
+    /// Nothing extra on first transmission; what was lost goes out twice.
+    Frugal,
+    /// Parity over recent packets, up to 40 % extra bytes.
+    #[default]
+    Balanced,
+    /// Parity with every packet, up to 120 % extra bytes.
+    Fast,
+}
+
+/// How urgent a message is, in sending and, where the delivery mode leaves it free, in dispatch at the receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Priority {
+    /// Before everything else.
+    Urgent,
+    /// Before what is normal.
+    High,
+    /// The default.
+    #[default]
+    Normal,
+    /// When nothing else waits.
+    Low,
+}
+
+impl Priority {
+    /// How many there are.
+    pub(crate) const COUNT: usize = 4;
+
+    pub(crate) const fn level(self) -> u8 {
+        self as u8
+    }
+}
+
+/// One channel: how it delivers and what it may use.
+///
+/// ```
+/// use muse_transport::{ChannelConfig, Delivery, Priority, Repair};
+/// let shots = ChannelConfig::new(Delivery::ReliableUnordered).repair(Repair::Fast).priority(Priority::High);
+/// assert_eq!(shots.delivery(), Delivery::ReliableUnordered);
+/// ```
+#[derive(Clone, Debug)]
+pub struct ChannelConfig {
+    pub(crate) delivery: Delivery,
+    pub(crate) repair: Repair,
+    pub(crate) priority: Priority,
+    pub(crate) weight: u8,
+    pub(crate) queue_bytes: usize,
+    pub(crate) queue_messages: usize,
+}
+
+impl ChannelConfig {
+    /// A channel that delivers as `delivery` says, balanced, of normal priority.
+    pub const fn new(delivery: Delivery) -> Self {
+        Self {
+            delivery,
+            repair: Repair::Balanced,
+            priority: Priority::Normal,
+            weight: 16,
+            queue_bytes: 8 << 20,
+            queue_messages: 65_536 / 2,
+        }
+    }
+
+    /// What to pay for latency under loss. Default: balanced. Unreliable channels ignore it.
+    pub const fn repair(mut self, repair: Repair) -> Self {
+        self.repair = repair;
+        self
+    }
+
+    /// Priority of its messages unless a message says otherwise. Default: normal.
+    pub const fn priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// Share of the bandwidth beside channels of the same priority, 1 to 255. Default: 16.
+    pub const fn weight(mut self, weight: u8) -> Self {
+        self.weight = if weight == 0 { 1 } else { weight };
+        self
+    }
+
+    /// Bytes that may wait to be sent or acknowledged before sending fails. Default: 8 MiB; a message that is larger is
+    /// taken when nothing else waits.
+    pub const fn queue_bytes(mut self, bytes: usize) -> Self {
+        self.queue_bytes = bytes;
+        self
+    }
+
+    /// Messages that may wait to be sent or acknowledged before sending fails, at most 32,768. Default: 32,768.
+    pub const fn queue_messages(mut self, messages: usize) -> Self {
+        self.queue_messages = if messages > 32_768 { 32_768 } else { messages };
+        self
+    }
+
+    /// How it delivers.
+    pub const fn delivery(&self) -> Delivery {
+        self.delivery
+    }
+}
+
+/// Everything that an endpoint's connections share.
+///
+/// ```
+/// use muse_transport::{ChannelConfig, Config, Delivery};
+/// let config = Config::new(0x6d79_6761_6d65)
+///     .channel(ChannelConfig::new(Delivery::Sequenced))
+///     .channel(ChannelConfig::new(Delivery::ReliableOrdered))
+///     .build()
+///     .expect("two sensible channels");
+/// assert_eq!(config.channels().len(), 2);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub(crate) protocol: u64,
+    pub(crate) schema: u64,
+    pub(crate) channels: Vec<ChannelConfig>,
+    pub(crate) link: Link,
+    pub(crate) congestion: Congestion,
+    pub(crate) message_max: usize,
+    pub(crate) ack_delay: Duration,
+    pub(crate) keep_alive: Duration,
+    pub(crate) silence: Duration,
+    pub(crate) resume_within: Duration,
+    pub(crate) connections_max: usize,
+    pub(crate) inbox_bytes: usize,
+    pub(crate) shard: u8,
+}
+
+impl Config {
+    /// The defaults, for a game with protocol id `protocol`: any number that other games do not use (VC-1). No channels
+    /// yet.
+    pub fn new(protocol: u64) -> Self {
+        Self {
+            protocol,
+            schema: 0,
+            channels: Vec::new(),
+            link: Link::UDP,
+            congestion: Congestion::adaptive(),
+            message_max: 16 << 20,
+            ack_delay: Duration::from_millis(40),
+            keep_alive: Duration::from_secs(2),
+            silence: Duration::from_secs(6),
+            resume_within: Duration::from_secs(30),
+            connections_max: 16_384,
+            inbox_bytes: 32 << 20,
+            shard: 0,
+        }
+    }
+
+    /// Adds a channel; channels are numbered from 0 in the order they are added.
+    pub fn channel(mut self, channel: ChannelConfig) -> Self {
+        self.channels.push(channel);
+        self
+    }
+
+    /// Hash of the game's message types (`muse_schema::Registry`), compared at connect. Default: 0.
+    pub fn schema(mut self, hash: u64) -> Self {
+        self.schema = hash;
+        self
+    }
+
+    /// What the link below is. Default: UDP.
+    pub fn link(mut self, link: Link) -> Self {
+        self.link = link;
+        self
+    }
+
+    /// How fast connections may send. Default: adaptive.
+    pub fn congestion(mut self, congestion: Congestion) -> Self {
+        self.congestion = congestion;
+        self
+    }
+
+    /// Largest message taken and accepted. Default: 16 MiB. A peer can make us hold one of these per channel.
+    pub fn message_max(mut self, bytes: usize) -> Self {
+        self.message_max = bytes;
+        self
+    }
+
+    /// Longest time an acknowledgement of reliable data waits for a packet to travel in. Default: 40 ms. Shorter costs
+    /// packets, longer costs latency after a loss at the end of a burst.
+    pub fn ack_delay(mut self, delay: Duration) -> Self {
+        self.ack_delay = delay;
+        self
+    }
+
+    /// A silent connection sends a ping this often. Default: 2 s.
+    pub fn keep_alive(mut self, interval: Duration) -> Self {
+        self.keep_alive = interval;
+        self
+    }
+
+    /// Nothing heard for this long interrupts a connection. Default: 6 s.
+    pub fn silence(mut self, silence: Duration) -> Self {
+        self.silence = silence;
+        self
+    }
+
+    /// An interrupted connection that comes back within this time goes on where it was; later it is lost. Default: 30 s.
+    pub fn resume_within(mut self, time: Duration) -> Self {
+        self.resume_within = time;
+        self
+    }
+
+    /// Connections accepted at once; further clients are told that the server is full. Default and maximum: 16,384.
+    pub fn connections_max(mut self, count: usize) -> Self {
+        self.connections_max = count;
+        self
+    }
+
+    /// Bytes of received messages that may wait for [`poll_event`](crate::Endpoint::poll_event) on one connection; past it the
+    /// connection's packets are dropped unacknowledged, so that the sender slows down. Default: 32 MiB.
+    pub fn inbox_bytes(mut self, bytes: usize) -> Self {
+        self.inbox_bytes = bytes;
+        self
+    }
+
+    /// Number of this endpoint among several that share a port; it becomes the low byte of every connection id. Default: 0.
+    pub fn shard(mut self, shard: u8) -> Self {
+        self.shard = shard;
+        self
+    }
+
+    /// The channels, in order.
+    pub fn channels(&self) -> &[ChannelConfig] {
+        &self.channels
+    }
+
+    /// Checks that everything fits together.
+    pub fn build(self) -> Result<Self, ConfigError> {
+        if self.channels.is_empty() || self.channels.len() > CHANNELS_MAX {
+            return Err(ConfigError::Channels { count: self.channels.len() });
+        }
+        if self.message_max == 0 || self.message_max > MESSAGE_LIMIT {
+            return Err(ConfigError::MessageMax { bytes: self.message_max });
+        }
+        if self.link.datagram_min < DATAGRAM_MIN || self.link.datagram_max < self.link.datagram_min {
+            return Err(ConfigError::Datagram { bytes: self.link.datagram_min });
+        }
+        if self.keep_alive.is_zero() || self.silence < self.keep_alive * 2 {
+            return Err(ConfigError::KeepAlive);
+        }
+        if self.connections_max == 0 || self.connections_max > CONNECTIONS_LIMIT {
+            return Err(ConfigError::Connections { count: self.connections_max });
+        }
+        Ok(self)
+    }
+
+    /// Hash of everything that both sides must agree on: message types and the channel table.
+    pub(crate) fn agreement(&self) -> u64 {
+        let mut hash = FNV_OFFSET ^ self.schema;
+        for channel in &self.channels {
+            for byte in channel.delivery.code() {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME);
+            }
+        }
+        hash
+    }
+}
+
+/// Why a [`Config`] makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// No channel, or more than 256.
+    #[error("{count} channels: a connection needs 1 to {CHANNELS_MAX}; add them with Config::channel")]
+    Channels {
+        /// How many there are.
+        count: usize,
+    },
+    /// A message limit of zero or beyond what the protocol carries.
+    #[error("message limit of {bytes} bytes: it must be 1 to {MESSAGE_LIMIT}")]
+    MessageMax {
+        /// The limit.
+        bytes: usize,
+    },
+    /// The link's datagrams are too small.
+    #[error("datagrams of {bytes} bytes: a link must carry {DATAGRAM_MIN} and no less than its minimum")]
+    Datagram {
+        /// The link's minimum.
+        bytes: usize,
+    },
+    /// A ping must fit at least twice into the silence that interrupts.
+    #[error("keep_alive must be above zero and at most half of silence")]
+    KeepAlive,
+    /// No connections, or too many.
+    #[error("{count} connections: it must be 1 to {CONNECTIONS_LIMIT}; use more shards beyond that")]
+    Connections {
+        /// How many.
+        count: usize,
+    },
+    /// The promise of a partially reliable channel is impossible.
+    #[error(transparent)]
+    Promise(#[from] muse_wire::partial::PromiseError),
+    /// The window of a partially reliable channel is longer than a channel may have on its way.
+    #[error("window of {window} messages: it must be at most half of {CHANNEL_WINDOW}")]
+    WindowTooLong {
+        /// The window.
+        window: u16,
+    },
+}
+
+/// Smallest datagram a link must carry: a fragment, its headers and a full acknowledgement block.
+pub(crate) const DATAGRAM_MIN: usize = 1_200;
+/// Most connections of one endpoint: 16 bits of the connection id.
+pub(crate) const CONNECTIONS_LIMIT: usize = 16_384;
+const FNV_OFFSET: u64 = 0xCBF2_9CE4_8422_2325;
+const FNV_PRIME: u64 = 0x0000_0100_0000_01B3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nonsense_is_refused() {
+        let one = || Config::new(1).channel(ChannelConfig::new(Delivery::Unreliable));
+        assert!(one().build().is_ok());
+        assert!(matches!(Config::new(1).build(), Err(ConfigError::Channels { count: 0 })));
+        assert!(matches!(one().message_max(0).build(), Err(ConfigError::MessageMax { .. })));
+        assert!(matches!(one().keep_alive(Duration::from_secs(4)).build(), Err(ConfigError::KeepAlive)));
+        assert!(matches!(one().connections_max(0).build(), Err(ConfigError::Connections { .. })));
+        assert!(Delivery::partially_reliable(0, 50).is_err());
+        assert!(Delivery::partially_reliable(5_000, 50).is_err());
+    }
+
+    #[test]
+    fn the_agreement_depends_on_channels_and_schema() {
+        let a = Config::new(1).channel(ChannelConfig::new(Delivery::Unreliable));
+        let b = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced));
+        assert_ne!(a.agreement(), b.agreement());
+        assert_ne!(a.agreement(), a.clone().schema(5).agreement());
+        assert_eq!(a.agreement(), a.clone().ack_delay(Duration::ZERO).agreement());
+    }
+}

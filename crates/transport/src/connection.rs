@@ -1,0 +1,412 @@
+//! One connection (VC-1 to VC-9, RP-1 to RP-9): acknowledgements, loss, round trips, channels, path, closing.
+//!
+//! Order of calls: [`Connection::handle_packet`] for every packet, [`Connection::handle_timeout`] when
+//! [`Connection::next_timeout`] has passed, then [`Connection::poll_transmit`] until it returns `None`. What happened
+//! goes into the [`Inbox`] of the endpoint.
+
+mod closing;
+mod incoming;
+mod outgoing;
+mod path;
+mod redundancy;
+
+pub(crate) use self::closing::CODE_REPLACED;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use muse_wire::{Duration, Instant};
+
+use self::closing::State;
+use self::path::{Candidate, Mtu};
+use self::redundancy::Redundancy;
+use crate::channel::receive::ReceiveChannel;
+use crate::channel::send::{Options, SendChannel};
+use crate::config::Config;
+use crate::congestion::{Budget, Controller, Pacer};
+use crate::crypto::Keys;
+use crate::event::{CloseReason, ConnectionId, MessageId, SendError, SendOptions};
+use crate::handshake::ClientRandom;
+use crate::inbox::{Inbox, LEVEL_LAST, Rare};
+use crate::packet::AckBlock;
+use crate::received::ReceivedPackets;
+use crate::rtt::Rtt;
+use crate::sent::{SentFrame, SentPackets};
+use crate::stats::{ChannelStats, ConnectionStats};
+use crate::timer::{Timer, Timers};
+
+/// Longest time between two probes.
+const PROBE_INTERVAL_MAX: Duration = Duration::from_secs(1);
+/// Probe time-outs in a row after which the path counts as dead: the window and the packet size start again.
+const PROBES_PERSISTENT: u32 = 3;
+
+/// One connection with one peer.
+pub(crate) struct Connection {
+    pub(crate) id: ConnectionId,
+    config: Arc<Config>,
+    keys: Keys,
+    /// The id that the peer wants to receive.
+    remote_id: u32,
+    pub(crate) remote: SocketAddr,
+    state: State,
+    received: ReceivedPackets,
+    sent: SentPackets,
+    rtt: Rtt,
+    timers: Timers,
+    controller: Box<dyn Controller>,
+    pacer: Pacer,
+    send: Vec<Option<Box<SendChannel>>>,
+    receive: Vec<Option<Box<ReceiveChannel>>>,
+    acks: AckDuty,
+    redundancy: Redundancy,
+    candidate: Option<Box<Candidate>>,
+    /// A challenge of the peer's that wants an answer.
+    path_response: Option<[u8; 8]>,
+    mtu: Mtu,
+    probes: Probes,
+    interrupted: bool,
+    ping: bool,
+    /// The channel whose turn it is among equals.
+    turn: usize,
+    /// Congestion marks that the peer has reported, modulo 256.
+    marks: u8,
+    /// Bytes of received messages that the application has not read yet.
+    pub(crate) unread: usize,
+    stats: ConnectionStats,
+    bandwidth: Bandwidth,
+    /// A client that has not sent a packet yet.
+    newcomer: Option<Box<Newcomer>>,
+}
+
+/// What is kept of a handshake until the client's first packet.
+struct Newcomer {
+    random: ClientRandom,
+    accept: Vec<u8>,
+    account: u64,
+    user_data: Vec<u8>,
+    announced: bool,
+}
+
+/// What we owe the peer in acknowledgements.
+#[derive(Debug, Default)]
+struct AckDuty {
+    /// Packets with reliable content since our last acknowledgement.
+    eliciting: u32,
+    at_once: bool,
+}
+
+/// Probe time-outs.
+#[derive(Debug, Default)]
+struct Probes {
+    /// In a row.
+    count: u32,
+    /// Packets to send regardless of the window.
+    pending: u32,
+}
+
+/// Bytes acknowledged per second.
+#[derive(Debug, Default)]
+struct Bandwidth {
+    since: Instant,
+    bytes: u64,
+    rate: u64,
+}
+
+/// What connections of an endpoint share: the inbox and scratch space.
+#[derive(Default)]
+pub(crate) struct Shared {
+    pub(crate) inbox: Inbox,
+    ack_block: AckBlock,
+    frames: Vec<SentFrame>,
+    lost: Vec<u64>,
+    section: Vec<u8>,
+    recovered: Vec<u8>,
+    parity: Vec<u8>,
+    pool: Vec<Vec<u8>>,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        id: ConnectionId,
+        config: Arc<Config>,
+        keys: Keys,
+        remote_id: u32,
+        remote: SocketAddr,
+        now: Instant,
+    ) -> Self {
+        let mtu = Mtu::new(config.link.datagram_min, config.link.datagram_max);
+        let mut timers = Timers::new();
+        timers.set(Timer::Silence, now + config.silence);
+        timers.set(Timer::KeepAlive, now + config.keep_alive);
+        let channels = config.channels.len();
+        Self {
+            id,
+            keys,
+            remote_id,
+            remote,
+            state: State::Open,
+            received: ReceivedPackets::new(),
+            sent: SentPackets::new(),
+            rtt: Rtt::new(),
+            timers,
+            controller: config.congestion.build(mtu.current(), now),
+            pacer: Pacer::new(mtu.current()),
+            send: std::iter::repeat_with(|| None).take(channels).collect(),
+            receive: std::iter::repeat_with(|| None).take(channels).collect(),
+            acks: AckDuty::default(),
+            redundancy: Redundancy::new(config.link.reliable),
+            candidate: None,
+            path_response: None,
+            mtu,
+            probes: Probes::default(),
+            interrupted: false,
+            ping: false,
+            turn: 0,
+            marks: 0,
+            unread: 0,
+            stats: ConnectionStats::default(),
+            bandwidth: Bandwidth::default(),
+            newcomer: None,
+            config,
+        }
+    }
+
+    /// A server's connection: it begins when the client's first packet comes, before `until`.
+    pub(crate) fn await_confirmation(
+        &mut self,
+        until: Instant,
+        random: ClientRandom,
+        accept: Vec<u8>,
+        account: u64,
+        user_data: Vec<u8>,
+    ) {
+        self.newcomer = Some(Box::new(Newcomer { random, accept, account, user_data, announced: false }));
+        self.timers.set(Timer::Silence, until);
+        self.timers.stop(Timer::KeepAlive);
+    }
+
+    /// A client's connection: the server waits for a first packet.
+    pub(crate) fn greet(&mut self) {
+        self.ping = true;
+    }
+
+    /// Whether the application knows of it.
+    pub(crate) fn is_announced(&self) -> bool {
+        self.newcomer.as_ref().is_none_or(|newcomer| newcomer.announced)
+    }
+
+    /// The answer to the handshake, while the client may not have it.
+    pub(crate) fn accept_bytes(&self) -> Option<&[u8]> {
+        self.newcomer.as_ref().map(|newcomer| &newcomer.accept[..])
+    }
+
+    /// The handshake is over; returns the name of the attempt.
+    pub(crate) fn take_attempt(&mut self) -> Option<ClientRandom> {
+        self.newcomer.take().map(|newcomer| newcomer.random)
+    }
+
+    /// Takes a message to send.
+    pub(crate) fn send(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        channel: u8,
+        payload: &[u8],
+        options: &SendOptions,
+    ) -> Result<MessageId, SendError> {
+        if !self.state.is_open() {
+            return Err(SendError::Closing);
+        }
+        let limit = self.config.message_max;
+        if payload.len() > limit {
+            return Err(SendError::TooLong { len: payload.len(), limit });
+        }
+        let Some(slot) = self.send.get_mut(usize::from(channel)) else {
+            return Err(SendError::NoChannel { channel });
+        };
+        let config = &self.config.channels[usize::from(channel)];
+        let half = slot.get_or_insert_with(|| Box::new(SendChannel::new(channel, config)));
+        let options = Options {
+            level: options.priority.map(|priority| priority.level()),
+            deadline: options.deadline,
+            receipt: options.receipt,
+        };
+        let (id, inbox) = (self.id, &mut shared.inbox);
+        let message = half.push(now, payload, options, &mut |receipt| inbox.receipt(id, receipt))?;
+        if half.deadline() < Instant::FAR_FUTURE {
+            self.timers.set_earlier(Timer::Deadline, half.deadline());
+        }
+        Ok(message)
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is due.
+    pub(crate) fn next_timeout(&self) -> Instant {
+        self.timers.next()
+    }
+
+    /// Does what has become due.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, shared: &mut Shared) {
+        if self.timers.expired(Timer::Close, now) {
+            self.die(shared);
+            return;
+        }
+        if self.timers.expired(Timer::Silence, now) {
+            self.on_silence(now, shared);
+        }
+        if self.timers.expired(Timer::Loss, now) {
+            self.detect_losses(now, shared);
+        }
+        if self.timers.expired(Timer::Probe, now) {
+            self.on_probe_timeout(now);
+        }
+        if self.timers.expired(Timer::Ack, now) {
+            self.acks.at_once = true;
+        }
+        if self.timers.expired(Timer::KeepAlive, now) {
+            self.ping = true;
+            self.shrink();
+        }
+        if self.timers.expired(Timer::Deadline, now) {
+            self.expire_messages(now, shared);
+        }
+        if self.timers.expired(Timer::Path, now) {
+            self.on_path_timeout(now);
+        }
+        // Pace and Redundancy only wake the sender up: poll_transmit looks at the time itself.
+        self.timers.expired(Timer::Pace, now);
+        self.redundancy.due |= self.timers.expired(Timer::Redundancy, now);
+    }
+
+    /// State and counters.
+    pub(crate) fn stats(&self) -> ConnectionStats {
+        ConnectionStats {
+            rtt: self.rtt.smoothed(),
+            rtt_min: self.rtt.min(),
+            rtt_variance: self.rtt.variance(),
+            jitter: self.rtt.jitter(),
+            loss: self.redundancy.loss(),
+            bandwidth: self.bandwidth.rate,
+            in_flight: self.sent.in_flight(),
+            window: self.controller.window(),
+            mtu: self.mtu.current(),
+            packets_forged: self.keys.receive.rejected(),
+            ..self.stats
+        }
+    }
+
+    /// Counters of one channel.
+    pub(crate) fn channel_stats(&self, channel: u8) -> Option<ChannelStats> {
+        let send = self.send.get(usize::from(channel))?;
+        let receive = self.receive.get(usize::from(channel))?;
+        let mut stats = send.as_ref().map_or_else(ChannelStats::default, |half| half.stats);
+        if let Some(half) = receive {
+            let received = half.stats;
+            stats.messages_received = received.messages_received;
+            stats.bytes_received = received.bytes_received;
+            stats.messages_duplicate = received.messages_duplicate;
+            stats.messages_late = received.messages_late;
+            stats.messages_skipped = received.messages_skipped;
+            stats.messages_incomplete = received.messages_incomplete;
+        }
+        Some(stats)
+    }
+
+    /// Bytes and messages of a channel that wait to be sent or acknowledged.
+    pub(crate) fn queued(&self, channel: u8) -> (usize, usize) {
+        let half = self.send.get(usize::from(channel)).and_then(Option::as_ref);
+        half.map_or((0, 0), |half| half.queued())
+    }
+
+    /// What may be sent now.
+    pub(crate) fn budget(&mut self, now: Instant) -> Budget {
+        let rate = self.controller.pacing_rate();
+        let available = self.pacer.available(now, rate);
+        Budget::new(self.controller.window(), self.sent.in_flight(), available, rate)
+    }
+
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    fn expire_messages(&mut self, now: Instant, shared: &mut Shared) {
+        let (id, inbox) = (self.id, &mut shared.inbox);
+        let mut next = Instant::FAR_FUTURE;
+        for half in self.send.iter_mut().flatten() {
+            half.expire(now, &mut |receipt| inbox.receipt(id, receipt));
+            next = next.min(half.deadline());
+        }
+        self.timers.set(Timer::Deadline, next);
+    }
+
+    fn on_silence(&mut self, now: Instant, shared: &mut Shared) {
+        if !self.is_announced() {
+            self.state = State::Dead;
+            return;
+        }
+        if self.interrupted || !self.state.is_open() {
+            shared.inbox.rare(self.id, LEVEL_LAST, Rare::Closed(CloseReason::Lost));
+            self.state = State::Dead;
+            return;
+        }
+        self.interrupted = true;
+        self.stats.interruptions += 1;
+        shared.inbox.rare(self.id, LEVEL_LAST, Rare::Interrupted);
+        self.timers.set(Timer::Silence, now + self.config.resume_within);
+        self.ping = true;
+    }
+
+    fn on_probe_timeout(&mut self, now: Instant) {
+        self.probes.count += 1;
+        self.probes.pending = 1;
+        if self.probes.count == PROBES_PERSISTENT {
+            self.mtu.on_black_hole();
+            self.controller.on_packet_size(self.mtu.current());
+        }
+        if let Some(number) = self.sent.oldest_reliable()
+            && let Some(packet) = self.sent.get(number).copied()
+        {
+            let mut index = 0;
+            while let Some(frame) = self.sent.frame(&packet, index) {
+                index += 1;
+                match frame {
+                    SentFrame::Message { channel, piece, number, .. } => {
+                        if let Some(half) = self.send[usize::from(channel)].as_mut() {
+                            half.probe(number, piece);
+                        }
+                    }
+                    SentFrame::Skip { channel, number } => {
+                        if let Some(half) = self.send[usize::from(channel)].as_mut() {
+                            half.skip_lost(number);
+                        }
+                    }
+                }
+            }
+        }
+        self.set_probe_timer(now);
+    }
+
+    /// Sets the probe timer from what is in flight.
+    fn set_probe_timer(&mut self, now: Instant) {
+        let waiting = self.sent.has_reliable_outstanding()
+            || self.send.iter().flatten().any(|half| half.awaits_progress());
+        if !waiting || !self.state.is_open() {
+            self.timers.stop(Timer::Probe);
+            return;
+        }
+        let timeout = self.rtt.probe_timeout(self.config.ack_delay);
+        let backed_off = (timeout * (1 << self.probes.count.min(6))).min(PROBE_INTERVAL_MAX.max(timeout));
+        let at = (self.sent.last_reliable_at() + backed_off).max(now + Duration::from_millis(1));
+        self.timers.set(Timer::Probe, at);
+    }
+
+    /// Gives back memory while nothing goes on.
+    fn shrink(&mut self) {
+        self.sent.shrink();
+        for half in self.send.iter_mut().flatten() {
+            half.shrink();
+        }
+        for half in self.receive.iter_mut().flatten() {
+            half.shrink();
+        }
+    }
+}

@@ -1,0 +1,507 @@
+//! What arrives: packets, acknowledgements, frames.
+
+use std::net::SocketAddr;
+
+use muse_wire::bytes::Reader;
+use muse_wire::{Duration, Ecn, Instant};
+
+use super::closing::CODE_PROTOCOL;
+use super::{Connection, Shared};
+use crate::channel::receive::{ReceiveChannel, Sink};
+use crate::config::Delivery;
+use crate::congestion::{Ack, Loss};
+use crate::event::{CloseReason, ConnectionId};
+use crate::inbox::{Inbox, LEVEL_FIRST, Rare};
+use crate::packet::{
+    ACK_DELAY_UNIT, ACK_DELAY_UNKNOWN, AckBlock, Frame, HEADER_LEN, Header, Malformed, MessageFrame, parse_frame,
+};
+use crate::sent::{Fate, SentFrame, SentPacket};
+use crate::timer::Timer;
+
+/// Reliable packets after which an acknowledgement goes out without delay.
+const ACK_EVERY: u32 = 16;
+/// An acknowledgement that only informs (of unreliable messages) waits this many times longer.
+const ACK_LAZINESS: u64 = 5;
+/// Buffers kept for messages that wait for their turn.
+const POOL_MAX: usize = 64;
+
+/// What a packet asks of us.
+#[derive(Default)]
+struct Demands {
+    /// Something in it must arrive, so its sender waits for the acknowledgement.
+    reliable: bool,
+    /// Something in it is worth an acknowledgement in time.
+    unreliable: bool,
+    parity: bool,
+}
+
+impl Connection {
+    /// A packet for this connection arrived. `false` when it was not authentic or not new.
+    pub(crate) fn handle_packet(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        from: SocketAddr,
+        ecn: Ecn,
+        header: &Header,
+        datagram: &mut [u8],
+        challenge: [u8; 8],
+    ) -> bool {
+        let highest = self.received.highest();
+        let number = header.number(highest);
+        if !self.received.is_new(number) {
+            self.stats.packets_replayed += 1;
+            return false;
+        }
+        if self.unread > self.config.inbox_bytes {
+            return false;
+        }
+        let len = datagram.len();
+        let (head, payload) = datagram.split_at_mut(HEADER_LEN);
+        let Ok(plain) = self.keys.receive.open(number, header.phase, head, payload) else { return false };
+        let out_of_order = self.received.record(now, number, ecn == Ecn::Congested);
+        self.stats.packets_received += 1;
+        self.stats.bytes_received += len as u64;
+        self.on_heard(now, shared);
+        if from != self.remote && number > highest {
+            self.on_other_address(now, from, len, challenge);
+        }
+        let payload = &payload[..plain];
+        if self.handle_payload(now, shared, number, header, payload, out_of_order).is_err() {
+            self.close(now, CODE_PROTOCOL, "protocol error", CloseReason::Protocol);
+        }
+        true
+    }
+
+    fn on_heard(&mut self, now: Instant, shared: &mut Shared) {
+        if let Some(newcomer) = self.newcomer.as_mut().filter(|newcomer| !newcomer.announced) {
+            newcomer.announced = true;
+            shared.inbox.connected(self.id, newcomer.account, &newcomer.user_data);
+            self.timers.set(Timer::KeepAlive, now + self.config.keep_alive);
+        }
+        if self.state.carries_data() {
+            self.timers.set(Timer::Silence, now + self.config.silence);
+        }
+        if self.interrupted {
+            self.interrupted = false;
+            self.probes.count = 0;
+            self.set_probe_timer(now);
+            shared.inbox.rare(self.id, LEVEL_FIRST, Rare::Resumed);
+        }
+    }
+
+    fn handle_payload(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        number: u64,
+        header: &Header,
+        payload: &[u8],
+        out_of_order: bool,
+    ) -> Result<(), Malformed> {
+        let mut reader = Reader::new(payload);
+        if header.acks {
+            let mut block = std::mem::take(&mut shared.ack_block);
+            let result = block.parse(&mut reader, self.sent.next_number() - 1);
+            if result.is_ok() {
+                self.handle_acks(now, shared, &block);
+            }
+            shared.ack_block = block;
+            result?;
+        }
+        let mut demands = Demands::default();
+        self.handle_frames(now, shared, number, reader, &mut demands)?;
+        self.note_ack_duty(now, header, &demands, out_of_order);
+        self.close_if_finished(now);
+        Ok(())
+    }
+
+    fn note_ack_duty(&mut self, now: Instant, header: &Header, demands: &Demands, out_of_order: bool) {
+        if !self.state.carries_data() {
+            return;
+        }
+        if header.ack_now {
+            self.acks.at_once = true;
+            for half in self.receive.iter_mut().flatten() {
+                half.repeat_progress();
+            }
+        }
+        if demands.reliable {
+            self.acks.eliciting += 1;
+            // While parity flows, a gap may be repaired by the next one: no need to alarm the sender yet.
+            let hopeful = self.redundancy.parity_seen + PARITY_RECENT > self.received.highest();
+            if self.acks.eliciting >= ACK_EVERY || (out_of_order && !hopeful) {
+                self.acks.at_once = true;
+            }
+            self.timers.set_earlier(Timer::Ack, now + self.config.ack_delay);
+        } else if demands.unreliable {
+            self.timers.set_earlier(Timer::Ack, now + self.config.ack_delay * ACK_LAZINESS);
+        }
+        if demands.parity && self.redundancy.decoder.as_ref().is_some_and(|decoder| decoder.is_stuck()) {
+            self.acks.at_once = true;
+        }
+    }
+
+    fn handle_frames(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        number: u64,
+        mut reader: Reader<'_>,
+        demands: &mut Demands,
+    ) -> Result<(), Malformed> {
+        loop {
+            let config = &self.config;
+            let numbered = |channel: u8| Some(config.channels.get(usize::from(channel))?.delivery.is_numbered());
+            let Some(frame) = parse_frame(&mut reader, numbered)? else { return Ok(()) };
+            match frame {
+                Frame::Message(message) => self.on_message(shared, &message, demands)?,
+                Frame::Section(section) => {
+                    self.redundancy.decoder().on_section(number, section);
+                    self.handle_section(now, shared, Reader::new(section), demands)?;
+                    self.poll_recovered(now, shared)?;
+                    return Ok(());
+                }
+                Frame::Parity(body) => {
+                    demands.parity = true;
+                    demands.unreliable = true;
+                    self.redundancy.parity_seen = self.redundancy.parity_seen.max(number);
+                    self.redundancy.decoder().on_parity(number, body).map_err(|_| Malformed)?;
+                    self.poll_recovered(now, shared)?;
+                }
+                Frame::Ping => demands.reliable = true,
+                Frame::Close { code, text } => self.on_close(now, shared, code, text),
+                Frame::PathChallenge(data) => self.path_response = Some(data),
+                Frame::PathResponse(data) => self.on_path_response(now, shared, data),
+                Frame::Skip { channel, number_low } => {
+                    demands.reliable = true;
+                    self.with_receiver(shared, channel, None, |half, sink| half.skip(number_low, sink))?;
+                }
+                Frame::Progress { channel, number_low, skipped } => {
+                    let (id, inbox) = (self.id, &mut shared.inbox);
+                    let half = self.send.get_mut(usize::from(channel)).ok_or(Malformed)?;
+                    if let Some(half) = half {
+                        half.progress(number_low, u32::from(skipped), &mut |receipt| inbox.receipt(id, receipt));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The frames of a protected section: messages only.
+    fn handle_section(
+        &mut self,
+        _now: Instant,
+        shared: &mut Shared,
+        mut reader: Reader<'_>,
+        demands: &mut Demands,
+    ) -> Result<(), Malformed> {
+        loop {
+            let config = &self.config;
+            let numbered = |channel: u8| Some(config.channels.get(usize::from(channel))?.delivery.is_numbered());
+            match parse_frame(&mut reader, numbered)? {
+                None => return Ok(()),
+                Some(Frame::Message(message)) => self.on_message(shared, &message, demands)?,
+                Some(_) => return Err(Malformed),
+            }
+        }
+    }
+
+    /// Handles what parity has brought back.
+    fn poll_recovered(&mut self, now: Instant, shared: &mut Shared) -> Result<(), Malformed> {
+        let mut section = std::mem::take(&mut shared.recovered);
+        let mut result = Ok(());
+        while let Some(number) = self.redundancy.decoder().poll_recovered(&mut section) {
+            self.stats.packets_recovered += 1;
+            self.received.record_recovered(number);
+            let mut demands = Demands::default();
+            result = self.handle_section(now, shared, Reader::new(&section), &mut demands);
+            if result.is_err() {
+                break;
+            }
+        }
+        shared.recovered = section;
+        result
+    }
+
+    fn on_message(
+        &mut self,
+        shared: &mut Shared,
+        message: &MessageFrame<'_>,
+        demands: &mut Demands,
+    ) -> Result<(), Malformed> {
+        let config = self.config.channels.get(usize::from(message.channel)).ok_or(Malformed)?;
+        if config.delivery.is_reliable() || message.fragment.is_some() {
+            demands.reliable = true;
+        } else {
+            demands.unreliable = true;
+        }
+        if !self.state.carries_data() {
+            return Ok(());
+        }
+        self.with_receiver(shared, message.channel, Some(message.priority), |half, sink| half.receive(message, sink))
+    }
+
+    fn with_receiver(
+        &mut self,
+        shared: &mut Shared,
+        channel: u8,
+        priority: Option<u8>,
+        act: impl FnOnce(&mut ReceiveChannel, &mut ToInbox<'_>) -> Result<(), Malformed>,
+    ) -> Result<(), Malformed> {
+        let config = self.config.channels.get(usize::from(channel)).ok_or(Malformed)?;
+        // Where the order is fixed, the priority of a single message must not change it.
+        let free = matches!(config.delivery, Delivery::Unreliable | Delivery::ReliableUnordered);
+        let level = match priority {
+            Some(priority) if free => priority,
+            _ => config.priority.level(),
+        };
+        let slot = self.receive.get_mut(usize::from(channel)).ok_or(Malformed)?;
+        let limit = self.config.message_max;
+        let half = slot.get_or_insert_with(|| Box::new(ReceiveChannel::new(config.delivery, limit)));
+        let mut sink = ToInbox {
+            inbox: &mut shared.inbox,
+            pool: &mut shared.pool,
+            unread: &mut self.unread,
+            connection: self.id,
+            channel,
+            level,
+        };
+        act(half, &mut sink)
+    }
+
+    fn handle_acks(&mut self, now: Instant, shared: &mut Shared, block: &AckBlock) {
+        let newest = self.sent.get(block.newest).copied();
+        let mut sample = None;
+        if let Some(packet) = newest.filter(|packet| packet.fate != Fate::Settled)
+            && block.delay != ACK_DELAY_UNKNOWN
+        {
+            let delay = Duration::from_micros(u64::from(block.delay) * ACK_DELAY_UNIT);
+            self.rtt.sample(now, now.saturating_since(packet.at), delay);
+            sample = Some(self.rtt.latest());
+        }
+        if let (Some(marks), Some(packet)) = (block.marks, newest)
+            && marks != self.marks
+        {
+            self.marks = marks;
+            self.controller.on_mark(now, packet.at);
+        }
+        let mut progress = false;
+        let mut number = block.newest + 1;
+        for run in &block.runs {
+            if run.recovered {
+                for missing in 1..=run.missing {
+                    progress |= self.on_packet_recovered(now, shared, number - missing);
+                }
+            }
+            number -= run.missing;
+            for _ in 0..run.arrived {
+                number -= 1;
+                let rtt = if number == block.newest { sample } else { None };
+                progress |= self.on_packet_acked(now, shared, number, rtt);
+            }
+        }
+        self.keys.send.handle_ack(block.newest);
+        self.sent.set_acked_highest(block.newest);
+        self.detect_losses(now, shared);
+        if progress {
+            self.probes.count = 0;
+            self.set_probe_timer(now);
+        }
+    }
+
+    /// Returns whether it was news.
+    fn on_packet_acked(&mut self, now: Instant, shared: &mut Shared, number: u64, rtt: Option<Duration>) -> bool {
+        let Some(packet) = self.sent.settle(now, number, self.rtt.smoothed()) else { return false };
+        if packet.mtu_probe && self.mtu.on_probe_acked(packet.size as usize) {
+            self.controller.on_packet_size(self.mtu.current());
+        }
+        let was_lost = packet.fate == Fate::Lost;
+        if was_lost {
+            self.stats.packets_lost_spuriously += 1;
+        } else {
+            self.redundancy.resolve(false);
+            self.bandwidth.count(now, packet.size);
+            self.controller.on_ack(&Ack {
+                now,
+                sent_at: packet.at,
+                bytes: packet.size as usize,
+                rtt,
+                rtt_smoothed: self.rtt.smoothed(),
+                in_flight: self.sent.in_flight(),
+                app_limited: packet.app_limited,
+            });
+        }
+        self.settle_frames(shared, &packet, !was_lost);
+        true
+    }
+
+    /// The peer reconstructed the protected section of a packet that never arrived.
+    fn on_packet_recovered(&mut self, now: Instant, shared: &mut Shared, number: u64) -> bool {
+        let Some(packet) = self.sent.get(number).copied() else { return false };
+        if packet.fate == Fate::Settled || packet.recovered {
+            return false;
+        }
+        self.stats.packets_recovered_by_peer += 1;
+        if packet.fate == Fate::Outstanding {
+            self.on_packet_lost(now, shared, number, packet.at);
+        }
+        self.sent.set_recovered(number);
+        self.settle_protected(shared, &packet);
+        true
+    }
+
+    /// Looks for packets that must be taken as lost.
+    pub(super) fn detect_losses(&mut self, now: Instant, shared: &mut Shared) {
+        let delay = self.sent.loss_delay(self.rtt.latest(), self.rtt.smoothed(), self.rtt.variance());
+        let mut lost = std::mem::take(&mut shared.lost);
+        lost.clear();
+        let again = self.sent.detect_losses(now, delay, &mut lost);
+        self.timers.set(Timer::Loss, again.unwrap_or(Instant::FAR_FUTURE));
+        for &number in &lost {
+            let Some(packet) = self.sent.get(number).copied() else { continue };
+            self.count_loss(now, &packet);
+        }
+        shared.lost = lost;
+        self.resend_lost(now, shared);
+        self.sent.forget(now, self.rtt.probe_timeout(self.config.ack_delay) * 2);
+    }
+
+    /// Gives the frames of lost packets back to their channels; a section that parity may still bring back waits for
+    /// the news of that parity.
+    fn resend_lost(&mut self, now: Instant, shared: &mut Shared) {
+        let patience = self.rtt.smoothed() + self.config.ack_delay * 2 + self.rtt.variance() * 2;
+        let acked = self.sent.acked_highest().unwrap_or(0);
+        let mut look_again = Instant::FAR_FUTURE;
+        let mut cursor = 0;
+        while let Some((number, packet)) = self.sent.next_unhandled_loss(&mut cursor) {
+            let until = packet.at + patience;
+            if packet.covered_by > acked && until > now {
+                look_again = look_again.min(until);
+                continue;
+            }
+            self.sent.set_loss_handled(number);
+            self.lose_frames(shared, &packet);
+        }
+        self.timers.set_earlier(Timer::Loss, look_again);
+    }
+
+    fn on_packet_lost(&mut self, now: Instant, _shared: &mut Shared, number: u64, _at: Instant) {
+        if let Some(packet) = self.sent.set_lost(number) {
+            self.count_loss(now, &packet);
+        }
+    }
+
+    fn count_loss(&mut self, now: Instant, packet: &SentPacket) {
+        if packet.mtu_probe {
+            self.mtu.on_probe_lost(packet.size as usize);
+            return;
+        }
+        self.stats.packets_lost += 1;
+        self.redundancy.resolve(true);
+        self.controller.on_loss(&Loss {
+            now,
+            sent_at: packet.at,
+            bytes: packet.size as usize,
+            in_flight: self.sent.in_flight(),
+            persistent: self.probes.count >= super::PROBES_PERSISTENT,
+        });
+    }
+
+    fn settle_frames(&mut self, shared: &mut Shared, packet: &SentPacket, first_news: bool) {
+        let (id, inbox) = (self.id, &mut shared.inbox);
+        let mut index = 0;
+        while let Some(frame) = self.sent.frame(packet, index) {
+            index += 1;
+            if let SentFrame::Message { channel, receipt, piece, number, .. } = frame
+                && let Some(half) = self.send[usize::from(channel)].as_mut()
+            {
+                half.acked(number, piece, &mut |told| {
+                    if receipt && first_news {
+                        inbox.receipt(id, told);
+                    }
+                });
+            }
+        }
+    }
+
+    fn settle_protected(&mut self, shared: &mut Shared, packet: &SentPacket) {
+        let (id, inbox) = (self.id, &mut shared.inbox);
+        let mut index = 0;
+        while let Some(frame) = self.sent.frame(packet, index) {
+            index += 1;
+            if let SentFrame::Message { channel, piece, number, protected: true, .. } = frame
+                && let Some(half) = self.send[usize::from(channel)].as_mut()
+            {
+                half.acked(number, piece, &mut |told| inbox.receipt(id, told));
+            }
+        }
+    }
+
+    fn lose_frames(&mut self, shared: &mut Shared, packet: &SentPacket) {
+        let (id, inbox) = (self.id, &mut shared.inbox);
+        let mut index = 0;
+        while let Some(frame) = self.sent.frame(packet, index) {
+            index += 1;
+            match frame {
+                SentFrame::Message { channel, receipt, piece, number, .. } => {
+                    if let Some(half) = self.send[usize::from(channel)].as_mut() {
+                        half.lost(number, piece, &mut |told| {
+                            if receipt {
+                                inbox.receipt(id, told);
+                            }
+                        });
+                    }
+                }
+                SentFrame::Skip { channel, number } => {
+                    if let Some(half) = self.send[usize::from(channel)].as_mut() {
+                        half.skip_lost(number);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A parity frame counts as recent for this many packets.
+const PARITY_RECENT: u64 = 12;
+
+/// Delivers messages of one channel into the inbox.
+struct ToInbox<'a> {
+    inbox: &'a mut Inbox,
+    pool: &'a mut Vec<Vec<u8>>,
+    unread: &'a mut usize,
+    connection: ConnectionId,
+    channel: u8,
+    level: u8,
+}
+
+impl Sink for ToInbox<'_> {
+    fn deliver(&mut self, payload: &[u8]) {
+        *self.unread += payload.len();
+        self.inbox.message(self.connection, self.channel, self.level, payload);
+    }
+
+    fn buffer(&mut self) -> Vec<u8> {
+        self.pool.pop().unwrap_or_default()
+    }
+
+    fn recycle(&mut self, mut buffer: Vec<u8>) {
+        if self.pool.len() < POOL_MAX {
+            buffer.clear();
+            self.pool.push(buffer);
+        }
+    }
+}
+
+impl super::Bandwidth {
+    fn count(&mut self, now: Instant, bytes: u32) {
+        self.bytes += u64::from(bytes);
+        let span = now.saturating_since(self.since).as_micros();
+        if span >= 1_000_000 {
+            self.rate = self.bytes * 1_000_000 / span;
+            self.bytes = 0;
+            self.since = now;
+        }
+    }
+}

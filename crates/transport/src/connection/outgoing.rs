@@ -1,0 +1,524 @@
+//! What leaves: building packets from acknowledgements, control frames, parity and messages.
+
+use std::net::SocketAddr;
+
+use muse_wire::bytes::Writer;
+use muse_wire::{Ecn, Instant, Transmit};
+
+use super::closing::State;
+use super::redundancy::PROTECTED_MAX;
+use super::{Connection, Shared};
+use crate::channel::send::{PacketSpace, Put};
+use crate::config::Repair;
+use crate::packet::{self, HEADER_LEN, Header, LastMessage, emit, strip_last_length};
+use crate::sent::{NewPacket, SentFrame};
+use crate::timer::Timer;
+
+/// Datagrams in one segmented transmit.
+const SEGMENTS_MAX: usize = 64;
+/// Bytes in one segmented transmit: what the kernel takes.
+const TRAIN_MAX: usize = 65_000;
+/// Bytes that a channel of weight 1 may send in its turn.
+const QUANTUM: i64 = 64;
+/// Bytes of the frame that opens a parity: kind and length.
+const PARITY_FRAME_HEAD: usize = 3;
+
+/// What goes into the packet being built.
+#[derive(Clone, Copy, Debug, Default)]
+struct Plan {
+    /// Messages, as far as they fit.
+    data: bool,
+    ping: bool,
+    ack_now: bool,
+    /// Exactly this size, filled up with padding.
+    mtu_probe: Option<usize>,
+    challenge: Option<[u8; 8]>,
+    close: bool,
+}
+
+/// Where the parts of the packet being built stand.
+#[derive(Default)]
+struct Layout {
+    eliciting: bool,
+    reliable: bool,
+    /// Bytes of the plaintext written so far, after the header.
+    main: usize,
+    main_last: Option<LastMessage>,
+    /// Bytes of the protected section, in the shared scratch buffer.
+    section: usize,
+    section_last: Option<LastMessage>,
+    level: Repair,
+    /// A message waits that did not fit.
+    full: bool,
+}
+
+impl Connection {
+    /// Writes the next packet, or several for the same peer if `buffer` has room, and says where they go.
+    pub(crate) fn poll_transmit(&mut self, now: Instant, shared: &mut Shared, buffer: &mut [u8]) -> Option<Transmit> {
+        if let Some(transmit) = self.poll_challenge(now, shared, buffer) {
+            return Some(transmit);
+        }
+        let mut len = 0;
+        let mut segment = 0;
+        for count in 0..SEGMENTS_MAX {
+            let limit = if count == 0 { self.mtu.current() } else { segment };
+            let Some(plan) = self.plan(now) else { break };
+            let limit = match plan.mtu_probe {
+                Some(_) if count > 0 => break,
+                Some(size) => size,
+                None => limit,
+            };
+            let room = buffer.len() - len;
+            if room < limit || (count > 0 && len + limit > TRAIN_MAX) {
+                break;
+            }
+            let written = self.build(now, shared, plan, &mut buffer[len..len + limit]);
+            if written == 0 {
+                break;
+            }
+            len += written;
+            if count == 0 {
+                segment = written;
+            }
+            // Only the last of a train may be shorter, and a small packet is not worth a train.
+            if written < segment || plan.mtu_probe.is_some() || plan.close {
+                break;
+            }
+        }
+        self.after_transmit(now);
+        if len == 0 {
+            return None;
+        }
+        let segment = (len > segment).then_some(segment);
+        Some(Transmit { to: self.remote, len, segment, ecn: self.ecn() })
+    }
+
+    /// A challenge to a new address goes there, and only as many bytes as came from there.
+    fn poll_challenge(&mut self, now: Instant, shared: &mut Shared, buffer: &mut [u8]) -> Option<Transmit> {
+        let candidate = self.candidate.as_mut().filter(|candidate| candidate.pending)?;
+        candidate.pending = false;
+        candidate.tries += 1;
+        let room = candidate.received.saturating_sub(candidate.sent).min(self.mtu.current());
+        let (to, challenge) = (candidate.address, candidate.challenge);
+        if room < CHALLENGE_ROOM || buffer.len() < room {
+            return None;
+        }
+        let plan = Plan { challenge: Some(challenge), ack_now: true, ..Plan::default() };
+        let len = self.build(now, shared, plan, &mut buffer[..room]);
+        if let Some(candidate) = &mut self.candidate {
+            candidate.sent += len;
+        }
+        (len > 0).then_some(Transmit { to, len, segment: None, ecn: Ecn::NotCapable })
+    }
+
+    /// What the next packet should hold, if there should be one now.
+    fn plan(&mut self, now: Instant) -> Option<Plan> {
+        match &self.state {
+            State::Open | State::Finishing { .. } => {}
+            State::Closing { pending, .. } | State::Draining { pending } => {
+                return pending.then_some(Plan { close: true, ..Plan::default() });
+            }
+            State::Dead => return None,
+        }
+        if let Some(size) = self.mtu.probe(now) {
+            return Some(Plan { mtu_probe: Some(size), ping: true, ack_now: true, ..Plan::default() });
+        }
+        let probing = self.probes.pending > 0;
+        let wants_data = self.wants_to_send(now);
+        if probing {
+            let ping = !wants_data;
+            return Some(Plan { data: true, ping, ack_now: true, ..Plan::default() });
+        }
+        if wants_data && self.may_send(now) {
+            return Some(Plan { data: true, ..Plan::default() });
+        }
+        let bare = self.acks.at_once || self.ping || self.path_response.is_some();
+        bare.then_some(Plan { ping: self.ping, ..Plan::default() })
+    }
+
+    /// Whether a channel has something that may go now, or redundancy is due.
+    fn wants_to_send(&mut self, now: Instant) -> bool {
+        self.send.iter_mut().flatten().any(|half| {
+            half.best_level().is_some() || half.has_skips() || half.copy_due().is_some_and(|due| due <= now)
+        }) || (self.redundancy.due && self.redundancy.wanted().is_some())
+    }
+
+    /// Whether congestion control lets a packet go.
+    fn may_send(&mut self, now: Instant) -> bool {
+        let size = self.mtu.current();
+        if self.sent.in_flight() > 0 && self.sent.in_flight() + size > self.controller.window() {
+            return false;
+        }
+        if self.sent.is_full() {
+            return false;
+        }
+        let rate = self.controller.pacing_rate();
+        if self.pacer.available(now, rate) == 0 {
+            self.timers.set(Timer::Pace, self.pacer.next_release(now, 1));
+            return false;
+        }
+        true
+    }
+
+    /// Builds and seals one packet of at most `buffer.len()` bytes; returns its length, 0 if nothing came of it.
+    fn build(&mut self, now: Instant, shared: &mut Shared, plan: Plan, buffer: &mut [u8]) -> usize {
+        let number = self.sent.next_number();
+        let tag = self.keys.send.tag_len();
+        let room = buffer.len() - HEADER_LEN - tag;
+        shared.frames.clear();
+        let mut layout = Layout::default();
+        let acks = self.received.fill(now, &mut shared.ack_block);
+        {
+            let body = &mut buffer[HEADER_LEN..HEADER_LEN + room];
+            let mut writer = Writer::new(body);
+            let fits = !acks || shared.ack_block.emit(&mut writer).is_ok();
+            if !fits || !self.write_control(&plan, &mut writer, &mut layout, shared) {
+                return 0;
+            }
+            layout.main = writer.len();
+            if plan.data {
+                self.write_redundancy(number, body, &mut layout, shared);
+                self.write_messages(now, number, body, &mut layout, shared);
+            }
+        }
+        let wanted_acks = acks && (self.acks.at_once || self.acks.eliciting > 0);
+        if !layout.eliciting && !plan.close && !plan.ack_now && !wanted_acks && self.path_response.is_none() {
+            return 0;
+        }
+        let plain = self.finish_layout(&plan, &mut buffer[HEADER_LEN..HEADER_LEN + room], &layout, shared);
+        let header = Header {
+            phase: self.keys.send.phase(),
+            acks,
+            ack_now: plan.ack_now,
+            connection: self.remote_id,
+            number_low: number as u16,
+        }
+        .emit();
+        buffer[..HEADER_LEN].copy_from_slice(&header);
+        let sealed = self.keys.send.seal(number, &header, &mut buffer[HEADER_LEN..], plain);
+        let size = HEADER_LEN + sealed;
+        self.record(now, number, size, &plan, &layout, shared);
+        size
+    }
+
+    /// Writes control frames; `false` when they do not fit.
+    fn write_control(
+        &mut self,
+        plan: &Plan,
+        writer: &mut Writer<'_>,
+        layout: &mut Layout,
+        shared: &mut Shared,
+    ) -> bool {
+        if plan.close {
+            let (code, text) = match &self.state {
+                State::Closing { code, text, .. } => (*code, text.as_bytes()),
+                _ => (0, &b""[..]),
+            };
+            return emit::close(writer, code, text).is_ok();
+        }
+        if let Some(challenge) = plan.challenge {
+            layout.eliciting = true;
+            return emit::path_challenge(writer, challenge).is_ok();
+        }
+        if let Some(data) = self.path_response
+            && emit::path_response(writer, data).is_err()
+        {
+            return false;
+        }
+        if plan.ping {
+            layout.eliciting = true;
+            layout.reliable = plan.mtu_probe.is_none();
+            if emit::ping(writer).is_err() {
+                return false;
+            }
+        }
+        if plan.mtu_probe.is_some() {
+            return true;
+        }
+        for (channel, half) in self.receive.iter_mut().enumerate() {
+            let Some(half) = half.as_mut().filter(|half| half.has_progress()) else { continue };
+            if let Some((next, skipped)) = half.progress()
+                && emit::progress(writer, channel as u8, next, skipped).is_err()
+            {
+                half.repeat_progress();
+                return true;
+            }
+        }
+        if plan.data {
+            self.write_skips(writer, layout, shared);
+        }
+        true
+    }
+
+    fn write_skips(&mut self, writer: &mut Writer<'_>, layout: &mut Layout, shared: &mut Shared) {
+        for (channel, half) in self.send.iter_mut().enumerate() {
+            let Some(half) = half else { continue };
+            while let Some(number) = half.next_skip() {
+                if emit::skip(writer, channel as u8, number).is_err() {
+                    half.skip_lost(number);
+                    return;
+                }
+                layout.eliciting = true;
+                layout.reliable = true;
+                shared.frames.push(SentFrame::Skip { channel: channel as u8, number });
+            }
+        }
+    }
+
+    /// Puts a parity frame into the packet when one is due and enough room is left for messages.
+    fn write_redundancy(&mut self, number: u64, body: &mut [u8], layout: &mut Layout, shared: &mut Shared) {
+        let Some(len) = self.redundancy.wanted() else { return };
+        let needed = len + PARITY_FRAME_HEAD;
+        let room = body.len() - layout.main;
+        if needed > room || (!self.redundancy.due && needed > room / 2) {
+            return;
+        }
+        shared.parity.resize(len, 0);
+        let sent = &mut self.sent;
+        let written = self.redundancy.emit(number, &mut shared.parity, |packet| sent.cover(packet, number));
+        let Some(written) = written else { return };
+        let mut writer = Writer::new(&mut body[layout.main..]);
+        if emit::parity(&mut writer, &shared.parity[..written]).is_ok() {
+            layout.main += writer.len();
+            layout.eliciting = true;
+            self.stats.parities_sent += 1;
+            self.stats.parity_bytes_sent += written as u64;
+        }
+    }
+
+    /// Fills the packet with messages: the most urgent first, then by weight, then what is only a second copy.
+    fn write_messages(
+        &mut self,
+        now: Instant,
+        number: u64,
+        body: &mut [u8],
+        layout: &mut Layout,
+        shared: &mut Shared,
+    ) {
+        if shared.section.len() < body.len() {
+            shared.section.resize(body.len(), 0);
+        }
+        let protecting = self.redundancy.is_active();
+        let mut skipped = [0u64; 4];
+        while let Some(channel) = self.next_channel(&skipped) {
+            let (put, spent) = self.put(now, number, channel, protecting, body, layout, shared, false);
+            match put {
+                Put::Written => {
+                    if let Some(half) = self.send[channel].as_mut() {
+                        half.deficit -= spent as i64;
+                    }
+                }
+                Put::TooLong => {
+                    layout.full = true;
+                    skipped[channel / 64] |= 1 << (channel % 64);
+                }
+                Put::Nothing => skipped[channel / 64] |= 1 << (channel % 64),
+            }
+        }
+        for channel in 0..self.send.len() {
+            while self.send[channel].as_ref().is_some_and(|half| half.copy_due().is_some()) {
+                let (put, _) = self.put(now, number, channel, false, body, layout, shared, true);
+                if put != Put::Written {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The channel whose turn it is, leaving out those in `skipped`.
+    fn next_channel(&mut self, skipped: &[u64; 4]) -> Option<usize> {
+        let mut best: Option<(u8, usize)> = None;
+        let count = self.send.len();
+        let mut rivals = 0;
+        for step in 0..count {
+            let channel = (self.turn + step) % count;
+            if skipped[channel / 64] >> (channel % 64) & 1 != 0 {
+                continue;
+            }
+            let Some(half) = self.send[channel].as_mut() else { continue };
+            let Some(level) = half.best_level() else { continue };
+            match best {
+                Some((least, _)) if level > least => {}
+                Some((least, _)) if level == least => rivals += 1,
+                _ => {
+                    best = Some((level, channel));
+                    rivals = 0;
+                }
+            }
+        }
+        let (_, channel) = best?;
+        if rivals > 0 {
+            let half = self.send[channel].as_mut()?;
+            if half.deficit <= 0 {
+                // Its turn is over once what it earned is spent; it earns again and the next one is asked first.
+                half.deficit = (half.deficit + QUANTUM * i64::from(half.weight)).min(QUANTUM * 256);
+                self.turn = (channel + 1) % count;
+            } else {
+                self.turn = channel;
+            }
+        }
+        Some(channel)
+    }
+
+    /// Puts one piece of a channel into the packet, into the protected section if it belongs there.
+    #[allow(clippy::too_many_arguments, reason = "the parts of the packet being built")]
+    fn put(
+        &mut self,
+        now: Instant,
+        number: u64,
+        channel: usize,
+        protecting: bool,
+        body: &mut [u8],
+        layout: &mut Layout,
+        shared: &mut Shared,
+        copy: bool,
+    ) -> (Put, usize) {
+        let config = &self.config.channels[channel];
+        let reliable = config.delivery.is_reliable();
+        let protected = protecting && reliable && config.repair != Repair::Frugal;
+        let Some(half) = self.send[channel].as_mut() else { return (Put::Nothing, 0) };
+        let marker = usize::from(layout.section > 0 || protected);
+        let free = body.len().saturating_sub(layout.main + layout.section + marker);
+        let (target, last, base) = if protected {
+            // A long section makes long parity: what does not fit goes unprotected into the main part.
+            let most = PROTECTED_MAX.saturating_sub(layout.section).min(free);
+            (&mut shared.section[layout.section..layout.section + most], &mut layout.section_last, layout.section)
+        } else {
+            (&mut body[layout.main..layout.main + free], &mut layout.main_last, layout.main)
+        };
+        let mut writer = Writer::new(target);
+        let mut placed = None;
+        let mut space = PacketSpace {
+            number,
+            now,
+            protected,
+            writer: &mut writer,
+            frames: &mut shared.frames,
+            last: &mut placed,
+        };
+        let put = if copy { half.put_copy(&mut space) } else { half.put(&mut space) };
+        let written = writer.len();
+        if put == Put::TooLong && protected && free > 0 {
+            return self.put(now, number, channel, false, body, layout, shared, copy);
+        }
+        if put == Put::Written {
+            *last = placed.map(|at| LastMessage { frame: at.frame + base, payload: at.payload + base, ..at });
+            layout.eliciting = true;
+            layout.reliable |= reliable;
+            if protected {
+                layout.section += written;
+                layout.level = layout.level.max(config.repair);
+            } else {
+                layout.main += written;
+            }
+        }
+        (put, written)
+    }
+
+    /// Puts the parts together, leaves out the last length, pads; returns the length of the plaintext.
+    fn finish_layout(&self, plan: &Plan, body: &mut [u8], layout: &Layout, shared: &mut Shared) -> usize {
+        let mut plain = layout.main;
+        if layout.section > 0 {
+            let mut section = layout.section;
+            if let Some(last) = layout.section_last {
+                section = strip_last_length(&mut shared.section, section, last);
+            }
+            let mut writer = Writer::new(&mut body[plain..]);
+            let fits = emit::section(&mut writer).and_then(|()| writer.slice(&shared.section[..section]));
+            debug_assert!(fits.is_ok(), "room for the section was kept");
+            plain += writer.len();
+            shared.section.truncate(section.max(1));
+        } else if let Some(last) = layout.main_last {
+            plain = strip_last_length(body, plain, last);
+        }
+        if plan.mtu_probe.is_some() {
+            body[plain..].fill(0);
+            plain = body.len();
+        }
+        plain
+    }
+
+    /// Remembers what was sent.
+    fn record(&mut self, now: Instant, number: u64, size: usize, plan: &Plan, layout: &Layout, shared: &mut Shared) {
+        let app_limited = !layout.full;
+        self.sent.push(
+            NewPacket {
+                at: now,
+                size: size as u32,
+                eliciting: layout.eliciting,
+                app_limited,
+                mtu_probe: plan.mtu_probe.is_some(),
+                reliable: layout.reliable,
+            },
+            &shared.frames,
+        );
+        self.stats.packets_sent += 1;
+        self.stats.bytes_sent += size as u64;
+        if layout.eliciting {
+            self.controller.on_sent(now, size, self.sent.in_flight(), app_limited);
+            self.pacer.consume(size);
+        }
+        if layout.section > 0 {
+            let wait_until = self.redundancy.push(now, number, &shared.section, layout.level);
+            self.timers.set_earlier(Timer::Redundancy, wait_until);
+        }
+        if layout.full {
+            self.mtu.want_larger();
+        }
+        if plan.mtu_probe.is_some() {
+            self.mtu.on_probe_sent();
+        }
+        if plan.close {
+            self.on_close_sent(now);
+        }
+        self.acks.eliciting = 0;
+        self.acks.at_once = false;
+        self.timers.stop(Timer::Ack);
+        self.ping = false;
+        self.path_response = None;
+        self.probes.pending = 0;
+    }
+
+    fn on_close_sent(&mut self, now: Instant) {
+        let timeout = self.rtt.probe_timeout(self.config.ack_delay);
+        match &mut self.state {
+            State::Closing { pending, tries, .. } => {
+                *pending = false;
+                *tries -= 1;
+                self.timers.set(Timer::Path, now + timeout);
+            }
+            State::Draining { pending } => *pending = false,
+            _ => {}
+        }
+    }
+
+    /// Sets the timers that follow from what was just sent.
+    fn after_transmit(&mut self, now: Instant) {
+        if !self.state.carries_data() {
+            return;
+        }
+        let interval = if self.interrupted {
+            self.config.keep_alive.min(super::PROBE_INTERVAL_MAX)
+        } else {
+            self.config.keep_alive
+        };
+        self.timers.set(Timer::KeepAlive, now + interval);
+        self.set_probe_timer(now);
+        let copies = self.send.iter().flatten().filter_map(|half| half.copy_due()).min();
+        if let Some(due) = copies {
+            self.timers.set_earlier(Timer::Redundancy, due);
+        }
+    }
+
+    fn ecn(&self) -> Ecn {
+        if self.config.link.reliable { Ecn::NotCapable } else { Ecn::Capable0 }
+    }
+
+    /// Whether the peer is reached at `address`.
+    pub(crate) fn is_at(&self, address: SocketAddr) -> bool {
+        self.remote == address
+    }
+}
+
+/// Bytes of a packet with a challenge and an acknowledgement of everything of late.
+const CHALLENGE_ROOM: usize = HEADER_LEN + packet::ACK_BLOCK_MAX / 4 + 9 + 16;

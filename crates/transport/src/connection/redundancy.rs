@@ -1,0 +1,135 @@
+//! When to send parity, and how much: latency under loss is bought with bytes, knowingly (DESIGN decision 3).
+//!
+//! Each protected section earns credit in proportion to its length; a parity symbol spends it. So the extra bytes
+//! never exceed the stated share, whatever the sizes of the messages. Without loss nothing is earned.
+
+use std::collections::VecDeque;
+
+use muse_wire::{Duration, Instant};
+
+use crate::config::Repair;
+use crate::packet::PACKET_NUMBER_FIRST;
+use crate::parity::{Decoder, Encoder};
+
+/// Share of protected bytes that *balanced* may add as parity, in 1/256.
+const SHARE_BALANCED: i64 = 96;
+/// Share of protected bytes that *fast* may add as parity, in 1/256.
+const SHARE_FAST: i64 = 290;
+/// Sections that one parity of *balanced* covers.
+const WINDOW_BALANCED: usize = 6;
+/// Sections that one parity of *fast* covers.
+const WINDOW_FAST: usize = 5;
+/// Largest frame that is protected: larger ones are bulk, which is in no hurry.
+pub(super) const PROTECTED_MAX: usize = 640;
+/// Most credit saved up, in bytes.
+const CREDIT_MAX: i64 = 2_400;
+/// Loss below which parity is not worth its bytes.
+const LOSS_WORTH: f32 = 0.004;
+/// Loss assumed before anything is known, and the weight of that assumption in packets.
+const LOSS_PRIOR: (f32, f32) = (0.02, 100.0);
+/// Packets over which loss is remembered.
+const LOSS_MEMORY: f32 = 1_000.0;
+/// How long a section waits for a packet to carry its parity.
+const PARITY_WAIT: Duration = Duration::from_millis(30);
+
+/// Parity of both directions, and the measured loss.
+#[derive(Debug)]
+pub(super) struct Redundancy {
+    enabled: bool,
+    encoder: Option<Box<Encoder>>,
+    pub(super) decoder: Option<Box<Decoder>>,
+    /// Packets whose sections the encoder remembers, oldest first.
+    sections: VecDeque<u64>,
+    credit: i64,
+    level: Repair,
+    /// Sections that no parity covers yet.
+    uncovered: u32,
+    /// The redundancy timer fired.
+    pub(super) due: bool,
+    lost: f32,
+    resolved: f32,
+    /// Newest packet of the peer's that carried parity.
+    pub(super) parity_seen: u64,
+}
+
+impl Redundancy {
+    pub(super) fn new(link_reliable: bool) -> Self {
+        Self {
+            enabled: !link_reliable,
+            encoder: None,
+            decoder: None,
+            sections: VecDeque::new(),
+            credit: 0,
+            level: Repair::Frugal,
+            uncovered: 0,
+            due: false,
+            lost: LOSS_PRIOR.0 * LOSS_PRIOR.1,
+            resolved: LOSS_PRIOR.1,
+            parity_seen: 0,
+        }
+    }
+
+    /// Whether sections are protected at present.
+    pub(super) fn is_active(&self) -> bool {
+        self.enabled && self.loss() >= LOSS_WORTH
+    }
+
+    /// Share of packets lost of late.
+    pub(super) fn loss(&self) -> f32 {
+        self.lost / self.resolved
+    }
+
+    /// What became of a packet.
+    pub(super) fn resolve(&mut self, lost: bool) {
+        let keep = 1.0 - 1.0 / LOSS_MEMORY;
+        self.lost = self.lost * keep + if lost { 1.0 } else { 0.0 };
+        self.resolved = self.resolved * keep + 1.0;
+    }
+
+    /// Bytes of the parity frame body that should go into the next packet, if one should.
+    pub(super) fn wanted(&self) -> Option<usize> {
+        let encoder = self.encoder.as_ref()?;
+        if self.uncovered == 0 {
+            return None;
+        }
+        let len = encoder.symbol_len(self.window());
+        (len > 0 && self.credit >= len as i64).then_some(len)
+    }
+
+    /// Writes a parity frame body for packet `carrier` into `out`; calls `covered` with each packet it covers.
+    pub(super) fn emit(&mut self, carrier: u64, out: &mut [u8], mut covered: impl FnMut(u64)) -> Option<usize> {
+        let window = self.window();
+        let len = self.encoder.as_mut()?.emit(carrier, window, out)?;
+        self.credit -= len as i64;
+        self.uncovered = 0;
+        self.due = false;
+        for &packet in self.sections.iter().rev().take(window) {
+            covered(packet);
+        }
+        Some(len)
+    }
+
+    /// A packet with a protected section goes out. Returns when its parity should go at the latest.
+    pub(super) fn push(&mut self, now: Instant, packet: u64, section: &[u8], level: Repair) -> Instant {
+        self.encoder.get_or_insert_default().push(packet, section);
+        if self.sections.len() == WINDOW_BALANCED.max(WINDOW_FAST) {
+            self.sections.pop_front();
+        }
+        self.sections.push_back(packet);
+        self.level = level;
+        let share = if level == Repair::Fast { SHARE_FAST } else { SHARE_BALANCED };
+        self.credit = (self.credit + section.len() as i64 * share / 256).min(CREDIT_MAX);
+        self.uncovered += 1;
+        now + PARITY_WAIT
+    }
+
+    /// The decoder, made when the first protected section or parity arrives.
+    pub(super) fn decoder(&mut self) -> &mut Decoder {
+        self.decoder.get_or_insert_with(|| Box::new(Decoder::new(PACKET_NUMBER_FIRST)))
+    }
+
+    fn window(&self) -> usize {
+        if self.level == Repair::Fast { WINDOW_FAST } else { WINDOW_BALANCED }
+    }
+}
+

@@ -1,0 +1,602 @@
+//! Many connections behind one socket: the machine that a driver runs, for servers and clients alike.
+
+mod options;
+mod schedule;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
+use rustc_hash::FxHashMap;
+use thiserror::Error;
+
+pub use self::options::{Connect, ServerOptions};
+use self::schedule::Schedule;
+use crate::config::Config;
+use crate::congestion::Budget;
+use crate::connection::{CODE_REPLACED, Connection, Shared};
+use crate::crypto::Entropy;
+use crate::event::{CloseReason, ConnectionId, Event, MessageId, SendError, SendOptions};
+use crate::handshake::{
+    ClientRandom, ConnectRequest, Connecting, HANDSHAKE_LEN_MAX, HandshakeCounters, Listener, Outcome, Progress,
+    REPLY_LEN_MAX, Refusal,
+};
+use crate::inbox::{LEVEL_LAST, Rare};
+use crate::packet::Header;
+use crate::stats::{ChannelStats, ConnectionStats};
+use crate::token::{TokenId, TokenVerifier};
+
+/// Replies to handshakes that may wait to be sent; further ones are dropped, clients repeat themselves.
+const REPLIES_MAX: usize = 256;
+/// How long an accepted client may take to send its first packet.
+const CONFIRM_WITHIN: Duration = Duration::from_secs(5);
+
+/// A socket's worth of connections: accepts them if it [listens](Endpoint::listen), makes them with
+/// [`connect`](Endpoint::connect), or both.
+///
+/// Sans-IO. The order of calls is that of [`Machine`]; between them send messages, and read what happened with
+/// [`poll_event`](Endpoint::poll_event) until it returns `None`. What was sent leaves with the next
+/// [`poll_transmit`](Machine::poll_transmit): flush once a tick, or at once.
+///
+/// ```
+/// use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, Event, SeededEntropy, ServerKey, ServerOptions};
+/// use muse_wire::{Datagram, Ecn, Instant, Machine};
+///
+/// let config = Config::new(1).channel(ChannelConfig::new(Delivery::ReliableOrdered)).build()?;
+/// let mut entropy = SeededEntropy::danger_seeded(1); // drivers use the operating system's randomness
+/// let key = ServerKey::generate(&mut entropy);
+/// let public = key.public();
+/// let mut server = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
+/// server.listen(ServerOptions::new(key));
+/// let mut client = Endpoint::new(config, SeededEntropy::danger_seeded(3));
+/// let (here, there) = ("127.0.0.1:1".parse()?, "127.0.0.1:2".parse()?);
+/// let now = Instant::ZERO;
+/// let connection = client.connect(now, there, Connect::pinned(public))?;
+///
+/// let (mut packet, mut message) = ([0; 1_500], Vec::new());
+/// let mut received = Vec::new();
+/// for _ in 0..5 {
+///     while let Some(transmit) = client.poll_transmit(now, &mut packet) {
+///         server.handle_datagram(now, Datagram { from: here, ecn: Ecn::NotCapable, payload: &mut packet[..transmit.len] });
+///     }
+///     while let Some(transmit) = server.poll_transmit(now, &mut packet) {
+///         client.handle_datagram(now, Datagram { from: there, ecn: Ecn::NotCapable, payload: &mut packet[..transmit.len] });
+///     }
+///     while let Some(event) = client.poll_event(&mut message) {
+///         if let Event::Connected { .. } = event {
+///             client.send(now, connection, 0, b"hello")?;
+///         }
+///     }
+///     while let Some(event) = server.poll_event(&mut message) {
+///         if let Event::Message { payload, .. } = event {
+///             received.push(payload.to_vec());
+///         }
+///     }
+/// }
+/// assert_eq!(received, [b"hello"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Endpoint {
+    config: Arc<Config>,
+    entropy: Box<dyn Entropy>,
+    /// Challenges and the like: unpredictable, cheap.
+    rng: fastrand::Rng,
+    listener: Option<Listener>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    in_use: usize,
+    /// Attempts of ours, by the random that names them.
+    attempts: FxHashMap<ClientRandom, u32>,
+    /// Accepted clients that have not sent a packet yet.
+    unconfirmed: FxHashMap<ClientRandom, u32>,
+    tokens: FxHashMap<TokenId, u32>,
+    shared: Shared,
+    schedule: Schedule,
+    replies: std::collections::VecDeque<(SocketAddr, Vec<u8>)>,
+    spare_replies: Vec<Vec<u8>>,
+    /// Unix time in seconds at `Instant::ZERO`.
+    unix_origin_s: u64,
+    counters: EndpointCounters,
+}
+
+/// Place of a connection.
+struct Slot {
+    generation: u32,
+    /// The connection id that the peer puts into its packets.
+    local_id: u32,
+    occupant: Occupant,
+    token: Option<TokenId>,
+}
+
+enum Occupant {
+    Nobody,
+    Attempt(Box<Attempt>),
+    Connection(Box<Connection>),
+}
+
+/// A connection that is being made.
+struct Attempt {
+    connecting: Connecting,
+    remote: SocketAddr,
+    random: ClientRandom,
+}
+
+/// What arrived that belonged to nobody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EndpointCounters {
+    /// Datagrams that are no packets of the protocol.
+    pub datagrams_unknown: u64,
+    /// Packets for connections that do not exist.
+    pub packets_stray: u64,
+    /// Packets that did not authenticate or came twice.
+    pub packets_rejected: u64,
+    /// Replies to handshakes dropped because too many waited.
+    pub replies_dropped: u64,
+}
+
+/// Why an attempt to connect could not even begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The endpoint has as many connections as its config allows.
+    #[error("all connections of this endpoint are in use (Config::connections_max)")]
+    Full,
+    /// The payload for the server is too long.
+    #[error("the payload for the server is longer than 256 bytes")]
+    Payload,
+}
+
+impl Endpoint {
+    /// An endpoint that does not listen. `config` is what [`Config::build`] returned; `entropy` makes keys.
+    pub fn new(config: Config, entropy: impl Entropy + 'static) -> Self {
+        let mut entropy: Box<dyn Entropy> = Box::new(entropy);
+        let mut seed = [0; 8];
+        entropy.fill(&mut seed);
+        Self {
+            config: Arc::new(config),
+            entropy,
+            rng: fastrand::Rng::with_seed(u64::from_le_bytes(seed)),
+            listener: None,
+            slots: Vec::new(),
+            free: Vec::new(),
+            in_use: 0,
+            attempts: FxHashMap::default(),
+            unconfirmed: FxHashMap::default(),
+            tokens: FxHashMap::default(),
+            shared: Shared::default(),
+            schedule: Schedule::default(),
+            replies: std::collections::VecDeque::new(),
+            spare_replies: Vec::new(),
+            unix_origin_s: 0,
+            counters: EndpointCounters::default(),
+        }
+    }
+
+    /// Lets clients in from now on.
+    pub fn listen(&mut self, options: ServerOptions) {
+        let config = options.into_listener(self.config.protocol, self.config.agreement());
+        self.listener = Some(Listener::new(config, &mut self.entropy));
+    }
+
+    /// Tells the wall-clock time, which connect tokens need to expire. Drivers do it.
+    pub fn set_unix_time(&mut self, now: Instant, unix_s: u64) {
+        self.unix_origin_s = unix_s.saturating_sub(now.as_micros() / 1_000_000);
+    }
+
+    /// Begins to connect. [`Event::Connected`] or [`Event::Refused`] follows.
+    pub fn connect(&mut self, now: Instant, to: SocketAddr, how: Connect) -> Result<ConnectionId, ConnectError> {
+        let Some(index) = self.take_slot() else { return Err(ConnectError::Full) };
+        let local_id = self.slots[index].local_id;
+        let config = how.into_config(self.config.protocol, self.config.agreement(), local_id);
+        let Ok(connecting) = Connecting::new(&config, now, &mut self.entropy) else {
+            self.release_slot(index);
+            return Err(ConnectError::Payload);
+        };
+        let random = connecting.client_random();
+        self.attempts.insert(random, index as u32);
+        self.slots[index].occupant = Occupant::Attempt(Box::new(Attempt { connecting, remote: to, random }));
+        self.schedule.mark_dirty(index);
+        Ok(ConnectionId::new(index, self.slots[index].generation))
+    }
+
+    /// Sends a message on a channel, as the channel's config says.
+    pub fn send(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        channel: u8,
+        payload: &[u8],
+    ) -> Result<MessageId, SendError> {
+        self.send_with(now, connection, channel, payload, &SendOptions::default())
+    }
+
+    /// Sends a message with a priority, a deadline or a receipt of its own.
+    pub fn send_with(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        channel: u8,
+        payload: &[u8],
+        options: &SendOptions,
+    ) -> Result<MessageId, SendError> {
+        let index = self.find(connection).ok_or(SendError::NoConnection)?;
+        let Occupant::Connection(connection) = &mut self.slots[index].occupant else {
+            return Err(SendError::NoConnection);
+        };
+        let message = connection.send(now, &mut self.shared, channel, payload, options)?;
+        self.schedule.mark_dirty(index);
+        Ok(message)
+    }
+
+    /// Closes a connection at once and tells the peer why. What is still on its way may be lost.
+    pub fn close(&mut self, now: Instant, connection: ConnectionId, code: u16, text: &str) {
+        self.with_connection(connection, |connection, _| connection.close(now, code, text, CloseReason::ByUs));
+    }
+
+    /// Closes a connection once everything reliable has arrived. Nothing more can be sent meanwhile.
+    pub fn finish(&mut self, now: Instant, connection: ConnectionId, code: u16, text: &str) {
+        self.with_connection(connection, |connection, _| connection.finish(now, code, text));
+    }
+
+    /// What happened next; a payload that comes with it is put into `buffer`.
+    pub fn poll_event<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<Event<'b>> {
+        let event = self.shared.inbox.pop(buffer)?;
+        if let Event::Message { connection, payload, .. } = &event {
+            let (connection, len) = (*connection, payload.len());
+            if let Some(index) = self.find(connection)
+                && let Occupant::Connection(connection) = &mut self.slots[index].occupant
+            {
+                connection.unread = connection.unread.saturating_sub(len);
+            }
+        }
+        Some(event)
+    }
+
+    /// What a connection may send now and keep sending; `None` if there is no such connection.
+    pub fn budget(&mut self, now: Instant, connection: ConnectionId) -> Option<Budget> {
+        self.with_connection(connection, |connection, _| connection.budget(now))
+    }
+
+    /// State and counters of a connection.
+    pub fn stats(&self, connection: ConnectionId) -> Option<ConnectionStats> {
+        self.get(connection).map(|connection| connection.stats())
+    }
+
+    /// Counters of one channel of a connection.
+    pub fn channel_stats(&self, connection: ConnectionId, channel: u8) -> Option<ChannelStats> {
+        self.get(connection)?.channel_stats(channel)
+    }
+
+    /// Bytes and messages of a channel that wait to be sent or acknowledged.
+    pub fn queued(&self, connection: ConnectionId, channel: u8) -> (usize, usize) {
+        self.get(connection).map_or((0, 0), |connection| connection.queued(channel))
+    }
+
+    /// Where the peer is.
+    pub fn remote(&self, connection: ConnectionId) -> Option<SocketAddr> {
+        self.get(connection).map(|connection| connection.remote)
+    }
+
+    /// Whether nothing has been heard of the peer for a while.
+    pub fn is_interrupted(&self, connection: ConnectionId) -> bool {
+        self.get(connection).is_some_and(Connection::is_interrupted)
+    }
+
+    /// Every open connection.
+    pub fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        self.slots.iter().enumerate().filter_map(|(index, slot)| match &slot.occupant {
+            Occupant::Connection(connection) if connection.is_announced() => {
+                Some(ConnectionId::new(index, slot.generation))
+            }
+            _ => None,
+        })
+    }
+
+    /// What this endpoint was configured with.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What arrived that belonged to nobody.
+    pub fn counters(&self) -> EndpointCounters {
+        self.counters
+    }
+
+    /// What became of handshakes, if the endpoint listens.
+    pub fn handshake_counters(&self) -> Option<HandshakeCounters> {
+        self.listener.as_ref().map(|listener| *listener.counters())
+    }
+
+    /// The verifier of connect tokens, to change its keys while running.
+    pub fn token_verifier(&mut self) -> Option<&mut TokenVerifier> {
+        self.listener.as_mut()?.verifier_mut()
+    }
+
+    fn get(&self, connection: ConnectionId) -> Option<&Connection> {
+        match &self.slots[self.find(connection)?].occupant {
+            Occupant::Connection(connection) => Some(connection),
+            _ => None,
+        }
+    }
+
+    fn find(&self, connection: ConnectionId) -> Option<usize> {
+        let index = connection.index();
+        let slot = self.slots.get(index)?;
+        (ConnectionId::new(index, slot.generation) == connection).then_some(index)
+    }
+
+    fn with_connection<T>(
+        &mut self,
+        connection: ConnectionId,
+        act: impl FnOnce(&mut Connection, &mut Shared) -> T,
+    ) -> Option<T> {
+        let index = self.find(connection)?;
+        let Occupant::Connection(connection) = &mut self.slots[index].occupant else { return None };
+        let result = act(connection, &mut self.shared);
+        self.schedule.mark_dirty(index);
+        Some(result)
+    }
+
+    fn handle_data(&mut self, now: Instant, from: SocketAddr, ecn: Ecn, header: &Header, payload: &mut [u8]) {
+        let index = (header.connection >> 8 & 0xFFFF) as usize;
+        let slot = self.slots.get_mut(index).filter(|slot| slot.local_id == header.connection);
+        let Some(Slot { occupant: Occupant::Connection(connection), .. }) = slot else {
+            self.counters.packets_stray += 1;
+            return;
+        };
+        let announced = connection.is_announced();
+        let challenge = self.rng.u64(..).to_le_bytes();
+        if !connection.handle_packet(now, &mut self.shared, from, ecn, header, payload, challenge) {
+            self.counters.packets_rejected += 1;
+            return;
+        }
+        if !announced && let Some(random) = connection.take_attempt() {
+            self.unconfirmed.remove(&random);
+        }
+        self.schedule.mark_dirty(index);
+    }
+
+    fn handle_handshake(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+        // Replies of servers name our attempt behind kind and protocol id.
+        let random = datagram.get(9..25).and_then(|bytes| ClientRandom::try_from(bytes).ok());
+        if let Some(index) = random.and_then(|random| self.attempts.get(&random).copied()) {
+            self.handle_reply(now, index as usize, from, datagram);
+            return;
+        }
+        let Some(listener) = &mut self.listener else {
+            self.counters.datagrams_unknown += 1;
+            return;
+        };
+        if let Some(random) = listener.peek_connect(datagram)
+            && let Some(&index) = self.unconfirmed.get(&random)
+        {
+            self.repeat_accept(index as usize, from);
+            return;
+        }
+        let mut reply = [0; REPLY_LEN_MAX];
+        let unix = self.unix_origin_s + now.as_micros() / 1_000_000;
+        let tokens = &self.tokens;
+        match listener.handle(now, unix, from, datagram, &mut reply, |id| tokens.contains_key(id)) {
+            Outcome::Nothing => {}
+            Outcome::Reply(len) => self.reply(from, &reply[..len]),
+            Outcome::Request(request) => self.accept(now, request, &mut reply),
+        }
+    }
+
+    /// Our accept was lost: say it again, to the same address only.
+    fn repeat_accept(&mut self, index: usize, from: SocketAddr) {
+        let Occupant::Connection(connection) = &self.slots[index].occupant else { return };
+        if !connection.is_at(from) {
+            return;
+        }
+        if let Some(accept) = connection.accept_bytes() {
+            let accept = accept.to_vec();
+            self.reply(from, &accept);
+        }
+    }
+
+    fn accept(&mut self, now: Instant, request: Box<ConnectRequest>, reply: &mut [u8]) {
+        let from = request.from();
+        if let Some(old) = request.token_id().and_then(|id| self.tokens.get(&id).copied())
+            && let Occupant::Connection(connection) = &mut self.slots[old as usize].occupant
+        {
+            connection.close(now, CODE_REPLACED, "the holder of the token connected anew", CloseReason::Replaced);
+            self.slots[old as usize].token = None;
+            self.schedule.mark_dirty(old as usize);
+        }
+        let slot = if self.in_use < self.config.connections_max { self.take_slot() } else { None };
+        let Some(listener) = &mut self.listener else { return };
+        let Some(index) = slot else {
+            let len = listener.refuse(now, &request, &Refusal::Full, reply);
+            self.reply(from, &reply[..len]);
+            return;
+        };
+        let (random, token) = (request.client_random(), request.token_id());
+        let (account, user_data) = (request.account().unwrap_or(0), request.user_data().to_vec());
+        let slot = &mut self.slots[index];
+        match listener.accept(request, slot.local_id, &[], reply) {
+            Ok(accepted) => {
+                let id = ConnectionId::new(index, slot.generation);
+                let config = Arc::clone(&self.config);
+                let remote_id = accepted.remote_connection_id;
+                let mut connection = Connection::new(id, config, accepted.keys, remote_id, from, now);
+                let accept = reply[..accepted.len].to_vec();
+                connection.await_confirmation(now + CONFIRM_WITHIN, random, accept, account, user_data);
+                slot.occupant = Occupant::Connection(Box::new(connection));
+                slot.token = token;
+                if let Some(token) = token {
+                    self.tokens.insert(token, index as u32);
+                }
+                self.unconfirmed.insert(random, index as u32);
+                self.schedule.mark_dirty(index);
+                self.reply(from, &reply[..accepted.len]);
+            }
+            Err(_) => self.release_slot(index),
+        }
+    }
+
+    /// A server answered an attempt of ours.
+    fn handle_reply(&mut self, now: Instant, index: usize, from: SocketAddr, datagram: &mut [u8]) {
+        let Occupant::Attempt(attempt) = &mut self.slots[index].occupant else { return };
+        if attempt.remote != from {
+            return;
+        }
+        let remote = attempt.remote;
+        match attempt.connecting.handle(now, datagram) {
+            Progress::Continue => self.schedule.mark_dirty(index),
+            Progress::Established(established) => {
+                self.attempts.remove(&attempt.random);
+                let slot = &mut self.slots[index];
+                let id = ConnectionId::new(index, slot.generation);
+                let remote_id = established.remote_connection_id;
+                let config = Arc::clone(&self.config);
+                let mut connection = Connection::new(id, config, established.keys, remote_id, remote, now);
+                // The server waits for a packet before it believes in us.
+                connection.greet();
+                slot.occupant = Occupant::Connection(Box::new(connection));
+                self.shared.inbox.connected(id, 0, &established.settings);
+                self.schedule.mark_dirty(index);
+            }
+            Progress::Refused(reason) => self.give_up(index, Rare::Refused(reason)),
+            Progress::TimedOut => self.give_up(index, Rare::Unanswered),
+        }
+    }
+
+    fn give_up(&mut self, index: usize, outcome: Rare) {
+        let slot = &self.slots[index];
+        let id = ConnectionId::new(index, slot.generation);
+        if let Occupant::Attempt(attempt) = &slot.occupant {
+            self.attempts.remove(&attempt.random);
+        }
+        self.shared.inbox.rare(id, LEVEL_LAST, outcome);
+        self.release_slot(index);
+    }
+
+    fn reply(&mut self, to: SocketAddr, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        if self.replies.len() >= REPLIES_MAX {
+            self.counters.replies_dropped += 1;
+            return;
+        }
+        let mut reply = self.spare_replies.pop().unwrap_or_default();
+        reply.clear();
+        reply.extend_from_slice(bytes);
+        self.replies.push_back((to, reply));
+    }
+
+    fn take_slot(&mut self) -> Option<usize> {
+        let index = match self.free.pop() {
+            Some(index) => index as usize,
+            None if self.slots.len() < crate::config::CONNECTIONS_LIMIT => {
+                self.slots.push(Slot { generation: 0, local_id: 0, occupant: Occupant::Nobody, token: None });
+                self.slots.len() - 1
+            }
+            None => return None,
+        };
+        let slot = &mut self.slots[index];
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.local_id =
+            u32::from(self.config.shard) | (index as u32) << 8 | u32::from(self.rng.u8(..)) << 24;
+        self.in_use += 1;
+        Some(index)
+    }
+
+    fn release_slot(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.local_id = u32::MAX;
+        if let Some(token) = slot.token.take()
+            && self.tokens.get(&token) == Some(&(index as u32))
+        {
+            self.tokens.remove(&token);
+        }
+        if let Occupant::Connection(mut connection) = std::mem::replace(&mut slot.occupant, Occupant::Nobody)
+            && let Some(random) = connection.take_attempt()
+        {
+            self.unconfirmed.remove(&random);
+        }
+        self.in_use -= 1;
+        self.free.push(index as u32);
+        self.schedule.clear(index);
+    }
+
+    /// When something in slot `index` is due.
+    fn slot_timeout(&mut self, index: usize) -> Instant {
+        match &mut self.slots[index].occupant {
+            Occupant::Nobody => Instant::FAR_FUTURE,
+            Occupant::Attempt(attempt) => attempt.connecting.poll_timeout().unwrap_or(Instant::FAR_FUTURE),
+            Occupant::Connection(connection) => connection.next_timeout(),
+        }
+    }
+}
+
+impl Machine for Endpoint {
+    fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
+        let Datagram { from, ecn, payload } = datagram;
+        if let Some(header) = Header::parse(payload) {
+            self.handle_data(now, from, ecn, &header, payload);
+        } else if payload.first().is_some_and(|first| first & 0x80 == 0) && payload.len() <= HANDSHAKE_LEN_MAX {
+            self.handle_handshake(now, from, payload);
+        } else {
+            self.counters.datagrams_unknown += 1;
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        while let Some(index) = self.schedule.pop_due(now) {
+            match &mut self.slots[index].occupant {
+                Occupant::Nobody => continue,
+                Occupant::Connection(connection) if connection.next_timeout() <= now => {
+                    connection.handle_timeout(now, &mut self.shared);
+                }
+                Occupant::Attempt(attempt) => {
+                    if let Progress::TimedOut = attempt.connecting.handle_timeout(now) {
+                        self.give_up(index, Rare::Unanswered);
+                        continue;
+                    }
+                }
+                Occupant::Connection(_) => {}
+            }
+            self.schedule.mark_dirty(index);
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
+        if let Some((to, reply)) = self.replies.pop_front() {
+            let len = reply.len().min(buffer.len());
+            buffer[..len].copy_from_slice(&reply[..len]);
+            self.spare_replies.push(reply);
+            return Some(Transmit { to, len, segment: None, ecn: Ecn::NotCapable });
+        }
+        while let Some(index) = self.schedule.first_dirty() {
+            let transmit = match &mut self.slots[index].occupant {
+                Occupant::Nobody => None,
+                Occupant::Attempt(attempt) => {
+                    let len = attempt.connecting.poll_transmit(now, buffer);
+                    len.map(|len| Transmit { to: attempt.remote, len, segment: None, ecn: Ecn::NotCapable })
+                }
+                Occupant::Connection(connection) => connection.poll_transmit(now, &mut self.shared, buffer),
+            };
+            if transmit.is_some() {
+                return transmit;
+            }
+            self.schedule.clean_first();
+            let dead = matches!(&self.slots[index].occupant, Occupant::Connection(connection) if connection.is_dead());
+            if dead {
+                self.release_slot(index);
+            } else {
+                let at = self.slot_timeout(index);
+                self.schedule.set(index, at);
+            }
+        }
+        None
+    }
+
+    fn poll_timeout(&mut self) -> Option<Instant> {
+        // What waits to be polled has its time-out set afterwards.
+        self.schedule.next()
+    }
+}

@@ -1,0 +1,101 @@
+//! How to let clients in, and how to be let in.
+
+use muse_wire::Duration;
+
+use crate::crypto::{ServerKey, ServerPublicKey};
+use crate::handshake::{ConnectingConfig, HandshakeLimits, ListenerConfig, Trust};
+use crate::token::{ConnectToken, TokenVerifier};
+
+/// How an endpoint lets clients in.
+///
+/// Without [`tokens`](Self::tokens) anyone who knows the server's public key may connect; with it only holders of a
+/// connect token that a trusted master signed.
+#[derive(Debug)]
+pub struct ServerOptions {
+    key: ServerKey,
+    verifier: Option<TokenVerifier>,
+    limits: HandshakeLimits,
+    danger_insecure: bool,
+}
+
+impl ServerOptions {
+    /// A server known by `key`.
+    pub fn new(key: ServerKey) -> Self {
+        Self { key, verifier: None, limits: HandshakeLimits::default(), danger_insecure: false }
+    }
+
+    /// Lets in only holders of connect tokens. Default: everybody who knows the key.
+    pub fn tokens(mut self, verifier: TokenVerifier) -> Self {
+        self.verifier = Some(verifier);
+        self
+    }
+
+    /// Limits on handshakes. Default: see [`HandshakeLimits`].
+    pub fn limits(mut self, limits: HandshakeLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Also lets in clients without encryption. Anyone on the way can then read and forge what they send. For links that
+    /// encrypt already, and for experiments.
+    pub fn danger_allow_insecure(mut self) -> Self {
+        self.danger_insecure = true;
+        self
+    }
+
+    pub(super) fn into_listener(self, protocol_id: u64, schema_hash: u64) -> ListenerConfig {
+        ListenerConfig {
+            protocol_id,
+            schema_hash,
+            key: self.key,
+            token_required: self.verifier.is_some(),
+            verifier: self.verifier,
+            danger_insecure: self.danger_insecure,
+            limits: self.limits,
+        }
+    }
+}
+
+/// How to connect: whom to trust, and what to say.
+#[derive(Clone, Debug)]
+pub struct Connect {
+    trust: Trust,
+    payload: Vec<u8>,
+    timeout: Option<Duration>,
+}
+
+impl Connect {
+    /// To a server whose public key is known.
+    pub fn pinned(key: ServerPublicKey) -> Self {
+        Self::new(Trust::Pinned(key))
+    }
+
+    /// With a connect token, which names the server's key.
+    pub fn token(token: ConnectToken) -> Self {
+        Self::new(Trust::Token(Box::new(token)))
+    }
+
+    /// Without encryption or authentication: anyone on the way can read and forge everything.
+    pub fn danger_insecure() -> Self {
+        Self::new(Trust::DangerInsecure(None))
+    }
+
+    /// Gives up after this time. Default: 10 s.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    fn new(trust: Trust) -> Self {
+        Self { trust, payload: Vec::new(), timeout: None }
+    }
+
+    pub(super) fn into_config(self, protocol_id: u64, schema_hash: u64, connection_id: u32) -> ConnectingConfig {
+        let mut config = ConnectingConfig::new(protocol_id, schema_hash, connection_id, self.trust);
+        config.payload = self.payload;
+        if let Some(timeout) = self.timeout {
+            config.timeout = timeout;
+        }
+        config
+    }
+}

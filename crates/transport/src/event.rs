@@ -1,0 +1,215 @@
+//! What an endpoint tells the application, and what the application may ask of a message.
+
+use std::net::SocketAddr;
+
+use muse_wire::Instant;
+use thiserror::Error;
+
+use crate::config::Priority;
+use crate::handshake::Refusal;
+
+/// Names a connection of one endpoint; never used again for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionId(pub(crate) u64);
+
+impl ConnectionId {
+    pub(crate) fn new(index: usize, generation: u32) -> Self {
+        Self(index as u64 | u64::from(generation) << 32)
+    }
+
+    pub(crate) fn index(self) -> usize {
+        (self.0 & 0xFFFF_FFFF) as usize
+    }
+
+    /// The id as a number, for logs and foreign interfaces.
+    pub fn to_bits(self) -> u64 {
+        self.0
+    }
+}
+
+/// Names a message within its connection and direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MessageId {
+    /// Its channel.
+    pub channel: u8,
+    /// Its number in the channel.
+    pub number: u64,
+}
+
+/// What to do with one message, beyond what its channel says.
+///
+/// ```
+/// use muse_transport::{Priority, SendOptions};
+/// let options = SendOptions::default().priority(Priority::Urgent).receipt();
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SendOptions {
+    pub(crate) priority: Option<Priority>,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) receipt: bool,
+}
+
+impl SendOptions {
+    /// How urgent it is. Default: what the channel says.
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
+    /// When it becomes worthless: not sent, and not sent again, after that. Default: never.
+    pub fn deadline(mut self, at: Instant) -> Self {
+        self.deadline = Some(at);
+        self
+    }
+
+    /// Ask for a [`Receipt`].
+    pub fn receipt(mut self) -> Self {
+        self.receipt = true;
+        self
+    }
+}
+
+/// What became of a message for which a receipt was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// Which message.
+    pub id: MessageId,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// The end of a message's way. Arrivals are certain, losses only reasonably certain (VC-5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The peer has it.
+    Delivered,
+    /// It was lost and is not sent again.
+    Lost,
+    /// Its deadline passed, or a newer message made it needless, before it was known to have arrived.
+    Expired,
+}
+
+/// What happened, as [`Endpoint::poll_event`](crate::Endpoint::poll_event) tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A connection is there, made by us or by a client.
+    Connected {
+        /// Its id.
+        connection: ConnectionId,
+        /// Who, by connect token; 0 without one.
+        account: u64,
+        /// What the token's issuer said about the player (at a server), or what the server said (at a client).
+        user_data: &'a [u8],
+    },
+    /// The server did not let us in.
+    Refused {
+        /// The id that `connect` returned.
+        connection: ConnectionId,
+        /// Why.
+        reason: Refusal,
+    },
+    /// Our attempt to connect got no answer in time: wrong address, another protocol id, or nobody there.
+    Unanswered {
+        /// The id that `connect` returned.
+        connection: ConnectionId,
+    },
+    /// A message.
+    Message {
+        /// Who sent it.
+        connection: ConnectionId,
+        /// On which channel.
+        channel: u8,
+        /// What.
+        payload: &'a [u8],
+    },
+    /// What became of a message sent with [`SendOptions::receipt`].
+    Receipt {
+        /// To whom it was sent.
+        connection: ConnectionId,
+        /// Which message, and what became of it.
+        receipt: Receipt,
+    },
+    /// Nothing has been heard for a while; the connection is kept and may come back.
+    Interrupted {
+        /// Which connection.
+        connection: ConnectionId,
+    },
+    /// An interrupted connection is back; nothing reliable was lost and nothing comes twice.
+    Resumed {
+        /// Which connection.
+        connection: ConnectionId,
+    },
+    /// The peer is reached at another address now.
+    AddressChanged {
+        /// Which connection.
+        connection: ConnectionId,
+        /// The new address, proven.
+        address: SocketAddr,
+    },
+    /// The connection is over; nothing more comes of it.
+    Closed {
+        /// Which connection.
+        connection: ConnectionId,
+        /// Why.
+        reason: CloseReason,
+    },
+}
+
+/// Why a connection ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CloseReason {
+    /// The peer closed it.
+    ByPeer {
+        /// The peer's number for it.
+        code: u16,
+        /// The peer's words.
+        text: String,
+    },
+    /// We closed it.
+    ByUs,
+    /// Nothing was heard for too long.
+    Lost,
+    /// The peer broke the protocol.
+    Protocol,
+    /// The holder of its token connected anew.
+    Replaced,
+}
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// There is no such connection, or it is over.
+    #[error("no such connection: it was closed or never existed")]
+    NoConnection,
+    /// The connection has no such channel.
+    #[error("no channel {channel}: add it with Config::channel on both sides")]
+    NoChannel {
+        /// The channel asked for.
+        channel: u8,
+    },
+    /// Too much waits on the channel already: send less, or later.
+    #[error("the channel's queue is full ({bytes} bytes, {messages} messages wait): send less or try again later")]
+    QueueFull {
+        /// Bytes that wait.
+        bytes: usize,
+        /// Messages that wait.
+        messages: usize,
+    },
+    /// The message is larger than [`Config::message_max`](crate::Config::message_max).
+    #[error("message of {len} bytes: the limit is {limit} (Config::message_max)")]
+    TooLong {
+        /// Its length.
+        len: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A partially reliable channel keeps its promise by counting; a deadline would break it.
+    #[error("a message on a partially reliable channel cannot have a deadline")]
+    DeadlineOnPartial,
+    /// The connection is about to close.
+    #[error("the connection is closing")]
+    Closing,
+}

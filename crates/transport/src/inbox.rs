@@ -1,0 +1,156 @@
+//! What waits for the application: events and received messages, the most urgent first.
+//!
+//! Payloads lie one behind the other in a buffer per level that is emptied in order, so that nothing is allocated per message.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use crate::config::Priority;
+use crate::event::{CloseReason, ConnectionId, Event, Receipt};
+use crate::handshake::Refusal;
+
+/// Level of events that come before any message of their connection.
+pub(crate) const LEVEL_FIRST: u8 = 0;
+/// Level of events that come after every message of their connection.
+pub(crate) const LEVEL_LAST: u8 = Priority::COUNT as u8 - 1;
+
+/// Events in the order of their level, then of their arrival.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    levels: [Level; Priority::COUNT],
+}
+
+#[derive(Debug, Default)]
+struct Level {
+    records: VecDeque<(ConnectionId, Record)>,
+    bytes: Vec<u8>,
+    /// How much of `bytes` has been read.
+    read: usize,
+}
+
+/// An event without its payload.
+#[derive(Debug)]
+pub(crate) enum Record {
+    Message { channel: u8, len: u32 },
+    Receipt(Receipt),
+    Connected { account: u64, len: u32 },
+    Rare(Box<Rare>),
+}
+
+/// Events too rare to be worth space in every record.
+#[derive(Debug)]
+pub(crate) enum Rare {
+    Refused(Refusal),
+    Unanswered,
+    Interrupted,
+    Resumed,
+    AddressChanged(SocketAddr),
+    Closed(CloseReason),
+}
+
+impl Inbox {
+    pub(crate) fn message(&mut self, connection: ConnectionId, channel: u8, level: u8, payload: &[u8]) {
+        let level = self.level(level);
+        level.bytes.extend_from_slice(payload);
+        level.records.push_back((connection, Record::Message { channel, len: payload.len() as u32 }));
+    }
+
+    pub(crate) fn connected(&mut self, connection: ConnectionId, account: u64, user_data: &[u8]) {
+        let level = self.level(LEVEL_FIRST);
+        level.bytes.extend_from_slice(user_data);
+        level.records.push_back((connection, Record::Connected { account, len: user_data.len() as u32 }));
+    }
+
+    pub(crate) fn receipt(&mut self, connection: ConnectionId, receipt: Receipt) {
+        self.level(Priority::Normal.level()).records.push_back((connection, Record::Receipt(receipt)));
+    }
+
+    pub(crate) fn rare(&mut self, connection: ConnectionId, level: u8, event: Rare) {
+        self.level(level).records.push_back((connection, Record::Rare(Box::new(event))));
+    }
+
+    /// The next event; its payload is put into `buffer`.
+    pub(crate) fn pop<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<Event<'b>> {
+        let level = self.levels.iter_mut().find(|level| !level.records.is_empty())?;
+        let (connection, record) = level.records.pop_front()?;
+        buffer.clear();
+        Some(match record {
+            Record::Message { channel, len } => {
+                level.take(len, buffer);
+                Event::Message { connection, channel, payload: buffer }
+            }
+            Record::Connected { account, len } => {
+                level.take(len, buffer);
+                Event::Connected { connection, account, user_data: buffer }
+            }
+            Record::Receipt(receipt) => Event::Receipt { connection, receipt },
+            Record::Rare(rare) => match *rare {
+                Rare::Refused(reason) => Event::Refused { connection, reason },
+                Rare::Unanswered => Event::Unanswered { connection },
+                Rare::Interrupted => Event::Interrupted { connection },
+                Rare::Resumed => Event::Resumed { connection },
+                Rare::AddressChanged(address) => Event::AddressChanged { connection, address },
+                Rare::Closed(reason) => Event::Closed { connection, reason },
+            },
+        })
+    }
+
+    fn level(&mut self, level: u8) -> &mut Level {
+        &mut self.levels[usize::from(level).min(Priority::COUNT - 1)]
+    }
+}
+
+impl Level {
+    fn take(&mut self, len: u32, buffer: &mut Vec<u8>) {
+        let end = self.read + len as usize;
+        buffer.extend_from_slice(&self.bytes[self.read..end]);
+        self.read = end;
+        if self.read == self.bytes.len() {
+            self.bytes.clear();
+            self.read = 0;
+        } else if self.read > COMPACT_FROM && self.read > self.bytes.len() / 2 {
+            self.bytes.drain(..self.read);
+            self.read = 0;
+        }
+    }
+}
+
+/// Bytes read from a level before the rest is moved to the front.
+const COMPACT_FROM: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urgent_messages_come_first_and_a_close_comes_last() {
+        let mut inbox = Inbox::default();
+        let connection = ConnectionId::new(3, 1);
+        inbox.rare(connection, LEVEL_LAST, Rare::Closed(CloseReason::ByUs));
+        inbox.message(connection, 1, 2, b"normal");
+        inbox.message(connection, 1, 0, b"urgent");
+        inbox.message(connection, 1, 2, b"second");
+        let mut buffer = Vec::new();
+        let mut seen = Vec::new();
+        while let Some(event) = inbox.pop(&mut buffer) {
+            seen.push(match event {
+                Event::Message { payload, .. } => String::from_utf8_lossy(payload).into_owned(),
+                other => format!("{other:?}").chars().take(6).collect(),
+            });
+        }
+        assert_eq!(seen, ["urgent", "normal", "second", "Closed"]);
+    }
+
+    #[test]
+    fn a_level_that_never_empties_does_not_grow() {
+        let mut inbox = Inbox::default();
+        let connection = ConnectionId::new(0, 0);
+        let mut buffer = Vec::new();
+        inbox.message(connection, 0, 1, &[0; 1_000]);
+        for i in 0..5_000u32 {
+            inbox.message(connection, 0, 1, &[i as u8; 1_000]);
+            assert!(inbox.pop(&mut buffer).is_some());
+        }
+        assert!(inbox.levels[1].bytes.capacity() < 1 << 20);
+    }
+}

@@ -1,0 +1,293 @@
+//! Which packets arrived: the replay window and the source of acknowledgements (VC-3, VC-4).
+//!
+//! One bit per packet number for the last [`WINDOW`] numbers. A number outside the window or with its bit set is
+//! a replay and changes nothing.
+
+use muse_wire::Instant;
+
+use crate::packet::{
+    ACK_COVERAGE, ACK_DELAY_UNIT, ACK_DELAY_UNKNOWN, ACK_RUNS_MAX, AckBlock, AckRun, PACKET_NUMBER_FIRST,
+};
+
+/// Numbers remembered.
+pub(crate) const WINDOW: u64 = 2_048;
+/// Longest run reported beyond what is needed, so that it takes one byte.
+const RUN_SHORT: u64 = 64;
+
+/// The packets received on one connection.
+#[derive(Debug)]
+pub(crate) struct ReceivedPackets {
+    highest: Option<u64>,
+    highest_at: Instant,
+    arrived: Bits,
+    recovered: Bits,
+    /// Packets that came with a congestion mark, modulo 256.
+    marks: u8,
+    marked: bool,
+    /// Lowest number recorded since the last acknowledgement, and before the two before it.
+    fresh_lowest: [u64; 3],
+}
+
+impl ReceivedPackets {
+    pub(crate) fn new() -> Self {
+        Self {
+            highest: None,
+            highest_at: Instant::ZERO,
+            arrived: Bits::default(),
+            recovered: Bits::default(),
+            marks: 0,
+            marked: false,
+            fresh_lowest: [u64::MAX; 3],
+        }
+    }
+
+    /// The newest number, or the one before the first that can come.
+    pub(crate) fn highest(&self) -> u64 {
+        self.highest.unwrap_or(PACKET_NUMBER_FIRST - 1)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.highest.is_none()
+    }
+
+    /// Whether `number` has not been seen and can still be told apart from a replay.
+    pub(crate) fn is_new(&self, number: u64) -> bool {
+        number >= PACKET_NUMBER_FIRST && self.in_window(number) && !self.arrived.contains(number)
+    }
+
+    /// Records a packet; it was [`is_new`](Self::is_new) and authentic. Returns whether it left a gap before it or
+    /// filled one: the sender should hear of it at once.
+    pub(crate) fn record(&mut self, now: Instant, number: u64, marked: bool) -> bool {
+        let highest = self.highest();
+        if number > highest {
+            self.arrived.clear(highest + 1, number);
+            self.recovered.clear(highest + 1, number);
+            self.highest = Some(number);
+            self.highest_at = now;
+        }
+        self.arrived.insert(number);
+        self.fresh_lowest[0] = self.fresh_lowest[0].min(number);
+        if marked {
+            self.marks = self.marks.wrapping_add(1);
+            self.marked = true;
+        }
+        number != highest + 1
+    }
+
+    /// Marks a missing packet whose protected section was reconstructed.
+    pub(crate) fn record_recovered(&mut self, number: u64) {
+        if self.highest.is_some_and(|highest| number < highest) && self.in_window(number) {
+            self.recovered.insert(number);
+            self.fresh_lowest[0] = self.fresh_lowest[0].min(number);
+        }
+    }
+
+    /// Fills `block` with what is known; `false` when nothing has arrived yet.
+    pub(crate) fn fill(&mut self, now: Instant, block: &mut AckBlock) -> bool {
+        let Some(highest) = self.highest else { return false };
+        block.newest = highest;
+        let units = now.saturating_since(self.highest_at).as_micros() / ACK_DELAY_UNIT;
+        block.delay = u8::try_from(units).unwrap_or(ACK_DELAY_UNKNOWN);
+        block.marks = self.marked.then_some(self.marks);
+        block.runs.clear();
+        let oldest = (highest + 1).saturating_sub(WINDOW).max(PACKET_NUMBER_FIRST);
+        let wanted = self.fresh_lowest.iter().copied().min().unwrap_or(highest);
+        let floor = wanted.min(highest.saturating_sub(ACK_COVERAGE - 1)).max(oldest);
+        let mut next = highest;
+        let mut missing = 0;
+        let mut recovered = false;
+        loop {
+            let most = (next + 1 - floor).max(RUN_SHORT).min(next + 1 - oldest);
+            let arrived = self.arrived.run(next, true, most);
+            block.runs.push(AckRun { missing, recovered, arrived });
+            if next < floor + arrived || block.runs.len() > ACK_RUNS_MAX {
+                break;
+            }
+            next -= arrived;
+            recovered = self.recovered.contains(next);
+            let gap_most = next + 1 - floor;
+            let absent = self.arrived.run(next, false, gap_most);
+            missing = self.recovered.run(next, recovered, absent);
+            if next < floor + missing {
+                // A gap that reaches the floor says nothing more, except that it was repaired.
+                if recovered {
+                    block.runs.push(AckRun { missing, recovered, arrived: 0 });
+                }
+                break;
+            }
+            next -= missing;
+        }
+        self.fresh_lowest = [u64::MAX, self.fresh_lowest[0], self.fresh_lowest[1]];
+        true
+    }
+
+    fn in_window(&self, number: u64) -> bool {
+        number + WINDOW > self.highest()
+    }
+}
+
+/// A ring of bits, one per number modulo [`WINDOW`].
+#[derive(Debug)]
+struct Bits([u64; WINDOW as usize / 64]);
+
+impl Default for Bits {
+    fn default() -> Self {
+        Self([0; WINDOW as usize / 64])
+    }
+}
+
+impl Bits {
+    fn contains(&self, number: u64) -> bool {
+        self.0[Self::word(number)] >> (number % 64) & 1 != 0
+    }
+
+    fn insert(&mut self, number: u64) {
+        self.0[Self::word(number)] |= 1 << (number % 64);
+    }
+
+    /// Clears the bits of `from..=to`.
+    fn clear(&mut self, from: u64, to: u64) {
+        if to - from >= WINDOW {
+            self.0 = [0; WINDOW as usize / 64];
+            return;
+        }
+        let mut number = from;
+        while number <= to {
+            if number.is_multiple_of(64) && to - number >= 63 {
+                self.0[Self::word(number)] = 0;
+                number += 64;
+            } else {
+                self.0[Self::word(number)] &= !(1 << (number % 64));
+                number += 1;
+            }
+        }
+    }
+
+    /// How many consecutive numbers from `number` down have their bit equal to `set`, at most `most`.
+    fn run(&self, number: u64, set: bool, most: u64) -> u64 {
+        let mut count = 0;
+        while count < most {
+            let at = number - count;
+            let word = self.0[Self::word(at)];
+            let word = if set { word } else { !word };
+            let lead = u64::from((word << (63 - at % 64)).leading_ones());
+            let in_word = at % 64 + 1;
+            count += lead.min(in_word);
+            if lead < in_word || at < in_word {
+                break;
+            }
+        }
+        count.min(most)
+    }
+
+    const fn word(number: u64) -> usize {
+        (number % WINDOW / 64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: u64 = PACKET_NUMBER_FIRST;
+
+    fn status(block: &AckBlock) -> Vec<(u64, char)> {
+        let mut number = block.newest + 1;
+        let mut all = Vec::new();
+        for run in &block.runs {
+            for _ in 0..run.missing {
+                number -= 1;
+                all.push((number, if run.recovered { 'r' } else { '-' }));
+            }
+            for _ in 0..run.arrived {
+                number -= 1;
+                all.push((number, '+'));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn a_number_counts_once() {
+        let mut received = ReceivedPackets::new();
+        assert!(received.is_new(FIRST) && !received.is_new(FIRST - 1));
+        assert!(!received.record(Instant::ZERO, FIRST, false));
+        assert!(!received.is_new(FIRST));
+        assert!(received.record(Instant::ZERO, FIRST + 5, false), "a gap");
+        assert!(received.is_new(FIRST + 4));
+        received.record(Instant::ZERO, FIRST + 5 + WINDOW, false);
+        assert!(!received.is_new(FIRST + 5), "too old to tell");
+        assert!(received.is_new(FIRST + 6));
+    }
+
+    #[test]
+    fn every_block_covers_at_least_33_numbers_and_tells_the_truth() {
+        for seed in 0..300 {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let mut received = ReceivedPackets::new();
+            let mut truth = std::collections::BTreeMap::new();
+            let mut number = FIRST;
+            let mut block = AckBlock::default();
+            for _ in 0..400 {
+                if rng.f64() < 0.8 {
+                    received.record(Instant::ZERO, number, false);
+                    truth.insert(number, '+');
+                } else if rng.bool() {
+                    truth.insert(number, 'r');
+                }
+                number += 1;
+                if rng.u8(..) < 20 {
+                    number += rng.u64(..100);
+                }
+                for (&n, &kind) in truth.range(number.saturating_sub(20)..) {
+                    if kind == 'r' {
+                        received.record_recovered(n);
+                    }
+                }
+                if !received.fill(Instant::ZERO, &mut block) {
+                    continue;
+                }
+                let highest = received.highest();
+                let told = status(&block);
+                for &(n, kind) in &told {
+                    let known = truth.get(&n).copied().unwrap_or('-');
+                    let known = if known == 'r' && n >= highest { '-' } else { known };
+                    assert_eq!(kind, known, "seed {seed} number {n}");
+                }
+                for n in highest.saturating_sub(32).max(FIRST)..=highest {
+                    let known = truth.get(&n).copied().unwrap_or('-');
+                    let found = told.iter().find(|told| told.0 == n).map_or('-', |told| told.1);
+                    assert!(found == known, "seed {seed}: {n} is {known}, told {found}");
+                }
+                assert!(block.runs.len() <= ACK_RUNS_MAX + 2);
+            }
+        }
+    }
+
+    #[test]
+    fn what_came_since_the_last_blocks_is_reported_however_much_it_is() {
+        let mut received = ReceivedPackets::new();
+        for number in FIRST..FIRST + 500 {
+            received.record(Instant::ZERO, number, false);
+        }
+        let mut block = AckBlock::default();
+        for _ in 0..3 {
+            assert!(received.fill(Instant::ZERO, &mut block));
+            assert_eq!(block.runs[0].arrived, 500);
+        }
+        assert!(received.fill(Instant::ZERO, &mut block));
+        assert_eq!(block.runs[0].arrived, RUN_SHORT, "one byte is enough once it was said three times");
+    }
+
+    #[test]
+    fn the_delay_field_saturates() {
+        let mut received = ReceivedPackets::new();
+        received.record(Instant::from_millis(5), FIRST, true);
+        let mut block = AckBlock::default();
+        received.fill(Instant::from_millis(15), &mut block);
+        assert_eq!(u64::from(block.delay), 10_000 / ACK_DELAY_UNIT);
+        assert_eq!(block.marks, Some(1));
+        received.fill(Instant::from_secs(15), &mut block);
+        assert_eq!(block.delay, ACK_DELAY_UNKNOWN);
+    }
+}

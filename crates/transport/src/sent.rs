@@ -1,0 +1,426 @@
+//! Which packets were sent and what was in them (VC-2): a ring of packets and a ring of their frames.
+//!
+//! Nothing here allocates once the rings have grown to what a connection keeps in flight.
+
+use std::collections::VecDeque;
+
+use muse_wire::{Duration, Instant};
+
+use crate::packet::PACKET_NUMBER_FIRST;
+
+/// Most packets remembered; a sender that reaches it waits.
+pub(crate) const SENT_MAX: usize = 16_384;
+/// Packets a later one must be ahead before an earlier one counts as lost, to start with.
+const PACKET_THRESHOLD_INITIAL: u64 = 3;
+/// How far reordering may raise the packet threshold.
+const PACKET_THRESHOLD_MAX: u64 = 256;
+/// Shortest tolerance for reordering.
+const REORDER_MIN: Duration = Duration::from_millis(1);
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// In flight.
+    Outstanding,
+    /// Acknowledged, or nothing that needs an acknowledgement was in it.
+    Settled,
+    /// Taken as lost; remembered for a while, in case it was only late.
+    Lost,
+}
+
+/// One packet sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SentPacket {
+    pub(crate) at: Instant,
+    pub(crate) size: u32,
+    pub(crate) fate: Fate,
+    /// The sender had nothing more to say when this went out.
+    pub(crate) app_limited: bool,
+    /// It tried a larger size; its loss says nothing about congestion.
+    pub(crate) mtu_probe: bool,
+    /// Something in it must arrive.
+    reliable: bool,
+    /// The peer reconstructed its protected section.
+    pub(crate) recovered: bool,
+    /// Its frames have been given back to their channels.
+    loss_handled: bool,
+    /// Newest packet whose parity covers this one's section; 0 for none.
+    pub(crate) covered_by: u64,
+    frames_start: u64,
+    frames_count: u32,
+}
+
+/// What a frame in a packet was, so that its fate can be told to whom it concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SentFrame {
+    /// Piece `piece` of message `number`.
+    Message { channel: u8, receipt: bool, protected: bool, piece: u16, number: u64 },
+    Skip { channel: u8, number: u64 },
+}
+
+/// The packets sent on one connection.
+#[derive(Debug)]
+pub(crate) struct SentPackets {
+    base: u64,
+    packets: VecDeque<SentPacket>,
+    frames_base: u64,
+    frames: VecDeque<SentFrame>,
+    in_flight: usize,
+    outstanding: usize,
+    outstanding_reliable: usize,
+    last_reliable_at: Instant,
+    unhandled_losses: usize,
+    acked_highest: Option<u64>,
+    packet_threshold: u64,
+    reorder_extra: Duration,
+}
+
+impl SentPackets {
+    pub(crate) fn new() -> Self {
+        Self {
+            base: PACKET_NUMBER_FIRST,
+            packets: VecDeque::new(),
+            frames_base: 0,
+            frames: VecDeque::new(),
+            in_flight: 0,
+            outstanding: 0,
+            outstanding_reliable: 0,
+            last_reliable_at: Instant::ZERO,
+            unhandled_losses: 0,
+            acked_highest: None,
+            packet_threshold: PACKET_THRESHOLD_INITIAL,
+            reorder_extra: Duration::ZERO,
+        }
+    }
+
+    /// The number of the next packet.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.base + self.packets.len() as u64
+    }
+
+    /// Bytes in flight.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Whether anything that must arrive waits for an acknowledgement.
+    pub(crate) fn has_reliable_outstanding(&self) -> bool {
+        self.outstanding_reliable > 0
+    }
+
+    /// When the newest packet with something that must arrive was sent.
+    pub(crate) fn last_reliable_at(&self) -> Instant {
+        self.last_reliable_at
+    }
+
+    /// The newest number acknowledged.
+    pub(crate) fn acked_highest(&self) -> Option<u64> {
+        self.acked_highest
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.packets.len() >= SENT_MAX
+    }
+
+    /// Records a packet that carried `frames`; one that is not `eliciting` needs no acknowledgement.
+    pub(crate) fn push(&mut self, packet: NewPacket, frames: &[SentFrame]) {
+        let frames_start = self.frames_base + self.frames.len() as u64;
+        self.frames.extend(frames);
+        let fate = if packet.eliciting { Fate::Outstanding } else { Fate::Settled };
+        if packet.eliciting {
+            self.in_flight += packet.size as usize;
+            self.outstanding += 1;
+        }
+        if packet.reliable {
+            self.outstanding_reliable += 1;
+            self.last_reliable_at = packet.at;
+        }
+        self.packets.push_back(SentPacket {
+            at: packet.at,
+            size: packet.size,
+            fate,
+            app_limited: packet.app_limited,
+            mtu_probe: packet.mtu_probe,
+            reliable: packet.reliable,
+            recovered: false,
+            loss_handled: false,
+            covered_by: 0,
+            frames_start,
+            frames_count: frames.len() as u32,
+        });
+    }
+
+    pub(crate) fn get(&self, number: u64) -> Option<&SentPacket> {
+        self.packets.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    }
+
+    /// Says that a parity in packet `carrier` covers the section of packet `number`.
+    pub(crate) fn cover(&mut self, number: u64, carrier: u64) {
+        if let Some(packet) = self.get_mut(number) {
+            packet.covered_by = carrier;
+        }
+    }
+
+    /// The frames of a packet, by position.
+    pub(crate) fn frame(&self, packet: &SentPacket, index: u32) -> Option<SentFrame> {
+        if index >= packet.frames_count {
+            return None;
+        }
+        let position = (packet.frames_start + u64::from(index)).checked_sub(self.frames_base)?;
+        self.frames.get(usize::try_from(position).ok()?).copied()
+    }
+
+    /// Settles packet `number` as arrived. Returns it as it was when this is news.
+    pub(crate) fn settle(&mut self, now: Instant, number: u64, smoothed: Duration) -> Option<SentPacket> {
+        let acked_highest = self.acked_highest;
+        let packet = self.get_mut(number)?;
+        let before = *packet;
+        if before.fate == Fate::Settled {
+            return None;
+        }
+        packet.fate = Fate::Settled;
+        if before.fate == Fate::Outstanding {
+            self.in_flight -= before.size as usize;
+            self.outstanding -= 1;
+            self.outstanding_reliable -= usize::from(before.reliable);
+        } else {
+            if !before.loss_handled {
+                self.unhandled_losses -= 1;
+            }
+            // Taken as lost, but only late: be more patient with this path from now on.
+            let late = now.saturating_since(before.at + smoothed);
+            self.reorder_extra = self.reorder_extra.max(late.min(smoothed));
+        }
+        if let Some(highest) = acked_highest
+            && number < highest
+        {
+            let distance = highest - number;
+            self.packet_threshold = self.packet_threshold.max(distance + 1).min(PACKET_THRESHOLD_MAX);
+        }
+        Some(before)
+    }
+
+    /// Takes an outstanding packet as lost; returns it when it was outstanding.
+    pub(crate) fn set_lost(&mut self, number: u64) -> Option<SentPacket> {
+        let packet = self.get_mut(number).filter(|packet| packet.fate == Fate::Outstanding)?;
+        packet.fate = Fate::Lost;
+        let packet = *packet;
+        self.in_flight -= packet.size as usize;
+        self.outstanding -= 1;
+        self.outstanding_reliable -= usize::from(packet.reliable);
+        self.unhandled_losses += 1;
+        Some(packet)
+    }
+
+    /// The peer reconstructed the packet's protected section.
+    pub(crate) fn set_recovered(&mut self, number: u64) {
+        if let Some(packet) = self.get_mut(number) {
+            packet.recovered = true;
+        }
+    }
+
+    /// The next lost packet, from position `cursor` on, whose frames have not been given back to their channels.
+    pub(crate) fn next_unhandled_loss(&self, cursor: &mut usize) -> Option<(u64, SentPacket)> {
+        if self.unhandled_losses == 0 {
+            return None;
+        }
+        let rest = self.packets.iter().skip(*cursor);
+        let found = rest.clone().position(|packet| packet.fate == Fate::Lost && !packet.loss_handled)?;
+        let index = *cursor + found;
+        *cursor = index + 1;
+        Some((self.base + index as u64, self.packets[index]))
+    }
+
+    /// The frames of a lost packet have been given back.
+    pub(crate) fn set_loss_handled(&mut self, number: u64) {
+        if let Some(packet) = self.get_mut(number).filter(|packet| !packet.loss_handled) {
+            packet.loss_handled = true;
+            self.unhandled_losses -= 1;
+        }
+    }
+
+    /// Remembers the newest number of an acknowledgement block, once its packets are settled.
+    pub(crate) fn set_acked_highest(&mut self, number: u64) {
+        if self.acked_highest.is_none_or(|highest| number > highest) {
+            self.acked_highest = Some(number);
+            self.reorder_extra = self.reorder_extra - self.reorder_extra / 256;
+        }
+    }
+
+    /// How long after sending a packet counts as lost, once a later one has been acknowledged.
+    pub(crate) fn loss_delay(&self, latest: Duration, smoothed: Duration, variance: Duration) -> Duration {
+        let tolerance = (variance * 2).min(smoothed / 4).max(self.reorder_extra).max(REORDER_MIN);
+        latest.max(smoothed) + tolerance
+    }
+
+    /// Finds the packets that must be taken as lost, puts their numbers into `lost`, and says when to look again.
+    pub(crate) fn detect_losses(
+        &mut self,
+        now: Instant,
+        loss_delay: Duration,
+        lost: &mut Vec<u64>,
+    ) -> Option<Instant> {
+        let highest = self.acked_highest?;
+        let mut look_again = None;
+        let end = usize::try_from(highest.checked_sub(self.base)?).unwrap_or(usize::MAX);
+        for (index, packet) in self.packets.iter_mut().take(end).enumerate() {
+            if packet.fate != Fate::Outstanding {
+                continue;
+            }
+            let number = self.base + index as u64;
+            let lost_at = packet.at + loss_delay;
+            if lost_at <= now || highest - number >= self.packet_threshold {
+                packet.fate = Fate::Lost;
+                self.in_flight -= packet.size as usize;
+                self.outstanding -= 1;
+                self.outstanding_reliable -= usize::from(packet.reliable);
+                self.unhandled_losses += 1;
+                lost.push(number);
+            } else if look_again.is_none_or(|at| lost_at < at) {
+                look_again = Some(lost_at);
+            }
+        }
+        look_again
+    }
+
+    /// Forgets the oldest packets: those settled, and those lost longer than `patience` ago.
+    pub(crate) fn forget(&mut self, now: Instant, patience: Duration) {
+        while let Some(packet) = self.packets.front() {
+            match packet.fate {
+                Fate::Outstanding => break,
+                Fate::Lost if !packet.loss_handled => break,
+                Fate::Lost if packet.at + patience > now && self.packets.len() < SENT_MAX / 2 => break,
+                Fate::Lost | Fate::Settled => {}
+            }
+            let frames_end = packet.frames_start + u64::from(packet.frames_count);
+            let gone = usize::try_from(frames_end - self.frames_base).unwrap_or(usize::MAX);
+            self.frames.drain(..gone.min(self.frames.len()));
+            self.frames_base = frames_end;
+            self.packets.pop_front();
+            self.base += 1;
+        }
+    }
+
+    /// The oldest outstanding packet with something that must arrive.
+    pub(crate) fn oldest_reliable(&self) -> Option<u64> {
+        let reliable = |packet: &SentPacket| packet.fate == Fate::Outstanding && packet.reliable;
+        let index = self.packets.iter().position(reliable)?;
+        Some(self.base + index as u64)
+    }
+
+    /// Gives back memory that an idle connection does not need.
+    pub(crate) fn shrink(&mut self) {
+        if self.packets.is_empty() {
+            self.packets.shrink_to(0);
+            self.frames.shrink_to(0);
+        }
+    }
+
+    fn get_mut(&mut self, number: u64) -> Option<&mut SentPacket> {
+        self.packets.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    }
+}
+
+/// A packet about to be recorded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewPacket {
+    pub(crate) at: Instant,
+    pub(crate) size: u32,
+    pub(crate) eliciting: bool,
+    pub(crate) app_limited: bool,
+    pub(crate) mtu_probe: bool,
+    /// Something in it must arrive; implies eliciting.
+    pub(crate) reliable: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: u64 = PACKET_NUMBER_FIRST;
+    const RTT: Duration = Duration::from_millis(100);
+
+    fn sent(count: u64, gap_ms: u64) -> SentPackets {
+        let mut sent = SentPackets::new();
+        for i in 0..count {
+            let frame = SentFrame::Message { channel: 0, receipt: false, protected: false, piece: 0, number: i };
+            sent.push(
+                NewPacket {
+                    at: Instant::from_millis(i * gap_ms),
+                    size: 100,
+                    eliciting: true,
+                    app_limited: true,
+                    mtu_probe: false,
+                    reliable: true,
+                },
+                &[frame],
+            );
+        }
+        sent
+    }
+
+    #[test]
+    fn a_hole_is_lost_after_three_packets() {
+        let mut sent = sent(5, 1);
+        let now = Instant::from_millis(50);
+        for number in [FIRST + 1, FIRST + 2] {
+            assert!(sent.settle(now, number, RTT).is_some());
+        }
+        sent.set_acked_highest(FIRST + 2);
+        let mut lost = Vec::new();
+        let again = sent.detect_losses(now, RTT, &mut lost);
+        assert_eq!((lost.len(), again), (0, Some(Instant::from_millis(100))));
+        sent.settle(now, FIRST + 3, RTT);
+        sent.set_acked_highest(FIRST + 3);
+        sent.detect_losses(now, RTT, &mut lost);
+        assert_eq!(lost, [FIRST]);
+        assert_eq!(sent.in_flight(), 100);
+    }
+
+    #[test]
+    fn a_hole_is_lost_after_a_round_trip() {
+        let mut sent = sent(2, 17);
+        sent.settle(Instant::from_millis(117), FIRST + 1, RTT);
+        sent.set_acked_highest(FIRST + 1);
+        let mut lost = Vec::new();
+        sent.detect_losses(Instant::from_millis(117), Duration::from_millis(107), &mut lost);
+        assert_eq!(lost, [FIRST]);
+    }
+
+    #[test]
+    fn a_late_packet_makes_the_sender_patient() {
+        let mut sent = sent(10, 1);
+        let now = Instant::from_millis(150);
+        for number in FIRST + 1..FIRST + 8 {
+            sent.settle(now, number, RTT);
+        }
+        sent.set_acked_highest(FIRST + 7);
+        let before = sent.loss_delay(RTT, RTT, Duration::ZERO);
+        let mut lost = Vec::new();
+        sent.detect_losses(now, before, &mut lost);
+        assert_eq!(lost, [FIRST]);
+        let packet = sent.settle(now, FIRST, RTT).expect("news");
+        assert_eq!(packet.fate, Fate::Lost);
+        assert!(sent.loss_delay(RTT, RTT, Duration::ZERO) > before);
+        assert_eq!(sent.packet_threshold, 8);
+        assert!(sent.settle(now, FIRST, RTT).is_none(), "news only once");
+    }
+
+    #[test]
+    fn memory_follows_what_is_in_flight() {
+        let mut sent = sent(4, 1);
+        for number in [FIRST, FIRST + 1, FIRST + 3] {
+            sent.settle(Instant::ZERO, number, RTT);
+        }
+        sent.forget(Instant::ZERO, RTT);
+        assert_eq!((sent.base, sent.packets.len(), sent.frames.len()), (FIRST + 2, 2, 2));
+        let packet = *sent.get(FIRST + 2).expect("still there");
+        let frame = sent.frame(&packet, 0).expect("its frame");
+        assert_eq!(frame, SentFrame::Message { channel: 0, receipt: false, protected: false, piece: 0, number: 2 });
+        assert_eq!(sent.frame(&packet, 1), None);
+        sent.settle(Instant::ZERO, FIRST + 2, RTT);
+        sent.forget(Instant::ZERO, RTT);
+        assert_eq!((sent.packets.len(), sent.frames.len()), (0, 0));
+        assert_eq!(sent.next_number(), FIRST + 4);
+    }
+}
