@@ -100,6 +100,12 @@ impl Options {
     /// # Panics
     /// If they do not, with the reason.
     #[doc(hidden)]
+    #[expect(
+        clippy::panic,
+        reason = "the compiler evaluates it, and a panic is its error message"
+    )]
+    // The compiler then points at the field, not here.
+    #[track_caller]
     pub const fn check(&self, leaf: Leaf, takes_max: bool) {
         match self.max {
             Some(_) if !takes_max => panic!("`max` is for String and Vec"),

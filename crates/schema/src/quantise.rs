@@ -31,6 +31,7 @@ pub(crate) fn value(index: u64, min: f64, step: f64) -> f64 {
 ///
 /// # Panics
 /// If it does not.
+#[track_caller]
 pub(crate) const fn check(min: f64, max: f64, step: f64, precision: u32) {
     assert!(
         min.is_finite() && max.is_finite(),

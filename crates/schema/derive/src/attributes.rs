@@ -53,7 +53,7 @@ impl FieldAttributes {
             .iter()
             .filter(|attribute| attribute.path().is_ident("field"))
         {
-            parsed.span = Some(attribute.span());
+            parsed.span = Some(attribute.path().span());
             attribute.parse_nested_meta(|meta| {
                 if meta.path.is_ident("fixed") {
                     parsed.fixed = true;

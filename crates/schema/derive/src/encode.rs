@@ -21,8 +21,8 @@ pub(crate) fn schema_impl(declaration: &Declaration, home: &TokenStream) -> Toke
     let checks = checks(declaration, home);
     // A constant of a generic type is evaluated where the type is used, any other at once.
     let (at_once, where_used) = match declaration.generics.params.is_empty() {
-        true => (quote!(const _: () = { #(#checks)* };), quote!()),
-        false => (quote!(), quote!(const { #(#checks)* })),
+        true => (quote!(const _: () = { #({ #checks })* };), quote!()),
+        false => (quote!(), quote!(const { #({ #checks })* })),
     };
     quote! {
         #at_once
@@ -68,8 +68,10 @@ fn checks(declaration: &Declaration, home: &TokenStream) -> Vec<TokenStream> {
     let with_attributes = declaration.fields().filter_map(|field| {
         let span = field.attributes.span()?;
         let (ty, options) = (&field.ty, field.attributes.options(home));
+        // A name of its own, so that every token of the call points at the attribute.
         Some(quote_spanned! {span=>
-            #options.check(<#ty as #home::Schema>::LEAF, <#ty as #home::Schema>::TAKES_MAX);
+            const MUSE_FIELD_OPTIONS: #home::Options = #options;
+            MUSE_FIELD_OPTIONS.check(<#ty as #home::Schema>::LEAF, <#ty as #home::Schema>::TAKES_MAX);
         })
     });
     with_attributes.collect()
