@@ -328,6 +328,9 @@ fn a_tiny_send_buffer_loses_nothing_between_machine_and_kernel() {
             (0..20).for_each(|_| from.say(address, &[round; 1_200]));
             while !from.outgoing.is_empty() || sender.has_unsent() {
                 flush(&mut sender, &mut from);
+                if sender.has_unsent() {
+                    sender.wait(support::PATIENCE).expect("waiting works");
+                }
             }
             to.receive_until(&mut receiver, 20 * (round as usize + 1));
         }

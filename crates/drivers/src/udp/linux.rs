@@ -85,7 +85,7 @@ impl Linux {
     }
 }
 
-/// Waits by `poll(2)`.
+/// Waits by `ppoll(2)`.
 pub(super) fn wait(socket: &UdpSocket, writable: bool, timeout: Duration) -> io::Result<bool> {
     let events = libc::POLLIN | if writable { libc::POLLOUT } else { 0 };
     let mut entry = libc::pollfd {
@@ -93,11 +93,14 @@ pub(super) fn wait(socket: &UdpSocket, writable: bool, timeout: Duration) -> io:
         events,
         revents: 0,
     };
-    // Rounded up: to return a little early would make the caller's loop spin.
-    let millis = timeout.as_nanos().div_ceil(1_000_000);
-    let millis = c_int::try_from(millis).unwrap_or(c_int::MAX);
-    // SAFETY: `entry` is one valid pollfd, exclusively borrowed for the call.
-    let ready = unsafe { libc::poll(&mut entry, 1, millis) };
+    // Not poll(2) itself: its milliseconds are too coarse for a machine's timers.
+    let timeout = libc::timespec {
+        tv_sec: timeout.as_secs().min(WAIT_SECS_MAX) as libc::time_t,
+        tv_nsec: timeout.subsec_nanos() as _,
+    };
+    // SAFETY: `entry` is one valid pollfd, exclusively borrowed for the call, and `timeout` a valid timespec; no signal
+    // mask is given.
+    let ready = unsafe { libc::ppoll(&mut entry, 1, &timeout, ptr::null()) };
     match ready {
         -1 => match io::Error::last_os_error() {
             error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
@@ -293,9 +296,10 @@ impl Outgoing {
             self.prepare(index, &message, ecn);
             count += 1;
         }
-        // SAFETY: `prepare` pointed the first `count` headers to a name, a vector and a control buffer owned by `self`
-        // and to bytes of `outbox`, which stays borrowed through the call; the kernel only reads them and writes the
-        // lengths in the headers.
+        self.point(count);
+        // SAFETY: the first `count` headers point, since the line above, to a name, a vector and a control buffer owned
+        // by `self`, with the lengths that `prepare` gave them; the vectors point to bytes of `outbox`, which stays
+        // borrowed through the call. The kernel only reads them and writes lengths into the headers.
         let sent = unsafe {
             libc::sendmmsg(
                 socket.as_raw_fd(),
@@ -311,6 +315,7 @@ impl Outgoing {
         sent
     }
 
+    /// Writes everything of one entry but the pointers between its parts.
     #[inline]
     fn prepare(&mut self, index: usize, message: &Message<'_>, ecn: bool) {
         let (name, control) = (&mut self.names[index], &mut self.controls[index]);
@@ -343,16 +348,22 @@ impl Outgoing {
         vector.iov_base = message.bytes.as_ptr().cast_mut().cast();
         vector.iov_len = message.bytes.len();
         let header = &mut self.headers[index].msg_hdr;
-        header.msg_name = name.0.as_mut_ptr().cast();
         header.msg_namelen = name_len as libc::socklen_t;
-        header.msg_iov = vector;
         header.msg_iovlen = 1;
-        header.msg_control = if control_len == 0 {
-            ptr::null_mut()
-        } else {
-            control.0.as_mut_ptr().cast()
-        };
         header.msg_controllen = control_len as _;
+    }
+
+    /// Points the first `count` headers to what was prepared for them, after the last safe borrow of it.
+    #[inline]
+    fn point(&mut self, count: usize) {
+        let entries = self.headers[..count].iter_mut().zip(&mut self.vectors);
+        let names = self.names.iter_mut().zip(&mut self.controls);
+        for ((header, vector), (name, control)) in entries.zip(names) {
+            let header = &mut header.msg_hdr;
+            header.msg_name = name.0.as_mut_ptr().cast();
+            header.msg_iov = vector;
+            header.msg_control = control.0.as_mut_ptr().cast();
+        }
     }
 
     /// Makes the mark that traffic has now the socket's own.
@@ -392,5 +403,7 @@ const RECEIVE_BYTES_TARGET: usize = 256 << 10;
 const SLOT_BYTES: usize = 65_536;
 /// Not a power of two apart, or all buffers would compete for the same few lines of the cache.
 const SLOT_STRIDE: usize = SLOT_BYTES + 192;
+/// Longest wait: a day, which every C library's time can say.
+const WAIT_SECS_MAX: u64 = 86_400;
 /// How many datagrams in a row must differ from the socket's mark until it is changed.
 const MARK_MISSES_MAX: usize = 64;

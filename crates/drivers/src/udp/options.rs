@@ -57,7 +57,7 @@ impl UdpOptions {
     }
 
     /// Whether the kernel may hand over several datagrams of one sender at once, where it can. Default true. The machine
-    /// sees single datagrams either way.
+    /// sees single datagrams either way. Always on in the portable path.
     pub fn gro(mut self, on: bool) -> Self {
         self.gro = on;
         self

@@ -39,6 +39,7 @@ fn scripted(answers: Vec<Result<usize, io::Error>>) -> io::Result<UdpDriver> {
     Ok(driver)
 }
 
+#[cfg(target_os = "linux")]
 fn system_error(code: i32) -> Result<usize, io::Error> {
     Err(io::Error::from_raw_os_error(code))
 }
