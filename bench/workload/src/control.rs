@@ -1,7 +1,7 @@
 //! The line protocol between a program under test and the harness that drives it.
 //!
 //! The program writes `ready PORT` (server) or `connected` (client), then `done` when its part of the workload is
-//! over, and at last `result JSON`, a [`Report`](crate::Report). The harness writes `go` to the client, once it has read the
+//! over, and at last `result JSON`, a [`Report`](crate::Report); a proxy between the two answers `go` with `started`. The harness writes `go` to the client, once it has read the
 //! counters that the run starts from, and `stop` to both, once it has read them again. A program whose standard input
 //! ends before `stop` exits at once, so that none outlives its harness.
 
@@ -44,6 +44,11 @@ impl Control {
     /// Tells that all clients are connected.
     pub fn connected(&self) {
         say("connected");
+    }
+
+    /// Tells that `go` was heard, for a role whose counting begins with it.
+    pub fn started(&self) {
+        say("started");
     }
 
     /// Tells that this role's part of the workload is over: the end mark.

@@ -15,6 +15,7 @@ pub(crate) fn serve<P: Peer>(server: &mut P, options: &Options, control: &Contro
     let expected = options.seconds * MESSAGES_PER_SECOND;
     let mut report = Report::default();
     let mut latencies = Latencies::default();
+    let silence_max = if P::RELIABLE { STALL_MAX } else { SILENCE_MAX };
     let (mut first, mut last, mut done) = (None, Instant::now(), false);
     let mut ticks = Ticks::new(SERVER_PHASE);
     while !control.has_stopped() {
@@ -33,7 +34,7 @@ pub(crate) fn serve<P: Peer>(server: &mut P, options: &Options, control: &Contro
             server.flush();
         }
         let received = report.reliable_received;
-        let over = received >= expected || (received > 0 && last.elapsed() > SILENCE_MAX);
+        let over = received >= expected || (received > 0 && last.elapsed() > silence_max);
         if over && !done {
             control.done();
             done = true;
@@ -54,8 +55,10 @@ pub(crate) fn run_client<P: Peer>(client: &mut P, options: &Options, control: &C
     let mut ticks = Ticks::new(CLIENT_PHASE);
     while !control.has_stopped() {
         client.poll(&mut |_, _, _| ());
-        let mut flush = ticks.due();
-        if control.has_started() && report.reliable_sent < messages {
+        // While messages are sent, each of them flushes; otherwise the tick does.
+        let sending = control.has_started() && report.reliable_sent < messages;
+        let mut flush = ticks.due() && !sending;
+        if sending {
             let started = *started.get_or_insert_with(Instant::now);
             let due =
                 started + Duration::from_secs(report.reliable_sent) / MESSAGES_PER_SECOND as u32;
@@ -122,4 +125,6 @@ const MESSAGES_PER_SECOND: u64 = 60;
 /// Libraries without a clock of their own are polled at least this often.
 const WAIT: Duration = Duration::from_millis(1);
 /// Bare datagrams get lost: the run is over when nothing has come for so long.
-const SILENCE_MAX: Duration = Duration::from_secs(5);
+const SILENCE_MAX: Duration = Duration::from_secs(2);
+/// A reliable library that has not recovered after so long is taken to have failed.
+const STALL_MAX: Duration = Duration::from_secs(20);

@@ -123,6 +123,6 @@ fn connect_all<C: Clients>(client: &mut C, options: &Options) -> Result<(), Fail
     )))
 }
 
-const CONNECTS_PER_TICK: usize = 8;
+const CONNECTS_PER_TICK: usize = 16;
 /// 30 s of ticks.
 const CONNECT_TICKS_MAX: usize = 1_875;

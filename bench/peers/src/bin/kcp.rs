@@ -256,5 +256,5 @@ const CONVERSATION: u32 = 1;
 /// A conversation number that KCP does not get to see.
 const BESIDE: [u8; 4] = [0; 4];
 /// Segments, each one message here. KCP goes through its window at every flush: larger ones cost CPU time.
-const WINDOW: u16 = 256;
-const IN_FLIGHT_MAX: u64 = 1_024;
+const WINDOW: u16 = 64;
+const IN_FLIGHT_MAX: u64 = 256;

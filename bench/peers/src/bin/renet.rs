@@ -62,6 +62,8 @@ struct Server {
 }
 
 impl Peer for Server {
+    const IN_FLIGHT_MAX: u64 = IN_FLIGHT_MAX;
+
     fn connected(&self) -> usize {
         self.clients.len()
     }
@@ -148,6 +150,8 @@ impl muse_bench_workload::Clients for Clients {
 }
 
 impl Peer for Clients {
+    const IN_FLIGHT_MAX: u64 = IN_FLIGHT_MAX;
+
     fn connected(&self) -> usize {
         self.clients
             .iter()
@@ -218,3 +222,6 @@ fn since_epoch() -> Duration {
 const KINDS: [Kind; 2] = [Kind::Unreliable, Kind::Reliable];
 const PROTOCOL: u64 = 7;
 const CONNECTIONS_MAX: usize = 1_024;
+/// renet has no window: it sends all it was given at once, and what overflows the receiver's socket comes again after
+/// 300 ms. This many messages fit in the socket's default buffer.
+const IN_FLIGHT_MAX: u64 = 64;

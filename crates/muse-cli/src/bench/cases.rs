@@ -20,10 +20,11 @@ pub(crate) enum WorkloadName {
 
 impl WorkloadName {
     /// The cases that this workload consists of.
-    pub(crate) fn cases(self) -> &'static [Case] {
+    pub(crate) fn cases(self, quick: bool) -> &'static [Case] {
         match self {
             Self::W1 => &[Case::ManyClients],
             Self::W2 => &[Case::FatPipe],
+            Self::W3 if quick => &[Case::Loss5],
             Self::W3 => &[Case::Loss5, Case::Loss10],
             Self::W4 => &[Case::Bursts],
         }
@@ -107,7 +108,7 @@ impl Case {
             (Self::ManyClients, false) => 20,
             (Self::ManyClients, true) => 2,
             (_, false) => 60,
-            (_, true) => 5,
+            (_, true) => 3,
         };
         Size {
             clients: if self == Self::ManyClients { 500 } else { 1 },

@@ -104,6 +104,7 @@ pub(crate) fn measure(
     let (server_cpu, client_cpu) = (cpu_time(first)?, cpu_time(client.pid())?);
     if let Some(proxy) = &mut proxy {
         proxy.say("go")?;
+        proxy.expect("started", START_MAX)?;
     }
     client.say("go")?;
     // The receiving side knows when all is over: in W1 that is the client, which awaits echoes.

@@ -66,6 +66,7 @@ pub(crate) fn run(arguments: &ProxyArguments) -> anyhow::Result<ExitCode> {
     while !control.has_stopped() {
         if control.has_started() && baseline.is_none() {
             baseline = Some(proxy.totals());
+            control.started();
         }
         proxy.turn(&arrivals)?;
     }

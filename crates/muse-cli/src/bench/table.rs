@@ -1,5 +1,6 @@
 //! What the runs of a case amount to: one row for each library, and its figures.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde::Serialize;
@@ -13,6 +14,8 @@ use super::statistics::Figure;
 pub(crate) struct Row {
     /// The library.
     pub(crate) library: String,
+    /// Its figures, by column.
+    pub(crate) figures: BTreeMap<&'static str, Figure>,
     /// Its runs.
     pub(crate) runs: Vec<Run>,
     /// What went wrong, if something did.
@@ -20,6 +23,12 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// Works out the figures when all runs are there.
+    pub(crate) fn summarise(&mut self, case: Case) {
+        let figure = |column: &Column| Some((column.name, self.figure(column.value)?));
+        self.figures = columns(case).iter().filter_map(figure).collect();
+    }
+
     /// A figure over the runs.
     pub(crate) fn figure(&self, value: fn(&Run) -> f64) -> Option<Figure> {
         Figure::of(self.runs.iter().map(value))

@@ -1,5 +1,6 @@
 //! `muse bench transport`: the workloads W1 to W4, Muse and its peers alternating, medians and ratios.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -62,7 +63,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         eprintln!("warning: {warning}");
     }
     if arguments.quick {
-        println!("Shortened runs (--quick): figures are rough.\n");
+        println!(
+            "Shortened (--quick): 2 s of W1, a tenth of W2, 3 s of W3 and W4, one run each. Rough figures.\n"
+        );
     }
     let runs = arguments
         .runs
@@ -70,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let all: Vec<Case> = arguments
         .workload
         .iter()
-        .flat_map(|name| name.cases())
+        .flat_map(|name| name.cases(arguments.quick))
         .copied()
         .collect();
     let progress = progress(runs * (all.len() * libraries.len()) as u64);
@@ -127,6 +130,7 @@ impl Bench<'_> {
     fn rows(&self, libraries: &[Library], runs: u64) -> Vec<Row> {
         let row = |library: &Library| Row {
             library: library.name.clone(),
+            figures: BTreeMap::new(),
             runs: Vec::new(),
             notes: Vec::new(),
         };
@@ -146,6 +150,9 @@ impl Bench<'_> {
                 }
             }
         }
+        for row in &mut rows {
+            row.summarise(self.case);
+        }
         rows
     }
 
@@ -155,7 +162,8 @@ impl Bench<'_> {
         let label = format!("{} {}", self.case.workload(), library.name);
         self.progress.set_message(label);
         let mut lagged: Option<Run> = None;
-        for attempt in 0..=LAG_RETRIES_MAX {
+        let retries_max = if self.quick { 0 } else { LAG_RETRIES_MAX };
+        for attempt in 0..=retries_max {
             match measure(self.surroundings, library, self.case, size, round + 1) {
                 Ok(run) if self.case == Case::ManyClients && !run.kept_its_ticks() => {
                     let p50 = run.client.latency_ms.p50;

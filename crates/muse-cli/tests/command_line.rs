@@ -1,0 +1,34 @@
+//! What the binary says to bad input and to those who ask for help.
+
+use std::process::{Command, Output};
+
+fn muse(line: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_muse"))
+        .args(line.split_whitespace())
+        .output()
+        .expect("the binary can be started")
+}
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    for line in ["--help", "bench --help", "bench transport --help"] {
+        let output = muse(line);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{line}");
+        assert!(text.contains("Example: muse "), "{line}: {text}");
+    }
+}
+
+#[test]
+fn bad_input_is_answered_with_one_line_and_an_exit_code() {
+    let output = muse("bench transport --peers nobody");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(
+        text.starts_with("error: there is no peer \"nobody\""),
+        "{text}"
+    );
+    assert_eq!(muse("bench transport --workload w9").status.code(), Some(2));
+    assert_eq!(muse("bench transport --runs 0").status.code(), Some(2));
+}
