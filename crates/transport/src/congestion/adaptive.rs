@@ -256,8 +256,10 @@ impl Adaptive {
                 self.ceiling = self.window;
             }
             Some(Verdict::Trial) if self.used as f64 >= 0.5 * self.window => self.cut_for_loss(now),
-            Some(_) => self.ceiling *= CEILING_GROWTH,
-            None => {}
+            _ => {
+                let step = CEILING_STEP * self.packet * self.delay.standing();
+                self.ceiling += (CEILING_GROWTH * (self.ceiling - TINY_PACKETS * self.packet)).max(step);
+            }
         }
         let own_queue = self.window / self.delay.standing() * self.delay.queue();
         if let Mode::Calm { velocity, rising, rounds, window_before } = &mut self.mode {
@@ -388,7 +390,7 @@ impl Adaptive {
             }
             Mode::Drain(_) => {}
             Mode::Start | Mode::Calm { .. } => {
-                self.window *= BETA;
+                self.window *= CALM_CUT;
                 self.mode = self.calm(false);
             }
         }
@@ -486,8 +488,12 @@ const TINY_PACKETS: f64 = 8.0;
 const FULL_ROUNDS: u32 = 5;
 /// The same after drains that found nobody.
 const FULL_ROUNDS_MAX: u32 = 40;
-/// How the ceiling rises with every batch of packets for which losses do not blame the window.
-const CEILING_GROWTH: f64 = 1.05;
+/// What an overflow leaves of the window while calm.
+const CALM_CUT: f64 = 0.7;
+/// How the ceiling rises while losses do not blame the window: in each round by a share of what exceeds a tiny window, or else
+/// by so many packets per second.
+const CEILING_GROWTH: f64 = 0.02;
+const CEILING_STEP: f64 = 0.2;
 /// Packets, at the rate of the bottleneck, and seconds that may wait in a queue that counts as nearly empty.
 const QUEUE_CALM_PACKETS: f64 = 5.0;
 const QUEUE_CALM_MAX: f64 = 0.05;
