@@ -1,0 +1,30 @@
+//! Bodies of the fuzz targets: each takes bytes, drives one part of Muse with them and asserts what must hold.
+
+pub mod bits;
+pub mod partial;
+pub mod range;
+pub mod schema;
+
+#[cfg(test)]
+mod tests {
+    /// Runs every body over pseudo-random bytes, so that they are tried without a fuzzer, too.
+    #[test]
+    fn every_target_survives_noise() {
+        let mut state = 1u64;
+        for len in (0..400).chain(0..400) {
+            let bytes: Vec<u8> = (0..len)
+                .map(|_| {
+                    state = state
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(99_991);
+                    // Small bytes half of the time: they decode further.
+                    (state >> 56) as u8 & if state >> 40 & 1 == 0 { 0xFF } else { 0x03 }
+                })
+                .collect();
+            crate::bits::run(&bytes);
+            crate::partial::run(&bytes);
+            crate::range::run(&bytes);
+            crate::schema::run(&bytes);
+        }
+    }
+}
