@@ -1,8 +1,8 @@
 //! Several sockets on one port, one per core, with every connection's packets going to the same one.
 //!
 //! Linux spreads packets over the sockets of a `SO_REUSEPORT` group by a hash of the addresses, which would send a
-//! client whose address changed to a shard that does not know it. A classic BPF program reads the connection id instead:
-//! packets of a connection have bit 7 of their first byte set and carry the connection id, a little-endian `u32`, in
+//! client whose address changed to a shard that does not know it. A classic BPF program reads the connection id
+//! instead: packets of a connection have bit 7 of their first byte set and carry the id, a little-endian `u32`, in
 //! bytes 1 to 4; its low byte modulo the number of shards is the shard. A server shard therefore hands out connection
 //! ids whose low byte leads back to it ([`shard_of`]). Other packets (handshakes) go by the hash of the addresses.
 

@@ -27,8 +27,8 @@ use outbox::Outbox;
 
 /// A non-blocking UDP socket that carries the datagrams of a [`Machine`].
 ///
-/// Each tick: [`receive`](Driver::receive), the game's step, [`flush`](Driver::flush); or [`poll`](Driver::poll) for all
-/// of it. A program that has nothing else to do sleeps in [`wait`](UdpDriver::wait). Errors about one destination
+/// Each tick: [`receive`](Driver::receive), the game's step, [`flush`](Driver::flush); or [`poll`](Driver::poll) for
+/// all of it. A program that has nothing else to do sleeps in [`wait`](UdpDriver::wait). Errors about one destination
 /// (unreachable, refused, too large) are counted, not returned: one peer's fault never stops a server.
 ///
 /// ```
@@ -314,8 +314,8 @@ fn refuses_trains(error: &io::Error) -> bool {
         .is_some_and(|code| CODES.contains(&code))
 }
 
-/// The socket itself is unusable (EBADF, EFAULT, ENOTSOCK), as after a phone slept. All other errors concern one destination or pass by themselves:
-/// reports by ICMP, missing routes, firewalls, full queues.
+/// The socket itself is unusable (EBADF, EFAULT, ENOTSOCK), as after a phone slept. All other errors concern one
+/// destination or pass by themselves: reports by ICMP, missing routes, firewalls, full queues.
 fn is_fatal(error: &io::Error) -> bool {
     #[cfg(unix)]
     const CODES: [i32; 4] = [9, 14, 38, 88];

@@ -56,8 +56,8 @@ impl UdpOptions {
         self
     }
 
-    /// Whether the kernel may hand over several datagrams of one sender at once, where it can. Default true. The machine
-    /// sees single datagrams either way. Always on in the portable path.
+    /// Whether the kernel may hand over several datagrams of one sender at once, where it can. Default true. The
+    /// machine sees single datagrams either way. Always on in the portable path.
     pub fn gro(mut self, on: bool) -> Self {
         self.gro = on;
         self

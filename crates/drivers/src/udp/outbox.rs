@@ -190,7 +190,7 @@ impl Train {
     }
 }
 
-/// Most transmits in one batch: enough that the system call's fixed cost vanishes, few enough for the second-level cache.
+/// Most transmits in one batch: enough that the fixed cost of a system call vanishes, few enough for the second cache.
 pub(super) const BATCH_TRAINS: usize = 128;
 /// Longest train: the largest UDP payload over IPv4, less room for IPv6's longer header.
 pub(super) const TRAIN_BYTES_MAX: usize = 65_487;

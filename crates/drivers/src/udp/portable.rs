@@ -1,7 +1,7 @@
 //! Datagrams through `quinn-udp`: Windows, macOS and the rest, one system call per destination.
 //!
-//! Compiled on Linux too, where [`UdpOptions::portable`](super::UdpOptions::portable) selects it: sandboxes need it, and
-//! its tests run on real sockets.
+//! Compiled on Linux too, where [`UdpOptions::portable`](super::UdpOptions::portable) selects it: sandboxes need it,
+//! and its tests run on real sockets.
 
 use std::io::{self, IoSliceMut};
 use std::net::UdpSocket;
@@ -65,6 +65,10 @@ impl Portable {
             .iter()
             .zip(self.slots.chunks_exact_mut(self.slot_bytes))
         {
+            let Some(bytes) = slot.get_mut(..meta.len) else {
+                batch.truncated += 1;
+                continue;
+            };
             let mark = meta.ecn.map_or(0, |mark| mark as u8);
             batch.hand_over(
                 address::normal(meta.addr),
@@ -73,7 +77,7 @@ impl Portable {
                 } else {
                     Ecn::NotCapable
                 },
-                &mut slot[..meta.len],
+                bytes,
                 meta.stride,
                 sink,
             );
