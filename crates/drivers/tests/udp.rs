@@ -191,8 +191,8 @@ fn congestion_marks_pass_both_ip_versions() {
                 from.say_with(SocketAddr::new(ip, port), &[mark.bits()], None, mark);
                 flush(&mut sender, &mut from);
                 sent.push(mark);
+                to.receive_until(&mut receiver, sent.len());
             }
-            to.receive_until(&mut receiver, sent.len());
             let received: Vec<Ecn> = to.received.iter().map(|received| received.ecn).collect();
             assert_eq!(received, sent);
         }
@@ -264,16 +264,16 @@ fn one_receive_takes_a_bounded_share() {
         let (mut sender, _) = bind(V4, &options);
         let (mut receiver, address) = bind(V4, &options.receive_limit(100).gro(false));
         let (mut from, mut to) = (Node::default(), Node::default());
-        (0..400_u32).for_each(|index| from.say(address, &index.to_le_bytes()));
+        (0..300_u32).for_each(|index| from.say(address, &index.to_le_bytes()));
         flush(&mut sender, &mut from);
         let mut calls = 0;
-        while to.received.len() < 400 {
+        while to.received.len() < 300 {
             assert!(receiver.wait(support::PATIENCE).expect("waiting works"));
             let count = receiver.receive(NOW, &mut to).expect("receiving works");
             assert!(count < 100 + 64, "{count} datagrams in one call");
             calls += 1;
         }
-        assert!(calls >= 3);
+        assert!(calls >= 2);
     });
 }
 

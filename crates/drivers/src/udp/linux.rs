@@ -1,8 +1,8 @@
 //! Linux's `recvmmsg` and `sendmmsg`: many datagrams of many peers in one system call (decision 0004).
 //!
 //! The only unsafe code of Muse's sockets. Addresses and control messages are written and read as bytes in safe code
-//! (`layout`); what is left is the calls themselves. Every pointer handed to the kernel is taken from a vector of this module
-//! immediately before the call and is not used after it.
+//! (`layout`); what is left is the calls themselves. Every pointer handed to the kernel is taken from a vector of this
+//! module immediately before the call and is not used after it.
 #![allow(unsafe_code)]
 
 use std::io;
