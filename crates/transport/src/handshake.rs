@@ -12,6 +12,7 @@ mod cookie;
 mod limits;
 mod listener;
 mod packet;
+mod recent;
 mod session;
 
 use thiserror::Error;

@@ -125,7 +125,7 @@ pub(super) const COOKIE_LEN: usize = TIME_LEN + TAG_LEN;
 const TIME_LEN: usize = 4;
 const TAG_LEN: usize = 16;
 /// How long a cookie is good.
-const LIFETIME: Duration = Duration::from_secs(10);
+pub(super) const LIFETIME: Duration = Duration::from_secs(10);
 /// How long its key is used; longer than a cookie lives.
 const ROTATION: Duration = Duration::from_secs(60);
 

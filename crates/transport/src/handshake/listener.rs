@@ -9,6 +9,7 @@ use muse_wire::bytes::Writer;
 use super::cookie::CookieJar;
 use super::limits::{HandshakeLimits, Limiter};
 use super::packet::{self, ACCEPT_FIXED_LEN, Connect, Ignored, Packet, Reason};
+use super::recent::{RECENT_MAX, Recent};
 use super::session::{Mode, Session};
 use super::{ClientRandom, PAYLOAD_LEN_MAX, Refusal, VERSION};
 use crate::crypto::{Entropy, Keys, Ratchet, ServerKey, Suite};
@@ -41,6 +42,7 @@ pub(crate) struct Listener {
     config: ListenerConfig,
     cookies: CookieJar,
     limiter: Limiter,
+    recent: Recent,
     entropy: Ratchet,
     counters: HandshakeCounters,
 }
@@ -71,6 +73,7 @@ impl Listener {
         Self {
             cookies: CookieJar::new(entropy),
             limiter: Limiter::new(config.limits, entropy),
+            recent: Recent::new(RECENT_MAX),
             entropy: Ratchet::new(entropy),
             counters: HandshakeCounters::default(),
             config,
@@ -165,6 +168,7 @@ impl Listener {
         if let (Some(token), Some(verifier)) = (&request.token, self.config.verifier.as_mut()) {
             verifier.mark_used(token, request.unix_now_s)?;
         }
+        self.recent.insert(request.random);
         let mut payload = [0; ACCEPT_FIXED_LEN + PAYLOAD_LEN_MAX];
         let mut writer = Writer::new(&mut payload);
         writer
@@ -209,11 +213,15 @@ impl Listener {
         connect: &Connect<'_>,
         resumable: &dyn Fn(&TokenId) -> bool,
     ) -> Result<Box<ConnectRequest>, Rejection> {
+        if self.recent.contains(now, &connect.random) {
+            self.counters.replayed += 1;
+            return Err(Rejection::Dropped);
+        }
         let Some(mode) = connect.mode() else {
             self.counters.malformed += 1;
             return Err(Rejection::Dropped);
         };
-        if !self.limiter.handshake(now, from) {
+        if self.recent.is_full() || !self.limiter.handshake(now, from) {
             self.counters.prefix_limited += 1;
             return Err(Rejection::Dropped);
         }
@@ -438,7 +446,9 @@ pub struct HandshakeCounters {
     pub other_protocol: u64,
     /// Dropped: the limit of replies was reached.
     pub replies_limited: u64,
-    /// Dropped: the limit of the address or its prefix was reached.
+    /// Dropped: a Connect that was already accepted and is no longer waited for.
+    pub replayed: u64,
+    /// Dropped: the limit of the address or its prefix was reached, or too many were accepted in ten seconds.
     pub prefix_limited: u64,
     /// Dropped: the limit of operations with public keys was reached.
     pub operations_limited: u64,

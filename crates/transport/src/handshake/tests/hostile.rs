@@ -160,24 +160,19 @@ fn any_changed_byte_of_an_accept_is_noticed_and_the_real_one_still_counts() {
 
 #[test]
 fn a_changed_connect_gives_no_connection_that_the_client_would_join() {
-    let mut server = Server::new(|config| config.limits = unlimited());
     let mut client = connecting(pinned(), 1);
-    let [_, _, connect, _] = recorded(&mut server, &mut client);
-    server.accepts.clear();
-    server.connections.clear();
-    let message_end = connect.len() - 8;
-    for index in 0..message_end {
+    let [_, _, connect, _] = recorded(&mut Server::new(|_| {}), &mut client);
+    let (mut requests, mut reached_padding) = (0, false);
+    for index in 0..connect.len() - 8 {
+        // A server with the same secrets that has not seen this attempt.
+        let mut server = Server::new(|_| {});
         let mut changed = connect.clone();
         changed[index] ^= 1;
-        assert!(
-            server
-                .handle(Instant::ZERO, client_address(), &changed)
-                .is_none(),
-            "byte {index}: the checksum"
-        );
-        repair(&mut changed);
-        server.accepts.clear();
         let reply = server.handle(Instant::ZERO, client_address(), &changed);
+        assert!(reply.is_none(), "byte {index}: the checksum");
+        repair(&mut changed);
+        let reply = server.handle(Instant::ZERO, client_address(), &changed);
+        requests += server.listener.counters().connects;
         let joined = reply.is_some_and(|reply| match client.handle(Instant::ZERO, &reply) {
             Progress::Established(_) => true,
             Progress::Refused(_) => {
@@ -189,8 +184,36 @@ fn a_changed_connect_gives_no_connection_that_the_client_would_join() {
         // Padding is bound to nothing, so changing it changes nothing.
         assert!(!joined || connect[index] == 0, "byte {index}");
         if joined {
+            reached_padding = true;
             break;
         }
+    }
+    assert!(
+        requests > 100 && reached_padding,
+        "{requests} Connects were looked at"
+    );
+}
+
+#[test]
+fn a_connect_replayed_after_its_connection_began_is_nobody() {
+    for trust in [pinned(), Trust::Token(token(1))] {
+        let mut server = Server::new(|config| config.verifier = Some(verifier()));
+        let [_, _, connect, _] = recorded(&mut server, &mut connecting(trust, 1));
+        // The client has shown that it has the keys, so the endpoint forgets the Accept; the session lives.
+        server.accepts.clear();
+        for millis in (0..=10_000).step_by(50) {
+            assert!(
+                server
+                    .handle(after_ms(millis), client_address(), &connect)
+                    .is_none()
+            );
+        }
+        assert_eq!(server.connections.len(), 1);
+        assert_eq!(server.listener.counters().replayed, 201);
+        let late = server
+            .handle(after_ms(10_001), client_address(), &connect)
+            .expect("a cookie");
+        assert_eq!(late[0], 2, "now the cookie is too old");
     }
 }
 
@@ -273,15 +296,21 @@ fn answers_to_another_attempt_mean_nothing() {
 #[test]
 fn whatever_arrives_the_answer_is_no_longer_and_nothing_panics() {
     let mut random = fastrand::Rng::with_seed(6);
-    let mut server = Server::new(|config| {
-        config.verifier = Some(verifier());
-        config.danger_insecure = true;
-    });
+    let new_server = || {
+        Server::new(|config| {
+            config.verifier = Some(verifier());
+            config.danger_insecure = true;
+        })
+    };
+    let mut server = new_server();
     let mut client = connecting(Trust::Token(token(1)), 1);
     let exchange = recorded(&mut server, &mut client);
-    server.accepts.clear();
-    let (mut replies, mut established) = (0, 0);
+    let (mut replies, mut established, mut accepted) = (0, 0, 0);
     for round in 0..60_000_u64 {
+        if round % 100 == 0 {
+            accepted += server.listener.counters().accepted;
+            server = new_server();
+        }
         let mut packet = exchange[random.usize(..4)].clone();
         match random.u8(..4) {
             0 => packet.truncate(random.usize(..=packet.len())),
@@ -299,10 +328,8 @@ fn whatever_arrives_the_answer_is_no_longer_and_nothing_panics() {
             packet[1..9].copy_from_slice(&PROTOCOL.to_le_bytes());
             repair(&mut packet);
         }
-        let now = Instant::from_micros(round * 200);
+        let now = Instant::from_micros(round * 100);
         replies += u32::from(server.handle(now, client_address(), &packet).is_some());
-        server.accepts.clear();
-        server.connections.clear();
         established += u32::from(matches!(
             client.handle(now, &packet),
             Progress::Established(_)
@@ -310,7 +337,7 @@ fn whatever_arrives_the_answer_is_no_longer_and_nothing_panics() {
     }
     assert_eq!(established, 1, "the real Accept, once");
     assert!(
-        replies > 5_000,
-        "{replies} replies: the packets should reach all depths"
+        replies > 5_000 && accepted > 300,
+        "{replies} replies, {accepted} accepted: to all depths"
     );
 }
