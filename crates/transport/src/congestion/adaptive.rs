@@ -10,68 +10,25 @@
 //! Differences from Copa: round trips below 5 ms and measured jitter are no queue; CUBIC's growth instead of a variable target; the
 //! drain; losses count only if a smaller window avoids them; and a window that the application does not use is not changed.
 
+mod calm;
 mod compete;
+mod config;
 mod delay;
 mod filter;
 mod losses;
+mod service;
+#[cfg(test)]
+mod tests;
 
 use muse_wire::{Duration, Instant};
 
 use super::{Ack, Controller, Loss};
+use calm::Calm;
 use compete::{BETA, Compete};
+pub use config::AdaptiveConfig;
 use delay::{BASE_SPAN, Delay};
-use filter::LeastOver;
 use losses::{Losses, Verdict};
-
-/// Constants of the adaptive controller.
-///
-/// ```
-/// use muse_transport::congestion::{AdaptiveConfig, Congestion};
-/// use muse_wire::Instant;
-/// let config = AdaptiveConfig::default().window_max(1 << 20).rate_floor(64_000);
-/// assert!(Congestion::adaptive_with(config).build(1_200, Instant::ZERO).window() <= 1 << 20);
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct AdaptiveConfig {
-    window_max: usize,
-    window_initial: u32,
-    rate_floor: u32,
-    queue_packets: u32,
-}
-
-impl Default for AdaptiveConfig {
-    fn default() -> Self {
-        Self { window_max: 16 << 20, window_initial: 10, rate_floor: 32_000, queue_packets: 2 }
-    }
-}
-
-impl AdaptiveConfig {
-    /// Most bytes in flight (16 MiB). It bounds the memory for what may have to be sent again; never less than two packets.
-    pub fn window_max(mut self, bytes: usize) -> Self {
-        self.window_max = bytes;
-        self
-    }
-
-    /// Packets in flight before anything is known about the path (10). More starts faster and may overflow a short queue.
-    pub fn window_initial(mut self, packets: u32) -> Self {
-        self.window_initial = packets.max(2);
-        self
-    }
-
-    /// Bytes per second below which losses alone never push the flow (32,000): what a game cannot do without. Delay
-    /// still can. A high floor adds to the congestion of a thin link that drops instead of queueing.
-    pub fn rate_floor(mut self, bytes_per_second: u32) -> Self {
-        self.rate_floor = bytes_per_second;
-        self
-    }
-
-    /// Packets that the flow wants to have waiting in the bottleneck's queue (2). More holds a larger share beside others and on
-    /// jittery paths, and delays everybody.
-    pub fn queue_packets(mut self, packets: u32) -> Self {
-        self.queue_packets = packets.max(1);
-        self
-    }
-}
+use service::Service;
 
 /// The controller itself.
 #[derive(Debug)]
@@ -84,9 +41,7 @@ pub(super) struct Adaptive {
     losses: Losses,
     /// The round ends when a packet sent after this is acknowledged.
     round_from: Instant,
-    /// What a packet takes at the bottleneck: the least time between acks of packets in a row. And the row so far.
-    service: LeastOver,
-    row: (Instant, usize),
+    service: Service,
     /// Rounds since the queue was last nearly empty.
     rounds_full: u32,
     /// How many of those are suspicious.
@@ -115,8 +70,7 @@ pub(super) struct Adaptive {
 enum Mode {
     /// Doubling each round trip until a queue shows.
     Start,
-    /// Copa's default mode: steps of `velocity` in one direction.
-    Calm { velocity: f64, rising: bool, rounds: u32, window_before: f64 },
+    Calm(Calm),
     Compete(Compete),
     Drain(Drain),
 }
@@ -150,8 +104,7 @@ impl Adaptive {
             delay: Delay::new(),
             losses: Losses::new(),
             round_from: now,
-            service: LeastOver::new(),
-            row: (now, 0),
+            service: Service::new(now),
             rounds_full: 0,
             rounds_patience: FULL_ROUNDS,
             window_empty: 0.0,
@@ -172,154 +125,153 @@ impl Adaptive {
 
     /// Copa's rule: is the rate below what the delay of the queue allows?
     fn is_below_target(&self) -> bool {
-        let own = self.window / self.delay.standing() * self.delay.queue();
-        own <= self.queue_wanted()
+        self.own_queue() <= self.queue_wanted()
+    }
+
+    /// Bytes of this flow that wait in the queue.
+    fn own_queue(&self) -> f64 {
+        self.window / self.delay.standing() * self.delay.queue()
     }
 
     /// Whether the queue holds no more than calm flows leave in it.
     fn is_nearly_empty(&self) -> bool {
-        let few_packets = (QUEUE_CALM_PACKETS * self.service.value().as_secs_f64()).min(QUEUE_CALM_MAX);
+        let few_packets = (QUEUE_CALM_PACKETS * self.service.time()).min(QUEUE_CALM_MAX);
         self.delay.is_nearly_empty() || self.delay.queue() <= few_packets
     }
 
-    fn time_row(&mut self, ack: &Ack) {
-        let (since, bytes) = self.row;
-        let bytes = bytes.saturating_add(ack.bytes);
-        self.row.1 = bytes;
-        if bytes as f64 >= ROW_PACKETS * self.packet {
-            let packets = bytes as f64 / self.packet;
-            let time = Duration::from_secs_f64((ack.now - since).as_secs_f64() / packets);
-            self.service.update(ack.now, SERVICE_SPAN, time);
-            self.row = (ack.now, 0);
-        }
-    }
-
     fn queue_wanted(&self) -> f64 {
-        let packets = f64::from(self.config.queue_packets).max(0.5 * (self.window / self.packet).sqrt());
+        let packets =
+            f64::from(self.config.queue_packets).max(0.5 * (self.window / self.packet).sqrt());
         packets * self.packet
     }
 
+    /// Whether the flow fills its window; if not, neither delay nor loss says anything about it.
+    fn is_used(&self) -> bool {
+        self.used as f64 >= 0.5 * self.window
+    }
+
     fn step(&mut self, ack: &Ack) {
-        let may_grow = !ack.app_limited && self.used as f64 >= 0.5 * self.window;
-        let may_shrink = self.used as f64 >= 0.5 * self.window;
+        let up = self.is_below_target();
+        let wanted = self.queue_wanted();
+        let may_grow = !ack.app_limited && self.is_used();
+        let may_shrink = self.is_used();
         let bytes = ack.bytes as f64;
         match &mut self.mode {
-            Mode::Start => {
-                if !self.is_below_target() {
-                    // The search overshot; what it put into the queue would mislead both this flow and those beside it.
-                    self.drain(ack.now);
-                } else if may_grow {
-                    self.window += bytes;
+            Mode::Start if up && may_grow => self.window += bytes,
+            // The search overshot; what it put into the queue would mislead this flow and those beside it.
+            Mode::Start if !up && may_grow => self.drain(ack.now),
+            Mode::Start if !up => self.mode = self.calm(false),
+            Mode::Start => {}
+            Mode::Calm(calm) => {
+                let change = calm.step(up, self.window, wanted, bytes);
+                if up && may_grow {
+                    self.window = (self.window + change).min(self.ceiling.max(self.window));
+                } else if !up && may_shrink {
+                    self.window -= change;
                 }
             }
-            Mode::Calm { .. } => {
-                self.step_calm(bytes, may_grow, may_shrink);
-                self.window = self.window.min(self.ceiling);
+            Mode::Compete(compete) if may_grow => {
+                let (window, packets) = (self.window / self.packet, bytes / self.packet);
+                self.window =
+                    compete.grow(ack.now, window, packets, self.delay.standing()) * self.packet;
             }
-            Mode::Compete(compete) => {
-                if may_grow {
-                    let rtt = self.delay.standing();
-                    let packets = bytes / self.packet;
-                    self.window = compete.grow(ack.now, self.window / self.packet, packets, rtt) * self.packet;
-                }
-            }
+            Mode::Compete(_) => {}
             Mode::Drain(_) => self.step_drain(ack),
         }
     }
 
     fn calm(&self, rising: bool) -> Mode {
-        Mode::Calm { velocity: 1.0, rising, rounds: 0, window_before: self.window }
-    }
-
-    fn step_calm(&mut self, bytes: f64, may_grow: bool, may_shrink: bool) {
-        let up = self.is_below_target();
-        let wanted = self.queue_wanted();
-        let Mode::Calm { velocity, rising, rounds, .. } = &mut self.mode else { return };
-        if up != *rising {
-            // The direction turned: small steps again.
-            (*velocity, *rising, *rounds) = (1.0, up, 0);
-        }
-        let change = (*velocity * wanted / self.window).min(0.2) * bytes;
-        if up && may_grow {
-            self.window += change;
-        } else if !up && may_shrink {
-            self.window -= change;
-        }
+        Mode::Calm(Calm::new(self.window, rising))
     }
 
     fn next_round(&mut self, now: Instant, app_limited: bool) {
         self.delay.next_round();
+        self.judge_losses(now);
         self.rounds_full = self.rounds_full.saturating_add(1);
-        match self.losses.next_round() {
-            Some(Verdict::Overflow) if self.used as f64 >= 0.5 * self.window => {
-                self.cut_for_loss(now);
-                self.ceiling = self.window;
-            }
-            Some(Verdict::Trial) if self.used as f64 >= 0.5 * self.window => self.cut_for_loss(now),
-            _ => {
-                let step = CEILING_STEP * self.packet * self.delay.standing();
-                self.ceiling += (CEILING_GROWTH * (self.ceiling - TINY_PACKETS * self.packet)).max(step);
-            }
-        }
-        let own_queue = self.window / self.delay.standing() * self.delay.queue();
-        if let Mode::Calm { velocity, rising, rounds, window_before } = &mut self.mode {
-            let went_up = self.window > *window_before;
-            *window_before = self.window;
-            if went_up == *rising {
-                *rounds += 1;
-                if *rounds >= 3 {
-                    *velocity = (*velocity * 2.0).min(1e6);
-                }
-            } else {
-                (*velocity, *rounds) = (1.0, 0);
-            }
-            if self.rounds_full > self.rounds_patience && own_queue <= 1.5 * self.queue_wanted() {
-                self.drain(now);
-            }
-        }
-        self.rounds_empty = if self.seen_empty && !self.base_corrected { self.rounds_empty + 1 } else { 0 };
+        self.rounds_empty = match self.seen_empty && !self.base_corrected {
+            true => self.rounds_empty.saturating_add(1),
+            false => 0,
+        };
         self.seen_empty = false;
         if !matches!(self.mode, Mode::Drain(_)) {
             self.base_corrected = false;
         }
-        if matches!(self.mode, Mode::Compete(_)) && self.rounds_empty >= FULL_ROUNDS {
-            self.competed = (self.window, now);
-            self.mode = self.calm(true);
-        }
-        let interval = match self.mode {
-            Mode::Compete(_) if self.delay.is_low() => DRAIN_INTERVAL / 2,
-            Mode::Compete(_) => DRAIN_INTERVAL.max(Duration::from_secs_f64(20.0 * self.delay.standing())),
-            _ => BASE_SPAN,
-        };
-        if self.delay.base_age(now).min(now - self.drained_at) > interval {
-            if app_limited || (self.used as f64) < 0.5 * self.window {
-                // A flow that leaves its window unused adds little to the queue: what it saw is as good as a drain.
-                if self.delay.base_age(now) > BASE_SPAN {
-                    let recent = self.delay.recent();
-                    self.delay.set_base(now, recent);
-                }
-            } else {
-                self.drain(now);
+        let window = self.window;
+        match &mut self.mode {
+            Mode::Calm(calm) => calm.next_round(window),
+            Mode::Compete(_) if self.rounds_empty >= FULL_ROUNDS => {
+                self.competed = (window, now);
+                self.mode = self.calm(true);
             }
+            _ => {}
+        }
+        if app_limited || !self.is_used() {
+            // A flow that leaves its window unused adds little to the queue: what it saw is as good as a drain.
+            if self.delay.base_age(now) > BASE_SPAN {
+                let recent = self.delay.recent();
+                self.delay.set_base(now, recent);
+            }
+        } else if self.is_drain_due(now) {
+            self.drain(now);
         }
         self.release_unused(app_limited);
         self.used = 0;
     }
 
+    fn judge_losses(&mut self, now: Instant) {
+        match self.losses.next_round() {
+            Some(Verdict::Overflow) if self.is_used() => {
+                self.cut_for_loss(now);
+                self.ceiling = self.window;
+            }
+            Some(Verdict::Trial) if self.is_used() => self.cut_for_loss(now),
+            _ => {
+                let step = CEILING_STEP * self.packet * self.delay.standing();
+                let beyond_tiny = self.ceiling - TINY_PACKETS * self.packet;
+                self.ceiling += (CEILING_GROWTH * beyond_tiny).max(step);
+            }
+        }
+    }
+
+    /// Whether it is time to see what the queue does without this flow.
+    fn is_drain_due(&self, now: Instant) -> bool {
+        let interval = match self.mode {
+            // Somebody stepped back, perhaps to drain; drains at the same time see more.
+            Mode::Compete(_) if self.delay.is_low() => DRAIN_INTERVAL / 2,
+            Mode::Compete(_) => {
+                DRAIN_INTERVAL.max(Duration::from_secs_f64(20.0 * self.delay.standing()))
+            }
+            _ => BASE_SPAN,
+        };
+        // The queue does not empty although hardly anything in it is this flow's.
+        let suspicious = matches!(self.mode, Mode::Calm(_))
+            && self.rounds_full > self.rounds_patience
+            && self.own_queue() <= 1.5 * self.queue_wanted();
+        suspicious || self.delay.base_age(now).min(now - self.drained_at) > interval
+    }
+
     fn compete(&mut self, now: Instant, resume: f64) {
         let (window, at) = self.competed;
-        let known = if now - at < COMPETED_SPAN { window } else { 0.0 };
+        let known = if now - at < COMPETED_SPAN {
+            window
+        } else {
+            0.0
+        };
         let before = known.max(self.window_empty);
         self.window = resume.max(BETA * before);
         let compete = Compete::new(now, self.window / self.packet, before / self.packet);
-        self.mode = Mode::Compete(if known > 0.0 { compete.knowing_the_limit() } else { compete });
+        self.mode = Mode::Compete(if known > 0.0 {
+            compete.knowing_the_limit()
+        } else {
+            compete
+        });
         self.rounds_empty = 0;
     }
 
     fn drain(&mut self, now: Instant) {
         let from = match self.mode {
             Mode::Start => Origin::Start,
-            Mode::Calm { .. } => Origin::Calm,
+            Mode::Calm(_) => Origin::Calm,
             Mode::Compete(_) => {
                 self.competed = (self.window, now);
                 Origin::Compete
@@ -331,11 +283,18 @@ impl Adaptive {
         self.delay.forget_recent();
         self.base_corrected = false;
         self.window = 0.5 * share;
-        self.mode = Mode::Drain(Drain { from, low_at: None, resume, share });
+        self.mode = Mode::Drain(Drain {
+            from,
+            low_at: None,
+            resume,
+            share,
+        });
     }
 
     fn step_drain(&mut self, ack: &Ack) {
-        let Mode::Drain(drain) = &mut self.mode else { return };
+        let Mode::Drain(drain) = &mut self.mode else {
+            return;
+        };
         let Some(since) = drain.low_at else {
             if ack.in_flight as f64 <= self.window.max(2.0 * self.packet) {
                 drain.low_at = Some(ack.now);
@@ -373,7 +332,8 @@ impl Adaptive {
 
     /// A window that is not used proves nothing; let go of what is far beyond the use.
     fn release_unused(&mut self, app_limited: bool) {
-        let keep = (2.0 * self.used as f64).max(f64::from(self.config.window_initial) * self.packet);
+        let keep =
+            (2.0 * self.used as f64).max(f64::from(self.config.window_initial) * self.packet);
         if app_limited && self.window > keep {
             self.window -= (self.window - keep) / 8.0;
         }
@@ -389,24 +349,39 @@ impl Adaptive {
                 self.window = window * self.packet;
             }
             Mode::Drain(_) => {}
-            Mode::Start | Mode::Calm { .. } => {
+            Mode::Start | Mode::Calm(_) => {
                 self.window *= CALM_CUT;
                 self.mode = self.calm(false);
             }
         }
-        let rtt = if self.delay.is_known() { self.delay.standing() } else { 0.1 };
-        let floor = 2.0 * f64::from(self.config.rate_floor) * rtt;
-        self.window = self.window.max(floor.min(before));
+        self.window = self.window.max(self.window_floor().min(before));
+    }
+
+    /// The window below which losses alone do not push the flow: two round trips at the rate floor, for what is lost stays in flight
+    /// until it is noticed.
+    fn window_floor(&self) -> f64 {
+        let rtt = if self.delay.is_known() {
+            self.delay.standing()
+        } else {
+            RTT_UNKNOWN
+        };
+        (2.0 * f64::from(self.config.rate_floor) * rtt).max(2.0 * self.packet)
     }
 
     /// A window of a few packets is too coarse a measure; then the pace is what limits the flow.
     fn is_tiny(&self) -> bool {
-        self.window < TINY_PACKETS * self.packet && matches!(self.mode, Mode::Calm { .. })
+        self.window < TINY_PACKETS * self.packet && matches!(self.mode, Mode::Calm(_))
     }
 
     fn bound(&mut self) {
-        let min = if self.is_tiny() { self.packet } else { 2.0 * self.packet };
-        self.window = self.window.clamp(min, (self.config.window_max as f64).max(min));
+        let min = if self.is_tiny() {
+            self.packet
+        } else {
+            2.0 * self.packet
+        };
+        self.window = self
+            .window
+            .clamp(min, (self.config.window_max as f64).max(min));
     }
 }
 
@@ -418,7 +393,10 @@ impl Controller for Adaptive {
     fn on_ack(&mut self, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
             let packet_time = self.packet / self.window * self.delay.standing();
-            if self.delay.sample(ack.now, rtt, ack.rtt_smoothed, packet_time) {
+            if self
+                .delay
+                .sample(ack.now, rtt, ack.rtt_smoothed, packet_time)
+            {
                 self.base_corrected = true;
             }
         }
@@ -426,7 +404,7 @@ impl Controller for Adaptive {
             return;
         }
         self.losses.acked();
-        self.time_row(ack);
+        self.service.acked(ack.now, ack.bytes, self.packet);
         self.used = self.used.max(ack.in_flight.saturating_add(ack.bytes));
         if self.is_nearly_empty() {
             self.rounds_full = 0;
@@ -444,11 +422,14 @@ impl Controller for Adaptive {
 
     fn on_loss(&mut self, loss: &Loss) {
         self.losses.lost(self.delay.is_high());
+        if loss.sent_at <= self.recovery_from && self.recovery_from > Instant::ZERO {
+            return;
+        }
         if loss.persistent {
-            let now = loss.now;
-            self.cut_for_loss(now);
-            self.window = self.window.min(f64::from(self.config.window_initial) * self.packet);
-        } else if matches!(self.mode, Mode::Compete(_)) && loss.sent_at > self.recovery_from && self.delay.is_high() {
+            self.cut_for_loss(loss.now);
+            self.window = self.window.min(self.window_floor());
+            self.mode = Mode::Start;
+        } else if matches!(self.mode, Mode::Compete(_)) && self.delay.is_high() {
             self.cut_for_loss(loss.now);
         }
         self.bound();
@@ -473,7 +454,9 @@ impl Controller for Adaptive {
 
     fn pacing_rate(&self) -> Option<u64> {
         let gain = if self.is_tiny() { 1.0 } else { PACING_GAIN };
-        self.delay.is_known().then(|| (gain * self.window / self.delay.standing()) as u64)
+        self.delay
+            .is_known()
+            .then(|| (gain * self.window / self.delay.standing()) as u64)
     }
 
     fn reset(&mut self, now: Instant) {
@@ -497,9 +480,8 @@ const CEILING_STEP: f64 = 0.2;
 /// Packets, at the rate of the bottleneck, and seconds that may wait in a queue that counts as nearly empty.
 const QUEUE_CALM_PACKETS: f64 = 5.0;
 const QUEUE_CALM_MAX: f64 = 0.05;
-/// Packets of a row whose acks are timed, and how long the shortest time is remembered.
-const ROW_PACKETS: f64 = 4.0;
-const SERVICE_SPAN: Duration = Duration::from_secs(60);
+/// Seconds, before the first sample.
+const RTT_UNKNOWN: f64 = 0.1;
 /// How long a base is believed that drains do not confirm.
 const BASE_BELIEVED: Duration = Duration::from_secs(30);
 /// How long the window of an earlier competition is remembered.

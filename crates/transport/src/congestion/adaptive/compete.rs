@@ -20,12 +20,21 @@ impl Compete {
     /// Starts from `window`, expecting the limit at `plateau`.
     pub(super) fn new(now: Instant, window: f64, plateau: f64) -> Self {
         let plateau = plateau.max(window);
-        Self { since: now, plateau, rise: ((plateau - window) / C).cbrt(), reno: window, searching: true }
+        Self {
+            since: now,
+            plateau,
+            rise: ((plateau - window) / C).cbrt(),
+            reno: window,
+            searching: true,
+        }
     }
 
     /// The same without a search for the limit.
     pub(super) fn knowing_the_limit(self) -> Self {
-        Self { searching: false, ..self }
+        Self {
+            searching: false,
+            ..self
+        }
     }
 
     /// The window after `packets` more were acknowledged, which took `rtt` seconds.
@@ -43,9 +52,19 @@ impl Compete {
     /// The epoch after an overflow at `window`, and the window that it starts with.
     pub(super) fn after_overflow(&self, now: Instant, window: f64) -> (Self, f64) {
         // Fast convergence: when the limit falls, somebody else has come; leave him some more.
-        let plateau = if window < self.plateau { window * (1.0 + BETA) / 2.0 } else { window };
+        let plateau = if window < self.plateau {
+            window * (1.0 + BETA) / 2.0
+        } else {
+            window
+        };
         let window = BETA * window;
-        (Self { searching: false, ..Self::new(now, window, plateau) }, window)
+        (
+            Self {
+                searching: false,
+                ..Self::new(now, window, plateau)
+            },
+            window,
+        )
     }
 }
 

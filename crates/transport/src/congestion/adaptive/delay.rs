@@ -36,7 +36,13 @@ impl Delay {
 
     /// `packet_time` is what one packet takes at the flow's rate: round trips step by that much without any noise. True if
     /// the sample shows that the base was wrong.
-    pub(super) fn sample(&mut self, now: Instant, rtt: Duration, smoothed: Duration, packet_time: f64) -> bool {
+    pub(super) fn sample(
+        &mut self,
+        now: Instant,
+        rtt: Duration,
+        smoothed: Duration,
+        packet_time: f64,
+    ) -> bool {
         let corrected = rtt < self.base - self.base / 64;
         if rtt <= self.base {
             self.base = rtt;
@@ -142,7 +148,13 @@ struct Block {
 
 impl Block {
     fn new(since: Instant, rtt: Duration) -> Self {
-        Self { since, first: rtt, last: rtt, low: rtt, high: rtt }
+        Self {
+            since,
+            first: rtt,
+            last: rtt,
+            low: rtt,
+            high: rtt,
+        }
     }
 
     fn add(&mut self, rtt: Duration) {

@@ -19,7 +19,13 @@ pub(super) struct Losses {
 impl Losses {
     pub(super) fn new() -> Self {
         // The first batch has nothing to be compared with.
-        Self { acked: 0, lost: 0, lost_high: 0, shares: [1.0; BATCHES], since_blame: 0 }
+        Self {
+            acked: 0,
+            lost: 0,
+            lost_high: 0,
+            shares: [1.0; BATCHES],
+            since_blame: 0,
+        }
     }
 
     pub(super) fn acked(&mut self) {
@@ -39,7 +45,8 @@ impl Losses {
             return None;
         }
         let share = self.lost as f32 / total as f32;
-        let at_high = self.lost_high > HIGH_LOSSES && self.lost_high as f32 > HIGH_SHARE * self.lost as f32;
+        let at_high =
+            self.lost_high > HIGH_LOSSES && self.lost_high as f32 > HIGH_SHARE * self.lost as f32;
         let least = self.shares.iter().copied().fold(share, f32::min);
         self.shares.rotate_right(1);
         self.shares[0] = share;
@@ -52,7 +59,11 @@ impl Losses {
             return Some(Verdict::Innocent);
         }
         self.since_blame = 0;
-        Some(if overflow { Verdict::Overflow } else { Verdict::Trial })
+        Some(if overflow {
+            Verdict::Overflow
+        } else {
+            Verdict::Trial
+        })
     }
 }
 

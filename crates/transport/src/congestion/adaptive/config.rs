@@ -1,0 +1,56 @@
+//! Settings of the adaptive controller.
+
+/// Constants of the adaptive controller.
+///
+/// ```
+/// use muse_transport::congestion::{AdaptiveConfig, Congestion};
+/// use muse_wire::Instant;
+/// let config = AdaptiveConfig::default().window_max(1 << 20).rate_floor(64_000);
+/// assert!(Congestion::adaptive_with(config).build(1_200, Instant::ZERO).window() <= 1 << 20);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct AdaptiveConfig {
+    pub(super) window_max: usize,
+    pub(super) window_initial: u32,
+    pub(super) rate_floor: u32,
+    pub(super) queue_packets: u32,
+}
+
+impl Default for AdaptiveConfig {
+    fn default() -> Self {
+        Self {
+            window_max: 16 << 20,
+            window_initial: 10,
+            rate_floor: 32_000,
+            queue_packets: 2,
+        }
+    }
+}
+
+impl AdaptiveConfig {
+    /// Most bytes in flight (16 MiB). It bounds the memory for what may have to be sent again; never less than two packets.
+    pub fn window_max(mut self, bytes: usize) -> Self {
+        self.window_max = bytes;
+        self
+    }
+
+    /// Packets in flight before anything is known about the path (10). More starts faster and may overflow a short queue.
+    pub fn window_initial(mut self, packets: u32) -> Self {
+        self.window_initial = packets.max(2);
+        self
+    }
+
+    /// Bytes per second below which losses alone never push the flow (32,000): what a game cannot do without. Delay
+    /// still can. A high floor adds to the congestion of a thin link that drops instead of queueing.
+    pub fn rate_floor(mut self, bytes_per_second: u32) -> Self {
+        self.rate_floor = bytes_per_second;
+        self
+    }
+
+    /// Packets that the flow wants to have waiting in the bottleneck's queue (2). More holds a larger share beside others and on
+    /// jittery paths, and delays everybody.
+    pub fn queue_packets(mut self, packets: u32) -> Self {
+        self.queue_packets = packets.max(1);
+        self
+    }
+}

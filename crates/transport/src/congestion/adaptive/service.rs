@@ -1,0 +1,60 @@
+//! How long the bottleneck takes for one packet.
+
+use muse_wire::{Duration, Instant};
+
+use super::filter::LeastOver;
+
+/// The least time between acks of packets in a row. A flow's own rate says little when others have the larger share, but packets
+/// of a burst wait behind each other and leave the bottleneck at its rate.
+#[derive(Debug)]
+pub(super) struct Service {
+    least: LeastOver,
+    /// When the current row began, and its bytes so far.
+    row: (Instant, usize),
+}
+
+impl Service {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            least: LeastOver::new(),
+            row: (now, 0),
+        }
+    }
+
+    pub(super) fn acked(&mut self, now: Instant, bytes: usize, packet: f64) {
+        self.row.1 = self.row.1.saturating_add(bytes);
+        let packets = self.row.1 as f64 / packet;
+        if packets >= ROW_PACKETS {
+            let time = Duration::from_secs_f64((now - self.row.0).as_secs_f64() / packets);
+            self.least.update(now, SPAN, time);
+            self.row = (now, 0);
+        }
+    }
+
+    /// Seconds per packet.
+    pub(super) fn time(&self) -> f64 {
+        self.least.value().as_secs_f64()
+    }
+}
+
+/// Packets of a row whose acks are timed together: fewer would measure the noise of single acks.
+const ROW_PACKETS: f64 = 4.0;
+/// How long the shortest time is remembered.
+const SPAN: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_reveals_the_rate_of_the_bottleneck() {
+        let mut service = Service::new(Instant::ZERO);
+        let mut now = Instant::from_secs(1);
+        for packet in 0..40 {
+            // Eight packets in a row at 1 ms each, then the flow's own slow pace.
+            now += Duration::from_millis(if packet < 8 { 1 } else { 20 });
+            service.acked(now, 1_200, 1_200.0);
+        }
+        assert!((service.time() - 0.001).abs() < 1e-6, "{}", service.time());
+    }
+}

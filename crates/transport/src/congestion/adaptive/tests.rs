@@ -1,0 +1,1 @@
+//! Behaviour of the adaptive controller that needs no bottleneck: `tests/congestion` has those.
