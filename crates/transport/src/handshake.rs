@@ -17,12 +17,10 @@ mod session;
 
 use thiserror::Error;
 
-pub(crate) use connecting::{
-    ConnectError, Connecting, ConnectingConfig, Established, Progress, Trust,
-};
+pub(crate) use connecting::{Connecting, ConnectingConfig, Progress, Trust};
 pub use limits::HandshakeLimits;
 pub use listener::HandshakeCounters;
-pub(crate) use listener::{Accepted, ConnectRequest, Listener, ListenerConfig, Outcome};
+pub(crate) use listener::{ConnectRequest, Listener, ListenerConfig, Outcome};
 
 use crate::token::TokenError;
 

@@ -105,8 +105,6 @@ pub(crate) struct Established {
     pub(crate) remote_connection_id: u32,
     /// What the server's endpoint says.
     pub(crate) settings: Vec<u8>,
-    /// How packets are protected.
-    pub(crate) suite: Suite,
 }
 
 /// The attempt cannot begin.
@@ -284,7 +282,6 @@ impl Connecting {
             keys: self.session.keys(true, suite, self.protocol_id),
             remote_connection_id,
             settings: reader.rest().to_vec(),
-            suite,
         }))
     }
 }

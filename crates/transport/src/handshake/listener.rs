@@ -410,11 +410,6 @@ impl ConnectRequest {
     pub(crate) fn resumes(&self) -> bool {
         self.token.as_ref().is_some_and(|token| token.resumes)
     }
-
-    /// How packets will be protected.
-    pub(crate) fn suite(&self) -> Suite {
-        self.suite
-    }
 }
 
 /// What a server's handshakes have come to, since it began.

@@ -235,9 +235,7 @@ impl<'a> Reason<'a> {
                 max: *server_max,
             },
             Refusal::Schema { server, .. } => Self::Schema { server: *server },
-            Refusal::Denied(text) => {
-                Self::Denied(&text[..text.floor_char_boundary(DENIED_TEXT_LEN_MAX)])
-            }
+            Refusal::Denied(text) => Self::Denied(cut(text)),
             Refusal::Full => Self::Plain(REASON_FULL),
             Refusal::TokenRequired => Self::Plain(REASON_TOKEN_REQUIRED),
             Refusal::Token(TokenError::Expired) => Self::Plain(REASON_TOKEN_EXPIRED),
@@ -365,6 +363,14 @@ pub(super) fn peek_connect(protocol_id: u64, datagram: &[u8]) -> Option<ClientRa
     let ours = connect && reader.u64() == Ok(protocol_id);
     reader.u16().ok()?;
     ours.then(|| reader.array().ok()).flatten()
+}
+
+/// The front of `text` that fits into a Refuse, cut between characters.
+fn cut(text: &str) -> &str {
+    let len = (0..=DENIED_TEXT_LEN_MAX.min(text.len()))
+        .rev()
+        .find(|len| text.is_char_boundary(*len));
+    &text[..len.unwrap_or(0)]
 }
 
 fn begin(kind: u8, protocol_id: u64, buffer: &mut [u8]) -> Result<Writer<'_>, EndOfBytes> {

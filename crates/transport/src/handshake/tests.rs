@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 
 use muse_wire::{Duration, Instant};
 
+use super::connecting::{ConnectError, Established};
 use super::*;
 use crate::crypto::{Keys, SeededEntropy, ServerKey, Suite};
 use crate::token::{ConnectToken, TokenGrant, TokenId, TokenIssuer, TokenVerifier};
