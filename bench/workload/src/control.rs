@@ -1,9 +1,10 @@
 //! The line protocol between a program under test and the harness that drives it.
 //!
 //! The program writes `ready PORT` (server) or `connected` (client), then `done` when its part of the workload is
-//! over, and at last `result JSON`, a [`Report`](crate::Report); a proxy between the two answers `go` with `started`. The harness writes `go` to the client, once it has read the
-//! counters that the run starts from, and `stop` to both, once it has read them again. A program whose standard input
-//! ends before `stop` exits at once, so that none outlives its harness.
+//! over, and at last `result JSON`, a [`Report`](crate::Report); a proxy between the two answers `go` with `started`.
+//! The harness writes `go` to the client, once it has read the counters that the run starts from, and `stop` to all,
+//! once it has read them again. A program whose standard input ends before `stop` exits at once, so that none outlives
+//! its harness.
 
 use std::io::{BufRead, Write};
 use std::sync::Arc;

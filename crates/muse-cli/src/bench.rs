@@ -9,6 +9,7 @@ mod cases;
 mod counters;
 mod isolation;
 mod measure;
+mod muse_role;
 mod proxy;
 mod role;
 mod statistics;
@@ -19,6 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+pub(crate) use muse_role::{RoleArguments, run as run_role};
 pub(crate) use proxy::{ProxyArguments, run as run_proxy};
 
 /// What to measure.

@@ -23,6 +23,9 @@ struct Muse {
 enum Command {
     /// Measure Muse beside its peers on this machine.
     Bench(bench::Arguments),
+    /// One side of a benchmark's workload, with Muse.
+    #[command(hide = true)]
+    BenchRole(bench::RoleArguments),
     /// The bad network between the two programs of a benchmark.
     #[command(hide = true)]
     BenchProxy(bench::ProxyArguments),
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         .init();
     let outcome = match Muse::parse().command {
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::BenchRole(arguments) => Ok(bench::run_role(arguments)),
         Command::BenchProxy(arguments) => bench::run_proxy(&arguments),
     };
     outcome.unwrap_or_else(|error| {

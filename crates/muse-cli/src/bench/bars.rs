@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::cases::Case;
-use super::measure::Run;
+use super::measure::{MUSE, Run};
 use super::table::{Row, columns};
 
 /// A figure of Muse and its limit.
@@ -86,9 +86,6 @@ pub(crate) fn transport(cases: &[(Case, Vec<Row>)]) -> Vec<Bar> {
     }
     bars
 }
-
-/// What Muse's rows are called.
-pub(crate) const MUSE: &str = "muse";
 
 #[cfg(test)]
 mod tests {

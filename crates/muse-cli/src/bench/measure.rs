@@ -26,6 +26,16 @@ pub(crate) struct Library {
 }
 
 impl Library {
+    /// Muse itself, with a choice of what reliable messages pay for latency under loss, or with its default.
+    pub(crate) fn muse(mode: Option<&str>) -> anyhow::Result<Self> {
+        let muse = std::env::current_exe().context("this program's own path")?;
+        Ok(Self {
+            name: mode.map_or(MUSE.to_owned(), |mode| format!("{MUSE} {mode}")),
+            program: vec![muse.into(), "bench-role".into()],
+            options: mode.map_or(Vec::new(), |mode| vec!["--mode".into(), mode.into()]),
+        })
+    }
+
     /// A peer whose program is at `path`.
     pub(crate) fn peer(name: &str, path: PathBuf) -> Self {
         Self {
@@ -179,6 +189,8 @@ impl Starter<'_> {
     }
 }
 
+/// What Muse's rows are called.
+pub(crate) const MUSE: &str = "muse";
 const START_MAX: Duration = Duration::from_secs(10);
 const CONNECT_MAX: Duration = Duration::from_secs(35);
 /// Handshakes leave work behind, such as path probes: the run begins after it.

@@ -56,8 +56,7 @@ struct Results {
 
 /// Measures, prints, and judges.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let libraries = build::build(&peer_names(&arguments.peers))?;
-    anyhow::ensure!(!libraries.is_empty(), "there is nothing to measure");
+    let peers = build::build(&peer_names(&arguments.peers))?;
     let surroundings = Surroundings::detect();
     for warning in surroundings.warnings() {
         eprintln!("warning: {warning}");
@@ -76,9 +75,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         .flat_map(|name| name.cases(arguments.quick))
         .copied()
         .collect();
-    let progress = progress(runs * (all.len() * libraries.len()) as u64);
+    let libraries: Vec<Vec<Library>> = all
+        .iter()
+        .map(|case| libraries(*case, &peers))
+        .collect::<anyhow::Result<_>>()?;
+    let progress = progress(runs * libraries.iter().map(Vec::len).sum::<usize>() as u64);
     let mut cases = Vec::new();
-    for case in all {
+    for (case, libraries) in all.into_iter().zip(libraries) {
         let bench = Bench {
             surroundings: &surroundings,
             case,
@@ -193,6 +196,16 @@ impl Bench<'_> {
         }
         self.progress.inc(1);
     }
+}
+
+/// Who runs a case: Muse first, where latency under loss is measured with each of its choices.
+fn libraries(case: Case, peers: &[Library]) -> anyhow::Result<Vec<Library>> {
+    let mut libraries = vec![Library::muse(None)?];
+    if case.network().is_some() {
+        libraries.extend([Library::muse(Some("frugal"))?, Library::muse(Some("fast"))?]);
+    }
+    libraries.extend_from_slice(peers);
+    Ok(libraries)
 }
 
 fn peer_names(asked: &[String]) -> Vec<String> {
