@@ -50,6 +50,8 @@ pub(super) struct Adaptive {
     window_empty: f64,
     /// Losses forbid more than this while calm; it rises again as long as they do not return.
     ceiling: f64,
+    /// The window before the last cut that may have been a mistake.
+    window_blamed: f64,
     /// No second cut for packets sent before this.
     recovery_from: Instant,
     /// Most bytes in flight in this round.
@@ -109,6 +111,7 @@ impl Adaptive {
             rounds_patience: FULL_ROUNDS,
             window_empty: 0.0,
             ceiling: f64::INFINITY,
+            window_blamed: 0.0,
             recovery_from: now,
             used: 0,
             competed: (0.0, now),
@@ -221,10 +224,20 @@ impl Adaptive {
     fn judge_losses(&mut self, now: Instant) {
         match self.losses.next_round() {
             Some(Verdict::Overflow) if self.is_used() => {
+                self.window_blamed = self.window;
                 self.cut_for_loss(now);
                 self.ceiling = self.window;
             }
-            Some(Verdict::Trial) if self.is_used() => self.cut_for_loss(now),
+            Some(Verdict::Trial) if self.is_used() => {
+                self.window_blamed = self.window;
+                self.cut_for_loss(now);
+            }
+            Some(Verdict::Mistaken) => {
+                self.ceiling = f64::INFINITY;
+                if matches!(self.mode, Mode::Calm(_)) {
+                    self.window = self.window.max(self.window_blamed);
+                }
+            }
             _ => {
                 let step = CEILING_STEP * self.packet * self.delay.standing();
                 let beyond_tiny = self.ceiling - TINY_PACKETS * self.packet;
