@@ -42,7 +42,11 @@ impl Cubic {
         });
         let elapsed = (now - epoch).as_secs_f64();
         let cubic = |t: f64| C * (t - self.k).powi(3) + self.window_max;
-        let alpha = if self.window_reno >= self.window_max { 1.0 } else { 3.0 * (1.0 - BETA) / (1.0 + BETA) };
+        let alpha = if self.window_reno >= self.window_max {
+            1.0
+        } else {
+            3.0 * (1.0 - BETA) / (1.0 + BETA)
+        };
         self.window_reno += alpha / self.window;
         if cubic(elapsed) < self.window_reno {
             self.window = self.window.max(self.window_reno);
@@ -74,8 +78,11 @@ impl Controller for Cubic {
         self.recovery_from = Some(loss.now);
         self.epoch = None;
         // Fast convergence: release bandwidth when the plateau falls.
-        self.window_max =
-            if self.window < self.window_max { self.window * (1.0 + BETA) / 2.0 } else { self.window };
+        self.window_max = if self.window < self.window_max {
+            self.window * (1.0 + BETA) / 2.0
+        } else {
+            self.window
+        };
         self.threshold = (self.window * BETA).max(2.0);
         self.window = if loss.persistent { 1.0 } else { self.threshold };
     }

@@ -1,154 +1,293 @@
-//! Bars for the controllers, met in a packet-level simulation (VC-8, VC-9). `cargo test -p muse-transport --test congestion --
-//! --nocapture` prints the tables of `docs/congestion.md`.
+//! Bars for the controllers, met in a packet-level simulation (VC-8, VC-9).
+//!
+//! `cargo test -p muse-transport --test congestion -- --nocapture --test-threads 1` prints the tables of
+//! `docs/congestion.md`; `MUSE_SEEDS=10` before it runs more seeds and only prints, without judging.
 
 mod cubic;
 mod sim;
 
+use std::ops::RangeInclusive;
+
 use muse_transport::congestion::{Congestion, Controller};
 use muse_wire::{Duration, Instant};
-use sim::{Flow, PACKET, Path, run};
+use sim::{Flow, Outcome, PACKET, Path, run};
+
+#[test]
+fn two_flows_share_a_bottleneck() {
+    println!("\ntwo adaptive flows, the second 0 or 5 s later; least over seeds, 20 to 60 s");
+    println!("Mbit/s  RTT  BDP | start 0: ratio  use  p95 ms | start 5: ratio  use  p95 ms");
+    for (mbit, rtt, products) in grid() {
+        let path = Path::new(mbit * MBIT, rtt).buffer_bdp(products);
+        print!("{mbit:6} {rtt:4} {products:4} ");
+        for start in [0, 5] {
+            let (mut ratio, mut used, mut queue) = (1.0f64, 1.0f64, 0);
+            for seed in seeds() {
+                let out = run(
+                    &path,
+                    vec![greedy(adaptive(), 0), greedy(adaptive(), start)],
+                    60,
+                    seed,
+                );
+                let (a, b) = (out.rate(0, 20, 60), out.rate(1, 20, 60));
+                ratio = ratio.min(a.min(b) / a.max(b));
+                used = used.min((a + b) / path.rate as f64);
+                queue = queue.max(out.queue_percentile(0.95));
+            }
+            print!("| {ratio:14.2} {used:5.2} {queue:5} ");
+            assert!(
+                ratio >= 0.8 || only_printing(),
+                "unfair: {ratio} over {path:?}"
+            );
+            assert!(
+                used >= 0.9 || only_printing(),
+                "wasteful: {used} over {path:?}"
+            );
+        }
+        println!("|");
+    }
+}
+
+#[test]
+fn beside_cubic_neither_starves() {
+    println!("\nadaptive / CUBIC as parts of their fair share over 60 s; least over seeds");
+    println!("Mbit/s  RTT  BDP | together  | CUBIC 5 s later | CUBIC 5 s before");
+    for (mbit, rtt, products) in grid() {
+        let path = Path::new(mbit * MBIT, rtt).buffer_bdp(products);
+        let fair = path.rate as f64 / 2.0;
+        print!("{mbit:6} {rtt:4} {products:4} ");
+        for (start, start_cubic) in [(0, 0), (0, 5), (5, 0)] {
+            let (mut ours, mut theirs) = (2.0f64, 2.0f64);
+            for seed in seeds() {
+                let flows = vec![
+                    greedy(adaptive(), start),
+                    greedy(cubic::Cubic::boxed(), start_cubic),
+                ];
+                let out = run(&path, flows, 60, seed);
+                ours = ours.min(out.rate(0, 0, 60) / fair);
+                theirs = theirs.min(out.rate(1, 0, 60) / fair);
+            }
+            print!("| {ours:.2} / {theirs:.2} ");
+            assert!(
+                ours >= 0.2 || only_printing(),
+                "starved: {ours} over {path:?}"
+            );
+            assert!(
+                theirs >= 0.2 || only_printing(),
+                "starves CUBIC: {theirs} over {path:?}"
+            );
+        }
+        println!("|");
+    }
+}
+
+#[test]
+fn alone_it_leaves_a_long_queue_empty() {
+    title("1 s buffer, RTT 50 ms");
+    for mbit in [1, 10] {
+        let path = Path::new(mbit * MBIT, 50).buffer_ms(1_000);
+        for_seeds(&format!("{mbit} Mbit/s"), &path, 60, |out| {
+            assert!(
+                out.queue_percentile(0.95) < 100,
+                "{} ms",
+                out.queue_percentile(0.95)
+            );
+            assert!(out.rate(0, 0, 60) > 0.85 * path.rate as f64);
+        });
+    }
+}
+
+#[test]
+fn random_loss_does_not_slow_it_down() {
+    title("10 Mbit/s, RTT 50 ms, random loss");
+    for (loss, least) in [(0.02, 0.8), (0.1, 0.5)] {
+        let mut path = Path::new(10 * MBIT, 50);
+        path.loss = loss;
+        for_seeds(&format!("{} %", loss * 100.0), &path, 60, |out| {
+            let used = out.rate(0, 0, 60) / path.rate as f64;
+            assert!(used > least, "{used} at {loss}");
+        });
+    }
+}
+
+#[test]
+fn it_follows_a_changing_bandwidth() {
+    title("10 Mbit/s, RTT 50 ms, 1 s buffer, changes at 20 s");
+    let mut path = Path::new(10 * MBIT, 50).buffer_ms(1_000);
+    path.change = Some((Duration::from_secs(20), 20 * MBIT));
+    for_seeds("doubles", &path, 30, |out| {
+        let used = out.rate(0, 23, 30) / (20 * MBIT) as f64;
+        assert!(used > 0.85, "{used} three seconds later");
+    });
+    path.change = Some((Duration::from_secs(20), 5 * MBIT));
+    for_seeds("halves", &path, 30, |out| {
+        let queue = out.queue_peaks[220..]
+            .iter()
+            .max()
+            .copied()
+            .unwrap_or_default();
+        assert!(queue < 100, "{queue} ms two seconds later");
+        assert!(out.rate(0, 22, 30) > 0.85 * (5 * MBIT) as f64);
+    });
+}
+
+#[test]
+fn jitter_is_no_queue() {
+    title("RTT 50 ms, jitter 0..10 ms");
+    for mbit in [1, 4, 10, 50] {
+        for reorder in [false, true] {
+            let mut path = Path::new(mbit * MBIT, 50);
+            path.jitter = Duration::from_millis(10);
+            path.reorder = reorder;
+            let name = format!("{mbit} Mbit/s{}", if reorder { ", reordering" } else { "" });
+            for_seeds(&name, &path, 60, |out| {
+                let used = out.rate(0, 0, 60) / path.rate as f64;
+                assert!(used > 0.7, "{used} at {name}");
+            });
+        }
+    }
+}
+
+#[test]
+fn loopback_is_filled_despite_its_noise() {
+    title("10 Gbit/s, RTT 100 us, jitter 0..1 ms");
+    let mut path = Path::new(10_000 * MBIT, 1).buffer_ms(10);
+    path.rtt = Duration::from_micros(100);
+    path.jitter = Duration::from_millis(1);
+    for_seeds("loopback", &path, 1, |out| {
+        let used = out.rate(0, 0, 1) / path.rate as f64;
+        assert!(used > 0.7, "{used}");
+    });
+}
+
+#[test]
+fn a_game_gets_its_bandwidth_whatever_is_lost() {
+    println!("\ngame of 10 kB/s, 16 ms ticks, RTT 100 ms: bytes that waited for a tick, of all");
+    for loss in [0.05, 0.2, 0.5] {
+        let mut path = Path::new(10 * MBIT, 100);
+        path.loss = loss;
+        for seed in seeds() {
+            let flow = Flow {
+                controller: adaptive(),
+                start: Duration::ZERO,
+                demand: Some(10_000),
+            };
+            let out = run(&path, vec![flow], 60, seed);
+            println!("{:3} %: {} of 600000", loss * 100.0, out.delayed[0]);
+            assert_eq!(out.delayed[0], 0, "at {loss}");
+        }
+    }
+}
+
+#[test]
+fn a_game_beside_cubic_keeps_most_of_its_pace() {
+    println!("\ngame of 10 kB/s beside CUBIC: delivered of what it offered, 5 to 60 s");
+    for (mbit, products) in [(1, 4.0), (10, 1.0), (10, 4.0)] {
+        let path = Path::new(mbit * MBIT, 80).buffer_bdp(products);
+        for seed in seeds() {
+            let game = Flow {
+                controller: adaptive(),
+                start: Duration::ZERO,
+                demand: Some(10_000),
+            };
+            let out = run(
+                &path,
+                vec![game, greedy(cubic::Cubic::boxed(), 0)],
+                60,
+                seed,
+            );
+            let share = out.rate(0, 5, 60) / 80_000.0;
+            println!("{mbit:3} Mbit/s {products} BDP: {share:.2}");
+            assert!(share > 0.8, "{share} at {mbit} Mbit/s");
+        }
+    }
+}
+
+#[test]
+fn the_model_of_cubic_behaves_like_cubic() {
+    let path = Path::new(10 * MBIT, 80).buffer_bdp(1.0);
+    for seed in seeds() {
+        let alone = run(&path, vec![greedy(cubic::Cubic::boxed(), 0)], 60, seed);
+        assert!(
+            alone.rate(0, 5, 60) > 0.95 * path.rate as f64,
+            "fills the pipe"
+        );
+        assert!(alone.queue_percentile(0.95) > 60, "fills the queue");
+        let mut lossy = path.clone();
+        lossy.loss = 0.02;
+        let hurt = run(&lossy, vec![greedy(cubic::Cubic::boxed(), 0)], 60, seed);
+        assert!(
+            hurt.rate(0, 5, 60) < 0.3 * path.rate as f64,
+            "takes every loss for congestion"
+        );
+        let both = vec![
+            greedy(cubic::Cubic::boxed(), 0),
+            greedy(cubic::Cubic::boxed(), 0),
+        ];
+        let out = run(&path, both, 60, seed);
+        let ratio = out.rate(0, 20, 60) / out.rate(1, 20, 60);
+        assert!((0.5..2.0).contains(&ratio), "shares with itself: {ratio}");
+    }
+}
+
+fn for_seeds(name: &str, path: &Path, seconds: u64, check: impl Fn(&Outcome)) {
+    for seed in seeds() {
+        let out = run(path, vec![greedy(adaptive(), 0)], seconds, seed);
+        let percentile = |share| out.queue_percentile(share);
+        println!(
+            "{name:24} {:5.2} {:6} {:6} {:6} {:8.2}",
+            out.rate(0, 0, seconds) / path.rate as f64,
+            percentile(0.5),
+            percentile(0.95),
+            percentile(0.99),
+            100.0 * out.dropped[0] as f64 / out.sent[0] as f64,
+        );
+        if !only_printing() {
+            check(&out);
+        }
+    }
+}
+
+fn title(conditions: &str) {
+    println!(
+        "\nalone: {conditions}\n{:24}   use queue ms: p50    p95    p99   lost %",
+        ""
+    );
+}
 
 fn adaptive() -> Box<dyn Controller> {
     Congestion::adaptive().build(PACKET, Instant::ZERO)
 }
 
 fn greedy(controller: Box<dyn Controller>, start_s: u64) -> Flow {
-    Flow { controller, start: Duration::from_secs(start_s), demand: None }
-}
-
-fn seeds() -> std::ops::Range<u64> {
-    1..11
+    Flow {
+        controller,
+        start: Duration::from_secs(start_s),
+        demand: None,
+    }
 }
 
 fn grid() -> Vec<(u64, u64, f64)> {
     let mut grid = Vec::new();
-    for rate in [1, 10, 50] {
+    for mbit in [1, 10, 50] {
         for rtt_ms in [20, 80] {
             for products in [1.0, 4.0] {
-                grid.push((rate, rtt_ms, products));
+                grid.push((mbit, rtt_ms, products));
             }
         }
     }
     grid
 }
 
-#[test]
-fn two_flows_share_a_bottleneck() {
-    println!("rate rtt bdp start  ratio util p95");
-    for (rate, rtt, bdp) in grid() {
-        let path = Path::new(rate * 1_000_000, rtt).buffer_bdp(bdp);
-        for start in [0, 5] {
-            for seed in seeds() {
-                let out = run(&path, vec![greedy(adaptive(), 0), greedy(adaptive(), start)], 60, seed);
-                let (a, b) = (out.rate(0, 20, 60), out.rate(1, 20, 60));
-                println!(
-                    "{rate:4} {rtt:3} {bdp} {start}  {:.2} {:.2} {} drop {:.3}",
-                    b / a, (a + b) / path.rate as f64, out.queue_percentile(0.95),
-                    out.dropped[0] as f64 / out.sent[0] as f64
-                );
-            }
-        }
-    }
+fn seeds() -> RangeInclusive<u64> {
+    1..=std::env::var("MUSE_SEEDS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(3)
 }
 
-#[test]
-fn beside_cubic_neither_starves() {
-    println!("rate rtt bdp start  adaptive cubic (fair shares) p95");
-    for (rate, rtt, bdp) in grid() {
-        let path = Path::new(rate * 1_000_000, rtt).buffer_bdp(bdp);
-        for (s0, s1) in [(0, 0), (0, 5), (5, 0)] {
-            for seed in seeds() {
-                let out = run(&path, vec![greedy(adaptive(), s0), greedy(cubic::Cubic::boxed(), s1)], 60, seed);
-                let fair = path.rate as f64 / 2.0;
-                let (a, b) = (out.rate(0, 0, 60) / fair, out.rate(1, 0, 60) / fair);
-                println!("{rate:4} {rtt:3} {bdp} {s0}/{s1}  {a:.2} {b:.2} {}", out.queue_percentile(0.95));
-            }
-        }
-    }
+/// With other seeds than the usual the tables are for reading.
+fn only_printing() -> bool {
+    std::env::var("MUSE_SEEDS").is_ok()
 }
 
-#[test]
-fn two_cubics() {
-    for (rate, rtt, bdp) in grid() {
-        let path = Path::new(rate * 1_000_000, rtt).buffer_bdp(bdp);
-        for seed in seeds() {
-            let out = run(&path, vec![greedy(cubic::Cubic::boxed(), 0), greedy(cubic::Cubic::boxed(), 5)], 60, seed);
-            let fair = path.rate as f64 / 2.0;
-            let (a, b) = (out.rate(0, 0, 60) / fair, out.rate(1, 0, 60) / fair);
-            println!("{rate:4} {rtt:3} {bdp} {a:.2} {b:.2} {}", out.queue_percentile(0.95));
-        }
-    }
-}
-
-#[test]
-fn alone() {
-    for seed in seeds() {
-        let mbit = |m: f64| (m * 1e6) as u64;
-        let show = |name: &str, path: Path, s: u64| {
-            let out = run(&path, vec![greedy(adaptive(), 0)], s, seed);
-            let end = path.change.map_or(path.rate, |c| c.1);
-            println!("{name:24} util {:.2} end {:.2} p50 {} p95 {} p99 {} drop {:.3}", out.rate(0, 0, s) / path.rate as f64,
-                out.rate(0, s - s.min(5), s) / end as f64,
-                out.queue_percentile(0.5), out.queue_percentile(0.95), out.queue_percentile(0.99),
-                out.dropped[0] as f64 / out.sent[0] as f64);
-        };
-        show("1 Mbit 1 s buffer", Path::new(mbit(1.0), 50).buffer_ms(1_000), 60);
-        show("10 Mbit 1 s buffer", Path::new(mbit(10.0), 50).buffer_ms(1_000), 60);
-        let mut p = Path::new(mbit(10.0), 50);
-        p.loss = 0.02;
-        show("2 % loss", p.clone(), 60);
-        p.loss = 0.10;
-        show("10 % loss", p, 60);
-        let mut p = Path::new(mbit(10.0), 50).buffer_ms(1_000);
-        p.change = Some((Duration::from_secs(20), mbit(20.0)));
-        show("doubled", p.clone(), 25);
-        p.change = Some((Duration::from_secs(20), mbit(5.0)));
-        show("halved", p, 25);
-        for r in [1.0, 4.0, 10.0, 50.0] {
-            let mut p = Path::new(mbit(r), 50);
-            p.jitter = Duration::from_millis(10);
-            show(&format!("jitter {r}"), p.clone(), 60);
-            p.reorder = true;
-            show(&format!("jitter reorder {r}"), p, 60);
-        }
-        let mut p = Path::new(mbit(10_000.0), 1).buffer_ms(10);
-        p.rtt = Duration::from_micros(100);
-        p.jitter = Duration::from_millis(1);
-        show("loopback", p, 2);
-    }
-}
-
-#[derive(Debug)]
-struct Traced(Box<dyn Controller>, Instant, &'static str);
-impl Controller for Traced {
-    fn on_sent(&mut self, a: Instant, b: usize, c: usize, d: bool) { self.0.on_sent(a, b, c, d) }
-    fn on_ack(&mut self, ack: &muse_transport::congestion::Ack) {
-        self.0.on_ack(ack);
-        if ack.now - self.1 > Duration::from_millis(500) {
-            self.1 = ack.now;
-            let s = format!("{:?}", self.0);
-            let mode = &s[s.find("mode:").unwrap()..s.find(", delay:").unwrap()];
-            let base = &s[s.find("base:").unwrap()..s.find(", recent").unwrap()];
-            let noise = &s[s.find("noise:").unwrap()..s.find("}, losses").unwrap()];
-            println!("{} {} W {:.0} srtt {} {base} {noise} {mode}", self.2, ack.now, self.0.window() as f64 / 1200.0, ack.rtt_smoothed);
-        }
-    }
-    fn on_loss(&mut self, l: &muse_transport::congestion::Loss) { self.0.on_loss(l) }
-    fn window(&self) -> usize { self.0.window() }
-    fn pacing_rate(&self) -> Option<u64> { self.0.pacing_rate() }
-    fn reset(&mut self, n: Instant) { self.0.reset(n) }
-}
-#[test]
-fn trace() {
-    let Ok(s) = std::env::var("TRACE") else { return };
-    let v: Vec<f64> = s.split(',').map(|x| x.parse().unwrap()).collect();
-    let path = Path::new((v[0] * 1e6) as u64, v[1] as u64).buffer_bdp(v[2]);
-    let a = Box::new(Traced(adaptive(), Instant::ZERO, "A"));
-    let mut flows = vec![greedy(a, v[3] as u64)];
-    if v[4] >= 0.0 {
-        let b: Box<dyn Controller> = if v[5] > 0.0 { cubic::Cubic::boxed() } else { Box::new(Traced(adaptive(), Instant::ZERO, "B")) };
-        flows.push(greedy(b, v[4] as u64));
-    }
-    let out = run(&path, flows, 60, 3);
-    println!("rate {:?}", out.delivered.iter().enumerate().map(|(i, _)| (0..12).map(|t| (out.rate(i, t * 5, t * 5 + 5) / path.rate as f64 * 100.0) as u64).collect::<Vec<_>>()).collect::<Vec<_>>());
-}
+const MBIT: u64 = 1_000_000;

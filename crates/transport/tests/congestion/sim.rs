@@ -83,8 +83,9 @@ pub struct Outcome {
 impl Outcome {
     /// Mean rate of a flow in bits per second over a part of the run.
     pub fn rate(&self, flow: usize, from_s: u64, to_s: u64) -> f64 {
-        let bytes: u64 =
-            self.delivered[flow][(from_s * 10) as usize..(to_s * 10) as usize].iter().sum();
+        let bytes: u64 = self.delivered[flow][(from_s * 10) as usize..(to_s * 10) as usize]
+            .iter()
+            .sum();
         bytes as f64 * 8.0 / (to_s - from_s) as f64
     }
 
@@ -256,12 +257,17 @@ impl World {
         let now = self.instant();
         loop {
             let sender = &mut self.senders[flow as usize];
-            let bytes = if sender.demand.is_some() { sender.backlog.min(300) } else { PACKET };
+            let bytes = if sender.demand.is_some() {
+                sender.backlog.min(300)
+            } else {
+                PACKET
+            };
             if bytes == 0 || sender.in_flight + bytes > sender.controller.window().max(bytes) {
                 return;
             }
             if sender.pacer.available(now, sender.controller.pacing_rate()) < bytes {
-                let at = (sender.pacer.next_release(now, bytes).as_micros() * 1_000).max(self.now + 1);
+                let at =
+                    (sender.pacer.next_release(now, bytes).as_micros() * 1_000).max(self.now + 1);
                 if sender.wake_at <= self.now || at < sender.wake_at {
                     sender.wake_at = at;
                     self.schedule(at, Event::Wake { flow });
@@ -274,8 +280,14 @@ impl World {
             }
             let app_limited = sender.demand.is_some() && sender.backlog == 0;
             sender.in_flight += bytes;
-            sender.controller.on_sent(now, bytes, sender.in_flight, app_limited);
-            sender.packets.push_back(Some(Packet { sent_at: now, bytes, app_limited }));
+            sender
+                .controller
+                .on_sent(now, bytes, sender.in_flight, app_limited);
+            sender.packets.push_back(Some(Packet {
+                sent_at: now,
+                bytes,
+                app_limited,
+            }));
             let number = sender.first + sender.packets.len() as u64 - 1;
             self.arm(flow);
             self.enqueue(flow, number, bytes);
@@ -286,7 +298,11 @@ impl World {
         self.outcome.sent[flow as usize] += 1;
         let bin = (self.now / (NANOS / 10)) as usize;
         let waiting = self.queue.len() > 1;
-        let queued = if waiting { self.queue_bytes - self.queue[0].2 } else { 0 };
+        let queued = if waiting {
+            self.queue_bytes - self.queue[0].2
+        } else {
+            0
+        };
         if !self.queue.is_empty() && queued + bytes > self.path.buffer {
             self.outcome.dropped[flow as usize] += 1;
             return;
@@ -304,7 +320,9 @@ impl World {
     }
 
     fn depart(&mut self) {
-        let Some((flow, number, bytes, _)) = self.queue.pop_front() else { return };
+        let Some((flow, number, bytes, _)) = self.queue.pop_front() else {
+            return;
+        };
         self.queue_bytes -= bytes;
         if let Some(next) = self.queue.front() {
             let at = self.now + next.2 as u64 * 8 * NANOS / self.path.rate;
@@ -316,7 +334,9 @@ impl World {
         }
         // A random time of up to one packet's keeps flows from marching in step with a drop-tail queue, which they do in
         // simulations only (Floyd and Jacobson, "On traffic phase effects in packet-switched gateways").
-        let noise = self.random.u64(0..=bytes as u64 * 8 * NANOS / self.path.rate);
+        let noise = self
+            .random
+            .u64(0..=bytes as u64 * 8 * NANOS / self.path.rate);
         let jitter = self.random.u64(0..=self.path.jitter.as_micros() * 1_000);
         let mut at = self.now + self.path.rtt.as_micros() * 1_000 + noise + jitter;
         let sender = &mut self.senders[flow as usize];
@@ -332,13 +352,20 @@ impl World {
     fn acked(&mut self, flow: u32, number: u64) {
         let now = self.instant();
         let sender = &mut self.senders[flow as usize];
-        let Some(index) = number.checked_sub(sender.first) else { return };
-        let Some(packet) = sender.packets[index as usize].take() else { return };
+        let Some(index) = number.checked_sub(sender.first) else {
+            return;
+        };
+        let Some(packet) = sender.packets[index as usize].take() else {
+            return;
+        };
         let rtt = now - packet.sent_at;
         sender.sample(rtt);
         sender.in_flight -= packet.bytes;
         sender.timeouts = 0;
-        if sender.largest_acked.is_none_or(|(largest, _)| number > largest) {
+        if sender
+            .largest_acked
+            .is_none_or(|(largest, _)| number > largest)
+        {
             sender.largest_acked = Some((number, packet.sent_at));
         }
         sender.controller.on_ack(&Ack {
@@ -359,7 +386,8 @@ impl World {
     fn arm(&mut self, flow: u32) {
         let now = self.now;
         let sender = &mut self.senders[flow as usize];
-        let span = sender.rtt_smoothed.unwrap_or(Duration::from_millis(300)) + sender.rtt_variance * 4;
+        let span =
+            sender.rtt_smoothed.unwrap_or(Duration::from_millis(300)) + sender.rtt_variance * 4;
         let span = (span + Duration::from_millis(25)).as_micros() * 1_000 << sender.timeouts.min(5);
         sender.timeout_at = now + span;
         if !sender.timeout_armed {
@@ -406,7 +434,9 @@ impl Sender {
     }
 
     fn detect_losses(&mut self, now: Instant) {
-        let Some((largest, sent_at)) = self.largest_acked else { return };
+        let Some((largest, sent_at)) = self.largest_acked else {
+            return;
+        };
         let span = self.rtt_smoothed.unwrap_or_default() * 9 / 8;
         let before = largest.saturating_sub(self.first) as usize;
         let first = self.first;
@@ -419,9 +449,17 @@ impl Sender {
         }
     }
 
-    fn lose(&mut self, now: Instant, before: usize, persistent: bool, is_lost: impl Fn(usize, &Packet) -> bool) {
+    fn lose(
+        &mut self,
+        now: Instant,
+        before: usize,
+        persistent: bool,
+        is_lost: impl Fn(usize, &Packet) -> bool,
+    ) {
         for index in 0..before.min(self.packets.len()) {
-            let Some(packet) = self.packets[index] else { continue };
+            let Some(packet) = self.packets[index] else {
+                continue;
+            };
             if !is_lost(index, &packet) {
                 continue;
             }

@@ -72,7 +72,11 @@ impl Losses {
             return None;
         }
         let share = self.lost as f32 / total as f32;
-        let high = if self.lost < HIGH_LOSSES { 0.5 } else { self.lost_high as f32 / self.lost as f32 };
+        let high = if self.lost < HIGH_LOSSES {
+            0.5
+        } else {
+            self.lost_high as f32 / self.lost as f32
+        };
         (self.acked, self.lost, self.lost_high) = (0, 0, 0);
         Some(self.judge(share, high))
     }
