@@ -405,10 +405,11 @@ impl Controller for Adaptive {
 
     fn on_ack(&mut self, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
+            let service = Duration::from_secs_f64(self.service.time()).min(SERVICE_MAX);
             let packet_time = self.packet / self.window * self.delay.standing();
             if self
                 .delay
-                .sample(ack.now, rtt, ack.rtt_smoothed, packet_time)
+                .sample(ack.now, rtt, ack.rtt_smoothed, packet_time, service)
             {
                 self.base_corrected = true;
             }
@@ -435,7 +436,7 @@ impl Controller for Adaptive {
 
     fn on_loss(&mut self, loss: &Loss) {
         self.losses.lost(self.delay.is_high());
-        if loss.sent_at <= self.recovery_from && self.recovery_from > Instant::ZERO {
+        if loss.sent_at < self.recovery_from {
             return;
         }
         if loss.persistent {
@@ -493,6 +494,8 @@ const CEILING_STEP: f64 = 0.2;
 /// Packets, at the rate of the bottleneck, and seconds that may wait in a queue that counts as nearly empty.
 const QUEUE_CALM_PACKETS: f64 = 5.0;
 const QUEUE_CALM_MAX: f64 = 0.05;
+/// A bottleneck slower than one packet in this time is not believed.
+const SERVICE_MAX: Duration = Duration::from_millis(10);
 /// Seconds, before the first sample.
 const RTT_UNKNOWN: f64 = 0.1;
 /// How long a base is believed that drains do not confirm.

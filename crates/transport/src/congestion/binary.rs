@@ -193,3 +193,106 @@ impl Controller for Binary {
         *self = Self::new(self.config, now);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: Option<u64> = Some(30 * 256);
+    const BAD: Option<u64> = Some(10 * 256);
+
+    /// Acks every 100 ms with one smoothed RTT until `until_s`.
+    fn run(binary: &mut Binary, now_ms: &mut u64, until_ms: u64, rtt_ms: u64) {
+        while *now_ms < until_ms {
+            *now_ms += 100;
+            binary.on_ack(&Ack {
+                now: Instant::from_millis(*now_ms),
+                sent_at: Instant::from_millis(now_ms.saturating_sub(rtt_ms)),
+                bytes: 256,
+                rtt: Some(Duration::from_millis(rtt_ms)),
+                rtt_smoothed: Duration::from_millis(rtt_ms),
+                in_flight: 0,
+                app_limited: false,
+            });
+        }
+    }
+
+    #[test]
+    fn turns_bad_at_once_and_good_after_the_recovery_time() {
+        let mut binary = Binary::new(BinaryConfig::default(), Instant::ZERO);
+        let mut now = 0;
+        run(&mut binary, &mut now, 20_000, 250);
+        assert_eq!(binary.pacing_rate(), GOOD, "the threshold itself is good");
+        run(&mut binary, &mut now, 20_100, 251);
+        assert_eq!(binary.pacing_rate(), BAD);
+        // Good lasted longer than 10 s, so the recovery time is still 1 s, counted from the first good sample.
+        run(&mut binary, &mut now, 21_100, 100);
+        assert_eq!(binary.pacing_rate(), BAD);
+        run(&mut binary, &mut now, 21_200, 100);
+        assert_eq!(binary.pacing_rate(), GOOD);
+    }
+
+    #[test]
+    fn a_short_good_time_doubles_the_recovery_up_to_a_minute() {
+        let mut binary = Binary::new(BinaryConfig::default(), Instant::ZERO);
+        let mut now = 0;
+        for expected_s in [2, 4, 8, 16, 32, 60, 60] {
+            let bad_at = now + 100;
+            run(&mut binary, &mut now, bad_at, 400);
+            assert_eq!(binary.recovery, Duration::from_secs(expected_s));
+            let recovered = now + 100 + expected_s * 1_000;
+            run(&mut binary, &mut now, recovered - 100, 50);
+            assert_eq!(binary.pacing_rate(), BAD);
+            run(&mut binary, &mut now, recovered, 50);
+            assert_eq!(binary.pacing_rate(), GOOD);
+        }
+    }
+
+    #[test]
+    fn every_ten_good_seconds_halve_the_recovery_down_to_a_second() {
+        let mut binary = Binary::new(BinaryConfig::default(), Instant::ZERO);
+        binary.recovery = Duration::from_secs(8);
+        let mut now = 0;
+        for (until_s, expected_s) in [(9, 8), (11, 4), (21, 2), (31, 1), (61, 1)] {
+            run(&mut binary, &mut now, until_s * 1_000, 50);
+            assert_eq!(
+                binary.recovery,
+                Duration::from_secs(expected_s),
+                "after {until_s} s"
+            );
+        }
+    }
+
+    #[test]
+    fn bad_samples_restart_the_recovery() {
+        let mut binary = Binary::new(BinaryConfig::default(), Instant::ZERO);
+        let mut now = 15_000;
+        run(&mut binary, &mut now, 15_100, 400);
+        run(&mut binary, &mut now, 15_900, 50);
+        run(&mut binary, &mut now, 16_000, 400);
+        run(&mut binary, &mut now, 16_900, 50);
+        assert_eq!(binary.pacing_rate(), BAD);
+    }
+
+    #[test]
+    fn a_dead_path_is_bad() {
+        let mut binary = Binary::new(BinaryConfig::default(), Instant::ZERO);
+        let now = Instant::from_secs(5);
+        binary.on_loss(&Loss {
+            now,
+            sent_at: Instant::ZERO,
+            bytes: 256,
+            in_flight: 0,
+            persistent: false,
+        });
+        assert_eq!(binary.pacing_rate(), GOOD, "single losses do not count");
+        binary.on_loss(&Loss {
+            now,
+            sent_at: Instant::ZERO,
+            bytes: 256,
+            in_flight: 0,
+            persistent: true,
+        });
+        assert_eq!(binary.pacing_rate(), BAD);
+    }
+}

@@ -73,3 +73,46 @@ pub(super) const BETA: f64 = 0.8;
 const C: f64 = 0.8;
 /// Growth per round trip while searching.
 const SEARCH: f64 = 1.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use muse_wire::Duration;
+
+    /// A second of acks at a round trip of 100 ms.
+    fn second(compete: &mut Compete, from: Instant, mut window: f64) -> f64 {
+        for step in 0..10 {
+            let packets = window;
+            window = compete.grow(
+                from + Duration::from_millis(100 * step),
+                window,
+                packets,
+                0.1,
+            );
+        }
+        window
+    }
+
+    #[test]
+    fn searches_fast_until_the_first_overflow_and_flattens_at_the_plateau_after_it() {
+        let start = Instant::from_secs(10);
+        let mut compete = Compete::new(start, 10.0, 10.0);
+        let found = second(&mut compete, start, 10.0);
+        assert!(found > 1_000.0, "doubles each round trip: {found}");
+        let (mut next, cut) = compete.after_overflow(start, 1_000.0);
+        assert_eq!(cut, 800.0);
+        let mut window = cut;
+        for step in 0..6 {
+            window = second(&mut next, start + Duration::from_secs(step), window);
+        }
+        assert!((900.0..1_100.0).contains(&window), "{window}");
+    }
+
+    #[test]
+    fn a_lower_overflow_lowers_the_plateau_further() {
+        let start = Instant::ZERO;
+        let (first, _) = Compete::new(start, 100.0, 100.0).after_overflow(start, 100.0);
+        let (second, _) = first.after_overflow(start, 80.0);
+        assert!(second.plateau < 80.0);
+    }
+}

@@ -34,20 +34,21 @@ impl Delay {
         }
     }
 
-    /// `packet_time` is what one packet takes at the flow's rate: round trips step by that much without any noise. True if
-    /// the sample shows that the base was wrong.
+    /// `packet_time` is what one packet takes at the flow's rate: round trips step by that much without any noise. `service` is
+    /// what it takes at the bottleneck: round trips that differ by less are the same. True if the sample shows that the base was wrong.
     pub(super) fn sample(
         &mut self,
         now: Instant,
         rtt: Duration,
         smoothed: Duration,
         packet_time: f64,
+        service: Duration,
     ) -> bool {
         let corrected = rtt < self.base - self.base / 64;
         if rtt <= self.base {
             self.base = rtt;
         }
-        if rtt <= self.base + self.base / 64 {
+        if rtt <= self.base + (self.base / 64).max(service) {
             self.base_at = now;
         }
         self.recent.update(now, BASE_SPAN, rtt);
@@ -177,3 +178,74 @@ const CRESTS: usize = 4;
 const NOISE_SHARE: f64 = 1.5;
 /// Round trips up to 5 ms are never held against the queue.
 const TOTAL_FELT: f64 = 0.005;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn feed(delay: &mut Delay, from_ms: u64, count: u64, rtt_us: impl Fn(u64) -> u64) {
+        for step in 0..count {
+            let rtt = Duration::from_micros(rtt_us(step));
+            delay.sample(
+                Instant::from_millis(from_ms + step),
+                rtt,
+                rtt,
+                0.0,
+                Duration::ZERO,
+            );
+            if step % 50 == 0 {
+                delay.next_round();
+            }
+        }
+    }
+
+    #[test]
+    fn a_longer_round_trip_is_a_queue() {
+        let mut delay = Delay::new();
+        feed(&mut delay, 0, 500, |_| 50_000);
+        assert_eq!(delay.queue(), 0.0);
+        feed(&mut delay, 500, 100, |_| 80_000);
+        assert!((delay.queue() - 0.03).abs() < 1e-6, "{}", delay.queue());
+        assert!(delay.is_high() && !delay.is_nearly_empty());
+    }
+
+    #[test]
+    fn short_round_trips_have_no_queue() {
+        let mut delay = Delay::new();
+        feed(
+            &mut delay,
+            0,
+            500,
+            |step| if step < 100 { 100 } else { 4_900 },
+        );
+        assert_eq!(delay.queue(), 0.0);
+    }
+
+    #[test]
+    fn jitter_is_tolerated_once_it_is_known() {
+        let mut delay = Delay::new();
+        // Ten milliseconds of jitter whose least sample is rarely seen.
+        feed(&mut delay, 0, 2_000, |step| {
+            50_000
+                + if step == 0 {
+                    0
+                } else {
+                    3_000 + step * 7_919 % 7_000
+                }
+        });
+        assert!(delay.queue() < 0.001, "{}", delay.queue());
+    }
+
+    #[test]
+    fn the_base_ages_until_it_is_seen_again() {
+        let mut delay = Delay::new();
+        feed(&mut delay, 0, 100, |_| 50_000);
+        feed(&mut delay, 100, 900, |_| 70_000);
+        assert_eq!(
+            delay.base_age(Instant::from_millis(999)),
+            Duration::from_millis(900)
+        );
+        delay.set_base(Instant::from_secs(1), Duration::from_millis(70));
+        assert_eq!(delay.base_age(Instant::from_secs(1)), Duration::ZERO);
+    }
+}

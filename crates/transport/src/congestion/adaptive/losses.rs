@@ -130,3 +130,56 @@ const MIXED_SHARE: f32 = 0.3;
 const HELPED: f32 = 0.8;
 /// How long a mistake is remembered.
 const ACQUITTED_BATCHES: u8 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One round of a hundred packets.
+    fn round(losses: &mut Losses, lost: u32, high: bool) -> Option<Verdict> {
+        (0..100 - lost).for_each(|_| losses.acked());
+        (0..lost).for_each(|_| losses.lost(high));
+        losses.next_round()
+    }
+
+    #[test]
+    fn a_few_losses_are_tolerated() {
+        let mut losses = Losses::new();
+        for _ in 0..50 {
+            assert_eq!(round(&mut losses, 4, false), Some(Verdict::Innocent));
+        }
+    }
+
+    #[test]
+    fn losses_in_a_full_queue_are_an_overflow() {
+        let mut losses = Losses::new();
+        assert_eq!(round(&mut losses, 20, true), Some(Verdict::Overflow));
+    }
+
+    #[test]
+    fn more_losses_than_usual_are_an_overflow() {
+        let mut losses = Losses::new();
+        assert_eq!(round(&mut losses, 0, false), Some(Verdict::Innocent));
+        assert_eq!(round(&mut losses, 20, false), Some(Verdict::Overflow));
+    }
+
+    #[test]
+    fn losses_that_a_smaller_window_does_not_avoid_are_forgiven() {
+        let mut losses = Losses::new();
+        let mut verdicts = Vec::new();
+        for _ in 0..30 {
+            verdicts.extend(round(&mut losses, 20, false));
+        }
+        let trial = verdicts
+            .iter()
+            .position(|verdict| *verdict == Verdict::Trial);
+        let trial = trial.expect("a smaller window was tried");
+        assert_eq!(verdicts[trial + 1], Verdict::Mistaken);
+        assert!(
+            verdicts[trial + 2..]
+                .iter()
+                .take(14)
+                .all(|verdict| *verdict == Verdict::Innocent)
+        );
+    }
+}
