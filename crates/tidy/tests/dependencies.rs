@@ -1,0 +1,188 @@
+//! Dependencies: which crate may use which, where versions are declared, which licences are taken (STYLE 25, 26).
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use muse_tidy::{File, repository_files, repository_root};
+use serde_json::Value;
+
+/// What each crate may use of ours, as the table in `ARCHITECTURE.md` says; `*` stands for everything.
+const DIRECTIONS: [(&str, &[&str]); 18] = [
+    ("muse-wire", &[]),
+    ("muse-schema-derive", &[]),
+    ("muse-schema", &["muse-wire", "muse-schema-derive"]),
+    ("muse-netem", &["muse-wire"]),
+    ("muse-transport", &["muse-wire", "muse-schema"]),
+    ("muse-rp", &["muse-wire"]),
+    ("muse-relay", &["muse-wire", "muse-transport"]),
+    ("muse-netcode", &["muse-wire", "muse-schema"]),
+    ("muse-lockstep", &["muse-wire", "muse-schema"]),
+    ("muse-master-client", &["muse-wire"]),
+    (
+        "muse-master",
+        &["muse-wire", "muse-transport", "muse-master-client"],
+    ),
+    ("muse-drivers", &["muse-wire", "muse-transport"]),
+    (
+        "muse-net",
+        &[
+            "muse-wire",
+            "muse-schema",
+            "muse-transport",
+            "muse-netcode",
+            "muse-lockstep",
+            "muse-master-client",
+            "muse-drivers",
+        ],
+    ),
+    ("muse-bench-workload", &[]),
+    ("muse-tidy", &[]),
+    ("muse-lab", &["*"]),
+    ("muse-cli", &["*"]),
+    ("biobot", &["*"]),
+];
+/// What a crate's tests and examples may use besides: the virtual network, which sits beside everything.
+const IN_TESTS: [&str; 1] = ["muse-netem"];
+/// Licences that may be linked into a game; the same as in `deny.toml`.
+const LICENCES: [&str; 11] = [
+    "MIT",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Zlib",
+    "0BSD",
+    "Unicode-3.0",
+    "Unlicense",
+    "CC0-1.0",
+];
+
+/// What cargo knows about the workspace; with `all`, about everything it is built from.
+fn metadata(all: bool) -> Value {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let mut command = Command::new(cargo);
+    command
+        .current_dir(repository_root())
+        .args(["metadata", "--format-version", "1"]);
+    if !all {
+        command.arg("--no-deps");
+    }
+    let output = command.output().expect("cargo runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    serde_json::from_slice(&output.stdout).expect("cargo writes JSON")
+}
+
+fn array(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+#[test]
+fn crates_use_only_what_lies_below_them() {
+    let metadata = metadata(false);
+    let mut wrong = Vec::new();
+    for package in array(&metadata["packages"]) {
+        let name = package["name"].as_str().expect("packages have names");
+        let Some((_, allowed)) = DIRECTIONS.iter().find(|(known, _)| *known == name) else {
+            wrong.push(format!("{name} has no line in the table of directions"));
+            continue;
+        };
+        for dependency in array(&package["dependencies"]) {
+            let used = dependency["name"]
+                .as_str()
+                .expect("dependencies have names");
+            let ours = DIRECTIONS.iter().any(|(known, _)| *known == used);
+            let in_tests = dependency["kind"].as_str() == Some("dev") && IN_TESTS.contains(&used);
+            if ours
+                && !in_tests
+                && !allowed.contains(&"*")
+                && !allowed.contains(&used)
+                && used != name
+            {
+                wrong.push(format!("{name} uses {used}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "directions:\n  {}", wrong.join("\n  "));
+}
+
+#[test]
+fn versions_are_declared_once() {
+    let manifest = |file: &&File| {
+        let apart = ["bench/peers/", "fuzz/"]
+            .iter()
+            .any(|folder| file.path.starts_with(folder));
+        file.path.ends_with("/Cargo.toml") && !apart
+    };
+    let files = repository_files();
+    let mut wrong = Vec::new();
+    for file in files.iter().filter(manifest) {
+        let mut in_dependencies = false;
+        for line in file.text.lines() {
+            if line.starts_with('[') {
+                in_dependencies = line.contains("dependencies");
+            } else if in_dependencies && line.contains('=') && !line.starts_with('#') {
+                let inherits =
+                    line.contains("workspace = true") || line.contains(".workspace=true");
+                if !inherits {
+                    wrong.push(format!("{}: {line}", file.path));
+                }
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "not `workspace = true`:\n  {}",
+        wrong.join("\n  ")
+    );
+}
+
+#[test]
+fn licences_are_permissive() {
+    let metadata = metadata(true);
+    let mut wrong = BTreeSet::new();
+    for package in array(&metadata["packages"]) {
+        let licence = package["license"]
+            .as_str()
+            .unwrap_or("none")
+            .replace('/', " OR ");
+        let plain = licence.replace(['(', ')'], "");
+        // Every part that is joined by AND must offer a choice that we take.
+        let accepted = plain.split(" AND ").all(|part| {
+            part.split(" OR ")
+                .any(|choice| LICENCES.contains(&choice.trim()))
+        });
+        if !accepted {
+            wrong.insert(format!(
+                "{} {}: {licence}",
+                package["name"], package["version"]
+            ));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "licences:\n  {}",
+        wrong.into_iter().collect::<Vec<_>>().join("\n  ")
+    );
+}
+
+#[test]
+fn everything_comes_from_the_registry() {
+    let metadata = metadata(true);
+    let elsewhere = |package: &&Value| {
+        let source = package["source"].as_str();
+        source.is_some_and(|source| {
+            !source.starts_with("registry+") && !source.starts_with("sparse+")
+        })
+    };
+    let found: Vec<&Value> = array(&metadata["packages"])
+        .iter()
+        .filter(elsewhere)
+        .map(|package| &package["id"])
+        .collect();
+    assert!(found.is_empty(), "not from a registry: {found:?}");
+}
