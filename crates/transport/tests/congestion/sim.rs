@@ -388,8 +388,8 @@ impl World {
         let sender = &mut self.senders[flow as usize];
         let span =
             sender.rtt_smoothed.unwrap_or(Duration::from_millis(300)) + sender.rtt_variance * 4;
-        let span = (span + Duration::from_millis(25)).as_micros() * 1_000 << sender.timeouts.min(5);
-        sender.timeout_at = now + span;
+        let nanos = (span + Duration::from_millis(25)).as_micros() * 1_000;
+        sender.timeout_at = now + (nanos << sender.timeouts.min(5));
         if !sender.timeout_armed {
             sender.timeout_armed = true;
             let at = sender.timeout_at;
