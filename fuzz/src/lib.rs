@@ -1,9 +1,11 @@
 //! Bodies of the fuzz targets: each takes bytes, drives one part of Muse with them and asserts what must hold.
 
 pub mod bits;
+pub mod handshake;
 pub mod partial;
 pub mod range;
 pub mod schema;
+pub mod token;
 
 #[cfg(test)]
 mod tests {
@@ -22,9 +24,11 @@ mod tests {
                 })
                 .collect();
             crate::bits::run(&bytes);
+            crate::handshake::run(&bytes);
             crate::partial::run(&bytes);
             crate::range::run(&bytes);
             crate::schema::run(&bytes);
+            crate::token::run(&bytes);
         }
     }
 }

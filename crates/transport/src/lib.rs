@@ -16,6 +16,8 @@ mod connection;
 mod crypto;
 mod endpoint;
 mod event;
+#[doc(hidden)]
+pub mod fuzzing;
 mod handshake;
 mod inbox;
 mod packet;

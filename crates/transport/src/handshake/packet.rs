@@ -390,6 +390,13 @@ fn finish(protocol_id: u64, mut writer: Writer<'_>, len_min: usize) -> Result<us
     Ok(writer.len())
 }
 
+/// Makes the checksum of a changed packet right again, as an attacker would.
+pub(crate) fn repair(protocol_id: u64, packet: &mut [u8]) {
+    if let Some((body, checksum)) = packet.split_last_chunk_mut() {
+        *checksum = checksum_of(protocol_id, body);
+    }
+}
+
 pub(super) fn checksum_of(protocol_id: u64, body: &[u8]) -> [u8; CHECKSUM_LEN] {
     Checksum::new(protocol_id).sum([0; NONCE_LEN], &[], body)
 }
