@@ -10,7 +10,7 @@ use super::cookie::COOKIE_LEN;
 use super::packet::{self, ACCEPT_FIXED_LEN, CONNECT_LEN_MAX, Connect, Packet};
 use super::session::{MESSAGE_OVERHEAD_MAX, Mode, Session};
 use super::{ClientRandom, PAYLOAD_LEN_MAX, Refusal, VERSION};
-use crate::crypto::{Entropy, Keys, ServerPublicKey, Suite};
+use crate::crypto::{Entropy, Keys, Ratchet, ServerPublicKey, Suite};
 use crate::token::ConnectToken;
 
 /// Why a client trusts the server, and the server the client.
@@ -22,6 +22,21 @@ pub(crate) enum Trust {
     Token(Box<ConnectToken>),
     /// The link protects the connection, or nothing does; a token still says who the client is.
     DangerInsecure(Option<Box<ConnectToken>>),
+}
+
+impl Trust {
+    /// The mode, the server's key and the token; the key means nothing in the insecure mode.
+    fn parts(&self) -> (Mode, ServerPublicKey, Option<&ConnectToken>) {
+        match self {
+            Self::Pinned(key) => (Mode::Pinned, *key, None),
+            Self::Token(token) => (Mode::Token, token.server_key(), Some(token)),
+            Self::DangerInsecure(token) => (
+                Mode::DangerInsecure,
+                ServerPublicKey::from_bytes([0; 32]),
+                token.as_deref(),
+            ),
+        }
+    }
 }
 
 /// What a [`Connecting`] needs to know.
@@ -61,6 +76,14 @@ impl ConnectingConfig {
             timeout: TIMEOUT_DEFAULT,
         }
     }
+
+    /// The suites to offer in this mode.
+    fn offer(&self) -> u8 {
+        match self.trust {
+            Trust::DangerInsecure(_) => Suite::Null.bit(),
+            Trust::Pinned(_) | Trust::Token(_) => self.suites,
+        }
+    }
 }
 
 /// An attempt to connect.
@@ -68,16 +91,15 @@ impl ConnectingConfig {
 /// Call [`poll_transmit`](Self::poll_transmit) until it returns `None`, give what arrives to [`handle`](Self::handle), and call
 /// [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) has come.
 pub(crate) struct Connecting {
-    protocol_id: u64,
+    config: ConnectingConfig,
     version: u16,
-    schema_hash: u64,
     random: ClientRandom,
-    suites: u8,
-    mode: Mode,
-    session: Session,
-    /// The Connect, ready but for the cookie.
+    entropy: Ratchet,
+    /// The exchanges begun with the cookies that came, the newest last: the server answers one of them.
+    sessions: Vec<Session>,
+    /// The Connect with the newest cookie.
     pub(super) connect: Vec<u8>,
-    /// When the cookie in `connect` came.
+    /// When that cookie came.
     pub(super) cookie_at: Option<Instant>,
     next_send: Instant,
     delay: Duration,
@@ -136,55 +158,15 @@ impl Connecting {
         if config.payload.len() > PAYLOAD_LEN_MAX {
             return Err(ConnectError::Payload);
         }
-        let (mode, server_key, token) = match &config.trust {
-            Trust::Pinned(key) => (Mode::Pinned, *key, None),
-            Trust::Token(token) => (Mode::Token, token.server_key(), Some(&**token)),
-            Trust::DangerInsecure(token) => (
-                Mode::DangerInsecure,
-                ServerPublicKey::from_bytes([0; 32]),
-                token.as_deref(),
-            ),
-        };
         let mut random = [0; 16];
         entropy.fill(&mut random);
-        let mut connect = Connect {
-            version,
-            random,
-            cookie: [0; COOKIE_LEN],
-            connection_id: config.connection_id,
-            suites: if mode == Mode::DangerInsecure {
-                Suite::Null.bit()
-            } else {
-                config.suites
-            },
-            mode: mode.number(),
-            schema_hash: config.schema_hash,
-            token: token.map_or(&[], ConnectToken::public),
-            message: &[],
-        };
-        let suites = connect.suites;
-        let prologue = connect.prologue(config.protocol_id);
-        let secret = token.map(ConnectToken::secret);
-        let mut session = Session::initiator(mode, &server_key, secret, &prologue, entropy);
-        let mut message = [0; PAYLOAD_LEN_MAX + MESSAGE_OVERHEAD_MAX];
-        let len = session
-            .write(&config.payload, &mut message)
-            .expect("the buffer fits the longest payload");
-        connect.message = &message[..len];
-        let mut bytes = vec![0; CONNECT_LEN_MAX];
-        let len = connect
-            .emit(config.protocol_id, &mut bytes)
-            .expect("the buffer fits the longest Connect");
-        bytes.truncate(len);
         Ok(Self {
-            protocol_id: config.protocol_id,
+            config: config.clone(),
             version,
-            schema_hash: config.schema_hash,
             random,
-            suites,
-            mode,
-            session,
-            connect: bytes,
+            entropy: Ratchet::new(entropy),
+            sessions: Vec::new(),
+            connect: Vec::new(),
             cookie_at: None,
             next_send: now,
             delay: DELAY_FIRST,
@@ -209,7 +191,7 @@ impl Connecting {
                 .copy_from_slice(&self.connect);
             self.connect.len()
         } else {
-            packet::emit_hello(self.protocol_id, self.version, &self.random, buffer).ok()?
+            packet::emit_hello(self.config.protocol_id, self.version, &self.random, buffer).ok()?
         };
         self.next_send = now + self.delay;
         self.delay = (self.delay * 3 / 2).min(DELAY_MAX);
@@ -235,7 +217,7 @@ impl Connecting {
         if self.finished {
             return Progress::Continue;
         }
-        match Packet::parse(self.protocol_id, datagram) {
+        match Packet::parse(self.config.protocol_id, datagram) {
             Ok(Packet::Cookie { random, cookie }) if random == self.random => {
                 self.handle_cookie(now, &cookie);
                 Progress::Continue
@@ -247,7 +229,7 @@ impl Connecting {
             }
             Ok(Packet::Refuse { random, reason }) if random == self.random => {
                 self.finished = true;
-                Progress::Refused(reason.refusal(self.version, self.schema_hash))
+                Progress::Refused(reason.refusal(self.version, self.config.schema_hash))
             }
             _ => Progress::Continue,
         }
@@ -258,38 +240,72 @@ impl Connecting {
         if self.cookie_at.is_some_and(|at| now < at + COOKIE_KEPT) {
             return;
         }
-        packet::set_cookie(self.protocol_id, &mut self.connect, cookie);
+        self.begin_exchange(*cookie);
         self.cookie_at = Some(now);
         self.next_send = now;
         self.delay = DELAY_FIRST;
     }
 
+    /// The exchange is bound to the cookie, or a recorded Connect could be sent again with a fresh one.
+    fn begin_exchange(&mut self, cookie: [u8; COOKIE_LEN]) {
+        let (mode, server_key, token) = self.config.trust.parts();
+        let mut connect = Connect {
+            version: self.version,
+            random: self.random,
+            cookie,
+            connection_id: self.config.connection_id,
+            suites: self.config.offer(),
+            mode: mode.number(),
+            schema_hash: self.config.schema_hash,
+            token: token.map_or(&[], ConnectToken::public),
+            message: &[],
+        };
+        let prologue = connect.prologue(self.config.protocol_id);
+        let secret = token.map(ConnectToken::secret);
+        let mut session =
+            Session::initiator(mode, &server_key, secret, &prologue, &mut self.entropy);
+        let mut message = [0; PAYLOAD_LEN_MAX + MESSAGE_OVERHEAD_MAX];
+        let written = session.write(&self.config.payload, &mut message);
+        connect.message = &message[..written.expect("the buffer fits the longest payload")];
+        self.connect.resize(CONNECT_LEN_MAX, 0);
+        let len = connect.emit(self.config.protocol_id, &mut self.connect);
+        self.connect
+            .truncate(len.expect("the buffer fits the longest Connect"));
+        if self.sessions.len() >= SESSIONS_MAX {
+            self.sessions.remove(0);
+        }
+        self.sessions.push(session);
+    }
+
     fn handle_accept(&mut self, message: &[u8]) -> Progress {
         let mut payload = [0; ACCEPT_FIXED_LEN + PAYLOAD_LEN_MAX + MESSAGE_OVERHEAD_MAX];
-        let Some(len) = self.session.read(message, &mut payload) else {
-            return Progress::Continue;
-        };
-        let mut reader = Reader::new(&payload[..len]);
-        let (Ok(remote_connection_id), Ok(suite)) = (reader.u32(), reader.u8()) else {
-            return Progress::Continue;
-        };
-        let offered = Suite::from_bit(suite & self.suites);
-        let (Some(suite), true) = (offered, reader.remaining() <= PAYLOAD_LEN_MAX) else {
-            return Progress::Continue;
-        };
-        self.finished = true;
-        Progress::Established(Box::new(Established {
-            keys: self.session.keys(true, suite, self.protocol_id),
-            remote_connection_id,
-            settings: reader.rest().to_vec(),
-        }))
+        for session in self.sessions.iter_mut().rev() {
+            let Some(len) = session.read(message, &mut payload) else {
+                continue;
+            };
+            let mut reader = Reader::new(&payload[..len]);
+            let (Ok(remote_connection_id), Ok(suite)) = (reader.u32(), reader.u8()) else {
+                break;
+            };
+            let offered = Suite::from_bit(suite & self.config.offer());
+            let (Some(suite), true) = (offered, reader.remaining() <= PAYLOAD_LEN_MAX) else {
+                break;
+            };
+            self.finished = true;
+            return Progress::Established(Box::new(Established {
+                keys: session.keys(true, suite, self.config.protocol_id),
+                remote_connection_id,
+                settings: reader.rest().to_vec(),
+            }));
+        }
+        Progress::Continue
     }
 }
 
 impl fmt::Debug for Connecting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connecting")
-            .field("mode", &self.mode)
+            .field("trust", &self.config.trust)
             .field("cookie_at", &self.cookie_at)
             .field("deadline", &self.deadline)
             .finish_non_exhaustive()
@@ -299,4 +315,6 @@ impl fmt::Debug for Connecting {
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 const DELAY_FIRST: Duration = Duration::from_millis(250);
 const DELAY_MAX: Duration = Duration::from_secs(1);
-const COOKIE_KEPT: Duration = Duration::from_millis(200);
+const COOKIE_KEPT: Duration = Duration::from_secs(1);
+/// Exchanges of which an Accept may still come.
+const SESSIONS_MAX: usize = 4;

@@ -139,7 +139,7 @@ impl<'a> Connect<'a> {
         })
     }
 
-    /// Writes the packet with its padding. The cookie can be changed afterwards with [`set_cookie`].
+    /// Writes the packet with its padding.
     pub(super) fn emit(&self, protocol_id: u64, buffer: &mut [u8]) -> Result<usize, EndOfBytes> {
         let mut writer = begin(KIND_CONNECT, protocol_id, buffer)?;
         writer.u16(self.version)?;
@@ -151,7 +151,7 @@ impl<'a> Connect<'a> {
         finish(protocol_id, writer, CONNECT_LEN_MIN)
     }
 
-    /// What the handshake is bound to: everything in the packet but the cookie, which may be renewed, and the message.
+    /// What the handshake is bound to: everything in the packet before the message.
     pub(super) fn prologue(&self, protocol_id: u64) -> Prologue {
         let mut bytes = [0; PROLOGUE_LEN_MAX];
         let mut writer = Writer::new(&mut bytes);
@@ -161,6 +161,7 @@ impl<'a> Connect<'a> {
             .and_then(|()| writer.u64(protocol_id))
             .and_then(|()| writer.u16(self.version))
             .and_then(|()| writer.slice(&self.random))
+            .and_then(|()| writer.slice(&self.cookie))
             .and_then(|()| self.emit_bound(&mut writer));
         debug_assert!(written.is_ok() || self.token.len() > PUBLIC_LEN_MAX);
         let len = writer.len();
@@ -345,17 +346,6 @@ pub(super) fn emit_refuse(
     finish(protocol_id, writer, 0)
 }
 
-/// Puts another cookie into a Connect that [`Connect::emit`] wrote.
-pub(super) fn set_cookie(protocol_id: u64, connect: &mut [u8], cookie: &[u8; COOKIE_LEN]) {
-    let Some((body, checksum)) = connect.split_last_chunk_mut::<CHECKSUM_LEN>() else {
-        return;
-    };
-    if let Some(field) = body.get_mut(COOKIE_OFFSET..COOKIE_OFFSET + COOKIE_LEN) {
-        field.copy_from_slice(cookie);
-        *checksum = checksum_of(protocol_id, body);
-    }
-}
-
 /// The client's random if the datagram looks like a Connect of this protocol; nothing else is checked.
 pub(super) fn peek_connect(protocol_id: u64, datagram: &[u8]) -> Option<ClientRandom> {
     let mut reader = Reader::new(datagram);
@@ -449,7 +439,7 @@ pub(super) const ACCEPT_LEN_MAX: usize = PREFIX_LEN
     + CHECKSUM_LEN;
 const PROLOGUE_LABEL: &[u8] = b"muse handshake";
 const PROLOGUE_LEN_MAX: usize =
-    PROLOGUE_LABEL.len() + COOKIE_OFFSET + BOUND_FIXED_LEN + PUBLIC_LEN_MAX;
+    PROLOGUE_LABEL.len() + COOKIE_OFFSET + COOKIE_LEN + BOUND_FIXED_LEN + PUBLIC_LEN_MAX;
 const _: () = assert!(
     ACCEPT_LEN_MAX <= CONNECT_LEN_MIN,
     "no reply to a Connect is longer than it"

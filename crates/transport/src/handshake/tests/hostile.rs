@@ -132,7 +132,7 @@ fn any_changed_byte_of_an_accept_is_noticed_and_the_real_one_still_counts() {
             pinned()
         };
         let mut client = connecting(trust, 1);
-        let [_, _, _, accept] = recorded(&mut server, &mut client);
+        let [_, cookie, _, accept] = recorded(&mut server, &mut client);
         for (index, honest) in (0..accept.len()).flat_map(|index| [(index, true), (index, false)]) {
             let mut changed = accept.clone();
             changed[index] ^= 0x10;
@@ -150,7 +150,7 @@ fn any_changed_byte_of_an_accept_is_noticed_and_the_real_one_still_counts() {
                     },
                     1,
                 );
-                client.cookie_at = Some(Instant::ZERO);
+                client.handle(Instant::ZERO, &cookie);
             }
         }
         let mut established = established(client.handle(Instant::ZERO, &accept));
@@ -340,4 +340,37 @@ fn whatever_arrives_the_answer_is_no_longer_and_nothing_panics() {
         replies > 5_000 && accepted > 300,
         "{replies} replies, {accepted} accepted: to all depths"
     );
+}
+
+#[test]
+fn a_recorded_connect_is_of_no_use_with_a_fresh_cookie() {
+    let mut server = Server::new(|config| config.verifier = Some(verifier()));
+    let [_, _, connect, _] = recorded(&mut server, &mut connecting(Trust::Token(token(1)), 1));
+    server.accepts.clear();
+    // Much later someone on the path sends it again in the client's name, and reads the answer.
+    let now = after_ms(60_000);
+    let cookie = server
+        .handle(now, client_address(), &connect)
+        .expect("a cookie");
+    let mut patched = connect.clone();
+    patched[27..47].copy_from_slice(&cookie[25..45]);
+    repair(&mut patched);
+    let reply = server
+        .handle(now, client_address(), &patched)
+        .expect("a refusal");
+    assert_eq!((reply[0], server.connections.len()), (5, 1));
+}
+
+#[test]
+fn an_accept_of_an_exchange_before_the_newest_cookie_still_counts() {
+    let mut server = Server::new(|_| {});
+    let mut client = connecting(pinned(), 1);
+    let [hello, _, _, accept] = recorded(&mut server, &mut client);
+    let later = after_ms(1_500);
+    let another = server
+        .handle(later, client_address(), &hello)
+        .expect("a cookie for the late Hello");
+    client.handle(later, &another);
+    let mut established = established(client.handle(later, &accept));
+    assert_keys_agree(&mut established.keys, &mut server.connections[0].keys);
 }

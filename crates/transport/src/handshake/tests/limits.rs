@@ -33,7 +33,10 @@ fn forged_connects_reach_no_cryptography_with_public_keys() {
         config.limits = HandshakeLimits::default().operations(1, 8);
     });
     let mut client = connecting(Trust::Token(token(1)), 1);
-    client.cookie_at = Some(Instant::ZERO);
+    let mut cookie = [0; 64];
+    let len = packet::emit_cookie(PROTOCOL, &client.client_random(), &[0; 20], &mut cookie)
+        .expect("fits");
+    client.handle(Instant::ZERO, &cookie[..len]);
     let forged = transmit(&mut client, Instant::ZERO);
     for port in 1..5_000 {
         let from = SocketAddr::new(client_address().ip(), port);
