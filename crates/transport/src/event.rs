@@ -81,7 +81,7 @@ pub struct Receipt {
 /// The end of a message's way. Arrivals are certain, losses only reasonably certain (VC-5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The peer has it.
+    /// The peer has it. On sequenced and partially reliable channels it may have come too late to be shown.
     Delivered,
     /// It was lost and is not sent again.
     Lost,

@@ -75,6 +75,13 @@ pub(crate) struct SentPackets {
     reorder_extra: Duration,
 }
 
+impl SentPacket {
+    /// Whether its loss has been told to the channels.
+    pub(crate) fn is_loss_handled(&self) -> bool {
+        self.loss_handled
+    }
+}
+
 impl SentPackets {
     pub(crate) fn new() -> Self {
         Self {

@@ -426,7 +426,7 @@ impl SendChannel {
     }
 
     /// Whether nothing but a receipt is kept of a piece once it is sent.
-    fn is_fire_and_forget(&self, piece: u16) -> bool {
+    pub(crate) fn is_fire_and_forget(&self, piece: u16) -> bool {
         piece == WHOLE && !self.delivery.is_reliable()
     }
 

@@ -332,7 +332,7 @@ impl Connection {
                 app_limited: packet.app_limited,
             });
         }
-        self.settle_frames(shared, &packet, !was_lost);
+        self.settle_frames(shared, &packet);
         true
     }
 
@@ -408,16 +408,19 @@ impl Connection {
         });
     }
 
-    fn settle_frames(&mut self, shared: &mut Shared, packet: &SentPacket, first_news: bool) {
+    fn settle_frames(&mut self, shared: &mut Shared, packet: &SentPacket) {
         let (id, inbox) = (self.id, &mut shared.inbox);
+        let told_lost = packet.is_loss_handled();
         let mut index = 0;
         while let Some(frame) = self.sent.frame(packet, index) {
             index += 1;
             if let SentFrame::Message { channel, receipt, piece, number, .. } = frame
                 && let Some(half) = self.send[usize::from(channel)].as_mut()
             {
+                // A channel that remembers its messages tells each end once; of others the loss may have been told.
+                let news = !told_lost || !half.is_fire_and_forget(piece);
                 half.acked(number, piece, &mut |told| {
-                    if receipt && first_news {
+                    if receipt && news {
                         inbox.receipt(id, told);
                     }
                 });
