@@ -154,6 +154,20 @@ fn jitter_is_no_queue() {
 }
 
 #[test]
+fn acks_that_come_once_a_tick_are_enough() {
+    title("RTT 50 ms, acks gathered for 16 ms");
+    for mbit in [1, 10, 50] {
+        let mut path = Path::new(mbit * MBIT, 50).buffer_bdp(2.0);
+        path.ack_interval = Duration::from_millis(16);
+        for_seeds(&format!("{mbit} Mbit/s"), &path, 60, |out| {
+            let used = out.rate(0, 0, 60) / path.rate as f64;
+            assert!(used > 0.85, "{used} at {mbit} Mbit/s");
+            assert!(out.queue_percentile(0.95) < 100);
+        });
+    }
+}
+
+#[test]
 fn loopback_is_filled_despite_its_noise() {
     title("10 Gbit/s, RTT 100 us, jitter 0..1 ms");
     let mut path = Path::new(10_000 * MBIT, 1).buffer_ms(10);

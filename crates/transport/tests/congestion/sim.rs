@@ -23,6 +23,8 @@ pub struct Path {
     /// Uniform extra delay, in order unless `reorder`.
     pub jitter: Duration,
     pub reorder: bool,
+    /// Acks are gathered and leave together at multiples of this; their delay is known to the sender.
+    pub ack_interval: Duration,
     /// Share of packets lost at random.
     pub loss: f64,
     /// A later rate and when it holds from.
@@ -37,6 +39,7 @@ impl Path {
             buffer: 0,
             jitter: Duration::ZERO,
             reorder: false,
+            ack_interval: Duration::ZERO,
             loss: 0.0,
             change: None,
         }
@@ -120,7 +123,7 @@ pub fn run(path: &Path, flows: Vec<Flow>, seconds: u64, seed: u64) -> Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Depart,
-    Acked { flow: u32, number: u64 },
+    Acked { flow: u32, number: u64, held: u64 },
     Wake { flow: u32 },
     Timeout { flow: u32 },
     Tick { flow: u32 },
@@ -230,7 +233,7 @@ impl World {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Depart => self.depart(),
-            Event::Acked { flow, number } => self.acked(flow, number),
+            Event::Acked { flow, number, held } => self.acked(flow, number, held),
             Event::Wake { flow } => {
                 if self.senders[flow as usize].wake_at == self.now {
                     self.senders[flow as usize].wake_at = 0;
@@ -346,10 +349,14 @@ impl World {
         }
         // What the sender wrongly takes as lost has been delivered all the same.
         self.outcome.delivered[flow as usize][(self.now / (NANOS / 10)) as usize] += bytes as u64;
-        self.schedule(at, Event::Acked { flow, number });
+        let held = match self.path.ack_interval.as_micros() * 1_000 {
+            0 => 0,
+            interval => interval - at % interval,
+        };
+        self.schedule(at + held, Event::Acked { flow, number, held });
     }
 
-    fn acked(&mut self, flow: u32, number: u64) {
+    fn acked(&mut self, flow: u32, number: u64, held: u64) {
         let now = self.instant();
         let sender = &mut self.senders[flow as usize];
         let Some(index) = number.checked_sub(sender.first) else {
@@ -358,7 +365,7 @@ impl World {
         let Some(packet) = sender.packets[index as usize].take() else {
             return;
         };
-        let rtt = now - packet.sent_at;
+        let rtt = now - packet.sent_at - Duration::from_micros(held / 1_000);
         sender.sample(rtt);
         sender.in_flight -= packet.bytes;
         sender.timeouts = 0;

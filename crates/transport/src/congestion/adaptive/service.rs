@@ -9,26 +9,32 @@ use super::filter::LeastOver;
 #[derive(Debug)]
 pub(super) struct Service {
     least: LeastOver,
-    /// When the current row began, and its bytes so far.
-    row: (Instant, usize),
+    /// When the current row began, when its newest ack came, and its bytes so far.
+    since: Instant,
+    last: Instant,
+    bytes: usize,
 }
 
 impl Service {
     pub(super) fn new(now: Instant) -> Self {
         Self {
             least: LeastOver::new(),
-            row: (now, 0),
+            since: now,
+            last: now,
+            bytes: 0,
         }
     }
 
     pub(super) fn acked(&mut self, now: Instant, bytes: usize, packet: f64) {
-        self.row.1 = self.row.1.saturating_add(bytes);
-        let packets = self.row.1 as f64 / packet;
-        if packets >= ROW_PACKETS {
-            let time = Duration::from_secs_f64((now - self.row.0).as_secs_f64() / packets);
+        let packets = self.bytes as f64 / packet;
+        // Acks that come together belong to one row: their time began with the ones before.
+        if now > self.last && packets >= ROW_PACKETS {
+            let time = Duration::from_secs_f64((self.last - self.since).as_secs_f64() / packets);
             self.least.update(now, SPAN, time);
-            self.row = (now, 0);
+            (self.since, self.bytes) = (self.last, 0);
         }
+        self.last = now;
+        self.bytes = self.bytes.saturating_add(bytes);
     }
 
     /// Seconds per packet.
@@ -54,6 +60,17 @@ mod tests {
             // Eight packets in a row at 1 ms each, then the flow's own slow pace.
             now += Duration::from_millis(if packet < 8 { 1 } else { 20 });
             service.acked(now, 1_200, 1_200.0);
+        }
+        assert!((service.time() - 0.001).abs() < 1e-6, "{}", service.time());
+    }
+
+    #[test]
+    fn acks_that_come_together_are_not_infinitely_fast() {
+        let mut service = Service::new(Instant::ZERO);
+        for tick in 1..20 {
+            for _ in 0..16 {
+                service.acked(Instant::from_millis(16 * tick), 1_200, 1_200.0);
+            }
         }
         assert!((service.time() - 0.001).abs() < 1e-6, "{}", service.time());
     }
