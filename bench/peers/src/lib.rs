@@ -13,6 +13,12 @@ pub fn socket(port: u16) -> std::io::Result<UdpSocket> {
     Ok(socket)
 }
 
+/// Gives a socket a receive buffer of 4 MB, as far as the system allows.
+pub fn enlarge_receive_buffer(socket: &UdpSocket) -> std::io::Result<()> {
+    rustix::net::sockopt::set_socket_recv_buffer_size(socket, 4 << 20)?;
+    Ok(())
+}
+
 /// Returns when `socket` can be read, at the latest after `timeout`.
 pub fn wait_readable(socket: &impl AsFd, timeout: Duration) {
     let timeout = Timespec {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use muse_bench_peers::{socket, wait_readable};
+use muse_bench_peers::{enlarge_receive_buffer, socket, wait_readable};
 use muse_bench_workload::{Failure, Kind, Library, Options, Peer, Sent, run};
 use renet::{ClientId, ConnectionConfig, DefaultChannel, RenetClient, RenetServer, ServerEvent};
 use renet_netcode::{
@@ -26,6 +26,8 @@ impl Library for Renet {
 
     fn serve(options: &Options) -> Result<(Server, u16), Failure> {
         let socket = socket(options.port)?;
+        // Every client acknowledges in every tick; 500 such datagrams at once are too many for the default buffer.
+        enlarge_receive_buffer(&socket)?;
         let address = socket.local_addr()?;
         let config = ServerConfig {
             current_time: since_epoch(),

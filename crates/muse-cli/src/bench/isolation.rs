@@ -1,10 +1,11 @@
 //! Where a run's programs are started: in a network namespace of their own, with raised priority.
 //!
 //! With nobody else's traffic on it, the interface's counters hold this run's bytes alone. Nothing here needs a
-//! privileged library: `unshare`, `nsenter`, `ip` and `nice` do it, and each replaces itself by the next program, so
+//! privileged library: `unshare`, `nsenter`, `ip`, `setsid` and `nice` do it, and each replaces itself by the next program, so
 //! that the process started is the program measured.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::process::{Command, Stdio};
 
 /// How far a run can be set apart on this machine.
@@ -37,7 +38,7 @@ impl Surroundings {
         };
         Self {
             isolation,
-            priority: succeeds(&["nice", "-n", "-20", "true"]),
+            priority: succeeds(&[RAISED, &["true"]].concat()),
         }
     }
 
@@ -90,13 +91,17 @@ impl Surroundings {
         self.command(&prefix, program)
     }
 
+    /// Raises a running program above those of other sessions too, where the kernel groups programs by session.
+    pub(crate) fn raise(&self, pid: u32) {
+        if self.priority {
+            // Absent where the kernel does not group them.
+            let _ = fs::write(format!("/proc/{pid}/autogroup"), "-20");
+        }
+    }
+
     fn command(&self, prefix: &[&str], program: &[impl AsRef<OsStr>]) -> Command {
-        let nice: &[&str] = if self.priority {
-            &["nice", "-n", "-20"]
-        } else {
-            &[]
-        };
-        let mut words = nice
+        let raised: &[&str] = if self.priority { RAISED } else { &[] };
+        let mut words = raised
             .iter()
             .chain(prefix)
             .map(OsStr::new)
@@ -106,6 +111,10 @@ impl Surroundings {
         command
     }
 }
+
+/// Starts a program with the highest priority of ordinary ones. A kernel that groups programs by session weighs
+/// priorities within a group only, so it gets a session of its own, whose group [`Surroundings::raise`] raises.
+const RAISED: &[&str] = &["setsid", "nice", "-n", "-20"];
 
 /// Whether a command can be run and exits with 0 and without complaint: `nice` only complains.
 fn succeeds(words: &[&str]) -> bool {

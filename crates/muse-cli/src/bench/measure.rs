@@ -98,6 +98,7 @@ pub(crate) fn measure(
         .parse()
         .context("no port")?;
     let (first, resident) = (server.pid(), memory(server.pid())?.resident);
+    surroundings.raise(first);
     let mut proxy = run.start_proxy(first, server_port, seed)?;
     let port = match &mut proxy {
         Some(proxy) => proxy
@@ -108,6 +109,10 @@ pub(crate) fn measure(
     };
     let mut client = run.start_client(first, port)?;
     client.expect("connected", CONNECT_MAX)?;
+    surroundings.raise(client.pid());
+    if let Some(proxy) = &proxy {
+        surroundings.raise(proxy.pid());
+    }
     std::thread::sleep(SETTLE);
 
     let traffic = Traffic::of(first)?;

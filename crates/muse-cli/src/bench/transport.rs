@@ -227,4 +227,4 @@ fn progress(runs: u64) -> ProgressBar {
 }
 
 /// How often a run that lagged is repeated.
-const LAG_RETRIES_MAX: u32 = 3;
+const LAG_RETRIES_MAX: u32 = 2;
