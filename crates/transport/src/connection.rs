@@ -382,6 +382,9 @@ impl Connection {
                 }
             }
         }
+        for half in self.send.iter_mut().flatten() {
+            half.probe_given_up();
+        }
         self.set_probe_timer(now);
     }
 

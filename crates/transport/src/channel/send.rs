@@ -329,6 +329,20 @@ impl SendChannel {
         wanted
     }
 
+    /// Sends again the oldest message that was given up: nothing has been heard for a while, so that may be what the
+    /// receiver waits for, as no later message makes it go on.
+    pub(crate) fn probe_given_up(&mut self) {
+        if !self.awaits_progress() {
+            return;
+        }
+        let Some(partial) = &self.partial else { return };
+        let oldest = self.messages.iter().zip(self.base..).find(|(message, _)| !message.done);
+        let Some((message, number)) = oldest.filter(|(_, number)| partial.is_given_up(*number)) else { return };
+        for piece in message.lost_pieces() {
+            self.resend.push_back(Resend { number, piece, twice: false });
+        }
+    }
+
     /// The receiver of a partially reliable channel has settled everything below `next`.
     pub(crate) fn progress(&mut self, next_low: u16, skipped: u32, receipts: &mut impl FnMut(Receipt)) {
         let end = self.base + self.messages.len() as u64;
@@ -339,8 +353,9 @@ impl SendChannel {
         }
         partial.handle_progress(next, skipped);
         while let Some(number) = partial.poll_revoked() {
-            let index = usize::try_from(number - self.base).unwrap_or(usize::MAX);
-            let Some(message) = self.messages.get(index) else { continue };
+            // One that was given up may have arrived late, and is not here any more.
+            let index = number.checked_sub(self.base).and_then(|index| usize::try_from(index).ok());
+            let Some(message) = index.and_then(|index| self.messages.get(index)) else { continue };
             for piece in message.lost_pieces() {
                 self.resend.push_back(Resend { number, piece, twice: false });
             }
