@@ -40,6 +40,11 @@ const PROBE_INTERVAL_MAX: Duration = Duration::from_secs(1);
 /// Probe time-outs in a row after which the path counts as dead: the window and the packet size start again.
 const PROBES_PERSISTENT: u32 = 3;
 
+/// Packets further apart than this are not worth waiting for.
+const COMPANY_GAP_MAX: Duration = Duration::from_millis(20);
+/// Longest time a retransmission waits for company.
+const COMPANY_WAIT_MAX: Duration = Duration::from_millis(17);
+
 /// One connection with one peer.
 pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
@@ -64,6 +69,7 @@ pub(crate) struct Connection {
     path_response: Option<[u8; 8]>,
     mtu: Mtu,
     probes: Probes,
+    rhythm: Rhythm,
     interrupted: bool,
     ping: bool,
     /// The channel whose turn it is among equals.
@@ -104,6 +110,30 @@ struct Probes {
     pending: u32,
 }
 
+/// How regularly packets with new messages leave: a retransmission waits a moment for the next one to travel in.
+#[derive(Debug, Default)]
+struct Rhythm {
+    last: Instant,
+    gap: Duration,
+}
+
+impl Rhythm {
+    /// A packet with new messages leaves.
+    fn beat(&mut self, now: Instant) {
+        let gap = now.saturating_since(self.last).min(COMPANY_GAP_MAX * 4);
+        self.gap = (self.gap * 7 + gap) / 8;
+        self.last = now;
+    }
+
+    /// When the next such packet should have left by, if it is worth waiting for since `since`.
+    fn company(&self, since: Instant) -> Option<Instant> {
+        if self.gap > COMPANY_GAP_MAX || self.gap.is_zero() {
+            return None;
+        }
+        Some((self.last + self.gap + self.gap / 8).min(since + COMPANY_WAIT_MAX))
+    }
+}
+
 /// Bytes acknowledged per second.
 #[derive(Debug, Default)]
 struct Bandwidth {
@@ -129,11 +159,12 @@ impl Connection {
     pub(crate) fn new(
         id: ConnectionId,
         config: Arc<Config>,
-        keys: Keys,
+        mut keys: Keys,
         remote_id: u32,
         remote: SocketAddr,
         now: Instant,
     ) -> Self {
+        keys.send.set_rekey_after(config.rekey_after);
         let mtu = Mtu::new(config.link.datagram_min, config.link.datagram_max);
         let mut timers = Timers::new();
         timers.set(Timer::Silence, now + config.silence);
@@ -159,6 +190,7 @@ impl Connection {
             path_response: None,
             mtu,
             probes: Probes::default(),
+            rhythm: Rhythm::default(),
             interrupted: false,
             ping: false,
             turn: 0,

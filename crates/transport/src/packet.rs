@@ -31,7 +31,8 @@ const FLAG_DATA: u8 = 0x80;
 const FLAG_PHASE: u8 = 0x40;
 const FLAG_ACKS: u8 = 0x20;
 const FLAG_ACK_NOW: u8 = 0x10;
-const FLAGS_RESERVED: u8 = 0x0F;
+const FLAG_SECTION: u8 = 0x08;
+const FLAGS_RESERVED: u8 = 0x07;
 
 /// The clear part of a data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub(crate) struct Header {
     pub(crate) acks: bool,
     /// The sender wants an acknowledgement without delay.
     pub(crate) ack_now: bool,
+    /// Behind the acknowledgement block stands a protected section and nothing else.
+    pub(crate) section: bool,
     /// Connection id, chosen by the receiver of the packet.
     pub(crate) connection: u32,
     /// Low 16 bits of the packet number.
@@ -60,6 +63,7 @@ impl Header {
             phase: flags & FLAG_PHASE != 0,
             acks: flags & FLAG_ACKS != 0,
             ack_now: flags & FLAG_ACK_NOW != 0,
+            section: flags & FLAG_SECTION != 0,
             connection: u32::from_le_bytes([c0, c1, c2, c3]),
             number_low: u16::from_le_bytes([n0, n1]),
         })
@@ -76,6 +80,9 @@ impl Header {
         }
         if self.ack_now {
             flags |= FLAG_ACK_NOW;
+        }
+        if self.section {
+            flags |= FLAG_SECTION;
         }
         let [c0, c1, c2, c3] = self.connection.to_le_bytes();
         let [n0, n1] = self.number_low.to_le_bytes();
@@ -109,18 +116,25 @@ pub(crate) struct AckRun {
     pub(crate) arrived: u64,
 }
 
-/// Delay field that says "longer than this field can tell": no round-trip sample.
-pub(crate) const ACK_DELAY_UNKNOWN: u8 = 255;
 /// Microseconds in one unit of the delay field.
 pub(crate) const ACK_DELAY_UNIT: u64 = 256;
+
+/// Bit of the count byte: a delay follows.
+const ACK_HAS_DELAY: u8 = 0x40;
+/// Bit of the count byte: a count of congestion marks follows.
+const ACK_HAS_MARKS: u8 = 0x80;
+/// The count of further runs in the count byte.
+const ACK_COUNT: u8 = 0x3F;
+/// Count that says: a field of 32 bits follows instead of runs (VC-4).
+const ACK_FIELD: u8 = 0x3F;
 
 /// The acknowledgement block: newest number received, delay, and runs of what arrived.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AckBlock {
     /// The newest packet number received.
     pub(crate) newest: u64,
-    /// Time the newest waited at the receiver, in [`ACK_DELAY_UNIT`]s.
-    pub(crate) delay: u8,
+    /// Time the newest waited at the receiver, in [`ACK_DELAY_UNIT`]s; left out once it has been told.
+    pub(crate) delay: Option<u8>,
     /// Packets received with a congestion mark, modulo 256, when marks are in use.
     pub(crate) marks: Option<u8>,
     /// Runs from the newest back; `runs[0].missing` is zero.
@@ -131,16 +145,24 @@ impl AckBlock {
     /// Reads a block; `reference` is the newest number that we sent. Reuses `self`'s storage.
     pub(crate) fn parse(&mut self, reader: &mut Reader<'_>, reference: u64) -> Result<(), Malformed> {
         self.newest = expand(u64::from(reader.u16()?), 16, reference);
-        self.delay = reader.u8()?;
         let counts = reader.u8()?;
-        self.marks = if counts & 0x80 != 0 { Some(reader.u8()?) } else { None };
+        self.delay = if counts & ACK_HAS_DELAY != 0 { Some(reader.u8()?) } else { None };
+        self.marks = if counts & ACK_HAS_MARKS != 0 { Some(reader.u8()?) } else { None };
         self.runs.clear();
+        if counts & ACK_COUNT == ACK_FIELD {
+            self.set_field(reader.u32()?);
+            return self.check(reference);
+        }
         self.runs.push(AckRun { missing: 0, recovered: false, arrived: reader.varint()? + 1 });
-        for _ in 0..(counts & 0x7F) {
+        for _ in 0..(counts & ACK_COUNT) {
             let gap = reader.varint()?;
             let arrived = reader.varint()?;
             self.runs.push(AckRun { missing: (gap >> 1) + 1, recovered: gap & 1 != 0, arrived });
         }
+        self.check(reference)
+    }
+
+    fn check(&self, reference: u64) -> Result<(), Malformed> {
         let span: u64 = self.runs.iter().fold(0u64, |sum, run| {
             sum.saturating_add(run.missing).saturating_add(run.arrived)
         });
@@ -154,10 +176,16 @@ impl AckBlock {
     pub(crate) fn emit(&self, writer: &mut Writer<'_>) -> Result<(), EndOfBytes> {
         let Some((first, rest)) = self.runs.split_first() else { return Err(EndOfBytes) };
         writer.u16(self.newest as u16)?;
-        writer.u8(self.delay)?;
-        writer.u8(rest.len() as u8 | if self.marks.is_some() { 0x80 } else { 0 })?;
-        if let Some(marks) = self.marks {
-            writer.u8(marks)?;
+        let field = if rest.len() > 1 { self.field() } else { None };
+        let mut counts = if field.is_some() { ACK_FIELD } else { rest.len() as u8 };
+        counts |= if self.delay.is_some() { ACK_HAS_DELAY } else { 0 };
+        counts |= if self.marks.is_some() { ACK_HAS_MARKS } else { 0 };
+        writer.u8(counts)?;
+        for byte in [self.delay, self.marks].into_iter().flatten() {
+            writer.u8(byte)?;
+        }
+        if let Some(field) = field {
+            return writer.u32(field);
         }
         writer.varint(first.arrived - 1)?;
         for run in rest {
@@ -165,6 +193,37 @@ impl AckBlock {
             writer.varint(run.arrived)?;
         }
         Ok(())
+    }
+}
+
+impl AckBlock {
+    /// The 32 numbers before the newest as bits, bit 0 the one just before it; `None` when that would not tell all.
+    fn field(&self) -> Option<u32> {
+        let mut field = 0u64;
+        let mut position = 0u64;
+        for run in &self.runs {
+            position += run.missing;
+            if run.recovered || position + run.arrived > ACK_COVERAGE {
+                return None;
+            }
+            field |= ((1 << run.arrived) - 1) << position;
+            position += run.arrived;
+        }
+        // Bit 0 is the newest itself.
+        Some((field >> 1) as u32)
+    }
+
+    /// Runs from a field of bits. What is missing at its far end says nothing.
+    fn set_field(&mut self, field: u32) {
+        let mut bits = u64::from(field) << 1 | 1;
+        let mut missing = 0;
+        while bits != 0 {
+            let arrived = u64::from(bits.trailing_ones());
+            self.runs.push(AckRun { missing, recovered: false, arrived });
+            bits >>= arrived;
+            missing = u64::from(bits.trailing_zeros());
+            bits = bits.checked_shr(missing as u32).unwrap_or(0);
+        }
     }
 }
 
@@ -418,12 +477,12 @@ mod tests {
     #[test]
     fn headers_round_trip_and_reserved_bits_are_refused() {
         let header =
-            Header { phase: true, acks: true, ack_now: false, connection: 0xDEAD_BEEF, number_low: 0x1234 };
+            Header { phase: true, acks: true, ack_now: false, section: false, connection: 0xDEAD_BEEF, number_low: 0x1234 };
         let bytes = header.emit();
         assert_eq!(Header::parse(&bytes), Some(header));
         assert_eq!(bytes, [0xE0, 0xEF, 0xBE, 0xAD, 0xDE, 0x34, 0x12]);
         assert_eq!(Header::parse(&bytes[..6]), None);
-        for bit in 0..4 {
+        for bit in 0..3 {
             let mut damaged = bytes;
             damaged[0] |= 1 << bit;
             assert_eq!(Header::parse(&damaged), None);
@@ -434,7 +493,7 @@ mod tests {
     fn an_ack_block_round_trips() {
         let block = AckBlock {
             newest: 70_000,
-            delay: 3,
+            delay: Some(3),
             marks: Some(9),
             runs: vec![
                 AckRun { missing: 0, recovered: false, arrived: 5 },
@@ -448,10 +507,36 @@ mod tests {
         let len = writer.len();
         let mut parsed = AckBlock::default();
         parsed.parse(&mut Reader::new(&buffer[..len]), 70_010).expect("valid");
-        assert_eq!((parsed.newest, parsed.delay, parsed.marks), (70_000, 3, Some(9)));
+        assert_eq!((parsed.newest, parsed.delay, parsed.marks), (70_000, Some(3), Some(9)));
         assert_eq!(parsed.runs, block.runs);
         for cut in 0..len {
             assert!(parsed.parse(&mut Reader::new(&buffer[..cut]), 70_010).is_err());
+        }
+    }
+
+    #[test]
+    fn several_gaps_travel_as_a_field_of_bits() {
+        for seed in 0..500 {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let mut block = AckBlock { newest: 70_000, ..AckBlock::default() };
+            let mut left = ACK_COVERAGE;
+            while left > 1 {
+                let missing = if block.runs.is_empty() { 0 } else { rng.u64(1..=left.min(5)) };
+                let arrived = rng.u64(1..=10).min(left - missing.min(left));
+                if arrived == 0 {
+                    break;
+                }
+                block.runs.push(AckRun { missing, recovered: false, arrived });
+                left -= missing + arrived;
+            }
+            let mut buffer = [0; ACK_BLOCK_MAX];
+            let mut writer = Writer::new(&mut buffer);
+            block.emit(&mut writer).expect("room");
+            let len = writer.len();
+            assert!(len <= 8, "seed {seed}: {len} bytes for {:?}", block.runs);
+            let mut parsed = AckBlock::default();
+            parsed.parse(&mut Reader::new(&buffer[..len]), 70_000).expect("valid");
+            assert_eq!(parsed.runs, block.runs, "seed {seed}");
         }
     }
 

@@ -6,11 +6,13 @@
 use muse_wire::Instant;
 
 use crate::packet::{
-    ACK_COVERAGE, ACK_DELAY_UNIT, ACK_DELAY_UNKNOWN, ACK_RUNS_MAX, AckBlock, AckRun, PACKET_NUMBER_FIRST,
+    ACK_COVERAGE, ACK_DELAY_UNIT, ACK_RUNS_MAX, AckBlock, AckRun, PACKET_NUMBER_FIRST,
 };
 
 /// Numbers remembered.
 pub(crate) const WINDOW: u64 = 2_048;
+/// Blocks that tell how long the newest packet has been here; a sender takes a sample from the first that arrives.
+const DELAY_REPEATS: u8 = 2;
 /// Longest run reported beyond what is needed, so that it takes one byte.
 const RUN_SHORT: u64 = 64;
 
@@ -19,6 +21,8 @@ const RUN_SHORT: u64 = 64;
 pub(crate) struct ReceivedPackets {
     highest: Option<u64>,
     highest_at: Instant,
+    /// Blocks that have reported the highest number.
+    highest_told: u8,
     arrived: Bits,
     recovered: Bits,
     /// Packets that came with a congestion mark, modulo 256.
@@ -33,6 +37,7 @@ impl ReceivedPackets {
         Self {
             highest: None,
             highest_at: Instant::ZERO,
+            highest_told: 0,
             arrived: Bits::default(),
             recovered: Bits::default(),
             marks: 0,
@@ -46,13 +51,10 @@ impl ReceivedPackets {
         self.highest.unwrap_or(PACKET_NUMBER_FIRST - 1)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.highest.is_none()
-    }
-
     /// Whether `number` has not been seen and can still be told apart from a replay.
     pub(crate) fn is_new(&self, number: u64) -> bool {
-        number >= PACKET_NUMBER_FIRST && self.in_window(number) && !self.arrived.contains(number)
+        let newest = number > self.highest();
+        newest || (number >= PACKET_NUMBER_FIRST && self.in_window(number) && !self.arrived.contains(number))
     }
 
     /// Records a packet; it was [`is_new`](Self::is_new) and authentic. Returns whether it left a gap before it or
@@ -64,6 +66,7 @@ impl ReceivedPackets {
             self.recovered.clear(highest + 1, number);
             self.highest = Some(number);
             self.highest_at = now;
+            self.highest_told = 0;
         }
         self.arrived.insert(number);
         self.fresh_lowest[0] = self.fresh_lowest[0].min(number);
@@ -82,12 +85,29 @@ impl ReceivedPackets {
         }
     }
 
+    /// Whether any of the newest `count` numbers is missing.
+    pub(crate) fn has_gap(&self, count: u64) -> bool {
+        let highest = self.highest();
+        let mut left = count.min(highest + 1 - PACKET_NUMBER_FIRST);
+        let mut next = highest;
+        while left > 0 {
+            let run = self.arrived.run(next, true, left).max(self.recovered.run(next, true, left));
+            if run == 0 {
+                return true;
+            }
+            left -= run;
+            next -= run;
+        }
+        false
+    }
+
     /// Fills `block` with what is known; `false` when nothing has arrived yet.
     pub(crate) fn fill(&mut self, now: Instant, block: &mut AckBlock) -> bool {
         let Some(highest) = self.highest else { return false };
         block.newest = highest;
         let units = now.saturating_since(self.highest_at).as_micros() / ACK_DELAY_UNIT;
-        block.delay = u8::try_from(units).unwrap_or(ACK_DELAY_UNKNOWN);
+        block.delay = if self.highest_told < DELAY_REPEATS { u8::try_from(units).ok() } else { None };
+        self.highest_told = self.highest_told.saturating_add(1);
         block.marks = self.marked.then_some(self.marks);
         block.runs.clear();
         let oldest = (highest + 1).saturating_sub(WINDOW).max(PACKET_NUMBER_FIRST);
@@ -97,7 +117,9 @@ impl ReceivedPackets {
         let mut missing = 0;
         let mut recovered = false;
         loop {
-            let most = (next + 1 - floor).max(RUN_SHORT).min(next + 1 - oldest);
+            // The first run may tell more for the same byte; later ones stop at the floor, so that a field of bits will do.
+            let least = next + 1 - floor;
+            let most = if block.runs.is_empty() { least.max(RUN_SHORT).min(next + 1 - oldest) } else { least };
             let arrived = self.arrived.run(next, true, most);
             block.runs.push(AckRun { missing, recovered, arrived });
             if next < floor + arrived || block.runs.len() > ACK_RUNS_MAX {
@@ -221,6 +243,16 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_the_last_turn_of_the_ring_are_no_replays() {
+        let mut received = ReceivedPackets::new();
+        for number in FIRST..FIRST + 3 * WINDOW {
+            assert!(received.is_new(number), "{number}");
+            received.record(Instant::ZERO, number, false);
+            assert!(!received.is_new(number));
+        }
+    }
+
+    #[test]
     fn every_block_covers_at_least_33_numbers_and_tells_the_truth() {
         for seed in 0..300 {
             let mut rng = fastrand::Rng::with_seed(seed);
@@ -228,21 +260,22 @@ mod tests {
             let mut truth = std::collections::BTreeMap::new();
             let mut number = FIRST;
             let mut block = AckBlock::default();
+            let mut rebuilt = Vec::new();
             for _ in 0..400 {
                 if rng.f64() < 0.8 {
                     received.record(Instant::ZERO, number, false);
                     truth.insert(number, '+');
                 } else if rng.bool() {
-                    truth.insert(number, 'r');
+                    rebuilt.push(number);
                 }
                 number += 1;
                 if rng.u8(..) < 20 {
                     number += rng.u64(..100);
                 }
-                for (&n, &kind) in truth.range(number.saturating_sub(20)..) {
-                    if kind == 'r' {
-                        received.record_recovered(n);
-                    }
+                let highest = received.highest();
+                for n in rebuilt.extract_if(.., |n| *n < highest) {
+                    received.record_recovered(n);
+                    truth.insert(n, 'r');
                 }
                 if !received.fill(Instant::ZERO, &mut block) {
                     continue;
@@ -251,7 +284,6 @@ mod tests {
                 let told = status(&block);
                 for &(n, kind) in &told {
                     let known = truth.get(&n).copied().unwrap_or('-');
-                    let known = if known == 'r' && n >= highest { '-' } else { known };
                     assert_eq!(kind, known, "seed {seed} number {n}");
                 }
                 for n in highest.saturating_sub(32).max(FIRST)..=highest {
@@ -280,14 +312,14 @@ mod tests {
     }
 
     #[test]
-    fn the_delay_field_saturates() {
+    fn the_delay_is_told_while_it_is_news_and_fits() {
         let mut received = ReceivedPackets::new();
         received.record(Instant::from_millis(5), FIRST, true);
         let mut block = AckBlock::default();
         received.fill(Instant::from_millis(15), &mut block);
-        assert_eq!(u64::from(block.delay), 10_000 / ACK_DELAY_UNIT);
+        assert_eq!(block.delay, Some((10_000 / ACK_DELAY_UNIT) as u8));
         assert_eq!(block.marks, Some(1));
         received.fill(Instant::from_secs(15), &mut block);
-        assert_eq!(block.delay, ACK_DELAY_UNKNOWN);
+        assert_eq!(block.delay, None);
     }
 }

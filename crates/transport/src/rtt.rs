@@ -53,7 +53,7 @@ impl Rtt {
             return;
         }
         // A receiver that claims more delay than there was would make the path look shorter than it ever has been.
-        let sample = if raw > ack_delay + self.min { raw - ack_delay } else { raw.min(self.latest.max(self.min)) };
+        let sample = if raw >= ack_delay + self.min { raw - ack_delay } else { raw.min(self.latest.max(self.min)) };
         self.jitter = (self.jitter * 15 + sample.abs_diff(self.latest)) / 16;
         self.latest = sample;
         self.variance = (self.variance * 3 + self.smoothed.abs_diff(sample)) / 4;
@@ -71,10 +71,6 @@ impl Rtt {
                 self.min_at = now;
             }
         }
-    }
-
-    pub(crate) fn is_sampled(&self) -> bool {
-        self.sampled
     }
 
     pub(crate) fn latest(&self) -> Duration {

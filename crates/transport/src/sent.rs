@@ -163,7 +163,9 @@ impl SentPackets {
 
     /// Says that a parity in packet `carrier` covers the section of packet `number`.
     pub(crate) fn cover(&mut self, number: u64, carrier: u64) {
-        if let Some(packet) = self.get_mut(number) {
+        if let Some(packet) = self.get_mut(number)
+            && packet.covered_by == 0
+        {
             packet.covered_by = carrier;
         }
     }

@@ -53,10 +53,6 @@ impl Timers {
         self.0[timer as usize] = Instant::FAR_FUTURE;
     }
 
-    pub(crate) fn at(&self, timer: Timer) -> Instant {
-        self.0[timer as usize]
-    }
-
     /// Whether the timer has come; it is stopped then.
     pub(crate) fn expired(&mut self, timer: Timer, now: Instant) -> bool {
         let expired = self.0[timer as usize] <= now;

@@ -144,7 +144,6 @@ impl Run {
         }
         let end = self.simulation.now() + Duration::from_secs(5);
         self.advance(end, pooled);
-        if std::env::var("DBG").is_ok() { let c=self.simulation.node(self.client); eprintln!("{:?} {:?} {:?}", c.queued(self.connection,0), c.stats(self.connection), c.channel_stats(self.connection,0)); let s=self.simulation.node(self.server); let id=s.connections().next().unwrap(); eprintln!("srv {:?} {:?}", s.stats(id), s.channel_stats(id,0)); }
         let after = self.bytes();
         pooled.sent += count;
         pooled.ip_bytes += after.0 - before.0;

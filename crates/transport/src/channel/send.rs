@@ -41,6 +41,8 @@ pub(crate) struct SendChannel {
     waiting: [u32; Priority::COUNT],
     /// Pieces to send again.
     resend: VecDeque<Resend>,
+    /// Since when something has been waiting to be sent again.
+    resend_since: Instant,
     /// Second copies that wait for another packet.
     copies: VecDeque<Copy>,
     /// Expired messages that the receiver must not wait for.
@@ -59,6 +61,8 @@ struct Outgoing {
     level: u8,
     receipt: bool,
     done: bool,
+    /// Some piece has been lost before.
+    resent: bool,
     pieces: Pieces,
     deadline: Instant,
 }
@@ -132,6 +136,7 @@ impl SendChannel {
             pending: Default::default(),
             waiting: [0; Priority::COUNT],
             resend: VecDeque::new(),
+            resend_since: Instant::ZERO,
             copies: VecDeque::new(),
             skips: VecDeque::new(),
             partial,
@@ -174,6 +179,7 @@ impl SendChannel {
             level,
             receipt: options.receipt,
             done: false,
+            resent: false,
             pieces: if large {
                 Pieces::Many(Box::new(Fragments { copies: vec![0; pieces], acked: 0, sent: 0 }))
             } else {
@@ -201,9 +207,17 @@ impl SendChannel {
         Some(level as u8)
     }
 
-    /// Whether anything waits, allowed to be sent or not.
-    pub(crate) fn has_waiting(&self) -> bool {
-        !self.resend.is_empty() || self.waiting.iter().any(|&count| count > 0)
+    /// Whether the next piece is sent again.
+    pub(crate) fn next_is_resend(&mut self) -> bool {
+        self.drop_done_resends();
+        !self.resend.is_empty()
+    }
+
+    /// Whether all that could be sent now is sent again; and since when it has been waiting.
+    pub(crate) fn only_resends_since(&self) -> Option<Instant> {
+        let level = self.waiting.iter().position(|&count| count > 0);
+        let fresh = level.is_some_and(|level| self.next_pending(level).is_some());
+        (!fresh && !self.resend.is_empty()).then_some(self.resend_since)
     }
 
     /// Puts the most urgent piece into the packet being built.
@@ -234,27 +248,29 @@ impl SendChannel {
 
     /// Puts a waiting second copy into a packet that goes out anyway, or, when it has waited enough, into one of its own.
     pub(crate) fn put_copy(&mut self, packet: &mut PacketSpace<'_, '_>) -> Put {
-        while let Some(&copy) = self.copies.front() {
-            if self.message(copy.number).is_none_or(|message| message.is_done(copy.piece)) {
-                self.copies.pop_front();
-                continue;
-            }
-            if copy.not_in == packet.number {
-                return Put::Nothing;
-            }
-            if !self.write(copy.number, copy.piece, packet) {
-                return Put::TooLong;
-            }
-            self.copies.pop_front();
-            self.stats.pieces_copied += 1;
-            return Put::Written;
+        if self.copy_due().is_none() {
+            return Put::Nothing;
         }
-        Put::Nothing
+        let Some(&copy) = self.copies.front().filter(|copy| copy.not_in != packet.number) else {
+            return Put::Nothing;
+        };
+        if !self.write(copy.number, copy.piece, packet) {
+            return Put::TooLong;
+        }
+        self.copies.pop_front();
+        self.stats.pieces_copied += 1;
+        Put::Written
     }
 
     /// When the oldest second copy has waited enough.
-    pub(crate) fn copy_due(&self) -> Option<Instant> {
-        self.copies.front().map(|copy| copy.by)
+    pub(crate) fn copy_due(&mut self) -> Option<Instant> {
+        while let Some(&copy) = self.copies.front() {
+            if self.message(copy.number).is_some_and(|message| !message.is_done(copy.piece)) {
+                return Some(copy.by);
+            }
+            self.copies.pop_front();
+        }
+        None
     }
 
     /// The next expired message that the receiver must be told of.
@@ -299,8 +315,8 @@ impl SendChannel {
     }
 
     /// A packet with this piece is taken as lost: it goes again if the channel still wants it.
-    pub(crate) fn lost(&mut self, number: u64, piece: u16, receipts: &mut impl FnMut(Receipt)) {
-        let twice = self.repair == Repair::Frugal;
+    pub(crate) fn lost(&mut self, now: Instant, number: u64, piece: u16, receipts: &mut impl FnMut(Receipt)) {
+        let frugal = self.repair == Repair::Frugal;
         if self.is_fire_and_forget(piece) {
             let id = MessageId { channel: self.id, number };
             receipts(Receipt { id, outcome: Outcome::Lost });
@@ -310,10 +326,16 @@ impl SendChannel {
         if message.is_done(piece) || !message.drop_copy(piece) {
             return;
         }
+        // Without parity every retransmission goes twice; with it only what was lost again.
+        let twice = frugal || message.resent;
+        message.resent = true;
         if let Some(partial) = &mut self.partial
             && (partial.is_given_up(number) || partial.give_up(number))
         {
             return;
+        }
+        if self.resend.is_empty() {
+            self.resend_since = now;
         }
         self.resend.push_back(Resend { number, piece, twice });
     }

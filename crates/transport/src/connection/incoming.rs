@@ -13,7 +13,7 @@ use crate::congestion::{Ack, Loss};
 use crate::event::{CloseReason, ConnectionId};
 use crate::inbox::{Inbox, LEVEL_FIRST, Rare};
 use crate::packet::{
-    ACK_DELAY_UNIT, ACK_DELAY_UNKNOWN, AckBlock, Frame, HEADER_LEN, Header, Malformed, MessageFrame, parse_frame,
+    ACK_DELAY_UNIT, AckBlock, Frame, HEADER_LEN, Header, Malformed, MessageFrame, parse_frame,
 };
 use crate::sent::{Fate, SentFrame, SentPacket};
 use crate::timer::Timer;
@@ -22,6 +22,8 @@ use crate::timer::Timer;
 const ACK_EVERY: u32 = 16;
 /// An acknowledgement that only informs (of unreliable messages) waits this many times longer.
 const ACK_LAZINESS: u64 = 5;
+/// A missing packet concerns the sender for this many packets.
+const GAP_RECENT: u64 = 8;
 /// Buffers kept for messages that wait for their turn.
 const POOL_MAX: usize = 64;
 
@@ -110,7 +112,12 @@ impl Connection {
             result?;
         }
         let mut demands = Demands::default();
-        self.handle_frames(now, shared, number, reader, &mut demands)?;
+        if header.section {
+            self.on_section(now, shared, number, reader.rest(), &mut demands)?;
+        } else {
+            self.handle_frames(now, shared, number, reader, &mut demands)?;
+        }
+        self.redundancy.note_density(demands.reliable, demands.parity);
         self.note_ack_duty(now, header, &demands, out_of_order);
         self.close_if_finished(now);
         Ok(())
@@ -128,12 +135,14 @@ impl Connection {
         }
         if demands.reliable {
             self.acks.eliciting += 1;
-            // While parity flows, a gap may be repaired by the next one: no need to alarm the sender yet.
-            let hopeful = self.redundancy.parity_seen + PARITY_RECENT > self.received.highest();
+            // While every packet has parity, a gap is most likely repaired by the next one: no need to alarm the sender yet.
+            let hopeful = self.redundancy.is_dense();
             if self.acks.eliciting >= ACK_EVERY || (out_of_order && !hopeful) {
                 self.acks.at_once = true;
             }
-            self.timers.set_earlier(Timer::Ack, now + self.config.ack_delay);
+            let relaxed = self.redundancy.is_protected() && !self.received.has_gap(GAP_RECENT);
+            let patience = if relaxed { 2 } else { 1 };
+            self.timers.set_earlier(Timer::Ack, now + self.config.ack_delay * patience);
         } else if demands.unreliable {
             self.timers.set_earlier(Timer::Ack, now + self.config.ack_delay * ACK_LAZINESS);
         }
@@ -156,16 +165,10 @@ impl Connection {
             let Some(frame) = parse_frame(&mut reader, numbered)? else { return Ok(()) };
             match frame {
                 Frame::Message(message) => self.on_message(shared, &message, demands)?,
-                Frame::Section(section) => {
-                    self.redundancy.decoder().on_section(number, section);
-                    self.handle_section(now, shared, Reader::new(section), demands)?;
-                    self.poll_recovered(now, shared)?;
-                    return Ok(());
-                }
+                Frame::Section(section) => return self.on_section(now, shared, number, section, demands),
                 Frame::Parity(body) => {
                     demands.parity = true;
                     demands.unreliable = true;
-                    self.redundancy.parity_seen = self.redundancy.parity_seen.max(number);
                     self.redundancy.decoder().on_parity(number, body).map_err(|_| Malformed)?;
                     self.poll_recovered(now, shared)?;
                 }
@@ -186,6 +189,20 @@ impl Connection {
                 }
             }
         }
+    }
+
+    /// A protected section arrived: its messages, and what it lets parity bring back.
+    fn on_section(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        number: u64,
+        section: &[u8],
+        demands: &mut Demands,
+    ) -> Result<(), Malformed> {
+        self.redundancy.decoder().on_section(number, section);
+        self.handle_section(now, shared, Reader::new(section), demands)?;
+        self.poll_recovered(now, shared)
     }
 
     /// The frames of a protected section: messages only.
@@ -274,9 +291,9 @@ impl Connection {
         let newest = self.sent.get(block.newest).copied();
         let mut sample = None;
         if let Some(packet) = newest.filter(|packet| packet.fate != Fate::Settled)
-            && block.delay != ACK_DELAY_UNKNOWN
+            && let Some(delay) = block.delay
         {
-            let delay = Duration::from_micros(u64::from(block.delay) * ACK_DELAY_UNIT);
+            let delay = Duration::from_micros(u64::from(delay) * ACK_DELAY_UNIT);
             self.rtt.sample(now, now.saturating_since(packet.at), delay);
             sample = Some(self.rtt.latest());
         }
@@ -372,16 +389,17 @@ impl Connection {
     fn resend_lost(&mut self, now: Instant, shared: &mut Shared) {
         let patience = self.rtt.smoothed() + self.config.ack_delay * 2 + self.rtt.variance() * 2;
         let acked = self.sent.acked_highest().unwrap_or(0);
+        let hold = self.redundancy.is_fast();
         let mut look_again = Instant::FAR_FUTURE;
         let mut cursor = 0;
         while let Some((number, packet)) = self.sent.next_unhandled_loss(&mut cursor) {
             let until = packet.at + patience;
-            if packet.covered_by > acked && until > now {
+            if hold && packet.covered_by > acked && until > now {
                 look_again = look_again.min(until);
                 continue;
             }
             self.sent.set_loss_handled(number);
-            self.lose_frames(shared, &packet);
+            self.lose_frames(now, shared, &packet);
         }
         self.timers.set_earlier(Timer::Loss, look_again);
     }
@@ -441,7 +459,7 @@ impl Connection {
         }
     }
 
-    fn lose_frames(&mut self, shared: &mut Shared, packet: &SentPacket) {
+    fn lose_frames(&mut self, now: Instant, shared: &mut Shared, packet: &SentPacket) {
         let (id, inbox) = (self.id, &mut shared.inbox);
         let mut index = 0;
         while let Some(frame) = self.sent.frame(packet, index) {
@@ -449,7 +467,7 @@ impl Connection {
             match frame {
                 SentFrame::Message { channel, receipt, piece, number, .. } => {
                     if let Some(half) = self.send[usize::from(channel)].as_mut() {
-                        half.lost(number, piece, &mut |told| {
+                        half.lost(now, number, piece, &mut |told| {
                             if receipt {
                                 inbox.receipt(id, told);
                             }
@@ -465,9 +483,6 @@ impl Connection {
         }
     }
 }
-
-/// A parity frame counts as recent for this many packets.
-const PARITY_RECENT: u64 = 12;
 
 /// Delivers messages of one channel into the inbox.
 struct ToInbox<'a> {

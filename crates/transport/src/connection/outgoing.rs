@@ -41,6 +41,8 @@ struct Plan {
 struct Layout {
     eliciting: bool,
     reliable: bool,
+    /// Bytes of the acknowledgement block.
+    ack: usize,
     /// Bytes of the plaintext written so far, after the header.
     main: usize,
     main_last: Option<LastMessage>,
@@ -50,6 +52,15 @@ struct Layout {
     level: Repair,
     /// A message waits that did not fit.
     full: bool,
+    /// A message is in it that was not sent before.
+    fresh: bool,
+}
+
+impl Layout {
+    /// Whether a protected section is all there is behind the acknowledgements, so that it needs no marker.
+    fn is_section_only(&self) -> bool {
+        self.section > 0 && self.main == self.ack
+    }
 }
 
 impl Connection {
@@ -138,9 +149,21 @@ impl Connection {
 
     /// Whether a channel has something that may go now, or redundancy is due.
     fn wants_to_send(&mut self, now: Instant) -> bool {
-        self.send.iter_mut().flatten().any(|half| {
-            half.best_level().is_some() || half.has_skips() || half.copy_due().is_some_and(|due| due <= now)
-        }) || (self.redundancy.due && self.redundancy.wanted().is_some())
+        let mut wait = Instant::FAR_FUTURE;
+        for half in self.send.iter_mut().flatten() {
+            if half.has_skips() || half.copy_due().is_some_and(|due| due <= now) {
+                return true;
+            }
+            if half.best_level().is_none() {
+                continue;
+            }
+            match half.only_resends_since().and_then(|since| self.rhythm.company(since)) {
+                Some(expected) if expected > now => wait = wait.min(expected),
+                _ => return true,
+            }
+        }
+        self.timers.set_earlier(Timer::Redundancy, wait);
+        self.redundancy.due && self.redundancy.wanted().is_some()
     }
 
     /// Whether congestion control lets a packet go.
@@ -172,10 +195,12 @@ impl Connection {
             let body = &mut buffer[HEADER_LEN..HEADER_LEN + room];
             let mut writer = Writer::new(body);
             let fits = !acks || shared.ack_block.emit(&mut writer).is_ok();
+            let ack_len = writer.len();
             if !fits || !self.write_control(&plan, &mut writer, &mut layout, shared) {
                 return 0;
             }
             layout.main = writer.len();
+            layout.ack = ack_len;
             if plan.data {
                 self.write_redundancy(number, body, &mut layout, shared);
                 self.write_messages(now, number, body, &mut layout, shared);
@@ -190,6 +215,7 @@ impl Connection {
             phase: self.keys.send.phase(),
             acks,
             ack_now: plan.ack_now,
+            section: layout.is_section_only(),
             connection: self.remote_id,
             number_low: number as u16,
         }
@@ -316,7 +342,7 @@ impl Connection {
             }
         }
         for channel in 0..self.send.len() {
-            while self.send[channel].as_ref().is_some_and(|half| half.copy_due().is_some()) {
+            while self.send[channel].as_mut().is_some_and(|half| half.copy_due().is_some()) {
                 let (put, _) = self.put(now, number, channel, false, body, layout, shared, true);
                 if put != Put::Written {
                     break;
@@ -375,8 +401,10 @@ impl Connection {
     ) -> (Put, usize) {
         let config = &self.config.channels[channel];
         let reliable = config.delivery.is_reliable();
-        let protected = protecting && reliable && config.repair != Repair::Frugal;
         let Some(half) = self.send[channel].as_mut() else { return (Put::Nothing, 0) };
+        // A retransmission beside new messages would double the length of every parity over them.
+        let fresh = !copy && !half.next_is_resend();
+        let protected = protecting && fresh && reliable && config.repair != Repair::Frugal;
         let marker = usize::from(layout.section > 0 || protected);
         let free = body.len().saturating_sub(layout.main + layout.section + marker);
         let (target, last, base) = if protected {
@@ -404,6 +432,8 @@ impl Connection {
         if put == Put::Written {
             *last = placed.map(|at| LastMessage { frame: at.frame + base, payload: at.payload + base, ..at });
             layout.eliciting = true;
+            layout.fresh |= fresh;
+
             layout.reliable |= reliable;
             if protected {
                 layout.section += written;
@@ -424,7 +454,8 @@ impl Connection {
                 section = strip_last_length(&mut shared.section, section, last);
             }
             let mut writer = Writer::new(&mut body[plain..]);
-            let fits = emit::section(&mut writer).and_then(|()| writer.slice(&shared.section[..section]));
+            let marked = if layout.is_section_only() { Ok(()) } else { emit::section(&mut writer) };
+            let fits = marked.and_then(|()| writer.slice(&shared.section[..section]));
             debug_assert!(fits.is_ok(), "room for the section was kept");
             plain += writer.len();
             shared.section.truncate(section.max(1));
@@ -458,9 +489,13 @@ impl Connection {
             self.controller.on_sent(now, size, self.sent.in_flight(), app_limited);
             self.pacer.consume(size);
         }
+        if layout.fresh {
+            self.rhythm.beat(now);
+        }
         if layout.section > 0 {
             let wait_until = self.redundancy.push(now, number, &shared.section, layout.level);
-            self.timers.set_earlier(Timer::Redundancy, wait_until);
+            // While packets follow each other, parity travels in them; the timer is for the end of a burst.
+            self.timers.set(Timer::Redundancy, wait_until);
         }
         if layout.full {
             self.mtu.want_larger();
@@ -504,8 +539,9 @@ impl Connection {
         };
         self.timers.set(Timer::KeepAlive, now + interval);
         self.set_probe_timer(now);
-        let copies = self.send.iter().flatten().filter_map(|half| half.copy_due()).min();
-        if let Some(due) = copies {
+        let copies = self.send.iter_mut().flatten().filter_map(|half| half.copy_due()).min();
+        // What is due but held back goes with the packet that acknowledgements or the pacer let go.
+        if let Some(due) = copies.filter(|&due| due > now) {
             self.timers.set_earlier(Timer::Redundancy, due);
         }
     }

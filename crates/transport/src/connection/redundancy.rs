@@ -12,7 +12,7 @@ use crate::packet::PACKET_NUMBER_FIRST;
 use crate::parity::{Decoder, Encoder};
 
 /// Share of protected bytes that *balanced* may add as parity, in 1/256.
-const SHARE_BALANCED: i64 = 96;
+const SHARE_BALANCED: i64 = 108;
 /// Share of protected bytes that *fast* may add as parity, in 1/256.
 const SHARE_FAST: i64 = 290;
 /// Sections that one parity of *balanced* covers.
@@ -48,8 +48,8 @@ pub(super) struct Redundancy {
     pub(super) due: bool,
     lost: f32,
     resolved: f32,
-    /// Newest packet of the peer's that carried parity.
-    pub(super) parity_seen: u64,
+    /// Share of the peer's packets of late that carried parity, in 1/256.
+    density: u32,
 }
 
 impl Redundancy {
@@ -65,7 +65,7 @@ impl Redundancy {
             due: false,
             lost: LOSS_PRIOR.0 * LOSS_PRIOR.1,
             resolved: LOSS_PRIOR.1,
-            parity_seen: 0,
+            density: 0,
         }
     }
 
@@ -84,6 +84,28 @@ impl Redundancy {
         let keep = 1.0 - 1.0 / LOSS_MEMORY;
         self.lost = self.lost * keep + if lost { 1.0 } else { 0.0 };
         self.resolved = self.resolved * keep + 1.0;
+    }
+
+    /// A packet arrived with reliable content, and with parity or without.
+    pub(super) fn note_density(&mut self, reliable: bool, parity: bool) {
+        if reliable {
+            self.density = (self.density * 15 + if parity { 256 } else { 0 }) / 16;
+        }
+    }
+
+    /// Whether the peer sends parity at all.
+    pub(super) fn is_protected(&self) -> bool {
+        self.density > 32
+    }
+
+    /// Whether the peer sends parity with nearly every packet.
+    pub(super) fn is_dense(&self) -> bool {
+        self.density > 160
+    }
+
+    /// Whether we send parity with every packet.
+    pub(super) fn is_fast(&self) -> bool {
+        self.level == Repair::Fast
     }
 
     /// Bytes of the parity frame body that should go into the next packet, if one should.
