@@ -85,8 +85,8 @@ impl Table {
         let which = usize::from(which) % self.packets.len();
         let value = usize::from(u16::from_le_bytes([one, two]));
         match kind % 8 {
-            0 => self.to_server(which, one),
-            1 => self.to_client(which),
+            0 => self.deliver_to_server(which, one),
+            1 => self.deliver_to_client(which),
             2 => {
                 if let Some(byte) = self.packets[which].get_mut(usize::from(one)) {
                     *byte ^= two;
@@ -107,7 +107,7 @@ impl Table {
         }
     }
 
-    fn to_server(&mut self, which: usize, address: u8) {
+    fn deliver_to_server(&mut self, which: usize, address: u8) {
         let from = SocketAddr::from(([192, 0, 2, address % 4], 5_000));
         let (packet, mut reply) = (&self.packets[which], [0; REPLY_LEN_MAX]);
         let len = match self
@@ -130,7 +130,7 @@ impl Table {
         self.put(reply[..len].to_vec());
     }
 
-    fn to_client(&mut self, which: usize) {
+    fn deliver_to_client(&mut self, which: usize) {
         let Progress::Established(mut established) =
             self.client.handle(self.now, &self.packets[which])
         else {
