@@ -7,7 +7,7 @@ use crate::sim::PACKET;
 
 /// Windows are in packets, as in the RFC.
 #[derive(Debug)]
-pub struct Cubic {
+pub(crate) struct Cubic {
     window: f64,
     threshold: f64,
     window_max: f64,
@@ -21,7 +21,7 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    pub fn boxed() -> Box<dyn Controller> {
+    pub(crate) fn boxed() -> Box<dyn Controller> {
         Box::new(Self {
             window: 10.0,
             threshold: f64::INFINITY,

@@ -10,29 +10,29 @@ use muse_transport::congestion::{Ack, Controller, Loss, Pacer};
 use muse_wire::{Duration, Instant};
 
 /// Bytes of a full packet.
-pub const PACKET: usize = 1_200;
+pub(crate) const PACKET: usize = 1_200;
 
 /// The path that all flows share.
 #[derive(Clone, Debug)]
-pub struct Path {
+pub(crate) struct Path {
     /// Bits per second.
-    pub rate: u64,
-    pub rtt: Duration,
+    pub(crate) rate: u64,
+    pub(crate) rtt: Duration,
     /// Bytes that the queue holds, the packet on the wire not counted.
-    pub buffer: usize,
+    pub(crate) buffer: usize,
     /// Uniform extra delay, in order unless `reorder`.
-    pub jitter: Duration,
-    pub reorder: bool,
+    pub(crate) jitter: Duration,
+    pub(crate) reorder: bool,
     /// Acks are gathered and leave together at multiples of this; their delay is known to the sender.
-    pub ack_interval: Duration,
+    pub(crate) ack_interval: Duration,
     /// Share of packets lost at random.
-    pub loss: f64,
+    pub(crate) loss: f64,
     /// A later rate and when it holds from.
-    pub change: Option<(Duration, u64)>,
+    pub(crate) change: Option<(Duration, u64)>,
 }
 
 impl Path {
-    pub fn new(rate: u64, rtt_ms: u64) -> Self {
+    pub(crate) fn new(rate: u64, rtt_ms: u64) -> Self {
         Self {
             rate,
             rtt: Duration::from_millis(rtt_ms),
@@ -47,45 +47,45 @@ impl Path {
     }
 
     /// A queue of so many bandwidth-delay products, of two packets at least.
-    pub fn buffer_bdp(mut self, products: f64) -> Self {
+    pub(crate) fn buffer_bdp(mut self, products: f64) -> Self {
         let bytes = self.rate as f64 / 8.0 * self.rtt.as_secs_f64() * products;
         self.buffer = (bytes as usize).max(2 * PACKET);
         self
     }
 
     /// A queue that takes so long to empty.
-    pub fn buffer_ms(mut self, ms: u64) -> Self {
+    pub(crate) fn buffer_ms(mut self, ms: u64) -> Self {
         self.buffer = (self.rate / 8 * ms / 1_000) as usize;
         self
     }
 }
 
 /// One sender: its controller, when it starts and what it wants.
-pub struct Flow {
-    pub controller: Box<dyn Controller>,
-    pub start: Duration,
+pub(crate) struct Flow {
+    pub(crate) controller: Box<dyn Controller>,
+    pub(crate) start: Duration,
     /// Bytes per second that the application offers, in ticks of 16 ms with packets of at most 300 bytes; `None` for all it can.
-    pub demand: Option<u64>,
+    pub(crate) demand: Option<u64>,
 }
 
 /// What was measured.
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// Per flow, bytes delivered in each tenth of a second.
-    pub delivered: Vec<Vec<u64>>,
+    pub(crate) delivered: Vec<Vec<u64>>,
     /// Queue delay that packets met, by millisecond; the last bin takes the rest.
-    pub queue_ms: Vec<u64>,
+    pub(crate) queue_ms: Vec<u64>,
     /// Longest queue delay met in each tenth of a second, in milliseconds.
-    pub queue_peaks: Vec<u64>,
+    pub(crate) queue_peaks: Vec<u64>,
     /// Per flow, packets sent, and packets that the queue or the path dropped.
-    pub sent: Vec<u64>,
-    pub dropped: Vec<u64>,
+    pub(crate) sent: Vec<u64>,
+    pub(crate) dropped: Vec<u64>,
     /// Per flow, bytes that the application offered and had to wait beyond their tick.
-    pub delayed: Vec<u64>,
+    pub(crate) delayed: Vec<u64>,
 }
 
 impl Outcome {
     /// Mean rate of a flow in bits per second over a part of the run.
-    pub fn rate(&self, flow: usize, from_s: u64, to_s: u64) -> f64 {
+    pub(crate) fn rate(&self, flow: usize, from_s: u64, to_s: u64) -> f64 {
         let bytes: u64 = self.delivered[flow][(from_s * 10) as usize..(to_s * 10) as usize]
             .iter()
             .sum();
@@ -93,7 +93,7 @@ impl Outcome {
     }
 
     /// Queue delay in milliseconds that a share of the packets did not exceed.
-    pub fn queue_percentile(&self, share: f64) -> u64 {
+    pub(crate) fn queue_percentile(&self, share: f64) -> u64 {
         let total: u64 = self.queue_ms.iter().sum();
         let mut sum = 0;
         for (ms, count) in self.queue_ms.iter().enumerate() {
@@ -107,7 +107,7 @@ impl Outcome {
 }
 
 /// Runs flows over a path for so many seconds.
-pub fn run(path: &Path, flows: Vec<Flow>, seconds: u64, seed: u64) -> Outcome {
+pub(crate) fn run(path: &Path, flows: Vec<Flow>, seconds: u64, seed: u64) -> Outcome {
     let mut world = World::new(path, flows, seconds, seed);
     let end = seconds * NANOS;
     while let Some(Reverse((at, _, event))) = world.events.pop() {
