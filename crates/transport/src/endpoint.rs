@@ -1,5 +1,6 @@
 //! Many connections behind one socket: the machine that a driver runs, for servers and clients alike.
 
+mod messages;
 mod options;
 mod schedule;
 
@@ -10,6 +11,7 @@ use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
+pub use self::messages::Broadcast;
 pub use self::options::{Connect, ServerOptions};
 use self::schedule::Schedule;
 use crate::config::Config;
@@ -94,6 +96,8 @@ pub struct Endpoint {
     schedule: Schedule,
     replies: std::collections::VecDeque<(SocketAddr, Vec<u8>)>,
     spare_replies: Vec<Vec<u8>>,
+    /// Typed messages are encoded here.
+    encoded: Vec<u8>,
     /// Unix time in seconds at `Instant::ZERO`.
     unix_origin_s: u64,
     counters: EndpointCounters,
@@ -168,6 +172,7 @@ impl Endpoint {
             schedule: Schedule::default(),
             replies: std::collections::VecDeque::new(),
             spare_replies: Vec::new(),
+            encoded: Vec::new(),
             unix_origin_s: 0,
             counters: EndpointCounters::default(),
         }

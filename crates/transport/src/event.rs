@@ -25,6 +25,11 @@ impl ConnectionId {
     pub fn to_bits(self) -> u64 {
         self.0
     }
+
+    /// The id with this number, as [`to_bits`](Self::to_bits) gave it. One that names no connection is harmless.
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
 }
 
 /// Names a message within its connection and direction.

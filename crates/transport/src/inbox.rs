@@ -69,6 +69,10 @@ impl Inbox {
         self.level(level).records.push_back((connection, Record::Rare(Box::new(event))));
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.levels.iter().all(|level| level.records.is_empty())
+    }
+
     /// The next event; its payload is put into `buffer`.
     pub(crate) fn pop<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<Event<'b>> {
         let level = self.levels.iter_mut().find(|level| !level.records.is_empty())?;
