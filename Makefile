@@ -1,0 +1,35 @@
+# Everything a developer or CI runs. `make help` lists the targets.
+
+.DEFAULT_GOAL := help
+.PHONY: help test quick play bench wasm decode fuzz fmt
+
+help: ## List the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
+
+test: ## The gate: everything that must hold before a change lands (the same as CI)
+	@scripts/gate.sh
+
+quick: ## Formatting and tests only
+	cargo fmt --all --check
+	cargo test --workspace --quiet
+
+play: ## Run the echo demo
+	cargo run --release --quiet -p muse-net --example echo
+
+bench: ## Measure the transport beside its peers
+	cargo run --release -p muse-cli -- bench transport
+
+wasm: ## Build what runs in a browser for wasm32-unknown-unknown
+	@scripts/wasm-check.sh
+
+decode: ## Record a simulated session and read it with the independent decoder
+	cargo test --quiet -p muse-transport --test capture
+	python3 tests/decoder/test_decoder.py
+
+fuzz: ## Run every fuzz target for FUZZ_SECONDS seconds (default 60)
+	@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} scripts/fuzz-smoke.sh
+
+fmt: ## Format everything
+	cargo fmt --all
+	cd bench/peers && cargo fmt
+	cd fuzz && cargo fmt

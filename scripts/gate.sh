@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# The gate that `make test` and CI run. Every step prints its name and how long it took; a step that fails does not keep the
+# others from running. The last line says how many tests and steps passed and failed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
+export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+passed=0
+failed=0
+broken=()
+
+# Runs a step and adds the tests that its output counts, or the step itself if it counts none.
+step() {
+    local name=$1 from=$SECONDS status=0 counts
+    shift
+    echo "==> $name"
+    "$@" 2>&1 | tee "$log" || status=$?
+    read -r -a counts <<<"$(count_tests)"
+    passed=$((passed + counts[0]))
+    failed=$((failed + counts[1]))
+    if ((status != 0)); then
+        broken+=("$name")
+        ((counts[1] > 0)) || failed=$((failed + 1))
+        echo "==> $name: FAILED after $((SECONDS - from)) s"
+    else
+        ((counts[0] > 0)) || passed=$((passed + 1))
+        echo "==> $name: ok, $((SECONDS - from)) s"
+    fi
+}
+
+# Sums what cargo test, nextest and the decoder say: "12 passed; 1 failed" or "12 passed, 1 failed".
+count_tests() {
+    grep -E '^test result:|^ *Summary |^decoder:' "$log" | awk '
+        { for (i = 2; i <= NF; i++) {
+              if ($i ~ /^passed/) passed += $(i - 1)
+              if ($i ~ /^failed/) failed += $(i - 1) } }
+        END { print passed + 0, failed + 0 }'
+}
+
+format() {
+    cargo fmt --all --check && (cd bench/peers && cargo fmt --check) && (cd fuzz && cargo fmt --check)
+}
+
+run_tests() {
+    if cargo nextest --version >/dev/null 2>&1; then
+        cargo nextest run --workspace --no-fail-fast --status-level fail --final-status-level fail
+    else
+        cargo test --workspace --lib --bins --tests --examples --no-fail-fast
+    fi
+}
+
+decoder() {
+    command -v python3 >/dev/null || install python3
+    python3 tests/decoder/test_decoder.py "$(target_dir)/tmp/capture"
+}
+
+install() {
+    apt-get -qq update && apt-get -qq install -y --no-install-recommends "$@" >/dev/null
+}
+
+target_dir() {
+    cargo metadata --no-deps --format-version 1 | sed -E 's/.*"target_directory":"([^"]*)".*/\1/'
+}
+
+deny() {
+    if cargo deny --version >/dev/null 2>&1; then
+        cargo deny --log-level error check bans licenses sources
+    else
+        echo "cargo-deny is not installed: the tidy test has checked licences and sources"
+    fi
+}
+
+step "format" format
+step "clippy" cargo clippy --quiet --workspace --all-targets -- -D warnings
+step "tests" run_tests
+step "independent decoder" decoder
+step "documentation tests" cargo test --quiet --workspace --doc
+step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --no-deps --workspace
+step "dependencies" deny
+step "wasm32" scripts/wasm-check.sh
+step "fuzz" scripts/fuzz-smoke.sh
+
+echo "gate: $SECONDS s in all"
+for name in "${broken[@]}"; do
+    echo "gate: failed: $name"
+done
+echo "$passed passed, $failed failed"
+((failed == 0))
