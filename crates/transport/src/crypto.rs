@@ -10,6 +10,7 @@
 //! schedule and vectors.
 
 mod entropy;
+mod key_log;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
 mod noise;
@@ -24,6 +25,7 @@ use thiserror::Error;
 use zeroize::Zeroizing;
 
 pub use entropy::{Entropy, SeededEntropy};
+pub(crate) use key_log::KeyLog;
 #[cfg(not(target_arch = "wasm32"))]
 use native::Aead;
 pub use noise::{InvalidPublicKey, ServerKey, ServerPublicKey};

@@ -17,7 +17,7 @@ use self::schedule::Schedule;
 use crate::config::Config;
 use crate::congestion::Budget;
 use crate::connection::{CODE_REPLACED, Connection, Shared};
-use crate::crypto::Entropy;
+use crate::crypto::{Entropy, KeyLog};
 use crate::event::{CloseReason, ConnectionId, Event, MessageId, SendError, SendOptions};
 use crate::handshake::{
     ClientRandom, ConnectRequest, Connecting, HANDSHAKE_LEN_MAX, HandshakeCounters, Listener, Outcome, Progress,
@@ -101,6 +101,7 @@ pub struct Endpoint {
     /// Unix time in seconds at `Instant::ZERO`.
     unix_origin_s: u64,
     counters: EndpointCounters,
+    key_log: Option<KeyLog>,
 }
 
 /// Place of a connection.
@@ -175,6 +176,7 @@ impl Endpoint {
             encoded: Vec::new(),
             unix_origin_s: 0,
             counters: EndpointCounters::default(),
+            key_log: None,
         }
     }
 
@@ -318,6 +320,12 @@ impl Endpoint {
         self.listener.as_mut()?.verifier_mut()
     }
 
+    /// Gives the secrets of every connection made from now on to `log`, as lines of text (`docs/protocol.md`), so that a
+    /// capture of its packets can be read. Whoever has the lines can read and forge everything. Default: none.
+    pub fn danger_key_log(&mut self, log: Arc<dyn Fn(&str) + Send + Sync>) {
+        self.key_log = Some(log);
+    }
+
     fn get(&self, connection: ConnectionId) -> Option<&Connection> {
         match &self.slots[self.find(connection)?].occupant {
             Occupant::Connection(connection) => Some(connection),
@@ -425,6 +433,9 @@ impl Endpoint {
                 let id = ConnectionId::new(index, slot.generation);
                 let config = Arc::clone(&self.config);
                 let remote_id = accepted.remote_connection_id;
+                if let Some(log) = &self.key_log {
+                    accepted.keys.danger_log(log, false, slot.local_id, remote_id);
+                }
                 let mut connection = Connection::new(id, config, accepted.keys, remote_id, from, now);
                 let accept = reply[..accepted.len].to_vec();
                 connection.await_confirmation(now + CONFIRM_WITHIN, random, accept, account, user_data);
@@ -455,6 +466,9 @@ impl Endpoint {
                 let slot = &mut self.slots[index];
                 let id = ConnectionId::new(index, slot.generation);
                 let remote_id = established.remote_connection_id;
+                if let Some(log) = &self.key_log {
+                    established.keys.danger_log(log, true, slot.local_id, remote_id);
+                }
                 let config = Arc::clone(&self.config);
                 let mut connection = Connection::new(id, config, established.keys, remote_id, remote, now);
                 // The server waits for a packet before it believes in us.
