@@ -211,6 +211,7 @@ pub struct Config {
     pub(crate) resume_within: Duration,
     pub(crate) connections_max: usize,
     pub(crate) inbox_bytes: usize,
+    pub(crate) rekey_after: u64,
     pub(crate) shard: u8,
 }
 
@@ -231,6 +232,7 @@ impl Config {
             resume_within: Duration::from_secs(30),
             connections_max: 16_384,
             inbox_bytes: 32 << 20,
+            rekey_after: 1 << 20,
             shard: 0,
         }
     }
@@ -300,6 +302,13 @@ impl Config {
     /// connection's packets are dropped unacknowledged, so that the sender slows down. Default: 32 MiB.
     pub fn inbox_bytes(mut self, bytes: usize) -> Self {
         self.inbox_bytes = bytes;
+        self
+    }
+
+    /// Packets sent before a connection renews its keys, at least 1 and at most 2^23. Default: 2^20. A renewal costs both
+    /// sides about two microseconds.
+    pub fn rekey_after(mut self, packets: u64) -> Self {
+        self.rekey_after = packets;
         self
     }
 
