@@ -58,6 +58,15 @@ pub(crate) enum SentFrame {
     Skip { channel: u8, number: u64 },
 }
 
+impl SentFrame {
+    /// The channel that it concerns.
+    pub(crate) fn channel(self) -> u8 {
+        match self {
+            Self::Message { channel, .. } | Self::Skip { channel, .. } => channel,
+        }
+    }
+}
+
 /// The packets sent on one connection.
 #[derive(Debug)]
 pub(crate) struct SentPackets {

@@ -409,3 +409,6 @@ impl ReceiveChannel {
         self.stats.bytes_received += bytes as u64;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 //! Every message has a number. It stays here until it is *done*: acknowledged, expired, superseded, given up, or, on
 //! the unreliable modes, sent. Its payload lies in a [`Store`], so that nothing is allocated per message.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use muse_wire::bytes::Writer;
 use muse_wire::partial::PartialSender;
@@ -46,7 +46,7 @@ pub(crate) struct SendChannel {
     /// Second copies that wait for another packet.
     copies: VecDeque<Copy>,
     /// Expired messages that the receiver must not wait for.
-    skips: VecDeque<u64>,
+    skips: BTreeSet<u64>,
     partial: Option<Box<PartialSender>>,
     deadline_next: Instant,
     /// Bytes this channel may still send in its turn.
@@ -61,6 +61,8 @@ struct Outgoing {
     level: u8,
     receipt: bool,
     done: bool,
+    /// It expired and the receiver is not known to know: it keeps its place, so that the window counts it.
+    skipping: bool,
     /// Some piece has been lost before.
     resent: bool,
     pieces: Pieces,
@@ -138,7 +140,7 @@ impl SendChannel {
             resend: VecDeque::new(),
             resend_since: Instant::ZERO,
             copies: VecDeque::new(),
-            skips: VecDeque::new(),
+            skips: BTreeSet::new(),
             partial,
             deadline_next: Instant::FAR_FUTURE,
             deficit: 0,
@@ -179,6 +181,7 @@ impl SendChannel {
             level,
             receipt: options.receipt,
             done: false,
+            skipping: false,
             resent: false,
             pieces: if large {
                 Pieces::Many(Box::new(Fragments { copies: vec![0; pieces], acked: 0, sent: 0 }))
@@ -201,10 +204,7 @@ impl SendChannel {
         if let Some(resend) = self.resend.front() {
             return self.message(resend.number).map(|message| message.level);
         }
-        let level = self.waiting.iter().position(|&count| count > 0)?;
-        // An ordered channel is as urgent as the most urgent of what waits in it.
-        self.next_pending(level)?;
-        Some(level as u8)
+        self.next_fresh().map(|(level, ..)| level)
     }
 
     /// Whether the next piece is sent again.
@@ -215,9 +215,7 @@ impl SendChannel {
 
     /// Whether all that could be sent now is sent again; and since when it has been waiting.
     pub(crate) fn only_resends_since(&self) -> Option<Instant> {
-        let level = self.waiting.iter().position(|&count| count > 0);
-        let fresh = level.is_some_and(|level| self.next_pending(level).is_some());
-        (!fresh && !self.resend.is_empty()).then_some(self.resend_since)
+        (!self.resend.is_empty() && self.next_fresh().is_none()).then_some(self.resend_since)
     }
 
     /// Puts the most urgent piece into the packet being built.
@@ -226,8 +224,7 @@ impl SendChannel {
         let (number, piece, again, twice) = if let Some(&resend) = self.resend.front() {
             (resend.number, resend.piece, true, resend.twice)
         } else {
-            let Some(level) = self.waiting.iter().position(|&count| count > 0) else { return Put::Nothing };
-            let Some((number, piece)) = self.next_pending(level) else { return Put::Nothing };
+            let Some((_, number, piece)) = self.next_fresh() else { return Put::Nothing };
             (number, piece, false, false)
         };
         if !self.write(number, piece, packet) {
@@ -273,18 +270,29 @@ impl SendChannel {
         None
     }
 
-    /// The next expired message that the receiver must be told of.
+    /// The next expired message that the receiver must be told of, if it is within the receiver's window.
     pub(crate) fn next_skip(&mut self) -> Option<u64> {
-        self.skips.pop_front()
+        if self.has_skips() { self.skips.pop_first() } else { None }
     }
 
     pub(crate) fn has_skips(&self) -> bool {
-        !self.skips.is_empty()
+        self.skips.first().is_some_and(|&number| number < self.base + CHANNEL_WINDOW)
     }
 
-    /// A packet with this skip was lost.
+    /// A packet with this skip was lost, or it did not fit into one.
     pub(crate) fn skip_lost(&mut self, number: u64) {
-        self.skips.push_back(number);
+        if self.message(number).is_some_and(|message| message.skipping) {
+            self.skips.insert(number);
+        }
+    }
+
+    /// The receiver knows that it must not wait for this message.
+    pub(crate) fn skip_acked(&mut self, number: u64) {
+        if let Some(message) = self.message_mut(number) {
+            message.skipping = false;
+            self.skips.remove(&number);
+            self.free_done();
+        }
     }
 
     /// A piece arrived.
@@ -434,7 +442,8 @@ impl SendChannel {
                 self.stop_waiting(number);
             }
             if must_skip {
-                self.skips.push_back(number);
+                self.messages[index].skipping = true;
+                self.skips.insert(number);
             }
         }
         self.deadline_next = next;
@@ -443,7 +452,7 @@ impl SendChannel {
 
     /// Everything that must arrive has arrived.
     pub(crate) fn is_settled(&self) -> bool {
-        self.messages.is_empty() && self.skips.is_empty()
+        self.messages.is_empty()
     }
 
     /// Bytes and messages that wait to be sent or acknowledged.
@@ -491,6 +500,16 @@ impl SendChannel {
     /// Which pending queue a level uses: ordered modes keep one.
     fn queue_of(&self, level: u8) -> usize {
         if self.delivery.is_ordered() { 0 } else { usize::from(level) }
+    }
+
+    /// The most urgent piece never sent that may be sent now, and its level: an ordered channel is as urgent as the most
+    /// urgent of what waits in it. A level that is out of the window leaves its turn to those below, for only they can
+    /// move the window.
+    fn next_fresh(&self) -> Option<(u8, u64, u16)> {
+        let levels = (0..Priority::COUNT).filter(|&level| self.waiting[level] > 0);
+        levels.filter_map(|level| Some((level, self.next_pending(level)?))).next().map(
+            |(level, (number, piece))| (level as u8, number, piece),
+        )
     }
 
     /// The next piece never sent, if the receiver has room for it.
@@ -598,10 +617,11 @@ impl SendChannel {
     }
 
     fn free_done(&mut self) {
-        if !self.messages.front().is_some_and(|message| message.done) {
+        let is_free = |message: &Outgoing| message.done && !message.skipping;
+        if !self.messages.front().is_some_and(is_free) {
             return;
         }
-        while self.messages.front().is_some_and(|message| message.done) {
+        while self.messages.front().is_some_and(is_free) {
             self.messages.pop_front();
             self.base += 1;
         }
@@ -701,3 +721,6 @@ impl Fragments {
         self.acked == self.copies.len()
     }
 }
+
+#[cfg(test)]
+mod tests;

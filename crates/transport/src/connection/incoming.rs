@@ -432,16 +432,19 @@ impl Connection {
         let mut index = 0;
         while let Some(frame) = self.sent.frame(packet, index) {
             index += 1;
-            if let SentFrame::Message { channel, receipt, piece, number, .. } = frame
-                && let Some(half) = self.send[usize::from(channel)].as_mut()
-            {
-                // A channel that remembers its messages tells each end once; of others the loss may have been told.
-                let news = !told_lost || !half.is_fire_and_forget(piece);
-                half.acked(number, piece, &mut |told| {
-                    if receipt && news {
-                        inbox.receipt(id, told);
-                    }
-                });
+            let channel = frame.channel();
+            let Some(half) = self.send[usize::from(channel)].as_mut() else { continue };
+            match frame {
+                SentFrame::Message { receipt, piece, number, .. } => {
+                    // A channel that remembers its messages tells each end once; of others the loss may have been told.
+                    let news = !told_lost || !half.is_fire_and_forget(piece);
+                    half.acked(number, piece, &mut |told| {
+                        if receipt && news {
+                            inbox.receipt(id, told);
+                        }
+                    });
+                }
+                SentFrame::Skip { number, .. } => half.skip_acked(number),
             }
         }
     }
