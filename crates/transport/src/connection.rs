@@ -27,7 +27,7 @@ use crate::congestion::{Budget, Controller, Pacer};
 use crate::crypto::Keys;
 use crate::event::{CloseReason, ConnectionId, MessageId, SendError, SendOptions};
 use crate::handshake::ClientRandom;
-use crate::inbox::{Inbox, LEVEL_LAST, Rare};
+use crate::inbox::{Inbox, LEVEL_FIRST, LEVEL_LAST, Rare};
 use crate::packet::AckBlock;
 use crate::received::ReceivedPackets;
 use crate::rtt::Rtt;
@@ -382,7 +382,8 @@ impl Connection {
         }
         self.interrupted = true;
         self.stats.interruptions += 1;
-        shared.inbox.rare(self.id, LEVEL_LAST, Rare::Interrupted);
+        // At the level of its end, so that an application that looks rarely still sees the two in order.
+        shared.inbox.rare(self.id, LEVEL_FIRST, Rare::Interrupted);
         self.timers.set(Timer::Silence, now + self.config.resume_within);
         self.ping = true;
     }
