@@ -1,0 +1,90 @@
+//! Every delivery mode keeps its promise, whatever the network does (VC-1 to VC-9, RP-1 to RP-9, OA-14).
+//!
+//! Each seed is a whole connection with all six modes in both directions over a bad network: loss to 50 %, bursts, duplication,
+//! reordering, corruption, changes of address, cuts, renewals of keys, and numbers that wrap. `MUSE_SEEDS` runs more than 2,000 seeds,
+//! `MUSE_SEED` a single one.
+
+#[path = "support/check.rs"]
+mod check;
+#[path = "support/pair.rs"]
+mod pair;
+#[path = "support/scenario.rs"]
+mod scenario;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Seeds that all parts together run by default.
+const SEEDS_DEFAULT: u64 = 2_000;
+/// Parts, so that they run at once.
+const PARTS: u64 = 8;
+
+fn run_part(part: u64) {
+    if let Some(seed) = number("MUSE_SEED") {
+        if seed % PARTS == part {
+            check::story(&scenario::play(seed));
+        }
+        return;
+    }
+    let seeds = number("MUSE_SEEDS").unwrap_or(SEEDS_DEFAULT);
+    let mut failed = Vec::new();
+    for seed in (part..seeds).step_by(PARTS as usize) {
+        if catch_unwind(AssertUnwindSafe(|| check::story(&scenario::play(seed)))).is_err() {
+            eprintln!(
+                "seed {seed} failed; again: MUSE_SEED={seed} cargo test -p muse-transport --test promises"
+            );
+            failed.push(seed);
+        }
+    }
+    assert!(failed.is_empty(), "promises broken with seeds {failed:?}");
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+macro_rules! parts {
+    ($($name:ident = $part:literal),*) => {
+        $(#[test]
+        fn $name() {
+            run_part($part);
+        })*
+    };
+}
+
+parts!(
+    promises_hold_part_0 = 0,
+    promises_hold_part_1 = 1,
+    promises_hold_part_2 = 2,
+    promises_hold_part_3 = 3,
+    promises_hold_part_4 = 4,
+    promises_hold_part_5 = 5,
+    promises_hold_part_6 = 6,
+    promises_hold_part_7 = 7
+);
+
+#[test]
+fn a_seed_always_tells_the_same_story() {
+    for seed in 0..10 {
+        let traces = [0, 1].map(|_| scenario::play(seed).pair.trace());
+        assert_eq!(traces[0], traces[1], "seed {seed}");
+    }
+}
+
+#[test]
+fn a_run_crosses_the_wrap_of_packet_and_message_numbers() {
+    let mut packets = 0;
+    let mut messages = 0;
+    for seed in 0..10 {
+        let story = scenario::play(seed);
+        for side in pair::Side::BOTH {
+            let stats = story
+                .pair
+                .node(side)
+                .stats(story.pair.connection(side))
+                .expect("open");
+            packets += u32::from(stats.packets_sent > 300);
+            messages += u32::from(story.sent[side.index()].iter().any(|sent| sent.len() > 300));
+        }
+    }
+    assert!(packets > 5 && messages > 2, "of 20: {packets} {messages}");
+}
