@@ -147,6 +147,8 @@ struct Bandwidth {
 pub(crate) struct Shared {
     pub(crate) inbox: Inbox,
     ack_block: AckBlock,
+    /// Whether `ack_block` holds anything to tell.
+    acks: bool,
     frames: Vec<SentFrame>,
     lost: Vec<u64>,
     section: Vec<u8>,
@@ -300,6 +302,7 @@ impl Connection {
         }
         if self.timers.expired(Timer::Deadline, now) {
             self.expire_messages(now, shared);
+            self.close_if_finished(now);
         }
         if self.timers.expired(Timer::Path, now) {
             self.on_path_timeout(now);
@@ -375,7 +378,7 @@ impl Connection {
             self.state = State::Dead;
             return;
         }
-        if self.interrupted || !self.state.is_open() {
+        if self.interrupted || !self.state.carries_data() {
             shared.inbox.rare(self.id, LEVEL_LAST, Rare::Closed(CloseReason::Lost));
             self.state = State::Dead;
             return;
@@ -425,7 +428,7 @@ impl Connection {
     fn set_probe_timer(&mut self, now: Instant) {
         let waiting = self.sent.has_reliable_outstanding()
             || self.send.iter().flatten().any(|half| half.awaits_progress());
-        if !waiting || !self.state.is_open() {
+        if !waiting || !self.state.carries_data() {
             self.timers.stop(Timer::Probe);
             return;
         }

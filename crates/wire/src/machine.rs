@@ -124,10 +124,11 @@ pub struct Link {
 }
 
 impl Link {
-    /// UDP over the internet: 1,200 bytes surely, up to 1,452 (an Ethernet frame with IPv6) by discovery.
+    /// UDP over the internet: 1,200 bytes surely; by discovery 1,452 (an Ethernet frame with IPv6) or 8,952 (a jumbo
+    /// frame of a local network).
     pub const UDP: Self = Self {
         datagram_min: 1_200,
-        datagram_max: 1_452,
+        datagram_max: 8_952,
         encrypted: false,
         reliable: false,
         keep_alive: Duration::from_secs(15),

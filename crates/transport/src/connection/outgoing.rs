@@ -76,12 +76,20 @@ impl Connection {
             let Some(plan) = self.plan(now) else { break };
             let limit = match plan.mtu_probe {
                 Some(_) if count > 0 => break,
+                Some(size) if size > buffer.len() => {
+                    self.mtu.limit_to(buffer.len());
+                    continue;
+                }
                 Some(size) => size,
                 None => limit,
             };
             let room = buffer.len() - len;
             if room < limit || (count > 0 && len + limit > TRAIN_MAX) {
                 break;
+            }
+            // One acknowledgement block serves the whole train: its packets must be of one size.
+            if count == 0 {
+                shared.acks = self.received.fill(now, &mut shared.ack_block);
             }
             let written = self.build(now, shared, plan, &mut buffer[len..len + limit]);
             if written == 0 {
@@ -115,6 +123,7 @@ impl Connection {
             return None;
         }
         let plan = Plan { challenge: Some(challenge), ack_now: true, ..Plan::default() };
+        shared.acks = self.received.fill(now, &mut shared.ack_block);
         let len = self.build(now, shared, plan, &mut buffer[..room]);
         if let Some(candidate) = &mut self.candidate {
             candidate.sent += len;
@@ -190,7 +199,7 @@ impl Connection {
         let room = buffer.len() - HEADER_LEN - tag;
         shared.frames.clear();
         let mut layout = Layout::default();
-        let acks = self.received.fill(now, &mut shared.ack_block);
+        let acks = shared.acks;
         {
             let body = &mut buffer[HEADER_LEN..HEADER_LEN + room];
             let mut writer = Writer::new(body);
