@@ -78,6 +78,12 @@ impl AsyncUdp {
         Ok(())
     }
 
+    /// Sends what the machine has to say at once, without waiting for anything.
+    pub fn flush<M: Machine + ?Sized>(&mut self, machine: &mut M) -> io::Result<()> {
+        self.driver.flush(self.clock.now(), machine)?;
+        Ok(())
+    }
+
     /// The driver, for its counters and its address.
     pub fn driver(&self) -> &UdpDriver {
         &self.driver

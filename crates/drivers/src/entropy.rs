@@ -2,6 +2,44 @@
 
 use std::io;
 
+use muse_transport::Entropy;
+
+/// The operating system's randomness, for keys.
+///
+/// ```
+/// use muse_drivers::SystemEntropy;
+/// use muse_transport::ServerKey;
+/// let key = ServerKey::generate(&mut SystemEntropy::new()?);
+/// # let _ = key;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct SystemEntropy {
+    /// Made by [`new`](Self::new) only, which has seen the source work.
+    _checked: (),
+}
+
+impl SystemEntropy {
+    /// Fails where the operating system gives no randomness: a broken sandbox, or a system that is still starting.
+    pub fn new() -> io::Result<Self> {
+        fill_random(&mut [0; 16])?;
+        Ok(Self { _checked: () })
+    }
+}
+
+impl Entropy for SystemEntropy {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        // It worked once, so the system has to be broken beyond use. There is nothing weaker to fall back to that
+        // would still be a key, and an unwinding program might go on without one.
+        if let Err(error) = fill_random(bytes) {
+            eprintln!(
+                "muse: the operating system stopped giving randomness ({error}); keys cannot be made without it"
+            );
+            std::process::abort();
+        }
+    }
+}
+
 /// Fills `bytes` with cryptographically secure randomness.
 ///
 /// Fails only where the operating system has no source of it, which on supported platforms does not happen after boot.

@@ -3,13 +3,15 @@
 //! Cores are sans-IO state machines; a [`Driver`] gives one its datagrams. Everything here is generic over
 //! [`muse_wire::Machine`], so that one driver serves the transport, the relay and a game's own protocol alike:
 //!
+//! - [`Client`] and [`Server`]: the transport over UDP for a game loop, which is all that most games need;
 //! - [`UdpDriver`]: one non-blocking UDP socket, polled from a game loop, batched across destinations;
 //! - [`bind_shards`]: several sockets on one port, with packets steered to them by connection id;
 //! - [`memory_pair`]: two machines in one process, for offline play and tests;
 //! - [`Clock`] and [`fill_random`]: the time and the randomness that cores never fetch themselves;
-//! - `AsyncUdp` (feature `tokio`): the same UDP driver inside an async service.
+//! - [`load_or_create_key`]: the file with the key that a server is known by;
+//! - `AsyncUdp`, `AsyncClient` and `AsyncServer` (feature `tokio`): the same inside an async service.
 //!
-//! A game loop is a clock, a driver, a machine, and one `poll` per tick:
+//! For a machine of one's own, a game loop is a clock, a driver, the machine, and one `poll` per tick:
 //!
 //! ```
 //! # use muse_wire::{Datagram, Instant, Machine, Transmit};
@@ -37,24 +39,42 @@ pub mod driver;
 pub mod memory;
 
 #[cfg(all(feature = "tokio", not(target_arch = "wasm32")))]
+mod async_host;
+#[cfg(all(feature = "tokio", not(target_arch = "wasm32")))]
 pub mod async_udp;
+#[cfg(not(target_arch = "wasm32"))]
+mod client;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod clock;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod entropy;
+#[cfg(not(target_arch = "wasm32"))]
+mod host;
+#[cfg(not(target_arch = "wasm32"))]
+mod key_file;
+#[cfg(not(target_arch = "wasm32"))]
+mod server;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod shards;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod udp;
 
 #[cfg(all(feature = "tokio", not(target_arch = "wasm32")))]
+pub use async_host::{AsyncClient, AsyncServer};
+#[cfg(all(feature = "tokio", not(target_arch = "wasm32")))]
 pub use async_udp::AsyncUdp;
+#[cfg(not(target_arch = "wasm32"))]
+pub use client::Client;
 #[cfg(not(target_arch = "wasm32"))]
 pub use clock::Clock;
 pub use driver::Driver;
 #[cfg(not(target_arch = "wasm32"))]
-pub use entropy::fill_random;
+pub use entropy::{SystemEntropy, fill_random};
+#[cfg(not(target_arch = "wasm32"))]
+pub use key_file::{load_or_create_key, new_key};
 pub use memory::{MemoryDriver, memory_pair};
+#[cfg(not(target_arch = "wasm32"))]
+pub use server::Server;
 #[cfg(not(target_arch = "wasm32"))]
 pub use shards::bind_shards;
 #[cfg(not(target_arch = "wasm32"))]
