@@ -24,7 +24,7 @@ wasm: ## Build what runs in a browser for wasm32-unknown-unknown
 
 decode: ## Record a simulated session and read it with the independent decoder
 	cargo test --quiet -p muse-transport --test capture
-	python3 tests/decoder/test_decoder.py
+	python3 tests/decoder/test_decoder.py "$${CARGO_TARGET_DIR:-target}/tmp/capture"
 
 fuzz: ## Run every fuzz target for FUZZ_SECONDS seconds (default 60)
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} scripts/fuzz-smoke.sh
