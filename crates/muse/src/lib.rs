@@ -1,1 +1,91 @@
-//! Multiplayer networking for games: the facade library that games depend on.
+//! Multiplayer networking for games: the one library that a game depends on.
+//!
+//! A connection has up to 256 channels, and each delivers as the game chooses ([`Delivery`]): positions may be lost and
+//! never come late, shots arrive once in any order, chat arrives once and in order. Everything is encrypted and the server is
+//! known by its key; risky options have `danger` in their name. There is no async runtime: a game loop calls
+//! [`tick`](Server::tick), and a service may await instead (feature `tokio`).
+//!
+//! A complete server and client:
+//!
+//! ```
+//! use muse::prelude::*;
+//!
+//! const CHAT: u8 = 0;
+//!
+//! fn config() -> Config {
+//!     Config::new(0x6d79_6761_6d65).channel(ChannelConfig::new(Delivery::ReliableOrdered))
+//! }
+//!
+//! fn serve(mut server: Server) -> std::io::Result<()> {
+//!     loop {
+//!         let mut players_left = false;
+//!         server.tick(|server, event| match event {
+//!             Event::Message { payload, .. } => {
+//!                 server.broadcast(CHAT, payload);
+//!             }
+//!             Event::Closed { .. } => players_left = true,
+//!             _ => {}
+//!         })?;
+//!         if players_left {
+//!             return Ok(());
+//!         }
+//!         server.wait(Duration::from_millis(16))?;
+//!     }
+//! }
+//!
+//! fn main() -> std::io::Result<()> {
+//!     let key = muse::new_key()?; // or load_or_create_key("server.key")
+//!     let how = Connect::pinned(key.public()); // clients are told the public key
+//!     let server = Server::bind("127.0.0.1:0", config(), ServerOptions::new(key))?;
+//!     let mut client = Client::connect(server.local_addr()?, config(), how)?;
+//!     let serving = std::thread::spawn(|| serve(server));
+//!     while client.channel_stats(CHAT).is_none_or(|chat| chat.messages_received == 0) {
+//!         client.tick(|client, event| match event {
+//!             Event::Connected { .. } => client.send(CHAT, b"hello").map(drop).expect("connected"),
+//!             Event::Message { payload, .. } => assert_eq!(payload, b"hello"),
+//!             other => panic!("{other:?}"),
+//!         })?;
+//!         client.wait(Duration::from_millis(16))?;
+//!     }
+//!     drop(client); // says goodbye
+//!     serving.join().expect("the server does not panic")
+//! }
+//! ```
+//!
+//! Types instead of bytes: derive [`Message`], send with `send_message`, and give payloads to a [`Dispatcher`]. The folder
+//! `examples` has an echo, a chat with every delivery mode, a file transfer and a connection that survives a cut.
+//!
+//! In the browser (`wasm32`) there are no UDP sockets: [`Endpoint`] and everything else that needs none is there.
+
+pub use muse_drivers as drivers;
+pub use muse_schema as schema;
+pub use muse_transport as transport;
+pub use muse_wire as wire;
+
+#[cfg(all(feature = "tokio", not(target_arch = "wasm32")))]
+pub use muse_drivers::{AsyncClient, AsyncServer};
+#[cfg(not(target_arch = "wasm32"))]
+pub use muse_drivers::{
+    Client, Server, SystemEntropy, UdpDriver, UdpOptions, load_or_create_key, new_key,
+};
+pub use muse_schema::{Message, Registry, Schema};
+pub use muse_transport::congestion::{Budget, Congestion};
+pub use muse_transport::token;
+pub use muse_transport::{
+    Broadcast, ChannelConfig, ChannelStats, CloseReason, Config, ConfigError, Connect,
+    ConnectionId, ConnectionStats, Delivery, DispatchError, Dispatcher, Endpoint, Event,
+    HandshakeLimits, MessageError, MessageId, Outcome, Priority, Receipt, Refusal, Repair,
+    SendError, SendOptions, ServerKey, ServerOptions, ServerPublicKey,
+};
+pub use muse_wire::{Duration, Instant};
+
+/// What almost every game needs: `use muse::prelude::*;`.
+pub mod prelude {
+    pub use crate::{
+        ChannelConfig, CloseReason, Config, Connect, ConnectionId, Delivery, Dispatcher, Duration,
+        Event, Message, Priority, Repair, Schema, SendError, SendOptions, ServerKey, ServerOptions,
+        ServerPublicKey,
+    };
+    #[cfg(not(target_arch = "wasm32"))]
+    pub use crate::{Client, Server};
+}

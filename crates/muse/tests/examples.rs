@@ -1,0 +1,208 @@
+//! The examples do what they say, over real sockets.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration as Patience;
+
+use muse::prelude::*;
+
+#[allow(dead_code, reason = "the example's main is not called here")]
+#[path = "../examples/chat.rs"]
+mod chat;
+#[allow(dead_code, reason = "the example's main is not called here")]
+#[path = "../examples/echo.rs"]
+mod echo;
+#[allow(dead_code, reason = "the example's main is not called here")]
+#[path = "../examples/file_transfer.rs"]
+mod file_transfer;
+#[allow(dead_code, reason = "the example's main is not called here")]
+#[path = "../examples/reconnect.rs"]
+mod reconnect;
+
+/// How long a test waits for what must come; nothing depends on it when all is well.
+const PATIENCE: Patience = Patience::from_secs(30);
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+/// Runs `serve` on a thread while `ask` runs here, and tells it to stop afterwards, also when `ask` panics.
+fn beside<T>(serve: impl FnOnce(&AtomicBool) + Send, ask: impl FnOnce() -> T) -> T {
+    struct Stop<'a>(&'a AtomicBool);
+    impl Drop for Stop<'_> {
+        fn drop(&mut self) {
+            self.0.store(false, Ordering::Relaxed);
+        }
+    }
+    let running = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        scope.spawn(|| serve(&running));
+        let _stop = Stop(&running);
+        ask()
+    })
+}
+
+fn loopback(config: Config, key: &ServerKey) -> std::io::Result<Server> {
+    Server::bind("127.0.0.1:0", config, ServerOptions::new(key.clone()))
+}
+
+#[test]
+fn echo_gives_back_what_it_gets() -> Outcome {
+    let key = muse::new_key()?;
+    let mut server = loopback(echo::config(), &key)?;
+    let address = server.local_addr()?;
+    let texts = ["one", "", "drei \u{1F980}"].map(String::from);
+    let echoes = beside(
+        |running| echo::serve(&mut server, running).expect("the server runs"),
+        || {
+            echo::ask(
+                &mut Client::connect(address, echo::config(), Connect::pinned(key.public()))?,
+                &texts,
+            )
+        },
+    )?;
+    assert_eq!(echoes, texts);
+    Ok(())
+}
+
+#[test]
+fn echo_says_why_it_was_refused() -> Outcome {
+    let (key, other) = (muse::new_key()?, muse::new_key()?);
+    let mut server = loopback(echo::config(), &key)?;
+    let address = server.local_addr()?;
+    let outcome = beside(
+        |running| echo::serve(&mut server, running).expect("the server runs"),
+        || {
+            echo::ask(
+                &mut Client::connect(address, echo::config(), Connect::pinned(other.public()))?,
+                &["x".into()],
+            )
+        },
+    );
+    let refusal = outcome.expect_err("another key").to_string();
+    assert!(refusal.contains("does not have the key"), "{refusal}");
+    Ok(())
+}
+
+#[test]
+fn chat_passes_every_kind_on_with_the_right_name() -> Outcome {
+    let key = muse::new_key()?;
+    let mut server = loopback(chat::config()?, &key)?;
+    let (address, public) = (server.local_addr()?, key.public());
+    let (ada_types, ada_lines) = channel();
+    let (bob_types, bob_lines) = channel();
+    let (ada_shows, ada_sees) = channel();
+    let join = move |name: &'static str, lines, shows: std::sync::mpsc::Sender<String>| {
+        move || {
+            let config = chat::config().expect("sensible");
+            let mut client =
+                Client::connect(address, config, Connect::pinned(public)).expect("a socket");
+            let show = |line| shows.send(line).unwrap_or(());
+            chat::talk(&mut client, name, &lines, show).expect("talks until the end");
+        }
+    };
+    beside(
+        |running| chat::serve(&mut server, running).expect("the server runs"),
+        || {
+            let ada = std::thread::spawn(join("Ada", ada_lines, ada_shows));
+            let sees = || ada_sees.recv_timeout(PATIENCE).expect("something is said");
+            assert_eq!(sees(), "Ada: joins");
+            let bob = std::thread::spawn(join("Bob", bob_lines, channel().0));
+            assert_eq!(sees(), "Bob: joins");
+            for line in [
+                "hello",
+                "/topic networks",
+                "/like Ada",
+                "/typing ...",
+                "/wave all",
+                "/hum do",
+            ] {
+                bob_types.send(line.into()).expect("Bob listens");
+                assert_eq!(sees(), format!("Bob: {line}"));
+            }
+            drop(bob_types);
+            assert_eq!(sees(), "Bob: leaves");
+            bob.join().expect("Bob does not panic");
+            ada_types.send("alone".into()).expect("Ada listens");
+            assert_eq!(sees(), "Ada: alone");
+            drop(ada_types);
+            ada.join().expect("Ada does not panic");
+        },
+    );
+    Ok(())
+}
+
+#[test]
+fn a_file_arrives_although_the_server_is_replaced_half_way() -> Outcome {
+    let key = muse::new_key()?;
+    let file: Vec<u8> = (0..3_000_000_u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
+    let server = loopback(file_transfer::config(), &key)?;
+    let address = server.local_addr()?;
+    let path =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fetched-{}", std::process::id()));
+    let first_runs = AtomicBool::new(true);
+    let mut connections = 0;
+    let outcome = beside(
+        |running| {
+            // The first server goes half way through; dropping it closes the connection.
+            file_transfer::serve(&mut { server }, &file, &first_runs)
+                .expect("the first server runs");
+            let options = ServerOptions::new(key.clone());
+            let mut second = Server::bind(address, file_transfer::config(), options)
+                .expect("the port is free again");
+            file_transfer::serve(&mut second, &file, running).expect("the second server runs");
+        },
+        || {
+            let connect = || {
+                connections += 1;
+                Client::connect(
+                    address,
+                    file_transfer::config(),
+                    Connect::pinned(key.public()),
+                )
+            };
+            file_transfer::fetch(&path, connect, |done, _| {
+                if done > 1_000_000 {
+                    first_runs.store(false, Ordering::Relaxed);
+                }
+            })
+        },
+    );
+    let fetched = std::fs::read(&path)?;
+    std::fs::remove_file(&path)?;
+    outcome?;
+    assert!(fetched == file, "every byte is right");
+    assert!(connections >= 2, "the first connection was cut");
+    Ok(())
+}
+
+#[test]
+fn a_count_goes_on_after_the_tunnel() -> Outcome {
+    use reconnect::Seen;
+
+    let key = muse::new_key()?;
+    let mut server = loopback(reconnect::config(), &key)?;
+    let address = server.local_addr()?;
+    let (tell, told) = channel();
+    let serving = std::thread::spawn(move || {
+        reconnect::serve(&mut server, |seen| {
+            tell.send(seen).unwrap_or(());
+            seen != Seen::Went
+        })
+    });
+    let seen = || told.recv_timeout(PATIENCE).expect("something happens");
+    let mut client = Client::connect(address, reconnect::config(), Connect::pinned(key.public()))?;
+    let tunnel = || assert_eq!([seen(), seen()], [Seen::Came, Seen::Interrupted]);
+    let heard = reconnect::listen(&mut client, |_| {}, tunnel)?;
+    assert!(
+        heard.windows(2).all(|pair| pair[1] == pair[0] + 1),
+        "none missing, none twice: {heard:?}"
+    );
+    assert_eq!(seen(), Seen::Resumed);
+    drop(client);
+    assert_eq!(seen(), Seen::Went);
+    serving.join().expect("the server does not panic")?;
+    Ok(())
+}
