@@ -176,7 +176,9 @@ class Checks:
         missing = [kind for kind in expected if not kinds[kind]]
         assert not missing, f"never seen: {missing}"
         total = sum(len(way.packets) for way in self.ways.values())
-        return f"{total} packets; " + ", ".join(f"{kinds[kind]} {kind}" for kind in expected)
+        renewals = [len(way.epochs) - 1 for way in self.ways.values()]
+        assert min(renewals) >= 2, f"keys renewed {renewals} times"
+        return f"{total} packets; {sum(renewals)} renewals, " + ", ".join(f"{kinds[kind]} {kind}" for kind in expected)
 
     def acknowledgements_tell_the_truth(self):
         blocks = 0

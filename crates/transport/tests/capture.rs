@@ -20,6 +20,9 @@ const SEED: u64 = 2_026;
 const PROTOCOL: u64 = 0x6465_636f_6465;
 const TICK: Duration = Duration::from_millis(16);
 const TICKS: u64 = 500;
+const QUIET_TICKS: u64 = 100;
+/// Packets before a sender renews its keys, so that the capture has several key phases.
+const RENEWAL: u64 = 300;
 const SERVER: ([u8; 4], u16) = ([192, 0, 2, 2], 2_000);
 const CLIENT: ([u8; 4], u16) = ([192, 0, 2, 1], 1_000);
 const CLIENT_MOVED: ([u8; 4], u16) = ([198, 51, 100, 7], 1_001);
@@ -67,7 +70,7 @@ struct Session {
 impl Session {
     fn new(sent: &Capture, delivered: &Capture, keys: &Arc<Mutex<String>>) -> Self {
         let mut account = format!("protocol {PROTOCOL:016x}\n");
-        let mut config = Config::new(PROTOCOL);
+        let mut config = Config::new(PROTOCOL).rekey_after(RENEWAL);
         for (index, (name, channel)) in channels().into_iter().enumerate() {
             writeln!(account, "channel {index} {name}").expect("a string takes all");
             config = config.channel(channel);
@@ -126,6 +129,12 @@ impl Session {
                 let (old, new) = (SocketAddr::from(CLIENT), SocketAddr::from(CLIENT_MOVED));
                 self.simulation.network_mut().readdress(old, new);
             }
+        }
+        // One protected channel alone, whose packets hold a section and nothing else.
+        let start = self.simulation.now() + Duration::from_secs(4);
+        for tick in 0..QUIET_TICKS {
+            self.advance_until(start + TICK * tick);
+            self.send(0, ORDERED_BALANCED, 60, SendOptions::default());
         }
         self.advance_until(self.simulation.now() + Duration::from_secs(8));
         let connection = self.connections[0].expect("the client's own");
