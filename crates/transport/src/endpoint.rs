@@ -293,7 +293,7 @@ impl Endpoint {
     /// Every open connection.
     pub fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
         self.slots.iter().enumerate().filter_map(|(index, slot)| match &slot.occupant {
-            Occupant::Connection(connection) if connection.is_announced() => {
+            Occupant::Connection(connection) if connection.is_announced() && connection.is_open() => {
                 Some(ConnectionId::new(index, slot.generation))
             }
             _ => None,

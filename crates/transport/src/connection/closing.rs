@@ -44,6 +44,11 @@ impl State {
 }
 
 impl Connection {
+    /// Whether messages still travel.
+    pub(crate) fn is_open(&self) -> bool {
+        self.state.carries_data()
+    }
+
     pub(crate) fn is_dead(&self) -> bool {
         self.state == State::Dead
     }
