@@ -76,9 +76,7 @@ fn run(mut words: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
             serve(&mut server, &AtomicBool::new(true))?;
         }
         Some("client") => {
-            let address = words.next().unwrap_or_else(|| place::SERVER.into());
-            let how = Connect::pinned(place::public_key(words.next())?);
-            let mut client = Client::connect(address, config(), how)?;
+            let mut client = place::connect(&mut words, config())?;
             let mut texts: Vec<String> = words.collect();
             if texts.is_empty() {
                 texts = ["one", "two", "three"].map(String::from).into();

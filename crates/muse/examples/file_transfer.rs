@@ -12,85 +12,54 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use muse::prelude::*;
+use muse::schema::fnv1a;
 
 const USAGE: &str = "usage: file_transfer server FILE [ADDRESS]
        file_transfer client FILE [ADDRESS [KEY]]
 example: cargo run -p muse-net --example file_transfer -- server photo.jpg";
 
-/// The client's wish and the server's description of the file: few and small.
+/// The client says from which byte on it wants the file; the server says how long it is and its checksum.
 const CONTROL: u8 = 0;
-/// The file itself; only as much as the link takes waits in the queue.
+/// The file itself.
 const BULK: u8 = 1;
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// A client asks for the file from an offset on.
-#[derive(Message)]
-#[message(id = 1)]
-struct Want {
-    offset: u64,
-}
-
-/// The server says what the file is.
-#[derive(Clone, Copy, Message)]
-#[message(id = 2)]
-struct Offer {
-    len: u64,
-    #[field(fixed)]
-    checksum: u64,
-}
-
 pub(crate) fn config() -> Config {
+    let bulk = ChannelConfig::new(Delivery::ReliableOrdered).repair(Repair::Frugal);
     Config::new(0x6669_6c65)
         .channel(ChannelConfig::new(Delivery::ReliableOrdered))
-        .channel(
-            ChannelConfig::new(Delivery::ReliableOrdered)
-                .repair(Repair::Frugal)
-                .priority(Priority::Low)
-                .queue_bytes(1 << 20),
-        )
+        .channel(bulk.priority(Priority::Low).queue_bytes(1 << 20))
 }
 
 /// Gives `file` to whoever asks.
-pub(crate) fn serve(
-    server: &mut Server,
-    file: &[u8],
-    running: &AtomicBool,
-) -> Result<(), Box<dyn Error>> {
-    let offer = Offer {
-        len: file.len() as u64,
-        checksum: muse::schema::fnv1a(file),
-    };
-    // How far each client is; the handler puts clients in.
-    let mut places: BTreeMap<ConnectionId, u64> = BTreeMap::new();
-    let mut wishes: Dispatcher<BTreeMap<ConnectionId, u64>> = Dispatcher::new();
-    wishes.on(|places: &mut BTreeMap<_, _>, from, want: Want| {
-        places.insert(from, want.offset);
-    })?;
+pub(crate) fn serve(server: &mut Server, file: &[u8], running: &AtomicBool) -> io::Result<()> {
+    let offer = [file.len() as u64, fnv1a(file)].map(u64::to_le_bytes);
+    // What each client has not been sent yet.
+    let mut rests: BTreeMap<ConnectionId, &[u8]> = BTreeMap::new();
     while running.load(Ordering::Relaxed) {
         server.tick(|server, event| match event {
             Event::Connected { connection, .. } => {
-                place::complain(server.send_message(connection, CONTROL, &offer));
+                place::complain(server.send(connection, CONTROL, offer.as_flattened()));
             }
             Event::Message {
                 connection,
                 payload,
                 ..
             } => {
-                place::complain(wishes.dispatch(&mut places, connection, payload));
+                let offset = payload.try_into().map_or(0, u64::from_le_bytes);
+                rests.insert(connection, file.get(offset as usize..).unwrap_or_default());
             }
             Event::Closed { connection, .. } => {
-                places.remove(&connection);
+                rests.remove(&connection);
             }
             _ => {}
         })?;
-        for (&connection, offset) in &mut places {
-            let rest = file.get(*offset as usize..).unwrap_or_default();
-            for chunk in rest.chunks(CHUNK_BYTES) {
-                // Full: the rest goes when something has arrived.
-                if server.send(connection, BULK, chunk).is_err() {
-                    break;
-                }
-                *offset += chunk.len() as u64;
+        for (&connection, rest) in &mut rests {
+            // Until the queue is full: the rest goes when something has arrived.
+            while let Some(chunk) = rest.chunks(CHUNK_BYTES).next()
+                && server.send(connection, BULK, chunk).is_ok()
+            {
+                *rest = &rest[chunk.len()..];
             }
         }
         server.wait(Duration::from_millis(20))?;
@@ -98,57 +67,53 @@ pub(crate) fn serve(
     Ok(())
 }
 
-/// Fetches into `path`, which may have a part of it already. `connect` is called again after a cut that lasted too long.
+/// Fetches into `path`, which may have a part already; after too long a cut, `connect` is called again.
 pub(crate) fn fetch(
     path: &Path,
     mut connect: impl FnMut() -> io::Result<Client>,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<(), Box<dyn Error>> {
     let mut part = OpenOptions::new().create(true).append(true).open(path)?;
-    let mut len = part.metadata()?.len();
-    let mut offers: Dispatcher<Option<Offer>> = Dispatcher::new();
-    offers.on(|known: &mut Option<Offer>, _, offer: Offer| *known = Some(offer))?;
-    let (mut client, mut offer, mut refusal) = (connect()?, None, None);
-    while offer.is_none_or(|offer: Offer| len < offer.len) {
-        let (mut cut, mut written) = (false, Ok(()));
+    let (mut client, mut have) = (connect()?, part.metadata()?.len());
+    let mut offer: Option<[u64; 2]> = None;
+    while offer.is_none_or(|[len, _]| have < len) {
+        let (mut end, mut written) = (None, Ok(()));
         client.tick(|client, event| match event {
-            Event::Connected { .. } => {
-                place::complain(client.send_message(CONTROL, &Want { offset: len }));
-            }
+            Event::Connected { .. } => place::complain(client.send(CONTROL, &have.to_le_bytes())),
             Event::Message {
                 channel: BULK,
                 payload,
                 ..
-            } => {
+            } if written.is_ok() => {
                 written = part.write_all(payload);
-                len += payload.len() as u64;
+                have += payload.len() as u64;
             }
             Event::Message {
-                connection,
+                channel: CONTROL,
                 payload,
                 ..
             } => {
-                place::complain(offers.dispatch(&mut offer, connection, payload));
+                let number =
+                    |at: usize| payload[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
+                offer = (payload.len() == 16).then(|| [number(0), number(8)]);
             }
-            Event::Refused { reason, .. } => refusal = Some(reason),
-            Event::Closed { .. } | Event::Unanswered { .. } => cut = true,
+            Event::Refused { reason, .. } => end = Some(Err(reason)),
+            Event::Closed { .. } | Event::Unanswered { .. } => end = Some(Ok(())),
             _ => {}
         })?;
         written?;
-        if let Some(refusal) = refusal {
-            return Err(refusal.into());
-        }
-        if cut {
+        if let Some(end) = end {
+            end?;
             client = connect()?;
         }
-        progress(len, offer.map_or(0, |offer| offer.len));
+        progress(have, offer.map_or(0, |[len, _]| len));
         client.wait(Duration::from_millis(20))?;
     }
     part.sync_all()?;
-    match offer.map(|offer| offer.checksum) == Some(muse::schema::fnv1a(&std::fs::read(path)?)) {
-        true => Ok(()),
-        false => Err("the checksum differs: the file changed; delete it and fetch it again".into()),
+    if offer.map(|[_, checksum]| checksum) != Some(fnv1a(&std::fs::read(path)?)) {
+        return Err("the checksum differs: delete the file and fetch it again".into());
     }
+    Ok(())
 }
 
 fn show(done: u64, all: u64) {
@@ -162,25 +127,19 @@ fn run(mut words: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
     match (words.next().as_deref(), words.next()) {
         (Some("server"), Some(path)) => {
             let file = std::fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
-            serve(
-                &mut place::open(words.next(), config())?,
-                &file,
-                &AtomicBool::new(true),
-            )
+            let mut server = place::open(words.next(), config())?;
+            serve(&mut server, &file, &AtomicBool::new(true))?;
         }
         (Some("client"), Some(path)) => {
             let address = words.next().unwrap_or_else(|| place::SERVER.into());
             let key = place::public_key(words.next())?;
-            fetch(
-                Path::new(&path),
-                || Client::connect(&address, config(), Connect::pinned(key)),
-                show,
-            )?;
+            let connect = || Client::connect(&address, config(), Connect::pinned(key));
+            fetch(Path::new(&path), connect, show)?;
             println!("\n{path}: complete, checksum right");
-            Ok(())
         }
-        _ => Err(USAGE.into()),
+        _ => return Err(USAGE.into()),
     }
+    Ok(())
 }
 
 fn main() -> ExitCode {

@@ -94,9 +94,7 @@ fn run(mut words: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
             })?;
         }
         Some("client") => {
-            let address = words.next().unwrap_or_else(|| place::SERVER.into());
-            let how = Connect::pinned(place::public_key(words.next())?);
-            let mut client = Client::connect(address, config(), how)?;
+            let mut client = place::connect(&mut words, config())?;
             let heard = listen(
                 &mut client,
                 |number| println!("{number}"),

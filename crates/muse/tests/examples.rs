@@ -9,7 +9,7 @@ use std::time::Duration as Patience;
 use muse::prelude::*;
 
 #[allow(dead_code, reason = "the example's main is not called here")]
-#[path = "../examples/chat.rs"]
+#[path = "../examples/chat/main.rs"]
 mod chat;
 #[allow(dead_code, reason = "the example's main is not called here")]
 #[path = "../examples/echo.rs"]

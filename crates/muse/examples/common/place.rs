@@ -40,6 +40,16 @@ pub(crate) fn open(address: Option<String>, config: Config) -> Result<Server, Bo
     Ok(server)
 }
 
+/// Begins to connect to the server that the next two words, address and key, tell of.
+pub(crate) fn connect(
+    mut words: impl Iterator<Item = String>,
+    config: Config,
+) -> Result<Client, Box<dyn Error>> {
+    let address = words.next().unwrap_or_else(|| SERVER.into());
+    let how = Connect::pinned(public_key(words.next())?);
+    Ok(Client::connect(address, config, how)?)
+}
+
 /// Turns what `main` came to into an exit code, with one clear line on failure.
 pub(crate) fn report(outcome: Result<(), Box<dyn Error>>) -> ExitCode {
     match outcome {
