@@ -72,6 +72,7 @@ impl Connection {
         if self.handle_payload(now, shared, number, header, payload, out_of_order).is_err() {
             self.close(now, CODE_PROTOCOL, "protocol error", CloseReason::Protocol);
         }
+        self.adopt_candidate(now, shared, from);
         true
     }
 
@@ -175,7 +176,7 @@ impl Connection {
                 Frame::Ping => demands.reliable = true,
                 Frame::Close { code, text } => self.on_close(now, shared, code, text),
                 Frame::PathChallenge(data) => self.path_response = Some(data),
-                Frame::PathResponse(data) => self.on_path_response(now, shared, data),
+                Frame::PathResponse(data) => self.on_path_response(data),
                 Frame::Skip { channel, number_low } => {
                     demands.reliable = true;
                     self.with_receiver(shared, channel, None, |half, sink| half.skip(number_low, sink))?;

@@ -30,6 +30,8 @@ pub(super) struct Candidate {
     pub(super) sent: usize,
     pub(super) tries: u8,
     pub(super) pending: bool,
+    /// The packet being handled answers the challenge.
+    answered: bool,
 }
 
 impl Connection {
@@ -45,6 +47,7 @@ impl Connection {
                     sent: 0,
                     tries: 0,
                     pending: true,
+                    answered: false,
                 }));
                 self.timers.set(Timer::Path, now + CHALLENGE_INTERVAL);
             }
@@ -52,8 +55,19 @@ impl Connection {
     }
 
     /// The peer answered a challenge.
-    pub(super) fn on_path_response(&mut self, now: Instant, shared: &mut Shared, data: [u8; 8]) {
-        let Some(candidate) = self.candidate.take_if(|candidate| candidate.challenge == data) else { return };
+    pub(super) fn on_path_response(&mut self, data: [u8; 8]) {
+        if let Some(candidate) = &mut self.candidate {
+            candidate.answered |= candidate.challenge == data;
+        }
+    }
+
+    /// Moves to the new address if the packet just handled came from there with the answer. An answer from elsewhere
+    /// proves nothing: someone may have passed the challenge on to the peer, to draw the connection to himself.
+    pub(super) fn adopt_candidate(&mut self, now: Instant, shared: &mut Shared, from: SocketAddr) {
+        let proven = |candidate: &mut Box<Candidate>| {
+            std::mem::take(&mut candidate.answered) && candidate.address == from
+        };
+        let Some(candidate) = self.candidate.take_if(proven) else { return };
         let moved = candidate.address.ip() != self.remote.ip();
         self.remote = candidate.address;
         self.stats.address_changes += 1;
