@@ -1,4 +1,8 @@
 //! The examples do what they say, over real sockets.
+#![allow(
+    clippy::duplicate_mod,
+    reason = "each example has the shared file as a module of its own"
+)]
 
 use std::error::Error;
 use std::path::PathBuf;

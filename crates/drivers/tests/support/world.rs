@@ -139,7 +139,7 @@ impl Log {
             Event::Interrupted { .. } => self.interrupted += 1,
             Event::Resumed { .. } => self.resumed += 1,
             Event::Closed { reason, .. } => self.closed.push(reason),
-            other => panic!("unexpected: {other:?}"),
+            other => unreachable!("nothing here leads to {other:?}"),
         }
     }
 
