@@ -5,7 +5,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::net::SocketAddr;
 
-use muse_drivers::{Driver, UdpDriver, UdpOptions, memory_pair};
+use muse_drivers::{Client, Driver, Server, UdpDriver, UdpOptions, memory_pair, new_key};
+use muse_transport::{ChannelConfig, Config, Connect, Delivery, Dispatcher, Event, ServerOptions};
 use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
 
 struct Counting;
@@ -111,4 +112,72 @@ fn a_steady_stream_in_memory_allocates_nothing() {
     });
     assert_eq!(machine.received, 55 * 200);
     assert_eq!(allocations, 0);
+}
+
+#[derive(muse_schema::Message)]
+#[message(id = 1)]
+struct Position {
+    x: f32,
+    y: f32,
+    health: u16,
+}
+
+#[test]
+fn typed_messages_between_client_and_server_allocate_nothing() {
+    let config = Config::new(1)
+        .channel(ChannelConfig::new(Delivery::Sequenced))
+        .channel(ChannelConfig::new(Delivery::ReliableOrdered));
+    let key = new_key().expect("randomness");
+    let how = Connect::pinned(key.public());
+    let options = ServerOptions::new(key);
+    let mut server = Server::bind("127.0.0.1:0", config.clone(), options).expect("binds");
+    let address = server.local_addr().expect("bound");
+    let mut client = Client::connect(address, config, how).expect("a socket");
+    let mut positions: Dispatcher<u64> = Dispatcher::new();
+    positions
+        .on(|count: &mut u64, _, position: Position| *count += u64::from(position.health))
+        .expect("a free id");
+    let (mut sum, mut wanted) = (0, 0);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let mut tick = |client: &mut Client, wanted: u64| {
+        loop {
+            client.tick(|_, _| {}).expect("ticks");
+            let handle = |_: &mut Server, event: Event<'_>| {
+                if let Event::Message {
+                    connection,
+                    payload,
+                    ..
+                } = event
+                {
+                    positions
+                        .dispatch(&mut sum, connection, payload)
+                        .expect("a position");
+                }
+            };
+            server.tick(handle).expect("ticks");
+            if sum == wanted && client.is_connected() {
+                return;
+            }
+            assert!(std::time::Instant::now() < deadline, "{sum} of {wanted}");
+        }
+    };
+    tick(&mut client, 0);
+    let mut round = || {
+        for _ in 0..20 {
+            for channel in [0, 1] {
+                let position = Position {
+                    x: 1.0,
+                    y: 2.0,
+                    health: 3,
+                };
+                client.send_message(channel, &position).expect("room");
+                wanted += 3;
+            }
+            tick(&mut client, wanted);
+        }
+    };
+    // Queues and windows grow to the size that the traffic needs.
+    (0..50).for_each(|_| round());
+    let allocations = counted(round);
+    assert_eq!(allocations, 0, "over 2,200 messages");
 }
