@@ -85,6 +85,11 @@ pub(crate) struct SentPackets {
 }
 
 impl SentPacket {
+    /// What it adds to the bytes in flight. A probe for a larger size adds nothing: it may be larger than the window, and
+    /// would stop everything until it is known to be lost.
+    fn in_flight(&self) -> usize {
+        if self.mtu_probe { 0 } else { self.size as usize }
+    }
     /// Whether its loss has been told to the channels.
     pub(crate) fn is_loss_handled(&self) -> bool {
         self.loss_handled
@@ -144,14 +149,13 @@ impl SentPackets {
         self.frames.extend(frames);
         let fate = if packet.eliciting { Fate::Outstanding } else { Fate::Settled };
         if packet.eliciting {
-            self.in_flight += packet.size as usize;
             self.outstanding += 1;
         }
         if packet.reliable {
             self.outstanding_reliable += 1;
             self.last_reliable_at = packet.at;
         }
-        self.packets.push_back(SentPacket {
+        let record = SentPacket {
             at: packet.at,
             size: packet.size,
             fate,
@@ -163,7 +167,11 @@ impl SentPackets {
             covered_by: 0,
             frames_start,
             frames_count: frames.len() as u32,
-        });
+        };
+        if packet.eliciting {
+            self.in_flight += record.in_flight();
+        }
+        self.packets.push_back(record);
     }
 
     pub(crate) fn get(&self, number: u64) -> Option<&SentPacket> {
@@ -198,7 +206,7 @@ impl SentPackets {
         }
         packet.fate = Fate::Settled;
         if before.fate == Fate::Outstanding {
-            self.in_flight -= before.size as usize;
+            self.in_flight -= before.in_flight();
             self.outstanding -= 1;
             self.outstanding_reliable -= usize::from(before.reliable);
         } else {
@@ -223,7 +231,7 @@ impl SentPackets {
         let packet = self.get_mut(number).filter(|packet| packet.fate == Fate::Outstanding)?;
         packet.fate = Fate::Lost;
         let packet = *packet;
-        self.in_flight -= packet.size as usize;
+        self.in_flight -= packet.in_flight();
         self.outstanding -= 1;
         self.outstanding_reliable -= usize::from(packet.reliable);
         self.unhandled_losses += 1;
@@ -289,7 +297,7 @@ impl SentPackets {
             let lost_at = packet.at + loss_delay;
             if lost_at <= now || highest - number >= self.packet_threshold {
                 packet.fate = Fate::Lost;
-                self.in_flight -= packet.size as usize;
+                self.in_flight -= packet.in_flight();
                 self.outstanding -= 1;
                 self.outstanding_reliable -= usize::from(packet.reliable);
                 self.unhandled_losses += 1;
