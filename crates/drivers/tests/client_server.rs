@@ -218,6 +218,21 @@ fn nobody_there_is_unanswered() {
 }
 
 #[test]
+fn an_attempt_can_be_given_up() {
+    let mut world = World::new(every_mode());
+    let client = world.add();
+    world.clients[client].0.close(0, "changed my mind");
+    world.until("the end", |world| {
+        !world.clients[client].1.closed.is_empty()
+    });
+    assert_eq!(world.clients[client].1.closed, [CloseReason::ByUs]);
+    assert!(!world.clients[client].0.is_connected());
+    let (_, connection) = world.join();
+    assert!(world.server().stats(connection).is_some());
+    assert_eq!(world.at_server.connected.len(), 1);
+}
+
+#[test]
 fn two_clients_hear_a_broadcast_and_one_hears_what_is_for_it() {
     let mut world = World::new(every_mode());
     let (first, first_id) = world.join();

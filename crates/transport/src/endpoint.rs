@@ -236,13 +236,16 @@ impl Endpoint {
         Ok(message)
     }
 
-    /// Closes a connection at once and tells the peer why. What is still on its way may be lost.
+    /// Closes a connection at once and tells the peer why. What is still on its way may be lost. An attempt to connect is
+    /// given up.
     pub fn close(&mut self, now: Instant, connection: ConnectionId, code: u16, text: &str) {
+        self.cancel_attempt(connection);
         self.with_connection(connection, |connection, _| connection.close(now, code, text, CloseReason::ByUs));
     }
 
     /// Closes a connection once everything reliable has arrived. Nothing more can be sent meanwhile.
     pub fn finish(&mut self, now: Instant, connection: ConnectionId, code: u16, text: &str) {
+        self.cancel_attempt(connection);
         self.with_connection(connection, |connection, _| connection.finish(now, code, text));
     }
 
@@ -479,6 +482,14 @@ impl Endpoint {
             }
             Progress::Refused(reason) => self.give_up(index, Rare::Refused(reason)),
             Progress::TimedOut => self.give_up(index, Rare::Unanswered),
+        }
+    }
+
+    fn cancel_attempt(&mut self, connection: ConnectionId) {
+        if let Some(index) = self.find(connection)
+            && let Occupant::Attempt(_) = self.slots[index].occupant
+        {
+            self.give_up(index, Rare::Closed(CloseReason::ByUs));
         }
     }
 

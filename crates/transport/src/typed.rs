@@ -22,7 +22,9 @@ pub const MESSAGE_OVERHEAD: usize = 2;
 pub fn encode<M: Message>(message: &M, payload: &mut Vec<u8>) -> Result<(), EncodeError> {
     let start = payload.len();
     payload.extend_from_slice(&M::ID.to_le_bytes());
-    message.encode(payload).inspect_err(|_| payload.truncate(start))
+    message
+        .encode(payload)
+        .inspect_err(|_| payload.truncate(start))
 }
 
 /// Why a typed message was not taken for sending.
@@ -117,7 +119,11 @@ pub enum DispatchError {
 impl<C> Dispatcher<C> {
     /// Without handlers.
     pub fn new() -> Self {
-        Self { handlers: FxHashMap::default(), registry: Registry::new(), counters: DispatchCounters::default() }
+        Self {
+            handlers: FxHashMap::default(),
+            registry: Registry::new(),
+            counters: DispatchCounters::default(),
+        }
     }
 
     /// Calls `handler` for every message of type `M` from now on, instead of the handler before, if there was one.
@@ -250,38 +256,74 @@ mod tests {
         let mut dispatcher: Dispatcher<Vec<String>> = Dispatcher::new();
         let mut log = Vec::new();
         let jump = payload(&Jump { height: 9 });
-        dispatcher.on(|log: &mut Vec<String>, _, jump: Jump| log.push(format!("first {}", jump.height))).expect("free");
-        dispatcher.dispatch(&mut log, SOMEBODY, &jump).expect("handled");
-        dispatcher.on(|log: &mut Vec<String>, who, _: Jump| log.push(format!("second {}", who.to_bits()))).expect("same");
-        dispatcher.dispatch(&mut log, SOMEBODY, &jump).expect("handled");
+        dispatcher
+            .on(|log: &mut Vec<String>, _, jump: Jump| log.push(format!("first {}", jump.height)))
+            .expect("free");
+        dispatcher
+            .dispatch(&mut log, SOMEBODY, &jump)
+            .expect("handled");
+        dispatcher
+            .on(|log: &mut Vec<String>, who, _: Jump| log.push(format!("second {}", who.to_bits())))
+            .expect("same");
+        dispatcher
+            .dispatch(&mut log, SOMEBODY, &jump)
+            .expect("handled");
         assert!(dispatcher.remove::<Jump>() && !dispatcher.remove::<Jump>());
-        assert_eq!(dispatcher.dispatch(&mut log, SOMEBODY, &jump), Err(DispatchError::UnknownId { id: 1 }));
+        assert_eq!(
+            dispatcher.dispatch(&mut log, SOMEBODY, &jump),
+            Err(DispatchError::UnknownId { id: 1 })
+        );
         assert_eq!(log, ["first 9", "second 3"]);
-        assert!(dispatcher.on(|_, _, _: Impostor| {}).is_err(), "two types cannot share an id");
+        assert!(
+            dispatcher.on(|_, _, _: Impostor| {}).is_err(),
+            "two types cannot share an id"
+        );
     }
 
     #[test]
     fn what_is_not_understood_is_counted() {
         let mut dispatcher: Dispatcher<u32> = Dispatcher::new();
-        dispatcher.on(|count: &mut u32, _, _: Jump| *count += 1).expect("free");
+        dispatcher
+            .on(|count: &mut u32, _, _: Jump| *count += 1)
+            .expect("free");
         let mut count = 0;
-        assert_eq!(dispatcher.dispatch(&mut count, SOMEBODY, &[1]), Err(DispatchError::TooShort { len: 1 }));
+        assert_eq!(
+            dispatcher.dispatch(&mut count, SOMEBODY, &[1]),
+            Err(DispatchError::TooShort { len: 1 })
+        );
         assert!(matches!(
             dispatcher.dispatch(&mut count, SOMEBODY, &[1, 0]),
             Err(DispatchError::Malformed { id: 1, .. })
         ));
-        assert!(dispatcher.dispatch(&mut count, SOMEBODY, &[1, 0, 0xFF]).is_err(), "127 is above 100");
+        assert!(
+            dispatcher
+                .dispatch(&mut count, SOMEBODY, &[1, 0, 0xFF])
+                .is_err(),
+            "127 is above 100"
+        );
         assert!(dispatcher.dispatch(&mut count, SOMEBODY, &[2, 0]).is_err());
         assert_eq!(count, 0);
-        let expected = DispatchCounters { dispatched: 0, unknown: 1, malformed: 3 };
+        let expected = DispatchCounters {
+            dispatched: 0,
+            unknown: 1,
+            malformed: 3,
+        };
         assert_eq!(dispatcher.counters(), expected);
     }
 
     #[test]
     fn both_sides_come_to_one_hash_whoever_handles_what() {
         let (mut client, mut server): (Dispatcher<()>, Dispatcher<u8>) = Default::default();
-        client.on(|_, _, _: Say| {}).expect("free").knows::<Jump>().expect("free");
-        server.on(|_, _, _: Jump| {}).expect("free").knows::<Say>().expect("free");
+        client
+            .on(|_, _, _: Say| {})
+            .expect("free")
+            .knows::<Jump>()
+            .expect("free");
+        server
+            .on(|_, _, _: Jump| {})
+            .expect("free")
+            .knows::<Say>()
+            .expect("free");
         server.knows::<Say>().expect("known already");
         assert_eq!(client.registry().hash(), server.registry().hash());
     }

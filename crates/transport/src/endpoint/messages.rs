@@ -42,7 +42,9 @@ impl Endpoint {
         options: &SendOptions,
     ) -> Result<MessageId, MessageError> {
         self.with_encoded(message, |endpoint, payload| {
-            endpoint.send_with(now, connection, channel, payload, options).map_err(MessageError::from)
+            endpoint
+                .send_with(now, connection, channel, payload, options)
+                .map_err(MessageError::from)
         })
     }
 
@@ -62,11 +64,19 @@ impl Endpoint {
         let mut outcome = Broadcast::default();
         for (index, slot) in self.slots.iter_mut().enumerate() {
             let id = ConnectionId::new(index, slot.generation);
-            let Occupant::Connection(connection) = &mut slot.occupant else { continue };
+            let Occupant::Connection(connection) = &mut slot.occupant else {
+                continue;
+            };
             if !connection.is_announced() || !wanted(id) {
                 continue;
             }
-            match connection.send(now, &mut self.shared, channel, payload, &SendOptions::default()) {
+            match connection.send(
+                now,
+                &mut self.shared,
+                channel,
+                payload,
+                &SendOptions::default(),
+            ) {
                 Ok(_) => {
                     outcome.sent += 1;
                     self.schedule.mark_dirty(index);
@@ -86,7 +96,9 @@ impl Endpoint {
         channel: u8,
         message: &M,
     ) -> Result<Broadcast, MessageError> {
-        self.with_encoded(message, |endpoint, payload| Ok(endpoint.broadcast(now, channel, payload)))
+        self.with_encoded(message, |endpoint, payload| {
+            Ok(endpoint.broadcast(now, channel, payload))
+        })
     }
 
     /// Whether [`poll_event`](Self::poll_event) has something to tell.
