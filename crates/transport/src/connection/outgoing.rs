@@ -515,6 +515,10 @@ impl Connection {
         if plan.close {
             self.on_close_sent(now);
         }
+        if plan.challenge.is_some() {
+            // It goes to an address that may not be the peer's: what the peer waits for is still due.
+            return;
+        }
         self.acks.eliciting = 0;
         self.acks.at_once = false;
         self.timers.stop(Timer::Ack);
