@@ -93,12 +93,14 @@ struct Newcomer {
     announced: bool,
 }
 
-/// What we owe the peer in acknowledgements.
+/// What we owe the peer in acknowledgements, and it us.
 #[derive(Debug, Default)]
 struct AckDuty {
     /// Packets with reliable content since our last acknowledgement.
     eliciting: u32,
     at_once: bool,
+    /// Bytes sent since we last asked the peer for one of its own.
+    unasked: usize,
 }
 
 /// Probe time-outs.

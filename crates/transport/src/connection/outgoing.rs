@@ -20,6 +20,8 @@ const SEGMENTS_MAX: usize = 64;
 const TRAIN_MAX: usize = 65_000;
 /// Bytes that a channel of weight 1 may send in its turn.
 const QUANTUM: i64 = 64;
+/// Acknowledgements that a sender asks for while a window of bytes leaves.
+const ASKS_PER_WINDOW: usize = 16;
 /// Bytes of the frame that opens a parity: kind and length.
 const PARITY_FRAME_HEAD: usize = 3;
 
@@ -220,10 +222,11 @@ impl Connection {
             return 0;
         }
         let plain = self.finish_layout(&plan, &mut buffer[HEADER_LEN..HEADER_LEN + room], &layout, shared);
+        let ack_now = plan.ack_now || self.asks_for_ack(&layout, plain + tag + HEADER_LEN);
         let header = Header {
             phase: self.keys.send.phase(),
             acks,
-            ack_now: plan.ack_now,
+            ack_now,
             section: layout.is_section_only(),
             connection: self.remote_id,
             number_low: number as u16,
@@ -234,6 +237,21 @@ impl Connection {
         let size = HEADER_LEN + sealed;
         self.record(now, number, size, &plan, &layout, shared);
         size
+    }
+
+    /// Whether a packet of `size` bytes asks for an acknowledgement: a sender that has more to send does so several times per
+    /// window, for the peer may otherwise wait for packets that the window does not let go.
+    fn asks_for_ack(&mut self, layout: &Layout, size: usize) -> bool {
+        if !layout.full {
+            self.acks.unasked = 0;
+            return false;
+        }
+        self.acks.unasked += size;
+        let asks = self.acks.unasked * ASKS_PER_WINDOW >= self.controller.window();
+        if asks {
+            self.acks.unasked = 0;
+        }
+        asks
     }
 
     /// Writes control frames; `false` when they do not fit.
