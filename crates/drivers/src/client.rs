@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
-use muse_schema::Message;
 use muse_transport::congestion::Budget;
+use muse_transport::typed::Message;
 use muse_transport::{
     ChannelStats, Config, Connect, ConnectError, ConnectionId, ConnectionStats, Endpoint, Event,
     MessageError, MessageId, SendError, SendOptions,

@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use muse_schema::Message;
 use muse_transport::congestion::Budget;
+use muse_transport::typed::Message;
 use muse_transport::{
     Broadcast, ChannelStats, Config, ConnectionId, ConnectionStats, Endpoint, Event, MessageError,
     MessageId, SendError, SendOptions, ServerOptions,

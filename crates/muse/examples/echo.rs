@@ -69,7 +69,7 @@ pub(crate) fn ask(client: &mut Client, texts: &[String]) -> Result<Vec<String>, 
     Ok(echoes)
 }
 
-fn run(mut words: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(mut words: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
     match words.next().as_deref() {
         Some("server") => {
             let mut server = place::open(words.next(), config())?;

@@ -123,7 +123,7 @@ fn show(done: u64, all: u64) {
     place::complain(io::stdout().flush());
 }
 
-fn run(mut words: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(mut words: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
     match (words.next().as_deref(), words.next()) {
         (Some("server"), Some(path)) => {
             let file = std::fs::read(&path).map_err(|error| format!("{path}: {error}"))?;

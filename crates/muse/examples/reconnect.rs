@@ -84,7 +84,7 @@ pub(crate) fn listen(
     Ok(heard)
 }
 
-fn run(mut words: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(mut words: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
     match words.next().as_deref() {
         Some("server") => {
             let mut server = place::open(words.next(), config())?;

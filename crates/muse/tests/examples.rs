@@ -89,6 +89,29 @@ fn echo_says_why_it_was_refused() -> Outcome {
 }
 
 #[test]
+fn nonsense_on_the_command_line_gets_the_usage() {
+    for (name, run) in [
+        (
+            "chat",
+            chat::run as fn(std::vec::IntoIter<String>) -> Outcome,
+        ),
+        ("echo", echo::run),
+        ("file_transfer", file_transfer::run),
+        ("reconnect", reconnect::run),
+    ] {
+        for words in [vec![], vec!["sever".to_owned()]] {
+            let usage = run(words.into_iter())
+                .expect_err("no such role")
+                .to_string();
+            assert!(
+                usage.starts_with(&format!("usage: {name} server")),
+                "{usage}"
+            );
+        }
+    }
+}
+
+#[test]
 fn chat_passes_every_kind_on_with_the_right_name() -> Outcome {
     let key = muse::new_key()?;
     let mut server = loopback(chat::config()?, &key)?;

@@ -7,7 +7,9 @@
 use std::any::type_name;
 use std::fmt;
 
-use muse_schema::{DecodeError, EncodeError, Message, Registry, RegistryError};
+/// What [`send_message`](crate::Endpoint::send_message) takes, named here for crates that use the transport alone.
+pub use muse_schema::Message;
+use muse_schema::{DecodeError, EncodeError, Registry, RegistryError};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 

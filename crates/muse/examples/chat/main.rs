@@ -126,7 +126,7 @@ fn say(client: &mut Client, line: &str) -> Result<(), muse::MessageError> {
     }
 }
 
-fn run(mut words: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(mut words: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
     match (words.next().as_deref(), words.next()) {
         (Some("server"), address) => {
             let mut server = place::open(address, config()?)?;
