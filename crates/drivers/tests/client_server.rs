@@ -153,6 +153,7 @@ fn a_full_server_says_so_and_has_room_again_later() {
     let deadline = Instant::now() + world::PATIENCE;
     while world.at_server.connected.len() < 2 {
         assert!(Instant::now() < deadline, "the place stays taken");
+        world.clients.truncate(2);
         let next = world.add();
         world.until("an answer", |world| {
             let log = &world.clients[next].1;
