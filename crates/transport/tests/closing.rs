@@ -108,7 +108,7 @@ fn a_close_gets_through_bad_networks_and_ends_in_any_case() {
                 assert_eq!(*reason, by_peer(3, "leaving"));
                 told += 1;
             }
-            None => panic!("seed {seed}: the server still waits"),
+            None => unreachable!("seed {seed}: the server still waits"),
         }
         assert_nothing_left(&pair);
     }
@@ -232,7 +232,7 @@ fn a_peer_that_stays_away_is_lost() {
     for side in Side::BOTH {
         let news: Vec<_> = pair.log.iter().filter(|entry| entry.side == side).collect();
         let [.., interrupted, closed] = &news[..] else {
-            panic!("{news:?}");
+            unreachable!("{news:?}");
         };
         assert_eq!(interrupted.what, Happening::Interrupted);
         assert_eq!(closed.what, Happening::Closed(CloseReason::Lost));
@@ -358,7 +358,7 @@ fn a_full_server_says_so_until_someone_leaves() {
                 .map(|event| match event {
                     Event::Refused { reason, .. } => Err(reason),
                     Event::Connected { .. } => Ok(()),
-                    other => panic!("{other:?}"),
+                    other => unreachable!("{other:?}"),
                 });
             seen.is_some()
         });

@@ -104,7 +104,7 @@ impl Bottleneck {
                             let flow = received.iter_mut().find(|flow| flow.0 == connection);
                             flow.expect("it connected").1 += payload.len() as u64;
                         }
-                        other => panic!("{other:?}"),
+                        other => unreachable!("{other:?}"),
                     }
                 }
             });

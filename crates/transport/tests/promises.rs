@@ -71,20 +71,39 @@ fn a_seed_always_tells_the_same_story() {
 }
 
 #[test]
-fn a_run_crosses_the_wrap_of_packet_and_message_numbers() {
-    let mut packets = 0;
-    let mut messages = 0;
-    for seed in 0..10 {
+fn the_stories_are_as_bad_as_they_should_be() {
+    let (mut packets, mut messages, mut cuts, mut moves) = (0, 0, 0, 0);
+    let (mut lost, mut recovered, mut forged, mut replayed) = (0, 0, 0, 0);
+    for seed in 0..100 {
         let story = scenario::play(seed);
         for side in pair::Side::BOTH {
-            let stats = story
-                .pair
-                .node(side)
-                .stats(story.pair.connection(side))
-                .expect("open");
+            let connection = story.pair.connection(side);
+            let stats = story.pair.node(side).stats(connection).expect("open");
+            // Packet and message numbers wrap after 256.
             packets += u32::from(stats.packets_sent > 300);
             messages += u32::from(story.sent[side.index()].iter().any(|sent| sent.len() > 300));
+            cuts += stats.interruptions;
+            moves += stats.address_changes;
+            lost += stats.packets_lost;
+            recovered += stats.packets_recovered;
+            forged += stats.packets_forged;
+            replayed += stats.packets_replayed;
         }
     }
-    assert!(packets > 5 && messages > 2, "of 20: {packets} {messages}");
+    assert!(
+        packets > 100 && messages > 30,
+        "of 200: {packets} {messages}"
+    );
+    assert!(
+        cuts > 20 && moves > 30,
+        "{cuts} interruptions, {moves} addresses"
+    );
+    assert!(
+        lost > 5_000 && recovered > 500,
+        "{lost} packets lost, {recovered} recovered"
+    );
+    assert!(
+        forged > 500 && replayed > 500,
+        "{forged} damaged, {replayed} twice"
+    );
 }

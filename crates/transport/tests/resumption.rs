@@ -84,7 +84,7 @@ fn talk_through_a_cut(pair: &mut Pair, rng: &mut Rng, kind: Cut, cut: Duration) 
             }
         }
         said += 1;
-        at = at + tick;
+        at += tick;
         pair.advance(at);
     }
     pair.run_until(end + Duration::from_secs(30), |pair| {

@@ -162,9 +162,9 @@ fn match_in_order(
             );
         }
     }
-    for index in next..sent.len() {
+    for (index, expired) in expired.iter().enumerate().skip(next) {
         assert!(
-            expired[index],
+            *expired,
             "{side:?}: ordered message {index} of {} is missing",
             sent.len()
         );

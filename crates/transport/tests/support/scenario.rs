@@ -299,7 +299,7 @@ impl Story {
                 deadline,
                 receipt,
             }),
-            Err(error) => panic!(
+            Err(error) => unreachable!(
                 "{side:?} cannot send on {channel}: {error}; {:?} {:?}",
                 self.pair.news(Side::Client),
                 self.pair.news(Side::Server)

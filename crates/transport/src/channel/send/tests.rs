@@ -259,7 +259,7 @@ fn an_expired_message_is_not_sent() {
     let mut bench = Bench::new(Delivery::Unreliable, Repair::Balanced);
     bench.push(b"late", until(bench.now + Duration::from_millis(10)));
     bench.push(b"in time", Options::default());
-    bench.now = bench.now + Duration::from_millis(10);
+    bench.now += Duration::from_millis(10);
     bench.expire();
     assert_eq!(bench.packet(100), [(FIRST + 1, WHOLE)]);
     assert_eq!(bench.outcomes(), [(FIRST, Outcome::Expired)]);
