@@ -10,43 +10,39 @@
 //! ```
 //! use muse::prelude::*;
 //!
-//! const CHAT: u8 = 0;
-//!
 //! fn config() -> Config {
 //!     Config::new(0x6d79_6761_6d65).channel(ChannelConfig::new(Delivery::ReliableOrdered))
 //! }
 //!
 //! fn serve(mut server: Server) -> std::io::Result<()> {
-//!     loop {
-//!         let mut players_left = false;
+//!     let mut open = true;
+//!     while open {
+//!         server.wait(Duration::from_millis(16))?;
 //!         server.tick(|server, event| match event {
-//!             Event::Message { payload, .. } => {
-//!                 server.broadcast(CHAT, payload);
-//!             }
-//!             Event::Closed { .. } => players_left = true,
+//!             Event::Message { channel, payload, .. } => drop(server.broadcast(channel, payload)),
+//!             Event::Closed { .. } => open = false, // the player went
 //!             _ => {}
 //!         })?;
-//!         if players_left {
-//!             return Ok(());
-//!         }
-//!         server.wait(Duration::from_millis(16))?;
 //!     }
+//!     Ok(())
 //! }
 //!
 //! fn main() -> std::io::Result<()> {
-//!     let key = muse::new_key()?; // or load_or_create_key("server.key")
+//!     let key = muse::new_key()?; // load_or_create_key("server.key") keeps it
 //!     let how = Connect::pinned(key.public()); // clients are told the public key
 //!     let server = Server::bind("127.0.0.1:0", config(), ServerOptions::new(key))?;
 //!     let mut client = Client::connect(server.local_addr()?, config(), how)?;
 //!     let serving = std::thread::spawn(|| serve(server));
-//!     while client.channel_stats(CHAT).is_none_or(|chat| chat.messages_received == 0) {
+//!     let mut answer = Vec::new();
+//!     while answer.is_empty() {
+//!         client.wait(Duration::from_millis(16))?;
 //!         client.tick(|client, event| match event {
-//!             Event::Connected { .. } => client.send(CHAT, b"hello").map(drop).expect("connected"),
-//!             Event::Message { payload, .. } => assert_eq!(payload, b"hello"),
+//!             Event::Connected { .. } => client.send(0, b"hello").map(drop).expect("connected"),
+//!             Event::Message { payload, .. } => answer.extend_from_slice(payload),
 //!             other => panic!("{other:?}"),
 //!         })?;
-//!         client.wait(Duration::from_millis(16))?;
 //!     }
+//!     assert_eq!(answer, b"hello");
 //!     drop(client); // says goodbye
 //!     serving.join().expect("the server does not panic")
 //! }
