@@ -178,13 +178,15 @@ fn two_flows_get_equal_shares() {
                 .collect();
             ratios.sort_by(f64::total_cmp);
             println!("{rate} bit/s, round trip {rtt_ms} ms, {products} products: {ratios:.2?}");
-            // The aim is 0.8 for every seed. Whole connections miss it with some seeds (0.59 at worst, at 20 Mbit/s and four
-            // products), where the controller alone keeps it; these limits only stop it from getting worse. 1 Mbit/s
-            // and 20 ms make a product of two packets: such a queue is a lottery.
-            if (rate, rtt_ms, products) != (1_000_000, 20, 1) {
-                assert!(ratios[2] > 0.75, "unfair: {ratios:.2?}");
-                assert!(ratios[0] > 0.5, "very unfair at times: {ratios:.2?}");
-            }
+            // 1 Mbit/s and 20 ms make a product of two packets. What a queue of two gives to whom is a lottery, and one
+            // of eight is not quite fair either.
+            let product = rate * rtt_ms / 8_000;
+            let limit = match product > 4 * 1_500 {
+                true => 0.8,
+                false if products > 1 => 0.7,
+                false => 0.0,
+            };
+            assert!(ratios[0] > limit, "unfair: {ratios:.2?}");
         }
     }
 }

@@ -20,8 +20,9 @@ const SEGMENTS_MAX: usize = 64;
 const TRAIN_MAX: usize = 65_000;
 /// Bytes that a channel of weight 1 may send in its turn.
 const QUANTUM: i64 = 64;
-/// Acknowledgements that a sender asks for while a window of bytes leaves.
-const ASKS_PER_WINDOW: usize = 16;
+/// Acknowledgements that a sender asks for while a window of bytes leaves. With 16 the controller sees the queue too rarely
+/// to share it fairly.
+const ASKS_PER_WINDOW: usize = 64;
 /// Bytes of the frame that opens a parity: kind and length.
 const PARITY_FRAME_HEAD: usize = 3;
 
@@ -239,7 +240,7 @@ impl Connection {
         size
     }
 
-    /// Whether a packet of `size` bytes asks for an acknowledgement: a sender that has more to send does so several times per
+    /// Whether a packet of `size` bytes asks for an acknowledgement: a sender that has more to send does so many times per
     /// window, for the peer may otherwise wait for packets that the window does not let go.
     fn asks_for_ack(&mut self, layout: &Layout, size: usize) -> bool {
         if !layout.full {
