@@ -41,8 +41,8 @@ const DIRECTIONS: [(&str, &[&str]); 18] = [
     ("muse-cli", &["*"]),
     ("biobot", &["*"]),
 ];
-/// What a crate's tests and examples may use besides: the virtual network, which sits beside everything.
-const IN_TESTS: [&str; 1] = ["muse-netem"];
+/// What a crate's tests and examples may use besides: the virtual network, and types to send.
+const IN_TESTS: [&str; 2] = ["muse-netem", "muse-schema"];
 /// Licences that may be linked into a game; the same as in `deny.toml`.
 const LICENCES: [&str; 11] = [
     "MIT",
