@@ -66,6 +66,11 @@ impl Delivery {
         !matches!(self, Self::Unreliable)
     }
 
+    /// Whether a share of messages may be lost.
+    pub(crate) const fn is_partial(self) -> bool {
+        matches!(self, Self::PartiallyReliable(_))
+    }
+
     fn code(self) -> [u8; 4] {
         match self {
             Self::Unreliable => [0; 4],
@@ -226,7 +231,7 @@ impl Config {
             link: Link::UDP,
             congestion: Congestion::adaptive(),
             message_max: 16 << 20,
-            ack_delay: Duration::from_millis(40),
+            ack_delay: Duration::from_millis(50),
             keep_alive: Duration::from_secs(2),
             silence: Duration::from_secs(6),
             resume_within: Duration::from_secs(30),
@@ -267,7 +272,7 @@ impl Config {
         self
     }
 
-    /// Longest time an acknowledgement of reliable data waits for a packet to travel in. Default: 40 ms. Shorter costs
+    /// Longest time an acknowledgement of reliable data waits for a packet to travel in. Default: 50 ms. Shorter costs
     /// packets, longer costs latency after a loss at the end of a burst.
     pub fn ack_delay(mut self, delay: Duration) -> Self {
         self.ack_delay = delay;

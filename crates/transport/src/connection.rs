@@ -4,6 +4,7 @@
 //! [`Connection::next_timeout`] has passed, then [`Connection::poll_transmit`] until it returns `None`. What happened
 //! goes into the [`Inbox`] of the endpoint.
 
+mod active;
 mod closing;
 mod incoming;
 mod outgoing;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 use muse_wire::{Duration, Instant};
 
+use self::active::ChannelSet;
 use self::closing::State;
 use self::path::{Candidate, Mtu};
 use self::redundancy::Redundancy;
@@ -62,6 +64,10 @@ pub(crate) struct Connection {
     pacer: Pacer,
     send: Vec<Option<Box<SendChannel>>>,
     receive: Vec<Option<Box<ReceiveChannel>>>,
+    /// Channels that may have something to send.
+    active: ChannelSet,
+    /// Some channel is partially reliable.
+    has_partial: bool,
     acks: AckDuty,
     redundancy: Redundancy,
     candidate: Option<Box<Candidate>>,
@@ -72,6 +78,8 @@ pub(crate) struct Connection {
     rhythm: Rhythm,
     interrupted: bool,
     ping: bool,
+    /// The last transmit took all there was to send.
+    pub(crate) drained: bool,
     /// The channel whose turn it is among equals.
     turn: usize,
     /// Congestion marks that the peer has reported, modulo 256.
@@ -188,6 +196,8 @@ impl Connection {
             pacer: Pacer::new(mtu.current()),
             send: std::iter::repeat_with(|| None).take(channels).collect(),
             receive: std::iter::repeat_with(|| None).take(channels).collect(),
+            active: ChannelSet::default(),
+            has_partial: config.channels.iter().any(|channel| channel.delivery.is_partial()),
             acks: AckDuty::default(),
             redundancy: Redundancy::new(config.link.reliable),
             candidate: None,
@@ -197,6 +207,7 @@ impl Connection {
             rhythm: Rhythm::default(),
             interrupted: false,
             ping: false,
+            drained: false,
             turn: 0,
             marks: 0,
             unread: 0,
@@ -269,6 +280,7 @@ impl Connection {
         };
         let (id, inbox) = (self.id, &mut shared.inbox);
         let message = half.push(now, payload, options, &mut |receipt| inbox.receipt(id, receipt))?;
+        self.active.insert(usize::from(channel));
         if half.deadline() < Instant::FAR_FUTURE {
             self.timers.set_earlier(Timer::Deadline, half.deadline());
         }
@@ -368,7 +380,9 @@ impl Connection {
     fn expire_messages(&mut self, now: Instant, shared: &mut Shared) {
         let (id, inbox) = (self.id, &mut shared.inbox);
         let mut next = Instant::FAR_FUTURE;
-        for half in self.send.iter_mut().flatten() {
+        for (channel, half) in self.send.iter_mut().enumerate() {
+            let Some(half) = half else { continue };
+            self.active.insert(channel);
             half.expire(now, &mut |receipt| inbox.receipt(id, receipt));
             next = next.min(half.deadline());
         }
@@ -408,11 +422,13 @@ impl Connection {
                 index += 1;
                 match frame {
                     SentFrame::Message { channel, piece, number, .. } => {
+                        self.active.insert(usize::from(channel));
                         if let Some(half) = self.send[usize::from(channel)].as_mut() {
                             half.probe(number, piece);
                         }
                     }
                     SentFrame::Skip { channel, number } => {
+                        self.active.insert(usize::from(channel));
                         if let Some(half) = self.send[usize::from(channel)].as_mut() {
                             half.skip_lost(number);
                         }
@@ -420,8 +436,12 @@ impl Connection {
                 }
             }
         }
-        for half in self.send.iter_mut().flatten() {
-            half.probe_given_up();
+        if self.has_partial {
+            for (channel, half) in self.send.iter_mut().enumerate() {
+                let Some(half) = half else { continue };
+                self.active.insert(channel);
+                half.probe_given_up();
+            }
         }
         self.set_probe_timer(now);
     }
@@ -429,7 +449,7 @@ impl Connection {
     /// Sets the probe timer from what is in flight.
     fn set_probe_timer(&mut self, now: Instant) {
         let waiting = self.sent.has_reliable_outstanding()
-            || self.send.iter().flatten().any(|half| half.awaits_progress());
+            || (self.has_partial && self.send.iter().flatten().any(|half| half.awaits_progress()));
         if !waiting || !self.state.carries_data() {
             self.timers.stop(Timer::Probe);
             return;

@@ -610,7 +610,9 @@ impl Machine for Endpoint {
                 }
                 Occupant::Connection(connection) => connection.poll_transmit(now, &mut self.shared, buffer),
             };
-            if transmit.is_some() {
+            let slot = &self.slots[index].occupant;
+            let more = !matches!(slot, Occupant::Connection(connection) if connection.drained);
+            if transmit.is_some() && more {
                 return transmit;
             }
             self.schedule.clean_first();
@@ -620,6 +622,9 @@ impl Machine for Endpoint {
             } else {
                 let at = self.slot_timeout(index);
                 self.schedule.set(index, at);
+            }
+            if transmit.is_some() {
+                return transmit;
             }
         }
         None

@@ -25,6 +25,8 @@ pub(crate) struct ReceivedPackets {
     highest_told: u8,
     arrived: Bits,
     recovered: Bits,
+    /// Newest number recovered; while it is far away its bits need no care.
+    recovered_highest: u64,
     /// Packets that came with a congestion mark, modulo 256.
     marks: u8,
     marked: bool,
@@ -40,6 +42,7 @@ impl ReceivedPackets {
             highest_told: 0,
             arrived: Bits::default(),
             recovered: Bits::default(),
+            recovered_highest: 0,
             marks: 0,
             marked: false,
             fresh_lowest: [u64::MAX; 3],
@@ -63,7 +66,9 @@ impl ReceivedPackets {
         let highest = self.highest();
         if number > highest {
             self.arrived.clear(highest + 1, number);
-            self.recovered.clear(highest + 1, number);
+            if self.recovered_highest + WINDOW > highest {
+                self.recovered.clear(highest + 1, number);
+            }
             self.highest = Some(number);
             self.highest_at = now;
             self.highest_told = 0;
@@ -81,6 +86,7 @@ impl ReceivedPackets {
     pub(crate) fn record_recovered(&mut self, number: u64) {
         if self.highest.is_some_and(|highest| number < highest) && self.in_window(number) {
             self.recovered.insert(number);
+            self.recovered_highest = self.recovered_highest.max(number);
             self.fresh_lowest[0] = self.fresh_lowest[0].min(number);
         }
     }

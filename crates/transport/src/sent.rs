@@ -114,6 +114,11 @@ impl SentPackets {
         }
     }
 
+    /// The number of the oldest packet remembered, or of the next one.
+    pub(crate) fn oldest(&self) -> u64 {
+        self.base
+    }
+
     /// The number of the next packet.
     pub(crate) fn next_number(&self) -> u64 {
         self.base + self.packets.len() as u64

@@ -207,6 +207,14 @@ impl SendChannel {
         self.next_fresh().map(|(level, ..)| level)
     }
 
+    /// Whether there is nothing to send, allowed or not: a quick look.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.waiting == [0; Priority::COUNT]
+            && self.resend.is_empty()
+            && self.copies.is_empty()
+            && self.skips.is_empty()
+    }
+
     /// Whether the next piece is sent again.
     pub(crate) fn next_is_resend(&mut self) -> bool {
         self.drop_done_resends();
@@ -594,13 +602,16 @@ impl SendChannel {
             return false;
         }
         *packet.last = Some(LastMessage { frame, payload, len });
-        packet.frames.push(SentFrame::Message {
-            channel: id,
-            receipt,
-            protected: packet.protected,
-            piece,
-            number,
-        });
+        // Of what is sent once and forgotten only a receipt need be told later.
+        if receipt || !self.is_fire_and_forget(piece) {
+            packet.frames.push(SentFrame::Message {
+                channel: id,
+                receipt,
+                protected: packet.protected,
+                piece,
+                number,
+            });
+        }
         if let Some(message) = self.message_mut(number) {
             message.add_copy(piece);
         }

@@ -130,7 +130,8 @@ impl Connection {
         }
         if header.ack_now {
             self.acks.at_once = true;
-            for half in self.receive.iter_mut().flatten() {
+            let partial = self.receive.iter_mut().flatten().filter(|_| self.has_partial);
+            for half in partial {
                 half.repeat_progress();
             }
         }
@@ -185,6 +186,7 @@ impl Connection {
                     let (id, inbox) = (self.id, &mut shared.inbox);
                     let half = self.send.get_mut(usize::from(channel)).ok_or(Malformed)?;
                     if let Some(half) = half {
+                        self.active.insert(usize::from(channel));
                         half.progress(number_low, u32::from(skipped), &mut |receipt| inbox.receipt(id, receipt));
                     }
                 }
@@ -313,8 +315,11 @@ impl Connection {
                 }
             }
             number -= run.missing;
-            for _ in 0..run.arrived {
-                number -= 1;
+            // What is older than the oldest packet remembered was settled long ago.
+            let oldest = (number - run.arrived).max(self.sent.oldest());
+            let newest = number;
+            number -= run.arrived;
+            for number in (oldest..newest).rev() {
                 let rtt = if number == block.newest { sample } else { None };
                 progress |= self.on_packet_acked(now, shared, number, rtt);
             }
@@ -371,6 +376,13 @@ impl Connection {
 
     /// Looks for packets that must be taken as lost.
     pub(super) fn detect_losses(&mut self, now: Instant, shared: &mut Shared) {
+        let patience = self.rtt.probe_timeout(self.config.ack_delay) * 2;
+        self.sent.forget(now, patience);
+        if self.sent.acked_highest().is_none_or(|highest| highest < self.sent.oldest()) {
+            // Everything up to the newest acknowledged packet is settled.
+            self.timers.stop(Timer::Loss);
+            return;
+        }
         let delay = self.sent.loss_delay(self.rtt.latest(), self.rtt.smoothed(), self.rtt.variance());
         let mut lost = std::mem::take(&mut shared.lost);
         lost.clear();
@@ -382,7 +394,7 @@ impl Connection {
         }
         shared.lost = lost;
         self.resend_lost(now, shared);
-        self.sent.forget(now, self.rtt.probe_timeout(self.config.ack_delay) * 2);
+        self.sent.forget(now, patience);
     }
 
     /// Gives the frames of lost packets back to their channels; a section that parity may still bring back waits for
@@ -470,6 +482,7 @@ impl Connection {
             index += 1;
             match frame {
                 SentFrame::Message { channel, receipt, piece, number, .. } => {
+                    self.active.insert(usize::from(channel));
                     if let Some(half) = self.send[usize::from(channel)].as_mut() {
                         half.lost(now, number, piece, &mut |told| {
                             if receipt {
@@ -479,6 +492,7 @@ impl Connection {
                     }
                 }
                 SentFrame::Skip { channel, number } => {
+                    self.active.insert(usize::from(channel));
                     if let Some(half) = self.send[usize::from(channel)].as_mut() {
                         half.skip_lost(number);
                     }

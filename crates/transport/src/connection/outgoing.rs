@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use muse_wire::bytes::Writer;
 use muse_wire::{Ecn, Instant, Transmit};
 
+use super::active::ChannelSet;
 use super::closing::State;
 use super::redundancy::PROTECTED_MAX;
 use super::{Connection, Shared};
@@ -72,11 +73,15 @@ impl Connection {
         if let Some(transmit) = self.poll_challenge(now, shared, buffer) {
             return Some(transmit);
         }
+        self.drained = false;
         let mut len = 0;
         let mut segment = 0;
         for count in 0..SEGMENTS_MAX {
             let limit = if count == 0 { self.mtu.current() } else { segment };
-            let Some(plan) = self.plan(now) else { break };
+            let Some(plan) = self.plan(now) else {
+                self.drained = true;
+                break;
+            };
             let limit = match plan.mtu_probe {
                 Some(_) if count > 0 => break,
                 Some(size) if size > buffer.len() => {
@@ -162,7 +167,11 @@ impl Connection {
     /// Whether a channel has something that may go now, or redundancy is due.
     fn wants_to_send(&mut self, now: Instant) -> bool {
         let mut wait = Instant::FAR_FUTURE;
-        for half in self.send.iter_mut().flatten() {
+        for channel in self.active.iter() {
+            let Some(half) = self.send[channel].as_mut().filter(|half| !half.is_quiet()) else {
+                self.active.remove(channel);
+                continue;
+            };
             if half.has_skips() || half.copy_due().is_some_and(|due| due <= now) {
                 return true;
             }
@@ -222,7 +231,7 @@ impl Connection {
         if !layout.eliciting && !plan.close && !plan.ack_now && !wanted_acks && self.path_response.is_none() {
             return 0;
         }
-        let plain = self.finish_layout(&plan, &mut buffer[HEADER_LEN..HEADER_LEN + room], &layout, shared);
+        let plain = self.finish_layout(&plan, &mut buffer[HEADER_LEN..HEADER_LEN + room], &mut layout, shared);
         let ack_now = plan.ack_now || self.asks_for_ack(&layout, plain + tag + HEADER_LEN);
         let header = Header {
             phase: self.keys.send.phase(),
@@ -289,7 +298,7 @@ impl Connection {
         if plan.mtu_probe.is_some() {
             return true;
         }
-        for (channel, half) in self.receive.iter_mut().enumerate() {
+        for (channel, half) in self.receive.iter_mut().enumerate().filter(|_| self.has_partial) {
             let Some(half) = half.as_mut().filter(|half| half.has_progress()) else { continue };
             if let Some((next, skipped)) = half.progress()
                 && emit::progress(writer, channel as u8, next, skipped).is_err()
@@ -305,8 +314,8 @@ impl Connection {
     }
 
     fn write_skips(&mut self, writer: &mut Writer<'_>, layout: &mut Layout, shared: &mut Shared) {
-        for (channel, half) in self.send.iter_mut().enumerate() {
-            let Some(half) = half else { continue };
+        for channel in self.active.iter() {
+            let Some(half) = self.send[channel].as_mut() else { continue };
             while let Some(number) = half.next_skip() {
                 if emit::skip(writer, channel as u8, number).is_err() {
                     half.skip_lost(number);
@@ -353,7 +362,7 @@ impl Connection {
             shared.section.resize(body.len(), 0);
         }
         let protecting = self.redundancy.is_active();
-        let mut skipped = [0u64; 4];
+        let mut skipped = ChannelSet::default();
         while let Some(channel) = self.next_channel(&skipped) {
             let (put, spent) = self.put(now, number, channel, protecting, body, layout, shared, false);
             match put {
@@ -364,12 +373,12 @@ impl Connection {
                 }
                 Put::TooLong => {
                     layout.full = true;
-                    skipped[channel / 64] |= 1 << (channel % 64);
+                    skipped.insert(channel);
                 }
-                Put::Nothing => skipped[channel / 64] |= 1 << (channel % 64),
+                Put::Nothing => skipped.insert(channel),
             }
         }
-        for channel in 0..self.send.len() {
+        for channel in self.active.iter() {
             while self.send[channel].as_mut().is_some_and(|half| half.copy_due().is_some()) {
                 let (put, _) = self.put(now, number, channel, false, body, layout, shared, true);
                 if put != Put::Written {
@@ -380,16 +389,16 @@ impl Connection {
     }
 
     /// The channel whose turn it is, leaving out those in `skipped`.
-    fn next_channel(&mut self, skipped: &[u64; 4]) -> Option<usize> {
+    fn next_channel(&mut self, skipped: &ChannelSet) -> Option<usize> {
         let mut best: Option<(u8, usize)> = None;
         let count = self.send.len();
         let mut rivals = 0;
         for step in 0..count {
             let channel = (self.turn + step) % count;
-            if skipped[channel / 64] >> (channel % 64) & 1 != 0 {
+            if !self.active.contains(channel) || skipped.contains(channel) {
                 continue;
             }
-            let Some(half) = self.send[channel].as_mut() else { continue };
+            let Some(half) = self.send[channel].as_mut().filter(|half| !half.is_quiet()) else { continue };
             let Some(level) = half.best_level() else { continue };
             match best {
                 Some((least, _)) if level > least => {}
@@ -474,19 +483,17 @@ impl Connection {
     }
 
     /// Puts the parts together, leaves out the last length, pads; returns the length of the plaintext.
-    fn finish_layout(&self, plan: &Plan, body: &mut [u8], layout: &Layout, shared: &mut Shared) -> usize {
+    fn finish_layout(&self, plan: &Plan, body: &mut [u8], layout: &mut Layout, shared: &mut Shared) -> usize {
         let mut plain = layout.main;
         if layout.section > 0 {
-            let mut section = layout.section;
             if let Some(last) = layout.section_last {
-                section = strip_last_length(&mut shared.section, section, last);
+                layout.section = strip_last_length(&mut shared.section, layout.section, last);
             }
             let mut writer = Writer::new(&mut body[plain..]);
             let marked = if layout.is_section_only() { Ok(()) } else { emit::section(&mut writer) };
-            let fits = marked.and_then(|()| writer.slice(&shared.section[..section]));
+            let fits = marked.and_then(|()| writer.slice(&shared.section[..layout.section]));
             debug_assert!(fits.is_ok(), "room for the section was kept");
             plain += writer.len();
-            shared.section.truncate(section.max(1));
         } else if let Some(last) = layout.main_last {
             plain = strip_last_length(body, plain, last);
         }
@@ -521,7 +528,7 @@ impl Connection {
             self.rhythm.beat(now);
         }
         if layout.section > 0 {
-            let wait_until = self.redundancy.push(now, number, &shared.section, layout.level);
+            let wait_until = self.redundancy.push(now, number, &shared.section[..layout.section], layout.level);
             // While packets follow each other, parity travels in them; the timer is for the end of a burst.
             self.timers.set(Timer::Redundancy, wait_until);
         }
@@ -571,7 +578,8 @@ impl Connection {
         };
         self.timers.set(Timer::KeepAlive, now + interval);
         self.set_probe_timer(now);
-        let copies = self.send.iter_mut().flatten().filter_map(|half| half.copy_due()).min();
+        let send = &mut self.send;
+        let copies = self.active.iter().filter_map(|channel| send[channel].as_mut()?.copy_due()).min();
         // What is due but held back goes with the packet that acknowledgements or the pacer let go.
         if let Some(due) = copies.filter(|&due| due > now) {
             self.timers.set_earlier(Timer::Redundancy, due);

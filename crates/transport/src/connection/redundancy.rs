@@ -26,7 +26,7 @@ const CREDIT_MAX: i64 = 2_400;
 /// Loss below which parity is not worth its bytes.
 const LOSS_WORTH: f32 = 0.004;
 /// Loss assumed before anything is known, and the weight of that assumption in packets.
-const LOSS_PRIOR: (f32, f32) = (0.02, 100.0);
+const LOSS_PRIOR: (f32, f32) = (0.01, 50.0);
 /// Packets over which loss is remembered.
 const LOSS_MEMORY: f32 = 1_000.0;
 /// How long a section waits for a packet to carry its parity.
@@ -41,6 +41,8 @@ pub(super) struct Redundancy {
     /// Packets whose sections the encoder remembers, oldest first.
     sections: VecDeque<u64>,
     credit: i64,
+    /// Length of the parity that would go out next.
+    symbol_len: usize,
     level: Repair,
     /// Sections that no parity covers yet.
     uncovered: u32,
@@ -60,6 +62,7 @@ impl Redundancy {
             decoder: None,
             sections: VecDeque::new(),
             credit: 0,
+            symbol_len: 0,
             level: Repair::Frugal,
             uncovered: 0,
             due: false,
@@ -110,12 +113,8 @@ impl Redundancy {
 
     /// Bytes of the parity frame body that should go into the next packet, if one should.
     pub(super) fn wanted(&self) -> Option<usize> {
-        let encoder = self.encoder.as_ref()?;
-        if self.uncovered == 0 {
-            return None;
-        }
-        let len = encoder.symbol_len(self.window());
-        (len > 0 && self.credit >= len as i64).then_some(len)
+        let wanted = self.uncovered > 0 && self.symbol_len > 0 && self.credit >= self.symbol_len as i64;
+        (wanted && self.is_active()).then_some(self.symbol_len)
     }
 
     /// Writes a parity frame body for packet `carrier` into `out`; calls `covered` with each packet it covers.
@@ -133,7 +132,9 @@ impl Redundancy {
 
     /// A packet with a protected section goes out. Returns when its parity should go at the latest.
     pub(super) fn push(&mut self, now: Instant, packet: u64, section: &[u8], level: Repair) -> Instant {
-        self.encoder.get_or_insert_default().push(packet, section);
+        let encoder = self.encoder.get_or_insert_default();
+        encoder.push(packet, section);
+        self.symbol_len = encoder.symbol_len(if level == Repair::Fast { WINDOW_FAST } else { WINDOW_BALANCED });
         if self.sections.len() == WINDOW_BALANCED.max(WINDOW_FAST) {
             self.sections.pop_front();
         }

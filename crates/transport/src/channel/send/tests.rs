@@ -258,7 +258,7 @@ fn an_unreliable_message_is_forgotten_once_it_is_sent() {
 fn an_expired_message_is_not_sent() {
     let mut bench = Bench::new(Delivery::Unreliable, Repair::Balanced);
     bench.push(b"late", until(bench.now + Duration::from_millis(10)));
-    bench.push(b"in time", Options::default());
+    bench.push(b"in time", with_receipt());
     bench.now += Duration::from_millis(10);
     bench.expire();
     assert_eq!(bench.packet(100), [(FIRST + 1, WHOLE)]);
