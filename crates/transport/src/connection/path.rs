@@ -162,6 +162,8 @@ impl Mtu {
         self.losses = 0;
         let grown = size > self.current;
         self.current = self.current.max(size);
+        // It may have been taken as lost before, and smaller sizes after it.
+        self.ceiling = self.ceiling.max(self.current + 1);
         grown
     }
 
@@ -229,6 +231,23 @@ mod tests {
             assert!(found <= path && path - found <= PRECISION, "{path} {found}");
         }
         assert_eq!(search(8_952, 4_000), 1_452, "sizes between Ethernet and jumbo frames are not looked for");
+    }
+
+    #[test]
+    fn a_probe_that_is_only_late_still_counts() {
+        let mut mtu = Mtu::new(1_200, 8_952);
+        let now = Instant::from_secs(1);
+        mtu.want_larger();
+        let mut first = None;
+        while let Some(size) = mtu.probe(now) {
+            first.get_or_insert(size);
+            mtu.on_probe_sent();
+            mtu.on_probe_lost(size);
+        }
+        // Seed 4456 of the promises test.
+        assert!(mtu.on_probe_acked(8_952));
+        assert_eq!((first, mtu.probe(now)), (Some(ETHERNET), None));
+        assert_eq!(mtu.current(), 8_952);
     }
 
     #[test]
