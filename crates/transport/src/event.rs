@@ -86,7 +86,9 @@ pub struct Receipt {
 /// The end of a message's way. Arrivals are certain, losses only reasonably certain (VC-5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The peer has it. On sequenced and partially reliable channels it may have come too late to be shown.
+    /// The peer has it. On sequenced and partially reliable channels it may have come too late to be shown. Of an unreliable
+    /// message in several pieces it means that all of them arrived: the peer drops the oldest when it has to put more
+    /// than eight together at once.
     Delivered,
     /// It was lost and is not sent again.
     Lost,

@@ -1,7 +1,5 @@
 //! A whole life of a connection drawn from a seed: network, channels, messages, cuts and changes of address.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use std::net::SocketAddr;
 
 use fastrand::Rng;
@@ -9,9 +7,9 @@ use muse_netem::{Conditions, Jitter, NatKind, Queue};
 use muse_transport::{
     ChannelConfig, Config, Delivery, MessageId, Priority, Receipt, Repair, SendOptions,
 };
-use muse_wire::{Duration, Instant};
+use muse_wire::Duration;
 
-use crate::pair::{Happening, Pair, Side, client_address};
+use crate::pair::{Happening, Pair, Side};
 
 /// Nothing heard for this long interrupts.
 pub(crate) const SILENCE: Duration = Duration::from_secs(2);
@@ -57,10 +55,11 @@ pub(crate) fn play(seed: u64) -> Story {
     let mut pair = Pair::with_nat(config, seed, nat);
     let calm_start = rng.bool();
     if !calm_start {
-        set_network(&mut pair, &mut rng, 0.3);
+        // No bursts yet: a server waits 5 s for the first packet of a client it has let in, and no longer.
+        set_network(&mut pair, &mut rng, 0.3, false);
     }
     pair.connect();
-    set_network(&mut pair, &mut rng, 0.5);
+    set_network(&mut pair, &mut rng, 0.5, true);
     let mut story = Story {
         pair,
         seed,
@@ -115,16 +114,16 @@ fn draw_priority(rng: &mut Rng) -> Priority {
     ][rng.usize(..4)]
 }
 
-fn set_network(pair: &mut Pair, rng: &mut Rng, loss_max: f64) {
+fn set_network(pair: &mut Pair, rng: &mut Rng, loss_max: f64, bursts: bool) {
     let [client, server] = pair.nodes;
-    let there = draw_conditions(rng, loss_max);
-    let back = draw_conditions(rng, loss_max);
+    let there = draw_conditions(rng, loss_max, bursts);
+    let back = draw_conditions(rng, loss_max, bursts);
     let network = pair.simulation.network_mut();
     network.set_link(client, server, there);
     network.set_link(server, client, back);
 }
 
-fn draw_conditions(rng: &mut Rng, loss_max: f64) -> Conditions {
+fn draw_conditions(rng: &mut Rng, loss_max: f64, bursts: bool) -> Conditions {
     let mut conditions = Conditions::default().delay(millis(rng, 200));
     if rng.bool() {
         let jitter = Jitter::Uniform(millis(rng, 80));
@@ -133,7 +132,7 @@ fn draw_conditions(rng: &mut Rng, loss_max: f64) -> Conditions {
     let loss = rng.f64() * loss_max;
     conditions = match rng.u8(..4) {
         0 => conditions,
-        1 => conditions.burst_loss(loss.min(0.4), 1.0 + rng.f64() * 7.0),
+        1 if bursts => conditions.burst_loss(loss.min(0.4), 1.0 + rng.f64() * 7.0),
         _ => conditions.loss(loss),
     };
     if rng.u8(..3) == 0 {
@@ -348,15 +347,4 @@ fn draw_len(rng: &mut Rng, large: &mut u8) -> usize {
         3..8 => rng.usize(4..1_024),
         _ => rng.usize(4..120),
     }
-}
-
-/// Used by the tests that change the client's address themselves.
-pub(crate) fn other_client_address(offset: u16) -> SocketAddr {
-    let at = client_address();
-    SocketAddr::new(at.ip(), at.port() + offset)
-}
-
-/// Far enough in the future for everything.
-pub(crate) fn end_of_time() -> Instant {
-    Instant::from_secs(100_000)
 }
