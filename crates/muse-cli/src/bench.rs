@@ -11,10 +11,13 @@ mod isolation;
 mod measure;
 mod muse_role;
 mod proxy;
+mod results;
 mod role;
 mod statistics;
 mod table;
 mod transport;
+mod virtual_cases;
+mod virtual_w3;
 
 use std::process::ExitCode;
 

@@ -95,7 +95,8 @@ pub(crate) fn render(case: Case, rows: &[Row]) -> String {
     text
 }
 
-fn write_aligned(text: &mut String, cells: &[Vec<String>]) {
+/// Writes cells in columns, the first to the left, the others to the right.
+pub(crate) fn write_aligned(text: &mut String, cells: &[Vec<String>]) {
     let count = cells.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..count)
         .map(|column| {

@@ -1,12 +1,10 @@
 //! `muse bench transport`: the workloads W1 to W4, Muse and its peers alternating, medians and ratios.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -16,12 +14,16 @@ use super::build;
 use super::cases::{Case, WorkloadName};
 use super::isolation::Surroundings;
 use super::measure::{Library, Run, measure};
+use super::results::write_json;
 use super::table::{Row, render};
+use super::virtual_cases::{self, VirtualCase, VirtualRow};
 
 /// What to run and how to show it.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse bench transport --workload w1,w2 --peers rusty_enet,quinn --json results.json
+
+         muse bench transport --workload w3,w4 --virtual-only --bars
 
 Exit code 3: with --bars, a bar fell short."
 )]
@@ -38,6 +40,9 @@ pub(crate) struct Arguments {
     /// Shortened workloads, under a minute in all.
     #[arg(long)]
     quick: bool,
+    /// Only what runs in virtual time: W3 and W4 with Muse alone, 100 seeds each, 10 with --quick.
+    #[arg(long)]
+    virtual_only: bool,
     /// Print a line for each bar and exit with 3 if one falls short.
     #[arg(long)]
     bars: bool,
@@ -51,11 +56,37 @@ pub(crate) struct Arguments {
 struct Results {
     quick: bool,
     cases: Vec<(Case, Vec<Row>)>,
+    virtual_time: Vec<VirtualRow>,
     bars: Vec<Bar>,
 }
 
 /// Measures, prints, and judges.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let cases = match arguments.virtual_only {
+        true => Vec::new(),
+        false => run_over_sockets(arguments)?,
+    };
+    let virtual_time = run_in_virtual_time(arguments);
+    let mut bars = bars::transport(&cases);
+    bars.extend(virtual_cases::bars(&virtual_time));
+    let results = Results {
+        quick: arguments.quick,
+        bars,
+        cases,
+        virtual_time,
+    };
+    if let Some(path) = &arguments.json {
+        write_json(path, &results)?;
+    }
+    Ok(if arguments.bars {
+        bars::judge(&results.bars)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// Runs Muse and its peers, each case in turn.
+fn run_over_sockets(arguments: &Arguments) -> anyhow::Result<Vec<(Case, Vec<Row>)>> {
     let peers = build::build(&peer_names(&arguments.peers))?;
     let surroundings = Surroundings::detect();
     for warning in surroundings.warnings() {
@@ -93,32 +124,23 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         cases.push((case, rows));
     }
     progress.finish_and_clear();
-    let bars = bars::transport(&cases);
-    let results = Results {
-        quick: arguments.quick,
-        bars,
-        cases,
-    };
-    if let Some(path) = &arguments.json {
-        let text = serde_json::to_string_pretty(&results)?;
-        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    Ok(if arguments.bars {
-        judge(&results.bars)
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(cases)
 }
 
-/// Prints the bars and says what to exit with.
-fn judge(bars: &[Bar]) -> ExitCode {
-    for bar in bars {
-        println!("{}", bar.line());
+/// Runs the cases that are judged in virtual time, after the others: they take all cores.
+fn run_in_virtual_time(arguments: &Arguments) -> Vec<VirtualRow> {
+    let seeds = if arguments.quick { SEEDS_QUICK } else { SEEDS };
+    let names = arguments.workload.iter().copied();
+    let cases: Vec<VirtualCase> = names.flat_map(VirtualCase::of).copied().collect();
+    let progress = progress(cases.len() as u64 * VirtualCase::runs(seeds));
+    let mut all = Vec::new();
+    for case in cases {
+        let rows = case.rows(seeds, &progress);
+        progress.suspend(|| println!("{}", virtual_cases::render(&rows)));
+        all.extend(rows);
     }
-    match bars.iter().all(Bar::is_cleared) {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(3),
-    }
+    progress.finish_and_clear();
+    all
 }
 
 /// One case on its way.
@@ -228,3 +250,6 @@ fn progress(runs: u64) -> ProgressBar {
 
 /// How often a run that lagged is repeated.
 const LAG_RETRIES_MAX: u32 = 2;
+/// Seeds that are pooled in virtual time.
+const SEEDS: u64 = 100;
+const SEEDS_QUICK: u64 = 10;

@@ -3,38 +3,46 @@
 //! Judged here rather than over real sockets because a seed replays and a hundred runs take seconds.
 
 use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use muse_netem::{Conditions, Jitter, Network, NodeId, Simulation};
 use muse_transport::{
-    ChannelConfig, Config, Connect, ConnectionId, Delivery, Endpoint, Event, Repair, SeededEntropy, ServerKey,
-    ServerOptions,
+    ChannelConfig, Config, Connect, ConnectionId, Delivery, Endpoint, Event, Repair, SeededEntropy,
+    ServerKey, ServerOptions,
 };
 use muse_wire::{Duration, Instant};
 
 /// The stream that is measured.
 #[derive(Clone, Copy, Debug)]
-pub struct Stream {
+pub(crate) struct Stream {
     /// What to pay for latency.
-    pub repair: Repair,
+    pub(crate) repair: Repair,
     /// Channels over which messages go in turn.
-    pub channels: u8,
+    pub(crate) channels: u8,
     /// Message sizes, drawn uniformly.
-    pub size: (usize, usize),
+    pub(crate) size: (usize, usize),
     /// Messages a second.
-    pub rate: u64,
+    pub(crate) rate: u64,
     /// How long.
-    pub seconds: u64,
+    pub(crate) seconds: u64,
 }
 
 impl Stream {
     /// W3's: 60 messages of 100 bytes a second on one channel for 60 s.
-    pub fn w3(repair: Repair) -> Self {
-        Self { repair, channels: 1, size: (100, 100), rate: 60, seconds: 60 }
+    pub(crate) fn w3(repair: Repair) -> Self {
+        Self {
+            repair,
+            channels: 1,
+            size: (100, 100),
+            rate: 60,
+            seconds: 60,
+        }
     }
 }
 
 /// The network of W3: 50 ms + uniform 0..10 ms one way, independent loss.
-pub fn w3_network(loss: f64) -> Conditions {
+pub(crate) fn w3_network(loss: f64) -> Conditions {
     Conditions::default()
         .delay(Duration::from_millis(50))
         .jitter(Jitter::Uniform(Duration::from_millis(10)))
@@ -42,7 +50,7 @@ pub fn w3_network(loss: f64) -> Conditions {
 }
 
 /// The network of W4: jitter 0..60 ms that reorders, Gilbert-Elliott loss of 5 % in bursts of 4.
-pub fn w4_network() -> Conditions {
+pub(crate) fn w4_network() -> Conditions {
     Conditions::default()
         .delay(Duration::from_millis(50))
         .jitter(Jitter::Uniform(Duration::from_millis(60)))
@@ -50,12 +58,12 @@ pub fn w4_network() -> Conditions {
 }
 
 /// What came of all seeds together.
-#[derive(Clone, Debug, Default)]
-pub struct Pooled {
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Pooled {
     /// Latencies in microseconds, sorted.
     latencies: Vec<u64>,
     /// Messages sent.
-    pub sent: u64,
+    pub(crate) sent: u64,
     ip_bytes: u64,
     datagrams: u64,
     seeds: u64,
@@ -63,33 +71,78 @@ pub struct Pooled {
 
 impl Pooled {
     /// The latency that a share of messages does not exceed, in milliseconds.
-    pub fn percentile_ms(&self, share: f64) -> f64 {
-        let index = ((self.latencies.len() as f64 * share).ceil() as usize).clamp(1, self.latencies.len().max(1)) - 1;
-        self.latencies.get(index).map_or(f64::NAN, |&micros| micros as f64 / 1e3)
+    pub(crate) fn percentile_ms(&self, share: f64) -> f64 {
+        let index = ((self.latencies.len() as f64 * share).ceil() as usize)
+            .clamp(1, self.latencies.len().max(1))
+            - 1;
+        self.latencies
+            .get(index)
+            .map_or(f64::NAN, |&micros| micros as f64 / 1e3)
     }
 
     /// Mean IP bytes of a run, both ways, headers included, in kB.
-    pub fn ip_kb(&self) -> f64 {
+    pub(crate) fn ip_kb(&self) -> f64 {
         self.ip_bytes as f64 / self.seeds.max(1) as f64 / 1e3
     }
 
     /// Mean datagrams of a run, both ways.
-    pub fn datagrams(&self) -> f64 {
+    pub(crate) fn datagrams(&self) -> f64 {
         self.datagrams as f64 / self.seeds.max(1) as f64
     }
 
+    fn and(mut self, mut other: Self) -> Self {
+        self.latencies.append(&mut other.latencies);
+        self.sent += other.sent;
+        self.ip_bytes += other.ip_bytes;
+        self.datagrams += other.datagrams;
+        self.seeds += other.seeds;
+        self
+    }
+
     /// Messages delivered.
-    pub fn delivered(&self) -> u64 {
+    pub(crate) fn delivered(&self) -> u64 {
         self.latencies.len() as u64
     }
 }
 
-/// Runs `stream` over `network` once per seed.
-pub fn run(stream: Stream, network: &Conditions, seeds: std::ops::Range<u64>) -> Pooled {
-    let mut pooled = Pooled::default();
-    for seed in seeds {
-        Run::new(stream, network, seed).run(&mut pooled);
-    }
+/// Runs `stream` over `network` once per seed, on all cores. The outcome does not depend on how many there are.
+pub(crate) fn run(
+    stream: Stream,
+    network: &Conditions,
+    seeds: Range<u64>,
+    done: impl Fn() + Sync,
+) -> Pooled {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    run_on(threads, stream, network, seeds, &done)
+}
+
+fn run_on(
+    threads: usize,
+    stream: Stream,
+    network: &Conditions,
+    seeds: Range<u64>,
+    done: &(impl Fn() + Sync),
+) -> Pooled {
+    let next = AtomicU64::new(seeds.start);
+    let work = || {
+        let mut pooled = Pooled::default();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                return pooled;
+            }
+            Run::new(stream, network, seed).run(&mut pooled);
+            done();
+        }
+    };
+    let mut pooled = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let parts = workers
+            .into_iter()
+            .map(|worker| worker.join().expect("a simulation does not panic"));
+        parts.fold(Pooled::default(), Pooled::and)
+    });
+    // Which thread ran which seed is left to chance: sorted, the pool no longer shows it.
     pooled.latencies.sort_unstable();
     pooled
 }
@@ -107,7 +160,8 @@ impl Run {
     fn new(stream: Stream, conditions: &Conditions, seed: u64) -> Self {
         let mut config = Config::new(0x5733);
         for _ in 0..stream.channels {
-            config = config.channel(ChannelConfig::new(Delivery::ReliableOrdered).repair(stream.repair));
+            config =
+                config.channel(ChannelConfig::new(Delivery::ReliableOrdered).repair(stream.repair));
         }
         let config = config.build().expect("a sensible config");
         let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(seed));
@@ -117,14 +171,23 @@ impl Run {
         let mut client = Endpoint::new(config, SeededEntropy::danger_seeded(seed ^ 2));
         let here = SocketAddr::from(([192, 0, 2, 1], 1_000));
         let there = SocketAddr::from(([192, 0, 2, 2], 2_000));
-        let connection = client.connect(Instant::ZERO, there, Connect::pinned(public)).expect("a free slot");
+        let connection = client
+            .connect(Instant::ZERO, there, Connect::pinned(public))
+            .expect("a free slot");
         let mut network = Network::new(seed);
         network.set_default(conditions.clone());
         let mut simulation = Simulation::new(network);
         let server = simulation.add(there, server);
         let client = simulation.add(here, client);
         let rng = fastrand::Rng::with_seed(seed);
-        Self { stream, simulation, server, client, connection, rng }
+        Self {
+            stream,
+            simulation,
+            server,
+            client,
+            connection,
+            rng,
+        }
     }
 
     fn run(&mut self, pooled: &mut Pooled) {
@@ -136,11 +199,15 @@ impl Run {
         for index in 0..count {
             let at = start + Duration::from_micros(index * 1_000_000 / self.stream.rate);
             self.advance(at, pooled);
-            let len = self.rng.usize(self.stream.size.0.max(8)..=self.stream.size.1);
+            let len = self
+                .rng
+                .usize(self.stream.size.0.max(8)..=self.stream.size.1);
             payload[..8].copy_from_slice(&at.as_micros().to_le_bytes());
             let channel = (index % u64::from(self.stream.channels)) as u8;
             let client = self.simulation.node_mut(self.client);
-            client.send(at, self.connection, channel, &payload[..len]).expect("room in the queue");
+            client
+                .send(at, self.connection, channel, &payload[..len])
+                .expect("room in the queue");
         }
         let end = self.simulation.now() + Duration::from_secs(5);
         self.advance(end, pooled);
@@ -154,10 +221,11 @@ impl Run {
     fn wait_until_connected(&mut self) {
         let mut buffer = Vec::new();
         let client = self.client;
-        self.simulation.run_until_done(Instant::from_secs(20), |simulation| {
-            let event = simulation.node_mut(client).poll_event(&mut buffer);
-            matches!(event, Some(Event::Connected { .. }))
-        });
+        self.simulation
+            .run_until_done(Instant::from_secs(20), |simulation| {
+                let event = simulation.node_mut(client).poll_event(&mut buffer);
+                matches!(event, Some(Event::Connected { .. }))
+            });
     }
 
     fn advance(&mut self, until: Instant, pooled: &mut Pooled) {
@@ -169,7 +237,9 @@ impl Run {
                 if let Event::Message { payload, .. } = event
                     && let Some(sent) = payload.first_chunk()
                 {
-                    pooled.latencies.push(now.as_micros() - u64::from_le_bytes(*sent));
+                    pooled
+                        .latencies
+                        .push(now.as_micros() - u64::from_le_bytes(*sent));
                 }
             }
         });
@@ -178,6 +248,27 @@ impl Run {
     fn bytes(&self) -> (u64, u64) {
         let network = self.simulation.network();
         let (server, client) = (network.stats(self.server), network.stats(self.client));
-        (server.sent.ip_bytes + client.sent.ip_bytes, server.sent.datagrams + client.sent.datagrams)
+        (
+            server.sent.ip_bytes + client.sent.ip_bytes,
+            server.sent.datagrams + client.sent.datagrams,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outcome_does_not_depend_on_the_number_of_threads() {
+        let stream = Stream {
+            seconds: 2,
+            ..Stream::w3(Repair::Balanced)
+        };
+        let run = |threads, seeds| run_on(threads, stream, &w3_network(0.05), seeds, &|| ());
+        let one = run(1, 0..4);
+        assert_eq!((one.sent, one.delivered()), (480, 480));
+        assert_eq!(one, run(3, 0..4));
+        assert_ne!(one, run(1, 4..8));
     }
 }
