@@ -81,6 +81,7 @@ step "documentation tests" cargo test --quiet --workspace --doc
 step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --no-deps --workspace
 step "dependencies" deny
 step "wasm32" scripts/wasm-check.sh
+step "windows" scripts/windows-check.sh
 step "fuzz" scripts/fuzz-smoke.sh
 
 echo "gate: $SECONDS s in all"
