@@ -176,7 +176,9 @@ impl<'a> Writer<'a> {
     /// Writes `bytes`.
     #[inline]
     pub fn slice(&mut self, bytes: &[u8]) -> Result<(), EndOfBytes> {
-        let target = self.buffer[self.len..].get_mut(..bytes.len()).ok_or(EndOfBytes)?;
+        let target = self.buffer[self.len..]
+            .get_mut(..bytes.len())
+            .ok_or(EndOfBytes)?;
         target.copy_from_slice(bytes);
         self.len += bytes.len();
         Ok(())
@@ -226,7 +228,17 @@ mod tests {
 
     #[test]
     fn varints_round_trip_at_every_edge() {
-        for value in [0, 1, 63, 64, 16_383, 16_384, (1 << 30) - 1, 1 << 30, VARINT_MAX] {
+        for value in [
+            0,
+            1,
+            63,
+            64,
+            16_383,
+            16_384,
+            (1 << 30) - 1,
+            1 << 30,
+            VARINT_MAX,
+        ] {
             let mut buffer = [0; 8];
             let mut writer = Writer::new(&mut buffer);
             writer.varint(value).expect("eight bytes hold any varint");
@@ -235,7 +247,11 @@ mod tests {
             let mut reader = Reader::new(&buffer[..len]);
             assert_eq!(reader.varint(), Ok(value));
             assert!(reader.is_empty());
-            assert_eq!(Reader::new(&buffer[..len - 1]).varint(), Err(EndOfBytes), "{value} cut short");
+            assert_eq!(
+                Reader::new(&buffer[..len - 1]).varint(),
+                Err(EndOfBytes),
+                "{value} cut short"
+            );
         }
     }
 

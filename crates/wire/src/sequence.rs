@@ -58,7 +58,11 @@ mod tests {
     fn exactly_one_of_two_different_bytes_is_newer() {
         for a in 0..=255u8 {
             for b in 0..=255u8 {
-                assert_eq!(more_recent_u8(a, b) ^ more_recent_u8(b, a), a != b, "{a} {b}");
+                assert_eq!(
+                    more_recent_u8(a, b) ^ more_recent_u8(b, a),
+                    a != b,
+                    "{a} {b}"
+                );
             }
         }
     }
@@ -72,10 +76,28 @@ mod tests {
 
     #[test]
     fn expand_finds_every_number_within_half_the_range() {
-        for near in [0u64, 1, 100, 127, 128, 255, 256, 1_000, 65_535, 65_536, 1 << 40] {
+        for near in [
+            0u64,
+            1,
+            100,
+            127,
+            128,
+            255,
+            256,
+            1_000,
+            65_535,
+            65_536,
+            1 << 40,
+        ] {
             for distance in -127i64..=128 {
-                let Some(number) = near.checked_add_signed(distance) else { continue };
-                assert_eq!(expand(number & 0xFF, 8, near), number, "near {near} distance {distance}");
+                let Some(number) = near.checked_add_signed(distance) else {
+                    continue;
+                };
+                assert_eq!(
+                    expand(number & 0xFF, 8, near),
+                    number,
+                    "near {near} distance {distance}"
+                );
             }
         }
         assert_eq!(expand(7, 64, 99), 7);

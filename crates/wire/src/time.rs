@@ -243,9 +243,15 @@ mod tests {
 
     #[test]
     fn arithmetic_saturates_at_both_ends() {
-        assert_eq!(Instant::FAR_FUTURE + Duration::from_secs(1), Instant::FAR_FUTURE);
+        assert_eq!(
+            Instant::FAR_FUTURE + Duration::from_secs(1),
+            Instant::FAR_FUTURE
+        );
         assert_eq!(Instant::ZERO - Duration::from_secs(1), Instant::ZERO);
-        assert_eq!(Instant::from_secs(1) - Instant::from_secs(2), Duration::ZERO);
+        assert_eq!(
+            Instant::from_secs(1) - Instant::from_secs(2),
+            Duration::ZERO
+        );
         assert_eq!(Duration::MAX * 2, Duration::MAX);
         assert_eq!(Duration::from_secs(1) / 0, Duration::MAX);
     }
