@@ -41,7 +41,8 @@ count_tests() {
 }
 
 format() {
-    cargo fmt --all --check && (cd bench/peers && cargo fmt --check) && (cd fuzz && cargo fmt --check)
+    # Names the files that `make fmt` would change.
+    cargo fmt --all -- --check -l && (cd bench/peers && cargo fmt -- --check -l) && (cd fuzz && cargo fmt -- --check -l)
 }
 
 run_tests() {
