@@ -158,7 +158,8 @@ impl Connection {
             return Some(Plan { data: true, ping, ack_now: true, ..Plan::default() });
         }
         if wants_data && self.may_send(now) {
-            return Some(Plan { data: true, ..Plan::default() });
+            // With the ping, for it may turn out that nothing else fits.
+            return Some(Plan { data: true, ping: self.ping, ..Plan::default() });
         }
         let bare = self.acks.at_once || self.ping || self.path_response.is_some();
         bare.then_some(Plan { ping: self.ping, ..Plan::default() })
@@ -333,7 +334,12 @@ impl Connection {
         let Some(len) = self.redundancy.wanted() else { return };
         let needed = len + PARITY_FRAME_HEAD;
         let room = body.len() - layout.main;
-        if needed > room || (!self.redundancy.due && needed > room / 2) {
+        if needed > room {
+            // Packets have become smaller since its sections were sent: it must not hold up anything else.
+            self.redundancy.due = false;
+            return;
+        }
+        if !self.redundancy.due && needed > room / 2 {
             return;
         }
         shared.parity.resize(len, 0);
