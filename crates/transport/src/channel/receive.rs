@@ -33,6 +33,8 @@ pub(crate) struct ReceiveChannel {
     assemblies: Vec<(u64, Assembly)>,
     /// Large unreliable messages delivered of late, so that fragments sent twice do not deliver them twice.
     completed: VecDeque<u64>,
+    /// Large messages below this are too old to tell whether they were delivered.
+    completed_floor: u64,
     partial: Option<Box<PartialReceiver>>,
     progress_repeats: u8,
     pub(crate) stats: ChannelStats,
@@ -75,6 +77,7 @@ impl ReceiveChannel {
             held: 0,
             assemblies: Vec::new(),
             completed: VecDeque::new(),
+            completed_floor: 0,
             partial,
             progress_repeats: 0,
             stats: ChannelStats::default(),
@@ -168,8 +171,7 @@ impl ReceiveChannel {
             self.newest = Some(number).max(self.newest);
             self.count(assembly.message().len());
             sink.deliver(assembly.message());
-            self.completed.truncate(COMPLETED_MAX - 1);
-            self.completed.push_front(number);
+            self.remember(number);
             if self.delivery != Delivery::Unreliable {
                 self.drop_stale_assemblies();
             }
@@ -183,9 +185,7 @@ impl ReceiveChannel {
             return Some(position);
         }
         // A late fragment of a message that is complete, or too old to tell.
-        let forgotten = self.completed.len() == COMPLETED_MAX
-            && self.completed.iter().min().is_some_and(|oldest| number < *oldest);
-        if forgotten || self.completed.contains(&number) {
+        if number < self.completed_floor || self.completed.contains(&number) {
             return None;
         }
         let limit = CHANNEL_WINDOW_BYTES + self.message_max;
@@ -202,6 +202,18 @@ impl ReceiveChannel {
         }
         self.assemblies.push((number, Assembly::new(fragment.total)));
         Some(self.assemblies.len() - 1)
+    }
+
+    /// Remembers that a large message was delivered; when there are too many, the lowest number goes, and nothing below it
+    /// is taken any more.
+    fn remember(&mut self, number: u64) {
+        if self.completed.len() == COMPLETED_MAX
+            && let Some(lowest) = (0..COMPLETED_MAX).min_by_key(|&index| self.completed[index])
+            && let Some(gone) = self.completed.swap_remove_back(lowest)
+        {
+            self.completed_floor = self.completed_floor.max(gone + 1);
+        }
+        self.completed.push_back(number);
     }
 
     fn drop_stale_assemblies(&mut self) {

@@ -269,3 +269,27 @@ fn a_large_unreliable_message_is_delivered_once() {
     }
     assert_eq!(kept.messages, [payload]);
 }
+
+#[test]
+fn a_large_unreliable_message_is_not_delivered_again_after_many_others() {
+    // Seed 11669 of the promises test: one that was completed late kept the memory of those between.
+    let mut channel = channel(Delivery::Unreliable);
+    let mut kept = Kept::default();
+    let payload = vec![1; 1_500];
+    let mut deliver = |number: u64| {
+        for (index, piece) in payload.chunks(FRAGMENT_LEN).enumerate() {
+            let mut frame = whole(FIRST + number, piece);
+            frame.fragment = Some(Fragment {
+                index: index as u32,
+                total: 1_500,
+            });
+            channel.receive(&frame, &mut kept).expect("honest");
+        }
+    };
+    deliver(5);
+    deliver(1);
+    (10..10 + COMPLETED_MAX as u64 - 1).for_each(&mut deliver);
+    deliver(5);
+    deliver(1);
+    assert_eq!(kept.messages.len(), COMPLETED_MAX + 1);
+}
