@@ -74,20 +74,26 @@ deny() {
     fi
 }
 
-step "format" format
-step "clippy" cargo clippy --quiet --workspace --all-targets -- -D warnings
-step "tests" run_tests
-step "independent decoder" decoder
-step "documentation tests" cargo test --quiet --workspace --doc
-step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --no-deps --workspace
-step "dependencies" deny
-step "wasm32" scripts/wasm-check.sh
-step "windows" scripts/windows-check.sh
-step "fuzz" scripts/fuzz-smoke.sh
+# A function, so that bash has read all of it before it begins: the script may change while it runs.
+main() {
+    step "format" format
+    step "clippy" cargo clippy --quiet --workspace --all-targets -- -D warnings
+    step "tests" run_tests
+    step "independent decoder" decoder
+    step "documentation tests" cargo test --quiet --workspace --doc
+    step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --no-deps --workspace
+    step "dependencies" deny
+    step "wasm32" scripts/wasm-check.sh
+    step "windows" scripts/windows-check.sh
+    step "fuzz" scripts/fuzz-smoke.sh
 
-echo "gate: $SECONDS s in all"
-for name in "${broken[@]}"; do
-    echo "gate: failed: $name"
-done
-echo "$passed passed, $failed failed"
-((failed == 0))
+    echo "gate: $SECONDS s in all"
+    for name in "${broken[@]}"; do
+        echo "gate: failed: $name"
+    done
+    echo "$passed passed, $failed failed"
+    ((failed == 0))
+    exit
+}
+
+main
