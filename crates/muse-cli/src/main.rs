@@ -1,6 +1,9 @@
 //! The `muse` binary: everything of Muse that is run rather than linked.
 
 mod bench;
+mod echo;
+mod interrupt;
+mod ping;
 
 use std::process::ExitCode;
 
@@ -21,6 +24,10 @@ struct Muse {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Round-trip times to a Muse server.
+    Ping(ping::Arguments),
+    /// A server that sends every message back, for `muse ping`.
+    Echo(echo::Arguments),
     /// Measure Muse beside its peers on this machine.
     Bench(bench::Arguments),
     /// One side of a benchmark's workload, with Muse.
@@ -38,6 +45,8 @@ fn main() -> ExitCode {
         .with_writer(std::io::stderr)
         .init();
     let outcome = match Muse::parse().command {
+        Command::Ping(arguments) => ping::run(&arguments),
+        Command::Echo(arguments) => echo::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::BenchRole(arguments) => Ok(bench::run_role(arguments)),
         Command::BenchProxy(arguments) => bench::run_proxy(&arguments),

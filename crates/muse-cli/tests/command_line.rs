@@ -11,7 +11,13 @@ fn muse(line: &str) -> Output {
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    for line in ["--help", "bench --help", "bench transport --help"] {
+    for line in [
+        "--help",
+        "ping --help",
+        "echo --help",
+        "bench --help",
+        "bench transport --help",
+    ] {
         let output = muse(line);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{line}");

@@ -2,7 +2,6 @@
 //!
 //! Channel 0 is unreliable, channel 1 reliable and ordered; `--mode` chooses what that one pays for latency under loss.
 
-use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,6 +14,7 @@ use muse_transport::{
     SendError, ServerKey, ServerOptions,
 };
 use muse_wire::{Instant, Machine};
+use rustc_hash::FxHashMap;
 
 /// The role's own command line, which all programs under test share.
 #[derive(Args)]
@@ -55,7 +55,7 @@ struct Nodes {
     server: Option<SocketAddr>,
     nodes: Vec<Node>,
     connections: Vec<Connection>,
-    numbers: HashMap<(usize, ConnectionId), usize>,
+    numbers: FxHashMap<(usize, ConnectionId), usize>,
     connected: usize,
     clock: Clock,
     now: Instant,
@@ -81,7 +81,7 @@ impl Nodes {
             server,
             nodes: Vec::new(),
             connections: Vec::new(),
-            numbers: HashMap::new(),
+            numbers: FxHashMap::default(),
             connected: 0,
             clock: Clock::start(),
             now: Instant::ZERO,

@@ -1,0 +1,65 @@
+//! `muse echo`: a server that sends every message back, for `muse ping` and for trying a network out.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use muse_drivers::{Server, load_or_create_key, new_key};
+use muse_transport::{ChannelConfig, Config, Delivery, Event, ServerOptions};
+use muse_wire::Duration;
+
+use crate::interrupt::Interrupt;
+
+/// Where to listen, and as whom.
+#[derive(Args)]
+#[command(
+    after_help = "Example: muse echo --listen [::]:7000 --key-file echo.key\n\nThe line that it prints is what to type on the other machine. Ctrl-C ends it."
+)]
+pub(crate) struct Arguments {
+    /// Address and port; [::] takes IPv4 too, port 0 lets the system choose.
+    #[arg(long, value_name = "ADDRESS", default_value = "[::]:7000")]
+    listen: SocketAddr,
+    /// Keep the key in this file, which is made if it is not there; without it every run has another key.
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+}
+
+/// Echoes until Ctrl-C.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let interrupt = Interrupt::listen()?;
+    let key = match &arguments.key_file {
+        Some(path) => load_or_create_key(path)?,
+        None => new_key()?,
+    };
+    let public = key.public();
+    let mut server = Server::bind(arguments.listen, config(), ServerOptions::new(key))
+        .context("cannot listen; choose another address or port with --listen")?;
+    println!("muse ping {} --key {public}", server.local_addr()?);
+    while !interrupt.is_raised() {
+        server.tick(|server, event| match event {
+            Event::Message {
+                connection,
+                channel,
+                payload,
+            } => {
+                if let Err(error) = server.send(connection, channel, payload) {
+                    tracing::warn!(?connection, "{error}");
+                }
+            }
+            other => tracing::info!(?other, "echo"),
+        })?;
+        server.wait(LOOK_EVERY)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What `muse echo` and `muse ping` agree on: one channel, on which what is lost stays lost.
+pub(crate) fn config() -> Config {
+    Config::new(PROTOCOL).channel(ChannelConfig::new(Delivery::Unreliable))
+}
+
+const PROTOCOL: u64 = 0x6d75_7365_2065_6368;
+/// How often a loop looks whether it is to end.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);

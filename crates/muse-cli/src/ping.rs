@@ -1,0 +1,251 @@
+//! `muse ping`: round-trip times to a server over the Muse protocol, as `ping` shows them for the network below.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use muse_drivers::Client;
+use muse_transport::{CloseReason, Connect, Event, Refusal, ServerPublicKey};
+
+use crate::echo::{LOOK_EVERY, config};
+use crate::interrupt::Interrupt;
+
+/// Whom to ping, and how.
+#[derive(Args)]
+#[command(
+    after_help = "Example: muse ping 192.0.2.7:7000 --key 64_HEXADECIMAL_DIGITS --count 10
+
+The server is `muse echo`, which prints its address and key. Ctrl-C ends it early.
+Exit code 1: nothing answered."
+)]
+pub(crate) struct Arguments {
+    /// The server's name or address, and its port.
+    #[arg(value_name = "HOST:PORT")]
+    server: String,
+    /// The server's public key, as it prints it.
+    #[arg(long, value_name = "HEX")]
+    key: ServerPublicKey,
+    /// How many pings; without it until Ctrl-C.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Time between pings.
+    #[arg(long, value_name = "G", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    interval_ms: u64,
+    /// How long to wait for the connection, and for the last answer.
+    #[arg(long, value_name = "T", default_value_t = 3_000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    timeout_ms: u64,
+}
+
+/// Pings and prints.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let interrupt = Interrupt::listen()?;
+    let server = resolve(&arguments.server)?;
+    let timeout = Duration::from_millis(arguments.timeout_ms);
+    let how = Connect::pinned(arguments.key).timeout(timeout.into());
+    let client = Client::connect(server, config(), how)
+        .with_context(|| format!("cannot begin to connect to {server}"))?;
+    let mut session = Session {
+        client,
+        interrupt,
+        server,
+        answered: Vec::new(),
+        sent: Vec::new(),
+        ended: None,
+    };
+    if !session.connect(timeout)? {
+        return Ok(ExitCode::FAILURE);
+    }
+    session.ping(arguments, timeout)?;
+    print!("{}", summary(server, session.sent.len(), &session.answered));
+    if let Some(reason) = session.ended {
+        bail!("the connection ended: {reason}");
+    }
+    Ok(match session.answered.is_empty() {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    })
+}
+
+struct Session {
+    client: Client,
+    interrupt: Interrupt,
+    server: SocketAddr,
+    /// When each ping left, by its number; `None` once it is answered.
+    sent: Vec<Option<Instant>>,
+    /// Round-trip times in the order of arrival.
+    answered: Vec<Duration>,
+    ended: Option<String>,
+}
+
+impl Session {
+    /// Waits for the connection; false if the user gave up first.
+    fn connect(&mut self, timeout: Duration) -> anyhow::Result<bool> {
+        let began = Instant::now();
+        let mut outcome = None;
+        while !self.interrupt.is_raised() {
+            let server = self.server;
+            self.client.tick(|_, event| match event {
+                Event::Connected { .. } => outcome = Some(Ok(())),
+                Event::Refused { reason, .. } => outcome = Some(Err(refused(server, &reason))),
+                Event::Unanswered { .. } => outcome = Some(Err(unanswered(server, timeout))),
+                _ => (),
+            })?;
+            if let Some(outcome) = outcome {
+                outcome?;
+                let took = milliseconds(began.elapsed());
+                println!("PING {} (connected in {took:.1} ms)", self.server);
+                return Ok(true);
+            }
+            self.client.wait(LOOK_EVERY)?;
+        }
+        eprintln!("{}: interrupted before it answered", self.server);
+        Ok(false)
+    }
+
+    /// Sends what is due, until all were sent and answered, or it is too late.
+    fn ping(&mut self, arguments: &Arguments, timeout: Duration) -> anyhow::Result<()> {
+        let count = arguments.count.unwrap_or(u64::MAX);
+        let interval = Duration::from_millis(arguments.interval_ms);
+        let mut next = Instant::now();
+        loop {
+            let now = Instant::now();
+            if now >= next && (self.sent.len() as u64) < count {
+                self.send()?;
+                next += interval;
+            }
+            let all_sent = self.sent.len() as u64 >= count;
+            let all_answered = self.sent.len() == self.answered.len();
+            let too_late = all_sent && now >= next - interval + timeout;
+            let over = all_sent && all_answered || too_late;
+            if over || self.ended.is_some() || self.interrupt.is_raised() {
+                return Ok(());
+            }
+            let pause = match all_sent {
+                true => LOOK_EVERY.into(),
+                false => next.saturating_duration_since(now).min(LOOK_EVERY.into()),
+            };
+            self.client.wait(pause)?;
+            self.take_answers()?;
+        }
+    }
+
+    fn send(&mut self) -> anyhow::Result<()> {
+        let number = self.sent.len() as u64;
+        self.sent.push(Some(Instant::now()));
+        if let Err(error) = self.client.send(0, &number.to_le_bytes()) {
+            self.ended = Some(error.to_string());
+        }
+        self.client.flush().context("cannot send")
+    }
+
+    fn take_answers(&mut self) -> anyhow::Result<()> {
+        let Self {
+            client,
+            server,
+            sent,
+            answered,
+            ended,
+            ..
+        } = self;
+        client.tick(|_, event| match event {
+            Event::Message { payload, .. } => {
+                let number = payload.try_into().map(u64::from_le_bytes);
+                let number = number.map_or(usize::MAX, |number| number as usize);
+                // An answer that comes twice or to no question counts for nothing.
+                if let Some(left) = sent.get_mut(number).and_then(Option::take) {
+                    let took = left.elapsed();
+                    println!(
+                        "answer from {server}: number={} time={:.3} ms",
+                        number + 1,
+                        milliseconds(took)
+                    );
+                    answered.push(took);
+                }
+            }
+            Event::Interrupted { .. } => println!("{server} is silent"),
+            Event::Resumed { .. } => println!("{server} is back"),
+            Event::Closed { reason, .. } => *ended = Some(describe(&reason)),
+            _ => (),
+        })?;
+        Ok(())
+    }
+}
+
+fn resolve(server: &str) -> anyhow::Result<SocketAddr> {
+    let hint =
+        || format!("cannot look up {server:?}; it should be HOST:PORT, as in 192.0.2.7:7000");
+    let mut addresses = server.to_socket_addrs().with_context(hint)?;
+    addresses.next().with_context(hint)
+}
+
+fn unanswered(server: SocketAddr, timeout: Duration) -> anyhow::Error {
+    anyhow::anyhow!(
+        "no answer from {server} within {:.1} s: is `muse echo` running there, and does a firewall let UDP through?",
+        timeout.as_secs_f64()
+    )
+}
+
+fn refused(server: SocketAddr, reason: &Refusal) -> anyhow::Error {
+    let advice = match reason {
+        Refusal::WrongKey => "; give --key the key that the server printed when it started",
+        Refusal::Schema { .. } | Refusal::Version { .. } => {
+            "; run the same version of `muse echo` there"
+        }
+        Refusal::Full | Refusal::Busy => "; try again later",
+        _ => "",
+    };
+    anyhow::anyhow!("{server} refused: {reason}{advice}")
+}
+
+fn describe(reason: &CloseReason) -> String {
+    match reason {
+        CloseReason::ByPeer { text, .. } => format!("the server said {text:?}"),
+        CloseReason::Lost => "nothing was heard of the server for too long".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// The lines at the end.
+fn summary(server: SocketAddr, sent: usize, answered: &[Duration]) -> String {
+    let received = answered.len();
+    let loss = 100.0 * (sent - received) as f64 / sent.max(1) as f64;
+    let mut text = format!(
+        "--- {server} ping statistics ---\n{sent} sent, {received} received, {loss:.1} % loss\n"
+    );
+    if let (Some(min), Some(max)) = (answered.iter().min(), answered.iter().max()) {
+        let average = answered.iter().sum::<Duration>().div_f64(received as f64);
+        let steps = answered.windows(2).map(|pair| pair[0].abs_diff(pair[1]));
+        let jitter = steps
+            .sum::<Duration>()
+            .div_f64((received - 1).max(1) as f64);
+        let [min, average, max, jitter] = [*min, average, *max, jitter].map(milliseconds);
+        text += &format!(
+            "round trip min/avg/max/jitter = {min:.3}/{average:.3}/{max:.3}/{jitter:.3} ms\n"
+        );
+    }
+    text
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_counts_loss_and_the_steps_between_answers() {
+        let server = SocketAddr::from(([192, 0, 2, 7], 7_000));
+        let answered = [10, 14, 12].map(Duration::from_millis);
+        assert_eq!(
+            summary(server, 4, &answered),
+            "--- 192.0.2.7:7000 ping statistics ---\n4 sent, 3 received, 25.0 % loss\n\
+             round trip min/avg/max/jitter = 10.000/12.000/14.000/3.000 ms\n"
+        );
+        assert!(summary(server, 4, &[]).ends_with("4 sent, 0 received, 100.0 % loss\n"));
+        assert!(summary(server, 0, &[]).ends_with("0 sent, 0 received, 0.0 % loss\n"));
+    }
+}
