@@ -21,7 +21,7 @@ use muse_wire::{Datagram, Duration, Instant, Machine};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::Driver;
-use backend::{Arrived, Backend};
+use backend::{Arrived, Backend, Sink};
 pub use options::UdpOptions;
 use outbox::Outbox;
 
@@ -222,11 +222,27 @@ impl UdpDriver {
     }
 }
 
+/// Hands what arrives to a machine.
+struct ToMachine<'a, M: ?Sized> {
+    now: Instant,
+    machine: &'a mut M,
+}
+
+impl<M: Machine + ?Sized> Sink for ToMachine<'_, M> {
+    #[inline]
+    fn prepare(&mut self, payload: &[u8]) {
+        self.machine.prepare(payload);
+    }
+
+    #[inline]
+    fn handle(&mut self, Arrived { from, ecn, payload }: Arrived<'_>) {
+        self.machine.handle_datagram(self.now, Datagram { from, ecn, payload });
+    }
+}
+
 impl Driver for UdpDriver {
     fn receive<M: Machine + ?Sized>(&mut self, now: Instant, machine: &mut M) -> io::Result<usize> {
-        let mut sink = |Arrived { from, ecn, payload }: Arrived<'_>| {
-            machine.handle_datagram(now, Datagram { from, ecn, payload });
-        };
+        let mut sink = ToMachine { now, machine };
         let (mut count, mut failures) = (0, 0);
         while count < self.receive_limit && failures < RECEIVE_FAILURES_MAX {
             self.counters.receive_calls += 1;

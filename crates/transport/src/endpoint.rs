@@ -251,16 +251,7 @@ impl Endpoint {
 
     /// What happened next; a payload that comes with it is put into `buffer`.
     pub fn poll_event<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<Event<'b>> {
-        let event = self.shared.inbox.pop(buffer)?;
-        if let Event::Message { connection, payload, .. } = &event {
-            let (connection, len) = (*connection, payload.len());
-            if let Some(index) = self.find(connection)
-                && let Occupant::Connection(connection) = &mut self.slots[index].occupant
-            {
-                connection.unread = connection.unread.saturating_sub(len);
-            }
-        }
-        Some(event)
+        self.shared.inbox.pop(buffer)
     }
 
     /// What a connection may send now and keep sending; `None` if there is no such connection.
@@ -572,6 +563,14 @@ impl Machine for Endpoint {
             self.handle_handshake(now, from, payload);
         } else {
             self.counters.datagrams_unknown += 1;
+        }
+    }
+
+    fn prepare(&self, payload: &[u8]) {
+        let Some(header) = Header::parse(payload) else { return };
+        let slot = self.slots.get((header.connection >> 8 & 0xFFFF) as usize);
+        if let Some(Slot { occupant: Occupant::Connection(connection), .. }) = slot {
+            connection.touch();
         }
     }
 

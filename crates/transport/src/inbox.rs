@@ -18,6 +18,8 @@ pub(crate) const LEVEL_LAST: u8 = Priority::COUNT as u8 - 1;
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     levels: [Level; Priority::COUNT],
+    /// Bytes of messages not read yet, by the connection's index.
+    unread: Vec<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -50,9 +52,19 @@ pub(crate) enum Rare {
 
 impl Inbox {
     pub(crate) fn message(&mut self, connection: ConnectionId, channel: u8, level: u8, payload: &[u8]) {
+        let index = connection.index();
+        if self.unread.len() <= index {
+            self.unread.resize(index + 1, 0);
+        }
+        self.unread[index] += payload.len();
         let level = self.level(level);
         level.bytes.extend_from_slice(payload);
         level.records.push_back((connection, Record::Message { channel, len: payload.len() as u32 }));
+    }
+
+    /// Bytes of messages of a connection that have not been read yet.
+    pub(crate) fn unread(&self, connection: ConnectionId) -> usize {
+        self.unread.get(connection.index()).copied().unwrap_or(0)
     }
 
     pub(crate) fn connected(&mut self, connection: ConnectionId, account: u64, user_data: &[u8]) {
@@ -81,6 +93,7 @@ impl Inbox {
         Some(match record {
             Record::Message { channel, len } => {
                 level.take(len, buffer);
+                self.unread[connection.index()] -= len as usize;
                 Event::Message { connection, channel, payload: buffer }
             }
             Record::Connected { account, len } => {

@@ -339,6 +339,11 @@ impl SentPackets {
         Some(self.base + index as u64)
     }
 
+    /// Reads the newest packet, to have it in the cache.
+    pub(crate) fn touch(&self) -> u64 {
+        self.packets.back().map_or(0, |packet| packet.at.as_micros())
+    }
+
     /// Gives back memory that an idle connection does not need.
     pub(crate) fn shrink(&mut self) {
         if self.packets.is_empty() {

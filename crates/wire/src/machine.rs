@@ -14,6 +14,12 @@ pub trait Machine {
     /// is not understood is counted and dropped.
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>);
 
+    /// Datagrams of a batch are about to be handled, of which this is one: a machine with much state may touch what it
+    /// will need, so that the memory behind several datagrams is fetched at once. Changes nothing.
+    fn prepare(&self, payload: &[u8]) {
+        let _ = payload;
+    }
+
     /// The time given by [`poll_timeout`](Machine::poll_timeout) has come. Harmless when called early.
     fn handle_timeout(&mut self, now: Instant);
 

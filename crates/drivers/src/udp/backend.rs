@@ -69,7 +69,7 @@ impl Backend {
     pub(super) fn receive(
         &mut self,
         socket: &UdpSocket,
-        sink: &mut impl FnMut(Arrived<'_>),
+        sink: &mut impl Sink,
     ) -> io::Result<Batch> {
         match self {
             #[cfg(target_os = "linux")]
@@ -123,6 +123,14 @@ impl Backend {
     }
 }
 
+/// Where arrived datagrams go.
+pub(super) trait Sink {
+    /// A datagram of the batch will be handled soon.
+    fn prepare(&mut self, payload: &[u8]);
+    /// A datagram arrived.
+    fn handle(&mut self, arrived: Arrived<'_>);
+}
+
 impl Batch {
     /// Gives a buffer to the sink, as one datagram or as the several that the kernel coalesced into it.
     #[inline]
@@ -132,12 +140,12 @@ impl Batch {
         ecn: Ecn,
         bytes: &mut [u8],
         stride: usize,
-        sink: &mut impl FnMut(Arrived<'_>),
+        sink: &mut impl Sink,
     ) {
         self.bytes += bytes.len();
         if bytes.len() <= stride || stride == 0 {
             self.datagrams += 1;
-            sink(Arrived {
+            sink.handle(Arrived {
                 from,
                 ecn,
                 payload: bytes,
@@ -147,7 +155,7 @@ impl Batch {
         self.trains += 1;
         for payload in bytes.chunks_mut(stride) {
             self.datagrams += 1;
-            sink(Arrived { from, ecn, payload });
+            sink.handle(Arrived { from, ecn, payload });
         }
     }
 }

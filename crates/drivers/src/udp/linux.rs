@@ -15,7 +15,7 @@ use std::time::Duration;
 use libc::{c_int, c_void, iovec, mmsghdr};
 use muse_wire::Ecn;
 
-use super::backend::{Arrived, Batch};
+use super::backend::{Sink, Batch};
 use super::layout::{CONTROL_BYTES, Control, NAME_BYTES, Name};
 use super::options::UdpOptions;
 use super::outbox::{BATCH_TRAINS, Message, Outbox, TRAIN_BYTES_MAX};
@@ -69,7 +69,7 @@ impl Linux {
     pub(super) fn receive(
         &mut self,
         socket: &UdpSocket,
-        sink: &mut impl FnMut(Arrived<'_>),
+        sink: &mut impl Sink,
     ) -> io::Result<Batch> {
         self.incoming.receive(socket, sink)
     }
@@ -155,6 +155,9 @@ fn set_option(socket: &UdpSocket, level: c_int, name: c_int, value: c_int) -> io
     }
 }
 
+/// Datagrams prepared together before they are handled.
+const GROUP: usize = 16;
+
 #[derive(Debug)]
 struct Incoming {
     payloads: Vec<u8>,
@@ -186,7 +189,7 @@ impl Incoming {
     fn receive(
         &mut self,
         socket: &UdpSocket,
-        sink: &mut impl FnMut(Arrived<'_>),
+        sink: &mut impl Sink,
     ) -> io::Result<Batch> {
         let slots = self.slots;
         let count = self.call(socket, slots)?;
@@ -194,22 +197,27 @@ impl Incoming {
             full: count == slots,
             ..Batch::default()
         };
-        let payloads = self.payloads.chunks_exact_mut(SLOT_STRIDE);
-        let entries = self.headers[..count]
-            .iter()
-            .zip(&self.names)
-            .zip(&self.controls);
-        for (((header, name), control), slot) in entries.zip(payloads) {
-            let len = header.msg_len as usize;
-            let Some(from) = name.address() else { continue };
-            if header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 || len > slot.len() {
-                batch.truncated += 1;
-                continue;
+        let groups = self.payloads.chunks_mut(SLOT_STRIDE * GROUP);
+        for (group, payloads) in groups.take(count.div_ceil(GROUP)).enumerate() {
+            let range = group * GROUP..count.min((group + 1) * GROUP);
+            // The memory behind a group of datagrams is fetched together rather than one after the other.
+            for (header, slot) in self.headers[range.clone()].iter().zip(payloads.chunks_exact(SLOT_STRIDE)) {
+                sink.prepare(&slot[..(header.msg_len as usize).min(slot.len())]);
             }
-            // Some C libraries have a shorter type here.
-            #[allow(clippy::unnecessary_cast)]
-            let (ecn, segment) = control.parse(header.msg_hdr.msg_controllen as usize);
-            batch.hand_over(from, ecn, &mut slot[..len], segment.unwrap_or(len), sink);
+            let entries = range.zip(payloads.chunks_exact_mut(SLOT_STRIDE));
+            for (index, slot) in entries {
+                let header = &self.headers[index];
+                let len = header.msg_len as usize;
+                let Some(from) = self.names[index].address() else { continue };
+                if header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 || len > slot.len() {
+                    batch.truncated += 1;
+                    continue;
+                }
+                // Some C libraries have a shorter type here.
+                #[allow(clippy::unnecessary_cast)]
+                let (ecn, segment) = self.controls[index].parse(header.msg_hdr.msg_controllen as usize);
+                batch.hand_over(from, ecn, &mut slot[..len], segment.unwrap_or(len), sink);
+            }
         }
         // Trains fill their buffers: offer fewer then, so that what was copied is still in the cache when it is read.
         let mean = batch.bytes / count.max(1);

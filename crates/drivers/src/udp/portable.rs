@@ -11,7 +11,7 @@ use muse_wire::Ecn;
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
 use super::address;
-use super::backend::{Arrived, Batch};
+use super::backend::{Sink, Batch};
 use super::options::UdpOptions;
 use super::outbox::Outbox;
 
@@ -47,7 +47,7 @@ impl Portable {
     pub(super) fn receive(
         &mut self,
         socket: &UdpSocket,
-        sink: &mut impl FnMut(Arrived<'_>),
+        sink: &mut impl Sink,
     ) -> io::Result<Batch> {
         let mut metas = [RecvMeta::default(); BATCH_SIZE];
         let count = {

@@ -514,10 +514,14 @@ impl SendChannel {
     /// urgent of what waits in it. A level that is out of the window leaves its turn to those below, for only they can
     /// move the window.
     fn next_fresh(&self) -> Option<(u8, u64, u16)> {
-        let levels = (0..Priority::COUNT).filter(|&level| self.waiting[level] > 0);
-        levels.filter_map(|level| Some((level, self.next_pending(level)?))).next().map(
-            |(level, (number, piece))| (level as u8, number, piece),
-        )
+        for level in 0..Priority::COUNT {
+            if self.waiting[level] > 0
+                && let Some((number, piece)) = self.next_pending(level)
+            {
+                return Some((level as u8, number, piece));
+            }
+        }
+        None
     }
 
     /// The next piece never sent, if the receiver has room for it.

@@ -55,7 +55,7 @@ impl Connection {
             self.stats.packets_replayed += 1;
             return false;
         }
-        if self.unread > self.config.inbox_bytes {
+        if shared.inbox.unread(self.id) > self.config.inbox_bytes {
             return false;
         }
         let len = datagram.len();
@@ -282,7 +282,6 @@ impl Connection {
         let mut sink = ToInbox {
             inbox: &mut shared.inbox,
             pool: &mut shared.pool,
-            unread: &mut self.unread,
             connection: self.id,
             channel,
             level,
@@ -506,7 +505,6 @@ impl Connection {
 struct ToInbox<'a> {
     inbox: &'a mut Inbox,
     pool: &'a mut Vec<Vec<u8>>,
-    unread: &'a mut usize,
     connection: ConnectionId,
     channel: u8,
     level: u8,
@@ -514,7 +512,6 @@ struct ToInbox<'a> {
 
 impl Sink for ToInbox<'_> {
     fn deliver(&mut self, payload: &[u8]) {
-        *self.unread += payload.len();
         self.inbox.message(self.connection, self.channel, self.level, payload);
     }
 
