@@ -1,12 +1,15 @@
 //! `muse bench`: measures Muse and its peers in one run on this machine, alternating, and says how they compare.
 //!
-//! `transport` runs the workloads W1 to W4. The flow of a measurement is in [`transport`]; one run of one library is
+//! `transport` runs the workloads W1 to W4, `connections` a crowd, `flood` a crowd under attack. The flow of a measurement is in [`transport`]; one run of one library is
 //! in [`measure`]; what a run is made of is in the modules that `measure` uses.
 
 mod bars;
 mod build;
 mod cases;
+mod connections;
 mod counters;
+mod crowd;
+mod flood;
 mod isolation;
 mod measure;
 mod muse_role;
@@ -23,6 +26,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+pub(crate) use crowd::{CrowdArguments, run as run_crowd};
+pub(crate) use flood::{FloodArguments, run_flooder};
 pub(crate) use muse_role::{RoleArguments, run as run_role};
 pub(crate) use proxy::{ProxyArguments, run as run_proxy};
 
@@ -38,11 +43,17 @@ pub(crate) struct Arguments {
 enum Benchmark {
     /// W1 many clients, W2 one fat pipe, W3 a bad network, W4 reordering and bursts.
     Transport(transport::Arguments),
+    /// 10,000 connections on one socket and one core.
+    Connections(connections::Arguments),
+    /// Players on a server that is flooded with handshakes.
+    Flood(flood::Arguments),
 }
 
 /// Runs the benchmark that was asked for.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.benchmark {
         Benchmark::Transport(arguments) => transport::run(arguments),
+        Benchmark::Connections(arguments) => connections::run(arguments),
+        Benchmark::Flood(arguments) => flood::run(arguments),
     }
 }

@@ -36,6 +36,12 @@ enum Command {
     /// The bad network between the two programs of a benchmark.
     #[command(hide = true)]
     BenchProxy(bench::ProxyArguments),
+    /// One side of a crowd.
+    #[command(hide = true)]
+    BenchCrowd(bench::CrowdArguments),
+    /// Who sends handshakes without end.
+    #[command(hide = true)]
+    BenchFlood(bench::FloodArguments),
 }
 
 fn main() -> ExitCode {
@@ -50,6 +56,8 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::BenchRole(arguments) => Ok(bench::run_role(arguments)),
         Command::BenchProxy(arguments) => bench::run_proxy(&arguments),
+        Command::BenchCrowd(arguments) => bench::run_crowd(&arguments),
+        Command::BenchFlood(arguments) => bench::run_flooder(&arguments),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

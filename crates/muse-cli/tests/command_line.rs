@@ -17,6 +17,8 @@ fn every_command_has_help_with_an_example() {
         "echo --help",
         "bench --help",
         "bench transport --help",
+        "bench connections --help",
+        "bench flood --help",
     ] {
         let output = muse(line);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

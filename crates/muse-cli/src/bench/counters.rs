@@ -77,6 +77,24 @@ impl Traffic {
     }
 }
 
+/// Datagrams that a process's IPv4 UDP socket on `port` has dropped, most of them because its buffer was full.
+pub(crate) fn socket_drops(pid: u32, port: u16) -> anyhow::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/net/udp"))?;
+    drops_of(&text, port).with_context(|| format!("/proc/{pid}/net/udp has no port {port}"))
+}
+
+/// The last field of the line whose second field ends in the port, in hexadecimal.
+fn drops_of(text: &str, port: u16) -> Option<u64> {
+    let port = format!(":{port:04X}");
+    let mut lines = text.lines().map(str::split_whitespace);
+    let line = lines.find(|line| {
+        line.clone()
+            .nth(1)
+            .is_some_and(|local| local.ends_with(&port))
+    });
+    line?.last()?.parse().ok()
+}
+
 /// A field of the UDP lines of `/proc/net/snmp`: one line of names, one of values.
 fn snmp_field(text: &str, name: &str) -> anyhow::Result<u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp:"));
@@ -124,6 +142,10 @@ mod tests {
         assert_eq!(snmp_field(snmp, "OutDatagrams").expect("a field"), 7);
         assert_eq!(snmp_field(snmp, "RcvbufErrors").expect("a field"), 9);
         assert!(snmp_field(snmp, "Other").is_err());
+        let sockets =
+            "  sl  local_address rem_address\n 7: 0100007F:1F90 00000000:0000 07 1 2 3 4 42\n";
+        assert_eq!(drops_of(sockets, 8_080), Some(42));
+        assert_eq!(drops_of(sockets, 8_081), None);
         let devices = "Inter-|\n  lo: 1 2 3 4 5 6 7 8 90 10 11\n";
         assert_eq!(loopback_bytes(devices).expect("a field"), 90);
     }

@@ -1,5 +1,6 @@
 //! A program under test, driven by the line protocol of [`muse_bench_workload::control`].
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -124,6 +125,19 @@ impl Drop for Role {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The words that start this program on one core, where cores can be chosen; on a machine with one core they share it.
+pub(crate) fn pinned_muse(core: usize, words: &[&str]) -> anyhow::Result<Vec<OsString>> {
+    let muse = std::env::current_exe().context("this program's own path")?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut all: Vec<OsString> = Vec::new();
+    if core < cores && Command::new("taskset").arg("--version").output().is_ok() {
+        all.extend(["taskset".into(), "-c".into(), core.to_string().into()]);
+    }
+    all.push(muse.into());
+    all.extend(words.iter().map(OsString::from));
+    Ok(all)
 }
 
 fn read_lines(

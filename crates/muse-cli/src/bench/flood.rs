@@ -1,0 +1,265 @@
+//! `muse bench flood`: what players notice while strangers send handshakes as fast as a core can.
+//!
+//! The server has one core, the flood and the players share the other. Twice: with a server that looks at its socket once a
+//! tick, as a plain game loop does, and with one that takes datagrams in as they come. What a full socket buffer drops
+//! no protocol can save, so the second is what a server on the open internet should do, and what is judged.
+
+mod flooder;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::bars::{Bar, judge};
+use super::counters::{Traffic, cpu_time, memory, socket_drops};
+use super::crowd::{ClientsReport, ServerReport};
+use super::isolation::Surroundings;
+use super::results::write_json;
+use super::role::{Role, pinned_muse};
+pub(crate) use flooder::{FloodArguments, FloodReport, run as run_flooder};
+
+/// How many players, how long.
+#[derive(Args)]
+#[command(
+    after_help = "Example: muse bench flood --bars\n\nExit code 3: with --bars, a bar fell short."
+)]
+pub(crate) struct Arguments {
+    /// Players, each with 20 messages a second, one in ten reliable.
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    players: u64,
+    /// How long each flood lasts; 10, or 3 with --quick.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=600))]
+    seconds: Option<u64>,
+    /// Shortened: 3 seconds.
+    #[arg(long)]
+    quick: bool,
+    /// Print a line for each bar and exit with 3 if one falls short.
+    #[arg(long)]
+    bars: bool,
+    /// Write everything to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// One flood.
+#[derive(Serialize)]
+struct Flood {
+    server_takes_datagrams: &'static str,
+    seconds: f64,
+    delivered_percent: f64,
+    reliable_percent: f64,
+    unreliable_percent: f64,
+    memory_growth_bytes: i64,
+    server_core_share: f64,
+    flood_per_second: f64,
+    read_per_second: f64,
+    replies_per_second: f64,
+    /// Payload bytes sent to strangers for each byte of theirs that was read at all.
+    bytes_out_per_byte_in: f64,
+    /// The longest reply against the shortest question.
+    longest_reply_to_question: f64,
+    server_socket_drops: u64,
+    receive_buffer_errors: u64,
+    server: ServerReport,
+    players: ClientsReport,
+    flood: FloodReport,
+}
+
+#[derive(Serialize)]
+struct Results {
+    floods: Vec<Flood>,
+    bars: Vec<Bar>,
+}
+
+/// Measures, prints, and judges.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let surroundings = Surroundings::detect();
+    for warning in surroundings.warnings() {
+        eprintln!("warning: {warning}");
+    }
+    let mut floods = Vec::new();
+    for (name, drain) in [("once a tick", false), ("as they come", true)] {
+        let flood = measure(arguments, &surroundings, name, drain)?;
+        print(&flood);
+        floods.push(flood);
+    }
+    let bars = floods.last().map_or(Vec::new(), bars);
+    let results = Results { floods, bars };
+    if let Some(path) = &arguments.json {
+        write_json(path, &results)?;
+    }
+    Ok(match arguments.bars {
+        true => judge(&results.bars),
+        false => ExitCode::SUCCESS,
+    })
+}
+
+fn measure(
+    arguments: &Arguments,
+    surroundings: &Surroundings,
+    name: &'static str,
+    drain: bool,
+) -> anyhow::Result<Flood> {
+    let mut words = vec!["bench-crowd", "server", "--tick-ms", "16"];
+    words.extend(drain.then_some("--drain"));
+    let words = pinned_muse(0, &words)?;
+    let mut server = Role::start("the server".to_owned(), surroundings.first(&words))?;
+    let port: u16 = server.expect("ready", START_MAX)?.parse()?;
+    let pid = server.pid();
+    surroundings.raise(pid);
+    let mut players = start_players(arguments, surroundings, pid, port)?;
+    let address = format!("127.0.0.1:{port}");
+    let words = pinned_muse(1, &["bench-flood", "--server", &address])?;
+    let mut flooder = Role::start("the flood".to_owned(), surroundings.further(pid, &words))?;
+    surroundings.raise(flooder.pid());
+    flooder.expect("started", START_MAX)?;
+    players.expect("connected", CONNECT_MAX)?;
+
+    let before = memory(pid)?.resident;
+    let (traffic, drops, cpu) = (Traffic::of(pid)?, socket_drops(pid, port)?, cpu_time(pid)?);
+    server.say("go")?;
+    flooder.say("go")?;
+    let began = std::time::Instant::now();
+    players.say("go")?;
+    players.expect("done", Duration::from_secs(seconds(arguments) + 30))?;
+    let took = began.elapsed().as_secs_f64();
+    let after = memory(pid)?.resident_max;
+    let cpu = (cpu_time(pid)? - cpu).as_secs_f64();
+    let drops = socket_drops(pid, port)? - drops;
+    let traffic = Traffic::of(pid)?.since(&traffic);
+    let flood: FloodReport = flooder.stop()?;
+    let players: ClientsReport = players.stop()?;
+    let server: ServerReport = server.stop()?;
+
+    let share = |there: u64, back: u64, sent: u64, echoed: u64| {
+        100.0 * (there + back) as f64 / (sent + echoed).max(1) as f64
+    };
+    let ((there, back), (sent, echoed)) = (
+        (server.received, players.received),
+        (players.sent, server.sent),
+    );
+    let refused = players.refused + server.refused;
+    let read = server.hellos + server.connects + server.malformed;
+    // What was not read was not answered either; the shortest question is what counts.
+    let bytes_read = (read * flood.question_len_min).max(1);
+    Ok(Flood {
+        server_takes_datagrams: name,
+        seconds: took,
+        delivered_percent: share(there.all(), back.all(), sent.all() + refused, echoed.all()),
+        reliable_percent: share(
+            there.reliable,
+            back.reliable,
+            sent.reliable,
+            echoed.reliable,
+        ),
+        unreliable_percent: share(
+            there.unreliable,
+            back.unreliable,
+            sent.unreliable,
+            echoed.unreliable,
+        ),
+        memory_growth_bytes: after as i64 - before as i64,
+        server_core_share: cpu / took,
+        flood_per_second: flood.sent as f64 / took,
+        read_per_second: read as f64 / took,
+        replies_per_second: flood.replies as f64 / took,
+        bytes_out_per_byte_in: flood.reply_bytes as f64 / bytes_read as f64,
+        longest_reply_to_question: flood.reply_len_max as f64 / flood.question_len_min as f64,
+        server_socket_drops: drops,
+        receive_buffer_errors: traffic.receive_buffer_errors,
+        server,
+        players,
+        flood,
+    })
+}
+
+fn start_players(
+    arguments: &Arguments,
+    surroundings: &Surroundings,
+    server: u32,
+    port: u16,
+) -> anyhow::Result<Role> {
+    let address = format!("127.0.0.1:{port}");
+    let [count, time] = [arguments.players, seconds(arguments)].map(|number| number.to_string());
+    let words = [
+        "bench-crowd",
+        "clients",
+        "--server",
+        &address,
+        "--clients",
+        &count,
+    ];
+    let rate = ["--rate", "20", "--reliable-every", "10", "--seconds", &time];
+    // They talk before the flood too, so that its memory is not mistaken for theirs.
+    let words = [&words[..], &rate, &["--warm-up-seconds", "3"]].concat();
+    let words = pinned_muse(1, &words)?;
+    let players = Role::start(
+        "the players".to_owned(),
+        surroundings.further(server, &words),
+    )?;
+    surroundings.raise(players.pid());
+    Ok(players)
+}
+
+fn seconds(arguments: &Arguments) -> u64 {
+    let default = if arguments.quick { 3 } else { 10 };
+    arguments.seconds.unwrap_or(default)
+}
+
+fn print(flood: &Flood) {
+    println!(
+        "flood of {:.0} handshakes/s for {:.1} s, the server takes datagrams {}",
+        flood.flood_per_second, flood.seconds, flood.server_takes_datagrams
+    );
+    println!(
+        "  players' messages delivered, both ways: {:.3} % (reliable {:.3} %, unreliable {:.3} %), {} connections cut",
+        flood.delivered_percent,
+        flood.reliable_percent,
+        flood.unreliable_percent,
+        flood.players.cut
+    );
+    println!(
+        "  server: {:.0} % of its core, memory {:+} kB; read {:.0}/s, replied {:.0}/s",
+        flood.server_core_share * 100.0,
+        flood.memory_growth_bytes / 1_024,
+        flood.read_per_second,
+        flood.replies_per_second
+    );
+    println!(
+        "  bytes out per byte in {:.3}, longest reply to shortest question {:.2}",
+        flood.bytes_out_per_byte_in, flood.longest_reply_to_question
+    );
+    println!(
+        "  RcvbufErrors {}, of which on the server's socket {}\n",
+        flood.receive_buffer_errors, flood.server_socket_drops
+    );
+}
+
+fn bars(flood: &Flood) -> Vec<Bar> {
+    let growth = flood.memory_growth_bytes as f64 / 1e6;
+    let most = |name: &str, value, limit| Bar::at_most(name, Some(value), Some(limit));
+    vec![
+        Bar::at_least(
+            "flood_delivered_percent",
+            Some(flood.delivered_percent),
+            99.0,
+        ),
+        most("flood_memory_growth_megabytes", growth, 1.0),
+        most(
+            "flood_bytes_out_per_byte_in",
+            flood.bytes_out_per_byte_in,
+            1.0,
+        ),
+        most(
+            "flood_longest_reply_to_question",
+            flood.longest_reply_to_question,
+            1.0,
+        ),
+    ]
+}
+
+const START_MAX: Duration = Duration::from_secs(20);
+const CONNECT_MAX: Duration = Duration::from_secs(70);
