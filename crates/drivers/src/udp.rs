@@ -236,7 +236,8 @@ impl<M: Machine + ?Sized> Sink for ToMachine<'_, M> {
 
     #[inline]
     fn handle(&mut self, Arrived { from, ecn, payload }: Arrived<'_>) {
-        self.machine.handle_datagram(self.now, Datagram { from, ecn, payload });
+        self.machine
+            .handle_datagram(self.now, Datagram { from, ecn, payload });
     }
 }
 

@@ -1,12 +1,14 @@
 //! `muse bench`: measures Muse and its peers in one run on this machine, alternating, and says how they compare.
 //!
-//! `transport` runs the workloads W1 to W4, `connections` a crowd, `flood` a crowd under attack. The flow of a measurement is in [`transport`]; one run of one library is
+//! `transport` runs the workloads W1 to W4, `connections` a crowd, `flood` a crowd under attack, `cost` counts
+//! instructions. The flow of a measurement is in [`transport`]; one run of one library is
 //! in [`measure`]; what a run is made of is in the modules that `measure` uses.
 
 mod bars;
 mod build;
 mod cases;
 mod connections;
+mod cost;
 mod counters;
 mod crowd;
 mod flood;
@@ -26,6 +28,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+pub(crate) use cost::run_echo as run_cost;
 pub(crate) use crowd::{CrowdArguments, run as run_crowd};
 pub(crate) use flood::{FloodArguments, run_flooder};
 pub(crate) use muse_role::{RoleArguments, run as run_role};
@@ -47,6 +50,8 @@ enum Benchmark {
     Connections(connections::Arguments),
     /// Players on a server that is flooded with handshakes.
     Flood(flood::Arguments),
+    /// Instructions per message, against the figure that is checked in.
+    Cost(cost::Arguments),
 }
 
 /// Runs the benchmark that was asked for.
@@ -55,5 +60,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Benchmark::Transport(arguments) => transport::run(arguments),
         Benchmark::Connections(arguments) => connections::run(arguments),
         Benchmark::Flood(arguments) => flood::run(arguments),
+        Benchmark::Cost(arguments) => cost::run(arguments),
     }
 }

@@ -42,6 +42,9 @@ enum Command {
     /// Who sends handshakes without end.
     #[command(hide = true)]
     BenchFlood(bench::FloodArguments),
+    /// The workload whose instructions are counted.
+    #[command(hide = true)]
+    BenchCost,
 }
 
 fn main() -> ExitCode {
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Command::BenchProxy(arguments) => bench::run_proxy(&arguments),
         Command::BenchCrowd(arguments) => bench::run_crowd(&arguments),
         Command::BenchFlood(arguments) => bench::run_flooder(&arguments),
+        Command::BenchCost => bench::run_cost(),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

@@ -19,6 +19,7 @@ fn every_command_has_help_with_an_example() {
         "bench transport --help",
         "bench connections --help",
         "bench flood --help",
+        "bench cost --help",
     ] {
         let output = muse(line);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -331,19 +331,28 @@ impl Config {
     /// Checks that everything fits together.
     pub fn build(self) -> Result<Self, ConfigError> {
         if self.channels.is_empty() || self.channels.len() > CHANNELS_MAX {
-            return Err(ConfigError::Channels { count: self.channels.len() });
+            return Err(ConfigError::Channels {
+                count: self.channels.len(),
+            });
         }
         if self.message_max == 0 || self.message_max > MESSAGE_LIMIT {
-            return Err(ConfigError::MessageMax { bytes: self.message_max });
+            return Err(ConfigError::MessageMax {
+                bytes: self.message_max,
+            });
         }
-        if self.link.datagram_min < DATAGRAM_MIN || self.link.datagram_max < self.link.datagram_min {
-            return Err(ConfigError::Datagram { bytes: self.link.datagram_min });
+        if self.link.datagram_min < DATAGRAM_MIN || self.link.datagram_max < self.link.datagram_min
+        {
+            return Err(ConfigError::Datagram {
+                bytes: self.link.datagram_min,
+            });
         }
         if self.keep_alive.is_zero() || self.silence < self.keep_alive * 2 {
             return Err(ConfigError::KeepAlive);
         }
         if self.connections_max == 0 || self.connections_max > CONNECTIONS_LIMIT {
-            return Err(ConfigError::Connections { count: self.connections_max });
+            return Err(ConfigError::Connections {
+                count: self.connections_max,
+            });
         }
         Ok(self)
     }
@@ -365,7 +374,9 @@ impl Config {
 #[non_exhaustive]
 pub enum ConfigError {
     /// No channel, or more than 256.
-    #[error("{count} channels: a connection needs 1 to {CHANNELS_MAX}; add them with Config::channel")]
+    #[error(
+        "{count} channels: a connection needs 1 to {CHANNELS_MAX}; add them with Config::channel"
+    )]
     Channels {
         /// How many there are.
         count: usize,
@@ -377,7 +388,9 @@ pub enum ConfigError {
         bytes: usize,
     },
     /// The link's datagrams are too small.
-    #[error("datagrams of {bytes} bytes: a link must carry {DATAGRAM_MIN} and no less than its minimum")]
+    #[error(
+        "datagrams of {bytes} bytes: a link must carry {DATAGRAM_MIN} and no less than its minimum"
+    )]
     Datagram {
         /// The link's minimum.
         bytes: usize,
@@ -386,7 +399,9 @@ pub enum ConfigError {
     #[error("keep_alive must be above zero and at most half of silence")]
     KeepAlive,
     /// No connections, or too many.
-    #[error("{count} connections: it must be 1 to {CONNECTIONS_LIMIT}; use more shards beyond that")]
+    #[error(
+        "{count} connections: it must be 1 to {CONNECTIONS_LIMIT}; use more shards beyond that"
+    )]
     Connections {
         /// How many.
         count: usize,
@@ -417,10 +432,22 @@ mod tests {
     fn nonsense_is_refused() {
         let one = || Config::new(1).channel(ChannelConfig::new(Delivery::Unreliable));
         assert!(one().build().is_ok());
-        assert!(matches!(Config::new(1).build(), Err(ConfigError::Channels { count: 0 })));
-        assert!(matches!(one().message_max(0).build(), Err(ConfigError::MessageMax { .. })));
-        assert!(matches!(one().keep_alive(Duration::from_secs(4)).build(), Err(ConfigError::KeepAlive)));
-        assert!(matches!(one().connections_max(0).build(), Err(ConfigError::Connections { .. })));
+        assert!(matches!(
+            Config::new(1).build(),
+            Err(ConfigError::Channels { count: 0 })
+        ));
+        assert!(matches!(
+            one().message_max(0).build(),
+            Err(ConfigError::MessageMax { .. })
+        ));
+        assert!(matches!(
+            one().keep_alive(Duration::from_secs(4)).build(),
+            Err(ConfigError::KeepAlive)
+        ));
+        assert!(matches!(
+            one().connections_max(0).build(),
+            Err(ConfigError::Connections { .. })
+        ));
         assert!(Delivery::partially_reliable(0, 50).is_err());
         assert!(Delivery::partially_reliable(5_000, 50).is_err());
     }
@@ -431,6 +458,9 @@ mod tests {
         let b = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced));
         assert_ne!(a.agreement(), b.agreement());
         assert_ne!(a.agreement(), a.clone().schema(5).agreement());
-        assert_eq!(a.agreement(), a.clone().ack_delay(Duration::ZERO).agreement());
+        assert_eq!(
+            a.agreement(),
+            a.clone().ack_delay(Duration::ZERO).agreement()
+        );
     }
 }

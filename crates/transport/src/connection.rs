@@ -94,12 +94,13 @@ pub(crate) struct Connection {
 }
 
 /// What is kept of a handshake until the client's first packet.
-struct Newcomer {
-    random: ClientRandom,
-    accept: Vec<u8>,
-    account: u64,
-    user_data: Vec<u8>,
-    announced: bool,
+pub(crate) struct Newcomer {
+    pub(crate) random: ClientRandom,
+    pub(crate) accept: Vec<u8>,
+    pub(crate) account: u64,
+    pub(crate) user_data: Vec<u8>,
+    pub(crate) hello: Vec<u8>,
+    pub(crate) announced: bool,
 }
 
 /// What we owe the peer in acknowledgements, and it us.
@@ -198,7 +199,10 @@ impl Connection {
             send: std::iter::repeat_with(|| None).take(channels).collect(),
             receive: std::iter::repeat_with(|| None).take(channels).collect(),
             active: ChannelSet::default(),
-            has_partial: config.channels.iter().any(|channel| channel.delivery.is_partial()),
+            has_partial: config
+                .channels
+                .iter()
+                .any(|channel| channel.delivery.is_partial()),
             acks: AckDuty::default(),
             redundancy: Redundancy::new(config.link.reliable),
             candidate: None,
@@ -219,15 +223,8 @@ impl Connection {
     }
 
     /// A server's connection: it begins when the client's first packet comes, before `until`.
-    pub(crate) fn await_confirmation(
-        &mut self,
-        until: Instant,
-        random: ClientRandom,
-        accept: Vec<u8>,
-        account: u64,
-        user_data: Vec<u8>,
-    ) {
-        self.newcomer = Some(Box::new(Newcomer { random, accept, account, user_data, announced: false }));
+    pub(crate) fn await_confirmation(&mut self, until: Instant, newcomer: Newcomer) {
+        self.newcomer = Some(Box::new(newcomer));
         self.timers.set(Timer::Silence, until);
         self.timers.stop(Timer::KeepAlive);
     }
@@ -239,7 +236,9 @@ impl Connection {
 
     /// Whether the application knows of it.
     pub(crate) fn is_announced(&self) -> bool {
-        self.newcomer.as_ref().is_none_or(|newcomer| newcomer.announced)
+        self.newcomer
+            .as_ref()
+            .is_none_or(|newcomer| newcomer.announced)
     }
 
     /// The answer to the handshake, while the client may not have it.
@@ -280,7 +279,10 @@ impl Connection {
         }
         let limit = self.config.message_max;
         if payload.len() > limit {
-            return Err(SendError::TooLong { len: payload.len(), limit });
+            return Err(SendError::TooLong {
+                len: payload.len(),
+                limit,
+            });
         }
         let Some(slot) = self.send.get_mut(usize::from(channel)) else {
             return Err(SendError::NoChannel { channel });
@@ -293,7 +295,9 @@ impl Connection {
             receipt: options.receipt,
         };
         let (id, inbox) = (self.id, &mut shared.inbox);
-        let message = half.push(now, payload, options, &mut |receipt| inbox.receipt(id, receipt))?;
+        let message = half.push(now, payload, options, &mut |receipt| {
+            inbox.receipt(id, receipt)
+        })?;
         self.active.insert(usize::from(channel));
         if half.deadline() < Instant::FAR_FUTURE {
             self.timers.set_earlier(Timer::Deadline, half.deadline());
@@ -353,6 +357,7 @@ impl Connection {
             window: self.controller.window(),
             mtu: self.mtu.current(),
             packets_forged: self.keys.receive.rejected(),
+            parities_rejected: self.redundancy.rejected(),
             ..self.stats
         }
     }
@@ -361,7 +366,9 @@ impl Connection {
     pub(crate) fn channel_stats(&self, channel: u8) -> Option<ChannelStats> {
         let send = self.send.get(usize::from(channel))?;
         let receive = self.receive.get(usize::from(channel))?;
-        let mut stats = send.as_ref().map_or_else(ChannelStats::default, |half| half.stats);
+        let mut stats = send
+            .as_ref()
+            .map_or_else(ChannelStats::default, |half| half.stats);
         if let Some(half) = receive {
             let received = half.stats;
             stats.messages_received = received.messages_received;
@@ -384,7 +391,12 @@ impl Connection {
     pub(crate) fn budget(&mut self, now: Instant) -> Budget {
         let rate = self.controller.pacing_rate();
         let available = self.pacer.available(now, rate);
-        Budget::new(self.controller.window(), self.sent.in_flight(), available, rate)
+        Budget::new(
+            self.controller.window(),
+            self.sent.in_flight(),
+            available,
+            rate,
+        )
     }
 
     pub(crate) fn is_interrupted(&self) -> bool {
@@ -409,7 +421,9 @@ impl Connection {
             return;
         }
         if self.interrupted || !self.state.carries_data() {
-            shared.inbox.rare(self.id, LEVEL_LAST, Rare::Closed(CloseReason::Lost));
+            shared
+                .inbox
+                .rare(self.id, LEVEL_LAST, Rare::Closed(CloseReason::Lost));
             self.state = State::Dead;
             return;
         }
@@ -417,7 +431,8 @@ impl Connection {
         self.stats.interruptions += 1;
         // At the level of its end, so that an application that looks rarely still sees the two in order.
         shared.inbox.rare(self.id, LEVEL_FIRST, Rare::Interrupted);
-        self.timers.set(Timer::Silence, now + self.config.resume_within);
+        self.timers
+            .set(Timer::Silence, now + self.config.resume_within);
         self.ping = true;
     }
 
@@ -435,7 +450,12 @@ impl Connection {
             while let Some(frame) = self.sent.frame(&packet, index) {
                 index += 1;
                 match frame {
-                    SentFrame::Message { channel, piece, number, .. } => {
+                    SentFrame::Message {
+                        channel,
+                        piece,
+                        number,
+                        ..
+                    } => {
                         self.active.insert(usize::from(channel));
                         if let Some(half) = self.send[usize::from(channel)].as_mut() {
                             half.probe(number, piece);
@@ -463,13 +483,19 @@ impl Connection {
     /// Sets the probe timer from what is in flight.
     fn set_probe_timer(&mut self, now: Instant) {
         let waiting = self.sent.has_reliable_outstanding()
-            || (self.has_partial && self.send.iter().flatten().any(|half| half.awaits_progress()));
+            || (self.has_partial
+                && self
+                    .send
+                    .iter()
+                    .flatten()
+                    .any(|half| half.awaits_progress()));
         if !waiting || !self.state.carries_data() {
             self.timers.stop(Timer::Probe);
             return;
         }
         let timeout = self.rtt.probe_timeout(self.config.ack_delay);
-        let backed_off = (timeout * (1 << self.probes.count.min(6))).min(PROBE_INTERVAL_MAX.max(timeout));
+        let backed_off =
+            (timeout * (1 << self.probes.count.min(6))).min(PROBE_INTERVAL_MAX.max(timeout));
         let at = (self.sent.last_reliable_at() + backed_off).max(now + Duration::from_millis(1));
         self.timers.set(Timer::Probe, at);
     }

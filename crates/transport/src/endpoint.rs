@@ -16,12 +16,12 @@ pub use self::options::{Connect, ServerOptions};
 use self::schedule::Schedule;
 use crate::config::Config;
 use crate::congestion::Budget;
-use crate::connection::{CODE_REPLACED, Connection, Shared};
+use crate::connection::{CODE_REPLACED, Connection, Newcomer, Shared};
 use crate::crypto::{Entropy, KeyLog};
 use crate::event::{CloseReason, ConnectionId, Event, MessageId, SendError, SendOptions};
 use crate::handshake::{
-    ClientRandom, ConnectRequest, Connecting, HANDSHAKE_LEN_MAX, HandshakeCounters, Listener, Outcome, Progress,
-    REPLY_LEN_MAX, Refusal,
+    ClientRandom, ConnectRequest, Connecting, HANDSHAKE_LEN_MAX, HandshakeCounters, Listener,
+    Outcome, Progress, REPLY_LEN_MAX, Refusal,
 };
 use crate::inbox::{LEVEL_LAST, Rare};
 use crate::packet::Header;
@@ -31,7 +31,7 @@ use crate::token::{TokenId, TokenVerifier};
 /// Replies to handshakes that may wait to be sent; further ones are dropped, clients repeat themselves.
 const REPLIES_MAX: usize = 256;
 /// How long an accepted client may take to send its first packet.
-const CONFIRM_WITHIN: Duration = Duration::from_secs(5);
+const CONFIRM_WITHIN: Duration = Duration::from_secs(12);
 
 /// A socket's worth of connections: accepts them if it [listens](Endpoint::listen), makes them with
 /// [`connect`](Endpoint::connect), or both.
@@ -192,8 +192,15 @@ impl Endpoint {
     }
 
     /// Begins to connect. [`Event::Connected`] or [`Event::Refused`] follows.
-    pub fn connect(&mut self, now: Instant, to: SocketAddr, how: Connect) -> Result<ConnectionId, ConnectError> {
-        let Some(index) = self.take_slot() else { return Err(ConnectError::Full) };
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        to: SocketAddr,
+        how: Connect,
+    ) -> Result<ConnectionId, ConnectError> {
+        let Some(index) = self.take_slot() else {
+            return Err(ConnectError::Full);
+        };
         let local_id = self.slots[index].local_id;
         let config = how.into_config(self.config.protocol, self.config.agreement(), local_id);
         let Ok(connecting) = Connecting::new(&config, now, &mut self.entropy) else {
@@ -202,7 +209,11 @@ impl Endpoint {
         };
         let random = connecting.client_random();
         self.attempts.insert(random, index as u32);
-        self.slots[index].occupant = Occupant::Attempt(Box::new(Attempt { connecting, remote: to, random }));
+        self.slots[index].occupant = Occupant::Attempt(Box::new(Attempt {
+            connecting,
+            remote: to,
+            random,
+        }));
         self.schedule.mark_dirty(index);
         Ok(ConnectionId::new(index, self.slots[index].generation))
     }
@@ -240,13 +251,17 @@ impl Endpoint {
     /// given up.
     pub fn close(&mut self, now: Instant, connection: ConnectionId, code: u16, text: &str) {
         self.cancel_attempt(connection);
-        self.with_connection(connection, |connection, _| connection.close(now, code, text, CloseReason::ByUs));
+        self.with_connection(connection, |connection, _| {
+            connection.close(now, code, text, CloseReason::ByUs)
+        });
     }
 
     /// Closes a connection once everything reliable has arrived. Nothing more can be sent meanwhile.
     pub fn finish(&mut self, now: Instant, connection: ConnectionId, code: u16, text: &str) {
         self.cancel_attempt(connection);
-        self.with_connection(connection, |connection, _| connection.finish(now, code, text));
+        self.with_connection(connection, |connection, _| {
+            connection.finish(now, code, text)
+        });
     }
 
     /// What happened next; a payload that comes with it is put into `buffer`.
@@ -271,7 +286,8 @@ impl Endpoint {
 
     /// Bytes and messages of a channel that wait to be sent or acknowledged.
     pub fn queued(&self, connection: ConnectionId, channel: u8) -> (usize, usize) {
-        self.get(connection).map_or((0, 0), |connection| connection.queued(channel))
+        self.get(connection)
+            .map_or((0, 0), |connection| connection.queued(channel))
     }
 
     /// Where the peer is.
@@ -286,12 +302,17 @@ impl Endpoint {
 
     /// Every open connection.
     pub fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
-        self.slots.iter().enumerate().filter_map(|(index, slot)| match &slot.occupant {
-            Occupant::Connection(connection) if connection.is_announced() && connection.is_open() => {
-                Some(ConnectionId::new(index, slot.generation))
-            }
-            _ => None,
-        })
+        self.slots
+            .iter()
+            .enumerate()
+            .filter_map(|(index, slot)| match &slot.occupant {
+                Occupant::Connection(connection)
+                    if connection.is_announced() && connection.is_open() =>
+                {
+                    Some(ConnectionId::new(index, slot.generation))
+                }
+                _ => None,
+            })
     }
 
     /// What this endpoint was configured with.
@@ -339,22 +360,31 @@ impl Endpoint {
         act: impl FnOnce(&mut Connection, &mut Shared) -> T,
     ) -> Option<T> {
         let index = self.find(connection)?;
-        let Occupant::Connection(connection) = &mut self.slots[index].occupant else { return None };
+        let Occupant::Connection(connection) = &mut self.slots[index].occupant else {
+            return None;
+        };
         let result = act(connection, &mut self.shared);
         self.schedule.mark_dirty(index);
         Some(result)
     }
 
-    fn handle_data(&mut self, now: Instant, from: SocketAddr, ecn: Ecn, header: &Header, payload: &mut [u8]) {
+    fn handle_data(&mut self, now: Instant, header: &Header, datagram: Datagram<'_>) {
         let index = (header.connection >> 8 & 0xFFFF) as usize;
-        let slot = self.slots.get_mut(index).filter(|slot| slot.local_id == header.connection);
-        let Some(Slot { occupant: Occupant::Connection(connection), .. }) = slot else {
+        let slot = self
+            .slots
+            .get_mut(index)
+            .filter(|slot| slot.local_id == header.connection);
+        let Some(Slot {
+            occupant: Occupant::Connection(connection),
+            ..
+        }) = slot
+        else {
             self.counters.packets_stray += 1;
             return;
         };
         let announced = connection.is_announced();
         let challenge = self.rng.u64(..).to_le_bytes();
-        if !connection.handle_packet(now, &mut self.shared, from, ecn, header, payload, challenge) {
+        if !connection.handle_packet(now, &mut self.shared, header, datagram, challenge) {
             self.counters.packets_rejected += 1;
             return;
         }
@@ -366,7 +396,9 @@ impl Endpoint {
 
     fn handle_handshake(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
         // Replies of servers name our attempt behind kind and protocol id.
-        let random = datagram.get(9..25).and_then(|bytes| ClientRandom::try_from(bytes).ok());
+        let random = datagram
+            .get(9..25)
+            .and_then(|bytes| ClientRandom::try_from(bytes).ok());
         if let Some(index) = random.and_then(|random| self.attempts.get(&random).copied()) {
             self.handle_reply(now, index as usize, from, datagram);
             return;
@@ -384,7 +416,9 @@ impl Endpoint {
         let mut reply = [0; REPLY_LEN_MAX];
         let unix = self.unix_origin_s + now.as_micros() / 1_000_000;
         let tokens = &self.tokens;
-        match listener.handle(now, unix, from, datagram, &mut reply, |id| tokens.contains_key(id)) {
+        match listener.handle(now, unix, from, datagram, &mut reply, |id| {
+            tokens.contains_key(id)
+        }) {
             Outcome::Nothing => {}
             Outcome::Reply(len) => self.reply(from, &reply[..len]),
             Outcome::Request(request) => self.accept(now, request, &mut reply),
@@ -393,7 +427,9 @@ impl Endpoint {
 
     /// Our accept was lost: say it again, to the same address only.
     fn repeat_accept(&mut self, index: usize, from: SocketAddr) {
-        let Occupant::Connection(connection) = &self.slots[index].occupant else { return };
+        let Occupant::Connection(connection) = &self.slots[index].occupant else {
+            return;
+        };
         if !connection.is_at(from) {
             return;
         }
@@ -405,15 +441,28 @@ impl Endpoint {
 
     fn accept(&mut self, now: Instant, request: Box<ConnectRequest>, reply: &mut [u8]) {
         let from = request.from();
-        if let Some(old) = request.token_id().and_then(|id| self.tokens.get(&id).copied())
+        if let Some(old) = request
+            .token_id()
+            .and_then(|id| self.tokens.get(&id).copied())
             && let Occupant::Connection(connection) = &mut self.slots[old as usize].occupant
         {
-            connection.close(now, CODE_REPLACED, "the holder of the token connected anew", CloseReason::Replaced);
+            connection.close(
+                now,
+                CODE_REPLACED,
+                "the holder of the token connected anew",
+                CloseReason::Replaced,
+            );
             self.slots[old as usize].token = None;
             self.schedule.mark_dirty(old as usize);
         }
-        let slot = if self.in_use < self.config.connections_max { self.take_slot() } else { None };
-        let Some(listener) = &mut self.listener else { return };
+        let slot = if self.in_use < self.config.connections_max {
+            self.take_slot()
+        } else {
+            None
+        };
+        let Some(listener) = &mut self.listener else {
+            return;
+        };
         let Some(index) = slot else {
             let len = listener.refuse(now, &request, &Refusal::Full, reply);
             self.reply(from, &reply[..len]);
@@ -421,6 +470,7 @@ impl Endpoint {
         };
         let (random, token) = (request.client_random(), request.token_id());
         let (account, user_data) = (request.account().unwrap_or(0), request.user_data().to_vec());
+        let hello = request.payload().to_vec();
         let slot = &mut self.slots[index];
         match listener.accept(request, slot.local_id, &[], reply) {
             Ok(accepted) => {
@@ -428,11 +478,22 @@ impl Endpoint {
                 let config = Arc::clone(&self.config);
                 let remote_id = accepted.remote_connection_id;
                 if let Some(log) = &self.key_log {
-                    accepted.keys.danger_log(log, false, slot.local_id, remote_id);
+                    accepted
+                        .keys
+                        .danger_log(log, false, slot.local_id, remote_id);
                 }
-                let mut connection = Connection::new(id, config, accepted.keys, remote_id, from, now);
+                let mut connection =
+                    Connection::new(id, config, accepted.keys, remote_id, from, now);
                 let accept = reply[..accepted.len].to_vec();
-                connection.await_confirmation(now + CONFIRM_WITHIN, random, accept, account, user_data);
+                let newcomer = Newcomer {
+                    random,
+                    accept,
+                    account,
+                    user_data,
+                    hello,
+                    announced: false,
+                };
+                connection.await_confirmation(now + CONFIRM_WITHIN, newcomer);
                 slot.occupant = Occupant::Connection(Box::new(connection));
                 slot.token = token;
                 if let Some(token) = token {
@@ -448,7 +509,9 @@ impl Endpoint {
 
     /// A server answered an attempt of ours.
     fn handle_reply(&mut self, now: Instant, index: usize, from: SocketAddr, datagram: &mut [u8]) {
-        let Occupant::Attempt(attempt) = &mut self.slots[index].occupant else { return };
+        let Occupant::Attempt(attempt) = &mut self.slots[index].occupant else {
+            return;
+        };
         if attempt.remote != from {
             return;
         }
@@ -461,14 +524,19 @@ impl Endpoint {
                 let id = ConnectionId::new(index, slot.generation);
                 let remote_id = established.remote_connection_id;
                 if let Some(log) = &self.key_log {
-                    established.keys.danger_log(log, true, slot.local_id, remote_id);
+                    established
+                        .keys
+                        .danger_log(log, true, slot.local_id, remote_id);
                 }
                 let config = Arc::clone(&self.config);
-                let mut connection = Connection::new(id, config, established.keys, remote_id, remote, now);
+                let mut connection =
+                    Connection::new(id, config, established.keys, remote_id, remote, now);
                 // The server waits for a packet before it believes in us.
                 connection.greet();
                 slot.occupant = Occupant::Connection(Box::new(connection));
-                self.shared.inbox.connected(id, 0, &established.settings);
+                self.shared
+                    .inbox
+                    .connected(id, 0, &established.settings, &[]);
                 self.schedule.mark_dirty(index);
             }
             Progress::Refused(reason) => self.give_up(index, Rare::Refused(reason)),
@@ -512,7 +580,12 @@ impl Endpoint {
         let index = match self.free.pop() {
             Some(index) => index as usize,
             None if self.slots.len() < crate::config::CONNECTIONS_LIMIT => {
-                self.slots.push(Slot { generation: 0, local_id: 0, occupant: Occupant::Nobody, token: None });
+                self.slots.push(Slot {
+                    generation: 0,
+                    local_id: 0,
+                    occupant: Occupant::Nobody,
+                    token: None,
+                });
                 self.slots.len() - 1
             }
             None => return None,
@@ -534,7 +607,8 @@ impl Endpoint {
         {
             self.tokens.remove(&token);
         }
-        if let Occupant::Connection(mut connection) = std::mem::replace(&mut slot.occupant, Occupant::Nobody)
+        if let Occupant::Connection(mut connection) =
+            std::mem::replace(&mut slot.occupant, Occupant::Nobody)
             && let Some(random) = connection.take_attempt()
         {
             self.unconfirmed.remove(&random);
@@ -548,7 +622,10 @@ impl Endpoint {
     fn slot_timeout(&mut self, index: usize) -> Instant {
         match &mut self.slots[index].occupant {
             Occupant::Nobody => Instant::FAR_FUTURE,
-            Occupant::Attempt(attempt) => attempt.connecting.poll_timeout().unwrap_or(Instant::FAR_FUTURE),
+            Occupant::Attempt(attempt) => attempt
+                .connecting
+                .poll_timeout()
+                .unwrap_or(Instant::FAR_FUTURE),
             Occupant::Connection(connection) => connection.next_timeout(),
         }
     }
@@ -556,10 +633,13 @@ impl Endpoint {
 
 impl Machine for Endpoint {
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
-        let Datagram { from, ecn, payload } = datagram;
-        if let Some(header) = Header::parse(payload) {
-            self.handle_data(now, from, ecn, &header, payload);
-        } else if payload.first().is_some_and(|first| first & 0x80 == 0) && payload.len() <= HANDSHAKE_LEN_MAX {
+        if let Some(header) = Header::parse(datagram.payload) {
+            self.handle_data(now, &header, datagram);
+            return;
+        }
+        let Datagram { from, payload, .. } = datagram;
+        let handshake = payload.first().is_some_and(|first| first & 0x80 == 0);
+        if handshake && payload.len() <= HANDSHAKE_LEN_MAX {
             self.handle_handshake(now, from, payload);
         } else {
             self.counters.datagrams_unknown += 1;
@@ -567,9 +647,15 @@ impl Machine for Endpoint {
     }
 
     fn prepare(&self, payload: &[u8]) {
-        let Some(header) = Header::parse(payload) else { return };
+        let Some(header) = Header::parse(payload) else {
+            return;
+        };
         let slot = self.slots.get((header.connection >> 8 & 0xFFFF) as usize);
-        if let Some(Slot { occupant: Occupant::Connection(connection), .. }) = slot {
+        if let Some(Slot {
+            occupant: Occupant::Connection(connection),
+            ..
+        }) = slot
+        {
             connection.touch();
         }
     }
@@ -598,16 +684,28 @@ impl Machine for Endpoint {
             let len = reply.len().min(buffer.len());
             buffer[..len].copy_from_slice(&reply[..len]);
             self.spare_replies.push(reply);
-            return Some(Transmit { to, len, segment: None, ecn: Ecn::NotCapable });
+            return Some(Transmit {
+                to,
+                len,
+                segment: None,
+                ecn: Ecn::NotCapable,
+            });
         }
         while let Some(index) = self.schedule.first_dirty() {
             let transmit = match &mut self.slots[index].occupant {
                 Occupant::Nobody => None,
                 Occupant::Attempt(attempt) => {
                     let len = attempt.connecting.poll_transmit(now, buffer);
-                    len.map(|len| Transmit { to: attempt.remote, len, segment: None, ecn: Ecn::NotCapable })
+                    len.map(|len| Transmit {
+                        to: attempt.remote,
+                        len,
+                        segment: None,
+                        ecn: Ecn::NotCapable,
+                    })
                 }
-                Occupant::Connection(connection) => connection.poll_transmit(now, &mut self.shared, buffer),
+                Occupant::Connection(connection) => {
+                    connection.poll_transmit(now, &mut self.shared, buffer)
+                }
             };
             let slot = &self.slots[index].occupant;
             let more = !matches!(slot, Occupant::Connection(connection) if connection.drained);

@@ -108,6 +108,8 @@ pub enum Event<'a> {
         account: u64,
         /// What the token's issuer said about the player (at a server), or what the server said (at a client).
         user_data: &'a [u8],
+        /// What the client said with [`Connect::hello`](crate::Connect::hello), at a server.
+        hello: &'a [u8],
     },
     /// The server did not let us in.
     Refused {
@@ -198,7 +200,9 @@ pub enum SendError {
         channel: u8,
     },
     /// Too much waits on the channel already: send less, or later.
-    #[error("the channel's queue is full ({bytes} bytes, {messages} messages wait): send less or try again later")]
+    #[error(
+        "the channel's queue is full ({bytes} bytes, {messages} messages wait): send less or try again later"
+    )]
     QueueFull {
         /// Bytes that wait.
         bytes: usize,

@@ -33,9 +33,16 @@ struct Level {
 /// An event without its payload.
 #[derive(Debug)]
 pub(crate) enum Record {
-    Message { channel: u8, len: u32 },
+    Message {
+        channel: u8,
+        len: u32,
+    },
     Receipt(Receipt),
-    Connected { account: u64, len: u32 },
+    Connected {
+        account: u64,
+        user_data: u32,
+        hello: u32,
+    },
     Rare(Box<Rare>),
 }
 
@@ -51,7 +58,13 @@ pub(crate) enum Rare {
 }
 
 impl Inbox {
-    pub(crate) fn message(&mut self, connection: ConnectionId, channel: u8, level: u8, payload: &[u8]) {
+    pub(crate) fn message(
+        &mut self,
+        connection: ConnectionId,
+        channel: u8,
+        level: u8,
+        payload: &[u8],
+    ) {
         let index = connection.index();
         if self.unread.len() <= index {
             self.unread.resize(index + 1, 0);
@@ -59,7 +72,13 @@ impl Inbox {
         self.unread[index] += payload.len();
         let level = self.level(level);
         level.bytes.extend_from_slice(payload);
-        level.records.push_back((connection, Record::Message { channel, len: payload.len() as u32 }));
+        level.records.push_back((
+            connection,
+            Record::Message {
+                channel,
+                len: payload.len() as u32,
+            },
+        ));
     }
 
     /// Bytes of messages of a connection that have not been read yet.
@@ -67,18 +86,37 @@ impl Inbox {
         self.unread.get(connection.index()).copied().unwrap_or(0)
     }
 
-    pub(crate) fn connected(&mut self, connection: ConnectionId, account: u64, user_data: &[u8]) {
+    pub(crate) fn connected(
+        &mut self,
+        connection: ConnectionId,
+        account: u64,
+        user_data: &[u8],
+        hello: &[u8],
+    ) {
         let level = self.level(LEVEL_FIRST);
         level.bytes.extend_from_slice(user_data);
-        level.records.push_back((connection, Record::Connected { account, len: user_data.len() as u32 }));
+        level.bytes.extend_from_slice(hello);
+        let (user_data, hello) = (user_data.len() as u32, hello.len() as u32);
+        level.records.push_back((
+            connection,
+            Record::Connected {
+                account,
+                user_data,
+                hello,
+            },
+        ));
     }
 
     pub(crate) fn receipt(&mut self, connection: ConnectionId, receipt: Receipt) {
-        self.level(Priority::Normal.level()).records.push_back((connection, Record::Receipt(receipt)));
+        self.level(Priority::Normal.level())
+            .records
+            .push_back((connection, Record::Receipt(receipt)));
     }
 
     pub(crate) fn rare(&mut self, connection: ConnectionId, level: u8, event: Rare) {
-        self.level(level).records.push_back((connection, Record::Rare(Box::new(event))));
+        self.level(level)
+            .records
+            .push_back((connection, Record::Rare(Box::new(event))));
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -87,26 +125,49 @@ impl Inbox {
 
     /// The next event; its payload is put into `buffer`.
     pub(crate) fn pop<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<Event<'b>> {
-        let level = self.levels.iter_mut().find(|level| !level.records.is_empty())?;
+        let level = self
+            .levels
+            .iter_mut()
+            .find(|level| !level.records.is_empty())?;
         let (connection, record) = level.records.pop_front()?;
         buffer.clear();
         Some(match record {
             Record::Message { channel, len } => {
                 level.take(len, buffer);
                 self.unread[connection.index()] -= len as usize;
-                Event::Message { connection, channel, payload: buffer }
+                Event::Message {
+                    connection,
+                    channel,
+                    payload: buffer,
+                }
             }
-            Record::Connected { account, len } => {
-                level.take(len, buffer);
-                Event::Connected { connection, account, user_data: buffer }
+            Record::Connected {
+                account,
+                user_data,
+                hello,
+            } => {
+                level.take(user_data + hello, buffer);
+                let (user_data, hello) = buffer.split_at(user_data as usize);
+                Event::Connected {
+                    connection,
+                    account,
+                    user_data,
+                    hello,
+                }
             }
-            Record::Receipt(receipt) => Event::Receipt { connection, receipt },
+            Record::Receipt(receipt) => Event::Receipt {
+                connection,
+                receipt,
+            },
             Record::Rare(rare) => match *rare {
                 Rare::Refused(reason) => Event::Refused { connection, reason },
                 Rare::Unanswered => Event::Unanswered { connection },
                 Rare::Interrupted => Event::Interrupted { connection },
                 Rare::Resumed => Event::Resumed { connection },
-                Rare::AddressChanged(address) => Event::AddressChanged { connection, address },
+                Rare::AddressChanged(address) => Event::AddressChanged {
+                    connection,
+                    address,
+                },
                 Rare::Closed(reason) => Event::Closed { connection, reason },
             },
         })

@@ -31,12 +31,14 @@ pub mod token;
 pub mod typed;
 
 pub use config::{
-    CHANNEL_WINDOW, CHANNEL_WINDOW_BYTES, CHANNELS_MAX, ChannelConfig, Config, ConfigError, Delivery, MESSAGE_LIMIT,
-    Priority, Repair,
+    CHANNEL_WINDOW, CHANNEL_WINDOW_BYTES, CHANNELS_MAX, ChannelConfig, Config, ConfigError,
+    Delivery, MESSAGE_LIMIT, Priority, Repair,
 };
 pub use crypto::{Entropy, InvalidPublicKey, SeededEntropy, ServerKey, ServerPublicKey};
 pub use endpoint::{Broadcast, Connect, ConnectError, Endpoint, EndpointCounters, ServerOptions};
-pub use event::{CloseReason, ConnectionId, Event, MessageId, Outcome, Receipt, SendError, SendOptions};
+pub use event::{
+    CloseReason, ConnectionId, Event, MessageId, Outcome, Receipt, SendError, SendOptions,
+};
 pub use handshake::{HandshakeCounters, HandshakeLimits, Refusal};
 pub use stats::{ChannelStats, ConnectionStats};
 pub use typed::{DispatchCounters, DispatchError, Dispatcher, MessageError};

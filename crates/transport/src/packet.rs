@@ -117,7 +117,7 @@ pub(crate) struct AckRun {
 }
 
 /// Microseconds in one unit of the delay field.
-pub(crate) const ACK_DELAY_UNIT: u64 = 256;
+pub(crate) const ACK_DELAY_UNIT: u64 = 512;
 
 /// Bit of the count byte: a delay follows.
 const ACK_HAS_DELAY: u8 = 0x40;
@@ -143,21 +143,41 @@ pub(crate) struct AckBlock {
 
 impl AckBlock {
     /// Reads a block; `reference` is the newest number that we sent. Reuses `self`'s storage.
-    pub(crate) fn parse(&mut self, reader: &mut Reader<'_>, reference: u64) -> Result<(), Malformed> {
+    pub(crate) fn parse(
+        &mut self,
+        reader: &mut Reader<'_>,
+        reference: u64,
+    ) -> Result<(), Malformed> {
         self.newest = expand(u64::from(reader.u16()?), 16, reference);
         let counts = reader.u8()?;
-        self.delay = if counts & ACK_HAS_DELAY != 0 { Some(reader.u8()?) } else { None };
-        self.marks = if counts & ACK_HAS_MARKS != 0 { Some(reader.u8()?) } else { None };
+        self.delay = if counts & ACK_HAS_DELAY != 0 {
+            Some(reader.u8()?)
+        } else {
+            None
+        };
+        self.marks = if counts & ACK_HAS_MARKS != 0 {
+            Some(reader.u8()?)
+        } else {
+            None
+        };
         self.runs.clear();
         if counts & ACK_COUNT == ACK_FIELD {
             self.set_field(reader.u32()?);
             return self.check(reference);
         }
-        self.runs.push(AckRun { missing: 0, recovered: false, arrived: reader.varint()? + 1 });
+        self.runs.push(AckRun {
+            missing: 0,
+            recovered: false,
+            arrived: reader.varint()? + 1,
+        });
         for _ in 0..(counts & ACK_COUNT) {
             let gap = reader.varint()?;
             let arrived = reader.varint()?;
-            self.runs.push(AckRun { missing: (gap >> 1) + 1, recovered: gap & 1 != 0, arrived });
+            self.runs.push(AckRun {
+                missing: (gap >> 1) + 1,
+                recovered: gap & 1 != 0,
+                arrived,
+            });
         }
         self.check(reference)
     }
@@ -174,12 +194,26 @@ impl AckBlock {
 
     /// Writes the block.
     pub(crate) fn emit(&self, writer: &mut Writer<'_>) -> Result<(), EndOfBytes> {
-        let Some((first, rest)) = self.runs.split_first() else { return Err(EndOfBytes) };
+        let Some((first, rest)) = self.runs.split_first() else {
+            return Err(EndOfBytes);
+        };
         writer.u16(self.newest as u16)?;
         let field = if rest.len() > 1 { self.field() } else { None };
-        let mut counts = if field.is_some() { ACK_FIELD } else { rest.len() as u8 };
-        counts |= if self.delay.is_some() { ACK_HAS_DELAY } else { 0 };
-        counts |= if self.marks.is_some() { ACK_HAS_MARKS } else { 0 };
+        let mut counts = if field.is_some() {
+            ACK_FIELD
+        } else {
+            rest.len() as u8
+        };
+        counts |= if self.delay.is_some() {
+            ACK_HAS_DELAY
+        } else {
+            0
+        };
+        counts |= if self.marks.is_some() {
+            ACK_HAS_MARKS
+        } else {
+            0
+        };
         writer.u8(counts)?;
         for byte in [self.delay, self.marks].into_iter().flatten() {
             writer.u8(byte)?;
@@ -219,7 +253,11 @@ impl AckBlock {
         let mut missing = 0;
         while bits != 0 {
             let arrived = u64::from(bits.trailing_ones());
-            self.runs.push(AckRun { missing, recovered: false, arrived });
+            self.runs.push(AckRun {
+                missing,
+                recovered: false,
+                arrived,
+            });
             bits >>= arrived;
             missing = u64::from(bits.trailing_zeros());
             bits = bits.checked_shr(missing as u32).unwrap_or(0);
@@ -268,7 +306,10 @@ pub(crate) struct MessageFrame<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
     Ping,
-    Close { code: u16, text: &'a [u8] },
+    Close {
+        code: u16,
+        text: &'a [u8],
+    },
     PathChallenge([u8; 8]),
     PathResponse([u8; 8]),
     /// Coded bytes over the protected sections of earlier packets (`parity.rs`).
@@ -276,10 +317,17 @@ pub(crate) enum Frame<'a> {
     /// The rest of the packet: frames protected by parity.
     Section(&'a [u8]),
     /// A message of a reliable channel that will never come: it expired.
-    Skip { channel: u8, number_low: u16 },
+    Skip {
+        channel: u8,
+        number_low: u16,
+    },
     /// How far a partially reliable receiver has come: everything older is delivered or skipped; and how many it
     /// skipped in the current window.
-    Progress { channel: u8, number_low: u16, skipped: u16 },
+    Progress {
+        channel: u8,
+        number_low: u16,
+        skipped: u16,
+    },
     Message(MessageFrame<'a>),
 }
 
@@ -301,7 +349,10 @@ pub(crate) fn parse_frame<'a>(
         CLOSE => {
             let code = reader.u16()?;
             let len = reader.u8()?;
-            Frame::Close { code, text: reader.slice(usize::from(len))? }
+            Frame::Close {
+                code,
+                text: reader.slice(usize::from(len))?,
+            }
         }
         PATH_CHALLENGE => Frame::PathChallenge(reader.array()?),
         PATH_RESPONSE => Frame::PathResponse(reader.array()?),
@@ -310,7 +361,10 @@ pub(crate) fn parse_frame<'a>(
             Frame::Parity(reader.slice(len)?)
         }
         SECTION => Frame::Section(reader.slice(reader.remaining())?),
-        SKIP => Frame::Skip { channel: reader.u8()?, number_low: reader.u16()? },
+        SKIP => Frame::Skip {
+            channel: reader.u8()?,
+            number_low: reader.u16()?,
+        },
         PROGRESS => Frame::Progress {
             channel: reader.u8()?,
             number_low: reader.u16()?,
@@ -331,7 +385,11 @@ fn parse_message<'a>(
     };
     let has_fragment = kind & MESSAGE_FRAGMENT != 0;
     let has_number = has_fragment || numbered(channel).ok_or(Malformed)?;
-    let number_low = if has_number { Some(reader.u16()?) } else { None };
+    let number_low = if has_number {
+        Some(reader.u16()?)
+    } else {
+        None
+    };
     let fragment = if has_fragment {
         let index = u32::try_from(reader.varint()?).map_err(|_| Malformed)?;
         let total = u32::try_from(reader.varint()?).map_err(|_| Malformed)?;
@@ -349,7 +407,13 @@ fn parse_message<'a>(
         check_fragment(index, total, payload.len())?;
     }
     let priority = kind >> MESSAGE_PRIORITY_SHIFT & 3;
-    Ok(MessageFrame { channel, priority, number_low, fragment, payload })
+    Ok(MessageFrame {
+        channel,
+        priority,
+        number_low,
+        fragment,
+        payload,
+    })
 }
 
 /// A fragment's length follows from its place.
@@ -376,7 +440,11 @@ pub(crate) struct MessageHead {
 impl MessageHead {
     /// Bytes of the frame, payload included, with an explicit length.
     pub(crate) fn frame_len(&self) -> usize {
-        let channel = if self.channel < MESSAGE_CHANNEL_FOLLOWS { 1 } else { 2 };
+        let channel = if self.channel < MESSAGE_CHANNEL_FOLLOWS {
+            1
+        } else {
+            2
+        };
         let number = if self.number_low.is_some() { 2 } else { 0 };
         let fragment = self.fragment.map_or(0, |fragment| {
             varint_len(u64::from(fragment.index)) + varint_len(u64::from(fragment.total))
@@ -388,7 +456,11 @@ impl MessageHead {
     pub(crate) fn emit(&self, writer: &mut Writer<'_>) -> Result<(), EndOfBytes> {
         let follows = self.channel >= MESSAGE_CHANNEL_FOLLOWS;
         let mut kind = MESSAGE | (self.priority & 3) << MESSAGE_PRIORITY_SHIFT;
-        kind |= if follows { MESSAGE_CHANNEL_FOLLOWS } else { self.channel };
+        kind |= if follows {
+            MESSAGE_CHANNEL_FOLLOWS
+        } else {
+            self.channel
+        };
         if self.fragment.is_some() {
             kind |= MESSAGE_FRAGMENT;
         }
@@ -460,11 +532,20 @@ pub(crate) mod emit {
         writer.u8(SECTION)
     }
 
-    pub(crate) fn skip(writer: &mut Writer<'_>, channel: u8, number: u64) -> Result<(), EndOfBytes> {
+    pub(crate) fn skip(
+        writer: &mut Writer<'_>,
+        channel: u8,
+        number: u64,
+    ) -> Result<(), EndOfBytes> {
         writer.slice(&[SKIP, channel, number as u8, (number >> 8) as u8])
     }
 
-    pub(crate) fn progress(writer: &mut Writer<'_>, channel: u8, next: u64, skipped: u16) -> Result<(), EndOfBytes> {
+    pub(crate) fn progress(
+        writer: &mut Writer<'_>,
+        channel: u8,
+        next: u64,
+        skipped: u16,
+    ) -> Result<(), EndOfBytes> {
         writer.slice(&[PROGRESS, channel, next as u8, (next >> 8) as u8])?;
         writer.u16(skipped)
     }
@@ -476,8 +557,14 @@ mod tests {
 
     #[test]
     fn headers_round_trip_and_reserved_bits_are_refused() {
-        let header =
-            Header { phase: true, acks: true, ack_now: false, section: false, connection: 0xDEAD_BEEF, number_low: 0x1234 };
+        let header = Header {
+            phase: true,
+            acks: true,
+            ack_now: false,
+            section: false,
+            connection: 0xDEAD_BEEF,
+            number_low: 0x1234,
+        };
         let bytes = header.emit();
         assert_eq!(Header::parse(&bytes), Some(header));
         assert_eq!(bytes, [0xE0, 0xEF, 0xBE, 0xAD, 0xDE, 0x34, 0x12]);
@@ -496,9 +583,21 @@ mod tests {
             delay: Some(3),
             marks: Some(9),
             runs: vec![
-                AckRun { missing: 0, recovered: false, arrived: 5 },
-                AckRun { missing: 1, recovered: true, arrived: 0 },
-                AckRun { missing: 2, recovered: false, arrived: 40 },
+                AckRun {
+                    missing: 0,
+                    recovered: false,
+                    arrived: 5,
+                },
+                AckRun {
+                    missing: 1,
+                    recovered: true,
+                    arrived: 0,
+                },
+                AckRun {
+                    missing: 2,
+                    recovered: false,
+                    arrived: 40,
+                },
             ],
         };
         let mut buffer = [0; ACK_BLOCK_MAX];
@@ -506,11 +605,20 @@ mod tests {
         block.emit(&mut writer).expect("room");
         let len = writer.len();
         let mut parsed = AckBlock::default();
-        parsed.parse(&mut Reader::new(&buffer[..len]), 70_010).expect("valid");
-        assert_eq!((parsed.newest, parsed.delay, parsed.marks), (70_000, Some(3), Some(9)));
+        parsed
+            .parse(&mut Reader::new(&buffer[..len]), 70_010)
+            .expect("valid");
+        assert_eq!(
+            (parsed.newest, parsed.delay, parsed.marks),
+            (70_000, Some(3), Some(9))
+        );
         assert_eq!(parsed.runs, block.runs);
         for cut in 0..len {
-            assert!(parsed.parse(&mut Reader::new(&buffer[..cut]), 70_010).is_err());
+            assert!(
+                parsed
+                    .parse(&mut Reader::new(&buffer[..cut]), 70_010)
+                    .is_err()
+            );
         }
     }
 
@@ -518,15 +626,26 @@ mod tests {
     fn several_gaps_travel_as_a_field_of_bits() {
         for seed in 0..500 {
             let mut rng = fastrand::Rng::with_seed(seed);
-            let mut block = AckBlock { newest: 70_000, ..AckBlock::default() };
+            let mut block = AckBlock {
+                newest: 70_000,
+                ..AckBlock::default()
+            };
             let mut left = ACK_COVERAGE;
             while left > 1 {
-                let missing = if block.runs.is_empty() { 0 } else { rng.u64(1..=left.min(5)) };
+                let missing = if block.runs.is_empty() {
+                    0
+                } else {
+                    rng.u64(1..=left.min(5))
+                };
                 let arrived = rng.u64(1..=10).min(left - missing.min(left));
                 if arrived == 0 {
                     break;
                 }
-                block.runs.push(AckRun { missing, recovered: false, arrived });
+                block.runs.push(AckRun {
+                    missing,
+                    recovered: false,
+                    arrived,
+                });
                 left -= missing + arrived;
             }
             let mut buffer = [0; ACK_BLOCK_MAX];
@@ -535,27 +654,45 @@ mod tests {
             let len = writer.len();
             assert!(len <= 8, "seed {seed}: {len} bytes for {:?}", block.runs);
             let mut parsed = AckBlock::default();
-            parsed.parse(&mut Reader::new(&buffer[..len]), 70_000).expect("valid");
+            parsed
+                .parse(&mut Reader::new(&buffer[..len]), 70_000)
+                .expect("valid");
             assert_eq!(parsed.runs, block.runs, "seed {seed}");
         }
     }
 
     #[test]
     fn an_ack_for_what_was_never_sent_is_malformed() {
-        let block =
-            AckBlock { newest: 100, runs: vec![AckRun { missing: 0, recovered: false, arrived: 1 }], ..Default::default() };
+        let block = AckBlock {
+            newest: 100,
+            runs: vec![AckRun {
+                missing: 0,
+                recovered: false,
+                arrived: 1,
+            }],
+            ..Default::default()
+        };
         let mut buffer = [0; 16];
         let mut writer = Writer::new(&mut buffer);
         block.emit(&mut writer).expect("room");
         let len = writer.len();
-        assert!(AckBlock::default().parse(&mut Reader::new(&buffer[..len]), 99).is_err());
+        assert!(
+            AckBlock::default()
+                .parse(&mut Reader::new(&buffer[..len]), 99)
+                .is_err()
+        );
     }
 
     #[test]
     fn the_last_message_needs_no_length() {
         let payload = [7u8; 100];
-        let head =
-            MessageHead { channel: 2, priority: 1, number_low: Some(0xABCD), fragment: None, len: payload.len() };
+        let head = MessageHead {
+            channel: 2,
+            priority: 1,
+            number_low: Some(0xABCD),
+            fragment: None,
+            len: payload.len(),
+        };
         let mut buffer = [0; 200];
         let mut writer = Writer::new(&mut buffer);
         head.emit(&mut writer).expect("room");
@@ -563,13 +700,24 @@ mod tests {
         writer.slice(&payload).expect("room");
         let end = writer.len();
         assert_eq!(end, head.frame_len());
-        let last = LastMessage { frame: 0, payload: start, len: payload.len() };
+        let last = LastMessage {
+            frame: 0,
+            payload: start,
+            len: payload.len(),
+        };
         let end = strip_last_length(&mut buffer, end, last);
         assert_eq!(end, 3 + payload.len());
         let mut reader = Reader::new(&buffer[..end]);
-        let frame = parse_frame(&mut reader, |_| Some(true)).expect("valid").expect("a frame");
-        let Frame::Message(message) = frame else { panic!("{frame:?}") };
-        assert_eq!((message.channel, message.priority, message.number_low), (2, 1, Some(0xABCD)));
+        let frame = parse_frame(&mut reader, |_| Some(true))
+            .expect("valid")
+            .expect("a frame");
+        let Frame::Message(message) = frame else {
+            unreachable!("a message was written: {frame:?}")
+        };
+        assert_eq!(
+            (message.channel, message.priority, message.number_low),
+            (2, 1, Some(0xABCD))
+        );
         assert_eq!(message.payload, payload);
     }
 
@@ -580,6 +728,9 @@ mod tests {
         assert!(check_fragment(2, 3_000, 5).is_err());
         assert!(check_fragment(3, 3_000, 0).is_err());
         assert!(check_fragment(u32::MAX, u32::MAX, FRAGMENT_LEN).is_err());
-        assert!(check_fragment(0, 100, 100).is_err(), "a message that fits one frame is not fragmented");
+        assert!(
+            check_fragment(0, 100, 100).is_err(),
+            "a message that fits one frame is not fragmented"
+        );
     }
 }

@@ -262,9 +262,6 @@ mod tests {
                 };
                 let packet = sender.send(number, (0..len).map(|_| random.u8(..)).collect());
                 sent.insert(number, packet.section.clone());
-                if random.u8(..) < 10 {
-                    sender.encoder.forget(number - random.u64(0..4).min(number));
-                }
                 let copies = if random.f64() < loss {
                     0
                 } else {

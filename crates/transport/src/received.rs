@@ -57,7 +57,10 @@ impl ReceivedPackets {
     /// Whether `number` has not been seen and can still be told apart from a replay.
     pub(crate) fn is_new(&self, number: u64) -> bool {
         let newest = number > self.highest();
-        newest || (number >= PACKET_NUMBER_FIRST && self.in_window(number) && !self.arrived.contains(number))
+        newest
+            || (number >= PACKET_NUMBER_FIRST
+                && self.in_window(number)
+                && !self.arrived.contains(number))
     }
 
     /// Records a packet; it was [`is_new`](Self::is_new) and authentic. Returns whether it left a gap before it or
@@ -97,7 +100,10 @@ impl ReceivedPackets {
         let mut left = count.min(highest + 1 - PACKET_NUMBER_FIRST);
         let mut next = highest;
         while left > 0 {
-            let run = self.arrived.run(next, true, left).max(self.recovered.run(next, true, left));
+            let run = self
+                .arrived
+                .run(next, true, left)
+                .max(self.recovered.run(next, true, left));
             if run == 0 {
                 return true;
             }
@@ -109,25 +115,43 @@ impl ReceivedPackets {
 
     /// Fills `block` with what is known; `false` when nothing has arrived yet.
     pub(crate) fn fill(&mut self, now: Instant, block: &mut AckBlock) -> bool {
-        let Some(highest) = self.highest else { return false };
+        let Some(highest) = self.highest else {
+            return false;
+        };
         block.newest = highest;
         let units = now.saturating_since(self.highest_at).as_micros() / ACK_DELAY_UNIT;
-        block.delay = if self.highest_told < DELAY_REPEATS { u8::try_from(units).ok() } else { None };
+        block.delay = if self.highest_told < DELAY_REPEATS {
+            u8::try_from(units).ok()
+        } else {
+            None
+        };
         self.highest_told = self.highest_told.saturating_add(1);
         block.marks = self.marked.then_some(self.marks);
         block.runs.clear();
-        let oldest = (highest + 1).saturating_sub(WINDOW).max(PACKET_NUMBER_FIRST);
+        let oldest = (highest + 1)
+            .saturating_sub(WINDOW)
+            .max(PACKET_NUMBER_FIRST);
         let wanted = self.fresh_lowest.iter().copied().min().unwrap_or(highest);
-        let floor = wanted.min(highest.saturating_sub(ACK_COVERAGE - 1)).max(oldest);
+        let floor = wanted
+            .min(highest.saturating_sub(ACK_COVERAGE - 1))
+            .max(oldest);
         let mut next = highest;
         let mut missing = 0;
         let mut recovered = false;
         loop {
             // The first run may tell more for the same byte; later ones stop at the floor, so that a field of bits will do.
             let least = next + 1 - floor;
-            let most = if block.runs.is_empty() { least.max(RUN_SHORT).min(next + 1 - oldest) } else { least };
+            let most = if block.runs.is_empty() {
+                least.max(RUN_SHORT).min(next + 1 - oldest)
+            } else {
+                least
+            };
             let arrived = self.arrived.run(next, true, most);
-            block.runs.push(AckRun { missing, recovered, arrived });
+            block.runs.push(AckRun {
+                missing,
+                recovered,
+                arrived,
+            });
             if next < floor + arrived || block.runs.len() > ACK_RUNS_MAX {
                 break;
             }
@@ -139,7 +163,11 @@ impl ReceivedPackets {
             if next < floor + missing {
                 // A gap that reaches the floor says nothing more, except that it was repaired.
                 if recovered {
-                    block.runs.push(AckRun { missing, recovered, arrived: 0 });
+                    block.runs.push(AckRun {
+                        missing,
+                        recovered,
+                        arrived: 0,
+                    });
                 }
                 break;
             }
@@ -294,7 +322,10 @@ mod tests {
                 }
                 for n in highest.saturating_sub(32).max(FIRST)..=highest {
                     let known = truth.get(&n).copied().unwrap_or('-');
-                    let found = told.iter().find(|told| told.0 == n).map_or('-', |told| told.1);
+                    let found = told
+                        .iter()
+                        .find(|told| told.0 == n)
+                        .map_or('-', |told| told.1);
                     assert!(found == known, "seed {seed}: {n} is {known}, told {found}");
                 }
                 assert!(block.runs.len() <= ACK_RUNS_MAX + 2);
@@ -314,7 +345,10 @@ mod tests {
             assert_eq!(block.runs[0].arrived, 500);
         }
         assert!(received.fill(Instant::ZERO, &mut block));
-        assert_eq!(block.runs[0].arrived, RUN_SHORT, "one byte is enough once it was said three times");
+        assert_eq!(
+            block.runs[0].arrived, RUN_SHORT,
+            "one byte is enough once it was said three times"
+        );
     }
 
     #[test]

@@ -42,7 +42,11 @@ impl Rtt {
     pub(crate) fn sample(&mut self, now: Instant, raw: Duration, ack_delay: Duration) {
         let raw = raw.min(RTT_MAX);
         if !self.sampled {
-            let sample = if raw > ack_delay { raw - ack_delay } else { raw };
+            let sample = if raw > ack_delay {
+                raw - ack_delay
+            } else {
+                raw
+            };
             self.sampled = true;
             self.latest = sample;
             self.smoothed = sample;
@@ -53,7 +57,11 @@ impl Rtt {
             return;
         }
         // A receiver that claims more delay than there was would make the path look shorter than it ever has been.
-        let sample = if raw >= ack_delay + self.min { raw - ack_delay } else { raw.min(self.latest.max(self.min)) };
+        let sample = if raw >= ack_delay + self.min {
+            raw - ack_delay
+        } else {
+            raw.min(self.latest.max(self.min))
+        };
         self.jitter = (self.jitter * 15 + sample.abs_diff(self.latest)) / 16;
         self.latest = sample;
         self.variance = (self.variance * 3 + self.smoothed.abs_diff(sample)) / 4;
@@ -112,7 +120,11 @@ mod tests {
         }
         assert_eq!(rtt.min(), Duration::from_millis(100));
         assert!(rtt.smoothed().abs_diff(Duration::from_millis(102)) < Duration::from_millis(1));
-        assert!(rtt.variance() < Duration::from_millis(3), "{:?}", rtt.variance());
+        assert!(
+            rtt.variance() < Duration::from_millis(3),
+            "{:?}",
+            rtt.variance()
+        );
         assert!(rtt.jitter().abs_diff(Duration::from_millis(4)) < Duration::from_micros(100));
     }
 
@@ -120,7 +132,11 @@ mod tests {
     fn a_boasted_delay_cannot_push_the_minimum_below_what_was_seen() {
         let mut rtt = Rtt::new();
         rtt.sample(Instant::ZERO, Duration::from_millis(50), Duration::ZERO);
-        rtt.sample(Instant::ZERO, Duration::from_millis(60), Duration::from_millis(59));
+        rtt.sample(
+            Instant::ZERO,
+            Duration::from_millis(60),
+            Duration::from_millis(59),
+        );
         assert_eq!(rtt.min(), Duration::from_millis(50));
     }
 
@@ -129,7 +145,11 @@ mod tests {
         let mut rtt = Rtt::new();
         rtt.sample(Instant::ZERO, Duration::from_millis(20), Duration::ZERO);
         for second in 1..100 {
-            rtt.sample(Instant::from_secs(second), Duration::from_millis(80), Duration::ZERO);
+            rtt.sample(
+                Instant::from_secs(second),
+                Duration::from_millis(80),
+                Duration::ZERO,
+            );
         }
         assert_eq!(rtt.min(), Duration::from_millis(80));
     }

@@ -54,8 +54,17 @@ pub(crate) struct SentPacket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SentFrame {
     /// Piece `piece` of message `number`.
-    Message { channel: u8, receipt: bool, protected: bool, piece: u16, number: u64 },
-    Skip { channel: u8, number: u64 },
+    Message {
+        channel: u8,
+        receipt: bool,
+        protected: bool,
+        piece: u16,
+        number: u64,
+    },
+    Skip {
+        channel: u8,
+        number: u64,
+    },
 }
 
 impl SentFrame {
@@ -88,7 +97,11 @@ impl SentPacket {
     /// What it adds to the bytes in flight. A probe for a larger size adds nothing: it may be larger than the window, and
     /// would stop everything until it is known to be lost.
     fn in_flight(&self) -> usize {
-        if self.mtu_probe { 0 } else { self.size as usize }
+        if self.mtu_probe {
+            0
+        } else {
+            self.size as usize
+        }
     }
     /// Whether its loss has been told to the channels.
     pub(crate) fn is_loss_handled(&self) -> bool {
@@ -152,7 +165,11 @@ impl SentPackets {
     pub(crate) fn push(&mut self, packet: NewPacket, frames: &[SentFrame]) {
         let frames_start = self.frames_base + self.frames.len() as u64;
         self.frames.extend(frames);
-        let fate = if packet.eliciting { Fate::Outstanding } else { Fate::Settled };
+        let fate = if packet.eliciting {
+            Fate::Outstanding
+        } else {
+            Fate::Settled
+        };
         if packet.eliciting {
             self.outstanding += 1;
         }
@@ -180,7 +197,8 @@ impl SentPackets {
     }
 
     pub(crate) fn get(&self, number: u64) -> Option<&SentPacket> {
-        self.packets.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
+        self.packets
+            .get(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
 
     /// Says that a parity in packet `carrier` covers the section of packet `number`.
@@ -202,7 +220,12 @@ impl SentPackets {
     }
 
     /// Settles packet `number` as arrived. Returns it as it was when this is news.
-    pub(crate) fn settle(&mut self, now: Instant, number: u64, smoothed: Duration) -> Option<SentPacket> {
+    pub(crate) fn settle(
+        &mut self,
+        now: Instant,
+        number: u64,
+        smoothed: Duration,
+    ) -> Option<SentPacket> {
         let acked_highest = self.acked_highest;
         let packet = self.get_mut(number)?;
         let before = *packet;
@@ -226,14 +249,19 @@ impl SentPackets {
             && number < highest
         {
             let distance = highest - number;
-            self.packet_threshold = self.packet_threshold.max(distance + 1).min(PACKET_THRESHOLD_MAX);
+            self.packet_threshold = self
+                .packet_threshold
+                .max(distance + 1)
+                .min(PACKET_THRESHOLD_MAX);
         }
         Some(before)
     }
 
     /// Takes an outstanding packet as lost; returns it when it was outstanding.
     pub(crate) fn set_lost(&mut self, number: u64) -> Option<SentPacket> {
-        let packet = self.get_mut(number).filter(|packet| packet.fate == Fate::Outstanding)?;
+        let packet = self
+            .get_mut(number)
+            .filter(|packet| packet.fate == Fate::Outstanding)?;
         packet.fate = Fate::Lost;
         let packet = *packet;
         self.in_flight -= packet.in_flight();
@@ -256,7 +284,9 @@ impl SentPackets {
             return None;
         }
         let rest = self.packets.iter().skip(*cursor);
-        let found = rest.clone().position(|packet| packet.fate == Fate::Lost && !packet.loss_handled)?;
+        let found = rest
+            .clone()
+            .position(|packet| packet.fate == Fate::Lost && !packet.loss_handled)?;
         let index = *cursor + found;
         *cursor = index + 1;
         Some((self.base + index as u64, self.packets[index]))
@@ -279,8 +309,16 @@ impl SentPackets {
     }
 
     /// How long after sending a packet counts as lost, once a later one has been acknowledged.
-    pub(crate) fn loss_delay(&self, latest: Duration, smoothed: Duration, variance: Duration) -> Duration {
-        let tolerance = (variance * 2).min(smoothed / 4).max(self.reorder_extra).max(REORDER_MIN);
+    pub(crate) fn loss_delay(
+        &self,
+        latest: Duration,
+        smoothed: Duration,
+        variance: Duration,
+    ) -> Duration {
+        let tolerance = (variance * 2)
+            .min(smoothed / 4)
+            .max(self.reorder_extra)
+            .max(REORDER_MIN);
         latest.max(smoothed) + tolerance
     }
 
@@ -320,7 +358,9 @@ impl SentPackets {
             match packet.fate {
                 Fate::Outstanding => break,
                 Fate::Lost if !packet.loss_handled => break,
-                Fate::Lost if packet.at + patience > now && self.packets.len() < SENT_MAX / 2 => break,
+                Fate::Lost if packet.at + patience > now && self.packets.len() < SENT_MAX / 2 => {
+                    break;
+                }
                 Fate::Lost | Fate::Settled => {}
             }
             let frames_end = packet.frames_start + u64::from(packet.frames_count);
@@ -341,7 +381,9 @@ impl SentPackets {
 
     /// Reads the newest packet, to have it in the cache.
     pub(crate) fn touch(&self) -> u64 {
-        self.packets.back().map_or(0, |packet| packet.at.as_micros())
+        self.packets
+            .back()
+            .map_or(0, |packet| packet.at.as_micros())
     }
 
     /// Gives back memory that an idle connection does not need.
@@ -353,7 +395,8 @@ impl SentPackets {
     }
 
     fn get_mut(&mut self, number: u64) -> Option<&mut SentPacket> {
-        self.packets.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
+        self.packets
+            .get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
 }
 
@@ -379,7 +422,13 @@ mod tests {
     fn sent(count: u64, gap_ms: u64) -> SentPackets {
         let mut sent = SentPackets::new();
         for i in 0..count {
-            let frame = SentFrame::Message { channel: 0, receipt: false, protected: false, piece: 0, number: i };
+            let frame = SentFrame::Message {
+                channel: 0,
+                receipt: false,
+                protected: false,
+                piece: 0,
+                number: i,
+            };
             sent.push(
                 NewPacket {
                     at: Instant::from_millis(i * gap_ms),
@@ -419,7 +468,11 @@ mod tests {
         sent.settle(Instant::from_millis(117), FIRST + 1, RTT);
         sent.set_acked_highest(FIRST + 1);
         let mut lost = Vec::new();
-        sent.detect_losses(Instant::from_millis(117), Duration::from_millis(107), &mut lost);
+        sent.detect_losses(
+            Instant::from_millis(117),
+            Duration::from_millis(107),
+            &mut lost,
+        );
         assert_eq!(lost, [FIRST]);
     }
 
@@ -449,10 +502,22 @@ mod tests {
             sent.settle(Instant::ZERO, number, RTT);
         }
         sent.forget(Instant::ZERO, RTT);
-        assert_eq!((sent.base, sent.packets.len(), sent.frames.len()), (FIRST + 2, 2, 2));
+        assert_eq!(
+            (sent.base, sent.packets.len(), sent.frames.len()),
+            (FIRST + 2, 2, 2)
+        );
         let packet = *sent.get(FIRST + 2).expect("still there");
         let frame = sent.frame(&packet, 0).expect("its frame");
-        assert_eq!(frame, SentFrame::Message { channel: 0, receipt: false, protected: false, piece: 0, number: 2 });
+        assert_eq!(
+            frame,
+            SentFrame::Message {
+                channel: 0,
+                receipt: false,
+                protected: false,
+                piece: 0,
+                number: 2
+            }
+        );
         assert_eq!(sent.frame(&packet, 1), None);
         sent.settle(Instant::ZERO, FIRST + 2, RTT);
         sent.forget(Instant::ZERO, RTT);

@@ -76,6 +76,8 @@ pub struct ConnectionStats {
     pub parities_sent: u64,
     /// Bytes of parity sent.
     pub parity_bytes_sent: u64,
+    /// Parity equations of the peer's that contradicted what arrived: a broken peer.
+    pub parities_rejected: u64,
     /// Packets that came twice or too late to tell.
     pub packets_replayed: u64,
     /// Packets that did not authenticate.

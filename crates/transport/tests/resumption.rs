@@ -244,6 +244,7 @@ fn the_holder_of_a_token_who_comes_again_replaces_the_old_connection() {
                     connection,
                     account,
                     user_data,
+                    ..
                 } => {
                     assert_ne!(connection, first);
                     format!("connected {account} {}", String::from_utf8_lossy(user_data))

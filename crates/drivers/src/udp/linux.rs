@@ -15,7 +15,7 @@ use std::time::Duration;
 use libc::{c_int, c_void, iovec, mmsghdr};
 use muse_wire::Ecn;
 
-use super::backend::{Sink, Batch};
+use super::backend::{Batch, Sink};
 use super::layout::{CONTROL_BYTES, Control, NAME_BYTES, Name};
 use super::options::UdpOptions;
 use super::outbox::{BATCH_TRAINS, Message, Outbox, TRAIN_BYTES_MAX};
@@ -186,11 +186,7 @@ impl Incoming {
     }
 
     #[inline]
-    fn receive(
-        &mut self,
-        socket: &UdpSocket,
-        sink: &mut impl Sink,
-    ) -> io::Result<Batch> {
+    fn receive(&mut self, socket: &UdpSocket, sink: &mut impl Sink) -> io::Result<Batch> {
         let slots = self.slots;
         let count = self.call(socket, slots)?;
         let mut batch = Batch {
@@ -201,21 +197,27 @@ impl Incoming {
         for (group, payloads) in groups.take(count.div_ceil(GROUP)).enumerate() {
             let range = group * GROUP..count.min((group + 1) * GROUP);
             // The memory behind a group of datagrams is fetched together rather than one after the other.
-            for (header, slot) in self.headers[range.clone()].iter().zip(payloads.chunks_exact(SLOT_STRIDE)) {
+            for (header, slot) in self.headers[range.clone()]
+                .iter()
+                .zip(payloads.chunks_exact(SLOT_STRIDE))
+            {
                 sink.prepare(&slot[..(header.msg_len as usize).min(slot.len())]);
             }
             let entries = range.zip(payloads.chunks_exact_mut(SLOT_STRIDE));
             for (index, slot) in entries {
                 let header = &self.headers[index];
                 let len = header.msg_len as usize;
-                let Some(from) = self.names[index].address() else { continue };
+                let Some(from) = self.names[index].address() else {
+                    continue;
+                };
                 if header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 || len > slot.len() {
                     batch.truncated += 1;
                     continue;
                 }
                 // Some C libraries have a shorter type here.
                 #[allow(clippy::unnecessary_cast)]
-                let (ecn, segment) = self.controls[index].parse(header.msg_hdr.msg_controllen as usize);
+                let (ecn, segment) =
+                    self.controls[index].parse(header.msg_hdr.msg_controllen as usize);
                 batch.hand_over(from, ecn, &mut slot[..len], segment.unwrap_or(len), sink);
             }
         }

@@ -11,7 +11,7 @@ use muse_wire::Ecn;
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
 use super::address;
-use super::backend::{Sink, Batch};
+use super::backend::{Batch, Sink};
 use super::options::UdpOptions;
 use super::outbox::Outbox;
 

@@ -19,7 +19,12 @@ impl Assembly {
     pub(crate) fn new(total: u32) -> Self {
         let total = total as usize;
         let count = total.div_ceil(FRAGMENT_LEN);
-        Self { total, buffer: Vec::new(), arrived: vec![0; count.div_ceil(64)], missing: count }
+        Self {
+            total,
+            buffer: Vec::new(),
+            arrived: vec![0; count.div_ceil(64)],
+            missing: count,
+        }
     }
 
     /// Takes a fragment; `false` when it does not belong (another total). Its length was checked when it was parsed.
@@ -28,7 +33,9 @@ impl Assembly {
             return false;
         }
         let index = fragment.index as usize;
-        let Some(word) = self.arrived.get_mut(index / 64) else { return false };
+        let Some(word) = self.arrived.get_mut(index / 64) else {
+            return false;
+        };
         let bit = 1 << (index % 64);
         if *word & bit != 0 {
             return true;
@@ -74,17 +81,32 @@ mod tests {
     fn fragments_in_any_order_with_duplicates_give_the_message() {
         for seed in 0..50 {
             let mut rng = fastrand::Rng::with_seed(seed);
-            let message: Vec<u8> = (0..rng.usize(FRAGMENT_LEN + 1..20_000)).map(|_| rng.u8(..)).collect();
+            let message: Vec<u8> = (0..rng.usize(FRAGMENT_LEN + 1..20_000))
+                .map(|_| rng.u8(..))
+                .collect();
             let total = message.len() as u32;
-            let mut pieces: Vec<(usize, &[u8])> = message.chunks(FRAGMENT_LEN).enumerate().collect();
+            let mut pieces: Vec<(usize, &[u8])> =
+                message.chunks(FRAGMENT_LEN).enumerate().collect();
             rng.shuffle(&mut pieces);
             let mut assembly = Assembly::new(total);
             for &(index, piece) in &pieces {
                 assert!(!assembly.is_complete());
-                let fragment = Fragment { index: index as u32, total };
+                let fragment = Fragment {
+                    index: index as u32,
+                    total,
+                };
                 assert!(assembly.insert(fragment, piece));
-                assert!(assembly.insert(fragment, piece), "a duplicate changes nothing");
-                assert!(!assembly.insert(Fragment { index: index as u32, total: total + 1 }, piece));
+                assert!(
+                    assembly.insert(fragment, piece),
+                    "a duplicate changes nothing"
+                );
+                assert!(!assembly.insert(
+                    Fragment {
+                        index: index as u32,
+                        total: total + 1
+                    },
+                    piece
+                ));
             }
             assert!(assembly.is_complete());
             assert_eq!(assembly.message(), message);
@@ -94,7 +116,13 @@ mod tests {
     #[test]
     fn memory_follows_what_arrived() {
         let mut assembly = Assembly::new(16 << 20);
-        assembly.insert(Fragment { index: 0, total: 16 << 20 }, &[1; FRAGMENT_LEN]);
+        assembly.insert(
+            Fragment {
+                index: 0,
+                total: 16 << 20,
+            },
+            &[1; FRAGMENT_LEN],
+        );
         assert_eq!(assembly.held(), FRAGMENT_LEN);
     }
 }

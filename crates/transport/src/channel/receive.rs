@@ -63,9 +63,10 @@ pub(crate) trait Sink {
 impl ReceiveChannel {
     pub(crate) fn new(delivery: Delivery, message_max: usize) -> Self {
         let partial = match delivery {
-            Delivery::PartiallyReliable(promise) => {
-                Some(Box::new(PartialReceiver::new(promise, MESSAGE_NUMBER_FIRST)))
-            }
+            Delivery::PartiallyReliable(promise) => Some(Box::new(PartialReceiver::new(
+                promise,
+                MESSAGE_NUMBER_FIRST,
+            ))),
             _ => None,
         };
         Self {
@@ -85,8 +86,15 @@ impl ReceiveChannel {
     }
 
     /// A message or a piece of one arrived. An error means that the peer broke the protocol.
-    pub(crate) fn receive(&mut self, frame: &MessageFrame<'_>, sink: &mut impl Sink) -> Result<(), Malformed> {
-        if frame.fragment.is_some_and(|fragment| fragment.total as usize > self.message_max) {
+    pub(crate) fn receive(
+        &mut self,
+        frame: &MessageFrame<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Malformed> {
+        if frame
+            .fragment
+            .is_some_and(|fragment| fragment.total as usize > self.message_max)
+        {
             return Err(Malformed);
         }
         match self.delivery {
@@ -100,10 +108,15 @@ impl ReceiveChannel {
 
     /// A message will never come.
     pub(crate) fn skip(&mut self, number_low: u16, sink: &mut impl Sink) -> Result<(), Malformed> {
-        if !matches!(self.delivery, Delivery::ReliableOrdered | Delivery::ReliableUnordered) {
+        if !matches!(
+            self.delivery,
+            Delivery::ReliableOrdered | Delivery::ReliableUnordered
+        ) {
             return Err(Malformed);
         }
-        let Some(index) = self.index(number_low)? else { return Ok(()) };
+        let Some(index) = self.index(number_low)? else {
+            return Ok(());
+        };
         let slot = self.slot(index);
         if matches!(slot, Slot::Empty | Slot::Assembling(_)) {
             let before = std::mem::replace(slot, Slot::Settled);
@@ -145,7 +158,11 @@ impl ReceiveChannel {
 
     /// The unreliable modes, and reliable sequenced: nothing waits for anything; the sender alone makes sure that the
     /// newest arrives.
-    fn receive_unreliable(&mut self, frame: &MessageFrame<'_>, sink: &mut impl Sink) -> Result<(), Malformed> {
+    fn receive_unreliable(
+        &mut self,
+        frame: &MessageFrame<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Malformed> {
         let near = self.newest.unwrap_or(MESSAGE_NUMBER_FIRST);
         let number = frame.number_low.map(|low| expand(u64::from(low), 16, near));
         let stale = self.delivery != Delivery::Unreliable
@@ -160,7 +177,9 @@ impl ReceiveChannel {
             sink.deliver(frame.payload);
             return Ok(());
         };
-        let Some(position) = self.assembly(number, fragment) else { return Ok(()) };
+        let Some(position) = self.assembly(number, fragment) else {
+            return Ok(());
+        };
         let (_, assembly) = &mut self.assemblies[position];
         let before = assembly.held();
         assembly.insert(fragment, frame.payload);
@@ -192,7 +211,11 @@ impl ReceiveChannel {
         while self.assemblies.len() >= ASSEMBLIES_MAX
             || (self.held + fragment.total as usize > limit && !self.assemblies.is_empty())
         {
-            let (oldest, _) = self.assemblies.iter().enumerate().min_by_key(|(_, (n, _))| *n)?;
+            let (oldest, _) = self
+                .assemblies
+                .iter()
+                .enumerate()
+                .min_by_key(|(_, (n, _))| *n)?;
             if self.assemblies[oldest].0 > number {
                 return None;
             }
@@ -200,7 +223,8 @@ impl ReceiveChannel {
             self.held -= gone.held();
             self.stats.messages_incomplete += 1;
         }
-        self.assemblies.push((number, Assembly::new(fragment.total)));
+        self.assemblies
+            .push((number, Assembly::new(fragment.total)));
         Some(self.assemblies.len() - 1)
     }
 
@@ -232,9 +256,15 @@ impl ReceiveChannel {
         self.stats.messages_incomplete += dropped;
     }
 
-    fn receive_unordered(&mut self, frame: &MessageFrame<'_>, sink: &mut impl Sink) -> Result<(), Malformed> {
+    fn receive_unordered(
+        &mut self,
+        frame: &MessageFrame<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Malformed> {
         let number_low = frame.number_low.ok_or(Malformed)?;
-        let Some(index) = self.index(number_low)? else { return Ok(()) };
+        let Some(index) = self.index(number_low)? else {
+            return Ok(());
+        };
         match frame.fragment {
             None => {
                 let slot = self.slot(index);
@@ -261,10 +291,19 @@ impl ReceiveChannel {
         Ok(())
     }
 
-    fn receive_ordered(&mut self, frame: &MessageFrame<'_>, sink: &mut impl Sink) -> Result<(), Malformed> {
+    fn receive_ordered(
+        &mut self,
+        frame: &MessageFrame<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Malformed> {
         let number_low = frame.number_low.ok_or(Malformed)?;
-        let Some(index) = self.index(number_low)? else { return Ok(()) };
-        if index == 0 && frame.fragment.is_none() && matches!(self.slots.front(), None | Some(Slot::Empty)) {
+        let Some(index) = self.index(number_low)? else {
+            return Ok(());
+        };
+        if index == 0
+            && frame.fragment.is_none()
+            && matches!(self.slots.front(), None | Some(Slot::Empty))
+        {
             // The common case: the next one, in one piece.
             self.slots.pop_front();
             self.next += 1;
@@ -277,7 +316,11 @@ impl ReceiveChannel {
         Ok(())
     }
 
-    fn receive_partial(&mut self, frame: &MessageFrame<'_>, sink: &mut impl Sink) -> Result<(), Malformed> {
+    fn receive_partial(
+        &mut self,
+        frame: &MessageFrame<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Malformed> {
         let number_low = frame.number_low.ok_or(Malformed)?;
         let Some(index) = self.index(number_low)? else {
             self.progress_repeats = PROGRESS_REPEATS;
@@ -288,7 +331,9 @@ impl ReceiveChannel {
         }
         self.progress_repeats = PROGRESS_REPEATS;
         let number = self.next + index as u64;
-        let Some(partial) = &mut self.partial else { return Err(Malformed) };
+        let Some(partial) = &mut self.partial else {
+            return Err(Malformed);
+        };
         match partial.receive(number) {
             Verdict::Deliver { .. } => self.deliver_partial(number, sink),
             Verdict::Buffer => return Ok(()),
@@ -298,7 +343,11 @@ impl ReceiveChannel {
                 return Ok(());
             }
         }
-        while let Some(Ready { slot, .. }) = self.partial.as_mut().and_then(|partial| partial.pop_ready()) {
+        while let Some(Ready { slot, .. }) = self
+            .partial
+            .as_mut()
+            .and_then(|partial| partial.pop_ready())
+        {
             self.deliver_partial(slot, sink);
         }
         Ok(())
@@ -320,7 +369,12 @@ impl ReceiveChannel {
     }
 
     /// Keeps a message until its turn; `true` when it is complete and new.
-    fn keep(&mut self, index: usize, frame: &MessageFrame<'_>, sink: &mut impl Sink) -> Result<bool, Malformed> {
+    fn keep(
+        &mut self,
+        index: usize,
+        frame: &MessageFrame<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<bool, Malformed> {
         let message = match frame.fragment {
             None => {
                 if !matches!(self.slot(index), Slot::Empty) {
@@ -345,12 +399,19 @@ impl ReceiveChannel {
     }
 
     /// Adds a fragment to the message at `index`; returns it when it is complete, with its slot empty.
-    fn assemble(&mut self, index: usize, fragment: Fragment, payload: &[u8]) -> Result<Option<Assembly>, Malformed> {
+    fn assemble(
+        &mut self,
+        index: usize,
+        fragment: Fragment,
+        payload: &[u8],
+    ) -> Result<Option<Assembly>, Malformed> {
         let slot = self.slot(index);
         if matches!(slot, Slot::Empty) {
             *slot = Slot::Assembling(Box::new(Assembly::new(fragment.total)));
         }
-        let Slot::Assembling(assembly) = slot else { return Ok(None) };
+        let Slot::Assembling(assembly) = slot else {
+            return Ok(None);
+        };
         let before = assembly.held();
         if !assembly.insert(fragment, payload) {
             return Err(Malformed);
@@ -361,7 +422,9 @@ impl ReceiveChannel {
         if !complete {
             return Ok(None);
         }
-        let Slot::Assembling(assembly) = std::mem::take(self.slot(index)) else { return Ok(None) };
+        let Slot::Assembling(assembly) = std::mem::take(self.slot(index)) else {
+            return Ok(None);
+        };
         self.held -= assembly.held();
         Ok(Some(*assembly))
     }
@@ -369,13 +432,19 @@ impl ReceiveChannel {
     /// Counts memory; a sender that respects its windows never exceeds the limit.
     fn hold(&mut self, bytes: usize) -> Result<(), Malformed> {
         self.held += bytes;
-        if self.held > 2 * CHANNEL_WINDOW_BYTES + self.message_max { Err(Malformed) } else { Ok(()) }
+        if self.held > 2 * CHANNEL_WINDOW_BYTES + self.message_max {
+            Err(Malformed)
+        } else {
+            Ok(())
+        }
     }
 
     /// Delivers what is next and complete.
     fn drain(&mut self, sink: &mut impl Sink) {
         while matches!(self.slots.front(), Some(Slot::Waiting(_) | Slot::Settled)) {
-            let Some(slot) = self.slots.pop_front() else { return };
+            let Some(slot) = self.slots.pop_front() else {
+                return;
+            };
             self.next += 1;
             if let (Slot::Waiting(payload), true) = (&slot, self.delivery.is_ordered()) {
                 self.count(payload.len());

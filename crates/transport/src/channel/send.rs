@@ -10,9 +10,13 @@ use muse_wire::partial::PartialSender;
 use muse_wire::{Duration, Instant};
 
 use super::store::Store;
-use crate::config::{CHANNEL_WINDOW, CHANNEL_WINDOW_BYTES, ChannelConfig, Delivery, Priority, Repair};
+use crate::config::{
+    CHANNEL_WINDOW, CHANNEL_WINDOW_BYTES, ChannelConfig, Delivery, Priority, Repair,
+};
 use crate::event::{MessageId, Outcome, Receipt, SendError};
-use crate::packet::{FRAGMENT_LEN, Fragment, LastMessage, MESSAGE_NUMBER_FIRST, MessageHead, WHOLE_MAX};
+use crate::packet::{
+    FRAGMENT_LEN, Fragment, LastMessage, MESSAGE_NUMBER_FIRST, MessageHead, WHOLE_MAX,
+};
 use crate::sent::SentFrame;
 use crate::stats::ChannelStats;
 
@@ -159,7 +163,10 @@ impl SendChannel {
         let full = self.store.len() + payload.len() > self.queue_bytes && !self.messages.is_empty();
         if full || self.messages.len() >= self.queue_messages {
             self.stats.refused += 1;
-            return Err(SendError::QueueFull { bytes: self.store.len(), messages: self.messages.len() });
+            return Err(SendError::QueueFull {
+                bytes: self.store.len(),
+                messages: self.messages.len(),
+            });
         }
         if options.deadline.is_some() && self.partial.is_some() {
             return Err(SendError::DeadlineOnPartial);
@@ -184,7 +191,11 @@ impl SendChannel {
             skipping: false,
             resent: false,
             pieces: if large {
-                Pieces::Many(Box::new(Fragments { copies: vec![0; pieces], acked: 0, sent: 0 }))
+                Pieces::Many(Box::new(Fragments {
+                    copies: vec![0; pieces],
+                    acked: 0,
+                    sent: 0,
+                }))
             } else {
                 Pieces::Whole(0)
             },
@@ -195,7 +206,10 @@ impl SendChannel {
         self.waiting[usize::from(level)] += 1;
         self.stats.messages_sent += 1;
         self.stats.bytes_sent += payload.len() as u64;
-        Ok(MessageId { channel: self.id, number })
+        Ok(MessageId {
+            channel: self.id,
+            number,
+        })
     }
 
     /// The most urgent level of what could be sent now.
@@ -232,7 +246,9 @@ impl SendChannel {
         let (number, piece, again, twice) = if let Some(&resend) = self.resend.front() {
             (resend.number, resend.piece, true, resend.twice)
         } else {
-            let Some((_, number, piece)) = self.next_fresh() else { return Put::Nothing };
+            let Some((_, number, piece)) = self.next_fresh() else {
+                return Put::Nothing;
+            };
             (number, piece, false, false)
         };
         if !self.write(number, piece, packet) {
@@ -245,7 +261,12 @@ impl SendChannel {
             self.advance_pending(number);
         }
         if twice {
-            self.copies.push_back(Copy { number, piece, not_in: packet.number, by: packet.now + COPY_WAIT });
+            self.copies.push_back(Copy {
+                number,
+                piece,
+                not_in: packet.number,
+                by: packet.now + COPY_WAIT,
+            });
         }
         self.free_done();
         Put::Written
@@ -256,7 +277,11 @@ impl SendChannel {
         if self.copy_due().is_none() {
             return Put::Nothing;
         }
-        let Some(&copy) = self.copies.front().filter(|copy| copy.not_in != packet.number) else {
+        let Some(&copy) = self
+            .copies
+            .front()
+            .filter(|copy| copy.not_in != packet.number)
+        else {
             return Put::Nothing;
         };
         if !self.write(copy.number, copy.piece, packet) {
@@ -270,7 +295,10 @@ impl SendChannel {
     /// When the oldest second copy has waited enough.
     pub(crate) fn copy_due(&mut self) -> Option<Instant> {
         while let Some(&copy) = self.copies.front() {
-            if self.message(copy.number).is_some_and(|message| !message.is_done(copy.piece)) {
+            if self
+                .message(copy.number)
+                .is_some_and(|message| !message.is_done(copy.piece))
+            {
                 return Some(copy.by);
             }
             self.copies.pop_front();
@@ -280,11 +308,17 @@ impl SendChannel {
 
     /// The next expired message that the receiver must be told of, if it is within the receiver's window.
     pub(crate) fn next_skip(&mut self) -> Option<u64> {
-        if self.has_skips() { self.skips.pop_first() } else { None }
+        if self.has_skips() {
+            self.skips.pop_first()
+        } else {
+            None
+        }
     }
 
     pub(crate) fn has_skips(&self) -> bool {
-        self.skips.first().is_some_and(|&number| number < self.base + CHANNEL_WINDOW)
+        self.skips
+            .first()
+            .is_some_and(|&number| number < self.base + CHANNEL_WINDOW)
     }
 
     /// A packet with this skip was lost, or it did not fit into one.
@@ -305,12 +339,20 @@ impl SendChannel {
 
     /// A piece arrived.
     pub(crate) fn acked(&mut self, number: u64, piece: u16, receipts: &mut impl FnMut(Receipt)) {
-        let id = MessageId { channel: self.id, number };
+        let id = MessageId {
+            channel: self.id,
+            number,
+        };
         if self.is_fire_and_forget(piece) {
-            receipts(Receipt { id, outcome: Outcome::Delivered });
+            receipts(Receipt {
+                id,
+                outcome: Outcome::Delivered,
+            });
             return;
         }
-        let Some(message) = self.message_mut(number) else { return };
+        let Some(message) = self.message_mut(number) else {
+            return;
+        };
         if message.done {
             return;
         }
@@ -321,7 +363,10 @@ impl SendChannel {
         if complete {
             message.done = true;
             if message.receipt {
-                receipts(Receipt { id, outcome: Outcome::Delivered });
+                receipts(Receipt {
+                    id,
+                    outcome: Outcome::Delivered,
+                });
             }
             if message.is_waiting() {
                 self.stop_waiting(number);
@@ -331,14 +376,28 @@ impl SendChannel {
     }
 
     /// A packet with this piece is taken as lost: it goes again if the channel still wants it.
-    pub(crate) fn lost(&mut self, now: Instant, number: u64, piece: u16, receipts: &mut impl FnMut(Receipt)) {
+    pub(crate) fn lost(
+        &mut self,
+        now: Instant,
+        number: u64,
+        piece: u16,
+        receipts: &mut impl FnMut(Receipt),
+    ) {
         let frugal = self.repair == Repair::Frugal;
         if self.is_fire_and_forget(piece) {
-            let id = MessageId { channel: self.id, number };
-            receipts(Receipt { id, outcome: Outcome::Lost });
+            let id = MessageId {
+                channel: self.id,
+                number,
+            };
+            receipts(Receipt {
+                id,
+                outcome: Outcome::Lost,
+            });
             return;
         }
-        let Some(message) = self.message_mut(number) else { return };
+        let Some(message) = self.message_mut(number) else {
+            return;
+        };
         if message.is_done(piece) || !message.drop_copy(piece) {
             return;
         }
@@ -353,16 +412,29 @@ impl SendChannel {
         if self.resend.is_empty() {
             self.resend_since = now;
         }
-        self.resend.push_back(Resend { number, piece, twice });
+        self.resend.push_back(Resend {
+            number,
+            piece,
+            twice,
+        });
     }
 
     /// Sends a piece again although it is not known to be lost: nothing has been heard for a while.
     pub(crate) fn probe(&mut self, number: u64, piece: u16) -> bool {
         let wanted = self.delivery.is_reliable()
-            && self.message(number).is_some_and(|message| !message.is_done(piece))
-            && !self.resend.iter().any(|resend| (resend.number, resend.piece) == (number, piece));
+            && self
+                .message(number)
+                .is_some_and(|message| !message.is_done(piece))
+            && !self
+                .resend
+                .iter()
+                .any(|resend| (resend.number, resend.piece) == (number, piece));
         if wanted {
-            self.resend.push_back(Resend { number, piece, twice: false });
+            self.resend.push_back(Resend {
+                number,
+                piece,
+                twice: false,
+            });
         }
         wanted
     }
@@ -374,17 +446,35 @@ impl SendChannel {
             return;
         }
         let Some(partial) = &self.partial else { return };
-        let oldest = self.messages.iter().zip(self.base..).find(|(message, _)| !message.done);
-        let Some((message, number)) = oldest.filter(|(_, number)| partial.is_given_up(*number)) else { return };
+        let oldest = self
+            .messages
+            .iter()
+            .zip(self.base..)
+            .find(|(message, _)| !message.done);
+        let Some((message, number)) = oldest.filter(|(_, number)| partial.is_given_up(*number))
+        else {
+            return;
+        };
         for piece in message.lost_pieces() {
-            self.resend.push_back(Resend { number, piece, twice: false });
+            self.resend.push_back(Resend {
+                number,
+                piece,
+                twice: false,
+            });
         }
     }
 
     /// The receiver of a partially reliable channel has settled everything below `next`.
-    pub(crate) fn progress(&mut self, next_low: u16, skipped: u32, receipts: &mut impl FnMut(Receipt)) {
+    pub(crate) fn progress(
+        &mut self,
+        next_low: u16,
+        skipped: u32,
+        receipts: &mut impl FnMut(Receipt),
+    ) {
         let end = self.base + self.messages.len() as u64;
-        let Some(partial) = &mut self.partial else { return };
+        let Some(partial) = &mut self.partial else {
+            return;
+        };
         let next = muse_wire::sequence::expand(u64::from(next_low), 16, partial.next_expected());
         if next > end {
             return;
@@ -392,10 +482,18 @@ impl SendChannel {
         partial.handle_progress(next, skipped);
         while let Some(number) = partial.poll_revoked() {
             // One that was given up may have arrived late, and is not here any more.
-            let index = number.checked_sub(self.base).and_then(|index| usize::try_from(index).ok());
-            let Some(message) = index.and_then(|index| self.messages.get(index)) else { continue };
+            let index = number
+                .checked_sub(self.base)
+                .and_then(|index| usize::try_from(index).ok());
+            let Some(message) = index.and_then(|index| self.messages.get(index)) else {
+                continue;
+            };
             for piece in message.lost_pieces() {
-                self.resend.push_back(Resend { number, piece, twice: false });
+                self.resend.push_back(Resend {
+                    number,
+                    piece,
+                    twice: false,
+                });
             }
         }
         let settled = usize::try_from(next.saturating_sub(self.base)).unwrap_or(usize::MAX);
@@ -403,8 +501,14 @@ impl SendChannel {
             if !message.done {
                 message.done = true;
                 if message.receipt {
-                    let id = MessageId { channel: self.id, number: self.base + index as u64 };
-                    receipts(Receipt { id, outcome: Outcome::Lost });
+                    let id = MessageId {
+                        channel: self.id,
+                        number: self.base + index as u64,
+                    };
+                    receipts(Receipt {
+                        id,
+                        outcome: Outcome::Lost,
+                    });
                 }
             }
         }
@@ -429,7 +533,10 @@ impl SendChannel {
         if self.deadline_next > now {
             return;
         }
-        let must_skip = matches!(self.delivery, Delivery::ReliableOrdered | Delivery::ReliableUnordered);
+        let must_skip = matches!(
+            self.delivery,
+            Delivery::ReliableOrdered | Delivery::ReliableUnordered
+        );
         let mut next = Instant::FAR_FUTURE;
         for index in 0..self.messages.len() {
             let message = &mut self.messages[index];
@@ -443,8 +550,14 @@ impl SendChannel {
             message.done = true;
             self.stats.messages_expired += 1;
             if message.receipt {
-                let id = MessageId { channel: self.id, number };
-                receipts(Receipt { id, outcome: Outcome::Expired });
+                let id = MessageId {
+                    channel: self.id,
+                    number,
+                };
+                receipts(Receipt {
+                    id,
+                    outcome: Outcome::Expired,
+                });
             }
             if message.is_waiting() {
                 self.stop_waiting(number);
@@ -495,8 +608,14 @@ impl SendChannel {
             self.stats.messages_superseded += 1;
             let number = self.base + index as u64;
             if message.receipt {
-                let id = MessageId { channel: self.id, number };
-                receipts(Receipt { id, outcome: Outcome::Expired });
+                let id = MessageId {
+                    channel: self.id,
+                    number,
+                };
+                receipts(Receipt {
+                    id,
+                    outcome: Outcome::Expired,
+                });
             }
             if message.is_waiting() {
                 self.stop_waiting(number);
@@ -507,7 +626,11 @@ impl SendChannel {
 
     /// Which pending queue a level uses: ordered modes keep one.
     fn queue_of(&self, level: u8) -> usize {
-        if self.delivery.is_ordered() { 0 } else { usize::from(level) }
+        if self.delivery.is_ordered() {
+            0
+        } else {
+            usize::from(level)
+        }
     }
 
     /// The most urgent piece never sent that may be sent now, and its level: an ordered channel is as urgent as the most
@@ -533,7 +656,10 @@ impl SendChannel {
         let in_window = !self.delivery.is_reliable()
             || number == self.base
             || (number < self.base + CHANNEL_WINDOW && end - first <= CHANNEL_WINDOW_BYTES as u64);
-        let in_reach = self.partial.as_ref().is_none_or(|partial| partial.may_send(number));
+        let in_reach = self
+            .partial
+            .as_ref()
+            .is_none_or(|partial| partial.may_send(number));
         if !in_window || !in_reach {
             return None;
         }
@@ -547,7 +673,9 @@ impl SendChannel {
     /// The piece of a pending message has been sent.
     fn advance_pending(&mut self, number: u64) {
         let keep = self.delivery.is_reliable();
-        let Some(message) = self.message_mut(number) else { return };
+        let Some(message) = self.message_mut(number) else {
+            return;
+        };
         let complete = match &mut message.pieces {
             Pieces::Whole(_) => {
                 message.done = !keep;
@@ -564,9 +692,15 @@ impl SendChannel {
     }
 
     fn stop_waiting(&mut self, number: u64) {
-        let Some(message) = self.message(number) else { return };
+        let Some(message) = self.message(number) else {
+            return;
+        };
         let level = message.level;
-        let queue = &mut self.pending[if self.delivery.is_ordered() { 0 } else { usize::from(level) }];
+        let queue = &mut self.pending[if self.delivery.is_ordered() {
+            0
+        } else {
+            usize::from(level)
+        }];
         let position = if queue.front() == Some(&number) {
             Some(0)
         } else {
@@ -582,15 +716,26 @@ impl SendChannel {
     fn write(&mut self, number: u64, piece: u16, packet: &mut PacketSpace<'_, '_>) -> bool {
         let numbered = self.delivery.is_numbered();
         let id = self.id;
-        let Some(message) = self.message(number) else { return false };
+        let Some(message) = self.message(number) else {
+            return false;
+        };
         let large = piece != WHOLE;
-        let offset = if large { usize::from(piece) * FRAGMENT_LEN } else { 0 };
-        let len = (message.len as usize).saturating_sub(offset).min(FRAGMENT_LEN);
+        let offset = if large {
+            usize::from(piece) * FRAGMENT_LEN
+        } else {
+            0
+        };
+        let len = (message.len as usize)
+            .saturating_sub(offset)
+            .min(FRAGMENT_LEN);
         let head = MessageHead {
             channel: id,
             priority: message.level,
             number_low: (numbered || large).then_some(number as u16),
-            fragment: large.then_some(Fragment { index: u32::from(piece), total: message.len }),
+            fragment: large.then_some(Fragment {
+                index: u32::from(piece),
+                total: message.len,
+            }),
             len,
         };
         if head.frame_len() > packet.writer.remaining() {
@@ -605,7 +750,11 @@ impl SendChannel {
             packet.writer.truncate(frame);
             return false;
         }
-        *packet.last = Some(LastMessage { frame, payload, len });
+        *packet.last = Some(LastMessage {
+            frame,
+            payload,
+            len,
+        });
         // Of what is sent once and forgotten only a receipt need be told later.
         if receipt || !self.is_fire_and_forget(piece) {
             packet.frames.push(SentFrame::Message {
@@ -624,7 +773,10 @@ impl SendChannel {
 
     fn drop_done_resends(&mut self) {
         while let Some(&resend) = self.resend.front() {
-            if self.message(resend.number).is_some_and(|message| !message.is_done(resend.piece)) {
+            if self
+                .message(resend.number)
+                .is_some_and(|message| !message.is_done(resend.piece))
+            {
                 return;
             }
             self.resend.pop_front();
@@ -640,16 +792,21 @@ impl SendChannel {
             self.messages.pop_front();
             self.base += 1;
         }
-        let until = self.messages.front().map_or(self.store.end(), |message| message.start);
+        let until = self
+            .messages
+            .front()
+            .map_or(self.store.end(), |message| message.start);
         self.store.free_until(until);
     }
 
     fn message(&self, number: u64) -> Option<&Outgoing> {
-        self.messages.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
+        self.messages
+            .get(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
 
     fn message_mut(&mut self, number: u64) -> Option<&mut Outgoing> {
-        self.messages.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
+        self.messages
+            .get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
 }
 
@@ -685,7 +842,10 @@ impl Outgoing {
         self.done
             || match &self.pieces {
                 Pieces::Whole(_) => false,
-                Pieces::Many(fragments) => fragments.copies.get(usize::from(piece)).is_none_or(|&c| c == ACKED),
+                Pieces::Many(fragments) => fragments
+                    .copies
+                    .get(usize::from(piece))
+                    .is_none_or(|&c| c == ACKED),
             }
     }
 
@@ -695,7 +855,11 @@ impl Outgoing {
             Pieces::Whole(copies) => ((*copies == 0).then_some(WHOLE), None),
             Pieces::Many(fragments) => (None, Some(&fragments.copies[..fragments.sent])),
         };
-        let many = many.into_iter().flatten().enumerate().filter(|(_, copies)| **copies == 0);
+        let many = many
+            .into_iter()
+            .flatten()
+            .enumerate()
+            .filter(|(_, copies)| **copies == 0);
         whole.into_iter().chain(many.map(|(index, _)| index as u16))
     }
 

@@ -33,8 +33,14 @@ impl Store {
     }
 
     /// Writes `len` bytes from position `at`.
-    pub(crate) fn copy(&self, at: u64, len: usize, writer: &mut Writer<'_>) -> Result<(), EndOfBytes> {
-        let from = usize::try_from(at.checked_sub(self.start).ok_or(EndOfBytes)?).map_err(|_| EndOfBytes)?;
+    pub(crate) fn copy(
+        &self,
+        at: u64,
+        len: usize,
+        writer: &mut Writer<'_>,
+    ) -> Result<(), EndOfBytes> {
+        let from = usize::try_from(at.checked_sub(self.start).ok_or(EndOfBytes)?)
+            .map_err(|_| EndOfBytes)?;
         let (front, back) = self.bytes.as_slices();
         if let Some(whole) = front.get(from..from + len) {
             return writer.slice(whole);
@@ -50,7 +56,9 @@ impl Store {
 
     /// Forgets everything before position `at`.
     pub(crate) fn free_until(&mut self, at: u64) {
-        let gone = usize::try_from(at.saturating_sub(self.start)).unwrap_or(usize::MAX).min(self.bytes.len());
+        let gone = usize::try_from(at.saturating_sub(self.start))
+            .unwrap_or(usize::MAX)
+            .min(self.bytes.len());
         if gone == self.bytes.len() {
             self.bytes.clear();
         } else {
@@ -91,6 +99,9 @@ mod tests {
             }
         }
         assert_eq!(store.len() as u64, store.end() - held[0].0);
-        assert!(store.copy(0, 1, &mut Writer::new(&mut [0; 8])).is_err(), "freed");
+        assert!(
+            store.copy(0, 1, &mut Writer::new(&mut [0; 8])).is_err(),
+            "freed"
+        );
     }
 }

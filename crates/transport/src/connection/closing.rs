@@ -24,11 +24,22 @@ pub(crate) const CODE_REPLACED: u16 = 0xFFFE;
 pub(super) enum State {
     Open,
     /// Waits until everything reliable has arrived.
-    Finishing { code: u16, text: String },
+    Finishing {
+        code: u16,
+        text: String,
+    },
     /// We told the peer; waiting for its answer.
-    Closing { code: u16, text: String, reason: CloseReason, tries: u8, pending: bool },
+    Closing {
+        code: u16,
+        text: String,
+        reason: CloseReason,
+        tries: u8,
+        pending: bool,
+    },
     /// The peer told us; our answer goes out with `pending`.
-    Draining { pending: bool },
+    Draining {
+        pending: bool,
+    },
     Dead,
 }
 
@@ -63,10 +74,23 @@ impl Connection {
             end -= 1;
         }
         let text = text[..end].to_owned();
-        self.state = State::Closing { code, text, reason, tries: CLOSE_TRIES, pending: true };
+        self.state = State::Closing {
+            code,
+            text,
+            reason,
+            tries: CLOSE_TRIES,
+            pending: true,
+        };
         let linger = self.rtt.probe_timeout(self.config.ack_delay) * LINGER_PROBES;
         self.timers.set(Timer::Close, now + linger);
-        for timer in [Timer::Loss, Timer::Probe, Timer::Ack, Timer::KeepAlive, Timer::Pace, Timer::Redundancy] {
+        for timer in [
+            Timer::Loss,
+            Timer::Probe,
+            Timer::Ack,
+            Timer::KeepAlive,
+            Timer::Pace,
+            Timer::Redundancy,
+        ] {
             self.timers.stop(timer);
         }
     }
@@ -74,13 +98,18 @@ impl Connection {
     /// Closes once everything reliable has arrived.
     pub(crate) fn finish(&mut self, now: Instant, code: u16, text: &str) {
         if self.state.is_open() {
-            self.state = State::Finishing { code, text: text.to_owned() };
+            self.state = State::Finishing {
+                code,
+                text: text.to_owned(),
+            };
             self.close_if_finished(now);
         }
     }
 
     pub(super) fn close_if_finished(&mut self, now: Instant) {
-        let State::Finishing { code, text } = &self.state else { return };
+        let State::Finishing { code, text } = &self.state else {
+            return;
+        };
         let reliable = self.send.iter().flatten();
         if reliable.clone().all(|half| half.is_settled()) {
             let (code, text) = (*code, text.clone());
@@ -95,7 +124,10 @@ impl Connection {
                 let reason = match code {
                     CODE_PROTOCOL => CloseReason::Protocol,
                     CODE_REPLACED => CloseReason::Replaced,
-                    _ => CloseReason::ByPeer { code, text: String::from_utf8_lossy(text).into_owned() },
+                    _ => CloseReason::ByPeer {
+                        code,
+                        text: String::from_utf8_lossy(text).into_owned(),
+                    },
                 };
                 shared.inbox.rare(self.id, LEVEL_LAST, Rare::Closed(reason));
                 self.state = State::Draining { pending: true };

@@ -1,12 +1,10 @@
 //! What arrives: packets, acknowledgements, frames.
 
-use std::net::SocketAddr;
-
 use muse_wire::bytes::Reader;
-use muse_wire::{Duration, Ecn, Instant};
+use muse_wire::{Datagram, Duration, Ecn, Instant};
 
 use super::closing::CODE_PROTOCOL;
-use super::{Connection, Shared};
+use super::{Connection, Newcomer, Shared};
 use crate::channel::receive::{ReceiveChannel, Sink};
 use crate::config::Delivery;
 use crate::congestion::{Ack, Loss};
@@ -43,12 +41,15 @@ impl Connection {
         &mut self,
         now: Instant,
         shared: &mut Shared,
-        from: SocketAddr,
-        ecn: Ecn,
         header: &Header,
-        datagram: &mut [u8],
+        datagram: Datagram<'_>,
         challenge: [u8; 8],
     ) -> bool {
+        let Datagram {
+            from,
+            ecn,
+            payload: datagram,
+        } = datagram;
         let highest = self.received.highest();
         let number = header.number(highest);
         if !self.received.is_new(number) {
@@ -60,7 +61,9 @@ impl Connection {
         }
         let len = datagram.len();
         let (head, payload) = datagram.split_at_mut(HEADER_LEN);
-        let Ok(plain) = self.keys.receive.open(number, header.phase, head, payload) else { return false };
+        let Ok(plain) = self.keys.receive.open(number, header.phase, head, payload) else {
+            return false;
+        };
         let out_of_order = self.received.record(now, number, ecn == Ecn::Congested);
         self.stats.packets_received += 1;
         self.stats.bytes_received += len as u64;
@@ -69,7 +72,10 @@ impl Connection {
             self.on_other_address(now, from, len, challenge);
         }
         let payload = &payload[..plain];
-        if self.handle_payload(now, shared, number, header, payload, out_of_order).is_err() {
+        if self
+            .handle_payload(now, shared, number, header, payload, out_of_order)
+            .is_err()
+        {
             self.close(now, CODE_PROTOCOL, "protocol error", CloseReason::Protocol);
         }
         self.adopt_candidate(now, shared, from);
@@ -77,10 +83,21 @@ impl Connection {
     }
 
     fn on_heard(&mut self, now: Instant, shared: &mut Shared) {
-        if let Some(newcomer) = self.newcomer.as_mut().filter(|newcomer| !newcomer.announced) {
+        if let Some(newcomer) = self
+            .newcomer
+            .as_mut()
+            .filter(|newcomer| !newcomer.announced)
+        {
             newcomer.announced = true;
-            shared.inbox.connected(self.id, newcomer.account, &newcomer.user_data);
-            self.timers.set(Timer::KeepAlive, now + self.config.keep_alive);
+            let Newcomer {
+                account,
+                user_data,
+                hello,
+                ..
+            } = &**newcomer;
+            shared.inbox.connected(self.id, *account, user_data, hello);
+            self.timers
+                .set(Timer::KeepAlive, now + self.config.keep_alive);
         }
         if self.state.carries_data() {
             self.timers.set(Timer::Silence, now + self.config.silence);
@@ -118,19 +135,30 @@ impl Connection {
         } else {
             self.handle_frames(now, shared, number, reader, &mut demands)?;
         }
-        self.redundancy.note_density(demands.reliable, demands.parity);
+        self.redundancy
+            .note_density(demands.reliable, demands.parity);
         self.note_ack_duty(now, header, &demands, out_of_order);
         self.close_if_finished(now);
         Ok(())
     }
 
-    fn note_ack_duty(&mut self, now: Instant, header: &Header, demands: &Demands, out_of_order: bool) {
+    fn note_ack_duty(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        demands: &Demands,
+        out_of_order: bool,
+    ) {
         if !self.state.carries_data() {
             return;
         }
         if header.ack_now {
             self.acks.at_once = true;
-            let partial = self.receive.iter_mut().flatten().filter(|_| self.has_partial);
+            let partial = self
+                .receive
+                .iter_mut()
+                .flatten()
+                .filter(|_| self.has_partial);
             for half in partial {
                 half.repeat_progress();
             }
@@ -144,11 +172,19 @@ impl Connection {
             }
             let relaxed = self.redundancy.is_protected() && !self.received.has_gap(GAP_RECENT);
             let patience = if relaxed { 2 } else { 1 };
-            self.timers.set_earlier(Timer::Ack, now + self.config.ack_delay * patience);
+            self.timers
+                .set_earlier(Timer::Ack, now + self.config.ack_delay * patience);
         } else if demands.unreliable {
-            self.timers.set_earlier(Timer::Ack, now + self.config.ack_delay * ACK_LAZINESS);
+            self.timers
+                .set_earlier(Timer::Ack, now + self.config.ack_delay * ACK_LAZINESS);
         }
-        if demands.parity && self.redundancy.decoder.as_ref().is_some_and(|decoder| decoder.is_stuck()) {
+        if demands.parity
+            && self
+                .redundancy
+                .decoder
+                .as_ref()
+                .is_some_and(|decoder| decoder.is_stuck())
+        {
             self.acks.at_once = true;
         }
     }
@@ -163,31 +199,57 @@ impl Connection {
     ) -> Result<(), Malformed> {
         loop {
             let config = &self.config;
-            let numbered = |channel: u8| Some(config.channels.get(usize::from(channel))?.delivery.is_numbered());
-            let Some(frame) = parse_frame(&mut reader, numbered)? else { return Ok(()) };
+            let numbered = |channel: u8| {
+                Some(
+                    config
+                        .channels
+                        .get(usize::from(channel))?
+                        .delivery
+                        .is_numbered(),
+                )
+            };
+            let Some(frame) = parse_frame(&mut reader, numbered)? else {
+                return Ok(());
+            };
             match frame {
                 Frame::Message(message) => self.on_message(shared, &message, demands)?,
-                Frame::Section(section) => return self.on_section(now, shared, number, section, demands),
+                Frame::Section(section) => {
+                    return self.on_section(now, shared, number, section, demands);
+                }
                 Frame::Parity(body) => {
                     demands.parity = true;
                     demands.unreliable = true;
-                    self.redundancy.decoder().on_parity(number, body).map_err(|_| Malformed)?;
+                    self.redundancy
+                        .decoder()
+                        .on_parity(number, body)
+                        .map_err(|_| Malformed)?;
                     self.poll_recovered(now, shared)?;
                 }
                 Frame::Ping => demands.reliable = true,
                 Frame::Close { code, text } => self.on_close(now, shared, code, text),
                 Frame::PathChallenge(data) => self.path_response = Some(data),
                 Frame::PathResponse(data) => self.on_path_response(data),
-                Frame::Skip { channel, number_low } => {
+                Frame::Skip {
+                    channel,
+                    number_low,
+                } => {
                     demands.reliable = true;
-                    self.with_receiver(shared, channel, None, |half, sink| half.skip(number_low, sink))?;
+                    self.with_receiver(shared, channel, None, |half, sink| {
+                        half.skip(number_low, sink)
+                    })?;
                 }
-                Frame::Progress { channel, number_low, skipped } => {
+                Frame::Progress {
+                    channel,
+                    number_low,
+                    skipped,
+                } => {
                     let (id, inbox) = (self.id, &mut shared.inbox);
                     let half = self.send.get_mut(usize::from(channel)).ok_or(Malformed)?;
                     if let Some(half) = half {
                         self.active.insert(usize::from(channel));
-                        half.progress(number_low, u32::from(skipped), &mut |receipt| inbox.receipt(id, receipt));
+                        half.progress(number_low, u32::from(skipped), &mut |receipt| {
+                            inbox.receipt(id, receipt)
+                        });
                     }
                 }
             }
@@ -218,7 +280,15 @@ impl Connection {
     ) -> Result<(), Malformed> {
         loop {
             let config = &self.config;
-            let numbered = |channel: u8| Some(config.channels.get(usize::from(channel))?.delivery.is_numbered());
+            let numbered = |channel: u8| {
+                Some(
+                    config
+                        .channels
+                        .get(usize::from(channel))?
+                        .delivery
+                        .is_numbered(),
+                )
+            };
             match parse_frame(&mut reader, numbered)? {
                 None => return Ok(()),
                 Some(Frame::Message(message)) => self.on_message(shared, &message, demands)?,
@@ -250,7 +320,11 @@ impl Connection {
         message: &MessageFrame<'_>,
         demands: &mut Demands,
     ) -> Result<(), Malformed> {
-        let config = self.config.channels.get(usize::from(message.channel)).ok_or(Malformed)?;
+        let config = self
+            .config
+            .channels
+            .get(usize::from(message.channel))
+            .ok_or(Malformed)?;
         if config.delivery.is_reliable() || message.fragment.is_some() {
             demands.reliable = true;
         } else {
@@ -259,7 +333,12 @@ impl Connection {
         if !self.state.carries_data() {
             return Ok(());
         }
-        self.with_receiver(shared, message.channel, Some(message.priority), |half, sink| half.receive(message, sink))
+        self.with_receiver(
+            shared,
+            message.channel,
+            Some(message.priority),
+            |half, sink| half.receive(message, sink),
+        )
     }
 
     fn with_receiver(
@@ -269,16 +348,27 @@ impl Connection {
         priority: Option<u8>,
         act: impl FnOnce(&mut ReceiveChannel, &mut ToInbox<'_>) -> Result<(), Malformed>,
     ) -> Result<(), Malformed> {
-        let config = self.config.channels.get(usize::from(channel)).ok_or(Malformed)?;
+        let config = self
+            .config
+            .channels
+            .get(usize::from(channel))
+            .ok_or(Malformed)?;
         // Where the order is fixed, the priority of a single message must not change it.
-        let free = matches!(config.delivery, Delivery::Unreliable | Delivery::ReliableUnordered);
+        let free = matches!(
+            config.delivery,
+            Delivery::Unreliable | Delivery::ReliableUnordered
+        );
         let level = match priority {
             Some(priority) if free => priority,
             _ => config.priority.level(),
         };
-        let slot = self.receive.get_mut(usize::from(channel)).ok_or(Malformed)?;
+        let slot = self
+            .receive
+            .get_mut(usize::from(channel))
+            .ok_or(Malformed)?;
         let limit = self.config.message_max;
-        let half = slot.get_or_insert_with(|| Box::new(ReceiveChannel::new(config.delivery, limit)));
+        let half =
+            slot.get_or_insert_with(|| Box::new(ReceiveChannel::new(config.delivery, limit)));
         let mut sink = ToInbox {
             inbox: &mut shared.inbox,
             pool: &mut shared.pool,
@@ -333,8 +423,16 @@ impl Connection {
     }
 
     /// Returns whether it was news.
-    fn on_packet_acked(&mut self, now: Instant, shared: &mut Shared, number: u64, rtt: Option<Duration>) -> bool {
-        let Some(packet) = self.sent.settle(now, number, self.rtt.smoothed()) else { return false };
+    fn on_packet_acked(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        number: u64,
+        rtt: Option<Duration>,
+    ) -> bool {
+        let Some(packet) = self.sent.settle(now, number, self.rtt.smoothed()) else {
+            return false;
+        };
         if packet.mtu_probe && self.mtu.on_probe_acked(packet.size as usize) {
             self.controller.on_packet_size(self.mtu.current());
         }
@@ -360,7 +458,9 @@ impl Connection {
 
     /// The peer reconstructed the protected section of a packet that never arrived.
     fn on_packet_recovered(&mut self, now: Instant, shared: &mut Shared, number: u64) -> bool {
-        let Some(packet) = self.sent.get(number).copied() else { return false };
+        let Some(packet) = self.sent.get(number).copied() else {
+            return false;
+        };
         if packet.fate == Fate::Settled || packet.recovered {
             return false;
         }
@@ -377,18 +477,27 @@ impl Connection {
     pub(super) fn detect_losses(&mut self, now: Instant, shared: &mut Shared) {
         let patience = self.rtt.probe_timeout(self.config.ack_delay) * 2;
         self.sent.forget(now, patience);
-        if self.sent.acked_highest().is_none_or(|highest| highest < self.sent.oldest()) {
+        if self
+            .sent
+            .acked_highest()
+            .is_none_or(|highest| highest < self.sent.oldest())
+        {
             // Everything up to the newest acknowledged packet is settled.
             self.timers.stop(Timer::Loss);
             return;
         }
-        let delay = self.sent.loss_delay(self.rtt.latest(), self.rtt.smoothed(), self.rtt.variance());
+        let delay =
+            self.sent
+                .loss_delay(self.rtt.latest(), self.rtt.smoothed(), self.rtt.variance());
         let mut lost = std::mem::take(&mut shared.lost);
         lost.clear();
         let again = self.sent.detect_losses(now, delay, &mut lost);
-        self.timers.set(Timer::Loss, again.unwrap_or(Instant::FAR_FUTURE));
+        self.timers
+            .set(Timer::Loss, again.unwrap_or(Instant::FAR_FUTURE));
         for &number in &lost {
-            let Some(packet) = self.sent.get(number).copied() else { continue };
+            let Some(packet) = self.sent.get(number).copied() else {
+                continue;
+            };
             self.count_loss(now, &packet);
         }
         shared.lost = lost;
@@ -445,9 +554,16 @@ impl Connection {
         while let Some(frame) = self.sent.frame(packet, index) {
             index += 1;
             let channel = frame.channel();
-            let Some(half) = self.send[usize::from(channel)].as_mut() else { continue };
+            let Some(half) = self.send[usize::from(channel)].as_mut() else {
+                continue;
+            };
             match frame {
-                SentFrame::Message { receipt, piece, number, .. } => {
+                SentFrame::Message {
+                    receipt,
+                    piece,
+                    number,
+                    ..
+                } => {
                     // A channel that remembers its messages tells each end once; of others the loss may have been told.
                     let news = !told_lost || !half.is_fire_and_forget(piece);
                     half.acked(number, piece, &mut |told| {
@@ -466,7 +582,13 @@ impl Connection {
         let mut index = 0;
         while let Some(frame) = self.sent.frame(packet, index) {
             index += 1;
-            if let SentFrame::Message { channel, piece, number, protected: true, .. } = frame
+            if let SentFrame::Message {
+                channel,
+                piece,
+                number,
+                protected: true,
+                ..
+            } = frame
                 && let Some(half) = self.send[usize::from(channel)].as_mut()
             {
                 half.acked(number, piece, &mut |told| inbox.receipt(id, told));
@@ -480,7 +602,13 @@ impl Connection {
         while let Some(frame) = self.sent.frame(packet, index) {
             index += 1;
             match frame {
-                SentFrame::Message { channel, receipt, piece, number, .. } => {
+                SentFrame::Message {
+                    channel,
+                    receipt,
+                    piece,
+                    number,
+                    ..
+                } => {
                     self.active.insert(usize::from(channel));
                     if let Some(half) = self.send[usize::from(channel)].as_mut() {
                         half.lost(now, number, piece, &mut |told| {
@@ -512,7 +640,8 @@ struct ToInbox<'a> {
 
 impl Sink for ToInbox<'_> {
     fn deliver(&mut self, payload: &[u8]) {
-        self.inbox.message(self.connection, self.channel, self.level, payload);
+        self.inbox
+            .message(self.connection, self.channel, self.level, payload);
     }
 
     fn buffer(&mut self) -> Vec<u8> {

@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 
 use muse_wire::bytes::Writer;
-use muse_wire::{Ecn, Instant, Transmit};
+use muse_wire::{Duration, Ecn, Instant, Transmit};
 
 use super::active::ChannelSet;
 use super::closing::State;
+use super::path::ETHERNET;
 use super::redundancy::PROTECTED_MAX;
 use super::{Connection, Shared};
 use crate::channel::send::{PacketSpace, Put};
@@ -24,6 +25,8 @@ const QUANTUM: i64 = 64;
 /// Acknowledgements that a sender asks for while a window of bytes leaves. With 16 the controller sees the queue too rarely
 /// to share it fairly.
 const ASKS_PER_WINDOW: usize = 64;
+/// Longest time that one packet may take to leave at the present rate.
+const PACKET_TIME: Duration = Duration::from_millis(2);
 /// Bytes of the frame that opens a parity: kind and length.
 const PARITY_FRAME_HEAD: usize = 3;
 
@@ -69,7 +72,12 @@ impl Layout {
 
 impl Connection {
     /// Writes the next packet, or several for the same peer if `buffer` has room, and says where they go.
-    pub(crate) fn poll_transmit(&mut self, now: Instant, shared: &mut Shared, buffer: &mut [u8]) -> Option<Transmit> {
+    pub(crate) fn poll_transmit(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        buffer: &mut [u8],
+    ) -> Option<Transmit> {
         if let Some(transmit) = self.poll_challenge(now, shared, buffer) {
             return Some(transmit);
         }
@@ -77,7 +85,11 @@ impl Connection {
         let mut len = 0;
         let mut segment = 0;
         for count in 0..SEGMENTS_MAX {
-            let limit = if count == 0 { self.mtu.current() } else { segment };
+            let limit = if count == 0 {
+                self.packet_size()
+            } else {
+                segment
+            };
             let Some(plan) = self.plan(now) else {
                 self.drained = true;
                 break;
@@ -117,26 +129,51 @@ impl Connection {
             return None;
         }
         let segment = (len > segment).then_some(segment);
-        Some(Transmit { to: self.remote, len, segment, ecn: self.ecn() })
+        Some(Transmit {
+            to: self.remote,
+            len,
+            segment,
+            ecn: self.ecn(),
+        })
     }
 
     /// A challenge to a new address goes there, and only as many bytes as came from there.
-    fn poll_challenge(&mut self, now: Instant, shared: &mut Shared, buffer: &mut [u8]) -> Option<Transmit> {
-        let candidate = self.candidate.as_mut().filter(|candidate| candidate.pending)?;
+    fn poll_challenge(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        buffer: &mut [u8],
+    ) -> Option<Transmit> {
+        let candidate = self
+            .candidate
+            .as_mut()
+            .filter(|candidate| candidate.pending)?;
         candidate.pending = false;
         candidate.tries += 1;
-        let room = candidate.received.saturating_sub(candidate.sent).min(self.mtu.current());
+        let room = candidate
+            .received
+            .saturating_sub(candidate.sent)
+            .min(self.mtu.current());
         let (to, challenge) = (candidate.address, candidate.challenge);
         if room < CHALLENGE_ROOM || buffer.len() < room {
             return None;
         }
-        let plan = Plan { challenge: Some(challenge), ack_now: true, ..Plan::default() };
+        let plan = Plan {
+            challenge: Some(challenge),
+            ack_now: true,
+            ..Plan::default()
+        };
         shared.acks = self.received.fill(now, &mut shared.ack_block);
         let len = self.build(now, shared, plan, &mut buffer[..room]);
         if let Some(candidate) = &mut self.candidate {
             candidate.sent += len;
         }
-        (len > 0).then_some(Transmit { to, len, segment: None, ecn: Ecn::NotCapable })
+        (len > 0).then_some(Transmit {
+            to,
+            len,
+            segment: None,
+            ecn: Ecn::NotCapable,
+        })
     }
 
     /// What the next packet should hold, if there should be one now.
@@ -144,25 +181,49 @@ impl Connection {
         match &self.state {
             State::Open | State::Finishing { .. } => {}
             State::Closing { pending, .. } | State::Draining { pending } => {
-                return pending.then_some(Plan { close: true, ..Plan::default() });
+                return pending.then_some(Plan {
+                    close: true,
+                    ..Plan::default()
+                });
             }
             State::Dead => return None,
         }
-        if let Some(size) = self.mtu.probe(now) {
-            return Some(Plan { mtu_probe: Some(size), ping: true, ack_now: true, ..Plan::default() });
+        if let Some(size) = self
+            .mtu
+            .probe(now)
+            .filter(|&size| size <= self.worthwhile_size())
+        {
+            return Some(Plan {
+                mtu_probe: Some(size),
+                ping: true,
+                ack_now: true,
+                ..Plan::default()
+            });
         }
         let probing = self.probes.pending > 0;
         let wants_data = self.wants_to_send(now);
         if probing {
             let ping = !wants_data;
-            return Some(Plan { data: true, ping, ack_now: true, ..Plan::default() });
+            return Some(Plan {
+                data: true,
+                ping,
+                ack_now: true,
+                ..Plan::default()
+            });
         }
         if wants_data && self.may_send(now) {
             // With the ping, for it may turn out that nothing else fits.
-            return Some(Plan { data: true, ping: self.ping, ..Plan::default() });
+            return Some(Plan {
+                data: true,
+                ping: self.ping,
+                ..Plan::default()
+            });
         }
         let bare = self.acks.at_once || self.ping || self.path_response.is_some();
-        bare.then_some(Plan { ping: self.ping, ..Plan::default() })
+        bare.then_some(Plan {
+            ping: self.ping,
+            ..Plan::default()
+        })
     }
 
     /// Whether a channel has something that may go now, or redundancy is due.
@@ -179,7 +240,10 @@ impl Connection {
             if half.best_level().is_none() {
                 continue;
             }
-            match half.only_resends_since().and_then(|since| self.rhythm.company(since)) {
+            match half
+                .only_resends_since()
+                .and_then(|since| self.rhythm.company(since))
+            {
                 Some(expected) if expected > now => wait = wait.min(expected),
                 _ => return true,
             }
@@ -188,9 +252,21 @@ impl Connection {
         self.redundancy.due && self.redundancy.wanted().is_some()
     }
 
+    /// The largest packet to send: a jumbo frame on a slow link would hold up everything behind it.
+    fn packet_size(&self) -> usize {
+        self.mtu.current().min(self.worthwhile_size())
+    }
+
+    /// Bytes that leave within [`PACKET_TIME`], and no less than an Ethernet frame.
+    fn worthwhile_size(&self) -> usize {
+        let rate = self.controller.pacing_rate().unwrap_or(u64::MAX);
+        let bytes = rate.saturating_mul(PACKET_TIME.as_micros()) / 1_000_000;
+        usize::try_from(bytes).unwrap_or(usize::MAX).max(ETHERNET)
+    }
+
     /// Whether congestion control lets a packet go.
     fn may_send(&mut self, now: Instant) -> bool {
-        let size = self.mtu.current();
+        let size = self.packet_size();
         if self.sent.in_flight() > 0 && self.sent.in_flight() + size > self.controller.window() {
             return false;
         }
@@ -199,7 +275,8 @@ impl Connection {
         }
         let rate = self.controller.pacing_rate();
         if self.pacer.available(now, rate) == 0 {
-            self.timers.set(Timer::Pace, self.pacer.next_release(now, 1));
+            self.timers
+                .set(Timer::Pace, self.pacer.next_release(now, 1));
             return false;
         }
         true
@@ -229,10 +306,20 @@ impl Connection {
             }
         }
         let wanted_acks = acks && (self.acks.at_once || self.acks.eliciting > 0);
-        if !layout.eliciting && !plan.close && !plan.ack_now && !wanted_acks && self.path_response.is_none() {
+        if !layout.eliciting
+            && !plan.close
+            && !plan.ack_now
+            && !wanted_acks
+            && self.path_response.is_none()
+        {
             return 0;
         }
-        let plain = self.finish_layout(&plan, &mut buffer[HEADER_LEN..HEADER_LEN + room], &mut layout, shared);
+        let plain = self.finish_layout(
+            &plan,
+            &mut buffer[HEADER_LEN..HEADER_LEN + room],
+            &mut layout,
+            shared,
+        );
         let ack_now = plan.ack_now || self.asks_for_ack(&layout, plain + tag + HEADER_LEN);
         let header = Header {
             phase: self.keys.send.phase(),
@@ -244,7 +331,10 @@ impl Connection {
         }
         .emit();
         buffer[..HEADER_LEN].copy_from_slice(&header);
-        let sealed = self.keys.send.seal(number, &header, &mut buffer[HEADER_LEN..], plain);
+        let sealed = self
+            .keys
+            .send
+            .seal(number, &header, &mut buffer[HEADER_LEN..], plain);
         let size = HEADER_LEN + sealed;
         self.record(now, number, size, &plan, &layout, shared);
         size
@@ -299,8 +389,15 @@ impl Connection {
         if plan.mtu_probe.is_some() {
             return true;
         }
-        for (channel, half) in self.receive.iter_mut().enumerate().filter(|_| self.has_partial) {
-            let Some(half) = half.as_mut().filter(|half| half.has_progress()) else { continue };
+        for (channel, half) in self
+            .receive
+            .iter_mut()
+            .enumerate()
+            .filter(|_| self.has_partial)
+        {
+            let Some(half) = half.as_mut().filter(|half| half.has_progress()) else {
+                continue;
+            };
             if let Some((next, skipped)) = half.progress()
                 && emit::progress(writer, channel as u8, next, skipped).is_err()
             {
@@ -316,7 +413,9 @@ impl Connection {
 
     fn write_skips(&mut self, writer: &mut Writer<'_>, layout: &mut Layout, shared: &mut Shared) {
         for channel in self.active.iter() {
-            let Some(half) = self.send[channel].as_mut() else { continue };
+            let Some(half) = self.send[channel].as_mut() else {
+                continue;
+            };
             while let Some(number) = half.next_skip() {
                 if emit::skip(writer, channel as u8, number).is_err() {
                     half.skip_lost(number);
@@ -324,14 +423,25 @@ impl Connection {
                 }
                 layout.eliciting = true;
                 layout.reliable = true;
-                shared.frames.push(SentFrame::Skip { channel: channel as u8, number });
+                shared.frames.push(SentFrame::Skip {
+                    channel: channel as u8,
+                    number,
+                });
             }
         }
     }
 
     /// Puts a parity frame into the packet when one is due and enough room is left for messages.
-    fn write_redundancy(&mut self, number: u64, body: &mut [u8], layout: &mut Layout, shared: &mut Shared) {
-        let Some(len) = self.redundancy.wanted() else { return };
+    fn write_redundancy(
+        &mut self,
+        number: u64,
+        body: &mut [u8],
+        layout: &mut Layout,
+        shared: &mut Shared,
+    ) {
+        let Some(len) = self.redundancy.wanted() else {
+            return;
+        };
         let needed = len + PARITY_FRAME_HEAD;
         let room = body.len() - layout.main;
         if needed > room {
@@ -344,7 +454,9 @@ impl Connection {
         }
         shared.parity.resize(len, 0);
         let sent = &mut self.sent;
-        let written = self.redundancy.emit(number, &mut shared.parity, |packet| sent.cover(packet, number));
+        let written = self.redundancy.emit(number, &mut shared.parity, |packet| {
+            sent.cover(packet, number)
+        });
         let Some(written) = written else { return };
         let mut writer = Writer::new(&mut body[layout.main..]);
         if emit::parity(&mut writer, &shared.parity[..written]).is_ok() {
@@ -370,7 +482,9 @@ impl Connection {
         let protecting = self.redundancy.is_active();
         let mut skipped = ChannelSet::default();
         while let Some(channel) = self.next_channel(&skipped) {
-            let (put, spent) = self.put(now, number, channel, protecting, body, layout, shared, false);
+            let (put, spent) = self.put(
+                now, number, channel, protecting, body, layout, shared, false,
+            );
             match put {
                 Put::Written => {
                     if let Some(half) = self.send[channel].as_mut() {
@@ -385,7 +499,10 @@ impl Connection {
             }
         }
         for channel in self.active.iter() {
-            while self.send[channel].as_mut().is_some_and(|half| half.copy_due().is_some()) {
+            while self.send[channel]
+                .as_mut()
+                .is_some_and(|half| half.copy_due().is_some())
+            {
                 let (put, _) = self.put(now, number, channel, false, body, layout, shared, true);
                 if put != Put::Written {
                     break;
@@ -404,8 +521,12 @@ impl Connection {
             if !self.active.contains(channel) || skipped.contains(channel) {
                 continue;
             }
-            let Some(half) = self.send[channel].as_mut().filter(|half| !half.is_quiet()) else { continue };
-            let Some(level) = half.best_level() else { continue };
+            let Some(half) = self.send[channel].as_mut().filter(|half| !half.is_quiet()) else {
+                continue;
+            };
+            let Some(level) = half.best_level() else {
+                continue;
+            };
             match best {
                 Some((least, _)) if level > least => {}
                 Some((least, _)) if level == least => rivals += 1,
@@ -430,7 +551,10 @@ impl Connection {
     }
 
     /// Puts one piece of a channel into the packet, into the protected section if it belongs there.
-    #[allow(clippy::too_many_arguments, reason = "the parts of the packet being built")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the parts of the packet being built"
+    )]
     fn put(
         &mut self,
         now: Instant,
@@ -444,18 +568,30 @@ impl Connection {
     ) -> (Put, usize) {
         let config = &self.config.channels[channel];
         let reliable = config.delivery.is_reliable();
-        let Some(half) = self.send[channel].as_mut() else { return (Put::Nothing, 0) };
+        let Some(half) = self.send[channel].as_mut() else {
+            return (Put::Nothing, 0);
+        };
         // A retransmission beside new messages would double the length of every parity over them.
         let fresh = !copy && !half.next_is_resend();
         let protected = protecting && fresh && reliable && config.repair != Repair::Frugal;
         let marker = usize::from(layout.section > 0 || protected);
-        let free = body.len().saturating_sub(layout.main + layout.section + marker);
+        let free = body
+            .len()
+            .saturating_sub(layout.main + layout.section + marker);
         let (target, last, base) = if protected {
             // A long section makes long parity: what does not fit goes unprotected into the main part.
             let most = PROTECTED_MAX.saturating_sub(layout.section).min(free);
-            (&mut shared.section[layout.section..layout.section + most], &mut layout.section_last, layout.section)
+            (
+                &mut shared.section[layout.section..layout.section + most],
+                &mut layout.section_last,
+                layout.section,
+            )
         } else {
-            (&mut body[layout.main..layout.main + free], &mut layout.main_last, layout.main)
+            (
+                &mut body[layout.main..layout.main + free],
+                &mut layout.main_last,
+                layout.main,
+            )
         };
         let mut writer = Writer::new(target);
         let mut placed = None;
@@ -467,13 +603,21 @@ impl Connection {
             frames: &mut shared.frames,
             last: &mut placed,
         };
-        let put = if copy { half.put_copy(&mut space) } else { half.put(&mut space) };
+        let put = if copy {
+            half.put_copy(&mut space)
+        } else {
+            half.put(&mut space)
+        };
         let written = writer.len();
         if put == Put::TooLong && protected && free > 0 {
             return self.put(now, number, channel, false, body, layout, shared, copy);
         }
         if put == Put::Written {
-            *last = placed.map(|at| LastMessage { frame: at.frame + base, payload: at.payload + base, ..at });
+            *last = placed.map(|at| LastMessage {
+                frame: at.frame + base,
+                payload: at.payload + base,
+                ..at
+            });
             layout.eliciting = true;
             layout.fresh |= fresh;
 
@@ -489,14 +633,24 @@ impl Connection {
     }
 
     /// Puts the parts together, leaves out the last length, pads; returns the length of the plaintext.
-    fn finish_layout(&self, plan: &Plan, body: &mut [u8], layout: &mut Layout, shared: &mut Shared) -> usize {
+    fn finish_layout(
+        &self,
+        plan: &Plan,
+        body: &mut [u8],
+        layout: &mut Layout,
+        shared: &mut Shared,
+    ) -> usize {
         let mut plain = layout.main;
         if layout.section > 0 {
             if let Some(last) = layout.section_last {
                 layout.section = strip_last_length(&mut shared.section, layout.section, last);
             }
             let mut writer = Writer::new(&mut body[plain..]);
-            let marked = if layout.is_section_only() { Ok(()) } else { emit::section(&mut writer) };
+            let marked = if layout.is_section_only() {
+                Ok(())
+            } else {
+                emit::section(&mut writer)
+            };
             let fits = marked.and_then(|()| writer.slice(&shared.section[..layout.section]));
             debug_assert!(fits.is_ok(), "room for the section was kept");
             plain += writer.len();
@@ -511,7 +665,15 @@ impl Connection {
     }
 
     /// Remembers what was sent.
-    fn record(&mut self, now: Instant, number: u64, size: usize, plan: &Plan, layout: &Layout, shared: &mut Shared) {
+    fn record(
+        &mut self,
+        now: Instant,
+        number: u64,
+        size: usize,
+        plan: &Plan,
+        layout: &Layout,
+        shared: &mut Shared,
+    ) {
         let app_limited = !layout.full;
         self.sent.push(
             NewPacket {
@@ -527,14 +689,17 @@ impl Connection {
         self.stats.packets_sent += 1;
         self.stats.bytes_sent += size as u64;
         if layout.eliciting {
-            self.controller.on_sent(now, size, self.sent.in_flight(), app_limited);
+            self.controller
+                .on_sent(now, size, self.sent.in_flight(), app_limited);
             self.pacer.consume(size);
         }
         if layout.fresh {
             self.rhythm.beat(now);
         }
         if layout.section > 0 {
-            let wait_until = self.redundancy.push(now, number, &shared.section[..layout.section], layout.level);
+            let wait_until =
+                self.redundancy
+                    .push(now, number, &shared.section[..layout.section], layout.level);
             // While packets follow each other, parity travels in them; the timer is for the end of a burst.
             self.timers.set(Timer::Redundancy, wait_until);
         }
@@ -585,7 +750,11 @@ impl Connection {
         self.timers.set(Timer::KeepAlive, now + interval);
         self.set_probe_timer(now);
         let send = &mut self.send;
-        let copies = self.active.iter().filter_map(|channel| send[channel].as_mut()?.copy_due()).min();
+        let copies = self
+            .active
+            .iter()
+            .filter_map(|channel| send[channel].as_mut()?.copy_due())
+            .min();
         // What is due but held back goes with the packet that acknowledgements or the pacer let go.
         if let Some(due) = copies.filter(|&due| due > now) {
             self.timers.set_earlier(Timer::Redundancy, due);
@@ -593,7 +762,11 @@ impl Connection {
     }
 
     fn ecn(&self) -> Ecn {
-        if self.config.link.reliable { Ecn::NotCapable } else { Ecn::Capable0 }
+        if self.config.link.reliable {
+            Ecn::NotCapable
+        } else {
+            Ecn::Capable0
+        }
     }
 
     /// Whether the peer is reached at `address`.

@@ -13,7 +13,7 @@ const CHALLENGE_INTERVAL: Duration = Duration::from_millis(250);
 /// Challenges before a new address is given up.
 const CHALLENGES_MAX: u8 = 5;
 /// Size of a full Ethernet frame's payload over IPv6; the first size to try.
-const ETHERNET: usize = 1_452;
+pub(super) const ETHERNET: usize = 1_452;
 /// The search stops when it is this close.
 const PRECISION: usize = 64;
 /// Losses of a probe before its size counts as too large.
@@ -36,7 +36,13 @@ pub(super) struct Candidate {
 
 impl Connection {
     /// An authentic packet, newer than all before, came from another address.
-    pub(super) fn on_other_address(&mut self, now: Instant, from: SocketAddr, len: usize, challenge: [u8; 8]) {
+    pub(super) fn on_other_address(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        len: usize,
+        challenge: [u8; 8],
+    ) {
         match &mut self.candidate {
             Some(candidate) if candidate.address == from => candidate.received += len,
             _ => {
@@ -67,7 +73,9 @@ impl Connection {
         let proven = |candidate: &mut Box<Candidate>| {
             std::mem::take(&mut candidate.answered) && candidate.address == from
         };
-        let Some(candidate) = self.candidate.take_if(proven) else { return };
+        let Some(candidate) = self.candidate.take_if(proven) else {
+            return;
+        };
         let moved = candidate.address.ip() != self.remote.ip();
         self.remote = candidate.address;
         self.stats.address_changes += 1;
@@ -76,7 +84,9 @@ impl Connection {
             self.controller.reset(now);
             self.mtu.on_black_hole();
         }
-        shared.inbox.rare(self.id, LEVEL_FIRST, Rare::AddressChanged(self.remote));
+        shared
+            .inbox
+            .rare(self.id, LEVEL_FIRST, Rare::AddressChanged(self.remote));
     }
 
     pub(super) fn on_path_timeout(&mut self, now: Instant) {
@@ -84,7 +94,9 @@ impl Connection {
             self.repeat_close(now);
             return;
         }
-        let Some(candidate) = &mut self.candidate else { return };
+        let Some(candidate) = &mut self.candidate else {
+            return;
+        };
         if candidate.tries >= CHALLENGES_MAX {
             self.candidate = None;
             return;
@@ -173,7 +185,11 @@ impl Mtu {
         if self.losses >= PROBE_LOSSES {
             self.losses = 0;
             // Between an Ethernet frame and a jumbo frame there is hardly anything to find.
-            let ceiling = if size > ETHERNET + PRECISION { ETHERNET + PRECISION } else { size };
+            let ceiling = if size > ETHERNET + PRECISION {
+                ETHERNET + PRECISION
+            } else {
+                size
+            };
             self.ceiling = self.ceiling.min(ceiling).max(self.current + 1);
         }
     }
@@ -230,7 +246,11 @@ mod tests {
             let found = search(8_952, path);
             assert!(found <= path && path - found <= PRECISION, "{path} {found}");
         }
-        assert_eq!(search(8_952, 4_000), 1_452, "sizes between Ethernet and jumbo frames are not looked for");
+        assert_eq!(
+            search(8_952, 4_000),
+            1_452,
+            "sizes between Ethernet and jumbo frames are not looked for"
+        );
     }
 
     #[test]

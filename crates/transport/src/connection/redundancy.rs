@@ -113,12 +113,18 @@ impl Redundancy {
 
     /// Bytes of the parity frame body that should go into the next packet, if one should.
     pub(super) fn wanted(&self) -> Option<usize> {
-        let wanted = self.uncovered > 0 && self.symbol_len > 0 && self.credit >= self.symbol_len as i64;
+        let wanted =
+            self.uncovered > 0 && self.symbol_len > 0 && self.credit >= self.symbol_len as i64;
         (wanted && self.is_active()).then_some(self.symbol_len)
     }
 
     /// Writes a parity frame body for packet `carrier` into `out`; calls `covered` with each packet it covers.
-    pub(super) fn emit(&mut self, carrier: u64, out: &mut [u8], mut covered: impl FnMut(u64)) -> Option<usize> {
+    pub(super) fn emit(
+        &mut self,
+        carrier: u64,
+        out: &mut [u8],
+        mut covered: impl FnMut(u64),
+    ) -> Option<usize> {
         let window = self.window();
         let len = self.encoder.as_mut()?.emit(carrier, window, out)?;
         self.credit -= len as i64;
@@ -131,28 +137,53 @@ impl Redundancy {
     }
 
     /// A packet with a protected section goes out. Returns when its parity should go at the latest.
-    pub(super) fn push(&mut self, now: Instant, packet: u64, section: &[u8], level: Repair) -> Instant {
+    pub(super) fn push(
+        &mut self,
+        now: Instant,
+        packet: u64,
+        section: &[u8],
+        level: Repair,
+    ) -> Instant {
         let encoder = self.encoder.get_or_insert_default();
         encoder.push(packet, section);
-        self.symbol_len = encoder.symbol_len(if level == Repair::Fast { WINDOW_FAST } else { WINDOW_BALANCED });
+        self.symbol_len = encoder.symbol_len(if level == Repair::Fast {
+            WINDOW_FAST
+        } else {
+            WINDOW_BALANCED
+        });
         if self.sections.len() == WINDOW_BALANCED.max(WINDOW_FAST) {
             self.sections.pop_front();
         }
         self.sections.push_back(packet);
         self.level = level;
-        let share = if level == Repair::Fast { SHARE_FAST } else { SHARE_BALANCED };
+        let share = if level == Repair::Fast {
+            SHARE_FAST
+        } else {
+            SHARE_BALANCED
+        };
         self.credit = (self.credit + section.len() as i64 * share / 256).min(CREDIT_MAX);
         self.uncovered += 1;
         now + PARITY_WAIT
     }
 
+    /// Parities of the peer's that contradicted what arrived.
+    pub(super) fn rejected(&self) -> u64 {
+        self.decoder
+            .as_ref()
+            .map_or(0, |decoder| decoder.rejected())
+    }
+
     /// The decoder, made when the first protected section or parity arrives.
     pub(super) fn decoder(&mut self) -> &mut Decoder {
-        self.decoder.get_or_insert_with(|| Box::new(Decoder::new(PACKET_NUMBER_FIRST)))
+        self.decoder
+            .get_or_insert_with(|| Box::new(Decoder::new(PACKET_NUMBER_FIRST)))
     }
 
     fn window(&self) -> usize {
-        if self.level == Repair::Fast { WINDOW_FAST } else { WINDOW_BALANCED }
+        if self.level == Repair::Fast {
+            WINDOW_FAST
+        } else {
+            WINDOW_BALANCED
+        }
     }
 }
-

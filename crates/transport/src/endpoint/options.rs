@@ -21,7 +21,12 @@ pub struct ServerOptions {
 impl ServerOptions {
     /// A server known by `key`.
     pub fn new(key: ServerKey) -> Self {
-        Self { key, verifier: None, limits: HandshakeLimits::default(), danger_insecure: false }
+        Self {
+            key,
+            verifier: None,
+            limits: HandshakeLimits::default(),
+            danger_insecure: false,
+        }
     }
 
     /// Lets in only holders of connect tokens. Default: everybody who knows the key.
@@ -80,6 +85,13 @@ impl Connect {
         Self::new(Trust::DangerInsecure(None))
     }
 
+    /// What to say to the server at once, at most 256 bytes: it comes with its [`Event::Connected`](crate::Event::Connected).
+    /// Encrypted, but somebody who recorded it may repeat it. Default: nothing.
+    pub fn hello(mut self, hello: &[u8]) -> Self {
+        self.payload = hello.to_vec();
+        self
+    }
+
     /// Gives up after this time. Default: 10 s.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -87,10 +99,19 @@ impl Connect {
     }
 
     fn new(trust: Trust) -> Self {
-        Self { trust, payload: Vec::new(), timeout: None }
+        Self {
+            trust,
+            payload: Vec::new(),
+            timeout: None,
+        }
     }
 
-    pub(super) fn into_config(self, protocol_id: u64, schema_hash: u64, connection_id: u32) -> ConnectingConfig {
+    pub(super) fn into_config(
+        self,
+        protocol_id: u64,
+        schema_hash: u64,
+        connection_id: u32,
+    ) -> ConnectingConfig {
         let mut config = ConnectingConfig::new(protocol_id, schema_hash, connection_id, self.trust);
         config.payload = self.payload;
         if let Some(timeout) = self.timeout {

@@ -23,7 +23,10 @@ struct Entry {
     at: Instant,
 }
 
-const IDLE: Entry = Entry { dirty: false, at: Instant::FAR_FUTURE };
+const IDLE: Entry = Entry {
+    dirty: false,
+    at: Instant::FAR_FUTURE,
+};
 
 impl Schedule {
     /// Slot `index` may have something to send.
@@ -111,7 +114,11 @@ mod tests {
         assert_eq!(schedule.next(), Some(Instant::from_millis(2)));
         assert_eq!(schedule.pop_due(Instant::from_millis(1)), None);
         assert_eq!(schedule.pop_due(Instant::from_millis(7)), Some(1));
-        assert_eq!(schedule.pop_due(Instant::from_millis(7)), None, "its other entry is stale");
+        assert_eq!(
+            schedule.pop_due(Instant::from_millis(7)),
+            None,
+            "its other entry is stale"
+        );
         assert_eq!(schedule.next(), Some(Instant::from_millis(10)));
         schedule.clear(0);
         assert_eq!(schedule.next(), None);

@@ -372,7 +372,7 @@ pub(crate) struct ConnectRequest {
     unix_now_s: u64,
     suite: Suite,
     session: Session,
-    token: Option<Verified>,
+    pub(super) token: Option<Verified>,
 }
 
 impl ConnectRequest {
@@ -404,11 +404,6 @@ impl ConnectRequest {
     /// The token's name.
     pub(crate) fn token_id(&self) -> Option<TokenId> {
         self.token.as_ref().map(|token| token.id)
-    }
-
-    /// Whether the holder of the token comes back to a session that still lives.
-    pub(crate) fn resumes(&self) -> bool {
-        self.token.as_ref().is_some_and(|token| token.resumes)
     }
 }
 

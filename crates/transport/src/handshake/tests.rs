@@ -113,7 +113,7 @@ impl Server {
             payload: request.payload().to_vec(),
             account: request.account(),
             user_data: request.user_data().to_vec(),
-            resumes: request.resumes(),
+            resumes: request.token.as_ref().is_some_and(|token| token.resumes),
         };
         self.live_tokens.extend(request.token_id());
         match self.listener.accept(request, SERVER_ID, b"settings", reply) {
