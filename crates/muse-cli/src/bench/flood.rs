@@ -33,6 +33,10 @@ pub(crate) struct Arguments {
     /// How long each flood lasts; 10, or 3 with --quick.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: Option<u64>,
+    /// Datagrams of the flood that go to the kernel as one. More than 1 makes a flood several times as fast as a core
+    /// can send single datagrams.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
+    train: u8,
     /// Shortened: 3 seconds.
     #[arg(long)]
     quick: bool,
@@ -112,7 +116,8 @@ fn measure(
     surroundings.raise(pid);
     let mut players = start_players(arguments, surroundings, pid, port)?;
     let address = format!("127.0.0.1:{port}");
-    let words = pinned_muse(1, &["bench-flood", "--server", &address])?;
+    let train = arguments.train.to_string();
+    let words = pinned_muse(1, &["bench-flood", "--server", &address, "--train", &train])?;
     let mut flooder = Role::start("the flood".to_owned(), surroundings.further(pid, &words))?;
     surroundings.raise(flooder.pid());
     flooder.expect("started", START_MAX)?;

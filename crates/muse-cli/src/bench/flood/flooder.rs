@@ -22,6 +22,9 @@ pub(crate) struct FloodArguments {
     /// The server.
     #[arg(long)]
     server: SocketAddr,
+    /// Datagrams that go to the kernel as one; it takes them apart at less cost than it sends single ones.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
+    train: u8,
 }
 
 /// What was sent and what came back.
@@ -52,7 +55,7 @@ pub(crate) fn run(arguments: &FloodArguments) -> anyhow::Result<ExitCode> {
             question_len_min: shortest as u64,
             ..FloodReport::default()
         },
-        questions,
+        trains: trains(&questions, arguments.train.into()),
         next: 0,
         left: 0,
     };
@@ -79,10 +82,16 @@ pub(crate) fn run(arguments: &FloodArguments) -> anyhow::Result<ExitCode> {
 /// Sends its questions over and over, as many at a time as it is told.
 struct Flood {
     to: SocketAddr,
-    questions: Vec<Vec<u8>>,
+    trains: Vec<Train>,
     next: usize,
     left: usize,
     report: FloodReport,
+}
+
+/// Questions of one length, one behind the other.
+struct Train {
+    bytes: Vec<u8>,
+    segment: usize,
 }
 
 impl Machine for Flood {
@@ -97,15 +106,16 @@ impl Machine for Flood {
 
     fn poll_transmit(&mut self, _: Instant, buffer: &mut [u8]) -> Option<Transmit> {
         self.left = self.left.checked_sub(1)?;
-        let question = &self.questions[self.next % self.questions.len()];
+        let train = &self.trains[self.next % self.trains.len()];
+        let len = train.bytes.len();
         self.next += 1;
-        buffer.get_mut(..question.len())?.copy_from_slice(question);
-        self.report.sent += 1;
-        self.report.sent_bytes += question.len() as u64;
+        buffer.get_mut(..len)?.copy_from_slice(&train.bytes);
+        self.report.sent += (len / train.segment) as u64;
+        self.report.sent_bytes += len as u64;
         Some(Transmit {
             to: self.to,
-            len: question.len(),
-            segment: None,
+            len,
+            segment: (len > train.segment).then_some(train.segment),
             ecn: Ecn::NotCapable,
         })
     }
@@ -140,6 +150,21 @@ fn questions(server: SocketAddr) -> anyhow::Result<Vec<Vec<u8>>> {
     Ok(questions)
 }
 
+/// The questions in trains of `len`, each of one kind.
+fn trains(questions: &[Vec<u8>], len: usize) -> Vec<Train> {
+    let mut trains = Vec::new();
+    for batch in questions.chunks(KINDS * len) {
+        for kind in 0..KINDS {
+            let of_kind = || batch.iter().skip(kind).step_by(KINDS);
+            trains.push(Train {
+                bytes: of_kind().flatten().copied().collect(),
+                segment: of_kind().map(Vec::len).max().unwrap_or(1),
+            });
+        }
+    }
+    trains
+}
+
 fn packet(endpoint: &mut Endpoint) -> Option<Vec<u8>> {
     let mut buffer = [0; 2_000];
     let transmit = endpoint.poll_transmit(Instant::ZERO, &mut buffer)?;
@@ -164,6 +189,8 @@ fn source(number: u8) -> SocketAddr {
 const ADDRESSES: u8 = 64;
 const BATCH: usize = 128;
 const QUESTIONS: u64 = 256;
+/// A Hello, a Connect, another Hello, a garbled Connect.
+const KINDS: usize = 4;
 const KIND_AND_PROTOCOL_LEN: usize = 9;
 
 #[cfg(test)]
@@ -180,5 +207,14 @@ mod tests {
         assert_ne!(questions[0], questions[4]);
         assert_ne!(questions[1], questions[3]);
         assert_eq!(questions[1][..9], questions[3][..9]);
+        let trains = trains(&questions, 16);
+        assert_eq!(trains.len(), questions.len() / 16);
+        let first: Vec<&[u8]> = trains[0].bytes.chunks(trains[0].segment).collect();
+        assert_eq!(first[1], questions[4]);
+        assert!(
+            trains
+                .iter()
+                .all(|train| train.bytes.len() == 16 * train.segment)
+        );
     }
 }
