@@ -18,7 +18,7 @@ use crate::interrupt::Interrupt;
     after_help = "Example: muse echo --listen [::]:7000 --key-file echo.key\n\nThe line that it prints is what to type on the other machine. Ctrl-C ends it."
 )]
 pub(crate) struct Arguments {
-    /// Address and port; [::] takes IPv4 too, port 0 lets the system choose.
+    /// Address and port; `[::]` takes IPv4 too, port 0 lets the system choose.
     #[arg(long, value_name = "ADDRESS", default_value = "[::]:7000")]
     listen: SocketAddr,
     /// Keep the key in this file, which is made if it is not there; without it every run has another key.

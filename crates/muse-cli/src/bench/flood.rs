@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::bars::{Bar, judge};
 use super::counters::{Traffic, cpu_time, memory, socket_drops};
-use super::crowd::{ClientsReport, ServerReport};
+use super::crowd::{ClientsReport, Counts, ServerReport};
 use super::isolation::Surroundings;
 use super::results::write_json;
 use super::role::{Role, pinned_muse};
@@ -52,12 +52,9 @@ pub(crate) struct Arguments {
 #[derive(Serialize)]
 struct Flood {
     server_takes_datagrams: &'static str,
-    seconds: f64,
     delivered_percent: f64,
     reliable_percent: f64,
     unreliable_percent: f64,
-    memory_growth_bytes: i64,
-    server_core_share: f64,
     flood_per_second: f64,
     read_per_second: f64,
     replies_per_second: f64,
@@ -65,11 +62,20 @@ struct Flood {
     bytes_out_per_byte_in: f64,
     /// The longest reply against the shortest question.
     longest_reply_to_question: f64,
-    server_socket_drops: u64,
-    receive_buffer_errors: u64,
+    kernel: Kernel,
     server: ServerReport,
     players: ClientsReport,
     flood: FloodReport,
+}
+
+/// What the kernel's counters showed from outside.
+#[derive(Serialize)]
+struct Kernel {
+    seconds: f64,
+    memory_growth_bytes: i64,
+    server_core_share: f64,
+    server_socket_drops: u64,
+    receive_buffer_errors: u64,
 }
 
 #[derive(Serialize)]
@@ -139,46 +145,46 @@ fn measure(
     let players: ClientsReport = players.stop()?;
     let server: ServerReport = server.stop()?;
 
-    let share = |there: u64, back: u64, sent: u64, echoed: u64| {
-        100.0 * (there + back) as f64 / (sent + echoed).max(1) as f64
+    let kernel = Kernel {
+        seconds: took,
+        memory_growth_bytes: after as i64 - before as i64,
+        server_core_share: cpu / took,
+        server_socket_drops: drops,
+        receive_buffer_errors: traffic.receive_buffer_errors,
     };
-    let ((there, back), (sent, echoed)) = (
-        (server.received, players.received),
-        (players.sent, server.sent),
-    );
-    let refused = players.refused + server.refused;
+    Ok(summarise(name, kernel, server, players, flood))
+}
+
+fn summarise(
+    name: &'static str,
+    kernel: Kernel,
+    server: ServerReport,
+    players: ClientsReport,
+    flood: FloodReport,
+) -> Flood {
+    let share = |count: fn(Counts) -> u64, refused: u64| {
+        let arrived = count(server.received) + count(players.received);
+        let sent = count(players.sent) + count(server.sent) + refused;
+        100.0 * arrived as f64 / sent.max(1) as f64
+    };
     let read = server.hellos + server.connects + server.malformed;
     // What was not read was not answered either; the shortest question is what counts.
     let bytes_read = (read * flood.question_len_min).max(1);
-    Ok(Flood {
+    Flood {
         server_takes_datagrams: name,
-        seconds: took,
-        delivered_percent: share(there.all(), back.all(), sent.all() + refused, echoed.all()),
-        reliable_percent: share(
-            there.reliable,
-            back.reliable,
-            sent.reliable,
-            echoed.reliable,
-        ),
-        unreliable_percent: share(
-            there.unreliable,
-            back.unreliable,
-            sent.unreliable,
-            echoed.unreliable,
-        ),
-        memory_growth_bytes: after as i64 - before as i64,
-        server_core_share: cpu / took,
-        flood_per_second: flood.sent as f64 / took,
-        read_per_second: read as f64 / took,
-        replies_per_second: flood.replies as f64 / took,
+        delivered_percent: share(Counts::all, players.refused + server.refused),
+        reliable_percent: share(|counts| counts.reliable, 0),
+        unreliable_percent: share(|counts| counts.unreliable, 0),
+        flood_per_second: flood.sent as f64 / kernel.seconds,
+        read_per_second: read as f64 / kernel.seconds,
+        replies_per_second: flood.replies as f64 / kernel.seconds,
         bytes_out_per_byte_in: flood.reply_bytes as f64 / bytes_read as f64,
         longest_reply_to_question: flood.reply_len_max as f64 / flood.question_len_min as f64,
-        server_socket_drops: drops,
-        receive_buffer_errors: traffic.receive_buffer_errors,
+        kernel,
         server,
         players,
         flood,
-    })
+    }
 }
 
 fn start_players(
@@ -217,7 +223,7 @@ fn seconds(arguments: &Arguments) -> u64 {
 fn print(flood: &Flood) {
     println!(
         "flood of {:.0} handshakes/s for {:.1} s, the server takes datagrams {}",
-        flood.flood_per_second, flood.seconds, flood.server_takes_datagrams
+        flood.flood_per_second, flood.kernel.seconds, flood.server_takes_datagrams
     );
     println!(
         "  players' messages delivered, both ways: {:.3} % (reliable {:.3} %, unreliable {:.3} %), {} connections cut",
@@ -228,8 +234,8 @@ fn print(flood: &Flood) {
     );
     println!(
         "  server: {:.0} % of its core, memory {:+} kB; read {:.0}/s, replied {:.0}/s",
-        flood.server_core_share * 100.0,
-        flood.memory_growth_bytes / 1_024,
+        flood.kernel.server_core_share * 100.0,
+        flood.kernel.memory_growth_bytes / 1_024,
         flood.read_per_second,
         flood.replies_per_second
     );
@@ -239,12 +245,12 @@ fn print(flood: &Flood) {
     );
     println!(
         "  RcvbufErrors {}, of which on the server's socket {}\n",
-        flood.receive_buffer_errors, flood.server_socket_drops
+        flood.kernel.receive_buffer_errors, flood.kernel.server_socket_drops
     );
 }
 
 fn bars(flood: &Flood) -> Vec<Bar> {
-    let growth = flood.memory_growth_bytes as f64 / 1e6;
+    let growth = flood.kernel.memory_growth_bytes as f64 / 1e6;
     let most = |name: &str, value, limit| Bar::at_most(name, Some(value), Some(limit));
     vec![
         Bar::at_least(
