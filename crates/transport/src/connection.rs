@@ -39,6 +39,8 @@ use crate::timer::{Timer, Timers};
 
 /// Longest time between two probes.
 const PROBE_INTERVAL_MAX: Duration = Duration::from_secs(1);
+/// Probe time-outs in a row before the time between them grows: a burst of losses is over sooner than a dead path.
+const PROBES_EAGER: u32 = 3;
 /// Probe time-outs in a row after which the path counts as dead: the window and the packet size start again.
 const PROBES_PERSISTENT: u32 = 3;
 
@@ -81,6 +83,8 @@ pub(crate) struct Connection {
     rhythm: Rhythm,
     interrupted: bool,
     ping: bool,
+    /// When a packet was last full.
+    pressed_at: Instant,
     /// The last transmit took all there was to send.
     pub(crate) drained: bool,
     /// The channel whose turn it is among equals.
@@ -212,6 +216,7 @@ impl Connection {
             rhythm: Rhythm::default(),
             interrupted: false,
             ping: false,
+            pressed_at: Instant::ZERO,
             drained: false,
             turn: 0,
             marks: 0,
@@ -438,7 +443,7 @@ impl Connection {
 
     fn on_probe_timeout(&mut self, now: Instant) {
         self.probes.count += 1;
-        self.probes.pending = 1;
+        self.probes.pending = if self.probes.count > 1 { 2 } else { 1 };
         if self.probes.count == PROBES_PERSISTENT {
             self.mtu.on_black_hole();
             self.controller.on_packet_size(self.mtu.current());
@@ -494,8 +499,8 @@ impl Connection {
             return;
         }
         let timeout = self.rtt.probe_timeout(self.config.ack_delay);
-        let backed_off =
-            (timeout * (1 << self.probes.count.min(6))).min(PROBE_INTERVAL_MAX.max(timeout));
+        let backed_off = (timeout * (1 << self.probes.count.saturating_sub(PROBES_EAGER).min(6)))
+            .min(PROBE_INTERVAL_MAX.max(timeout));
         let at = (self.sent.last_reliable_at() + backed_off).max(now + Duration::from_millis(1));
         self.timers.set(Timer::Probe, at);
     }

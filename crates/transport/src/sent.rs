@@ -157,6 +157,12 @@ impl SentPackets {
         self.acked_highest
     }
 
+    /// How many packets were sent after the newest that the peer has acknowledged.
+    pub(crate) fn unconfirmed(&self) -> u64 {
+        let acked = self.acked_highest.unwrap_or(PACKET_NUMBER_FIRST - 1);
+        self.next_number() - 1 - acked
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.packets.len() >= SENT_MAX
     }

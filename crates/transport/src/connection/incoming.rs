@@ -22,6 +22,8 @@ const ACK_EVERY: u32 = 16;
 const ACK_LAZINESS: u64 = 5;
 /// A missing packet concerns the sender for this many packets.
 const GAP_RECENT: u64 = 8;
+/// Packets of ours that the peer may not have heard of before we take our acknowledgements for lost.
+const UNCONFIRMED_MAX: u64 = 4;
 /// Buffers kept for messages that wait for their turn.
 const POOL_MAX: usize = 64;
 
@@ -171,9 +173,15 @@ impl Connection {
                 self.acks.at_once = true;
             }
             let relaxed = self.redundancy.is_protected() && !self.received.has_gap(GAP_RECENT);
-            let patience = if relaxed { 2 } else { 1 };
-            self.timers
-                .set_earlier(Timer::Ack, now + self.config.ack_delay * patience);
+            let delay = if self.sent.unconfirmed() > UNCONFIRMED_MAX {
+                // Our acknowledgements do not seem to arrive: say it more often.
+                self.config.ack_delay / 2
+            } else if relaxed {
+                self.config.ack_delay * 2
+            } else {
+                self.config.ack_delay
+            };
+            self.timers.set_earlier(Timer::Ack, now + delay);
         } else if demands.unreliable {
             self.timers
                 .set_earlier(Timer::Ack, now + self.config.ack_delay * ACK_LAZINESS);

@@ -25,6 +25,10 @@ const QUANTUM: i64 = 64;
 /// Acknowledgements that a sender asks for while a window of bytes leaves. With 16 the controller sees the queue too rarely
 /// to share it fairly.
 const ASKS_PER_WINDOW: usize = 64;
+/// A stream counts as steady when no packet of it was full for this long.
+const CALM_AFTER: Duration = Duration::from_secs(2);
+/// Span of its sending that a steady stream may have in flight.
+const CALM_SPAN: Duration = Duration::from_millis(1_500);
 /// Longest time that one packet may take to leave at the present rate.
 const PACKET_TIME: Duration = Duration::from_millis(2);
 /// Bytes of the frame that opens a parity: kind and length.
@@ -264,10 +268,21 @@ impl Connection {
         usize::try_from(bytes).unwrap_or(usize::MAX).max(ETHERNET)
     }
 
+    /// What a steady stream that never fills its packets may have in flight: as much as it sends in [`CALM_SPAN`]. It
+    /// does not press on the path, and must not fall silent because a burst of losses took the acknowledgements.
+    fn calm_window(&self, now: Instant) -> usize {
+        if now.saturating_since(self.pressed_at) < CALM_AFTER {
+            return 0;
+        }
+        let bytes = self.bandwidth.rate.saturating_mul(CALM_SPAN.as_micros()) / 1_000_000;
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
     /// Whether congestion control lets a packet go.
     fn may_send(&mut self, now: Instant) -> bool {
         let size = self.packet_size();
-        if self.sent.in_flight() > 0 && self.sent.in_flight() + size > self.controller.window() {
+        let window = self.controller.window().max(self.calm_window(now));
+        if self.sent.in_flight() > 0 && self.sent.in_flight() + size > window {
             return false;
         }
         if self.sent.is_full() {
@@ -704,6 +719,7 @@ impl Connection {
             self.timers.set(Timer::Redundancy, wait_until);
         }
         if layout.full {
+            self.pressed_at = now;
             self.mtu.want_larger();
         }
         if plan.mtu_probe.is_some() {
@@ -721,7 +737,7 @@ impl Connection {
         self.timers.stop(Timer::Ack);
         self.ping = false;
         self.path_response = None;
-        self.probes.pending = 0;
+        self.probes.pending = self.probes.pending.saturating_sub(1);
     }
 
     fn on_close_sent(&mut self, now: Instant) {
