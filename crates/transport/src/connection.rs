@@ -83,7 +83,8 @@ pub(crate) struct Connection {
     rhythm: Rhythm,
     interrupted: bool,
     ping: bool,
-    /// When a packet was last full.
+    /// How many packets of late were full, up to a limit, and when that limit was last reached.
+    pressure: u8,
     pressed_at: Instant,
     /// The last transmit took all there was to send.
     pub(crate) drained: bool,
@@ -216,6 +217,7 @@ impl Connection {
             rhythm: Rhythm::default(),
             interrupted: false,
             ping: false,
+            pressure: 0,
             pressed_at: Instant::ZERO,
             drained: false,
             turn: 0,

@@ -375,15 +375,17 @@ impl SendChannel {
         }
     }
 
-    /// A packet with this piece is taken as lost: it goes again if the channel still wants it.
+    /// A packet with this piece is taken as lost: it goes again if the channel still wants it. `parity_sparse` says that
+    /// parity is too rare at present to count on.
     pub(crate) fn lost(
         &mut self,
         now: Instant,
         number: u64,
         piece: u16,
+        parity_sparse: bool,
         receipts: &mut impl FnMut(Receipt),
     ) {
-        let frugal = self.repair == Repair::Frugal;
+        let unprotected = self.repair == Repair::Frugal || parity_sparse;
         if self.is_fire_and_forget(piece) {
             let id = MessageId {
                 channel: self.id,
@@ -401,8 +403,8 @@ impl SendChannel {
         if message.is_done(piece) || !message.drop_copy(piece) {
             return;
         }
-        // Without parity every retransmission goes twice; with it only what was lost again.
-        let twice = frugal || message.resent;
+        // Without parity, or with little, every retransmission goes twice; otherwise only what was lost again.
+        let twice = unprotected || message.resent;
         message.resent = true;
         if let Some(partial) = &mut self.partial
             && (partial.is_given_up(number) || partial.give_up(number))

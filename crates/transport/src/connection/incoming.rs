@@ -606,6 +606,7 @@ impl Connection {
 
     fn lose_frames(&mut self, now: Instant, shared: &mut Shared, packet: &SentPacket) {
         let (id, inbox) = (self.id, &mut shared.inbox);
+        let sparse = self.redundancy.is_sparse();
         let mut index = 0;
         while let Some(frame) = self.sent.frame(packet, index) {
             index += 1;
@@ -619,7 +620,7 @@ impl Connection {
                 } => {
                     self.active.insert(usize::from(channel));
                     if let Some(half) = self.send[usize::from(channel)].as_mut() {
-                        half.lost(now, number, piece, &mut |told| {
+                        half.lost(now, number, piece, sparse, &mut |told| {
                             if receipt {
                                 inbox.receipt(id, told);
                             }

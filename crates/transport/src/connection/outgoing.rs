@@ -25,7 +25,9 @@ const QUANTUM: i64 = 64;
 /// Acknowledgements that a sender asks for while a window of bytes leaves. With 16 the controller sees the queue too rarely
 /// to share it fairly.
 const ASKS_PER_WINDOW: usize = 64;
-/// A stream counts as steady when no packet of it was full for this long.
+/// Full packets, less others, that make a stream press on the path: a retransmission now and then does not.
+const PRESSURE_MAX: u8 = 8;
+/// A stream counts as steady when it has not pressed for this long.
 const CALM_AFTER: Duration = Duration::from_secs(2);
 /// Span of its sending that a steady stream may have in flight.
 const CALM_SPAN: Duration = Duration::from_millis(1_500);
@@ -719,8 +721,13 @@ impl Connection {
             self.timers.set(Timer::Redundancy, wait_until);
         }
         if layout.full {
-            self.pressed_at = now;
+            self.pressure = (self.pressure + 1).min(PRESSURE_MAX);
+            if self.pressure == PRESSURE_MAX {
+                self.pressed_at = now;
+            }
             self.mtu.want_larger();
+        } else if layout.eliciting {
+            self.pressure = self.pressure.saturating_sub(1);
         }
         if plan.mtu_probe.is_some() {
             self.mtu.on_probe_sent();

@@ -12,7 +12,7 @@ use crate::packet::PACKET_NUMBER_FIRST;
 use crate::parity::{Decoder, Encoder};
 
 /// Share of protected bytes that *balanced* may add as parity, in 1/256.
-const SHARE_BALANCED: i64 = 108;
+const SHARE_BALANCED: i64 = 107;
 /// Share of protected bytes that *fast* may add as parity, in 1/256.
 const SHARE_FAST: i64 = 290;
 /// Sections that one parity of *balanced* covers.
@@ -50,6 +50,8 @@ pub(super) struct Redundancy {
     pub(super) due: bool,
     lost: f32,
     resolved: f32,
+    /// Share of our packets of late that carried parity, in 1/256.
+    own_density: u32,
     /// Share of the peer's packets of late that carried parity, in 1/256.
     density: u32,
 }
@@ -68,6 +70,7 @@ impl Redundancy {
             due: false,
             lost: LOSS_PRIOR.0 * LOSS_PRIOR.1,
             resolved: LOSS_PRIOR.1,
+            own_density: 256,
             density: 0,
         }
     }
@@ -106,6 +109,11 @@ impl Redundancy {
         self.density > 160
     }
 
+    /// Whether parity is rarer than *balanced* means it to be, because messages differ much in size.
+    pub(super) fn is_sparse(&self) -> bool {
+        self.own_density < 80
+    }
+
     /// Whether we send parity with every packet.
     pub(super) fn is_fast(&self) -> bool {
         self.level == Repair::Fast
@@ -128,6 +136,7 @@ impl Redundancy {
         let window = self.window();
         let len = self.encoder.as_mut()?.emit(carrier, window, out)?;
         self.credit -= len as i64;
+        self.own_density += 16;
         self.uncovered = 0;
         self.due = false;
         for &packet in self.sections.iter().rev().take(window) {
@@ -163,6 +172,7 @@ impl Redundancy {
         };
         self.credit = (self.credit + section.len() as i64 * share / 256).min(CREDIT_MAX);
         self.uncovered += 1;
+        self.own_density -= self.own_density / 16;
         now + PARITY_WAIT
     }
 

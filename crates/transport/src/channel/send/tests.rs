@@ -65,9 +65,10 @@ impl Bench {
     fn lose(&mut self, pieces: &[(u64, u16)]) {
         let receipts = &mut self.receipts;
         for &(number, piece) in pieces {
-            self.channel.lost(self.now, number, piece, &mut |receipt| {
-                receipts.push(receipt)
-            });
+            self.channel
+                .lost(self.now, number, piece, false, &mut |receipt| {
+                    receipts.push(receipt)
+                });
         }
     }
 
