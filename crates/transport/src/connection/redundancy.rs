@@ -12,7 +12,7 @@ use crate::packet::PACKET_NUMBER_FIRST;
 use crate::parity::{Decoder, Encoder};
 
 /// Share of protected bytes that *balanced* may add as parity, in 1/256.
-const SHARE_BALANCED: i64 = 107;
+const SHARE_BALANCED: i64 = 106;
 /// Share of protected bytes that *fast* may add as parity, in 1/256.
 const SHARE_FAST: i64 = 290;
 /// Sections that one parity of *balanced* covers.
@@ -21,8 +21,10 @@ const WINDOW_BALANCED: usize = 6;
 const WINDOW_FAST: usize = 5;
 /// Largest frame that is protected: larger ones are bulk, which is in no hurry.
 pub(super) const PROTECTED_MAX: usize = 640;
-/// Most credit saved up, in bytes.
-const CREDIT_MAX: i64 = 2_400;
+/// Units of credit in a byte: shares are in 1/256.
+const UNIT: i64 = 256;
+/// Most credit saved up, in units.
+const CREDIT_MAX: i64 = 2_400 * UNIT;
 /// Loss below which parity is not worth its bytes.
 const LOSS_WORTH: f32 = 0.004;
 /// Loss assumed before anything is known, and the weight of that assumption in packets.
@@ -121,8 +123,9 @@ impl Redundancy {
 
     /// Bytes of the parity frame body that should go into the next packet, if one should.
     pub(super) fn wanted(&self) -> Option<usize> {
-        let wanted =
-            self.uncovered > 0 && self.symbol_len > 0 && self.credit >= self.symbol_len as i64;
+        let wanted = self.uncovered > 0
+            && self.symbol_len > 0
+            && self.credit >= self.symbol_len as i64 * UNIT;
         (wanted && self.is_active()).then_some(self.symbol_len)
     }
 
@@ -135,7 +138,7 @@ impl Redundancy {
     ) -> Option<usize> {
         let window = self.window();
         let len = self.encoder.as_mut()?.emit(carrier, window, out)?;
-        self.credit -= len as i64;
+        self.credit -= len as i64 * UNIT;
         self.own_density += 16;
         self.uncovered = 0;
         self.due = false;
@@ -170,7 +173,7 @@ impl Redundancy {
         } else {
             SHARE_BALANCED
         };
-        self.credit = (self.credit + section.len() as i64 * share / 256).min(CREDIT_MAX);
+        self.credit = (self.credit + section.len() as i64 * share).min(CREDIT_MAX);
         self.uncovered += 1;
         self.own_density -= self.own_density / 16;
         now + PARITY_WAIT
