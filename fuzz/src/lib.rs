@@ -2,6 +2,9 @@
 
 pub mod bits;
 pub mod handshake;
+pub mod hostile_peer;
+pub mod operations;
+pub mod packet;
 pub mod partial;
 pub mod range;
 pub mod schema;
@@ -25,6 +28,9 @@ mod tests {
                 .collect();
             crate::bits::run(&bytes);
             crate::handshake::run(&bytes);
+            crate::hostile_peer::run(&bytes);
+            crate::operations::run(&bytes);
+            crate::packet::run(&bytes);
             crate::partial::run(&bytes);
             crate::range::run(&bytes);
             crate::schema::run(&bytes);

@@ -94,10 +94,10 @@ impl Delivery {
 pub enum Repair {
     /// Nothing extra on first transmission; what was lost goes out twice.
     Frugal,
-    /// Parity over recent packets, up to 40 % extra bytes.
+    /// Parity over recent packets, up to 42 % extra bytes.
     #[default]
     Balanced,
-    /// Parity with every packet, up to 120 % extra bytes.
+    /// Parity with every packet, up to 114 % extra bytes.
     Fast,
 }
 

@@ -2,10 +2,13 @@
 //!
 //! Not part of the interface.
 
+mod connection;
+
 use std::net::SocketAddr;
 
 use muse_wire::{Duration, Instant};
 
+pub use self::connection::{hostile_peer, operations, packet};
 use crate::crypto::{Keys, SeededEntropy, ServerKey};
 use crate::handshake::{
     Connecting, ConnectingConfig, HANDSHAKE_LEN_MAX, HandshakeLimits, Listener, ListenerConfig,

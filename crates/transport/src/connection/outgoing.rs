@@ -90,8 +90,8 @@ impl Connection {
         self.drained = false;
         let mut len = 0;
         let mut segment = 0;
-        for count in 0..SEGMENTS_MAX {
-            let limit = if count == 0 {
+        for _ in 0..SEGMENTS_MAX {
+            let limit = if len == 0 {
                 self.packet_size()
             } else {
                 segment
@@ -101,7 +101,7 @@ impl Connection {
                 break;
             };
             let limit = match plan.mtu_probe {
-                Some(_) if count > 0 => break,
+                Some(_) if len > 0 => break,
                 Some(size) if size > buffer.len() => {
                     self.mtu.limit_to(buffer.len());
                     continue;
@@ -110,21 +110,21 @@ impl Connection {
                 None => limit,
             };
             let room = buffer.len() - len;
-            if room < limit || (count > 0 && len + limit > TRAIN_MAX) {
+            if room < limit || (len > 0 && len + limit > TRAIN_MAX) {
                 break;
             }
             // One acknowledgement block serves the whole train: its packets must be of one size.
-            if count == 0 {
+            if len == 0 {
                 shared.acks = self.received.fill(now, &mut shared.ack_block);
             }
             let written = self.build(now, shared, plan, &mut buffer[len..len + limit]);
             if written == 0 {
                 break;
             }
-            len += written;
-            if count == 0 {
+            if len == 0 {
                 segment = written;
             }
+            len += written;
             // Only the last of a train may be shorter, and a small packet is not worth a train.
             if written < segment || plan.mtu_probe.is_some() || plan.close {
                 break;
