@@ -266,6 +266,7 @@ fn under_attack(attack: Attack, seed: u64) -> (Pair, Tape, u32) {
 #[test]
 fn an_attacker_with_captured_packets_does_not_steal_the_connection() {
     for attack in [Attack::Replay, Attack::Race, Attack::RaceAndPassOn] {
+        let (mut tried, mut answered) = (0, 0);
         for seed in 0..10 {
             let (pair, tape, said) = under_attack(attack, seed);
             let context = format!("{attack:?} seed {seed}");
@@ -276,13 +277,15 @@ fn an_attacker_with_captured_packets_does_not_steal_the_connection() {
                 .remote(pair.connection(Side::Server));
             assert_eq!(remote, Some(client_address()), "{context}");
             let (came, went) = assert_not_amplified(&tape, attacker(), Instant::FAR_FUTURE);
-            assert!(came > 500, "{context}: he tried");
-            assert_eq!(
-                went > 0,
-                attack != Attack::Replay,
-                "{context}: a replay is not even answered"
-            );
+            tried += came;
+            answered += went;
         }
+        assert!(tried > 5_000, "{attack:?}: he tried");
+        assert_eq!(
+            answered > 0,
+            attack != Attack::Replay,
+            "{attack:?}: a replay is not even answered"
+        );
     }
 }
 
