@@ -14,7 +14,7 @@ quick: ## Formatting and tests only
 	cargo test --workspace --quiet
 
 play: ## Run the echo demo
-	cargo run --release --quiet -p muse-net --example echo
+	@scripts/play.sh
 
 bench: ## Measure the transport beside its peers
 	cargo run --release -p muse-cli -- bench transport

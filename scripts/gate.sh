@@ -84,6 +84,7 @@ main() {
     step "independent decoder" decoder
     step "documentation tests" cargo test --quiet --workspace --doc
     step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --no-deps --workspace
+    step "play" scripts/play.sh
     step "dependencies" deny
     step "wasm32" scripts/wasm-check.sh
     step "windows" scripts/windows-check.sh
