@@ -1,0 +1,1 @@
+//! Deterministic sessions: lockstep and rollback (NC-36, NC-37).

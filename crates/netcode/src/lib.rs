@@ -1,0 +1,9 @@
+//! The netcode of a fast game, for any engine: bytes in, bytes out (NC-1 to NC-35).
+//!
+//! Nothing here knows sockets or the transport: packets are slices of bytes, and any link that carries datagrams will do.
+
+mod entity;
+mod tick;
+
+pub use entity::EntityId;
+pub use tick::{Tick, TickTime};
