@@ -95,6 +95,21 @@ impl Options {
         self
     }
 
+    /// Whether `fixed` was said.
+    pub const fn is_fixed(&self) -> bool {
+        self.fixed
+    }
+
+    /// What `range` and `step` said.
+    pub const fn range(&self) -> Range {
+        self.range
+    }
+
+    /// What `max` said.
+    pub const fn length_limit(&self) -> Option<u32> {
+        self.max
+    }
+
     /// Stops the compiler when the attributes make no sense for a type; the derive calls it in a constant.
     ///
     /// # Panics
