@@ -5,7 +5,7 @@
 
 use core::fmt;
 
-use crate::{Options, Range, fnv1a};
+use crate::{Options, Predict, Range, Template, fnv1a};
 
 /// A message from outside: its id and its type.
 ///
@@ -96,6 +96,13 @@ pub enum Type {
         /// Its variants, in order; their position is their tag.
         variants: &'static [Variant],
     },
+    /// Columns of a state that is written by hand.
+    Opaque {
+        /// Its name.
+        name: &'static str,
+        /// Its columns, in order.
+        columns: &'static [Template],
+    },
 }
 
 /// A field of a struct or variant.
@@ -141,6 +148,10 @@ impl fmt::Display for Type {
                 f.write_str(name)?;
                 list(f, " < ", variants, " >")
             }
+            Self::Opaque { name, columns } => {
+                f.write_str(name)?;
+                list(f, " | ", columns, " |")
+            }
         }
     }
 }
@@ -167,11 +178,35 @@ impl fmt::Display for Options {
             write!(f, " max {max}")?;
         }
         match self.range {
-            Range::Whole => Ok(()),
-            Range::Integer { min, max } => write!(f, " range {min}..={max}"),
+            Range::Whole => {}
+            Range::Integer { min, max } => write!(f, " range {min}..={max}")?,
             // The shortest digits that read back as the same number: the same on all platforms.
-            Range::Float { min, max, step } => write!(f, " range {min}..={max} step {step}"),
+            Range::Float { min, max, step } => write!(f, " range {min}..={max} step {step}")?,
+            Range::Angle { min, max, count } => write!(f, " angle {min}..={max} steps {count}")?,
         }
+        if let Some(bits) = self.rotation {
+            write!(f, " rotation {bits}")?;
+        }
+        if let Some(bits) = self.bits {
+            write!(f, " bits {bits}")?;
+        }
+        match self.predict {
+            None => {}
+            Some(Predict::Hold) => f.write_str(" predict hold")?,
+            Some(Predict::Linear) => f.write_str(" predict linear")?,
+            Some(Predict::Quadratic) => f.write_str(" predict quadratic")?,
+        }
+        // Interpolation and tolerance are each side's own affair.
+        self.velocity
+            .map_or(Ok(()), |field| write!(f, " velocity {field}"))
+    }
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let separator = if self.name.is_empty() { "" } else { ": " };
+        let Self { name, min, max, .. } = self;
+        write!(f, "{name}{separator}{:?} {min}..={max}", self.kind)
     }
 }
 

@@ -56,6 +56,7 @@ mod options;
 mod primitives;
 mod quantise;
 mod registry;
+mod state;
 
 pub use describe::{Descriptor, Field, Type, Variant};
 pub use error::{DecodeError, EncodeError};
@@ -63,6 +64,10 @@ pub use hash::fnv1a;
 pub use muse_schema_derive::{Message, Schema};
 pub use options::{LENGTH_MAX_DEFAULT, Leaf, Options, Range};
 pub use registry::{Difference, Registry, RegistryError, diff};
+pub use state::{
+    Blend, Column, ColumnKind, Columns, Form, Guard, Interpolate, Predict, RowReader, RowWriter,
+    State, Template,
+};
 
 /// The bit reader and writer that encodings are made of.
 pub use muse_wire::bits::{BitReader, BitWriter, bits_for};

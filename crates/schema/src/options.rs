@@ -1,6 +1,7 @@
 //! Attributes of a field, and the check that they fit its type.
 
-use crate::quantise;
+use crate::state::grid::Grid;
+use crate::{Interpolate, Predict, quantise};
 
 /// Longest `String` and `Vec` unless the field says `max`.
 pub const LENGTH_MAX_DEFAULT: u32 = 65_535;
@@ -17,6 +18,14 @@ pub struct Options {
     pub(crate) fixed: bool,
     pub(crate) max: Option<u32>,
     pub(crate) range: Range,
+    pub(crate) rotation: Option<u32>,
+    pub(crate) bits: Option<u32>,
+    pub(crate) predict: Option<Predict>,
+    pub(crate) velocity: Option<&'static str>,
+    pub(crate) interpolate: Option<Interpolate>,
+    pub(crate) tolerance: Option<f64>,
+    /// What follows from the range of floats, worked out once.
+    pub(crate) grid: Grid,
 }
 
 /// The numbers that a field can hold.
@@ -40,6 +49,15 @@ pub enum Range {
         max: f64,
         /// The distance between neighbours.
         step: f64,
+    },
+    /// Angles in so many steps to a turn, multiples of a step from `min` on.
+    Angle {
+        /// Where the turn begins.
+        min: f64,
+        /// Where it ends, which is the same direction.
+        max: f64,
+        /// Steps to the turn.
+        count: u64,
     },
 }
 
@@ -69,6 +87,13 @@ impl Options {
         fixed: false,
         max: None,
         range: Range::Whole,
+        rotation: None,
+        bits: None,
+        predict: None,
+        velocity: None,
+        interpolate: None,
+        tolerance: None,
+        grid: Grid::NONE,
     };
 
     /// `fixed`
@@ -92,6 +117,59 @@ impl Options {
     /// `range = min..=max, step = step` of floats
     pub const fn float_range(mut self, min: f64, max: f64, step: f64) -> Self {
         self.range = Range::Float { min, max, step };
+        self.grid = Grid::of_range(min, max, step);
+        self
+    }
+
+    /// `angle = bits, range = min..=max`: 2^bits steps to a turn
+    pub const fn angle(mut self, bits: u32, min: f64, max: f64) -> Self {
+        let count = 1 << if bits < 63 { bits } else { 63 };
+        self.range = Range::Angle { min, max, count };
+        self.grid = Grid::of_angle(min, max, count);
+        self
+    }
+
+    /// `angle, step = step, range = min..=max`: as many steps to a turn as fit, so that a step may be a little smaller
+    pub const fn angle_step(mut self, step: f64, min: f64, max: f64) -> Self {
+        let count = quantise::count(min, max, step);
+        self.range = Range::Angle { min, max, count };
+        self.grid = Grid::of_angle(min, max, count);
+        self
+    }
+
+    /// `rotation = bits`: a quaternion by its three smaller parts of so many bits
+    pub const fn rotation(mut self, bits: u32) -> Self {
+        self.rotation = Some(bits);
+        self
+    }
+
+    /// `bits = count`: a set of so many bits
+    pub const fn bits(mut self, count: u32) -> Self {
+        self.bits = Some(count);
+        self
+    }
+
+    /// `predict = order`
+    pub const fn predict(mut self, order: Predict) -> Self {
+        self.predict = Some(order);
+        self
+    }
+
+    /// `velocity = field`: the field of the same struct that is this one's change per second
+    pub const fn velocity(mut self, field: &'static str) -> Self {
+        self.velocity = Some(field);
+        self
+    }
+
+    /// `interpolate = way`
+    pub const fn interpolate(mut self, way: Interpolate) -> Self {
+        self.interpolate = Some(way);
+        self
+    }
+
+    /// `tolerance = distance`
+    pub const fn tolerance(mut self, distance: f64) -> Self {
+        self.tolerance = Some(distance);
         self
     }
 
@@ -152,6 +230,7 @@ impl Options {
                 assert!(!self.fixed, "`fixed` is for integers");
             }
             (Range::Float { .. }, Leaf::Integer { .. }) => panic!("`step` is for floats"),
+            (Range::Angle { .. }, _) => panic!("`angle` is for states: derive `State`"),
             (_, Leaf::Other) => panic!("`range` is for integers and floats"),
         }
     }
@@ -161,7 +240,15 @@ impl Options {
         Self { max: None, ..*self }
     }
 
-    /// Longest `String` or `Vec`.
+    /// Longest `String` or `Vec` of a state, where it must be declared.
+    pub(crate) const fn state_max(&self) -> u32 {
+        match self.max {
+            Some(max) => max,
+            None => 0,
+        }
+    }
+
+    /// Longest `String` or `Vec` of a message.
     pub(crate) fn length_max(&self) -> u32 {
         self.max.unwrap_or(LENGTH_MAX_DEFAULT)
     }

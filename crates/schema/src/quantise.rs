@@ -60,7 +60,7 @@ pub(crate) const fn check(min: f64, max: f64, step: f64, precision: u32) {
 }
 
 /// Share of a step count by which a range may miss a whole number of steps.
-const TOLERANCE: f64 = 1e-9;
+pub(crate) const TOLERANCE: f64 = 1e-9;
 
 #[cfg(test)]
 mod tests {
