@@ -1,0 +1,591 @@
+//! Any number of connections over two sockets: client and server in one machine (RP-7).
+
+mod schedule;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+
+use muse_wire::partial::Promise;
+use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
+use thiserror::Error;
+
+use crate::connection::{Connection, Numbers, Over, Side};
+use crate::effects::Effects;
+use crate::event::{Channel, ConnectionId, EndReason, Event, FailReason, Message};
+use crate::handlers::Handlers;
+use crate::packet::{ChannelInfo, Meaning, PAYLOAD_MAX, Packet};
+use crate::stats::{ConnectionStats, HostStats};
+use crate::{HostOptions, OptionsError};
+use schedule::Schedule;
+
+/// A MUSE-RP host without IO: it accepts connections once it [`listen`](Self::listen)s and makes them by
+/// [`connect`](Self::connect).
+///
+/// The program around it has two UDP sockets, one per [`Channel`], and runs each with the machine that
+/// [`socket`](Self::socket) gives: datagrams in, time-outs, datagrams out (see [`Machine`]). Then it looks at
+/// [`poll_event`](Self::poll_event), or at [`dispatch`](Self::dispatch) if messages have handlers. The crate's front page has an
+/// example.
+///
+/// Nothing that arrives stops it, half-open connections time out, nothing is repeated for ever, and every queue has a
+/// limit.
+#[derive(Debug)]
+pub struct Host {
+    options: HostOptions,
+    promise: Promise,
+    random: fastrand::Rng,
+    is_listening: bool,
+    next_id: u64,
+    connections: BTreeMap<ConnectionId, Connection>,
+    by_address: [BTreeMap<SocketAddr, ConnectionId>; 2],
+    /// Connections that wait for INIT3, by the id that INIT2 gave them.
+    half_open: BTreeMap<u32, ConnectionId>,
+    next_offer: u32,
+    accepted: usize,
+    schedule: Schedule,
+    /// Connections that may have something to send, by channel, in turn.
+    ready: [VecDeque<ConnectionId>; 2],
+    effects: Effects,
+}
+
+impl Host {
+    /// A host. The first sequence numbers of its connections follow from `seed`: give it something that others cannot guess.
+    pub fn new(options: HostOptions, seed: u64) -> Result<Self, OptionsError> {
+        Ok(Self {
+            promise: options.validate()?,
+            options,
+            random: fastrand::Rng::with_seed(seed),
+            is_listening: false,
+            next_id: 0,
+            connections: BTreeMap::new(),
+            by_address: [BTreeMap::new(), BTreeMap::new()],
+            half_open: BTreeMap::new(),
+            next_offer: 0,
+            accepted: 0,
+            schedule: Schedule::default(),
+            ready: [VecDeque::new(), VecDeque::new()],
+            effects: Effects::default(),
+        })
+    }
+
+    /// Whether to accept new connections. A new host does not. Those that are open stay open.
+    pub fn listen(&mut self, listen: bool) {
+        self.is_listening = listen;
+    }
+
+    /// Begins a connection to the reliable port of a server. [`Event::Connected`] or [`Event::ConnectFailed`] follows.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        server: SocketAddr,
+    ) -> Result<ConnectionId, ConnectError> {
+        if self.by_address[Channel::Reliable.index()].contains_key(&server) {
+            return Err(ConnectError::Known(server));
+        }
+        let numbers = Numbers {
+            reliable_sequence: self.random.u32(..),
+            reliable_ack: self.random.u32(..),
+            partial_sequence: self.random.u32(..),
+            partial_ack: self.random.u32(..),
+        };
+        let id = self.new_id();
+        let connection =
+            Connection::call(now, id, server, numbers, &self.options, &mut self.effects);
+        self.insert(id, connection);
+        Ok(id)
+    }
+
+    /// Queues a message. It leaves as soon as the window has room.
+    pub fn send(
+        &mut self,
+        connection: ConnectionId,
+        channel: Channel,
+        kind: u16,
+        payload: &[u8],
+    ) -> Result<(), SendError> {
+        if payload.len() > PAYLOAD_MAX {
+            return Err(SendError::TooLong(payload.len()));
+        }
+        self.connections
+            .get_mut(&connection)
+            .ok_or(SendError::NotConnected)?
+            .send(channel, kind, payload, &self.options)?;
+        self.touch(connection);
+        Ok(())
+    }
+
+    /// Queues a message for every open connection; says how many took it.
+    pub fn send_to_all(
+        &mut self,
+        channel: Channel,
+        kind: u16,
+        payload: &[u8],
+    ) -> Result<usize, SendError> {
+        if payload.len() > PAYLOAD_MAX {
+            return Err(SendError::TooLong(payload.len()));
+        }
+        let all: Vec<ConnectionId> = self.connections.keys().copied().collect();
+        let taken = |id: &ConnectionId| self.send(*id, channel, kind, payload).is_ok();
+        Ok(all.into_iter().filter(taken).count())
+    }
+
+    /// Ends a connection: one END, and whatever is not acknowledged yet is forgotten. See
+    /// [`unacknowledged`](Self::unacknowledged) to wait for it before.
+    pub fn disconnect(&mut self, connection: ConnectionId) {
+        let Some(known) = self.connections.get(&connection) else {
+            return;
+        };
+        let over = match (known.is_open(), known.side) {
+            (false, Side::Client(_)) => Over::Fail(FailReason::ByUs),
+            _ => Over::End(EndReason::ByUs),
+        };
+        self.end(connection, over);
+    }
+
+    /// Ends every connection.
+    pub fn disconnect_all(&mut self) {
+        let all: Vec<ConnectionId> = self.connections.keys().copied().collect();
+        for connection in all {
+            self.disconnect(connection);
+        }
+    }
+
+    /// Messages of a channel that the peer has not acknowledged yet, sent or not; 0 when there is no such connection.
+    pub fn unacknowledged(&self, connection: ConnectionId, channel: Channel) -> usize {
+        let known = self.connections.get(&connection);
+        known.map_or(0, |known| known.unacknowledged(channel))
+    }
+
+    /// The open connections.
+    pub fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        let open = self.connections.iter().filter(|(_, known)| known.is_open());
+        open.map(|(id, _)| *id)
+    }
+
+    /// Where the peer's reliable channel is.
+    pub fn peer(&self, connection: ConnectionId) -> Option<SocketAddr> {
+        let known = self.connections.get(&connection)?;
+        Some(known.reliable_address)
+    }
+
+    /// What a connection has done.
+    pub fn connection_stats(&self, connection: ConnectionId) -> Option<ConnectionStats> {
+        self.connections.get(&connection).map(Connection::stats)
+    }
+
+    /// What the host has done.
+    pub fn stats(&self) -> &HostStats {
+        &self.effects.stats
+    }
+
+    /// How often the program around the host is to look at it, at least; see [`HostOptions::tick`].
+    pub fn tick(&self) -> Duration {
+        self.options.tick
+    }
+
+    /// The handlers by message type, to be changed at any time.
+    pub fn handlers(&mut self) -> &mut Handlers {
+        &mut self.options.handlers
+    }
+
+    /// What happened next, messages included.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.effects.events.pop_front()
+    }
+
+    /// Gives messages to the handlers of their types, until something happened that no handler is for.
+    pub fn dispatch(&mut self) -> Option<Event> {
+        loop {
+            let event = self.poll_event()?;
+            let Event::Message(message) = &event else {
+                return Some(event);
+            };
+            if !self.run_handler(message) {
+                return Some(event);
+            }
+        }
+    }
+
+    /// The machine of one of the two sockets. Both share the time-outs: either may be asked.
+    pub fn socket(&mut self, channel: Channel) -> Socket<'_> {
+        Socket {
+            host: self,
+            channel,
+        }
+    }
+
+    /// A datagram arrived at a socket.
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        channel: Channel,
+        from: SocketAddr,
+        datagram: &[u8],
+    ) {
+        self.effects.stats.datagrams_received += 1;
+        let Ok(packet) = Packet::parse(datagram) else {
+            self.effects.stats.malformed += 1;
+            return;
+        };
+        let known = self.by_address[channel.index()].get(&from).copied();
+        match (packet.flags.meaning(), known) {
+            (Meaning::Init, known) => match channel {
+                Channel::Reliable => self.handle_reliable_init(now, from, known, &packet),
+                Channel::Partial => self.handle_partial_init(now, from, known, &packet),
+            },
+            (meaning, Some(id)) => self.handle_known(now, channel, id, meaning, &packet),
+            (_, None) => self.effects.stats.unexpected += 1,
+        }
+    }
+
+    /// The time has come that [`poll_timeout`](Self::poll_timeout) said.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        // Each connection once: one whose time is always past must not keep us here.
+        for _ in 0..self.connections.len() {
+            let Some(id) = self.schedule.pop_due(now) else {
+                return;
+            };
+            let Some(connection) = self.connections.get_mut(&id) else {
+                continue;
+            };
+            match connection.handle_timeout(now, &self.options, &mut self.effects) {
+                Some(over) => self.end(id, over),
+                None => self.touch(id),
+            }
+        }
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.schedule.next()
+    }
+
+    /// Writes what a socket is to send next into `buffer`: to whom, and how many bytes. 1,000 bytes hold any datagram.
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        channel: Channel,
+        buffer: &mut [u8],
+    ) -> Option<(SocketAddr, usize)> {
+        let small = self.effects.poll(channel, buffer);
+        let transmit = small.or_else(|| self.poll_message(now, channel, buffer))?;
+        self.effects.stats.datagrams_sent += 1;
+        Some(transmit)
+    }
+
+    fn poll_message(
+        &mut self,
+        now: Instant,
+        channel: Channel,
+        buffer: &mut [u8],
+    ) -> Option<(SocketAddr, usize)> {
+        while let Some(id) = self.ready[channel.index()].pop_front() {
+            let Some(connection) = self.connections.get_mut(&id) else {
+                continue;
+            };
+            let transmit = connection.poll_transmit(now, channel, buffer);
+            // Behind the others again if it has more.
+            self.touch(id);
+            if transmit.is_some() {
+                return transmit;
+            }
+        }
+        None
+    }
+
+    fn handle_known(
+        &mut self,
+        now: Instant,
+        channel: Channel,
+        id: ConnectionId,
+        meaning: Meaning,
+        packet: &Packet<'_>,
+    ) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        let effects = &mut self.effects;
+        match meaning {
+            Meaning::End => {
+                if let Some(over) = connection.handle_end(packet, effects) {
+                    return self.end(id, over);
+                }
+            }
+            Meaning::Ping if packet.payload.is_empty() => effects.stats.malformed += 1,
+            Meaning::Ping if channel == Channel::Partial => effects.stats.unexpected += 1,
+            Meaning::Ping => connection.handle_ping(now, packet, effects),
+            Meaning::Ack => connection.handle_ack(now, channel, packet.ack, effects),
+            Meaning::Data | Meaning::Init => connection.handle_data(channel, packet, effects),
+        }
+        self.touch(id);
+    }
+
+    /// INIT1, or INIT2 from a server that was called.
+    fn handle_reliable_init(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        known: Option<ConnectionId>,
+        packet: &Packet<'_>,
+    ) {
+        let side = known.and_then(|id| Some((id, self.connections.get_mut(&id)?)));
+        let Some((id, connection)) = side else {
+            return self.accept(now, from, packet);
+        };
+        match connection.side {
+            Side::Client(_) => {
+                match connection.handle_init2(now, packet, &self.options, &mut self.effects) {
+                    Ok(Some(partial)) => self.join(id, partial),
+                    Ok(None) => self.touch(id),
+                    Err(over) => self.end(id, over),
+                }
+            }
+            // A repetition: INIT2's own timer repairs what may be lost.
+            Side::Server { init1, .. } if init1 == (packet.sequence, packet.ack) => (),
+            Side::Server { .. } => {
+                if self.is_listening && ChannelInfo::parse(packet.payload).is_ok() {
+                    self.end(id, Over::End(EndReason::Replaced));
+                    self.accept(now, from, packet);
+                }
+            }
+        }
+    }
+
+    /// INIT3, or INIT4 from a server that was called.
+    fn handle_partial_init(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        known: Option<ConnectionId>,
+        packet: &Packet<'_>,
+    ) {
+        if let Some(id) = known
+            && let Some(connection) = self.connections.get_mut(&id)
+        {
+            match connection.side {
+                Side::Client(_) => {
+                    connection.handle_init4(now, packet, &self.options, &mut self.effects);
+                    return self.touch(id);
+                }
+                Side::Server { init3, .. } if init3 == Some(packet.sequence) => {
+                    return connection.acknowledge(Channel::Partial, &mut self.effects);
+                }
+                Side::Server { .. } => (),
+            }
+        }
+        let Ok(info) = ChannelInfo::parse(packet.payload) else {
+            self.effects.stats.malformed += 1;
+            return;
+        };
+        let waiting = self.half_open.get(&info.id).copied();
+        let matches = |id: &ConnectionId| {
+            let waiting = self.connections.get(id);
+            waiting.is_some_and(|waiting| waiting.reliable_address.ip() == from.ip())
+        };
+        let Some(id) = waiting.filter(matches) else {
+            self.effects.stats.unexpected += 1;
+            return;
+        };
+        if self.accepted >= self.options.connections_max {
+            self.effects.stats.refused += 1;
+            return;
+        }
+        if let Some(old) = known {
+            self.end(old, Over::End(EndReason::Replaced));
+        }
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        let (options, effects) = (&self.options, &mut self.effects);
+        connection.handle_init3(now, from, packet, self.promise, options, effects);
+        self.half_open.remove(&info.id);
+        self.accepted += 1;
+        self.by_address[Channel::Partial.index()].insert(from, id);
+        self.touch(id);
+    }
+
+    /// INIT1 from an address without a connection.
+    fn accept(&mut self, now: Instant, from: SocketAddr, packet: &Packet<'_>) {
+        if !self.is_listening {
+            self.effects.stats.unexpected += 1;
+            return;
+        }
+        let Ok(client) = ChannelInfo::parse(packet.payload) else {
+            self.effects.stats.malformed += 1;
+            return;
+        };
+        if self.accepted >= self.options.connections_max {
+            self.effects.stats.refused += 1;
+            return;
+        }
+        if self.half_open.len() >= HALF_OPEN_MAX
+            && let Some((_, oldest)) = self.half_open.first_key_value()
+        {
+            self.end(*oldest, Over::End(EndReason::TimedOut));
+        }
+        let offer = ChannelInfo {
+            reliable_port: self.options.reliable_port.into(),
+            partial_port: self.options.partial_port.into(),
+            window: self.options.window,
+            percent: self.options.percent.into(),
+            your_reliable_port: client.reliable_port,
+            your_partial_port: client.partial_port,
+            id: self.next_offer,
+        };
+        self.next_offer = self.next_offer.wrapping_add(1);
+        let id = self.new_id();
+        let init1 = (packet.sequence, packet.ack);
+        let connection = Connection::offer(now, id, from, init1, offer, &self.options);
+        self.half_open.insert(offer.id, id);
+        self.insert(id, connection);
+    }
+
+    /// The server that was called has a partial channel at this address.
+    fn join(&mut self, id: ConnectionId, partial: SocketAddr) {
+        let by_partial = &mut self.by_address[Channel::Partial.index()];
+        if by_partial.contains_key(&partial) {
+            if let Some(connection) = self.connections.get_mut(&id) {
+                connection.partial_address = None;
+            }
+            return self.end(id, Over::Fail(FailReason::BadOffer));
+        }
+        by_partial.insert(partial, id);
+        self.touch(id);
+    }
+
+    fn insert(&mut self, id: ConnectionId, connection: Connection) {
+        self.by_address[Channel::Reliable.index()].insert(connection.reliable_address, id);
+        self.connections.insert(id, connection);
+        self.touch(id);
+    }
+
+    /// Something happened to a connection: its time-out may be another, and it may have something to send.
+    fn touch(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get(&id) else {
+            return;
+        };
+        self.schedule.set(id, connection.timeout());
+        for channel in Channel::ALL {
+            let ready = &mut self.ready[channel.index()];
+            if connection.has_something(channel) && !ready.contains(&id) {
+                ready.push_back(id);
+            }
+        }
+    }
+
+    /// Forgets a connection and tells whom it concerns.
+    fn end(&mut self, id: ConnectionId, over: Over) {
+        let Some(connection) = self.connections.remove(&id) else {
+            return;
+        };
+        self.schedule.remove(id);
+        self.by_address[Channel::Reliable.index()].remove(&connection.reliable_address);
+        if let Some(partial) = connection.partial_address {
+            self.by_address[Channel::Partial.index()].remove(&partial);
+        }
+        let peer_knows = matches!(
+            over,
+            Over::End(EndReason::ByPeer | EndReason::Replaced) | Over::Fail(FailReason::ByPeer)
+        );
+        let is_half_open = match connection.side {
+            Side::Server { offer, .. } if !connection.is_open() => {
+                self.half_open.remove(&offer.id).is_some()
+            }
+            _ => false,
+        };
+        if !peer_knows && !connection.is_calling() && !is_half_open {
+            connection.send_end(&mut self.effects);
+        }
+        if is_half_open {
+            self.effects.stats.half_open_lost += 1;
+            return;
+        }
+        if matches!(connection.side, Side::Server { .. }) {
+            self.accepted -= 1;
+        }
+        self.effects.events.push_back(match over {
+            Over::End(reason) => Event::Disconnected {
+                connection: id,
+                reason,
+            },
+            Over::Fail(reason) => Event::ConnectFailed {
+                connection: id,
+                reason,
+            },
+        });
+    }
+
+    fn new_id(&mut self) -> ConnectionId {
+        self.next_id += 1;
+        ConnectionId(self.next_id)
+    }
+
+    /// Runs the handler of a message's type; false if there is none. A message that arrives while its own handler runs is left
+    /// to the application.
+    fn run_handler(&mut self, message: &Message) -> bool {
+        let Some(mut handler) = self.options.handlers.take(message.kind) else {
+            return false;
+        };
+        handler(self, message);
+        self.options.handlers.put_back(message.kind, handler);
+        true
+    }
+}
+
+/// One of the two sockets of a [`Host`], as a driver runs it.
+#[derive(Debug)]
+pub struct Socket<'a> {
+    host: &'a mut Host,
+    channel: Channel,
+}
+
+impl Machine for Socket<'_> {
+    fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
+        let (from, payload) = (datagram.from, datagram.payload);
+        self.host.handle_datagram(now, self.channel, from, payload);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.host.handle_timeout(now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
+        let (to, len) = self.host.poll_transmit(now, self.channel, buffer)?;
+        Some(Transmit {
+            to,
+            len,
+            segment: None,
+            ecn: Ecn::NotCapable,
+        })
+    }
+
+    fn poll_timeout(&mut self) -> Option<Instant> {
+        self.host.poll_timeout()
+    }
+}
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// There is no such connection, or it is not open yet or any more.
+    #[error("not connected")]
+    NotConnected,
+    /// The payload is longer than the original would read.
+    #[error("payload of {0} bytes: at most {PAYLOAD_MAX} travel")]
+    TooLong(usize),
+    /// The peer does not keep up; see [`HostOptions::queue_max`].
+    #[error("{0} messages wait already")]
+    QueueFull(usize),
+}
+
+/// Why no connection was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// There is a connection with that address.
+    #[error("there is a connection with {0} already")]
+    Known(SocketAddr),
+}
+
+/// Most connections that wait for INIT3; the oldest makes room for a new one, so that forged INIT1s do not lock others out.
+const HALF_OPEN_MAX: usize = 1_024;
