@@ -3,6 +3,7 @@
 //! Nothing here knows sockets or the transport: packets are slices of bytes, and any link that carries datagrams will do.
 
 mod entity;
+pub mod interest;
 mod tick;
 
 pub use entity::EntityId;

@@ -1,0 +1,124 @@
+//! How interest is set up, and what can go wrong.
+
+use super::grid::Plane;
+use super::model::length;
+
+/// Settings of [`Interest`](super::Interest).
+///
+/// ```
+/// use muse_netcode::interest::{Interest, InterestConfig};
+/// let interest = Interest::new(InterestConfig::default().cell(16.0).linger(5));
+/// ```
+#[derive(Clone, Debug)]
+pub struct InterestConfig {
+    pub(super) plane: Plane,
+    pub(super) cell: f32,
+    pub(super) entities_max: usize,
+    pub(super) observers_max: usize,
+    pub(super) regions_max: usize,
+    pub(super) adapters_max: usize,
+    pub(super) visible_max: usize,
+    pub(super) linger: u8,
+    pub(super) subscription_weight: f32,
+}
+
+impl Default for InterestConfig {
+    fn default() -> Self {
+        Self {
+            plane: Plane::Xz,
+            cell: 32.0,
+            entities_max: 65_536,
+            observers_max: 1_024,
+            regions_max: 4_096,
+            adapters_max: 256,
+            visible_max: 4_096,
+            linger: 0,
+            subscription_weight: 0.5,
+        }
+    }
+}
+
+impl InterestConfig {
+    /// Which coordinates make the cells. Default: x and z, with y up.
+    pub fn plane(mut self, plane: Plane) -> Self {
+        self.plane = plane;
+        self
+    }
+
+    /// Edge of the smallest cells, 0.01 to 1,000,000. A quarter to a half of the usual focus is a good choice: smaller costs more
+    /// cells to look into, larger more entities to measure in vain. Default: 32.
+    pub fn cell(mut self, edge: f32) -> Self {
+        self.cell = length(edge).clamp(0.01, 1e6);
+        self
+    }
+
+    /// Entities are refused when their index is not below this. Costs up to 360 bytes each. Default: 65,536.
+    pub fn entities_max(mut self, entities: usize) -> Self {
+        self.entities_max = entities;
+        self
+    }
+
+    /// Observers are refused when their number is not below this. Default: 1,024.
+    pub fn observers_max(mut self, observers: usize) -> Self {
+        self.observers_max = observers;
+        self
+    }
+
+    /// Regions with something in them. Default: 4,096.
+    pub fn regions_max(mut self, regions: usize) -> Self {
+        self.regions_max = regions;
+        self
+    }
+
+    /// Adapters are refused when their number is not below this. Each costs every update a comparison. Default: 256.
+    pub fn adapters_max(mut self, adapters: usize) -> Self {
+        self.adapters_max = adapters;
+        self
+    }
+
+    /// Entities relevant to one observer: beyond it only those that weigh most. Costs 40 bytes each. Default: 4,096.
+    pub fn visible_max(mut self, entities: usize) -> Self {
+        self.visible_max = entities;
+        self
+    }
+
+    /// For how many updates an entity stays relevant after it was last perceived, so that things behind a fence do
+    /// not flicker. A cheater sees it for as long. Default: 0.
+    pub fn linger(mut self, updates: u8) -> Self {
+        self.linger = updates;
+        self
+    }
+
+    /// The weight of what is relevant by region or kind only. Default: 0.5.
+    pub fn subscription_weight(mut self, weight: f32) -> Self {
+        self.subscription_weight = length(weight).min(1_000.0);
+        self
+    }
+}
+
+/// Why [`Interest`](super::Interest) refused something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InterestError {
+    /// A coordinate that is not a number or beyond a billion.
+    #[error("a position is not finite or beyond 1e9")]
+    Position,
+    /// See [`InterestConfig::entities_max`].
+    #[error("the index of the entity is beyond the limit of entities")]
+    EntityLimit,
+    /// See [`InterestConfig::observers_max`].
+    #[error("the number of the observer is beyond the limit of observers")]
+    ObserverLimit,
+    /// See [`InterestConfig::regions_max`].
+    #[error("too many regions with something in them")]
+    RegionLimit,
+    /// See [`InterestConfig::adapters_max`].
+    #[error("the number of the adapter is beyond the limit of adapters")]
+    AdapterLimit,
+    /// It was never placed, or has been removed.
+    #[error("no such entity")]
+    UnknownEntity,
+    /// It was never added, or has been removed.
+    #[error("no such observer")]
+    UnknownObserver,
+}
