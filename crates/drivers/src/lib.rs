@@ -5,6 +5,7 @@
 //!
 //! - [`Client`] and [`Server`]: the transport over UDP for a game loop, which is all that most games need;
 //! - [`UdpDriver`]: one non-blocking UDP socket, polled from a game loop, batched across destinations;
+//! - [`StreamDriver`]: TCP streams and UDP datagrams of one port, for machines that need both;
 //! - [`bind_shards`]: several sockets on one port, with packets steered to them by connection id;
 //! - [`memory_pair`]: two machines in one process, for offline play and tests;
 //! - [`Clock`] and [`fill_random`]: the time and the randomness that cores never fetch themselves;
@@ -57,6 +58,8 @@ mod server;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod shards;
 #[cfg(not(target_arch = "wasm32"))]
+pub mod stream;
+#[cfg(not(target_arch = "wasm32"))]
 pub mod udp;
 
 #[cfg(all(feature = "tokio", not(target_arch = "wasm32")))]
@@ -77,5 +80,7 @@ pub use memory::{MemoryDriver, memory_pair};
 pub use server::Server;
 #[cfg(not(target_arch = "wasm32"))]
 pub use shards::bind_shards;
+#[cfg(not(target_arch = "wasm32"))]
+pub use stream::{StreamCounters, StreamDriver, Turn};
 #[cfg(not(target_arch = "wasm32"))]
 pub use udp::{UdpCounters, UdpDriver, UdpOptions};

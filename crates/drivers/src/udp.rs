@@ -158,7 +158,6 @@ impl UdpDriver {
         &self.counters
     }
 
-    #[cfg(any(target_os = "linux", feature = "tokio"))]
     pub(crate) fn socket(&self) -> &UdpSocket {
         &self.socket
     }

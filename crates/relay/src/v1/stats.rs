@@ -1,0 +1,61 @@
+//! What a relay counts.
+
+use muse_wire::Duration;
+
+/// Counters of a [`Relay`](super::Relay), from its start on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Clients that were given an address.
+    pub accepted: u64,
+    /// Connections refused because there were too many clients.
+    pub refused: u64,
+    /// Clients that left by themselves, or whose connection broke.
+    pub left: u64,
+    /// Clients cut off because the lengths of a header differed (RL-5).
+    pub cut_length: u64,
+    /// Clients cut off because they did not read.
+    pub cut_slow: u64,
+    /// TCP packets that arrived.
+    pub packets_in: u64,
+    /// TCP bytes that arrived.
+    pub stream_bytes_in: u64,
+    /// TCP packets for one client each, given to its connection.
+    pub packets_out: u64,
+    /// TCP bytes that left.
+    pub stream_bytes_out: u64,
+    /// TCP packets with an unused control, or without the data that theirs needs.
+    pub packets_ignored: u64,
+    /// TCP packets for an address that is not active.
+    pub packets_undeliverable: u64,
+    /// UDP packets that arrived.
+    pub datagrams_in: u64,
+    /// Their bytes.
+    pub datagram_bytes_in: u64,
+    /// UDP packets given to the network, keep-alives included.
+    pub datagrams_out: u64,
+    /// Their bytes.
+    pub datagram_bytes_out: u64,
+    /// UDP packets dropped because they are malformed (RL-8).
+    pub datagrams_malformed: u64,
+    /// UDP packets dropped because no active client may have sent them (RL-9, RL-10).
+    pub datagrams_unknown: u64,
+    /// UDP packets dropped because they came from another IP address or endpoint than their sender's.
+    pub datagrams_spoofed: u64,
+    /// UDP packets beyond a client's rate or held bytes, dropped.
+    pub datagrams_limited: u64,
+    /// Grouped UDP packets that a newer one replaced, or that were older than the one held (RL-12).
+    pub datagrams_superseded: u64,
+    /// Grouped UDP packets dropped as left over from before the counter started again (RL-14).
+    pub datagrams_stale: u64,
+    /// UDP packets that the network had not taken by the next tick, dropped.
+    pub datagrams_unsent: u64,
+    /// Ticks.
+    pub ticks: u64,
+    /// Ticks that were left out because the one before came a whole tick late or more.
+    pub ticks_missed: u64,
+    /// How late ticks were in all.
+    pub tick_lateness_sum: Duration,
+    /// How late the latest tick was.
+    pub tick_lateness_max: Duration,
+}
