@@ -25,6 +25,8 @@ pub(crate) struct Connection {
     deadline: Instant,
     pub(crate) reliable_address: SocketAddr,
     pub(crate) partial_address: Option<SocketAddr>,
+    /// Whether the host has it in its queue of those that may send, by channel.
+    pub(crate) is_ready: [bool; 2],
     halves: [Option<ChannelState>; 2],
     ping: Ping,
     /// What arrived before the connection was open.
@@ -102,6 +104,7 @@ impl Connection {
             deadline: now + options.connect_timeout,
             reliable_address: server,
             partial_address: None,
+            is_ready: [false; 2],
             halves: [None, None],
             ping: Ping::new(now, options.ping_interval, options.time_out),
             early: VecDeque::new(),
@@ -137,6 +140,7 @@ impl Connection {
             deadline: now + options.time_out,
             reliable_address: client,
             partial_address: None,
+            is_ready: [false; 2],
             halves: [Some(reliable), None],
             ping: Ping::new(now, options.ping_interval, options.time_out),
             early: VecDeque::new(),

@@ -39,6 +39,9 @@ pub struct Host {
     by_address: [BTreeMap<SocketAddr, ConnectionId>; 2],
     /// Connections that wait for INIT3, by the id that INIT2 gave them.
     half_open: BTreeMap<u32, ConnectionId>,
+    /// The newest of them by the client's reliable address. They stand apart from `by_address`, so that a late or forged INIT1
+    /// does no harm to a connection that is open: only INIT3 replaces it.
+    calls: BTreeMap<SocketAddr, ConnectionId>,
     next_offer: u32,
     accepted: usize,
     schedule: Schedule,
@@ -59,6 +62,7 @@ impl Host {
             connections: BTreeMap::new(),
             by_address: [BTreeMap::new(), BTreeMap::new()],
             half_open: BTreeMap::new(),
+            calls: BTreeMap::new(),
             next_offer: 0,
             accepted: 0,
             schedule: Schedule::default(),
@@ -90,7 +94,9 @@ impl Host {
         let id = self.new_id();
         let connection =
             Connection::call(now, id, server, numbers, &self.options, &mut self.effects);
-        self.insert(id, connection);
+        self.by_address[Channel::Reliable.index()].insert(server, id);
+        self.connections.insert(id, connection);
+        self.touch(id);
         Ok(id)
     }
 
@@ -226,7 +232,10 @@ impl Host {
             self.effects.stats.malformed += 1;
             return;
         };
-        let known = self.by_address[channel.index()].get(&from).copied();
+        let mut known = self.by_address[channel.index()].get(&from).copied();
+        if channel == Channel::Reliable && packet.flags.meaning() != Meaning::Init {
+            known = known.or_else(|| self.calls.get(&from).copied());
+        }
         match (packet.flags.meaning(), known) {
             (Meaning::Init, known) => match channel {
                 Channel::Reliable => self.handle_reliable_init(now, from, known, &packet),
@@ -282,6 +291,7 @@ impl Host {
             let Some(connection) = self.connections.get_mut(&id) else {
                 continue;
             };
+            connection.is_ready[channel.index()] = false;
             let transmit = connection.poll_transmit(now, channel, buffer);
             // Behind the others again if it has more.
             self.touch(id);
@@ -327,26 +337,29 @@ impl Host {
         known: Option<ConnectionId>,
         packet: &Packet<'_>,
     ) {
-        let side = known.and_then(|id| Some((id, self.connections.get_mut(&id)?)));
-        let Some((id, connection)) = side else {
-            return self.accept(now, from, packet);
+        if let Some(id) = known
+            && let Some(connection) = self.connections.get_mut(&id)
+            && matches!(connection.side, Side::Client(_))
+        {
+            match connection.handle_init2(now, packet, &self.options, &mut self.effects) {
+                Ok(Some(partial)) => self.join(id, partial),
+                Ok(None) => self.touch(id),
+                Err(over) => self.end(id, over),
+            }
+            return;
+        }
+        let numbers = (packet.sequence, packet.ack);
+        let is_repetition = |id: &ConnectionId| {
+            let side = self.connections.get(id).map(|connection| connection.side);
+            matches!(side, Some(Side::Server { init1, .. }) if init1 == numbers)
         };
-        match connection.side {
-            Side::Client(_) => {
-                match connection.handle_init2(now, packet, &self.options, &mut self.effects) {
-                    Ok(Some(partial)) => self.join(id, partial),
-                    Ok(None) => self.touch(id),
-                    Err(over) => self.end(id, over),
-                }
-            }
-            // A repetition: INIT2's own timer repairs what may be lost.
-            Side::Server { init1, .. } if init1 == (packet.sequence, packet.ack) => (),
-            Side::Server { .. } => {
-                if self.is_listening && ChannelInfo::parse(packet.payload).is_ok() {
-                    self.end(id, Over::End(EndReason::Replaced));
-                    self.accept(now, from, packet);
-                }
-            }
+        // Of a repetition nothing comes: INIT2's own timer repairs what may be lost.
+        if ![known.as_ref(), self.calls.get(&from)]
+            .into_iter()
+            .flatten()
+            .any(is_repetition)
+        {
+            self.accept(now, from, packet);
         }
     }
 
@@ -389,7 +402,16 @@ impl Host {
             self.effects.stats.refused += 1;
             return;
         }
-        if let Some(old) = known {
+        let caller = self
+            .connections
+            .get(&id)
+            .map(|caller| caller.reliable_address);
+        let reliable = caller.and_then(|address| {
+            self.by_address[Channel::Reliable.index()]
+                .get(&address)
+                .copied()
+        });
+        for old in [known, reliable].into_iter().flatten() {
             self.end(old, Over::End(EndReason::Replaced));
         }
         let Some(connection) = self.connections.get_mut(&id) else {
@@ -397,13 +419,16 @@ impl Host {
         };
         let (options, effects) = (&self.options, &mut self.effects);
         connection.handle_init3(now, from, packet, self.promise, options, effects);
+        let reliable = connection.reliable_address;
         self.half_open.remove(&info.id);
+        self.forget_call(reliable, id);
         self.accepted += 1;
+        self.by_address[Channel::Reliable.index()].insert(reliable, id);
         self.by_address[Channel::Partial.index()].insert(from, id);
         self.touch(id);
     }
 
-    /// INIT1 from an address without a connection.
+    /// INIT1: a client calls, perhaps one that has restarted.
     fn accept(&mut self, now: Instant, from: SocketAddr, packet: &Packet<'_>) {
         if !self.is_listening {
             self.effects.stats.unexpected += 1;
@@ -436,7 +461,9 @@ impl Host {
         let init1 = (packet.sequence, packet.ack);
         let connection = Connection::offer(now, id, from, init1, offer, &self.options);
         self.half_open.insert(offer.id, id);
-        self.insert(id, connection);
+        self.calls.insert(from, id);
+        self.connections.insert(id, connection);
+        self.touch(id);
     }
 
     /// The server that was called has a partial channel at this address.
@@ -452,22 +479,22 @@ impl Host {
         self.touch(id);
     }
 
-    fn insert(&mut self, id: ConnectionId, connection: Connection) {
-        self.by_address[Channel::Reliable.index()].insert(connection.reliable_address, id);
-        self.connections.insert(id, connection);
-        self.touch(id);
+    fn forget_call(&mut self, from: SocketAddr, id: ConnectionId) {
+        if self.calls.get(&from) == Some(&id) {
+            self.calls.remove(&from);
+        }
     }
 
     /// Something happened to a connection: its time-out may be another, and it may have something to send.
     fn touch(&mut self, id: ConnectionId) {
-        let Some(connection) = self.connections.get(&id) else {
+        let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
         self.schedule.set(id, connection.timeout());
         for channel in Channel::ALL {
-            let ready = &mut self.ready[channel.index()];
-            if connection.has_something(channel) && !ready.contains(&id) {
-                ready.push_back(id);
+            if connection.has_something(channel) && !connection.is_ready[channel.index()] {
+                connection.is_ready[channel.index()] = true;
+                self.ready[channel.index()].push_back(id);
             }
         }
     }
@@ -478,6 +505,15 @@ impl Host {
             return;
         };
         self.schedule.remove(id);
+        let is_half_open = match connection.side {
+            Side::Server { offer, .. } => self.half_open.remove(&offer.id).is_some(),
+            Side::Client(_) => false,
+        };
+        if is_half_open {
+            self.forget_call(connection.reliable_address, id);
+            self.effects.stats.half_open_lost += 1;
+            return;
+        }
         self.by_address[Channel::Reliable.index()].remove(&connection.reliable_address);
         if let Some(partial) = connection.partial_address {
             self.by_address[Channel::Partial.index()].remove(&partial);
@@ -486,18 +522,8 @@ impl Host {
             over,
             Over::End(EndReason::ByPeer | EndReason::Replaced) | Over::Fail(FailReason::ByPeer)
         );
-        let is_half_open = match connection.side {
-            Side::Server { offer, .. } if !connection.is_open() => {
-                self.half_open.remove(&offer.id).is_some()
-            }
-            _ => false,
-        };
-        if !peer_knows && !connection.is_calling() && !is_half_open {
+        if !peer_knows && !connection.is_calling() {
             connection.send_end(&mut self.effects);
-        }
-        if is_half_open {
-            self.effects.stats.half_open_lost += 1;
-            return;
         }
         if matches!(connection.side, Side::Server { .. }) {
             self.accepted -= 1;
