@@ -125,6 +125,22 @@ pub struct Variant {
     pub fields: &'static [Field],
 }
 
+impl Type {
+    /// How many bits there are to a set: `bits` without a count.
+    #[doc(hidden)]
+    pub const fn bits_all(&self) -> u32 {
+        match self {
+            Self::Integer { bits, .. } => *bits as u32,
+            Self::Array { element, len } => match element {
+                Self::Bool => *len as u32,
+                _ => element.bits_all(),
+            },
+            Self::Optional(inner) | Self::List(inner) => inner.bits_all(),
+            _ => 0,
+        }
+    }
+}
+
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

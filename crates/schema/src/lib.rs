@@ -61,12 +61,12 @@ mod state;
 pub use describe::{Descriptor, Field, Type, Variant};
 pub use error::{DecodeError, EncodeError};
 pub use hash::fnv1a;
-pub use muse_schema_derive::{Message, Schema};
+pub use muse_schema_derive::{Message, Schema, State};
 pub use options::{LENGTH_MAX_DEFAULT, Leaf, Options, Range};
 pub use registry::{Difference, Registry, RegistryError, diff};
 pub use state::{
-    Blend, Column, ColumnKind, Columns, Form, Guard, Interpolate, Predict, RowReader, RowWriter,
-    State, Template,
+    Blend, Column, ColumnKind, Columns, Form, Guard, Interpolate, Predict, Property, RowReader,
+    RowWriter, State, Template,
 };
 
 /// The bit reader and writer that encodings are made of.

@@ -8,12 +8,19 @@
 
 use crate::{DecodeError, Options, Type};
 
+mod check;
 mod column;
 mod columns;
+mod containers;
+mod floats;
 pub(crate) mod grid;
+mod numbers;
+mod property;
+mod rotation;
 
 pub use column::{Column, ColumnKind, Form, Guard, Predict, Template};
 pub use columns::Columns;
+pub use property::Property;
 
 /// What an entity is at a tick. Derive it; fields take the attributes listed at the [crate](crate#states).
 ///

@@ -2,8 +2,15 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::meta::ParseNestedMeta;
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Expr, ExprLit, ExprRange, ExprUnary, Lit, RangeLimits, Result, UnOp};
+use syn::{
+    Attribute, Error, Expr, ExprLit, ExprRange, ExprUnary, Ident, Lit, Member, RangeLimits, Result,
+    Token, UnOp,
+};
+
+use crate::parse::Kind;
 
 /// The id in `#[message(id = N)]`.
 pub(crate) fn message_id(attributes: &[Attribute], type_name: &syn::Ident) -> Result<u16> {
@@ -42,12 +49,21 @@ pub(crate) struct FieldAttributes {
     max: Option<Expr>,
     range: Option<ExprRange>,
     step: Option<Expr>,
+    /// With the bits, if it has any.
+    angle: Option<Option<Expr>>,
+    rotation: Option<Expr>,
+    /// With the count, if it has any.
+    bits: Option<Option<Expr>>,
+    predict: Option<Ident>,
+    velocity: Option<Member>,
+    interpolate: Option<Ident>,
+    tolerance: Option<Expr>,
     /// Where they stand, if anywhere.
     span: Option<Span>,
 }
 
 impl FieldAttributes {
-    pub(crate) fn parse(attributes: &[Attribute]) -> Result<Self> {
+    pub(crate) fn parse(attributes: &[Attribute], kind: Kind) -> Result<Self> {
         let mut parsed = Self::default();
         for attribute in attributes
             .iter()
@@ -55,24 +71,71 @@ impl FieldAttributes {
         {
             parsed.span = Some(attribute.path().span());
             attribute.parse_nested_meta(|meta| {
-                if meta.path.is_ident("fixed") {
-                    parsed.fixed = true;
-                } else if meta.path.is_ident("max") {
-                    parsed.max = Some(meta.value()?.parse()?);
-                } else if meta.path.is_ident("range") {
-                    parsed.range = Some(closed_range(meta.value()?.parse()?)?);
-                } else if meta.path.is_ident("step") {
-                    parsed.step = Some(meta.value()?.parse()?);
-                } else {
-                    let known = "unknown attribute: there are `fixed`, `max = N`, \
-                                 `range = MIN..=MAX` and `step = STEP`";
-                    return Err(meta.error(known));
+                let known = parsed.parse_size(&meta)? || parsed.parse_movement(&meta, kind)?;
+                if known {
+                    return Ok(());
                 }
-                Ok(())
+                let known = match kind {
+                    Kind::State => {
+                        "unknown attribute: there are `range = MIN..=MAX`, `step = STEP`, `angle = BITS`, \
+                         `rotation = BITS`, `bits`, `max = N`, `predict = ORDER`, `velocity = FIELD`, \
+                         `interpolate = WAY` and `tolerance = DISTANCE`"
+                    }
+                    Kind::Message | Kind::Nested => {
+                        "unknown attribute: there are `fixed`, `max = N`, `range = MIN..=MAX`, \
+                         `step = STEP`, `angle = BITS`, `rotation = BITS` and `bits`"
+                    }
+                };
+                Err(meta.error(known))
             })?;
         }
         parsed.check()?;
         Ok(parsed)
+    }
+
+    /// What decides how a value becomes bits.
+    fn parse_size(&mut self, meta: &ParseNestedMeta<'_>) -> Result<bool> {
+        let optional = |meta: &ParseNestedMeta<'_>| match meta.input.peek(Token![=]) {
+            true => meta.value()?.parse().map(Some),
+            false => Ok(None),
+        };
+        match name(meta).as_str() {
+            "fixed" => self.fixed = true,
+            "max" => self.max = Some(meta.value()?.parse()?),
+            "range" => self.range = Some(closed_range(meta.value()?.parse()?)?),
+            "step" => self.step = Some(meta.value()?.parse()?),
+            "angle" => self.angle = Some(optional(meta)?),
+            "rotation" => {
+                if !meta.input.peek(Token![=]) {
+                    return Err(
+                        meta.error("write `rotation = BITS`, the bits of each of three parts")
+                    );
+                }
+                self.rotation = Some(meta.value()?.parse()?);
+            }
+            "bits" => self.bits = Some(optional(meta)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// What a state says about the time between its ticks. Types inside messages may be states as well, so they
+    /// leave it aside; in a message itself it is a mistake.
+    fn parse_movement(&mut self, meta: &ParseNestedMeta<'_>, kind: Kind) -> Result<bool> {
+        match name(meta).as_str() {
+            "predict" => self.predict = Some(one_of(meta, &["hold", "linear", "quadratic"])?),
+            "interpolate" => {
+                let ways = ["none", "linear", "hermite", "angle", "rotation"];
+                self.interpolate = Some(one_of(meta, &ways)?);
+            }
+            "velocity" => self.velocity = Some(meta.value()?.parse()?),
+            "tolerance" => self.tolerance = Some(meta.value()?.parse()?),
+            _ => return Ok(false),
+        }
+        match kind {
+            Kind::Message => Err(meta.error("this is for states: derive `State`")),
+            Kind::Nested | Kind::State => Ok(true),
+        }
     }
 
     /// Where the attributes stand, if there are any.
@@ -80,8 +143,20 @@ impl FieldAttributes {
         self.span
     }
 
-    /// An expression of type `Options`.
-    pub(crate) fn options(&self, home: &TokenStream) -> TokenStream {
+    /// The field that is the velocity of this one.
+    pub(crate) fn velocity(&self) -> Option<&Member> {
+        self.velocity.as_ref()
+    }
+
+    /// Whether it is interpolated along a curve.
+    pub(crate) fn is_hermite(&self) -> bool {
+        self.interpolate
+            .as_ref()
+            .is_some_and(|way| way == "hermite")
+    }
+
+    /// An expression of type `Options` for a field of this type.
+    pub(crate) fn options(&self, ty: &syn::Type, kind: Kind, home: &TokenStream) -> TokenStream {
         let span = self.span.unwrap_or_else(Span::call_site);
         let mut options = quote_spanned!(span=> #home::Options::NONE);
         if self.fixed {
@@ -90,19 +165,98 @@ impl FieldAttributes {
         if let Some(max) = &self.max {
             options = quote_spanned!(span=> #options.max(#max));
         }
-        match (&self.range, &self.step) {
-            (Some(ExprRange { start, end, .. }), Some(step)) => {
+        if let Some(bits) = &self.rotation {
+            options = quote_spanned!(span=> #options.rotation(#bits));
+        }
+        let carrier = kind.carrier();
+        options = match &self.bits {
+            None => options,
+            Some(Some(count)) => quote_spanned!(span=> #options.bits(#count)),
+            Some(None) => {
+                quote_spanned!(span=> #options.bits(<#ty as #home::#carrier>::TYPE.bits_all()))
+            }
+        };
+        options = self.range_options(options, span);
+        match kind {
+            Kind::State => self.movement_options(options, span, home),
+            Kind::Message | Kind::Nested => options,
+        }
+    }
+
+    fn range_options(&self, options: TokenStream, span: Span) -> TokenStream {
+        let ends = self
+            .range
+            .as_ref()
+            .map(|ExprRange { start, end, .. }| (quote!(#start), quote!(#end)));
+        if let Some(bits) = &self.angle {
+            let pi = quote_spanned!(span=> ::core::f64::consts::PI);
+            let (start, end) = ends.unwrap_or((quote!(-#pi), pi));
+            let step = &self.step;
+            return match bits {
+                Some(bits) => {
+                    quote!(#options.angle(#bits, (#start) as f64, (#end) as f64))
+                }
+                None => quote!(#options.angle_step((#step) as f64, (#start) as f64, (#end) as f64)),
+            };
+        }
+        match (ends, &self.step) {
+            (Some((start, end)), Some(step)) => {
                 quote!(#options.float_range((#start) as f64, (#end) as f64, (#step) as f64))
             }
-            (Some(ExprRange { start, end, .. }), None) => {
+            (Some((start, end)), None) => {
                 quote!(#options.integer_range((#start) as i128, (#end) as i128))
             }
             (None, _) => options,
         }
     }
 
+    fn movement_options(
+        &self,
+        mut options: TokenStream,
+        span: Span,
+        home: &TokenStream,
+    ) -> TokenStream {
+        if let Some(order) = &self.predict {
+            let order = capitalized(order);
+            options = quote_spanned!(span=> #options.predict(#home::Predict::#order));
+        }
+        if let Some(field) = &self.velocity {
+            let name = member_name(field);
+            options = quote_spanned!(span=> #options.velocity(#name));
+        }
+        if let Some(way) = &self.interpolate {
+            let way = capitalized(way);
+            options = quote_spanned!(span=> #options.interpolate(#home::Interpolate::#way));
+        }
+        if let Some(tolerance) = &self.tolerance {
+            options = quote!(#options.tolerance((#tolerance) as f64));
+        }
+        options
+    }
+
     /// Finds the mistakes that literals show; the rest is found by `Options::check` when constants are evaluated.
     fn check(&self) -> Result<()> {
+        if let Some(way) = &self.interpolate
+            && self.is_hermite()
+            && self.velocity.is_none()
+        {
+            let problem =
+                "a curve needs the velocity: add `velocity = FIELD`, a field of the same struct";
+            return Err(Error::new(way.span(), problem));
+        }
+        if let Some(bits) = &self.angle {
+            return match (bits, &self.step, self.span) {
+                (Some(_), Some(step), _) => Err(Error::new(
+                    step.span(),
+                    "write either `angle = BITS` or `angle, step = STEP`",
+                )),
+                (None, None, Some(span)) => Err(Error::new(
+                    span,
+                    "an angle needs its steps: write `angle = BITS` or `angle, step = STEP`",
+                )),
+                _ => Ok(()),
+            };
+        }
         let Some(range) = &self.range else {
             return match &self.step {
                 Some(step) => Err(Error::new(
@@ -132,6 +286,39 @@ impl FieldAttributes {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// The name of an attribute.
+fn name(meta: &ParseNestedMeta<'_>) -> String {
+    meta.path
+        .get_ident()
+        .map(Ident::to_string)
+        .unwrap_or_default()
+}
+
+/// The word after `=`, which must be one of these.
+fn one_of(meta: &ParseNestedMeta<'_>, words: &[&str]) -> Result<Ident> {
+    let word: Ident = meta.value()?.parse()?;
+    if words.iter().any(|known| word == known) {
+        return Ok(word);
+    }
+    let problem = format!("write one of: {}", words.join(", "));
+    Err(Error::new(word.span(), problem))
+}
+
+/// `linear` as `Linear`.
+fn capitalized(word: &Ident) -> Ident {
+    let text = word.to_string();
+    let (first, rest) = text.split_at(1);
+    Ident::new(&format!("{}{rest}", first.to_uppercase()), word.span())
+}
+
+/// The name of a field, or its position.
+pub(crate) fn member_name(member: &Member) -> String {
+    match member {
+        Member::Named(ident) => ident.unraw().to_string(),
+        Member::Unnamed(index) => index.index.to_string(),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::parse::{Body, Declaration, FieldDeclaration};
 /// `impl Schema for ...`, and the checks of attributes.
 pub(crate) fn schema_impl(declaration: &Declaration, home: &TokenStream) -> TokenStream {
     let ident = &declaration.ident;
-    let generics = with_bounds(&declaration.generics, home);
+    let generics = with_bounds(&declaration.generics, &declaration.kind.carrier(), home);
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     let constant = describe::type_constant(declaration, home);
     let (write, read, bits_min) = match &declaration.body {
@@ -55,10 +55,10 @@ pub(crate) fn schema_impl(declaration: &Declaration, home: &TokenStream) -> Toke
 }
 
 /// Each type parameter has to travel, too.
-fn with_bounds(generics: &Generics, home: &TokenStream) -> Generics {
+pub(crate) fn with_bounds(generics: &Generics, carrier: &Ident, home: &TokenStream) -> Generics {
     let mut generics = generics.clone();
     for parameter in generics.type_params_mut() {
-        parameter.bounds.push(parse_quote!(#home::Schema));
+        parameter.bounds.push(parse_quote!(#home::#carrier));
     }
     generics
 }
@@ -67,7 +67,7 @@ fn with_bounds(generics: &Generics, home: &TokenStream) -> Generics {
 fn checks(declaration: &Declaration, home: &TokenStream) -> Vec<TokenStream> {
     let with_attributes = declaration.fields().filter_map(|field| {
         let span = field.attributes.span()?;
-        let (ty, options) = (&field.ty, field.attributes.options(home));
+        let (ty, options) = (&field.ty, field.options(home));
         // A name of its own, so that every token of the call points at the attribute.
         Some(quote_spanned! {span=>
             const MUSE_FIELD_OPTIONS: #home::Options = #options;
@@ -81,7 +81,7 @@ fn checks(declaration: &Declaration, home: &TokenStream) -> Vec<TokenStream> {
 type Bodies = (TokenStream, TokenStream, TokenStream);
 
 fn struct_bodies(fields: &[FieldDeclaration], home: &TokenStream) -> Bodies {
-    let pattern = pattern(fields);
+    let pattern = pattern(fields, local);
     let (write, read) = (write_fields(fields, home), read_fields(fields, home));
     let write = quote! {
         let _ = &writer;
@@ -103,7 +103,7 @@ fn enum_bodies(declaration: &Declaration, home: &TokenStream) -> Bodies {
     let last = variants.len() as u64 - 1;
     let name = declaration.ident.to_string();
     let arms = variants.iter().zip(0u64..).map(|(variant, tag)| {
-        let (ident, pattern) = (&variant.ident, pattern(&variant.fields));
+        let (ident, pattern) = (&variant.ident, pattern(&variant.fields, local));
         let (write, read) = (
             write_fields(&variant.fields, home),
             read_fields(&variant.fields, home),
@@ -145,15 +145,15 @@ fn enum_bodies(declaration: &Declaration, home: &TokenStream) -> Bodies {
 }
 
 /// `{ name: field_0, 1: field_1 }`, which fits structs and variants of every form.
-fn pattern(fields: &[FieldDeclaration]) -> TokenStream {
+pub(crate) fn pattern(fields: &[FieldDeclaration], name: fn(usize) -> Ident) -> TokenStream {
     let members = fields.iter().map(|field| &field.member);
-    let names = (0..fields.len()).map(local);
+    let names = (0..fields.len()).map(name);
     quote!({ #(#members: #names),* })
 }
 
 fn write_fields(fields: &[FieldDeclaration], home: &TokenStream) -> TokenStream {
     let statements = fields.iter().enumerate().map(|(index, field)| {
-        let (ty, name, options) = (&field.ty, local(index), field.attributes.options(home));
+        let (ty, name, options) = (&field.ty, local(index), field.options(home));
         // Errors about the type point at the type.
         quote_spanned! {ty.span()=>
             <#ty as #home::Schema>::write(#name, const { &#options }, writer)?;
@@ -165,7 +165,7 @@ fn write_fields(fields: &[FieldDeclaration], home: &TokenStream) -> TokenStream 
 /// `{ name: <read>, ... }`; Rust evaluates it in the order of writing.
 fn read_fields(fields: &[FieldDeclaration], home: &TokenStream) -> TokenStream {
     let values = fields.iter().map(|field| {
-        let (member, ty, options) = (&field.member, &field.ty, field.attributes.options(home));
+        let (member, ty, options) = (&field.member, &field.ty, field.options(home));
         quote!(#member: <#ty as #home::Schema>::read(const { &#options }, reader)?)
     });
     quote!({ #(#values),* })
@@ -173,12 +173,12 @@ fn read_fields(fields: &[FieldDeclaration], home: &TokenStream) -> TokenStream {
 
 fn bits_min_of(fields: &[FieldDeclaration], home: &TokenStream) -> TokenStream {
     let sizes = fields.iter().map(|field| {
-        let (ty, options) = (&field.ty, field.attributes.options(home));
+        let (ty, options) = (&field.ty, field.options(home));
         quote!(.saturating_add(<#ty as #home::Schema>::bits_min(const { &#options })))
     });
     quote!(0u64 #(#sizes)*)
 }
 
-fn local(index: usize) -> Ident {
+pub(crate) fn local(index: usize) -> Ident {
     format_ident!("field_{index}")
 }

@@ -1,7 +1,7 @@
 //! Derive macros of `muse-schema`, which re-exports and documents them.
 //!
 //! A declaration is parsed and checked in `parse` and `attributes`, so that mistakes are reported where they stand; then
-//! `encode` writes the code that carries values and `describe` the data that describes the type.
+//! `encode` and `state` write the code that carries values and `describe` the data that describes the type.
 
 use proc_macro::TokenStream;
 use quote::quote;
@@ -12,6 +12,7 @@ mod describe;
 mod encode;
 mod home;
 mod parse;
+mod state;
 
 use parse::{Declaration, Kind};
 
@@ -26,6 +27,17 @@ pub fn derive_message(input: TokenStream) -> TokenStream {
 #[proc_macro_derive(Schema, attributes(field))]
 pub fn derive_schema(input: TokenStream) -> TokenStream {
     derive(parse_macro_input!(input as DeriveInput), Kind::Nested)
+}
+
+/// Makes a type a state, a row of columns: `#[field(...)]` above fields. See the documentation of the crate
+/// `muse-schema`.
+#[proc_macro_derive(State, attributes(field))]
+pub fn derive_state(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    match Declaration::parse(&input, Kind::State) {
+        Ok(declaration) => state::state_impl(&declaration, &home::path()).into(),
+        Err(error) => error.into_compile_error().into(),
+    }
 }
 
 fn derive(input: DeriveInput, kind: Kind) -> TokenStream {

@@ -1,9 +1,10 @@
 //! The declaration in the form that the other modules work with.
 
+use proc_macro2::{Span, TokenStream};
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Fields, GenericParam, Generics, Ident, Member, Result, Type};
 
-use crate::attributes::{FieldAttributes, message_id};
+use crate::attributes::{FieldAttributes, member_name, message_id};
 
 /// Which derive was asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -12,12 +13,26 @@ pub(crate) enum Kind {
     Message,
     /// `Schema`: part of other types.
     Nested,
+    /// `State`: a row of columns.
+    State,
+}
+
+impl Kind {
+    /// The trait by which fields travel.
+    pub(crate) fn carrier(self) -> Ident {
+        let name = match self {
+            Self::Message | Self::Nested => "Schema",
+            Self::State => "Property",
+        };
+        Ident::new(name, Span::call_site())
+    }
 }
 
 /// A struct or enum to be derived for.
 pub(crate) struct Declaration {
     pub(crate) ident: Ident,
     pub(crate) generics: Generics,
+    pub(crate) kind: Kind,
     pub(crate) id: Option<u16>,
     pub(crate) body: Body,
 }
@@ -45,17 +60,17 @@ impl Declaration {
         check_generics(&input.generics, kind)?;
         let id = match kind {
             Kind::Message => Some(message_id(&input.attrs, &input.ident)?),
-            Kind::Nested => None,
+            Kind::Nested | Kind::State => None,
         };
         let body = match &input.data {
-            Data::Struct(data) => Body::Struct(parse_fields(&data.fields)?),
+            Data::Struct(data) => Body::Struct(parse_fields(&data.fields, kind)?),
             Data::Enum(data) if data.variants.is_empty() => {
                 let problem = "an enum without variants has no values to send";
                 return Err(Error::new(input.ident.span(), problem));
             }
             Data::Enum(data) => {
                 let variants = data.variants.iter().map(|variant| {
-                    let fields = parse_fields(&variant.fields)?;
+                    let fields = parse_fields(&variant.fields, kind)?;
                     Ok(VariantDeclaration {
                         ident: variant.ident.clone(),
                         fields,
@@ -71,6 +86,7 @@ impl Declaration {
         Ok(Self {
             ident: input.ident.clone(),
             generics: input.generics.clone(),
+            kind,
             id,
             body,
         })
@@ -84,6 +100,18 @@ impl Declaration {
         };
         own.iter()
             .chain(variants.iter().flat_map(|variant| &variant.fields))
+    }
+}
+
+impl FieldDeclaration {
+    /// The attributes in a message, as an expression.
+    pub(crate) fn options(&self, home: &TokenStream) -> TokenStream {
+        self.attributes.options(&self.ty, Kind::Nested, home)
+    }
+
+    /// The attributes in a state, as an expression.
+    pub(crate) fn state_options(&self, home: &TokenStream) -> TokenStream {
+        self.attributes.options(&self.ty, Kind::State, home)
     }
 }
 
@@ -112,14 +140,31 @@ fn check_generics(generics: &Generics, kind: Kind) -> Result<()> {
     }
 }
 
-fn parse_fields(fields: &Fields) -> Result<Vec<FieldDeclaration>> {
+fn parse_fields(fields: &Fields, kind: Kind) -> Result<Vec<FieldDeclaration>> {
     let parsed = fields.iter().zip(fields.members()).map(|(field, member)| {
-        let attributes = FieldAttributes::parse(&field.attrs)?;
+        let attributes = FieldAttributes::parse(&field.attrs, kind)?;
         Ok(FieldDeclaration {
             member,
             ty: field.ty.clone(),
             attributes,
         })
     });
-    parsed.collect()
+    let parsed: Vec<FieldDeclaration> = parsed.collect::<Result<_>>()?;
+    for velocity in parsed
+        .iter()
+        .filter_map(|field| field.attributes.velocity())
+    {
+        if !parsed.iter().any(|other| other.member == *velocity) {
+            let names: Vec<String> = parsed
+                .iter()
+                .map(|field| member_name(&field.member))
+                .collect();
+            let problem = format!(
+                "there is no field of that name beside this one: there are {}",
+                names.join(", ")
+            );
+            return Err(Error::new(velocity.span(), problem));
+        }
+    }
+    Ok(parsed)
 }

@@ -2,10 +2,31 @@
 
 use core::ops::Deref;
 
+use super::check::bounds;
 use super::column::{Column, ColumnKind, Form, Guard, Predict};
 use crate::{Field, Options, Range, State, Type, Variant};
 
 /// The columns of a state, in the order of its rows.
+///
+/// ```
+/// use muse_schema::{ColumnKind, Columns, State};
+///
+/// #[derive(State, Clone)]
+/// struct Player {
+///     #[field(range = -500.0..=500.0, step = 0.01, velocity = velocity)]
+///     position: [f32; 2],
+///     #[field(range = -50.0..=50.0, step = 0.1)]
+///     velocity: [f32; 2],
+///     crouching: bool,
+/// }
+///
+/// let columns = Columns::of::<Player>();
+/// let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+/// assert_eq!(names, ["position.0", "position.1", "velocity.0", "velocity.1", "crouching"]);
+/// assert_eq!((columns[0].min, columns[0].max), (-50_000, 50_000));
+/// assert_eq!(columns[1].velocity, Some(3));
+/// assert_eq!(columns[4].kind, ColumnKind::Flag);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
     list: Vec<Column>,
@@ -206,7 +227,15 @@ impl Builder {
             };
             let columns = starts[index]..starts[index + 1];
             for (column, of) in columns.zip(starts[derivative]..starts[derivative + 1]) {
-                self.list[column].velocity = Some(of as u16);
+                let moves = |column: usize| {
+                    matches!(
+                        self.list[column].kind,
+                        ColumnKind::Number | ColumnKind::Angle
+                    )
+                };
+                if moves(column) && moves(of) {
+                    self.list[column].velocity = Some(of as u16);
+                }
             }
         }
     }
@@ -247,10 +276,9 @@ impl Builder {
         }
         let (least, most) = match options.range {
             Range::Integer { min, max } => (min, max),
-            _ if signed => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
             // Numbers above the largest `i32` are stored as negative ones, so that small numbers are small.
-            _ if bits == 32 => (i128::from(i32::MIN), i128::from(i32::MAX)),
-            _ => (0, (1 << bits) - 1),
+            _ if bits == 32 => bounds(32, true),
+            _ => bounds(bits, signed),
         };
         let base = integer_base(least, most);
         let column = self.push(
