@@ -221,6 +221,10 @@ enum Kind {
 
 /// Bytes that `rate` bytes per second yield in `span`, saturating.
 fn bytes_in(rate: u64, span: Duration) -> u64 {
+    // Numbers of 64 bits are divided several times faster than those of 128, and nearly always suffice.
+    if let Some(product) = rate.checked_mul(span.as_micros()) {
+        return product / 1_000_000;
+    }
     let bytes = u128::from(rate) * u128::from(span.as_micros()) / 1_000_000;
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }

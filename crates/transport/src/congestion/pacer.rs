@@ -58,20 +58,20 @@ impl Pacer {
             self.refilled_at = now;
             return usize::MAX;
         };
+        let burst = i64::from(self.burst_bytes)
+            .max(i64::try_from(bytes_in(rate, self.burst_span)).unwrap_or(i64::MAX));
         let earned = i64::try_from(bytes_in(rate, now - self.refilled_at)).unwrap_or(i64::MAX);
-        if earned > 0 {
+        let tokens = self.tokens.saturating_add(earned);
+        if tokens >= burst {
+            self.tokens = burst;
+            self.refilled_at = now;
+        } else if earned > 0 {
             // Keep the remainder of the division: advance only by the time that whole bytes took.
             let spent = u64::try_from(
                 u128::from(earned.unsigned_abs()) * 1_000_000 / u128::from(rate.max(1)),
             );
             self.refilled_at += Duration::from_micros(spent.unwrap_or(u64::MAX));
-            self.tokens = self.tokens.saturating_add(earned);
-        }
-        let burst = i64::from(self.burst_bytes)
-            .max(i64::try_from(bytes_in(rate, self.burst_span)).unwrap_or(i64::MAX));
-        if self.tokens >= burst {
-            self.tokens = burst;
-            self.refilled_at = now;
+            self.tokens = tokens;
         }
         usize::try_from(self.tokens).unwrap_or(0)
     }

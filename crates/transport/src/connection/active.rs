@@ -19,18 +19,16 @@ impl ChannelSet {
         self.0[channel / 64] >> (channel % 64) & 1 != 0
     }
 
-    /// The channels in the set, ascending.
-    pub(super) fn iter(&self) -> impl Iterator<Item = usize> + use<> {
-        let words = self.0;
-        words.into_iter().enumerate().flat_map(|(index, mut word)| {
-            std::iter::from_fn(move || {
-                let bit = word.trailing_zeros();
-                (word != 0).then(|| {
-                    word &= word - 1;
-                    index * 64 + bit as usize
-                })
-            })
-        })
+    /// The first channel of the set at or after `from`. The set may change between two calls.
+    #[inline]
+    pub(super) fn next(&self, from: usize) -> Option<usize> {
+        let mut index = from / 64;
+        let mut word = self.0.get(index)? & (u64::MAX << (from % 64));
+        while word == 0 {
+            index += 1;
+            word = *self.0.get(index)?;
+        }
+        Some(index * 64 + word.trailing_zeros() as usize)
     }
 }
 
@@ -46,6 +44,10 @@ mod tests {
         }
         set.remove(64);
         assert!(set.contains(63) && !set.contains(64) && !set.contains(1));
-        assert_eq!(set.iter().collect::<Vec<_>>(), [0, 5, 63, 200, 255]);
+        let mut found = Vec::new();
+        while let Some(channel) = set.next(found.last().map_or(0, |last| last + 1)) {
+            found.push(channel);
+        }
+        assert_eq!(found, [0, 5, 63, 200, 255]);
     }
 }

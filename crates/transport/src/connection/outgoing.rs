@@ -88,15 +88,16 @@ impl Connection {
             return Some(transmit);
         }
         self.drained = false;
+        let rate = self.controller.pacing_rate();
         let mut len = 0;
         let mut segment = 0;
         for _ in 0..SEGMENTS_MAX {
             let limit = if len == 0 {
-                self.packet_size()
+                self.packet_size(rate)
             } else {
                 segment
             };
-            let Some(plan) = self.plan(now) else {
+            let Some(plan) = self.plan(now, rate) else {
                 self.drained = true;
                 break;
             };
@@ -183,7 +184,7 @@ impl Connection {
     }
 
     /// What the next packet should hold, if there should be one now.
-    fn plan(&mut self, now: Instant) -> Option<Plan> {
+    fn plan(&mut self, now: Instant, rate: Option<u64>) -> Option<Plan> {
         match &self.state {
             State::Open | State::Finishing { .. } => {}
             State::Closing { pending, .. } | State::Draining { pending } => {
@@ -197,7 +198,7 @@ impl Connection {
         if let Some(size) = self
             .mtu
             .probe(now)
-            .filter(|&size| size <= self.worthwhile_size())
+            .filter(|&size| size <= worthwhile_size(rate))
         {
             return Some(Plan {
                 mtu_probe: Some(size),
@@ -217,7 +218,7 @@ impl Connection {
                 ..Plan::default()
             });
         }
-        if wants_data && self.may_send(now) {
+        if wants_data && self.may_send(now, rate) {
             // With the ping, for it may turn out that nothing else fits.
             return Some(Plan {
                 data: true,
@@ -235,7 +236,9 @@ impl Connection {
     /// Whether a channel has something that may go now, or redundancy is due.
     fn wants_to_send(&mut self, now: Instant) -> bool {
         let mut wait = Instant::FAR_FUTURE;
-        for channel in self.active.iter() {
+        let mut from = 0;
+        while let Some(channel) = self.active.next(from) {
+            from = channel + 1;
             let Some(half) = self.send[channel].as_mut().filter(|half| !half.is_quiet()) else {
                 self.active.remove(channel);
                 continue;
@@ -258,16 +261,9 @@ impl Connection {
         self.redundancy.due && self.redundancy.wanted().is_some()
     }
 
-    /// The largest packet to send: a jumbo frame on a slow link would hold up everything behind it.
-    fn packet_size(&self) -> usize {
-        self.mtu.current().min(self.worthwhile_size())
-    }
-
-    /// Bytes that leave within [`PACKET_TIME`], and no less than an Ethernet frame.
-    fn worthwhile_size(&self) -> usize {
-        let rate = self.controller.pacing_rate().unwrap_or(u64::MAX);
-        let bytes = rate.saturating_mul(PACKET_TIME.as_micros()) / 1_000_000;
-        usize::try_from(bytes).unwrap_or(usize::MAX).max(ETHERNET)
+    /// The largest packet to send at this pace: a jumbo frame on a slow link would hold up everything behind it.
+    fn packet_size(&self, rate: Option<u64>) -> usize {
+        self.mtu.current().min(worthwhile_size(rate))
     }
 
     /// What a steady stream that never fills its packets may have in flight: as much as it sends in [`CALM_SPAN`]. It
@@ -281,8 +277,8 @@ impl Connection {
     }
 
     /// Whether congestion control lets a packet go.
-    fn may_send(&mut self, now: Instant) -> bool {
-        let size = self.packet_size();
+    fn may_send(&mut self, now: Instant, rate: Option<u64>) -> bool {
+        let size = self.packet_size(rate);
         let window = self.controller.window().max(self.calm_window(now));
         if self.sent.in_flight() > 0 && self.sent.in_flight() + size > window {
             return false;
@@ -290,7 +286,6 @@ impl Connection {
         if self.sent.is_full() {
             return false;
         }
-        let rate = self.controller.pacing_rate();
         if self.pacer.available(now, rate) == 0 {
             self.timers
                 .set(Timer::Pace, self.pacer.next_release(now, 1));
@@ -429,7 +424,9 @@ impl Connection {
     }
 
     fn write_skips(&mut self, writer: &mut Writer<'_>, layout: &mut Layout, shared: &mut Shared) {
-        for channel in self.active.iter() {
+        let mut from = 0;
+        while let Some(channel) = self.active.next(from) {
+            from = channel + 1;
             let Some(half) = self.send[channel].as_mut() else {
                 continue;
             };
@@ -515,7 +512,9 @@ impl Connection {
                 Put::Nothing => skipped.insert(channel),
             }
         }
-        for channel in self.active.iter() {
+        let mut from = 0;
+        while let Some(channel) = self.active.next(from) {
+            from = channel + 1;
             while self.send[channel]
                 .as_mut()
                 .is_some_and(|half| half.copy_due().is_some())
@@ -531,11 +530,23 @@ impl Connection {
     /// The channel whose turn it is, leaving out those in `skipped`.
     fn next_channel(&mut self, skipped: &ChannelSet) -> Option<usize> {
         let mut best: Option<(u8, usize)> = None;
-        let count = self.send.len();
         let mut rivals = 0;
-        for step in 0..count {
-            let channel = (self.turn + step) % count;
-            if !self.active.contains(channel) || skipped.contains(channel) {
+        // From the one whose turn it is to the last, then from the first.
+        let mut from = self.turn;
+        let mut wrapped = false;
+        loop {
+            let Some(channel) = self.active.next(from) else {
+                if wrapped {
+                    break;
+                }
+                (from, wrapped) = (0, true);
+                continue;
+            };
+            if wrapped && channel >= self.turn {
+                break;
+            }
+            from = channel + 1;
+            if skipped.contains(channel) {
                 continue;
             }
             let Some(half) = self.send[channel].as_mut().filter(|half| !half.is_quiet()) else {
@@ -559,7 +570,7 @@ impl Connection {
             if half.deficit <= 0 {
                 // Its turn is over once what it earned is spent; it earns again and the next one is asked first.
                 half.deficit = (half.deficit + QUANTUM * i64::from(half.weight)).min(QUANTUM * 256);
-                self.turn = (channel + 1) % count;
+                self.turn = (channel + 1) % self.send.len();
             } else {
                 self.turn = channel;
             }
@@ -772,15 +783,14 @@ impl Connection {
         };
         self.timers.set(Timer::KeepAlive, now + interval);
         self.set_probe_timer(now);
-        let send = &mut self.send;
-        let copies = self
-            .active
-            .iter()
-            .filter_map(|channel| send[channel].as_mut()?.copy_due())
-            .min();
-        // What is due but held back goes with the packet that acknowledgements or the pacer let go.
-        if let Some(due) = copies.filter(|&due| due > now) {
-            self.timers.set_earlier(Timer::Redundancy, due);
+        let mut from = 0;
+        while let Some(channel) = self.active.next(from) {
+            from = channel + 1;
+            let due = self.send[channel].as_mut().and_then(|half| half.copy_due());
+            // What is due but held back goes with the packet that acknowledgements or the pacer let go.
+            if let Some(due) = due.filter(|&due| due > now) {
+                self.timers.set_earlier(Timer::Redundancy, due);
+            }
         }
     }
 
@@ -796,6 +806,15 @@ impl Connection {
     pub(crate) fn is_at(&self, address: SocketAddr) -> bool {
         self.remote == address
     }
+}
+
+/// Bytes that leave within [`PACKET_TIME`] at this pace, and no less than an Ethernet frame.
+fn worthwhile_size(rate: Option<u64>) -> usize {
+    let bytes = rate
+        .unwrap_or(u64::MAX)
+        .saturating_mul(PACKET_TIME.as_micros())
+        / 1_000_000;
+    usize::try_from(bytes).unwrap_or(usize::MAX).max(ETHERNET)
 }
 
 /// Bytes of a packet with a challenge and an acknowledgement of everything of late.
