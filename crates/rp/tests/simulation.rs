@@ -3,6 +3,7 @@
 //! `MUSE_SEEDS` runs more than 2,000 seeds, `MUSE_SEED` one alone.
 
 mod support {
+    #![allow(dead_code, reason = "each test uses a part of it")]
     pub(crate) mod world;
 }
 

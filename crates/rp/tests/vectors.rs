@@ -2,6 +2,7 @@
 //! `exact_floor` binds.
 
 mod support {
+    #![allow(dead_code, reason = "each test uses a part of it")]
     pub(crate) mod vectors;
 }
 
