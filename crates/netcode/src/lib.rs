@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows sockets or the transport: packets are slices of bytes, and any link that carries datagrams will do.
 
+pub mod coder;
 mod entity;
 pub mod interest;
 mod tick;

@@ -9,8 +9,10 @@
 //! of probabilities stands in the [`model`]s, which the caller owns and which both sides must start and use alike.
 
 pub mod model;
+mod nibble;
 
 pub use model::{BitModel, SignedModel, TreeModel, UnsignedModel};
+pub use nibble::NibbleModel;
 
 use thiserror::Error;
 
@@ -87,6 +89,22 @@ impl<'a> Encoder<'a> {
         let bound = self.state.interval.bound(model.probability());
         self.state.interval.choose(bit, bound);
         model.update(bit);
+        self.shift();
+    }
+
+    /// Encodes a decision that is `true` with `probability` of 65,536, which the caller estimated: 1 to 65,535.
+    #[inline]
+    pub fn bit_at(&mut self, bit: bool, probability: u16) {
+        let bound = self.state.interval.bound(u32::from(probability.max(1)));
+        self.state.interval.choose(bit, bound);
+        self.shift();
+    }
+
+    /// Encodes one of several outcomes that share 32,768 parts between them: the one that has the `size` parts from
+    /// `start` on. What reaches past the end, or is empty, is moved inside.
+    #[inline]
+    pub fn part(&mut self, start: u32, size: u32) {
+        self.state.interval.take_parts(start, size);
         self.shift();
     }
 
@@ -189,6 +207,31 @@ impl<'a> Decoder<'a> {
         bit
     }
 
+    /// Decodes a decision that is `true` with `probability` of 65,536: what the encoder was given.
+    #[inline]
+    pub fn bit_at(&mut self, probability: u16) -> bool {
+        let bound = self.interval.bound(u32::from(probability.max(1)));
+        let bit = self.code.wrapping_sub(self.interval.low) < bound;
+        self.interval.choose(bit, bound);
+        self.shift();
+        bit
+    }
+
+    /// Which of the 32,768 parts comes next. [`take_part`](Self::take_part) has to follow, with the outcome that holds it.
+    #[inline]
+    pub fn next_part(&self) -> u32 {
+        let offset = self.code.wrapping_sub(self.interval.low);
+        // The last part is a little wider, and hostile bytes may lie outside of all.
+        (offset / (self.interval.width >> PART_BITS)).min((1 << PART_BITS) - 1) as u32
+    }
+
+    /// Takes the outcome that has the `size` parts from `start` on, as [`Encoder::part`] did.
+    #[inline]
+    pub fn take_part(&mut self, start: u32, size: u32) {
+        self.interval.take_parts(start, size);
+        self.shift();
+    }
+
     /// Decodes `count` bits, 0 to 32, that are all equally likely.
     #[inline]
     pub fn even(&mut self, count: u32) -> u32 {
@@ -266,6 +309,23 @@ impl Interval {
         self.width = part;
     }
 
+    /// Keeps `size` of 2^15 equal parts, from `start` on.
+    #[inline]
+    const fn take_parts(&mut self, start: u32, size: u32) {
+        let part = self.width >> PART_BITS;
+        let start = start & ((1 << PART_BITS) - 1);
+        let room = (1 << PART_BITS) - start;
+        let size = if size == 0 {
+            1
+        } else if size > room {
+            room
+        } else {
+            size
+        };
+        self.low += part * start as u64;
+        self.width = part * size as u64;
+    }
+
     /// Widens a narrow interval by a byte and returns the byte that is settled.
     #[inline]
     const fn shift(&mut self) -> Option<u8> {
@@ -301,6 +361,8 @@ const WIDTH_NARROW: u64 = 1 << 48;
 const WIDTH_MIN: u64 = 1 << 32;
 /// Bits of a probability.
 const PROBABILITY_BITS: u32 = 16;
+/// Outcomes of more than two kinds share 2^15 parts.
+const PART_BITS: u32 = 15;
 /// Most bits that are coded in one step as equally likely.
 const EVEN_BITS: u32 = 16;
 

@@ -1,0 +1,306 @@
+//! What a coder has learnt from the rows before.
+
+use muse_wire::range::{BitModel, NibbleModel};
+
+use super::mix::Mixer;
+use super::plan::{Item, Plan, Predictor};
+use super::references::Factors;
+
+/// What has been learnt from the rows coded so far; encoder and decoder keep one each and start alike.
+///
+/// [`RowCoder::models`](super::RowCoder::models) makes one that knows nothing. Before each packet both sides call either
+/// [`reset`](Self::reset), which makes every packet stand for itself, or [`copy_from`](Self::copy_from) with the models as
+/// they were after a packet that the receiver has for certain, which is smaller: what was learnt is not learnt again.
+/// Neither allocates. Then comes [`start_packet`](Self::start_packet).
+///
+/// A row that turned out too long for its packet is taken back by copying: keep a second `Models`, and `copy_from` in
+/// either direction, but only near the end of the packet, where the next row may not fit
+/// ([`RowCoder::row_len_max`](super::RowCoder::row_len_max)).
+#[derive(Clone, Debug)]
+pub struct Models {
+    /// Per column, for what is quick.
+    pub(super) columns: Box<[ColumnModels]>,
+    /// Whether a row changed, by how the two before did.
+    pub(super) changed: [BitModel; 4],
+    /// For what is thorough.
+    pub(super) mixer: Mixer,
+    pub(super) recent: Recent,
+    pub(super) factors: Factors,
+    /// Whether the last 32 rows changed, the latest in the lowest bit.
+    pub(super) history: u32,
+    /// Rows coded, to take turns by.
+    pub(super) turn: u32,
+    /// Columns coded per row on average, in 1/256: see [`Models::is_dense`].
+    pub(super) load: u32,
+    /// The row coded last.
+    pub(super) last: Box<[i32]>,
+    /// The row being coded.
+    pub(super) row: Box<[i32]>,
+    /// Which columns of the row being coded exist.
+    pub(super) exists: Box<[bool]>,
+    /// By how much each column of the row being coded was mispredicted.
+    pub(super) errors: Box<[i32]>,
+}
+
+/// What has been learnt of one column.
+#[derive(Clone, Debug)]
+pub(super) struct ColumnModels {
+    /// By the age of the baseline.
+    pub(super) numbers: [NumberModel; AGES],
+    /// Equal or not; for flags by the value before.
+    pub(super) equal: [BitModel; 2],
+    pub(super) symbol: NibbleModel,
+    pub(super) predictor: Predictor,
+    /// How many bits each predictor's error has lately had, in 1/256.
+    scores: [u16; Predictor::ALL.len()],
+}
+
+/// How large numbers are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NumberModel {
+    pub(super) head: NibbleModel,
+    /// The mean, in 1/16.
+    mean: u32,
+}
+
+/// Rows that changed and were coded earlier in this packet.
+#[derive(Clone, Debug)]
+pub(super) struct Recent {
+    /// Where they were, three numbers each.
+    places: Box<[[i32; 3]]>,
+    /// By how much each column changed and was mispredicted.
+    rows: Box<[[i32; 2]]>,
+    width: usize,
+    count: usize,
+    /// Which was found last.
+    nearest: Option<usize>,
+}
+
+impl Models {
+    pub(super) fn new(plan: &Plan) -> Self {
+        let mut columns = vec![ColumnModels::new(Predictor::Hold); plan.width];
+        for item in &plan.items {
+            columns[usize::from(item.column)] = ColumnModels::new(item.predictor);
+        }
+        Self {
+            columns: columns.into_boxed_slice(),
+            changed: [BitModel::new(); 4],
+            mixer: Mixer::new(super::sparse::weight_sets(plan.width)),
+            recent: Recent {
+                places: vec![[0; 3]; RECENT_MAX].into_boxed_slice(),
+                rows: vec![[0; 2]; RECENT_MAX * plan.width].into_boxed_slice(),
+                width: plan.width,
+                count: 0,
+                nearest: None,
+            },
+            factors: Factors::NONE,
+            history: 0,
+            turn: 0,
+            load: LOAD_START,
+            last: plan.items_at_rest(),
+            row: vec![0; plan.width].into_boxed_slice(),
+            exists: vec![true; plan.width].into_boxed_slice(),
+            errors: vec![0; plan.width].into_boxed_slice(),
+        }
+    }
+
+    /// Forgets everything: as it was made for this coder.
+    pub(super) fn reset(&mut self, plan: &Plan) {
+        for item in &plan.items {
+            self.columns[usize::from(item.column)] = ColumnModels::new(item.predictor);
+            self.last[usize::from(item.column)] = item.rest();
+        }
+        self.changed = [BitModel::new(); 4];
+        self.mixer.reset();
+        self.turn = 0;
+        self.load = LOAD_START;
+        self.start_packet();
+    }
+
+    /// Becomes a copy of models of the same coder, without allocating.
+    ///
+    /// # Panics
+    /// If they belong to a coder of another number of columns.
+    pub fn copy_from(&mut self, other: &Self) {
+        self.columns.clone_from_slice(&other.columns);
+        self.changed = other.changed;
+        self.mixer.copy_from(&other.mixer);
+        self.recent.copy_from(&other.recent);
+        self.factors = other.factors;
+        self.history = other.history;
+        self.turn = other.turn;
+        self.load = other.load;
+        self.last.copy_from_slice(&other.last);
+    }
+
+    /// Forgets what only matters within a packet. Both sides call it at the start of each.
+    pub fn start_packet(&mut self) {
+        self.recent.count = 0;
+        self.history = 0;
+    }
+
+    /// The row that was coded last, or should have been.
+    pub(super) fn row(&self) -> &[i32] {
+        &self.row
+    }
+
+    /// Notes whether a column of the row being coded exists, and says so. One that does not is 0.
+    pub(super) fn admit(&mut self, item: &Item) -> bool {
+        let column = usize::from(item.column);
+        let exists = item.guard.is_none_or(|guard| {
+            let decider = usize::from(guard.column());
+            self.exists[decider] && guard.admits(self.row[decider])
+        });
+        self.exists[column] = exists;
+        if !exists {
+            self.row[column] = 0;
+            self.errors[column] = 0;
+        }
+        exists
+    }
+
+    pub(super) fn keep_last(&mut self) {
+        self.last.copy_from_slice(&self.row);
+    }
+
+    /// Whether so much changes that the quick way must do.
+    ///
+    /// The thorough way costs some ten times as much per column. So it is taken where few columns are coded per row on average,
+    /// because most rows stay as they are, and the cost of a row is bounded on average whatever the game does.
+    #[inline]
+    pub(super) fn is_dense(&self) -> bool {
+        self.load > LOAD_DENSE
+    }
+
+    /// Counts a row with so many coded columns.
+    #[inline]
+    pub(super) fn count_row(&mut self, columns: u32) {
+        self.turn = self.turn.wrapping_add(1);
+        self.load = self.load - self.load / LOAD_ROWS + columns * 256 / LOAD_ROWS;
+    }
+}
+
+impl Plan {
+    fn items_at_rest(&self) -> Box<[i32]> {
+        let mut row = vec![0; self.width];
+        for item in &self.items {
+            row[usize::from(item.column)] = item.rest();
+        }
+        row.into_boxed_slice()
+    }
+}
+
+impl Item {
+    /// The legal value nearest to zero.
+    fn rest(&self) -> i32 {
+        0.clamp(self.min, self.max)
+    }
+}
+
+impl ColumnModels {
+    fn new(predictor: Predictor) -> Self {
+        let mut scores = [SCORE_START + 128; Predictor::ALL.len()];
+        scores[predictor as usize] = SCORE_START;
+        Self {
+            numbers: [NumberModel {
+                head: NibbleModel::falling(),
+                mean: 2 << 4,
+            }; AGES],
+            equal: [BitModel::new(); 2],
+            symbol: NibbleModel::new(),
+            predictor,
+            scores,
+        }
+    }
+
+    /// Notes by how much each predictor was wrong, and takes the best from now on.
+    pub(super) fn judge(&mut self, errors: [i64; Predictor::ALL.len()]) {
+        let mut best = self.predictor;
+        for (score, error) in self.scores.iter_mut().zip(errors) {
+            let bits = (error.unsigned_abs().saturating_add(1)).ilog2().min(31) * 256;
+            *score = (i32::from(*score) + ((bits as i32 - i32::from(*score)) >> 4)) as u16;
+        }
+        for predictor in Predictor::ALL {
+            if self.scores[predictor as usize] + SCORE_MARGIN < self.scores[best as usize] {
+                best = predictor;
+            }
+        }
+        self.predictor = best;
+    }
+}
+
+impl NumberModel {
+    /// How many low bits are left to chance.
+    #[inline]
+    pub(super) fn low_bits(&self) -> u32 {
+        (self.mean >> 4 | 1).ilog2().saturating_sub(1)
+    }
+
+    #[inline]
+    pub(super) fn learn(&mut self, value: u32) {
+        let goal = (value.min(1 << 24) << 4) as i32;
+        self.mean = (self.mean as i32 + ((goal - self.mean as i32) >> 4)) as u32;
+    }
+}
+
+impl Recent {
+    pub(super) fn copy_from(&mut self, other: &Self) {
+        let count = other.count.min(RECENT_MAX);
+        self.places[..count].copy_from_slice(&other.places[..count]);
+        self.rows[..count * self.width].copy_from_slice(&other.rows[..count * self.width]);
+        self.count = other.count;
+    }
+
+    /// Keeps a row; the one kept longest goes, if there are too many.
+    pub(super) fn push(&mut self, place: [i32; 3], changes: impl Iterator<Item = [i32; 2]>) {
+        let index = self.count % RECENT_MAX;
+        self.places[index] = place;
+        let start = index * self.width;
+        for (kept, change) in self.rows[start..start + self.width].iter_mut().zip(changes) {
+            *kept = change;
+        }
+        self.count += 1;
+    }
+
+    /// Looks for the row nearest to a place and says how near it is on a coarse scale, 0 if there is none.
+    pub(super) fn find(&mut self, place: [i32; 3]) -> u32 {
+        let distance = |other: &[i32; 3]| -> u64 {
+            (0..3)
+                .map(|axis| {
+                    let apart = u64::from(other[axis].abs_diff(place[axis]).min(1 << 30));
+                    apart * apart
+                })
+                .sum()
+        };
+        let count = self.count.min(RECENT_MAX);
+        let found = self.places[..count]
+            .iter()
+            .enumerate()
+            .map(|(index, other)| (distance(other), index))
+            .min();
+        self.nearest = found.map(|(_, index)| index);
+        found.map_or(0, |(distance, _)| 1 + (distance | 1).ilog2() / 2)
+    }
+
+    /// Changes and errors, per column, of the row that was found.
+    #[inline]
+    pub(super) fn nearest_row(&self) -> Option<&[[i32; 2]]> {
+        self.nearest.map(|index| {
+            let start = index * self.width;
+            &self.rows[start..start + self.width]
+        })
+    }
+}
+
+/// Classes of the baseline's age.
+pub(super) const AGES: usize = 5;
+/// Rows that are kept to find the nearest in.
+const RECENT_MAX: usize = 64;
+/// Over how many rows the load is averaged.
+const LOAD_ROWS: u32 = 128;
+/// More columns per row on average, in 1/256, are too many for the thorough way.
+const LOAD_DENSE: u32 = 2 * 256;
+const LOAD_START: u32 = LOAD_DENSE;
+const SCORE_START: u16 = 2 * 256;
+/// By how much another predictor must be better.
+const SCORE_MARGIN: u16 = 16;

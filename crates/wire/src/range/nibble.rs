@@ -1,0 +1,176 @@
+//! Sixteen symbols in one step: an adaptive distribution that is moved as a whole.
+
+use super::{Decoder, Encoder};
+
+/// Symbols 0 to 15, coded in one step rather than by one decision for each bit.
+///
+/// The model holds where each symbol's share of 32,768 parts begins and moves all borders towards the symbol that came:
+/// by a quarter at first, by a 64th at last. No symbol's share ever falls below [`SHARE_MIN`].
+///
+/// ```
+/// use muse_wire::range::{Decoder, Encoder, NibbleModel};
+/// let mut buffer = [0; 64];
+/// let mut encoder = Encoder::new(&mut buffer);
+/// let mut sizes = NibbleModel::new();
+/// for size in [3, 3, 3, 4, 3, 15] {
+///     sizes.encode(&mut encoder, size);
+/// }
+/// let len = encoder.finish()?;
+/// let mut decoder = Decoder::new(&buffer[..len]);
+/// let mut sizes = NibbleModel::new();
+/// assert_eq!([(); 6].map(|()| sizes.decode(&mut decoder)), [3, 3, 3, 4, 3, 15]);
+/// # Ok::<(), muse_wire::range::OutOfRoom>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NibbleModel {
+    /// Where each symbol begins; the first always at 0.
+    starts: [u16; SYMBOLS],
+    /// Symbols seen, up to [`COUNT_MAX`].
+    count: u16,
+}
+
+impl NibbleModel {
+    /// All symbols equally likely.
+    pub const fn new() -> Self {
+        let mut starts = [0; SYMBOLS];
+        let mut symbol = 0;
+        while symbol < SYMBOLS {
+            starts[symbol] = (symbol << 15 >> 4) as u16;
+            symbol += 1;
+        }
+        Self { starts, count: 0 }
+    }
+
+    /// Symbols get the rarer the larger they are, each three quarters as likely as the one before, as if learnt from
+    /// a few.
+    pub const fn falling() -> Self {
+        let mut starts = [0; SYMBOLS];
+        let mut symbol = 1;
+        let mut left = 32_768 - SYMBOLS as u32 * SHARE_MIN;
+        let mut start = 0;
+        while symbol < SYMBOLS {
+            let share = left / 4;
+            left -= share;
+            start += share + SHARE_MIN;
+            starts[symbol] = start as u16;
+            symbol += 1;
+        }
+        Self { starts, count: 4 }
+    }
+
+    /// Encodes a symbol, of a larger number the low four bits, and learns from it.
+    #[inline]
+    pub fn encode(&mut self, encoder: &mut Encoder<'_>, symbol: u32) {
+        let symbol = symbol as usize % SYMBOLS;
+        let (start, size) = self.share(symbol);
+        encoder.part(start, size);
+        self.update(symbol);
+    }
+
+    /// Decodes a symbol and learns from it.
+    #[inline]
+    pub fn decode(&mut self, decoder: &mut Decoder<'_>) -> u32 {
+        let part = decoder.next_part();
+        // Counting is quicker than searching: all borders are compared at once.
+        let reached: u16 = self
+            .starts
+            .iter()
+            .map(|&start| u16::from(u32::from(start) <= part))
+            .sum();
+        let symbol = usize::from(reached).saturating_sub(1) % SYMBOLS;
+        let (start, size) = self.share(symbol);
+        decoder.take_part(start, size);
+        self.update(symbol);
+        symbol as u32
+    }
+
+    #[inline]
+    fn share(&self, symbol: usize) -> (u32, u32) {
+        let start = u32::from(self.starts[symbol]);
+        let end = match self.starts.get(symbol + 1) {
+            Some(&next) => u32::from(next),
+            None => 1 << 15,
+        };
+        (start, end - start)
+    }
+
+    #[inline]
+    fn update(&mut self, symbol: usize) {
+        let rate = RATES[usize::from(self.count / COUNT_STEP) % RATES.len()];
+        self.count += u16::from(self.count < COUNT_MAX);
+        // The goal is the symbol alone, but for the smallest share of every other. Arithmetic shifts of differences below
+        // 2^15 fit 16 bits, so all borders move in one or two vector instructions.
+        for (index, (start, floor)) in self.starts.iter_mut().zip(FLOORS).enumerate() {
+            let goal = floor + if index > symbol { WIDE } else { 0 };
+            let old = *start as i16;
+            *start = (old + ((goal - old) >> rate)) as u16;
+        }
+    }
+}
+
+impl Default for NibbleModel {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+const SYMBOLS: usize = 16;
+/// Smallest share of a symbol, of 32,768: rounding keeps borders from coming closer than half of it.
+const SHARE_MIN: u32 = 32;
+/// What is left for the symbol that came.
+const WIDE: i16 = (32_767 - SYMBOLS as u32 * SHARE_MIN) as i16;
+/// Where symbols begin if all but the last have their smallest share.
+const FLOORS: [i16; SYMBOLS] = {
+    let mut floors = [0; SYMBOLS];
+    let mut symbol = 0;
+    while symbol < SYMBOLS {
+        floors[symbol] = (symbol as u32 * SHARE_MIN) as i16;
+        symbol += 1;
+    }
+    floors
+};
+/// How slowly borders move, by how many symbols have been seen, in steps of [`COUNT_STEP`].
+const RATES: [u32; 16] = [2, 3, 3, 4, 4, 4, 5, 5, 5, 5, 5, 5, 5, 5, 5, 6];
+const COUNT_STEP: u16 = 4;
+const COUNT_MAX: u16 = COUNT_STEP * (RATES.len() as u16 - 1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_symbol_keeps_a_share() {
+        for constant in 0..16 {
+            for mut model in [NibbleModel::new(), NibbleModel::falling()] {
+                for _ in 0..10_000 {
+                    model.update(constant);
+                    let total: u32 = (0..16).map(|symbol| model.share(symbol).1).sum();
+                    assert_eq!(total, 32_768);
+                    assert!((0..16).all(|symbol| model.share(symbol).1 >= 1));
+                }
+                assert!(model.share(constant).1 > 30_000, "{constant}: {model:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn symbols_in_any_order_survive() {
+        let mut rng = fastrand::Rng::with_seed(11);
+        let symbols: Vec<u32> = (0..5_000)
+            .map(|index| rng.u32(0..16) & rng.u32(0..16) & (index / 1_000 + 11))
+            .collect();
+        let mut buffer = vec![0; 8_192];
+        let mut encoder = Encoder::new(&mut buffer);
+        let mut model = NibbleModel::falling();
+        for &symbol in &symbols {
+            model.encode(&mut encoder, symbol);
+        }
+        let len = encoder.finish().expect("room for all");
+        assert!(len < 2_000, "{len}");
+        let mut decoder = Decoder::new(&buffer[..len]);
+        let mut model = NibbleModel::falling();
+        for &symbol in &symbols {
+            assert_eq!(model.decode(&mut decoder), symbol);
+        }
+    }
+}
