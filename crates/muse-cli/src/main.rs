@@ -4,6 +4,7 @@ mod bench;
 mod echo;
 mod interrupt;
 mod ping;
+mod rp;
 
 use std::process::ExitCode;
 
@@ -28,6 +29,8 @@ enum Command {
     Ping(ping::Arguments),
     /// A server that sends every message back, for `muse ping`.
     Echo(echo::Arguments),
+    /// Both ends of MUSE-RP v1, to talk to the original.
+    Rp(rp::Arguments),
     /// Measure Muse beside its peers on this machine.
     Bench(bench::Arguments),
     /// One side of a benchmark's workload, with Muse.
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
     let outcome = match Muse::parse().command {
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Echo(arguments) => echo::run(&arguments),
+        Command::Rp(arguments) => rp::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::BenchRole(arguments) => Ok(bench::run_role(arguments)),
         Command::BenchProxy(arguments) => bench::run_proxy(&arguments),

@@ -1,0 +1,193 @@
+//! `muse rp send`: a client that sends numbered messages and prints what comes back.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum, value_parser};
+use muse_rp::packet::PAYLOAD_MAX;
+use muse_rp::{Channel, ConnectionId, EndReason, Event, HostOptions, SendError};
+use muse_wire::{Duration, Instant};
+
+use super::events::Lines;
+use super::sockets::Sockets;
+use crate::interrupt::Interrupt;
+
+/// To whom, and what.
+#[derive(Args)]
+#[command(
+    after_help = "Example: muse rp send --to 127.0.0.1:7777 --channel reliable --type 300 --count 100 --size 64 --gap-ms 10
+
+A payload begins with the message's number from 0, in four bytes, little-endian, as far as the size allows; the rest counts on from
+the number's low byte. It ends when everything is acknowledged and nothing has come back for a while.
+Exit code 1: not connected, or not everything acknowledged."
+)]
+pub(super) struct Arguments {
+    /// The server's name or address, and its reliable port.
+    #[arg(long, value_name = "HOST:P")]
+    to: String,
+    /// Which channel.
+    #[arg(long, value_enum, default_value_t = ChannelName::Reliable)]
+    channel: ChannelName,
+    /// The type of the messages.
+    #[arg(long = "type", value_name = "T", default_value_t = 1)]
+    kind: u16,
+    /// How many messages.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    count: u32,
+    /// Bytes of payload of each.
+    #[arg(long, value_name = "S", default_value_t = 4, value_parser = value_parser!(u16).range(0..=PAYLOAD_MAX as i64))]
+    size: u16,
+    /// Time between messages; without it as fast as the window allows.
+    #[arg(long, value_name = "G", default_value_t = 0, value_parser = value_parser!(u64).range(0..=3_600_000))]
+    gap_ms: u64,
+    /// How long nothing may have come back before it ends.
+    #[arg(long, value_name = "MS", default_value_t = 500, value_parser = value_parser!(u64).range(0..=3_600_000))]
+    linger_ms: u64,
+    /// How long an attempt to connect takes; there are five.
+    #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = value_parser!(u64).range(1..=3_600_000))]
+    connect_ms: u64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ChannelName {
+    Reliable,
+    Partial,
+}
+
+/// Connects, sends, waits and ends.
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let interrupt = Interrupt::listen()?;
+    let server = resolve(&arguments.to)?;
+    let any: IpAddr = match server {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let connect = Duration::from_millis(arguments.connect_ms);
+    let options = HostOptions::default().connect_timeout(connect, CONNECT_TRIES);
+    let mut sockets = Sockets::bind(any, [0, 0], options)?;
+    let now = sockets.now();
+    let mut session = Session {
+        connection: sockets.host.connect(now, server)?,
+        sockets,
+        channel: match arguments.channel {
+            ChannelName::Reliable => Channel::Reliable,
+            ChannelName::Partial => Channel::Partial,
+        },
+        server,
+        next_at: None,
+        quiet_since: now,
+        ended: None,
+        sent: 0,
+    };
+    let mut is_done = false;
+    while !is_done && session.ended.is_none() && !interrupt.is_raised() {
+        session.sockets.poll()?;
+        session.handle_events()?;
+        session.send_due(arguments)?;
+        session.sockets.flush()?;
+        is_done = session.is_done(arguments);
+        if !is_done {
+            session.sockets.wait()?;
+        }
+    }
+    session.sockets.host.disconnect(session.connection);
+    session.sockets.flush()?;
+    session.handle_events()?;
+    match session.ended {
+        Some(reason) if reason != EndReason::ByUs => bail!(
+            "the connection ended ({reason:?}) after {} of {} messages were queued",
+            session.sent,
+            arguments.count
+        ),
+        _ if is_done => Ok(ExitCode::SUCCESS),
+        _ => Ok(ExitCode::FAILURE),
+    }
+}
+
+struct Session {
+    sockets: Sockets,
+    connection: ConnectionId,
+    server: SocketAddr,
+    channel: Channel,
+    /// When the next message is due; `None` while not connected.
+    next_at: Option<Instant>,
+    /// When something last arrived or was still on the way.
+    quiet_since: Instant,
+    ended: Option<EndReason>,
+    sent: u32,
+}
+
+impl Session {
+    fn handle_events(&mut self) -> anyhow::Result<()> {
+        while let Some(event) = self.sockets.host.poll_event() {
+            self.quiet_since = self.sockets.now();
+            match event {
+                Event::Connected { .. } => {
+                    self.next_at = Some(self.sockets.now());
+                    Lines.connected()?;
+                }
+                Event::Message(message) => Lines.received(&message)?,
+                Event::Disconnected { reason, .. } => {
+                    self.ended = Some(reason);
+                    Lines.disconnected()?;
+                }
+                Event::ConnectFailed { reason, .. } => {
+                    bail!("cannot connect to {}: {reason:?}", self.server)
+                }
+                other => tracing::debug!(?other, "event"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Queues the messages whose time has come and for which there is room.
+    fn send_due(&mut self, arguments: &Arguments) -> anyhow::Result<()> {
+        let now = self.sockets.now();
+        while let Some(due) = self.next_at
+            && due <= now
+            && self.sent < arguments.count
+            && self.ended.is_none()
+        {
+            let payload = payload(self.sent, arguments.size.into());
+            let (host, id) = (&mut self.sockets.host, self.connection);
+            match host.send(id, self.channel, arguments.kind, &payload) {
+                Ok(()) => self.sent += 1,
+                Err(SendError::QueueFull(_)) => return Ok(()),
+                Err(error) => bail!(error),
+            }
+            self.next_at = Some(due + Duration::from_millis(arguments.gap_ms));
+        }
+        Ok(())
+    }
+
+    fn is_done(&mut self, arguments: &Arguments) -> bool {
+        let host = &self.sockets.host;
+        let under_way = host.unacknowledged(self.connection, self.channel);
+        if self.next_at.is_none() || self.sent < arguments.count || under_way > 0 {
+            self.quiet_since = self.sockets.now();
+            return false;
+        }
+        self.sockets.now() - self.quiet_since >= Duration::from_millis(arguments.linger_ms)
+    }
+}
+
+fn payload(number: u32, size: usize) -> Vec<u8> {
+    let mut payload: Vec<u8> = (0..size)
+        .map(|offset| (number as u8).wrapping_add(offset as u8))
+        .collect();
+    let head = size.min(4);
+    payload[..head].copy_from_slice(&number.to_le_bytes()[..head]);
+    payload
+}
+
+/// The server's address; IPv4 if it has both, as the original speaks nothing else.
+fn resolve(server: &str) -> anyhow::Result<SocketAddr> {
+    let hint =
+        || format!("cannot look up {server:?}; it should be HOST:PORT, as in 192.0.2.7:7777");
+    let addresses: Vec<SocketAddr> = server.to_socket_addrs().with_context(hint)?.collect();
+    let preferred = addresses.iter().find(|address| address.is_ipv4());
+    preferred.or(addresses.first()).copied().with_context(hint)
+}
+
+const CONNECT_TRIES: u32 = 5;

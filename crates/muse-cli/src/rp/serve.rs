@@ -1,0 +1,105 @@
+//! `muse rp serve`: a server that prints what arrives and, if asked, sends it back.
+
+use std::net::IpAddr;
+use std::process::ExitCode;
+
+use clap::Args;
+use clap::value_parser;
+use muse_rp::{Event, HostOptions};
+use muse_wire::Duration;
+
+use super::events::Lines;
+use super::sockets::Sockets;
+use crate::interrupt::Interrupt;
+
+/// Where to listen, and what to promise.
+#[derive(Args)]
+#[command(
+    after_help = "Example: muse rp serve --reliable-port 7777 --partial-port 7778 --window 10 --percent 80 --echo
+
+The ports are also said on standard error, once it listens."
+)]
+pub(super) struct Arguments {
+    /// Port of the reliable channel; 0 lets the system choose.
+    #[arg(long, value_name = "P", default_value_t = 7_777)]
+    reliable_port: u16,
+    /// Port of the partially reliable channel; 0 lets the system choose.
+    #[arg(long, value_name = "Q", default_value_t = 7_778)]
+    partial_port: u16,
+    /// Messages under way at once, and the window that the promise is about.
+    #[arg(long, value_name = "W", default_value_t = 64, value_parser = value_parser!(u32).range(1..=65_535))]
+    window: u32,
+    /// Share of each window that surely arrives on the partially reliable channel.
+    #[arg(long, value_name = "R", default_value_t = 80, value_parser = value_parser!(u8).range(0..=100))]
+    percent: u8,
+    /// Send every message back, on its channel and with its type.
+    #[arg(long)]
+    echo: bool,
+    /// Address to listen at; `0.0.0.0` is all of IPv4, which is what the original speaks, `::` IPv6 too.
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0")]
+    listen: IpAddr,
+    /// Most clients at once.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    connections: usize,
+    /// Time between pings.
+    #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = value_parser!(u64).range(1..=3_600_000))]
+    ping_ms: u64,
+    /// How long a client may leave pings unanswered.
+    #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = value_parser!(u64).range(1..=3_600_000))]
+    time_out_ms: u64,
+}
+
+/// Serves until Ctrl-C.
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let interrupt = Interrupt::listen()?;
+    let options = HostOptions::default()
+        .window(arguments.window)
+        .percent(arguments.percent)
+        .connections_max(arguments.connections)
+        .ping_interval(Duration::from_millis(arguments.ping_ms))
+        .time_out(Duration::from_millis(arguments.time_out_ms));
+    let ports = [arguments.reliable_port, arguments.partial_port];
+    let mut sockets = Sockets::bind(arguments.listen, ports, options)?;
+    sockets.host.listen(true);
+    let [reliable, partial] = sockets.ports()?;
+    eprintln!("listening: reliable port {reliable}, partial port {partial}");
+    while !interrupt.is_raised() {
+        sockets.poll()?;
+        handle_events(&mut sockets, arguments.echo)?;
+        sockets.flush()?;
+        sockets.wait()?;
+    }
+    sockets.host.disconnect_all();
+    sockets.flush()?;
+    handle_events(&mut sockets, false)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn handle_events(sockets: &mut Sockets, echo: bool) -> anyhow::Result<()> {
+    let host = &mut sockets.host;
+    while let Some(event) = host.poll_event() {
+        match event {
+            Event::Connected { connection } => {
+                tracing::info!(?connection, peer = ?host.peer(connection), "connected");
+                Lines.connected()?;
+            }
+            Event::Message(message) => {
+                Lines.received(&message)?;
+                let (channel, kind) = (message.channel, message.kind);
+                // What the original lets one send can be longer than what it reads.
+                if echo
+                    && let Err(error) =
+                        host.send(message.connection, channel, kind, &message.payload)
+                {
+                    tracing::warn!(connection = ?message.connection, "cannot echo: {error}");
+                }
+            }
+            Event::Disconnected { connection, reason } => {
+                tracing::info!(?connection, ?reason, "disconnected");
+                Lines.disconnected()?;
+            }
+            other => tracing::debug!(?other, "event"),
+        }
+    }
+    Ok(())
+}
