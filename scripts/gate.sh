@@ -33,7 +33,7 @@ step() {
 
 # Sums what cargo test, nextest and the decoder say: "12 passed; 1 failed" or "12 passed, 1 failed".
 count_tests() {
-    grep -E '^test result:|^ *Summary |^decoder:' "$log" | awk '
+    grep -E '^test result:|^ *Summary |^decoder:|^rp:' "$log" | awk '
         { for (i = 2; i <= NF; i++) {
               if ($i ~ /^passed/) passed += $(i - 1)
               if ($i ~ /^failed/) failed += $(i - 1) } }
@@ -56,6 +56,11 @@ run_tests() {
 decoder() {
     command -v python3 >/dev/null || install python3
     python3 tests/decoder/test_decoder.py "$(target_dir)/tmp/capture"
+}
+
+independent_rp() {
+    command -v python3 >/dev/null || install python3
+    python3 tests/rp/test_rp.py "$(target_dir)/debug/muse"
 }
 
 install() {
@@ -82,6 +87,7 @@ main() {
     step "clippy" cargo clippy --quiet --workspace --all-targets -- -D warnings
     step "tests" run_tests
     step "independent decoder" decoder
+    step "independent MUSE-RP" independent_rp
     step "documentation tests" cargo test --quiet --workspace --doc
     step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --no-deps --workspace
     step "play" scripts/play.sh
