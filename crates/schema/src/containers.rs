@@ -110,19 +110,7 @@ impl<T: Schema, const N: usize> Schema for [T; N] {
     }
 
     fn read(options: &Options, reader: &mut BitReader<'_>) -> Result<Self, DecodeError> {
-        let mut failure = None;
-        let items: [Option<T>; N] = std::array::from_fn(|_| {
-            if failure.is_some() {
-                return None;
-            }
-            T::read(options, reader)
-                .map_err(|error| failure = Some(error))
-                .ok()
-        });
-        match failure {
-            Some(error) => Err(error),
-            None => Ok(items.map(|item| item.expect("without a failure every element was read"))),
-        }
+        T::read_array(options, reader)
     }
 }
 

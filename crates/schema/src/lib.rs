@@ -57,6 +57,8 @@ mod primitives;
 mod quantise;
 mod registry;
 mod state;
+#[cfg(feature = "glam")]
+mod vectors;
 
 pub use describe::{Descriptor, Field, Type, Variant};
 pub use error::{DecodeError, EncodeError};
@@ -66,7 +68,7 @@ pub use options::{LENGTH_MAX_DEFAULT, Leaf, Options, Range};
 pub use registry::{Difference, Registry, RegistryError, diff};
 pub use state::{
     Blend, Column, ColumnKind, Columns, Form, Guard, Interpolate, Predict, Property, RowReader,
-    RowWriter, State, Template,
+    RowWriter, State, Template, ValueDifference,
 };
 
 /// The bit reader and writer that encodings are made of.
@@ -136,6 +138,27 @@ pub trait Schema: Sized {
         items
             .iter()
             .try_for_each(|item| item.write(options, writer))
+    }
+
+    /// Reads an array; quaternions are more than their floats.
+    #[doc(hidden)]
+    fn read_array<const N: usize>(
+        options: &Options,
+        reader: &mut BitReader<'_>,
+    ) -> Result<[Self; N], DecodeError> {
+        let mut failure = None;
+        let items: [Option<Self>; N] = core::array::from_fn(|_| {
+            if failure.is_some() {
+                return None;
+            }
+            Self::read(options, reader)
+                .map_err(|error| failure = Some(error))
+                .ok()
+        });
+        match failure {
+            Some(error) => Err(error),
+            None => Ok(items.map(|item| item.expect("without a failure every element was read"))),
+        }
     }
 
     /// Reads `len` values to the end of `items`, where room may have been made; bytes have a faster way.

@@ -1,7 +1,7 @@
 //! Attributes of a field, and the check that they fit its type.
 
 use crate::state::grid::Grid;
-use crate::{Interpolate, Predict, quantise};
+use crate::{Interpolate, Predict, Type, quantise};
 
 /// Longest `String` and `Vec` unless the field says `max`.
 pub const LENGTH_MAX_DEFAULT: u32 = 65_535;
@@ -199,7 +199,8 @@ impl Options {
     )]
     // The compiler then points at the field, not here.
     #[track_caller]
-    pub const fn check(&self, leaf: Leaf, takes_max: bool) {
+    pub const fn check(&self, leaf: Leaf, takes_max: bool, ty: &Type) {
+        self.check_sets(ty);
         match self.max {
             Some(_) if !takes_max => panic!("`max` is for String and Vec"),
             Some(0) => panic!("`max` must be at least 1"),
@@ -230,7 +231,11 @@ impl Options {
                 assert!(!self.fixed, "`fixed` is for integers");
             }
             (Range::Float { .. }, Leaf::Integer { .. }) => panic!("`step` is for floats"),
-            (Range::Angle { .. }, _) => panic!("`angle` is for states: derive `State`"),
+            (Range::Angle { min, max, count }, Leaf::Float { precision }) => {
+                quantise::check_angle(min, max, count, precision);
+                assert!(!self.fixed, "`fixed` is for integers");
+            }
+            (Range::Angle { .. }, _) => panic!("`angle` is for floats: f32, f64"),
             (_, Leaf::Other) => panic!("`range` is for integers and floats"),
         }
     }

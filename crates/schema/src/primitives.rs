@@ -2,6 +2,7 @@
 
 use muse_wire::bits::{Width, zag_zig, zig_zag};
 
+use crate::state::rotation;
 use crate::{
     BitReader, BitWriter, DecodeError, EncodeError, Leaf, Options, Range, Schema, Type, bits_for,
     quantise,
@@ -37,6 +38,7 @@ macro_rules! integer {
             fn bits_min(options: &Options) -> u64 {
                 match options.range {
                     Range::Integer { min, max } => u64::from(bits_for((max - min) as u64)),
+                    _ if options.bits.is_some() => options.bits.map_or(0, u64::from),
                     _ if options.fixed => u64::from($type::BITS),
                     _ => integer_bits_min($width, $type::BITS),
                 }
@@ -51,6 +53,9 @@ macro_rules! integer {
                 if let Range::Integer { min, max } = options.range {
                     return write_ranged(i128::from(*self), min, max, writer);
                 }
+                if let Some(count) = options.bits {
+                    return Ok(writer.bits(u64::from(*self as $unsigned), count)?);
+                }
                 match $width {
                     Some(width) if !options.fixed => writer.varint($to_bits(*self), width)?,
                     // As many bits as the type has, so the cast keeps all of them.
@@ -64,6 +69,9 @@ macro_rules! integer {
                 if let Range::Integer { min, max } = options.range {
                     let value = read_ranged(min, max, reader)?;
                     return Self::try_from(value).map_err(|_| DecodeError::OutOfRange);
+                }
+                if let Some(count) = options.bits {
+                    return Ok(reader.bits(count)? as $type);
                 }
                 match $width {
                     Some(width) if !options.fixed => {
@@ -185,6 +193,8 @@ macro_rules! float {
                     Range::Float { min, max, step } => {
                         u64::from(bits_for(quantise::count(min, max, step)))
                     }
+                    Range::Angle { count, .. } => u64::from(bits_for(count - 1)),
+                    _ if options.rotation.is_some() => rotation_bits(options) / 4,
                     _ => size_of::<$type>() as u64 * 8,
                 }
             }
@@ -195,26 +205,85 @@ macro_rules! float {
                 options: &Options,
                 writer: &mut BitWriter<'_>,
             ) -> Result<(), EncodeError> {
-                let Range::Float { min, max, step } = options.range else {
-                    return Ok(
-                        writer.bits(u64::from(self.to_bits()), size_of::<$type>() as u32 * 8)?
-                    );
+                let (index, last) = match options.range {
+                    Range::Float { .. } | Range::Angle { .. } if self.is_nan() => {
+                        return Err(EncodeError::NotANumber);
+                    }
+                    Range::Float { min, max, step } => {
+                        let index = quantise::index(f64::from(*self), min, max, step);
+                        (index, quantise::count(min, max, step))
+                    }
+                    Range::Angle { count, .. } => {
+                        let index = options.grid.index_wrapped(f64::from(*self));
+                        (
+                            (i64::from(index) - i64::from(options.grid.low)) as u64,
+                            count - 1,
+                        )
+                    }
+                    _ => {
+                        let bits = u64::from(self.to_bits());
+                        return Ok(writer.bits(bits, size_of::<$type>() as u32 * 8)?);
+                    }
                 };
-                if self.is_nan() {
-                    return Err(EncodeError::NotANumber);
-                }
-                let index = quantise::index(f64::from(*self), min, max, step);
-                Ok(writer.ranged_u64(index, 0, quantise::count(min, max, step))?)
+                Ok(writer.ranged_u64(index, 0, last)?)
             }
 
             #[inline]
             fn read(options: &Options, reader: &mut BitReader<'_>) -> Result<Self, DecodeError> {
-                let Range::Float { min, max, step } = options.range else {
-                    let bits = reader.bits(size_of::<$type>() as u32 * 8)?;
-                    return Ok($type::from_bits(bits as _));
-                };
-                let index = reader.ranged_u64(0, quantise::count(min, max, step))?;
-                Ok(quantise::value(index, min, step) as $type)
+                match options.range {
+                    Range::Float { min, max, step } => {
+                        let index = reader.ranged_u64(0, quantise::count(min, max, step))?;
+                        Ok(quantise::value(index, min, step) as $type)
+                    }
+                    Range::Angle { count, .. } => {
+                        let index = reader.ranged_u64(0, count - 1)?;
+                        let index = i64::from(options.grid.low) + index as i64;
+                        Ok(options.grid.value(index as i32) as $type)
+                    }
+                    _ => {
+                        let bits = reader.bits(size_of::<$type>() as u32 * 8)?;
+                        Ok($type::from_bits(bits as _))
+                    }
+                }
+            }
+
+            /// Four floats that are a rotation are written as one.
+            #[inline]
+            fn write_slice(
+                items: &[Self],
+                options: &Options,
+                writer: &mut BitWriter<'_>,
+            ) -> Result<(), EncodeError> {
+                match (options.rotation, items) {
+                    (Some(bits), &[x, y, z, w]) => {
+                        write_rotation([x, y, z, w].map(f64::from), bits, writer)
+                    }
+                    _ => items
+                        .iter()
+                        .try_for_each(|item| item.write(options, writer)),
+                }
+            }
+
+            #[inline]
+            fn read_array<const N: usize>(
+                options: &Options,
+                reader: &mut BitReader<'_>,
+            ) -> Result<[Self; N], DecodeError> {
+                let mut items = [0.0; N];
+                match options.rotation {
+                    Some(bits) if N == 4 => {
+                        let parts = read_rotation(bits, reader)?;
+                        for (item, part) in items.iter_mut().zip(parts) {
+                            *item = part as $type;
+                        }
+                    }
+                    _ => {
+                        for item in &mut items {
+                            *item = Self::read(options, reader)?;
+                        }
+                    }
+                }
+                Ok(items)
             }
         }
     };
@@ -252,4 +321,36 @@ fn read_ranged(min: i128, max: i128, reader: &mut BitReader<'_>) -> Result<i128,
     Ok(min + i128::from(reader.ranged_u64(0, (max - min) as u64)?))
 }
 
+/// All bits of a quaternion.
+fn rotation_bits(options: &Options) -> u64 {
+    LARGEST_BITS + 3 * options.rotation.map_or(0, u64::from)
+}
+
+fn write_rotation(
+    parts: [f64; 4],
+    bits: u32,
+    writer: &mut BitWriter<'_>,
+) -> Result<(), EncodeError> {
+    if parts.iter().any(|part| part.is_nan()) {
+        return Err(EncodeError::NotANumber);
+    }
+    let [largest, smaller @ ..] = rotation::store(parts, bits);
+    writer.bits(largest as u64, LARGEST_BITS as u32)?;
+    for part in smaller {
+        // The smallest is written as 0.
+        writer.bits((part + (1 << (bits - 1))) as u64, bits)?;
+    }
+    Ok(())
+}
+
+fn read_rotation(bits: u32, reader: &mut BitReader<'_>) -> Result<[f64; 4], DecodeError> {
+    let mut row = [reader.bits(LARGEST_BITS as u32)? as i32; 4];
+    for part in &mut row[1..] {
+        *part = reader.bits(bits)? as i32 - (1 << (bits - 1));
+    }
+    rotation::load(row, bits)
+}
+
 const BITS_OF_BYTE: u8 = 8;
+/// Bits of the index of a quaternion's largest part.
+const LARGEST_BITS: u64 = 2;

@@ -59,6 +59,19 @@ pub(crate) const fn check(min: f64, max: f64, step: f64, precision: u32) {
     );
 }
 
+/// Stops the compiler when an angle makes no sense for floats of `precision` bits.
+///
+/// # Panics
+/// If it does not.
+#[track_caller]
+pub(crate) const fn check_angle(min: f64, max: f64, count: u64, precision: u32) {
+    assert!(
+        2 <= count && count <= 1 << 31,
+        "an angle has 2 to 2^31 steps: write `angle = BITS` or `angle, step = STEP`"
+    );
+    check(min, max, (max - min) / count as f64, precision);
+}
+
 /// Share of a step count by which a range may miss a whole number of steps.
 pub(crate) const TOLERANCE: f64 = 1e-9;
 

@@ -16,11 +16,13 @@ mod floats;
 pub(crate) mod grid;
 mod numbers;
 mod property;
-mod rotation;
+mod report;
+pub(crate) mod rotation;
 
 pub use column::{Column, ColumnKind, Form, Guard, Predict, Template};
 pub use columns::Columns;
 pub use property::Property;
+pub use report::ValueDifference;
 
 /// What an entity is at a tick. Derive it; fields take the attributes listed at the [crate](crate#states).
 ///

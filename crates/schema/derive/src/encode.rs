@@ -71,7 +71,11 @@ fn checks(declaration: &Declaration, home: &TokenStream) -> Vec<TokenStream> {
         // A name of its own, so that every token of the call points at the attribute.
         Some(quote_spanned! {span=>
             const MUSE_FIELD_OPTIONS: #home::Options = #options;
-            MUSE_FIELD_OPTIONS.check(<#ty as #home::Schema>::LEAF, <#ty as #home::Schema>::TAKES_MAX);
+            MUSE_FIELD_OPTIONS.check(
+                <#ty as #home::Schema>::LEAF,
+                <#ty as #home::Schema>::TAKES_MAX,
+                &<#ty as #home::Schema>::TYPE,
+            );
         })
     });
     with_attributes.collect()

@@ -46,20 +46,12 @@ impl Options {
             }
             (Range::Float { .. }, Leaf::Integer { .. }) => panic!("`step` is for floats"),
             (Range::Angle { min, max, count }, Leaf::Float { precision }) => {
-                assert!(
-                    count >= 2,
-                    "an angle has at least 2 steps: write `angle = BITS`"
-                );
-                quantise::check(min, max, (max - min) / count as f64, precision);
-                assert!(
-                    count <= 1 << 31,
-                    "an angle has at most 2^31 steps: write `angle = BITS`"
-                );
+                quantise::check_angle(min, max, count, precision);
             }
             (Range::Angle { .. }, _) => panic!("`angle` is for floats: f32, f64"),
             _ => panic!("`range` is for integers and floats"),
         }
-        self.check_sets(leaf);
+        self.check_sets(ty);
         self.check_movement(leaf);
         if let Some((other, options)) = velocity {
             assert!(
@@ -75,7 +67,8 @@ impl Options {
 
     /// `rotation` and `bits`.
     #[track_caller]
-    const fn check_sets(&self, leaf: Leaf) {
+    pub(crate) const fn check_sets(&self, ty: &Type) {
+        let leaf = bottom(ty, self);
         if let Some(bits) = self.rotation {
             assert!(
                 matches!(leaf, Leaf::Rotation),
