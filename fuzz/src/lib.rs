@@ -7,6 +7,8 @@ pub mod operations;
 pub mod packet;
 pub mod partial;
 pub mod range;
+pub mod rp_host;
+pub mod rp_packet;
 pub mod schema;
 pub mod token;
 
@@ -33,6 +35,8 @@ mod tests {
             crate::packet::run(&bytes);
             crate::partial::run(&bytes);
             crate::range::run(&bytes);
+            crate::rp_host::run(&bytes);
+            crate::rp_packet::run(&bytes);
             crate::schema::run(&bytes);
             crate::token::run(&bytes);
         }
