@@ -1,4 +1,5 @@
 //! Handlers by message type (RP-5), limits and statistics.
+#![allow(clippy::panic, reason = "a test fails by it")]
 
 mod support {
     #![allow(dead_code, reason = "each test uses a part of it")]

@@ -1,4 +1,5 @@
 //! The recorded session of the original, datagram by datagram, with the host in the place of either side.
+#![allow(clippy::panic, reason = "a test fails by it")]
 
 mod support {
     #![allow(dead_code, reason = "each test uses a part of it")]
@@ -220,17 +221,17 @@ impl Client {
             played,
             connection,
         };
-        assert_eq!(init1, [client.from_client(Reliable, "init1")]);
+        assert_eq!(init1, [client.of_client(Reliable, "init1")]);
         // The partial channel's numbers show in INIT3.
         client.receive(Reliable, "init2");
         assert_eq!(
             client.played.sent(Reliable),
-            [client.from_client(Reliable, "ack_of_init2")]
+            [client.of_client(Reliable, "ack_of_init2")]
         );
         let init3 = client.played.sent(Partial);
         let packet = Packet::parse(&init3[0]).expect("a datagram");
         client.numbers[1] = [packet.sequence.wrapping_sub(1), packet.ack];
-        assert_eq!(init3, [client.from_client(Partial, "init3")]);
+        assert_eq!(init3, [client.of_client(Partial, "init3")]);
         client
     }
 
@@ -239,7 +240,7 @@ impl Client {
         client.receive(Partial, "init4");
         assert_eq!(
             client.played.sent(Partial),
-            [client.from_client(Partial, "ack_of_init4")]
+            [client.of_client(Partial, "ack_of_init4")]
         );
         assert_eq!(client.played.connected(), client.connection);
         assert_eq!(
@@ -255,7 +256,7 @@ impl Client {
         self.played.receive(channel, &datagram);
     }
 
-    fn from_client(&self, channel: Channel, name: &str) -> Vec<u8> {
+    fn of_client(&self, channel: Channel, name: &str) -> Vec<u8> {
         self.shift(channel, name, [0, 1])
     }
 
@@ -297,10 +298,10 @@ fn a_client_says_what_the_original_says() {
         sent.expect("connected");
     }
     let reliable = ["reliable_data_1", "reliable_data_2", "reliable_data_3"];
-    let reliable = reliable.map(|name| client.from_client(Reliable, name));
+    let reliable = reliable.map(|name| client.of_client(Reliable, name));
     assert_eq!(client.played.sent(Reliable), reliable);
     let partial = ["partial_data_1", "partial_data_2"];
-    let partial = partial.map(|name| client.from_client(Partial, name));
+    let partial = partial.map(|name| client.of_client(Partial, name));
     assert_eq!(client.played.sent(Partial), partial);
     client.receive(Reliable, "ack_reliable_3");
     client.receive(Partial, "ack_partial_2");
@@ -308,7 +309,7 @@ fn a_client_says_what_the_original_says() {
     sent.expect("connected");
     assert_eq!(
         client.played.sent(Reliable),
-        [client.from_client(Reliable, "reliable_data_empty")]
+        [client.of_client(Reliable, "reliable_data_empty")]
     );
     client.receive(Reliable, "ack_empty");
     for (channel, name, ack) in [
@@ -319,7 +320,7 @@ fn a_client_says_what_the_original_says() {
         client.receive(channel, name);
         assert_eq!(
             client.played.sent(channel),
-            [client.from_client(channel, ack)]
+            [client.of_client(channel, ack)]
         );
         assert_eq!(client.played.message().0, channel);
     }
@@ -361,12 +362,12 @@ fn a_client_spares_the_original_what_stops_it() {
     client.receive(Partial, "init4");
     assert_eq!(
         client.played.sent(Partial),
-        [client.from_client(Partial, "ack_of_init4")]
+        [client.of_client(Partial, "ack_of_init4")]
     );
     client.receive(Reliable, "init2");
     assert_eq!(
         client.played.sent(Reliable),
-        [client.from_client(Reliable, "ack_of_init2")]
+        [client.of_client(Reliable, "ack_of_init2")]
     );
 }
 

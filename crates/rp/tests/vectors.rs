@@ -1,5 +1,6 @@
 //! The recorded datagrams and traces of the original (`tests/data/muse-rp.json`). Where it is wrong, the column `correct` or
 //! `exact_floor` binds.
+#![allow(clippy::panic, reason = "a test fails by it")]
 
 mod support {
     #![allow(dead_code, reason = "each test uses a part of it")]
