@@ -33,7 +33,7 @@ step() {
 
 # Sums what cargo test, nextest and the decoder say: "12 passed; 1 failed" or "12 passed, 1 failed".
 count_tests() {
-    grep -E '^test result:|^ *Summary |^decoder:|^rp:' "$log" | awk '
+    grep -E '^test result:|^ *Summary |^decoder:|^rp:|^relay-v1:' "$log" | awk '
         { for (i = 2; i <= NF; i++) {
               if ($i ~ /^passed/) passed += $(i - 1)
               if ($i ~ /^failed/) failed += $(i - 1) } }
@@ -56,6 +56,12 @@ run_tests() {
 decoder() {
     command -v python3 >/dev/null || install python3
     python3 tests/decoder/test_decoder.py "$(target_dir)/tmp/capture"
+}
+
+# The relay's page as a client in another language reads it.
+relay_v1() {
+    command -v python3 >/dev/null || install python3
+    cargo build --quiet -p muse-cli && python3 tests/relay-v1/test_relay.py "$(target_dir)/debug/muse"
 }
 
 independent_rp() {
@@ -88,6 +94,7 @@ main() {
     step "tests" run_tests
     step "independent decoder" decoder
     step "independent MUSE-RP" independent_rp
+    step "independent relay client" relay_v1
     step "documentation tests" cargo test --quiet --workspace --doc
     step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --no-deps --workspace
     step "play" scripts/play.sh

@@ -1,7 +1,7 @@
 //! `muse bench`: measures Muse and its peers in one run on this machine, alternating, and says how they compare.
 //!
-//! `transport` runs the workloads W1 to W4, `connections` a crowd, `flood` a crowd under attack, `cost` counts
-//! instructions. The flow of a measurement is in [`transport`]; one run of one library is
+//! `transport` runs the workloads W1 to W4, `connections` a crowd, `flood` a crowd under attack, `relay` a relay under load,
+//! `cost` counts instructions. The flow of a measurement is in [`transport`]; one run of one library is
 //! in [`measure`]; what a run is made of is in the modules that `measure` uses.
 
 mod bars;
@@ -16,6 +16,8 @@ mod isolation;
 mod measure;
 mod muse_role;
 mod proxy;
+mod relay;
+mod relay_v1;
 mod results;
 mod role;
 mod statistics;
@@ -33,6 +35,7 @@ pub(crate) use crowd::{CrowdArguments, run as run_crowd};
 pub(crate) use flood::{FloodArguments, run_flooder};
 pub(crate) use muse_role::{RoleArguments, run as run_role};
 pub(crate) use proxy::{ProxyArguments, run as run_proxy};
+pub(crate) use relay_v1::{RoleArguments as RelayV1Arguments, run_role as run_relay_v1};
 
 /// What to measure.
 #[derive(Args)]
@@ -50,6 +53,8 @@ enum Benchmark {
     Connections(connections::Arguments),
     /// Players on a server that is flooded with handshakes.
     Flood(flood::Arguments),
+    /// What a relay carries on one core.
+    Relay(relay::Arguments),
     /// Instructions per message, against the figure that is checked in.
     Cost(cost::Arguments),
 }
@@ -60,6 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Benchmark::Transport(arguments) => transport::run(arguments),
         Benchmark::Connections(arguments) => connections::run(arguments),
         Benchmark::Flood(arguments) => flood::run(arguments),
+        Benchmark::Relay(arguments) => relay::run(arguments),
         Benchmark::Cost(arguments) => cost::run(arguments),
     }
 }

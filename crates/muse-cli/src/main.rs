@@ -4,6 +4,7 @@ mod bench;
 mod echo;
 mod interrupt;
 mod ping;
+mod relay;
 mod rp;
 
 use std::process::ExitCode;
@@ -31,6 +32,8 @@ enum Command {
     Echo(echo::Arguments),
     /// Both ends of MUSE-RP v1, to talk to the original.
     Rp(rp::Arguments),
+    /// A server through which players behind routers meet.
+    Relay(relay::Arguments),
     /// Measure Muse beside its peers on this machine.
     Bench(bench::Arguments),
     /// One side of a benchmark's workload, with Muse.
@@ -45,6 +48,9 @@ enum Command {
     /// Who sends handshakes without end.
     #[command(hide = true)]
     BenchFlood(bench::FloodArguments),
+    /// One program of the benchmark of relay v1.
+    #[command(hide = true)]
+    BenchRelay(bench::RelayV1Arguments),
     /// The workload whose instructions are counted.
     #[command(hide = true)]
     BenchCost,
@@ -60,11 +66,13 @@ fn main() -> ExitCode {
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Echo(arguments) => echo::run(&arguments),
         Command::Rp(arguments) => rp::run(&arguments),
+        Command::Relay(arguments) => relay::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::BenchRole(arguments) => Ok(bench::run_role(arguments)),
         Command::BenchProxy(arguments) => bench::run_proxy(&arguments),
         Command::BenchCrowd(arguments) => bench::run_crowd(&arguments),
         Command::BenchFlood(arguments) => bench::run_flooder(&arguments),
+        Command::BenchRelay(arguments) => bench::run_relay_v1(&arguments),
         Command::BenchCost => bench::run_cost(),
     };
     outcome.unwrap_or_else(|error| {

@@ -1,0 +1,75 @@
+//! `muse relay`: a server through which players behind routers meet.
+//!
+//! What all relays have in common is here: the address, the metrics, and how they end. [`v1`] is the relay for clients of the older
+//! protocol.
+
+pub(crate) mod metrics;
+pub(crate) mod v1;
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+
+use crate::interrupt::Interrupt;
+use metrics::Metrics;
+
+/// Which relay, where, and with which limits.
+#[derive(Args)]
+#[command(
+    after_help = "Example: muse relay --v1 0.0.0.0:7777 --metrics 127.0.0.1:9100
+
+It prints one line when it is ready. Ctrl-C or SIGTERM drains it: no new clients, those that are there
+may finish for --drain-seconds, then everything that is held is sent and the connections are closed."
+)]
+pub(crate) struct Arguments {
+    /// Where to listen, TCP and UDP; `[::]` takes IPv4 too, port 0 lets the system choose.
+    #[arg(value_name = "HOST:PORT")]
+    listen: String,
+    /// The relay of protocol version 1 (docs/relay-v1.md).
+    #[arg(long, required = true)]
+    v1: bool,
+    /// Serve Prometheus metrics over HTTP at this address.
+    #[arg(long, value_name = "HOST:PORT")]
+    metrics: Option<String>,
+    /// How long clients may go on after the signal to end.
+    #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u64).range(0..=3_600))]
+    drain_seconds: u64,
+    #[command(flatten)]
+    v1_limits: v1::LimitArguments,
+}
+
+/// Relays until it is told to end.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let interrupt = Interrupt::listen()?;
+    let listen = resolve(&arguments.listen)?;
+    let metrics = match &arguments.metrics {
+        Some(address) => Some(Metrics::serve(resolve(address)?)?),
+        None => None,
+    };
+    debug_assert!(arguments.v1, "the only relay there is");
+    let mut server = v1::Server::bind(listen, &arguments.v1_limits)?;
+    let mut line = format!("ready {}", server.local_addr()?);
+    if let Some(metrics) = &metrics {
+        line += &format!(" metrics http://{}/metrics", metrics.address());
+    }
+    println!("{line}");
+    while !interrupt.is_raised() {
+        server.turn()?;
+        if let Some(metrics) = &metrics {
+            metrics.publish_if_asked(|| server.metrics());
+        }
+    }
+    server.drain(Duration::from_secs(arguments.drain_seconds))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The first address of a name, with its port.
+fn resolve(name: &str) -> anyhow::Result<SocketAddr> {
+    name.to_socket_addrs()
+        .with_context(|| format!("{name} is not HOST:PORT"))?
+        .next()
+        .with_context(|| format!("{name} has no address"))
+}
