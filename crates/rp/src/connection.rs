@@ -165,7 +165,7 @@ impl Connection {
             return Ok(None);
         }
         if !matches!(self.phase, Phase::Calling { .. }) {
-            self.acknowledge(Channel::Reliable, effects);
+            self.acknowledge(now, Channel::Reliable, effects);
             return Ok(None);
         }
         let Ok(offer) = ChannelInfo::parse(packet.payload) else {
@@ -199,7 +199,7 @@ impl Connection {
         self.deadline = now + options.connect_timeout * u64::from(options.connect_tries);
         let address = SocketAddr::new(self.reliable_address.ip(), port);
         self.partial_address = Some(address);
-        self.acknowledge(Channel::Reliable, effects);
+        self.acknowledge(now, Channel::Reliable, effects);
         Ok(Some(address))
     }
 
@@ -227,6 +227,8 @@ impl Connection {
         }
         let mut sender = Sender::new(options.window, packet.ack, options.initial_timer);
         sender.queue(Flags::INIT, 0, Vec::new());
+        // It acknowledges INIT3, so it waits like an acknowledgement.
+        sender.hold(now + options.ack_delay);
         self.halves[Channel::Partial.index()] = Some(ChannelState {
             sender,
             receiver: Receiver::partial(promise, packet.sequence),
@@ -263,13 +265,14 @@ impl Connection {
                 .handle(packet.sequence, 0, (0, Vec::new()), |_| ());
             self.open(now, options, effects);
         }
-        self.acknowledge(Channel::Partial, effects);
+        self.acknowledge(now, Channel::Partial, effects);
         opens
     }
 
     /// A message arrived: exactly one acknowledgement, whatever becomes of it.
     pub(crate) fn handle_data(
         &mut self,
+        now: Instant,
         channel: Channel,
         packet: &Packet<'_>,
         effects: &mut Effects,
@@ -303,7 +306,7 @@ impl Connection {
                     }
                 });
         }
-        self.acknowledge(channel, effects);
+        self.acknowledge(now, channel, effects);
     }
 
     pub(crate) fn handle_ack(
@@ -345,7 +348,10 @@ impl Connection {
             return None;
         }
         if (packet.sequence, packet.ack) != (0, 0) {
-            self.send_ack(Channel::Reliable, packet.sequence, effects);
+            // At once: it may be the last thing this program does.
+            if let Some((to, ack)) = self.ack_packet(Channel::Reliable, packet.sequence) {
+                effects.send(Channel::Reliable, to, &ack);
+            }
         }
         Some(match self.phase {
             Phase::Joining => Over::Fail(FailReason::ByPeer),
@@ -462,9 +468,11 @@ impl Connection {
     }
 
     /// A bare ACK of the last number accepted.
-    pub(crate) fn acknowledge(&self, channel: Channel, effects: &mut Effects) {
-        if let Some(half) = &self.halves[channel.index()] {
-            self.send_ack(channel, half.receiver.ack(), effects);
+    pub(crate) fn acknowledge(&self, now: Instant, channel: Channel, effects: &mut Effects) {
+        if let Some(half) = &self.halves[channel.index()]
+            && let Some((to, packet)) = self.ack_packet(channel, half.receiver.ack())
+        {
+            effects.send_ack(now, channel, to, &packet);
         }
     }
 
@@ -533,11 +541,8 @@ impl Connection {
         effects.send(Channel::Reliable, self.reliable_address, &packet);
     }
 
-    fn send_ack(&self, channel: Channel, ack: u32, effects: &mut Effects) {
-        let half = self.halves[channel.index()].as_ref();
-        let (Some(half), Some(to)) = (half, self.address(channel)) else {
-            return;
-        };
+    fn ack_packet(&self, channel: Channel, ack: u32) -> Option<(SocketAddr, Packet<'static>)> {
+        let half = self.halves[channel.index()].as_ref()?;
         let packet = Packet {
             sequence: half.sender.last_sent(),
             ack,
@@ -545,7 +550,7 @@ impl Connection {
             kind: 0,
             payload: &[],
         };
-        effects.send(channel, to, &packet);
+        Some((self.address(channel)?, packet))
     }
 
     fn address(&self, channel: Channel) -> Option<SocketAddr> {

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+use muse_wire::{Duration, Instant};
+
 use crate::packet::{CHANNEL_INFO_LEN, HEADER_LEN, Packet};
 use crate::{Channel, Event, HostStats};
 
@@ -10,6 +12,9 @@ use crate::{Channel, Event, HostStats};
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     outgoing: [VecDeque<Small>; 2],
+    /// Acknowledgements that wait, in the order of their times.
+    delayed: VecDeque<(Instant, Channel, Small)>,
+    ack_delay: Duration,
     pub(crate) events: VecDeque<Event>,
     pub(crate) stats: HostStats,
 }
@@ -23,13 +28,60 @@ struct Small {
 }
 
 impl Effects {
+    pub(crate) fn new(ack_delay: Duration) -> Self {
+        Self {
+            ack_delay,
+            ..Self::default()
+        }
+    }
+
     /// Has a datagram sent that carries nothing of the application.
     pub(crate) fn send(&mut self, channel: Channel, to: SocketAddr, packet: &Packet<'_>) {
+        if let Some(small) = Small::new(to, packet) {
+            self.push(channel, small);
+        }
+    }
+
+    /// Has an acknowledgement sent after the usual delay.
+    pub(crate) fn send_ack(
+        &mut self,
+        now: Instant,
+        channel: Channel,
+        to: SocketAddr,
+        packet: &Packet<'_>,
+    ) {
+        let Some(small) = Small::new(to, packet) else {
+            return;
+        };
+        if self.ack_delay.is_zero() {
+            self.push(channel, small);
+        } else if self.delayed.len() < OUTGOING_MAX {
+            let at = now + self.ack_delay;
+            self.delayed.push_back((at, channel, small));
+        } else {
+            self.stats.overflowed += 1;
+        }
+    }
+
+    /// Lets go of the acknowledgements whose time has come.
+    pub(crate) fn release(&mut self, now: Instant) {
+        while self.timeout().is_some_and(|at| at <= now)
+            && let Some((_, channel, small)) = self.delayed.pop_front()
+        {
+            self.push(channel, small);
+        }
+    }
+
+    /// When [`release`](Self::release) is due.
+    pub(crate) fn timeout(&self) -> Option<Instant> {
+        self.delayed.front().map(|(at, ..)| *at)
+    }
+
+    fn push(&mut self, channel: Channel, small: Small) {
         let queue = &mut self.outgoing[channel.index()];
-        let mut bytes = [0; SMALL_MAX];
-        match packet.emit(&mut bytes) {
-            Ok(len) if queue.len() < OUTGOING_MAX => queue.push_back(Small { to, len, bytes }),
-            _ => self.stats.overflowed += 1,
+        match queue.len() < OUTGOING_MAX {
+            true => queue.push_back(small),
+            false => self.stats.overflowed += 1,
         }
     }
 
@@ -52,6 +104,15 @@ impl Effects {
     /// Whether the application leaves its events lying.
     pub(crate) fn is_backlogged(&self) -> bool {
         self.events.len() >= EVENTS_MAX
+    }
+}
+
+impl Small {
+    /// `None` if it is too long, which none of them is.
+    fn new(to: SocketAddr, packet: &Packet<'_>) -> Option<Self> {
+        let mut bytes = [0; SMALL_MAX];
+        let len = packet.emit(&mut bytes).ok()?;
+        Some(Self { to, len, bytes })
     }
 }
 

@@ -53,6 +53,7 @@ pub struct Host {
 impl Host {
     /// A host. The first sequence numbers of its connections follow from `seed`: give it something that others cannot guess.
     pub fn new(options: HostOptions, seed: u64) -> Result<Self, OptionsError> {
+        let effects = Effects::new(options.ack_delay);
         Ok(Self {
             promise: options.validate()?,
             options,
@@ -67,7 +68,7 @@ impl Host {
             accepted: 0,
             schedule: Schedule::default(),
             ready: [VecDeque::new(), VecDeque::new()],
-            effects: Effects::default(),
+            effects,
         })
     }
 
@@ -248,6 +249,7 @@ impl Host {
 
     /// The time has come that [`poll_timeout`](Self::poll_timeout) said.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.effects.release(now);
         // Each connection once: one whose time is always past must not keep us here.
         for _ in 0..self.connections.len() {
             let Some(id) = self.schedule.pop_due(now) else {
@@ -265,7 +267,8 @@ impl Host {
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.schedule.next()
+        let (connections, acks) = (self.schedule.next(), self.effects.timeout());
+        connections.into_iter().chain(acks).min()
     }
 
     /// Writes what a socket is to send next into `buffer`: to whom, and how many bytes. 1,000 bytes hold any datagram.
@@ -275,6 +278,7 @@ impl Host {
         channel: Channel,
         buffer: &mut [u8],
     ) -> Option<(SocketAddr, usize)> {
+        self.effects.release(now);
         let small = self.effects.poll(channel, buffer);
         let transmit = small.or_else(|| self.poll_message(now, channel, buffer))?;
         self.effects.stats.datagrams_sent += 1;
@@ -324,7 +328,7 @@ impl Host {
             Meaning::Ping if channel == Channel::Partial => effects.stats.unexpected += 1,
             Meaning::Ping => connection.handle_ping(now, packet, effects),
             Meaning::Ack => connection.handle_ack(now, channel, packet.ack, effects),
-            Meaning::Data | Meaning::Init => connection.handle_data(channel, packet, effects),
+            Meaning::Data | Meaning::Init => connection.handle_data(now, channel, packet, effects),
         }
         self.touch(id);
     }
@@ -380,7 +384,7 @@ impl Host {
                     return self.touch(id);
                 }
                 Side::Server { init3, .. } if init3 == Some(packet.sequence) => {
-                    return connection.acknowledge(Channel::Partial, &mut self.effects);
+                    return connection.acknowledge(now, Channel::Partial, &mut self.effects);
                 }
                 Side::Server { .. } => (),
             }

@@ -13,16 +13,17 @@
 //!
 //! ```
 //! use muse_rp::{Channel, Event, Host, HostOptions};
-//! use muse_wire::{Datagram, Ecn, Instant, Machine};
+//! use muse_wire::{Datagram, Duration, Ecn, Instant, Machine};
 //!
-//! let mut server = Host::new(HostOptions::default().percent(90).ports(7_777, 7_778), 1)?;
+//! let mut server = Host::new(HostOptions::default().ack_delay(Duration::ZERO).ports(7_777, 7_778), 1)?;
 //! server.listen(true);
-//! let mut client = Host::new(HostOptions::default().ports(50_001, 50_002), 2)?;
+//! let mut client = Host::new(HostOptions::default().ack_delay(Duration::ZERO).ports(50_001, 50_002), 2)?;
 //! let connection = client.connect(Instant::ZERO, "192.0.2.1:7777".parse()?)?;
 //!
 //! // In place of sockets: what one host sends, the other receives, until neither has anything to say.
 //! fn carry(from: &mut Host, ports: [u16; 2], address: [u8; 4], to: &mut Host) -> bool {
 //!     let mut any = false;
+//!     from.handle_timeout(Instant::ZERO);
 //!     for (channel, port) in Channel::ALL.into_iter().zip(ports) {
 //!         let mut buffer = [0; 1_500];
 //!         while let Some(transmit) = from.socket(channel).poll_transmit(Instant::ZERO, &mut buffer) {

@@ -36,6 +36,8 @@ pub struct Sender {
     duplicates: u32,
     interval: Duration,
     timer: Option<Instant>,
+    /// Nothing is sent before.
+    held_until: Option<Instant>,
     /// The oldest is to be sent again.
     resend: bool,
     /// How often the timer ran out since the peer last accepted something.
@@ -81,6 +83,7 @@ impl Sender {
             duplicates: 0,
             interval,
             timer: None,
+            held_until: None,
             resend: false,
             timeouts: 0,
             counters: SenderCounters::default(),
@@ -139,11 +142,20 @@ impl Sender {
 
     /// When to call [`handle_timeout`](Self::handle_timeout).
     pub fn timeout(&self) -> Option<Instant> {
-        self.timer
+        self.held_until.or(self.timer)
+    }
+
+    /// Keeps back whatever is queued until then.
+    pub fn hold(&mut self, until: Instant) {
+        self.held_until = Some(until);
     }
 
     /// Has the oldest message sent again if its time has come.
     pub fn handle_timeout(&mut self, now: Instant) {
+        if self.held_until.is_some_and(|until| until > now) {
+            return;
+        }
+        self.held_until = None;
         if self.timer.is_some_and(|at| at <= now) {
             self.timer = Some(now + self.interval);
             self.timeouts = self.timeouts.saturating_add(1);
@@ -203,7 +215,7 @@ impl Sender {
             .in_flight
             .front()
             .is_some_and(|oldest| oldest.flags == Flags::INIT);
-        !alone && self.in_flight.len() < self.window as usize
+        !alone && self.held_until.is_none() && self.in_flight.len() < self.window as usize
     }
 
     fn packet(&self, index: usize) -> Option<Packet<'_>> {

@@ -31,6 +31,7 @@ fn connected(options: HostOptions) -> (World, ConnectionId) {
 /// Everything that one host has to say goes to another at once.
 fn pass(from: &mut Host, source: usize, to: &mut Host) {
     let mut buffer = [0; 1_000];
+    from.handle_timeout(Default::default());
     for channel in Channel::ALL {
         while let Some((_, len)) = from.poll_transmit(Default::default(), channel, &mut buffer) {
             let address = addresses(source)[channel as usize];
@@ -55,10 +56,14 @@ fn handlers_answer_and_are_replaced_and_removed() {
             host.handlers().remove(1);
         });
     });
-    let options = HostOptions::default().ports(PORTS[0], PORTS[1]);
+    let options = HostOptions::default()
+        .ports(PORTS[0], PORTS[1])
+        .ack_delay(Duration::ZERO);
     let mut server = Host::new(options.handlers(handlers), 1).expect("valid options");
     server.listen(true);
-    let options = HostOptions::default().ports(PORTS[0], PORTS[1]);
+    let options = HostOptions::default()
+        .ports(PORTS[0], PORTS[1])
+        .ack_delay(Duration::ZERO);
     let mut client = Host::new(options, 2).expect("valid options");
     let connection = client
         .connect(Default::default(), addresses(0)[0])

@@ -36,6 +36,7 @@ impl Played {
     fn server() -> Self {
         let options = HostOptions::default()
             .ports(17_777, 17_778)
+            .ack_delay(Duration::ZERO)
             .window(1_000)
             .percent(80);
         let mut host = Host::new(options, 1).expect("valid options");
@@ -101,6 +102,7 @@ fn a_server_says_what_the_original_says() {
     assert_eq!(server.sent(Reliable), named(&[]), "a repetition is ignored");
     server.receive(Reliable, &datagram("ack_of_init2"));
     server.receive(Partial, &datagram("init3"));
+    server.wait(Duration::ZERO);
     assert_eq!(server.sent(Partial), named(&["init4"]));
     let connection = server.connected();
     server.receive(Partial, &datagram("ack_of_init4"));
@@ -178,6 +180,7 @@ fn a_server_ends_and_wraps_like_the_original() {
     let mut init3 = init1(3_001, 4_000);
     init3[11..].copy_from_slice(&datagram("init3")[11..]);
     server.receive(Partial, &init3);
+    server.wait(Duration::ZERO);
     server.sent(Partial);
     server.receive(Partial, &init3);
     assert_eq!(server.sent(Partial), named(&["ack_to_duplicate_init3"]));
@@ -204,7 +207,9 @@ const RECORDED: [[u32; 2]; 2] = [[0x0102_0304, 0x1112_1314], [0x2122_2324, 0x313
 
 impl Client {
     fn call() -> Self {
-        let options = HostOptions::default().ports(50_001, 50_002);
+        let options = HostOptions::default()
+            .ports(50_001, 50_002)
+            .ack_delay(Duration::ZERO);
         let mut host = Host::new(options, 7).expect("valid options");
         let connection = host
             .connect(Instant::ZERO, server_address(Reliable))
@@ -474,4 +479,30 @@ fn nothing_malformed_is_answered_or_stops_the_host() {
     server.receive(Reliable, &datagram("ping_request_client")[..11]);
     assert_eq!(server.host.stats().malformed, 9);
     assert_eq!(server.host.connections().count(), 1);
+}
+
+#[test]
+fn acknowledgements_wait_until_the_original_has_noted_what_it_sent() {
+    let options = HostOptions::default().ports(17_777, 17_778).window(1_000);
+    let mut server = Played {
+        host: Host::new(options, 1).expect("valid options"),
+        ..Played::server()
+    };
+    server.host.listen(true);
+    server.receive(Reliable, &datagram("init1"));
+    assert_eq!(server.sent(Reliable), named(&["init2"]));
+    server.receive(Partial, &datagram("init3"));
+    server.wait(Duration::from_micros(4_999));
+    assert_eq!(server.sent(Partial), named(&[]));
+    server.wait(Duration::from_micros(1));
+    assert_eq!(server.sent(Partial), named(&["init4"]));
+    for name in ["reliable_data_1", "reliable_data_3", "reliable_data_2"] {
+        server.receive(Reliable, &datagram(name));
+        server.wait(Duration::from_millis(1));
+    }
+    assert_eq!(server.sent(Reliable), named(&[]));
+    server.wait(Duration::from_millis(5));
+    // One each, with the number that was the last when its datagram came.
+    let acks = ["ack_reliable_1", "ack_reliable_1", "ack_reliable_3"];
+    assert_eq!(server.sent(Reliable), named(&acks));
 }
