@@ -2,9 +2,17 @@
 //!
 //! Nothing here knows sockets or the transport: packets are slices of bytes, and any link that carries datagrams will do.
 
+pub mod clock;
 pub mod coder;
 mod entity;
+pub mod extrapolation;
+pub mod inputs;
 pub mod interest;
+pub mod interpolation;
+pub mod prediction;
+pub mod quality;
+pub mod scheduler;
+pub mod smoothing;
 mod tick;
 
 pub use entity::EntityId;

@@ -1,0 +1,395 @@
+//! Where a body is when its next state is overdue, or without waiting for one at all (NC-6, NC-29).
+//!
+//! Projective velocity blending: the body goes on from where it is shown and is led to where the last update says it should be by the
+//! time the next one is due. With the turn rate of the path, curves are followed as arcs instead of along their tangents.
+//! The other way, for bodies that follow inputs, is to simulate them with the last input known: [`by_last_input`].
+
+use glam::{Quat, Vec3};
+use muse_wire::{Duration, Instant};
+
+use crate::Tick;
+use crate::prediction::{Step, StepContext, run_step};
+use crate::smoothing::Correction;
+
+/// How a body moves at an instant; units per second, radians per second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Motion {
+    /// Where it is.
+    pub position: Vec3,
+    /// How it moves.
+    pub velocity: Vec3,
+    /// How its velocity changes; zero if nobody knows.
+    pub acceleration: Vec3,
+    /// How it is turned.
+    pub rotation: Quat,
+    /// How it turns: axis times angle a second.
+    pub angular_velocity: Vec3,
+}
+
+impl Motion {
+    /// At rest.
+    pub fn at(position: Vec3) -> Self {
+        Self {
+            position,
+            velocity: Vec3::ZERO,
+            acceleration: Vec3::ZERO,
+            rotation: Quat::IDENTITY,
+            angular_velocity: Vec3::ZERO,
+        }
+    }
+
+    /// The body `seconds` later, by what `path` takes into account.
+    pub fn after(&self, seconds: f32, path: Path) -> Self {
+        let turned = turn(self.angular_velocity, seconds);
+        let (position, velocity) = match path {
+            Path::Straight => (self.position + self.velocity * seconds, self.velocity),
+            Path::Accelerated => (
+                self.position
+                    + self.velocity * seconds
+                    + self.acceleration * (0.5 * seconds * seconds),
+                self.velocity + self.acceleration * seconds,
+            ),
+            Path::Turning => (
+                self.position + arc(self.velocity, self.angular_velocity, seconds),
+                turned * self.velocity,
+            ),
+        };
+        Self {
+            position,
+            velocity,
+            rotation: (turned * self.rotation).normalize(),
+            ..*self
+        }
+    }
+}
+
+/// How the path goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Path {
+    /// With constant velocity.
+    Straight,
+    /// With constant acceleration.
+    Accelerated,
+    /// With a velocity that turns along with the body: cars, planes, runners that look where they go.
+    #[default]
+    Turning,
+}
+
+/// Settings of an [`Extrapolator`].
+///
+/// ```
+/// use muse_netcode::extrapolation::{ExtrapolationConfig, Path};
+/// use muse_wire::Duration;
+/// let config = ExtrapolationConfig::default().path(Path::Accelerated).limit(Duration::from_millis(400));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExtrapolationConfig {
+    path: Path,
+    interval: Duration,
+    limit: Duration,
+    ignore_below: f32,
+    snap_above: f32,
+}
+
+impl ExtrapolationConfig {
+    /// How paths go on. [`Path::Turning`] unless told otherwise.
+    pub fn path(mut self, path: Path) -> Self {
+        self.path = path;
+        self
+    }
+
+    /// Time from one update to the next, within which an error is blended away. 50 ms unless told otherwise.
+    pub fn interval(mut self, interval: Duration) -> Self {
+        self.interval = interval.max(Duration::from_millis(1));
+        self
+    }
+
+    /// How long after its last update a body stops. 250 ms unless told otherwise.
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Errors below are not blended but jumped over, since nobody sees it. 0.001 unless told otherwise.
+    pub fn ignore_below(mut self, distance: f32) -> Self {
+        self.ignore_below = distance;
+        self
+    }
+
+    /// Errors above are jumped over, since blending would look worse. 3 unless told otherwise.
+    pub fn snap_above(mut self, distance: f32) -> Self {
+        self.snap_above = distance;
+        self
+    }
+}
+
+impl Default for ExtrapolationConfig {
+    fn default() -> Self {
+        Self {
+            path: Path::Turning,
+            interval: Duration::from_millis(50),
+            limit: Duration::from_millis(250),
+            ignore_below: 0.001,
+            snap_above: 3.0,
+        }
+    }
+}
+
+/// A body shown where it should be by now, from updates that come now and then.
+///
+/// ```
+/// use glam::Vec3;
+/// use muse_netcode::extrapolation::{ExtrapolationConfig, Extrapolator, Motion};
+/// use muse_wire::{Duration, Instant};
+/// let start = Motion { velocity: Vec3::X, ..Motion::at(Vec3::ZERO) };
+/// let mut body = Extrapolator::new(ExtrapolationConfig::default(), Instant::ZERO, start);
+/// let shown = body.show(Instant::from_millis(100), |_, to| to);
+/// assert!((shown.position.x - 0.1).abs() < 1e-6);
+/// // A wall at 0.15 stops it, although its updates do not say so.
+/// let shown = body.show(Instant::from_millis(200), |_, to| to.min(Vec3::splat(0.15)));
+/// assert_eq!(shown.position.x, 0.15);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Extrapolator {
+    config: ExtrapolationConfig,
+    /// What was shown when the last update came.
+    start: Motion,
+    /// What the last update said.
+    update: Motion,
+    updated_at: Instant,
+    shown: Motion,
+}
+
+impl Extrapolator {
+    /// A body that is shown as it moves at `now`.
+    pub fn new(config: ExtrapolationConfig, now: Instant, motion: Motion) -> Self {
+        Self {
+            config,
+            start: motion,
+            update: motion,
+            updated_at: now,
+            shown: motion,
+        }
+    }
+
+    /// An update arrived: how the body moves at `now` (an older one is brought to `now` by [`Motion::after`]). `collide` is as
+    /// for [`show`](Self::show).
+    pub fn handle_update(
+        &mut self,
+        now: Instant,
+        update: Motion,
+        collide: impl FnOnce(Vec3, Vec3) -> Vec3,
+    ) -> Correction {
+        self.show(now, collide);
+        let error = self.shown.position.distance(update.position);
+        let correction = if error < self.config.ignore_below {
+            Correction::Ignored
+        } else if error > self.config.snap_above {
+            Correction::Snapped
+        } else {
+            Correction::Smoothed
+        };
+        self.start = match correction {
+            Correction::Smoothed => self.shown,
+            _ => update,
+        };
+        self.update = update;
+        self.updated_at = now;
+        self.shown = self.start;
+        correction
+    }
+
+    /// Where to show the body at `now`. `collide` is given the last place shown and the next, and says how far the body
+    /// gets; `|_, to| to` where there are no walls.
+    pub fn show(&mut self, now: Instant, collide: impl FnOnce(Vec3, Vec3) -> Vec3) -> Motion {
+        let since = (now - self.updated_at).min(self.config.limit);
+        let seconds = since.as_secs_f64() as f32;
+        let share = (seconds / self.config.interval.as_secs_f64() as f32).min(1.0);
+        let path = self.config.path;
+        // Both ways from the last update, the one that was shown with the velocity blended into the one that should be.
+        let blended = Motion {
+            position: self.start.position,
+            velocity: self.start.velocity.lerp(self.update.velocity, share),
+            rotation: self.start.rotation,
+            ..self.update
+        };
+        let (from, to) = (
+            blended.after(seconds, path),
+            self.update.after(seconds, path),
+        );
+        let position = from.position.lerp(to.position, share);
+        self.shown = Motion {
+            position: collide(self.shown.position, position),
+            velocity: from.velocity.lerp(to.velocity, share),
+            rotation: from.rotation.slerp(to.rotation, share),
+            ..to
+        };
+        if since >= self.config.limit {
+            self.shown.velocity = Vec3::ZERO;
+        }
+        self.shown
+    }
+
+    /// Whether the body has stopped because its next update is overdue for too long.
+    pub fn is_stopped(&self, now: Instant) -> bool {
+        now - self.updated_at >= self.config.limit
+    }
+}
+
+/// Estimates what updates do not carry: acceleration and turn rate, from two of them in a row.
+pub fn derive_motion(earlier: &Motion, later: Motion, seconds: f32) -> Motion {
+    if seconds <= 0.0 {
+        return later;
+    }
+    let (from, to) = (earlier.velocity, later.velocity);
+    let cross = from.cross(to);
+    let angle = cross.length().atan2(from.dot(to));
+    Motion {
+        acceleration: (to - from) / seconds,
+        angular_velocity: cross.normalize_or_zero() * (angle / seconds),
+        ..later
+    }
+}
+
+/// Another's state after `ticks` more, if its player goes on doing what it did last (DOOM III's way). `ticks` is cut at
+/// [`BY_INPUT_TICKS_MAX`].
+pub fn by_last_input<G: Step>(
+    game: &mut G,
+    state: &G::State,
+    input: &G::Input,
+    tick: Tick,
+    ticks: u32,
+) -> G::State {
+    let mut state = state.clone();
+    for step in 1..=ticks.min(BY_INPUT_TICKS_MAX) {
+        let raise = &mut |_| ();
+        let mut context = StepContext::new(tick + step, false, raise);
+        run_step(game, &mut state, input, &mut context);
+    }
+    state
+}
+
+/// Most ticks that [`by_last_input`] simulates.
+pub const BY_INPUT_TICKS_MAX: u32 = 32;
+
+/// The rotation by so many seconds of turning.
+fn turn(angular_velocity: Vec3, seconds: f32) -> Quat {
+    Quat::from_scaled_axis(angular_velocity * seconds)
+}
+
+/// The way along an arc: velocity integrated while it turns.
+fn arc(velocity: Vec3, angular_velocity: Vec3, seconds: f32) -> Vec3 {
+    let rate = angular_velocity.length();
+    let angle = rate * seconds;
+    if angle < STRAIGHT_BELOW {
+        return velocity * seconds;
+    }
+    let axis = angular_velocity / rate;
+    let along = axis * axis.dot(velocity);
+    let across = velocity - along;
+    let (sin, cos) = angle.sin_cos();
+    along * seconds + across * (sin / rate) + axis.cross(across) * ((1.0 - cos) / rate)
+}
+
+/// Turns smaller than this, in radians, make no visible arc.
+const STRAIGHT_BELOW: f32 = 1e-4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A body on a circle of radius 5 at 10 units a second.
+    fn on_circle(seconds: f32) -> Motion {
+        let rate = 2.0;
+        let (sin, cos) = (rate * seconds).sin_cos();
+        Motion {
+            position: Vec3::new(5.0 * cos, 5.0 * sin, 0.0),
+            velocity: Vec3::new(-10.0 * sin, 10.0 * cos, 0.0),
+            acceleration: Vec3::new(-20.0 * cos, -20.0 * sin, 0.0),
+            rotation: Quat::from_rotation_z(rate * seconds),
+            angular_velocity: Vec3::Z * rate,
+        }
+    }
+
+    /// The mean distance of what is shown from the truth, with an update every 100 ms that is 50 ms old.
+    fn mean_error(path: Path) -> f32 {
+        let interval = Duration::from_millis(100);
+        let config = ExtrapolationConfig::default().path(path).interval(interval);
+        let aged = |seconds: f32| on_circle(seconds - 0.05).after(0.05, path);
+        let mut body = Extrapolator::new(config, Instant::ZERO, aged(0.0));
+        let mut sum = 0.0;
+        let mut last = body.show(Instant::ZERO, |_, to| to);
+        for frame in 1..1_000_u64 {
+            let now = Instant::from_millis(frame * 10);
+            let seconds = now.as_secs_f64() as f32;
+            if frame % 10 == 0 {
+                body.handle_update(now, aged(seconds), |_, to| to);
+            }
+            let shown = body.show(now, |_, to| to);
+            assert!(
+                shown.position.distance(last.position) < 0.3,
+                "a jump at {seconds}"
+            );
+            last = shown;
+            sum += shown.position.distance(on_circle(seconds).position);
+        }
+        sum / 1_000.0
+    }
+
+    #[test]
+    fn curves_err_less_with_more_terms() {
+        let [straight, accelerated, turning] =
+            [Path::Straight, Path::Accelerated, Path::Turning].map(mean_error);
+        assert!(straight > 0.05, "{straight}");
+        assert!(
+            accelerated < straight / 3.0,
+            "{accelerated} against {straight}"
+        );
+        assert!(
+            turning < accelerated / 3.0,
+            "{turning} against {accelerated}"
+        );
+    }
+
+    #[test]
+    fn terms_that_do_not_travel_are_found_from_two_updates() {
+        let (earlier, later) = (on_circle(0.1), on_circle(0.2));
+        let bare = Motion {
+            acceleration: Vec3::ZERO,
+            angular_velocity: Vec3::ZERO,
+            ..later
+        };
+        let derived = derive_motion(&earlier, bare, 0.1);
+        assert!((derived.angular_velocity - later.angular_velocity).length() < 1e-4);
+        assert!((derived.acceleration - on_circle(0.15).acceleration).length() < 0.2);
+        assert_eq!(derive_motion(&earlier, bare, 0.0), bare);
+    }
+
+    #[test]
+    fn it_stops_at_the_limit_and_comes_back_in_one_of_three_ways() {
+        let start = Motion {
+            velocity: Vec3::X * 4.0,
+            ..Motion::at(Vec3::ZERO)
+        };
+        let mut body = Extrapolator::new(ExtrapolationConfig::default(), Instant::ZERO, start);
+        let at_limit = body.show(Instant::from_millis(250), |_, to| to);
+        let later = body.show(Instant::from_millis(900), |_, to| to);
+        assert_eq!((at_limit.position, later.position), (Vec3::X, Vec3::X));
+        assert!(body.is_stopped(Instant::from_millis(250)));
+        let now = Instant::from_millis(900);
+        let update = |body: &mut Extrapolator, motion| body.handle_update(now, motion, |_, to| to);
+        let near = Motion::at(Vec3::X * 1.000_5);
+        assert_eq!(update(&mut body, near), Correction::Ignored);
+        assert_eq!(
+            update(&mut body, Motion::at(Vec3::X * 2.0)),
+            Correction::Smoothed
+        );
+        let shown = body.show(now + Duration::from_millis(25), |_, to| to);
+        assert!((1.2..1.8).contains(&shown.position.x));
+        assert_eq!(
+            update(&mut body, Motion::at(Vec3::X * 50.0)),
+            Correction::Snapped
+        );
+        assert_eq!(body.show(now, |_, to| to).position.x, 50.0);
+    }
+}

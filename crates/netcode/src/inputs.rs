@@ -1,0 +1,43 @@
+//! What players do, on its way to the server (NC-1, NC-7, NC-20, NC-33).
+//!
+//! A packet carries the input of the newest tick and some before it, each coded against its neighbour, so that a lost packet costs
+//! nothing if the next one comes in time ([`InputSender`]). The server keeps a few ticks of each client's inputs and takes one a
+//! tick ([`InputBuffer`]); when one is missing it repeats the last, and the game can see that ([`InputForTick`]). The buffer
+//! measures how packets arrive and reports to the client when to send ([`Report`]), so that the wait in it is as short as loss and
+//! jitter allow. [`Sampled`] holds several inputs in one tick for games that read the mouse in each frame.
+
+mod buffer;
+mod packet;
+mod report;
+mod sampled;
+mod sender;
+
+pub use buffer::{InputBuffer, InputBufferConfig, InputCounters, InputForTick};
+pub use packet::InputError;
+pub use report::{Heard, Report, Stamp};
+pub use sampled::{InputSampler, Sampled};
+pub use sender::{InputSender, InputSenderConfig};
+
+use muse_schema::Schema;
+
+/// What a player does in one tick: any type with a schema, whose default is to do nothing.
+///
+/// ```
+/// use muse_netcode::inputs::Input;
+/// use muse_schema::Schema;
+/// #[derive(Schema, Clone, PartialEq, Default)]
+/// struct Keys {
+///     forward: bool,
+///     fire: bool,
+/// }
+/// fn is_input<I: Input>() {}
+/// is_input::<Keys>();
+/// ```
+pub trait Input: Schema + Clone + PartialEq + Default {}
+
+impl<T: Schema + Clone + PartialEq + Default> Input for T {}
+
+/// Longest encoding of one input, in bytes.
+pub const INPUT_BYTES_MAX: usize = 64;
+/// Most inputs in one packet.
+pub const INPUTS_PER_PACKET_MAX: usize = 15;

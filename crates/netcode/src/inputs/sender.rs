@@ -1,0 +1,161 @@
+//! The client's side: which inputs go into a packet.
+
+use std::collections::VecDeque;
+
+use muse_schema::{BitWriter, EncodeError};
+
+use super::report::MISS_SHARE_MAX;
+use super::{INPUTS_PER_PACKET_MAX, Input, Report, packet};
+use crate::Tick;
+use crate::clock::PacketHeader;
+
+/// Settings of an [`InputSender`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InputSenderConfig {
+    redundancy_min: usize,
+    redundancy_max: usize,
+}
+
+impl InputSenderConfig {
+    /// Fewest earlier inputs sent along. 2 unless told otherwise; one that equals its neighbour costs a bit.
+    pub fn redundancy_min(mut self, inputs: usize) -> Self {
+        self.redundancy_min = inputs.min(INPUTS_PER_PACKET_MAX - 1);
+        self
+    }
+
+    /// Most earlier inputs sent along. 8 unless told otherwise, at most 14.
+    pub fn redundancy_max(mut self, inputs: usize) -> Self {
+        self.redundancy_max = inputs.min(INPUTS_PER_PACKET_MAX - 1);
+        self
+    }
+}
+
+impl Default for InputSenderConfig {
+    fn default() -> Self {
+        Self {
+            redundancy_min: 2,
+            redundancy_max: 8,
+        }
+    }
+}
+
+/// Keeps the last inputs and writes them into packets, as many as the measured loss asks for.
+///
+/// ```
+/// use muse_netcode::Tick;
+/// use muse_netcode::clock::PacketHeader;
+/// use muse_netcode::inputs::{InputSender, InputSenderConfig, Stamp};
+/// use muse_schema::BitWriter;
+/// let mut sender = InputSender::<u8>::new(InputSenderConfig::default());
+/// sender.push(Tick(7), 3);
+/// let header = PacketHeader { number: 1, stamp: Stamp::default(), doubled: false };
+/// let mut bytes = [0; 64];
+/// let mut writer = BitWriter::new(&mut bytes);
+/// sender.write(header, &mut writer)?;
+/// assert_eq!(writer.finish(), 9);
+/// # Ok::<(), muse_schema::EncodeError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct InputSender<I> {
+    config: InputSenderConfig,
+    /// The newest first.
+    inputs: VecDeque<I>,
+    newest: Tick,
+    redundancy: usize,
+}
+
+impl<I: Input> InputSender<I> {
+    /// A sender without inputs.
+    pub fn new(config: InputSenderConfig) -> Self {
+        Self {
+            config,
+            inputs: VecDeque::with_capacity(INPUTS_PER_PACKET_MAX),
+            newest: Tick(0),
+            // Until the first report: what the seed of the design starts with.
+            redundancy: 3.clamp(
+                config.redundancy_min,
+                config.redundancy_max.max(config.redundancy_min),
+            ),
+        }
+    }
+
+    /// Takes the input of the tick that is being simulated. Ticks may be skipped, but never go back.
+    pub fn push(&mut self, tick: Tick, input: I) {
+        if !self.inputs.is_empty() && tick != self.newest + 1 {
+            if tick <= self.newest {
+                return;
+            }
+            self.inputs.clear();
+        }
+        if self.inputs.len() == INPUTS_PER_PACKET_MAX {
+            self.inputs.pop_back();
+        }
+        self.inputs.push_front(input);
+        self.newest = tick;
+    }
+
+    /// Takes in the server's report. An input sent along helps as long as its tick has not been simulated, which the loss
+    /// decides: the clock waits for that many packets.
+    pub fn handle_report(&mut self, report: &Report) {
+        let loss = report.loss_share().min(0.5);
+        let mut together = loss;
+        let mut copies = 1;
+        while together > MISS_SHARE_MAX && copies < INPUTS_PER_PACKET_MAX {
+            together *= loss;
+            copies += 1;
+        }
+        let max = self.config.redundancy_max.max(self.config.redundancy_min);
+        // One more than loss alone asks for: a packet that is merely late is made good, too.
+        self.redundancy = copies.clamp(self.config.redundancy_min, max);
+    }
+
+    /// Writes a packet with the newest input and those before it.
+    pub fn write(
+        &self,
+        header: PacketHeader,
+        writer: &mut BitWriter<'_>,
+    ) -> Result<(), EncodeError> {
+        let count = self.inputs.len().min(self.redundancy + 1);
+        packet::write(
+            header,
+            self.newest.0 as u16,
+            self.inputs.range(..count),
+            writer,
+        )
+    }
+
+    /// How many earlier inputs go along with the newest.
+    pub fn redundancy(&self) -> usize {
+        self.redundancy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redundancy_follows_loss() {
+        let mut sender = InputSender::<u8>::new(InputSenderConfig::default());
+        let mut redundancy = |loss| {
+            sender.handle_report(&Report {
+                loss,
+                ..Report::default()
+            });
+            sender.redundancy()
+        };
+        assert_eq!(
+            [0, 5, 13, 26, 128, 255].map(&mut redundancy),
+            [2, 2, 3, 4, 8, 8]
+        );
+    }
+
+    #[test]
+    fn a_gap_in_the_ticks_begins_anew() {
+        let mut sender = InputSender::new(InputSenderConfig::default());
+        for (tick, count) in [(5, 1), (6, 2), (6, 2), (4, 2), (9, 1), (10, 2)] {
+            sender.push(Tick(tick), tick);
+            assert_eq!(sender.inputs.len(), count, "{tick}");
+        }
+    }
+}

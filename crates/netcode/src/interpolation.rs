@@ -1,0 +1,241 @@
+//! Showing what others do, between the states that have arrived (NC-5, NC-28).
+//!
+//! A client shows others a little in the past, so that there is a state on either side of the instant shown. How little is
+//! measured, not assumed: [`Playback`] sees how snapshots arrive and follows the instant to show with a steered clock,
+//! one for all entities. [`Interpolated`] holds the states of one entity and makes what is shown of them; when there is nothing to
+//! interpolate to it goes on in the same direction for a while, and comes back without a jump.
+
+mod playback;
+
+pub use playback::{Playback, PlaybackConfig};
+
+use std::collections::VecDeque;
+
+use muse_schema::{Blend, State};
+use muse_wire::Duration;
+
+use crate::smoothing::{Correction, Smoothing, SmoothingConfig};
+use crate::{Tick, TickTime};
+
+/// Settings of an [`Interpolated`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct InterpolationConfig {
+    tick_seconds: f32,
+    beyond_max: f64,
+    smoothing: SmoothingConfig,
+}
+
+impl InterpolationConfig {
+    /// For ticks of this length.
+    pub fn new(tick: Duration) -> Self {
+        Self {
+            tick_seconds: tick.as_secs_f64() as f32,
+            beyond_max: 0.25 / tick.as_secs_f64().max(1e-6),
+            smoothing: SmoothingConfig::default(),
+        }
+    }
+
+    /// How long an entity goes on after its last state before it stops. 250 ms unless told otherwise; longer hides longer gaps, and
+    /// is further off when the entity turned.
+    pub fn beyond_max(mut self, time: Duration) -> Self {
+        self.beyond_max = time.as_secs_f64() / f64::from(self.tick_seconds.max(1e-6));
+        self
+    }
+
+    /// How it comes back afterwards.
+    pub fn smoothing(mut self, smoothing: SmoothingConfig) -> Self {
+        self.smoothing = smoothing;
+        self
+    }
+}
+
+/// One entity as it is shown: its last states, in order, and the way between them.
+///
+/// `distance` says how far apart two states are, in the game's own measure, to decide how a gap is closed.
+///
+/// ```
+/// use muse_netcode::{Tick, TickTime};
+/// use muse_netcode::interpolation::{Interpolated, InterpolationConfig, Source};
+/// use muse_schema::State;
+/// use muse_wire::Duration;
+/// #[derive(State, Clone)]
+/// struct Body {
+///     #[field(range = -100.0..=100.0, step = 0.01)]
+///     x: f32,
+/// }
+/// let config = InterpolationConfig::new(Duration::from_millis(20));
+/// let mut body = Interpolated::new(config, |a: &Body, b: &Body| (a.x - b.x).abs());
+/// body.handle_state(Tick(10), Body { x: 1.0 });
+/// body.handle_state(Tick(14), Body { x: 3.0 });
+/// let shown = body.show(TickTime::from_ticks(11.0)).expect("there are states");
+/// assert_eq!((shown.state.x, shown.source), (1.5, Source::Between));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Interpolated<S> {
+    config: InterpolationConfig,
+    distance: fn(&S, &S) -> f32,
+    /// The oldest first.
+    states: VecDeque<(Tick, S)>,
+    smoothing: Smoothing<S>,
+    shown_at: Option<f64>,
+    snaps: u64,
+}
+
+/// What to draw.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shown<S> {
+    /// The state.
+    pub state: S,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+/// Where a shown state comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// From the states on either side.
+    Between,
+    /// From the first state: it appeared later than the instant shown.
+    First,
+    /// From the last two states: the next is overdue.
+    Beyond,
+    /// From where it stopped: the next is overdue for too long.
+    Stopped,
+}
+
+impl Source {
+    /// Whether the state that should have been there was not.
+    pub fn is_underrun(self) -> bool {
+        matches!(self, Self::Beyond | Self::Stopped)
+    }
+}
+
+impl<S: State> Interpolated<S> {
+    /// States remembered.
+    pub const STATES_MAX: usize = 32;
+
+    /// An entity of which nothing is known.
+    pub fn new(config: InterpolationConfig, distance: fn(&S, &S) -> f32) -> Self {
+        Self {
+            config,
+            distance,
+            states: VecDeque::with_capacity(Self::STATES_MAX),
+            smoothing: Smoothing::new(config.smoothing),
+            shown_at: None,
+            snaps: 0,
+        }
+    }
+
+    /// A state arrived; in any order, and again does no harm. Says whether it is of use.
+    pub fn handle_state(&mut self, tick: Tick, state: S) -> bool {
+        let place = self.states.partition_point(|(other, _)| *other < tick);
+        let known = self
+            .states
+            .get(place)
+            .is_some_and(|(other, _)| *other == tick);
+        // Older than what is being interpolated from.
+        let outdated =
+            place == 0 && !self.states.is_empty() && self.shown_at >= Some(f64::from(tick.0));
+        if known || outdated {
+            return false;
+        }
+        let before = self.shown_at.and_then(|at| self.curve(at));
+        if self.states.len() == Self::STATES_MAX {
+            if place == 0 {
+                return false;
+            }
+            self.states.pop_front();
+            self.states.insert(place - 1, (tick, state));
+        } else {
+            self.states.insert(place, (tick, state));
+        }
+        // What is shown at this very instant now lies on another curve.
+        let after = self.shown_at.and_then(|at| self.curve(at));
+        if let (Some(before), Some(after)) = (before, after) {
+            let distance = (self.distance)(&before.state, &after.state);
+            let correction = self
+                .smoothing
+                .correct(&before.state, &after.state, distance);
+            self.snaps += u64::from(correction == Correction::Snapped);
+        }
+        true
+    }
+
+    /// What to draw at `time`, which never goes back; `None` before the first state.
+    pub fn show(&mut self, time: TickTime) -> Option<Shown<S>> {
+        let at = time.ticks();
+        if let Some(last) = self.shown_at.replace(at) {
+            let seconds = (at - last) as f32 * self.config.tick_seconds;
+            self.smoothing.advance(seconds);
+        }
+        // The last two stay, to go on from; of the others what is behind has done its work.
+        while self.states.len() > 2 && f64::from(self.states[1].0.0) <= at {
+            self.states.pop_front();
+        }
+        let shown = self.curve(at)?;
+        Some(Shown {
+            state: self.smoothing.show(&shown.state),
+            source: shown.source,
+        })
+    }
+
+    /// The newest state.
+    pub fn newest(&self) -> Option<(Tick, &S)> {
+        self.states.back().map(|(tick, state)| (*tick, state))
+    }
+
+    /// How often a gap was too large to be hidden.
+    pub fn snaps(&self) -> u64 {
+        self.snaps
+    }
+
+    /// The state at an instant, without smoothing.
+    fn curve(&self, at: f64) -> Option<Shown<S>> {
+        let next = self
+            .states
+            .partition_point(|(tick, _)| f64::from(tick.0) <= at);
+        let (last_tick, last) = self.states.back()?;
+        if next == 0 {
+            let state = self.states[0].1.clone();
+            return Some(Shown {
+                state,
+                source: Source::First,
+            });
+        }
+        if next < self.states.len() {
+            let state = self.between(next - 1, next, at);
+            return Some(Shown {
+                state,
+                source: Source::Between,
+            });
+        }
+        let beyond = at - f64::from(last_tick.0);
+        // On the spot is not overdue.
+        let source = match beyond {
+            beyond if beyond <= 0.0 => Source::Between,
+            beyond if beyond <= self.config.beyond_max => Source::Beyond,
+            _ => Source::Stopped,
+        };
+        let state = match self.states.len() {
+            1 => last.clone(),
+            len => {
+                let reached = f64::from(last_tick.0) + beyond.min(self.config.beyond_max);
+                self.between(len - 2, len - 1, reached)
+            }
+        };
+        Some(Shown { state, source })
+    }
+
+    fn between(&self, from: usize, to: usize, at: f64) -> S {
+        let ((start, from), (end, to)) = (&self.states[from], &self.states[to]);
+        let ticks = (*end - *start).max(1) as f64;
+        let share = ((at - f64::from(start.0)) / ticks) as f32;
+        // Beyond the last state a Hermite curve would run away: the straight line of its end is safer.
+        let seconds = if share <= 1.0 {
+            ticks as f32 * self.config.tick_seconds
+        } else {
+            0.0
+        };
+        from.blend(to, Blend { share, seconds })
+    }
+}

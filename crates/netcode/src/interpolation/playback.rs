@@ -1,0 +1,250 @@
+//! Which instant of the past is shown.
+
+use muse_wire::{Duration, Instant};
+
+use crate::clock::{Delays, Losses, Need, Steered};
+use crate::{Tick, TickTime};
+
+/// Settings of a [`Playback`].
+///
+/// ```
+/// use muse_netcode::interpolation::PlaybackConfig;
+/// use muse_wire::Duration;
+/// let config = PlaybackConfig::new(Duration::from_millis(20)).intervals_max(1.5);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlaybackConfig {
+    tick: Duration,
+    intervals_max: f64,
+    intervals_start: f64,
+    dilation_max: f64,
+    miss_share_max: f64,
+}
+
+impl PlaybackConfig {
+    /// For ticks of this length.
+    pub fn new(tick: Duration) -> Self {
+        Self {
+            tick: tick.max(Duration::from_micros(100)),
+            intervals_max: 1.85,
+            intervals_start: 2.0,
+            dilation_max: 0.05,
+            miss_share_max: 0.0007,
+        }
+    }
+
+    /// The longest delay, in intervals between snapshots, besides what the slowest of a hundred packets needs. 1.85 unless told otherwise;
+    /// 1 is the least that has something to interpolate to, 2 outlasts one lost snapshot.
+    pub fn intervals_max(mut self, intervals: f64) -> Self {
+        self.intervals_max = if intervals.is_nan() {
+            1.85
+        } else {
+            intervals.clamp(0.5, 8.0)
+        };
+        self
+    }
+
+    /// How much faster or slower than time others may be shown, 0.001 to 0.25. 0.05 unless told otherwise.
+    pub fn dilation_max(mut self, share: f64) -> Self {
+        self.dilation_max = if share.is_nan() {
+            0.05
+        } else {
+            share.clamp(0.001, 0.25)
+        };
+        self
+    }
+
+    /// Share of time in which there may be nothing to interpolate to, as far as the longest delay allows. 0.0007 unless told otherwise;
+    /// more shows others sooner.
+    pub fn miss_share_max(mut self, share: f64) -> Self {
+        self.miss_share_max = if share.is_nan() {
+            0.0007
+        } else {
+            share.clamp(0.000_01, 0.5)
+        };
+        self
+    }
+}
+
+/// The instant at which a client shows others: as late as the arrival of snapshots asks for, and no later.
+///
+/// ```
+/// use muse_netcode::Tick;
+/// use muse_netcode::interpolation::{Playback, PlaybackConfig};
+/// use muse_wire::{Duration, Instant};
+/// let tick = Duration::from_millis(20);
+/// let mut playback = Playback::new(PlaybackConfig::new(tick));
+/// for number in 0..600 {
+///     let now = Instant::from_millis(1_000 + u64::from(number) * 20);
+///     playback.handle_snapshot(now, Tick(u32::from(number)), number);
+///     playback.advance(now);
+/// }
+/// // On a perfect network, hardly more than the one interval that it takes to have a next state.
+/// let behind = 599.0 - playback.time().expect("it runs").ticks();
+/// assert!((1.0..1.3).contains(&behind));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Playback {
+    config: PlaybackConfig,
+    delays: Delays,
+    losses: Losses,
+    /// Arrival of the first snapshot less the time of its tick, in microseconds.
+    reference: i64,
+    newest: Option<(Tick, u16)>,
+    interval_ticks: f64,
+    lead: Option<i32>,
+    since_lead: u32,
+    clock: Option<Steered>,
+    slipped: u16,
+}
+
+impl Playback {
+    /// Nothing has arrived yet.
+    pub fn new(config: PlaybackConfig) -> Self {
+        Self {
+            config,
+            delays: Delays::new(),
+            losses: Losses::new(),
+            reference: 0,
+            newest: None,
+            interval_ticks: 1.0,
+            lead: None,
+            since_lead: 0,
+            clock: None,
+            slipped: 0,
+        }
+    }
+
+    /// A packet with states of `tick` arrived; `number` counts the packets of the server to this client.
+    pub fn handle_snapshot(&mut self, now: Instant, tick: Tick, number: u16) {
+        self.losses.record(number);
+        let arrival = now.as_micros().min(i64::MAX as u64) as i64;
+        let delay = arrival.saturating_sub(i64::from(tick.0) * i64::from(self.tick_micros()));
+        if self.newest.is_none() {
+            self.reference = delay;
+        }
+        let delay = delay.saturating_sub(self.reference);
+        self.delays
+            .record(delay.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32);
+        self.measure_interval(tick, number);
+        self.since_lead += 1;
+        if self.since_lead >= LEAD_EVERY || self.lead.is_none() {
+            self.since_lead = 0;
+            self.lead = self.compute_lead();
+        }
+    }
+
+    /// The server let go of so many ticks of time in all, as its [`Report`](crate::inputs::Report) says.
+    pub fn handle_slipped(&mut self, slipped: u16) {
+        let ticks = slipped.wrapping_sub(self.slipped) as i16;
+        if ticks > 0 {
+            self.slipped = slipped;
+            self.delays
+                .shift(i32::from(ticks).saturating_mul(self.tick_micros()));
+            self.lead = self.compute_lead();
+        }
+    }
+
+    /// Lets the time until `now` pass.
+    pub fn advance(&mut self, now: Instant) {
+        let Some(lead) = self.lead else {
+            return;
+        };
+        let now_micros = now.as_micros().min(i64::MAX as u64) as i64;
+        let micros = now_micros
+            .saturating_sub(self.reference)
+            .saturating_sub(i64::from(lead));
+        let target = micros as f64 / f64::from(self.tick_micros());
+        match &mut self.clock {
+            Some(clock) => clock.advance(now, target),
+            None => {
+                let dilation = self.config.dilation_max;
+                self.clock = Some(Steered::new(self.config.tick, dilation, now, target));
+            }
+        }
+    }
+
+    /// The instant to show.
+    pub fn time(&self) -> Option<TickTime> {
+        self.clock
+            .map(|clock| TickTime::from_ticks(clock.position()))
+    }
+
+    /// How much later others are shown than their states arrive in the mean.
+    pub fn delay(&self) -> Option<Duration> {
+        let micros = self.lead?.saturating_sub(self.delays.mean());
+        Some(Duration::from_micros(micros.max(0) as u64))
+    }
+
+    /// How much longer than the mean the slowest of a hundred packets takes.
+    pub fn jitter_p99(&self) -> Duration {
+        Duration::from_micros((self.delays.quantile(0.99) - self.delays.mean()).max(0) as u64)
+    }
+
+    /// Ticks from one snapshot to the next.
+    pub fn interval_ticks(&self) -> f64 {
+        self.interval_ticks
+    }
+
+    /// Share of the server's packets that are lost.
+    pub fn loss(&self) -> f64 {
+        self.losses.share()
+    }
+
+    fn measure_interval(&mut self, tick: Tick, number: u16) {
+        let Some((newest, newest_number)) = self.newest else {
+            self.newest = Some((tick, number));
+            return;
+        };
+        let (ticks, packets) = (tick - newest, number.wrapping_sub(newest_number) as i16);
+        if packets <= 0 {
+            return;
+        }
+        self.newest = Some((tick, number));
+        if packets == 1 && ticks > 0 {
+            let ticks = ticks.min(INTERVAL_TICKS_MAX) as f64;
+            self.interval_ticks += (ticks - self.interval_ticks) * INTERVAL_WEIGHT;
+        }
+    }
+
+    /// How long after its tick a state is shown, counted as delays are.
+    fn compute_lead(&mut self) -> Option<i32> {
+        if let Some(lead) = self.lead
+            && self.delays.newest_above(CHANGE_PACKETS, lead) > CHANGE_PACKETS / 2
+        {
+            self.delays.keep_newest(CHANGE_PACKETS);
+        }
+        let interval = self.interval_ticks * f64::from(self.tick_micros());
+        let required = self.delays.required(&Need {
+            first: interval as i32,
+            spacing: interval as i32,
+            copies: COPIES,
+            loss: self.losses.share(),
+            miss_share_max: self.config.miss_share_max,
+        })?;
+        let reserve = (interval * RESERVE) as i32;
+        let longest = (interval * self.config.intervals_max) as i32;
+        let limit = self.delays.quantile(0.99).saturating_add(longest);
+        // Before anything is known of the network, the usual depth.
+        let start = (interval * self.config.intervals_start) as i32;
+        let least = match self.delays.len() {
+            0..DELAYS_MIN => self.delays.quantile(1.0).saturating_add(start),
+            _ => i32::MIN,
+        };
+        Some(required.saturating_add(reserve).min(limit).max(least))
+    }
+
+    fn tick_micros(&self) -> i32 {
+        self.config.tick.as_micros().min(1_000_000) as i32
+    }
+}
+
+/// Later snapshots that will do when the next is lost.
+const COPIES: u32 = 4;
+/// How much earlier than measurements say, in intervals.
+const RESERVE: f64 = 0.1;
+const LEAD_EVERY: u32 = 4;
+const DELAYS_MIN: usize = 16;
+const CHANGE_PACKETS: usize = 16;
+const INTERVAL_TICKS_MAX: i64 = 64;
+const INTERVAL_WEIGHT: f64 = 0.125;

@@ -1,0 +1,348 @@
+//! The client is ahead of the server's answer, and corrects itself when that comes (NC-3, NC-8, NC-27).
+//!
+//! Both sides run the same [`Step`], and both put the state onto its grid after each, so that the client's own state is exactly the
+//! server's for every tick whose input came in time. Where it is not, the client takes the server's and simulates
+//! again what came after. Effects of a tick happen once, however often it is simulated ([`Effect`]).
+//!
+//! What is predicted is one state: a player's, or that of everything near it; see [`Predicted`].
+
+mod effects;
+mod spawns;
+
+pub use effects::{Effect, EffectChange};
+pub use spawns::{PredictedSpawns, SpawnKey};
+
+use std::collections::VecDeque;
+
+use muse_schema::State;
+
+use crate::Tick;
+use crate::inputs::Input;
+use effects::Effects;
+
+/// The rules of a game: what an input does to a state in one tick. The same on both sides.
+///
+/// ```
+/// use muse_netcode::prediction::{Step, StepContext};
+/// use muse_schema::State;
+/// #[derive(State, Clone)]
+/// struct Runner {
+///     #[field(range = -100.0..=100.0, step = 0.001)]
+///     x: f32,
+/// }
+/// struct Rules;
+/// impl Step for Rules {
+///     type State = Runner;
+///     type Input = bool;
+///     type Event = &'static str;
+///     fn step(&mut self, state: &mut Runner, run: &bool, context: &mut StepContext<'_, &'static str>) {
+///         if *run {
+///             state.x += 0.1;
+///             context.raise("footstep");
+///         }
+///     }
+/// }
+/// ```
+pub trait Step {
+    /// What is predicted.
+    type State: Predicted;
+    /// What a player does in a tick.
+    type Input: Input;
+    /// What can happen in a step and is to be seen or heard once; `()` if there is nothing.
+    type Event: Clone + PartialEq;
+
+    /// One tick. It must depend on its arguments only, and on what both sides have in common.
+    fn step(
+        &mut self,
+        state: &mut Self::State,
+        input: &Self::Input,
+        context: &mut StepContext<'_, Self::Event>,
+    );
+}
+
+/// What a step is told besides state and input.
+pub struct StepContext<'a, E> {
+    /// The tick.
+    pub tick: Tick,
+    /// Whether the tick is simulated for the first time: a client simulates ticks again after a correction.
+    pub first_run: bool,
+    raise: &'a mut dyn FnMut(E),
+}
+
+impl<'a, E> StepContext<'a, E> {
+    /// For a step outside of a [`Predictor`], such as the server's; events go to `raise`.
+    pub fn new(tick: Tick, first_run: bool, raise: &'a mut dyn FnMut(E)) -> Self {
+        Self {
+            tick,
+            first_run,
+            raise,
+        }
+    }
+
+    /// Something happens that is to be seen or heard. On the client it comes out as an [`Effect`], once.
+    pub fn raise(&mut self, event: E) {
+        (self.raise)(event);
+    }
+}
+
+impl<E> std::fmt::Debug for StepContext<'_, E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StepContext")
+            .field("tick", &self.tick)
+            .field("first_run", &self.first_run)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What can be predicted. Every [`State`] can: that is prediction of the owner's player only. To predict a whole world, write it for a
+/// type that holds all of it.
+pub trait Predicted: Clone {
+    /// Whether the other is another beyond tolerance, so that a correction is due.
+    fn differs(&self, other: &Self) -> bool;
+
+    /// Onto the grid that both sides share.
+    fn snap(&mut self);
+}
+
+impl<S: State> Predicted for S {
+    fn differs(&self, other: &Self) -> bool {
+        State::differs(self, other)
+    }
+
+    fn snap(&mut self) {
+        *self = self.snapped();
+    }
+}
+
+/// Runs one step and puts the state onto its grid: what the server does in each tick, and a [`Predictor`], too.
+pub fn run_step<G: Step>(
+    game: &mut G,
+    state: &mut G::State,
+    input: &G::Input,
+    context: &mut StepContext<'_, G::Event>,
+) {
+    game.step(state, input, context);
+    state.snap();
+}
+
+/// Predicts by simulating ahead, and reconciles with the server.
+///
+/// Call [`predict`](Self::predict) for each tick that the clock says, [`reconcile`](Self::reconcile) for each state that the server
+/// sends, and [`poll_effect`](Self::poll_effect) until `None` after either.
+///
+/// ```
+/// # use muse_netcode::prediction::{Step, StepContext};
+/// # use muse_schema::State;
+/// #[derive(State, Clone, Debug, PartialEq)]
+/// struct Score(u16);
+/// # struct Rules;
+/// # impl Step for Rules {
+/// #     type State = Score;
+/// #     type Input = u8;
+/// #     type Event = ();
+/// #     fn step(&mut self, state: &mut Score, input: &u8, _: &mut StepContext<'_, ()>) {
+/// #         state.0 += u16::from(*input);
+/// #     }
+/// # }
+/// use muse_netcode::Tick;
+/// use muse_netcode::prediction::{Predictor, Reconciled};
+/// let mut predictor = Predictor::<Rules>::new();
+/// predictor.reconcile(&mut Rules, Tick(9), &Score(100));
+/// for tick in 10..15 {
+///     predictor.predict(&mut Rules, Tick(tick), 1);
+/// }
+/// assert_eq!(predictor.state(), Some(&Score(105)));
+/// assert_eq!(predictor.reconcile(&mut Rules, Tick(11), &Score(102)), Reconciled::Confirmed);
+/// // The server says otherwise for tick 12: it is believed, and ticks 13 and 14 are simulated again.
+/// let corrected = Reconciled::Corrected { before: Score(105), again: 2 };
+/// assert_eq!(predictor.reconcile(&mut Rules, Tick(12), &Score(150)), corrected);
+/// assert_eq!(predictor.state(), Some(&Score(152)));
+/// ```
+#[derive(Debug)]
+pub struct Predictor<G: Step> {
+    /// The newest state from the server, or one that was confirmed by it, and what was predicted since.
+    base: Option<(Tick, G::State)>,
+    /// Ticks after the base without gaps, with the state after each.
+    predicted: VecDeque<(G::Input, G::State)>,
+    effects: Effects<G::Event>,
+    counters: PredictionCounters,
+}
+
+/// What became of a state from the server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reconciled<S> {
+    /// The client had predicted it.
+    Confirmed,
+    /// The client had not: it took the server's and simulated the ticks after it again.
+    Corrected {
+        /// What was predicted for now until then, for [`Smoothing`](crate::smoothing::Smoothing).
+        before: S,
+        /// How many ticks were simulated again.
+        again: u32,
+    },
+    /// There was nothing to compare it with, so prediction starts from it.
+    Started,
+    /// It is older than what the server has said before.
+    Outdated,
+}
+
+/// How predictions turned out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PredictionCounters {
+    /// States of the server that had been predicted.
+    pub confirmed: u64,
+    /// States of the server that had not.
+    pub corrected: u64,
+    /// Steps run again because of those.
+    pub steps_again: u64,
+}
+
+impl<G: Step> Predictor<G> {
+    /// Ticks that can be ahead of the server's answer: 2 s at 60 a second. Beyond, prediction pauses.
+    pub const AHEAD_MAX: usize = 128;
+
+    /// Knows nothing yet.
+    pub fn new() -> Self {
+        Self {
+            base: None,
+            predicted: VecDeque::with_capacity(Self::AHEAD_MAX),
+            effects: Effects::new(),
+            counters: PredictionCounters::default(),
+        }
+    }
+
+    /// Simulates `tick` with the player's input. Does nothing before the server's first state, for a tick that is known already,
+    /// and while the server's answer is too long overdue; ticks that were skipped are simulated with the input before them.
+    pub fn predict(&mut self, game: &mut G, tick: Tick, input: G::Input) {
+        let Some(next) = self.next_tick() else {
+            return;
+        };
+        let skipped = (tick - next).clamp(0, Self::AHEAD_MAX as i64) as u32;
+        for step in 0..skipped {
+            let held = self.predicted.back().map(|(input, _)| input.clone());
+            self.predict_one(game, next + step, held.unwrap_or_default());
+        }
+        if tick - next >= 0 {
+            self.predict_one(game, tick, input);
+        }
+    }
+
+    /// Compares what the server says the state was after `tick` with what was predicted for it.
+    pub fn reconcile(
+        &mut self,
+        game: &mut G,
+        tick: Tick,
+        state: &G::State,
+    ) -> Reconciled<G::State> {
+        let Some((base, _)) = &self.base else {
+            self.base = Some((tick, state.clone()));
+            return Reconciled::Started;
+        };
+        let steps = tick - *base;
+        if steps <= 0 {
+            return Reconciled::Outdated;
+        }
+        if steps > self.predicted.len() as i64 {
+            self.predicted.clear();
+            self.effects.confirm(tick);
+            self.base = Some((tick, state.clone()));
+            return Reconciled::Started;
+        }
+        let place = steps as usize - 1;
+        let differs = self.predicted[place].1.differs(state);
+        if !differs {
+            let confirmed = self.predicted.drain(..=place).next_back();
+            self.base = confirmed.map(|(_, state)| (tick, state));
+            self.effects.confirm(tick);
+            self.counters.confirmed += 1;
+            return Reconciled::Confirmed;
+        }
+        let before = self.predicted[self.predicted.len() - 1].1.clone();
+        self.predicted.drain(..=place);
+        self.base = Some((tick, state.clone()));
+        self.effects.confirm(tick);
+        let again = self.simulate_again(game, tick, state.clone());
+        self.counters.corrected += 1;
+        Reconciled::Corrected { before, again }
+    }
+
+    /// The newest state: predicted, or the server's if nothing is.
+    pub fn state(&self) -> Option<&G::State> {
+        let predicted = self.predicted.back().map(|(_, state)| state);
+        predicted.or(self.base.as_ref().map(|(_, state)| state))
+    }
+
+    /// The tick of [`state`](Self::state).
+    pub fn tick(&self) -> Option<Tick> {
+        let (base, _) = self.base.as_ref()?;
+        Some(*base + self.predicted.len() as u32)
+    }
+
+    /// The state after `tick`, if that is not too long ago: for drawing between two ticks.
+    pub fn state_at(&self, tick: Tick) -> Option<&G::State> {
+        let (base, state) = self.base.as_ref()?;
+        match tick - *base {
+            0 => Some(state),
+            steps => {
+                let place = usize::try_from(steps - 1).ok()?;
+                self.predicted.get(place).map(|(_, state)| state)
+            }
+        }
+    }
+
+    /// The newest tick that the server has spoken about, and the state after it.
+    pub fn confirmed(&self) -> Option<(Tick, &G::State)> {
+        self.base.as_ref().map(|(tick, state)| (*tick, state))
+    }
+
+    /// The next thing to show, take back or forget about.
+    pub fn poll_effect(&mut self) -> Option<Effect<G::Event>> {
+        self.effects.poll()
+    }
+
+    /// How predictions turned out so far.
+    pub fn counters(&self) -> &PredictionCounters {
+        &self.counters
+    }
+
+    fn next_tick(&self) -> Option<Tick> {
+        self.tick().map(|tick| tick + 1)
+    }
+
+    fn predict_one(&mut self, game: &mut G, tick: Tick, input: G::Input) {
+        if self.predicted.len() == Self::AHEAD_MAX {
+            return;
+        }
+        let Some(mut state) = self.state().cloned() else {
+            return;
+        };
+        let effects = &mut self.effects;
+        let raise = &mut |event| effects.raise(tick, event);
+        let mut context = StepContext::new(tick, true, raise);
+        run_step(game, &mut state, &input, &mut context);
+        self.predicted.push_back((input, state));
+    }
+
+    fn simulate_again(&mut self, game: &mut G, base: Tick, mut state: G::State) -> u32 {
+        self.effects.begin_again();
+        let mut tick = base;
+        for (input, predicted) in &mut self.predicted {
+            tick = tick + 1;
+            let effects = &mut self.effects;
+            let raise = &mut |event| effects.raise(tick, event);
+            let mut context = StepContext::new(tick, false, raise);
+            run_step(game, &mut state, input, &mut context);
+            predicted.clone_from(&state);
+        }
+        self.effects.end_again();
+        let again = self.predicted.len() as u32;
+        self.counters.steps_again += u64::from(again);
+        again
+    }
+}
+
+impl<G: Step> Default for Predictor<G> {
+    fn default() -> Self {
+        Self::new()
+    }
+}

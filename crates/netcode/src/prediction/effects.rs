@@ -1,0 +1,123 @@
+//! Events of predicted ticks, each told once (NC-26, NC-32).
+
+use std::collections::VecDeque;
+
+use crate::Tick;
+
+/// News about an event that a step raised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Effect<E> {
+    /// The tick in which it happens.
+    pub tick: Tick,
+    /// What the step raised.
+    pub event: E,
+    /// What is new.
+    pub change: EffectChange,
+}
+
+/// What is new about an event. Each is raised once, and then either confirmed or cancelled, once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EffectChange {
+    /// It happens now: show what may be shown before the server agrees (a muzzle flash, a sound).
+    Raised,
+    /// The server's state of its tick has come: show the rest.
+    Confirmed,
+    /// A correction made it undone: take it back if it can be.
+    Cancelled,
+}
+
+/// What was raised and is not settled, and the news about it.
+#[derive(Debug)]
+pub(super) struct Effects<E> {
+    pending: Vec<Pending<E>>,
+    news: VecDeque<Effect<E>>,
+    again: bool,
+}
+
+#[derive(Debug)]
+struct Pending<E> {
+    tick: Tick,
+    event: E,
+    /// Seen again while ticks are simulated again.
+    seen: bool,
+}
+
+impl<E: Clone + PartialEq> Effects<E> {
+    pub(super) fn new() -> Self {
+        Self {
+            pending: Vec::with_capacity(PENDING_MAX),
+            news: VecDeque::with_capacity(NEWS_MAX),
+            again: false,
+        }
+    }
+
+    pub(super) fn raise(&mut self, tick: Tick, event: E) {
+        if self.again {
+            let known = |pending: &&mut Pending<E>| {
+                pending.tick == tick && !pending.seen && pending.event == event
+            };
+            if let Some(pending) = self.pending.iter_mut().find(known) {
+                pending.seen = true;
+                return;
+            }
+        }
+        // Beyond the limit events of the tick are lost rather than told half.
+        if self.pending.len() == PENDING_MAX {
+            return;
+        }
+        self.tell(tick, event.clone(), EffectChange::Raised);
+        let seen = true;
+        self.pending.push(Pending { tick, event, seen });
+    }
+
+    /// All ticks after the last confirmed one are about to be simulated again.
+    pub(super) fn begin_again(&mut self) {
+        self.again = true;
+        self.pending
+            .iter_mut()
+            .for_each(|pending| pending.seen = false);
+    }
+
+    pub(super) fn end_again(&mut self) {
+        self.again = false;
+        self.settle(|pending| !pending.seen, EffectChange::Cancelled);
+    }
+
+    /// The server has spoken about all ticks up to this one.
+    pub(super) fn confirm(&mut self, tick: Tick) {
+        self.settle(|pending| pending.tick <= tick, EffectChange::Confirmed);
+    }
+
+    pub(super) fn poll(&mut self) -> Option<Effect<E>> {
+        self.news.pop_front()
+    }
+
+    fn settle(&mut self, settled: impl Fn(&Pending<E>) -> bool, change: EffectChange) {
+        let mut index = 0;
+        while index < self.pending.len() {
+            if settled(&self.pending[index]) {
+                let Pending { tick, event, .. } = self.pending.remove(index);
+                self.tell(tick, event, change);
+            } else {
+                index += 1;
+            }
+        }
+    }
+
+    fn tell(&mut self, tick: Tick, event: E, change: EffectChange) {
+        // Somebody does not listen: the oldest news are the least interesting.
+        if self.news.len() == NEWS_MAX {
+            self.news.pop_front();
+        }
+        self.news.push_back(Effect {
+            tick,
+            event,
+            change,
+        });
+    }
+}
+
+/// Most events not settled.
+const PENDING_MAX: usize = 256;
+/// Most news kept for [`poll`](Effects::poll).
+const NEWS_MAX: usize = 512;

@@ -1,0 +1,302 @@
+//! How good the connection is, for the player to see (NC-9, NC-21, NC-32).
+
+use muse_wire::{Duration, Instant};
+
+/// Settings of a [`Quality`].
+///
+/// ```
+/// use muse_netcode::quality::QualityConfig;
+/// use muse_wire::Duration;
+/// let config = QualityConfig::default().gone_after(Duration::from_secs(30));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QualityConfig {
+    fair: Limits,
+    poor: Limits,
+    worse_after: Duration,
+    better_after: Duration,
+    frozen_after: Duration,
+    reconnect_after: Duration,
+    gone_after: Duration,
+}
+
+/// What a connection may be like at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Round trip.
+    pub ping: Duration,
+    /// Mean change of the delay from one packet to the next.
+    pub jitter: Duration,
+    /// Lost packets, in thousandths.
+    pub loss_permille: u16,
+}
+
+impl QualityConfig {
+    /// Above any of these the connection is fair. 100 ms, 15 ms and 2 % unless told otherwise.
+    pub fn fair_above(mut self, limits: Limits) -> Self {
+        self.fair = limits;
+        self
+    }
+
+    /// Above any of these the connection is poor. 200 ms, 40 ms and 6 % unless told otherwise.
+    pub fn poor_above(mut self, limits: Limits) -> Self {
+        self.poor = limits;
+        self
+    }
+
+    /// How long it has to be worse or better before the level changes, so that an icon does not flicker. 1 s and 3 s unless told
+    /// otherwise.
+    pub fn hold(mut self, worse_after: Duration, better_after: Duration) -> Self {
+        self.worse_after = worse_after;
+        self.better_after = better_after;
+        self
+    }
+
+    /// After so long without a packet the game freezes. 500 ms unless told otherwise.
+    pub fn frozen_after(mut self, silence: Duration) -> Self {
+        self.frozen_after = silence;
+        self
+    }
+
+    /// After so long without a packet the client tries to connect anew. 3 s unless told otherwise.
+    pub fn reconnect_after(mut self, silence: Duration) -> Self {
+        self.reconnect_after = silence;
+        self
+    }
+
+    /// After so long without a packet it gives up. 20 s unless told otherwise.
+    pub fn gone_after(mut self, silence: Duration) -> Self {
+        self.gone_after = silence;
+        self
+    }
+}
+
+impl Default for QualityConfig {
+    fn default() -> Self {
+        Self {
+            fair: Limits {
+                ping: Duration::from_millis(100),
+                jitter: Duration::from_millis(15),
+                loss_permille: 20,
+            },
+            poor: Limits {
+                ping: Duration::from_millis(200),
+                jitter: Duration::from_millis(40),
+                loss_permille: 60,
+            },
+            worse_after: Duration::from_secs(1),
+            better_after: Duration::from_secs(3),
+            frozen_after: Duration::from_millis(500),
+            reconnect_after: Duration::from_secs(3),
+            gone_after: Duration::from_secs(20),
+        }
+    }
+}
+
+/// Three levels for an icon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Nothing to see.
+    Good,
+    /// It can be felt.
+    Fair,
+    /// It spoils the game.
+    Poor,
+}
+
+/// Whether the server can be heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Presence {
+    /// It can.
+    Here,
+    /// Not at the moment: stop predicting, show that something is wrong.
+    Frozen,
+    /// Not for a while: connect anew.
+    Reconnecting,
+    /// Not any more: back to the menu.
+    Gone,
+}
+
+/// Ping, loss and jitter of a connection, and what to make of them.
+///
+/// Feed it with [`handle_packet`](Self::handle_packet) and [`update`](Self::update) it once a frame.
+///
+/// ```
+/// use muse_netcode::quality::{Level, Presence, Quality, QualityConfig};
+/// use muse_wire::{Duration, Instant};
+/// let mut quality = Quality::new(QualityConfig::default(), Instant::ZERO);
+/// quality.handle_packet(Instant::from_millis(40), Some(Duration::from_millis(30)));
+/// quality.update(Instant::from_millis(100), Some(Duration::from_millis(60)), 0.0);
+/// assert_eq!((quality.level(), quality.presence()), (Level::Good, Presence::Here));
+/// quality.update(Instant::from_millis(1_000), None, 0.0);
+/// assert_eq!(quality.presence(), Presence::Frozen);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Quality {
+    config: QualityConfig,
+    ping: Option<Duration>,
+    loss: f64,
+    jitter_micros: f64,
+    last_delay: Option<Duration>,
+    heard_at: Instant,
+    level: Level,
+    /// Since when the measurements have asked for another level.
+    changing_since: Option<(Level, Instant)>,
+    presence: Presence,
+}
+
+impl Quality {
+    /// A connection that was made at `now`.
+    pub fn new(config: QualityConfig, now: Instant) -> Self {
+        Self {
+            config,
+            ping: None,
+            loss: 0.0,
+            jitter_micros: 0.0,
+            last_delay: None,
+            heard_at: now,
+            level: Level::Good,
+            changing_since: None,
+            presence: Presence::Here,
+        }
+    }
+
+    /// A packet arrived, after this delay if it is known (from any origin, since only its changes count).
+    pub fn handle_packet(&mut self, now: Instant, delay: Option<Duration>) {
+        self.heard_at = self.heard_at.max(now);
+        if let (Some(delay), Some(last)) = (delay, self.last_delay) {
+            let change = delay.abs_diff(last).as_micros() as f64;
+            self.jitter_micros += (change - self.jitter_micros) * JITTER_WEIGHT;
+        }
+        self.last_delay = delay.or(self.last_delay);
+    }
+
+    /// Judges anew, with the round trip and the share of packets lost as they were measured last.
+    pub fn update(&mut self, now: Instant, ping: Option<Duration>, loss: f64) {
+        self.ping = ping.or(self.ping);
+        self.loss = if loss.is_nan() {
+            0.0
+        } else {
+            loss.clamp(0.0, 1.0)
+        };
+        let silence = now.saturating_since(self.heard_at);
+        self.presence = match silence {
+            silence if silence >= self.config.gone_after => Presence::Gone,
+            silence if silence >= self.config.reconnect_after => Presence::Reconnecting,
+            silence if silence >= self.config.frozen_after => Presence::Frozen,
+            _ => Presence::Here,
+        };
+        let measured = self.measured();
+        if measured == self.level {
+            self.changing_since = None;
+            return;
+        }
+        let since = match self.changing_since {
+            // Worse or better is what has to last; how much may vary meanwhile.
+            Some((towards, since)) if (towards > self.level) == (measured > self.level) => since,
+            _ => now,
+        };
+        self.changing_since = Some((measured, since));
+        let hold = match measured > self.level {
+            true => self.config.worse_after,
+            false => self.config.better_after,
+        };
+        if now - since >= hold {
+            self.level = measured;
+            self.changing_since = None;
+        }
+    }
+
+    /// The icon to show.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// Whether the server can be heard.
+    pub fn presence(&self) -> Presence {
+        self.presence
+    }
+
+    /// The round trip.
+    pub fn ping(&self) -> Option<Duration> {
+        self.ping
+    }
+
+    /// Share of packets lost.
+    pub fn loss(&self) -> f64 {
+        self.loss
+    }
+
+    /// Mean change of the delay from one packet to the next.
+    pub fn jitter(&self) -> Duration {
+        Duration::from_micros(self.jitter_micros as u64)
+    }
+
+    fn measured(&self) -> Level {
+        let above = |limits: &Limits| {
+            self.ping.is_some_and(|ping| ping > limits.ping)
+                || self.jitter() > limits.jitter
+                || self.loss * 1_000.0 > f64::from(limits.loss_permille)
+        };
+        if self.presence != Presence::Here || above(&self.config.poor) {
+            Level::Poor
+        } else if above(&self.config.fair) {
+            Level::Fair
+        } else {
+            Level::Good
+        }
+    }
+}
+
+/// Each change of the delay counts so much towards the mean.
+const JITTER_WEIGHT: f64 = 1.0 / 32.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jitter_is_the_mean_change_of_the_delay() {
+        let mut quality = Quality::new(QualityConfig::default(), Instant::ZERO);
+        for index in 0..400_u64 {
+            let delay = Duration::from_millis(50 + index % 2 * 10);
+            quality.handle_packet(Instant::from_millis(index * 20), Some(delay));
+        }
+        assert!(quality.jitter().abs_diff(Duration::from_millis(10)) < Duration::from_micros(50));
+    }
+
+    #[test]
+    fn the_icon_does_not_flicker() {
+        let mut quality = Quality::new(QualityConfig::default(), Instant::ZERO);
+        let mut changes = Vec::new();
+        for frame in 0..2_000_u64 {
+            let now = Instant::from_millis(frame * 10);
+            quality.handle_packet(now, None);
+            // Bad for a moment every second, then bad for three seconds, then good.
+            let bad = frame < 500 && frame % 100 < 20 || (500..800).contains(&frame);
+            let ping = Duration::from_millis(if bad { 250 } else { 50 });
+            let before = quality.level();
+            quality.update(now, Some(ping), 0.0);
+            if quality.level() != before {
+                changes.push((frame, quality.level()));
+            }
+        }
+        assert_eq!(changes, [(600, Level::Poor), (1_100, Level::Good)]);
+    }
+
+    #[test]
+    fn silence_freezes_then_reconnects_then_gives_up() {
+        let mut quality = Quality::new(QualityConfig::default(), Instant::ZERO);
+        let mut presence = |millis| {
+            quality.update(Instant::from_millis(millis), None, 0.0);
+            quality.presence()
+        };
+        assert_eq!(presence(499), Presence::Here);
+        assert_eq!(presence(500), Presence::Frozen);
+        assert_eq!(presence(3_000), Presence::Reconnecting);
+        assert_eq!(presence(20_000), Presence::Gone);
+        quality.handle_packet(Instant::from_millis(20_001), None);
+        quality.update(Instant::from_millis(20_002), None, 0.0);
+        assert_eq!(quality.presence(), Presence::Here);
+    }
+}

@@ -1,0 +1,227 @@
+//! A visible body that follows the simulated one without jumps (NC-27, NC-29).
+//!
+//! The simulated body, the *ghost*, is where the game is decided and moves in jumps when it is corrected. What is drawn starts from
+//! where it was drawn before and loses the difference within a moment, while it follows the ghost's movement at once.
+
+use muse_schema::{Blend, State};
+use muse_wire::Duration;
+
+/// Settings of a [`Smoothing`].
+///
+/// ```
+/// use muse_netcode::smoothing::SmoothingConfig;
+/// use muse_wire::Duration;
+/// let config = SmoothingConfig::default().snap_above(4.0).time(Duration::from_millis(80));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SmoothingConfig {
+    ignore_below: f32,
+    snap_above: f32,
+    time_seconds: f32,
+    speed: f32,
+}
+
+impl SmoothingConfig {
+    /// Differences smaller than this are not worth smoothing. 0.001 unless told otherwise.
+    pub fn ignore_below(mut self, distance: f32) -> Self {
+        self.ignore_below = distance;
+        self
+    }
+
+    /// Differences larger than this are shown at once: a body that slides through half the map looks worse than one that
+    /// appears. 5 unless told otherwise.
+    pub fn snap_above(mut self, distance: f32) -> Self {
+        self.snap_above = distance;
+        self
+    }
+
+    /// Speed at which a large difference shrinks at most, in the game's own measure a second. 10 unless told otherwise; faster is
+    /// truer, slower is smoother.
+    pub fn speed(mut self, speed: f32) -> Self {
+        self.speed = speed.max(0.001);
+        self
+    }
+
+    /// Time after which a third of the difference is left. 100 ms unless told otherwise; shorter is truer, longer is smoother.
+    pub fn time(mut self, time: Duration) -> Self {
+        self.time_seconds = (time.as_secs_f64() as f32).max(0.001);
+        self
+    }
+}
+
+impl Default for SmoothingConfig {
+    fn default() -> Self {
+        Self {
+            ignore_below: 0.001,
+            snap_above: 5.0,
+            time_seconds: 0.1,
+            speed: 10.0,
+        }
+    }
+}
+
+/// What was done about a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Correction {
+    /// It is too small to be seen.
+    Ignored,
+    /// It goes away within a moment.
+    Smoothed,
+    /// It is too large to be hidden.
+    Snapped,
+}
+
+/// The difference between a visible body and its ghost, on its way to nothing.
+///
+/// It is the difference of two whole states and goes through [`State::blend`], so everything that interpolates is smoothed: places,
+/// rotations, angles.
+///
+/// ```
+/// use muse_netcode::smoothing::{Correction, Smoothing, SmoothingConfig};
+/// use muse_schema::State;
+/// #[derive(State, Clone, Debug, PartialEq)]
+/// struct Body {
+///     #[field(range = -100.0..=100.0, step = 0.01)]
+///     x: f32,
+/// }
+/// let mut smoothing = Smoothing::new(SmoothingConfig::default());
+/// let (before, after) = (Body { x: 10.0 }, Body { x: 11.0 });
+/// assert_eq!(smoothing.correct(&before, &after, 1.0), Correction::Smoothed);
+/// assert_eq!(smoothing.show(&after).x, 10.0);
+/// smoothing.advance(1.0);
+/// assert!((smoothing.show(&after).x - 11.0).abs() < 0.01);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Smoothing<S> {
+    config: SmoothingConfig,
+    /// What was shown and what should have been, at one instant.
+    difference: Option<(S, S)>,
+    share: f32,
+    /// How large the difference was when all of it was left, and how fast it shrinks.
+    distance: f32,
+    time_seconds: f32,
+}
+
+impl<S: State> Smoothing<S> {
+    /// A visible body that is where its ghost is.
+    pub fn new(config: SmoothingConfig) -> Self {
+        Self {
+            config,
+            difference: None,
+            share: 0.0,
+            distance: 0.0,
+            time_seconds: config.time_seconds,
+        }
+    }
+
+    /// The ghost is moved from `before` to `after`, which are `distance` apart in the game's own measure.
+    pub fn correct(&mut self, before: &S, after: &S, distance: f32) -> Correction {
+        if distance > self.config.snap_above {
+            self.difference = None;
+            return Correction::Snapped;
+        }
+        if distance < self.config.ignore_below && self.difference.is_none() {
+            return Correction::Ignored;
+        }
+        let left = match self.difference {
+            Some(_) => self.distance * self.share,
+            None => 0.0,
+        };
+        self.difference = Some((self.show(before), after.clone()));
+        self.share = 1.0;
+        self.distance = distance + left;
+        let time_seconds = self.distance / self.config.speed;
+        self.time_seconds = time_seconds.max(self.config.time_seconds);
+        Correction::Smoothed
+    }
+
+    /// Time passes.
+    pub fn advance(&mut self, seconds: f32) {
+        self.share *= (-seconds.max(0.0) / self.time_seconds).exp();
+        if self.share < SHARE_MIN {
+            self.difference = None;
+        }
+    }
+
+    /// What to draw while the ghost is at `ghost`.
+    pub fn show(&self, ghost: &S) -> S {
+        let Some((shown, should)) = &self.difference else {
+            return ghost.clone();
+        };
+        // ghost + (shown - should) * share, by two blends.
+        let blend = |share| Blend {
+            share,
+            seconds: 0.0,
+        };
+        let between = ghost.blend(shown, blend(self.share / (1.0 + self.share)));
+        between.blend(should, blend(-self.share))
+    }
+
+    /// Whether the visible body is where its ghost is.
+    pub fn is_settled(&self) -> bool {
+        self.difference.is_none()
+    }
+}
+
+/// A difference of which less than this is left is gone.
+const SHARE_MIN: f32 = 0.002;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(State, Clone, Debug, PartialEq)]
+    struct Body {
+        #[field(range = -100.0..=100.0, step = 0.001)]
+        x: f32,
+        #[field(interpolate = none)]
+        ammo: u8,
+    }
+
+    #[test]
+    fn the_visible_body_moves_on_without_a_jump() {
+        let mut smoothing = Smoothing::new(SmoothingConfig::default());
+        let mut ghost = Body { x: 0.0, ammo: 9 };
+        let mut last = 0.0;
+        for frame in 0..300 {
+            ghost.x += 0.05;
+            if frame == 100 || frame == 103 {
+                let before = ghost.clone();
+                ghost = Body {
+                    x: before.x - 1.0,
+                    ammo: 8,
+                };
+                assert_eq!(
+                    smoothing.correct(&before, &ghost, 1.0),
+                    Correction::Smoothed
+                );
+            }
+            let shown = smoothing.show(&ghost);
+            assert_eq!(shown.ammo, ghost.ammo, "what does not blend is the ghost's");
+            assert!(
+                (shown.x - last).abs() < 0.3,
+                "jump at {frame}: {last} to {}",
+                shown.x
+            );
+            last = shown.x;
+            smoothing.advance(1.0 / 60.0);
+        }
+        assert!(smoothing.is_settled());
+        assert_eq!(last, ghost.x);
+    }
+
+    #[test]
+    fn small_differences_are_ignored_and_large_ones_shown() {
+        let mut smoothing = Smoothing::new(SmoothingConfig::default());
+        let at = |x| Body { x, ammo: 0 };
+        assert_eq!(
+            smoothing.correct(&at(0.0), &at(0.0005), 0.0005),
+            Correction::Ignored
+        );
+        assert_eq!(
+            smoothing.correct(&at(0.0), &at(10.0), 10.0),
+            Correction::Snapped
+        );
+        assert_eq!(smoothing.show(&at(10.0)), at(10.0));
+    }
+}
