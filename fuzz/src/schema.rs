@@ -1,6 +1,6 @@
 //! Messages: whatever decodes encodes to the same bytes, and descriptions of any content can be compared.
 
-use muse_schema::{Message, Schema, diff};
+use muse_schema::{Columns, Message, Schema, State, diff};
 
 #[derive(Message, Debug)]
 #[message(id = 1)]
@@ -40,10 +40,37 @@ struct Actions {
     actions: Vec<Action>,
 }
 
-/// The bytes are taken as a message of two types, and as two descriptions.
+#[derive(State, Clone)]
+struct Body {
+    #[field(range = -500.0..=500.0, step = 0.01)]
+    position: [f32; 3],
+    #[field(rotation = 4)]
+    rotation: [f32; 4],
+    #[field(angle, step = 1.0, range = 0.0..=360.0)]
+    heading: f64,
+    exact: (f32, f64),
+    #[field(range = -5_000_000_000..=5_000_000_000)]
+    wide: i64,
+    #[field(bits = 5)]
+    buttons: u8,
+    #[field(max = 6)]
+    name: Option<String>,
+    #[field(max = 2)]
+    held: Vec<Held>,
+}
+
+#[derive(State, Clone)]
+enum Held {
+    Nothing,
+    Keys(#[field(max = 5)] Vec<u8>),
+    Count { left: i8, right: u32 },
+}
+
+/// The bytes are taken as a message of two types, as a row of a state, and as two descriptions.
 pub fn run(data: &[u8]) {
     check::<Everything>(data);
     check::<Actions>(data);
+    check_row(data);
     if let Ok(text) = std::str::from_utf8(data) {
         let (here, there) = text.split_once('\0').unwrap_or((text, ""));
         assert_eq!(diff(here, there).len(), diff(there, here).len());
@@ -58,4 +85,20 @@ fn check<M: Message>(data: &[u8]) {
         .encode(&mut again)
         .expect("what was decoded is within its limits");
     assert_eq!(again, data);
+}
+
+/// What loads is stored as the same row; any row can be compared.
+fn check_row(data: &[u8]) {
+    let mut row: Vec<i32> = data
+        .chunks_exact(4)
+        .map(|chunk| i32::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]))
+        .collect();
+    row.resize(Body::width(), 0);
+    let columns = Columns::of::<Body>();
+    let nothing = vec![0; row.len()];
+    assert!(columns.diff(&row, &row).is_empty());
+    let _ = columns.diff(&row, &nothing);
+    if let Ok(body) = Body::from_row(&row) {
+        assert_eq!(body.to_row(), row);
+    }
 }

@@ -126,6 +126,11 @@ pub struct Variant {
 }
 
 impl Type {
+    /// [`fnv1a`] of the line that the type prints as.
+    pub fn hash(&self) -> u64 {
+        fnv1a(self.to_string().as_bytes())
+    }
+
     /// How many bits there are to a set: `bits` without a count.
     #[doc(hidden)]
     pub const fn bits_all(&self) -> u32 {

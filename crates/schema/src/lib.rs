@@ -1,8 +1,9 @@
-//! How a type travels: one derive gives it an encoding, a description and a hash (OA-13).
+//! How a type travels: one derive gives it an encoding, a description and a hash (OA-13, NC-22).
 //!
 //! [`Schema`] is for types inside messages, [`Message`] for messages themselves, which have an id as well. Both are
 //! derived. The encoding is a string of bits without names or tags; `docs/schema.md` is its standard. Both sides
 //! have to declare the same types, and the [`Registry`] lets them find out at connect, down to the field that differs.
+//! [`State`] is for what is replicated, predicted and interpolated; see [below](#states).
 //!
 //! ```
 //! use muse_schema::{Message, Schema};
@@ -41,9 +42,73 @@
 //! | `fixed` | integers of 16 bits or more | always full width, for numbers that are rarely small |
 //! | `range = MIN..=MAX` | integers | as many bits as the range needs; a value outside is an error |
 //! | `range = MIN..=MAX, step = STEP` | floats | rounded to the nearest step; a value outside becomes the nearest inside |
+//! | `angle = BITS` or `angle, step = STEP` | floats | an angle that wraps, in radians; of other units with the turn as `range = MIN..=MAX` |
+//! | `rotation = BITS` | `[f32; 4]`, `glam::Quat` | a quaternion by its three smaller parts: 2 + 3 x BITS bits |
+//! | `bits`, `bits = N` | unsigned integers, `[bool; N]` | a set of N bits |
 //! | `max = N` | `String`, `Vec` | longest length; 65,535 unless told otherwise |
 //!
 //! They reach through `Option`, arrays and `Vec` to what is inside; `max` stops at the first `Vec` or `String`.
+//!
+//! # States
+//! A [`State`] is what an entity is at a tick: a row of integers, which netcode compares, predicts and codes. Its fields take
+//! the same attributes, except that a value outside its range becomes the nearest inside, `fixed` makes no sense, and `max`
+//! must be given. And these:
+//!
+//! | attribute | on | meaning |
+//! | --- | --- | --- |
+//! | `predict = hold`, `linear`, `quadratic` | numbers, angles, rotations | how it probably goes on from tick to tick; linear for floats with a step, angles and rotations, hold for the rest |
+//! | `velocity = FIELD` | numbers | the field that is this one's change per second |
+//! | `interpolate = none` | all | the old value until the new one is reached; so everything but floats |
+//! | `interpolate = linear` | numbers, rotations | in a straight line; so floats |
+//! | `interpolate = hermite` | floats | along the curve with the velocity declared |
+//! | `interpolate = angle` | floats | the shorter way; so angles |
+//! | `interpolate = rotation` | rotations | the shorter way at even speed; so rotations |
+//! | `tolerance = DISTANCE` | numbers, angles, rotations (radians) | from where on a prediction was wrong; for arrays by distance in space. Without it any difference of the quantised value counts |
+//!
+//! A float without `range` is exact, to the bit. Interpolation and tolerance are no part of the description, as each side
+//! may have its own.
+//!
+//! ```
+//! use muse_schema::{Blend, State};
+//!
+//! #[derive(State, Clone, Debug, PartialEq)]
+//! struct Player {
+//!     #[field(range = -500.0..=500.0, step = 0.001, velocity = velocity, interpolate = hermite, tolerance = 0.05)]
+//!     position: [f32; 3],
+//!     #[field(range = -50.0..=50.0, step = 0.01)]
+//!     velocity: [f32; 3],
+//!     #[field(rotation = 10)]
+//!     facing: [f32; 4],
+//!     #[field(range = 0..=100)]
+//!     health: u8,
+//!     weapon: Option<Weapon>,
+//! }
+//!
+//! #[derive(State, Clone, Debug, PartialEq)]
+//! enum Weapon {
+//!     Sword,
+//!     Bow { arrows: u8 },
+//! }
+//!
+//! let player = Player {
+//!     position: [1.0004, 0.0, -2.5],
+//!     velocity: [3.0, 0.0, 0.0],
+//!     facing: [0.0, 0.0, 0.0, 1.0],
+//!     health: 90,
+//!     weapon: Some(Weapon::Bow { arrows: 7 }),
+//! };
+//! // What the other side gets.
+//! let snapped = player.snapped();
+//! assert_eq!(snapped.position, [1.0, 0.0, -2.5]);
+//! assert_eq!(Player::from_row(&player.to_row())?, snapped);
+//! assert!(!player.differs(&snapped), "less than the tolerance");
+//! let later = Player { position: [1.3, 0.0, -2.5], ..player.clone() };
+//! let between = player.blend(&later, Blend { share: 0.5, seconds: 0.1 });
+//! assert!((between.position[0] - 1.15).abs() < 0.001);
+//! # Ok::<(), muse_schema::DecodeError>(())
+//! ```
+//!
+//! With the feature `glam`, its vectors and quaternions can be fields of messages and states.
 
 // The derive names this crate from outside, also in this crate's own tests.
 extern crate self as muse_schema;

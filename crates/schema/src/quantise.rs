@@ -73,7 +73,7 @@ pub(crate) const fn check_angle(min: f64, max: f64, count: u64, precision: u32) 
 }
 
 /// Share of a step count by which a range may miss a whole number of steps.
-pub(crate) const TOLERANCE: f64 = 1e-9;
+const TOLERANCE: f64 = 1e-9;
 
 #[cfg(test)]
 mod tests {

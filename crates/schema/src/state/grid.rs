@@ -43,7 +43,7 @@ impl Grid {
             below = count - i32::MAX as u64;
         }
         let mut base = min + below as f64 * step;
-        if base.abs() <= below as f64 * step * quantise::TOLERANCE {
+        if base.abs() <= step * NEAR {
             base = 0.0;
         }
         Self {
@@ -58,10 +58,10 @@ impl Grid {
     /// The grid of angles of `count` steps to the turn from `min` to `max`: multiples of a step.
     pub(crate) const fn of_angle(min: f64, max: f64, count: u64) -> Self {
         let step = (max - min) / count as f64;
-        let exact = min / step;
-        let mut low = exact as i64;
-        // To the first multiple that is not below `min`, unless that is missed by nothing but rounding.
-        if low as f64 + quantise::TOLERANCE * count as f64 <= exact {
+        // The first multiple that is not below `min`, unless by nothing but rounding.
+        let first = min / step - NEAR;
+        let mut low = first as i64;
+        if (low as f64) < first {
             low += 1;
         }
         Self {
@@ -98,6 +98,8 @@ impl Grid {
 }
 
 const MOST_BELOW: u64 = 1 << 31;
+/// What is that near, in steps, is meant to be the same: 0.1 is not quite a tenth.
+const NEAR: f64 = 1e-6;
 
 #[cfg(test)]
 mod tests {
@@ -131,6 +133,10 @@ mod tests {
         assert_eq!(grid.index_wrapped(359.6), 0);
         let grid = Grid::of_angle(0.5, 360.5, 360);
         assert_eq!((grid.low, grid.high), (1, 360));
+        for count in [7, 36, 3_600, 3_601, 1 << 20] {
+            let grid = Grid::of_angle(-180.0, 180.0, count);
+            assert_eq!(grid.low, -(count as i32 / 2), "{count}");
+        }
         let grid = Grid::of_angle(-0.5, 359.5, 360);
         assert_eq!((grid.low, grid.high), (0, 359));
     }
