@@ -11,6 +11,7 @@ pub mod interest;
 pub mod interpolation;
 pub mod prediction;
 pub mod quality;
+pub mod rewind;
 pub mod scheduler;
 pub mod smoothing;
 mod tick;

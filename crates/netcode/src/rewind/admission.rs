@@ -1,0 +1,185 @@
+//! Which instant a shot is judged at: what the client claims, bounded by what the server knows of it (NC-30, NC-31).
+
+use muse_wire::Duration;
+
+use super::config::RewindConfig;
+use crate::{Tick, TickTime};
+
+/// The instant that a client saw when it fired, as its shot carries it. Nothing in it is believed without
+/// [`Rewind::admit`](super::Rewind::admit).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    at: TickTime,
+    between: Option<(Tick, Tick)>,
+}
+
+impl Claim {
+    /// The instant that was shown, between two ticks that follow each other.
+    pub fn at(at: TickTime) -> Self {
+        Self { at, between: None }
+    }
+
+    /// The instant that was shown, when the client interpolated between the states of two ticks further apart: snapshots
+    /// at a lower rate than ticks, or lost ones.
+    pub fn between(from: Tick, to: Tick, at: TickTime) -> Self {
+        Self {
+            at,
+            between: Some((from, to)),
+        }
+    }
+}
+
+/// What the server knows of the client that fired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shooter {
+    /// The round trip, measured by the server.
+    pub rtt: Duration,
+    /// Its jitter, measured by the server.
+    pub jitter: Duration,
+    /// How far behind the newest state the client shows others, reported by the client and believed up to
+    /// [`RewindConfig::interpolation_max`].
+    pub interpolation: Duration,
+    /// How long the shot waited in the server's input buffer.
+    pub buffered: Duration,
+}
+
+/// An instant at which a shot may be judged; made by [`Rewind::admit`](super::Rewind::admit) and
+/// [`Rewind::present`](super::Rewind::present) only.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Admission {
+    pub(super) moment: Moment,
+    pub(super) age: Duration,
+    pub(super) verdict: Verdict,
+}
+
+impl Admission {
+    /// The instant at which targets are looked at.
+    pub fn at(&self) -> TickTime {
+        self.moment.at
+    }
+
+    /// How long ago that is.
+    pub fn age(&self) -> Duration {
+        self.age
+    }
+
+    /// What became of the claim.
+    pub fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+}
+
+/// What became of a claimed instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// It is what the server expected of this client.
+    Granted,
+    /// It is not plausible; the nearest instant that is has taken its place. An honest client is rarely told so.
+    Clamped,
+    /// It is older than the limit: nothing is rewound, and the shooter has to lead.
+    Late,
+    /// It was about the present from the beginning.
+    Present,
+}
+
+/// How often each came out; an operator watches clients of whom many are clamped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AdmissionCounts {
+    /// As expected.
+    pub granted: u64,
+    /// Implausible.
+    pub clamped: u64,
+    /// Beyond the limit.
+    pub late: u64,
+}
+
+/// An instant, and the two ticks whose states are blended for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Moment {
+    pub(super) at: TickTime,
+    pub(super) from: Tick,
+    pub(super) to: Tick,
+    pub(super) share: f32,
+}
+
+impl Moment {
+    /// Exactly a tick.
+    pub(super) fn tick(tick: Tick) -> Self {
+        Self {
+            at: tick.into(),
+            from: tick,
+            to: tick,
+            share: 0.0,
+        }
+    }
+
+    /// Between two ticks that follow each other.
+    pub(super) fn new(at: TickTime) -> Self {
+        Self {
+            at,
+            from: at.tick,
+            to: at.tick + 1,
+            share: at.share(),
+        }
+    }
+
+    /// Between two ticks that the client named, where those make sense.
+    fn between(at: TickTime, from: Tick, to: Tick, oldest: Tick, now: Tick) -> Self {
+        let inside = TickTime::from(from) <= at && at <= TickTime::from(to);
+        if !inside || from >= to || from < oldest || to > now {
+            return Self::new(at);
+        }
+        let share = (at.ticks() - f64::from(from.0)) / (to - from) as f64;
+        Self {
+            at,
+            from,
+            to,
+            share: share as f32,
+        }
+    }
+}
+
+/// Bounds a claim by what is known of the client.
+pub(super) fn admit(
+    config: &RewindConfig,
+    now: Tick,
+    claim: Claim,
+    shooter: &Shooter,
+) -> Admission {
+    let tick = config.tick.as_micros() as f64;
+    let ticks = |span: Duration| span.as_micros() as f64 / tick;
+    let interpolation = shooter.interpolation.min(config.interpolation_max);
+    let expected = ticks(shooter.rtt + interpolation + shooter.buffered);
+    let tolerance = config.tolerance + shooter.jitter * 2;
+    let tolerance = ticks(tolerance.min(config.tolerance_max));
+    let claimed = f64::from(now.0) - claim.at.ticks();
+    let lowest = (expected - tolerance).max(0.0);
+    let age = claimed.clamp(lowest, expected + tolerance);
+    let clamped = (age - claimed).abs() > 1e-3;
+    if age > ticks(config.limit) {
+        return Admission {
+            moment: Moment::tick(now),
+            age: Duration::ZERO,
+            verdict: Verdict::Late,
+        };
+    }
+    let at = if clamped {
+        TickTime::from_ticks(f64::from(now.0) - age)
+    } else {
+        claim.at
+    };
+    let oldest = now.back(config.ticks() - 1);
+    let moment = match claim.between {
+        Some((from, to)) => Moment::between(at, from, to, oldest, now),
+        None => Moment::new(at),
+    };
+    Admission {
+        moment,
+        age: Duration::from_micros((age * tick) as u64),
+        verdict: if clamped {
+            Verdict::Clamped
+        } else {
+            Verdict::Granted
+        },
+    }
+}
