@@ -5,16 +5,26 @@
 pub mod clock;
 pub mod coder;
 mod entity;
+pub mod events;
 pub mod extrapolation;
 pub mod inputs;
 pub mod interest;
 pub mod interpolation;
 pub mod prediction;
+mod priority;
 pub mod quality;
-pub mod rewind;
+pub mod receiver;
+pub mod replication;
 pub mod scheduler;
 pub mod smoothing;
+pub mod snapshot;
 mod tick;
+pub mod world;
 
 pub use entity::EntityId;
+pub use events::{Event, EventClass};
+pub use receiver::{Fate, Receiver, Refused, Update};
+pub use replication::{View, ViewConfig};
+pub use snapshot::Acknowledgement;
 pub use tick::{Tick, TickTime};
+pub use world::{Audience, ClientId, Kind, KindId, KindOptions, Kinds, World, WorldError};

@@ -1,0 +1,180 @@
+//! What comes first when not everything fits: priority accumulators under a byte budget (NC-25).
+//!
+//! Each entity that has something to send gains priority in every tick by its weight, and loses it when it is sent. The
+//! best that probably fit are chosen, then put in the order of their slots, because neighbours are cheap to name. What has
+//! waited too long comes before everything else, and what was chosen but did not fit is first next time: nothing starves.
+
+/// Who wants to be in the packets of this tick, and in which order they get their turn.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// Those not chosen yet: priority, inverted so that the best is smallest, above the slot.
+    waiting: Vec<u64>,
+    /// Those chosen, in their order; served up to `position`.
+    order: Vec<u32>,
+    position: usize,
+    /// Where the order begins.
+    rotation: u32,
+    whole: u32,
+    /// Bytes that a row took lately, times 256: with a baseline, and without.
+    size: u32,
+    size_whole: u32,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            waiting: Vec::new(),
+            order: Vec::new(),
+            position: 0,
+            rotation: 0,
+            whole: 0,
+            size: 8 * 256,
+            size_whole: 32 * 256,
+        }
+    }
+}
+
+impl Plan {
+    /// Begins a tick.
+    pub fn clear(&mut self) {
+        // The first that was chosen but not served is the first this time.
+        self.rotation = self.order.get(self.position).copied().unwrap_or(0);
+        self.waiting.clear();
+        self.order.clear();
+        self.position = 0;
+        self.whole = 0;
+    }
+
+    /// A slot wants its turn. Slots must come in order.
+    #[inline]
+    pub fn add(&mut self, slot: u32, priority: u32, overdue: bool, whole: bool) {
+        let priority = priority >> 1 | u32::from(overdue) << 31;
+        self.waiting
+            .push(u64::from(!priority) << 32 | u64::from(slot));
+        self.whole += u32::from(whole);
+    }
+
+    /// Whether anyone is left.
+    pub fn is_empty(&self) -> bool {
+        self.position >= self.order.len() && self.waiting.is_empty()
+    }
+
+    /// Whose turn it is, when there are so many bytes.
+    #[inline]
+    pub fn peek(&mut self, bytes: usize) -> Option<u32> {
+        if self.position >= self.order.len() {
+            self.choose(bytes);
+        }
+        self.order.get(self.position).copied()
+    }
+
+    /// The one that [`peek`](Self::peek) gave had its turn.
+    #[inline]
+    pub fn pass(&mut self) {
+        self.position += 1;
+    }
+
+    /// Learns how many bytes rows take.
+    pub fn learn(&mut self, bytes: usize, rows: usize, bytes_whole: usize, rows_whole: usize) {
+        for (size, bytes, rows) in [
+            (&mut self.size, bytes, rows),
+            (&mut self.size_whole, bytes_whole, rows_whole),
+        ] {
+            if rows >= LEARN_ROWS {
+                let found = (bytes * 256 / rows).min(SIZE_MAX) as u32;
+                *size = (*size * 7 + found) / 8;
+            }
+        }
+    }
+
+    fn choose(&mut self, bytes: usize) {
+        self.order.clear();
+        self.position = 0;
+        let count = self.waiting.len();
+        if count == 0 {
+            return;
+        }
+        let whole = u64::from(self.whole.min(count as u32));
+        let demand =
+            whole * u64::from(self.size_whole) + (count as u64 - whole) * u64::from(self.size);
+        let supply = bytes as u64 * 256;
+        let mut chosen = count;
+        if demand > supply {
+            chosen = ((count as u64 * supply / demand) as usize).clamp(1, count);
+            if chosen < count {
+                self.waiting.select_nth_unstable(chosen);
+            }
+        }
+        self.order
+            .extend(self.waiting.drain(..chosen).map(|entry| entry as u32));
+        // Everything was in order already, unless only a part was chosen now or before.
+        if !self.order.is_sorted() {
+            self.order.sort_unstable();
+        }
+        let begin = self.order.partition_point(|slot| *slot < self.rotation);
+        self.order.rotate_left(begin);
+        self.whole -= self
+            .whole
+            .min((whole * chosen as u64 / count as u64) as u32);
+    }
+}
+
+/// Rows from which on their mean size counts.
+const LEARN_ROWS: usize = 8;
+const SIZE_MAX: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn served(plan: &mut Plan, bytes: usize, count: usize) -> Vec<u32> {
+        let mut served = Vec::new();
+        while served.len() < count
+            && let Some(slot) = plan.peek(bytes)
+        {
+            served.push(slot);
+            plan.pass();
+        }
+        served
+    }
+
+    #[test]
+    fn everything_in_order_when_it_fits() {
+        let mut plan = Plan::default();
+        plan.clear();
+        for slot in 0..10 {
+            plan.add(slot, 100 - slot, false, false);
+        }
+        assert_eq!(served(&mut plan, 1_000, 100), (0..10).collect::<Vec<_>>());
+        assert!(plan.is_empty());
+    }
+
+    #[test]
+    fn the_best_when_it_does_not() {
+        let mut plan = Plan::default();
+        plan.clear();
+        for slot in 0..10 {
+            plan.add(slot, slot * 8, slot == 1, false);
+        }
+        // Eight bytes each: four fit.
+        assert_eq!(served(&mut plan, 32, 4), [1, 7, 8, 9]);
+    }
+
+    #[test]
+    fn who_was_cut_off_is_first_next_time() {
+        let mut plan = Plan::default();
+        let mut waits = [0u32; 20];
+        for _ in 0..200 {
+            plan.clear();
+            for slot in 0..20 {
+                waits[slot as usize] += 1;
+                plan.add(slot, waits[slot as usize], false, false);
+            }
+            // Ten seem to fit, but only seven do.
+            for slot in served(&mut plan, 80, 7) {
+                waits[slot as usize] = 0;
+            }
+            assert!(waits.iter().all(|wait| *wait <= 6), "{waits:?}");
+        }
+    }
+}

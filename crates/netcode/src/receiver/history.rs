@@ -1,0 +1,141 @@
+//! The states of one slot that the server may still name as a baseline.
+
+/// Rows of one slot by tick, the oldest first, in a ring that grows up to a limit.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    ticks: Vec<u32>,
+    rows: Vec<i32>,
+    width: usize,
+    /// Where the oldest stands, and how many there are.
+    start: usize,
+    len: usize,
+}
+
+impl History {
+    /// Forgets everything; rows to come have this width.
+    pub fn clear(&mut self, width: usize) {
+        if self.width != width {
+            self.ticks.clear();
+            self.rows.clear();
+        }
+        self.width = width;
+        self.start = 0;
+        self.len = 0;
+    }
+
+    /// The newest.
+    pub fn last(&self) -> Option<(u32, &[i32])> {
+        let index = self.len.checked_sub(1)?;
+        Some(self.at(index))
+    }
+
+    /// The row of a tick.
+    #[inline]
+    pub fn find(&self, tick: u32) -> Option<(u32, &[i32])> {
+        (0..self.len)
+            .rev()
+            .map(|index| self.at(index))
+            .take_while(|(found, _)| *found >= tick)
+            .find(|(found, _)| *found == tick)
+    }
+
+    /// Adds a row, in order; one of a tick that is there already changes nothing. Forgets those that were followed by another
+    /// more than `history` ticks before `now`. Says whether it was added.
+    pub fn insert(&mut self, tick: u32, row: &[i32], now: u32, history: u32) -> bool {
+        while self.len >= 2 && now.saturating_sub(self.at(1).0) > history {
+            self.start = (self.start + 1) % self.ticks.len();
+            self.len -= 1;
+        }
+        // One row a tick at most, and those that were followed too long ago are gone.
+        if self.len > history as usize + 1 {
+            return false;
+        }
+        let mut index = self.len;
+        while index > 0 && self.at(index - 1).0 >= tick {
+            index -= 1;
+        }
+        if index < self.len && self.at(index).0 == tick {
+            return false;
+        }
+        if self.len == self.ticks.len() {
+            self.grow();
+        }
+        // Late ones are rare: move what is newer.
+        for later in (index..self.len).rev() {
+            let (from, to) = (self.place(later), self.place(later + 1));
+            self.ticks[to] = self.ticks[from];
+            self.rows
+                .copy_within(from * self.width..(from + 1) * self.width, to * self.width);
+        }
+        let place = self.place(index);
+        self.ticks[place] = tick;
+        self.rows[place * self.width..(place + 1) * self.width].copy_from_slice(row);
+        self.len += 1;
+        true
+    }
+
+    #[inline]
+    fn at(&self, index: usize) -> (u32, &[i32]) {
+        let place = self.place(index);
+        let row = &self.rows[place * self.width..(place + 1) * self.width];
+        (self.ticks[place], row)
+    }
+
+    #[inline]
+    fn place(&self, index: usize) -> usize {
+        let place = self.start + index;
+        let capacity = self.ticks.len();
+        if place >= capacity {
+            place - capacity
+        } else {
+            place
+        }
+    }
+
+    fn grow(&mut self) {
+        self.ticks.rotate_left(self.start);
+        self.rows.rotate_left(self.start * self.width);
+        self.start = 0;
+        let capacity = (self.ticks.len() * 2).max(4);
+        self.ticks.resize(capacity, 0);
+        self.rows.resize(capacity * self.width, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_kept_as_long_as_promised() {
+        let mut history = History::default();
+        history.clear(1);
+        for tick in (0..1_000).filter(|tick| tick % 3 != 0 || *tick == 999) {
+            assert!(history.insert(tick, &[tick as i32], tick, 16));
+            assert!(!history.insert(tick, &[-1], tick, 16));
+            for older in tick.saturating_sub(16)..=tick {
+                let expected = (older % 3 != 0 || older == 999).then_some(older as i32);
+                assert_eq!(history.find(older).map(|(_, row)| row[0]), expected);
+            }
+            assert!(history.ticks.len() <= 32);
+        }
+    }
+
+    #[test]
+    fn a_lone_row_stays_and_late_ones_find_their_place() {
+        let mut history = History::default();
+        history.clear(2);
+        history.insert(5, &[5, 5], 5, 16);
+        history.insert(900, &[9, 0], 900, 16);
+        assert!(history.find(5).is_some(), "followed just now");
+        for late in [897, 899, 898] {
+            history.insert(late, &[late as i32, 0], 900, 16);
+        }
+        for tick in [897, 898, 899] {
+            let found = history.find(tick).map(|(_, row)| row[0]);
+            assert_eq!(found, Some(tick as i32));
+        }
+        assert_eq!(history.last().map(|(found, _)| found), Some(900));
+        assert!(history.find(6).is_none());
+    }
+}

@@ -1,0 +1,354 @@
+//! What kinds of state there are: declared alike by server and clients, compared by hash.
+
+use std::marker::PhantomData;
+
+use muse_schema::{Columns, State, fnv1a};
+use thiserror::Error;
+
+use crate::coder::RowCoder;
+use crate::world::{MAIN, PARTS_MAX};
+
+/// The kinds of state that are replicated, and how long states serve as baselines.
+///
+/// ```
+/// use muse_netcode::{Audience, KindOptions, Kinds};
+/// use muse_schema::State;
+///
+/// #[derive(State, Clone)]
+/// struct Seen { health: u8 }
+/// #[derive(State, Clone)]
+/// struct Own { ammunition: u16 }
+///
+/// let declare = || {
+///     let mut kinds = Kinds::new();
+///     let seen = kinds.register::<Seen>(KindOptions::new(1)).expect("a new id");
+///     let own = kinds.register::<Own>(KindOptions::new(2).part(Audience::Owner)).expect("a new id");
+///     (kinds, seen, own)
+/// };
+/// let (server, ..) = declare();
+/// let (client, ..) = declare();
+/// assert_eq!(server.hash(), client.hash());
+/// ```
+#[derive(Debug)]
+pub struct Kinds {
+    list: Vec<Declared>,
+    parts: u8,
+    history: u32,
+    tick_rate: f64,
+}
+
+impl Kinds {
+    /// No kinds yet, 60 ticks a second, and baselines up to 64 ticks old.
+    pub const fn new() -> Self {
+        Self {
+            list: Vec::new(),
+            parts: 1,
+            history: HISTORY_DEFAULT,
+            tick_rate: TICK_RATE_DEFAULT,
+        }
+    }
+
+    /// For how many ticks a state can serve others as a baseline, 4 to 128, 64 unless set. It should cover the longest
+    /// round trip; beyond it states travel whole. Costs the server that many copies of all rows and the client as many of
+    /// those it sees.
+    #[must_use]
+    pub fn with_history(mut self, ticks: u32) -> Self {
+        self.history = ticks.clamp(HISTORY_MIN, HISTORY_MAX);
+        self
+    }
+
+    /// How many ticks a second has, 60 unless set: so far a declared velocity moves its field in a tick.
+    #[must_use]
+    pub fn with_tick_rate(mut self, ticks_per_second: f64) -> Self {
+        self.tick_rate = ticks_per_second;
+        for kind in &mut self.list {
+            kind.coder = RowCoder::new(&kind.columns, ticks_per_second);
+        }
+        self
+    }
+
+    /// What [`with_history`](Self::with_history) set.
+    pub const fn history(&self) -> u32 {
+        self.history
+    }
+
+    /// Declares a kind. Only the order of parts matters; the hash tells when it differs.
+    pub fn register<S: State>(&mut self, options: KindOptions) -> Result<Kind<S>, KindError> {
+        let columns = Columns::of::<S>();
+        let id = self.declare(S::TYPE.to_string(), columns, options)?;
+        Ok(Kind {
+            id,
+            state: PhantomData,
+        })
+    }
+
+    fn declare(
+        &mut self,
+        description: String,
+        columns: Columns,
+        options: KindOptions,
+    ) -> Result<KindId, KindError> {
+        if self.list.iter().any(|kind| kind.options.id == options.id) {
+            return Err(KindError::DuplicateId(options.id));
+        }
+        if self.list.len() == KINDS_MAX {
+            return Err(KindError::TooMany);
+        }
+        if columns.len() > COLUMNS_MAX {
+            return Err(KindError::TooWide(columns.len()));
+        }
+        let part = match options.part {
+            None => MAIN,
+            Some(_) if usize::from(self.parts) == PARTS_MAX => return Err(KindError::TooManyParts),
+            Some(_) => {
+                self.parts += 1;
+                self.parts - 1
+            }
+        };
+        let id = KindId {
+            id: options.id,
+            place: self.list.len() as u16,
+        };
+        self.list.push(Declared {
+            id,
+            width: columns.len(),
+            part,
+            coder: RowCoder::new(&columns, self.tick_rate),
+            columns,
+            description,
+            options,
+        });
+        Ok(id)
+    }
+
+    /// One number for all declarations: it is the same on both sides or they do not understand each other.
+    pub fn hash(&self) -> u64 {
+        let mut lines: Vec<String> = self.list.iter().map(Declared::line).collect();
+        lines.sort();
+        lines.push(format!("history {} rate {}", self.history, self.tick_rate));
+        fnv1a(lines.join("\n").as_bytes())
+    }
+
+    /// How many kinds there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The kind of this id, for code that works with rows.
+    pub fn find(&self, id: u16) -> Option<KindId> {
+        self.list
+            .iter()
+            .map(|kind| kind.id)
+            .find(|kind| kind.id == id)
+    }
+
+    /// The columns of a kind.
+    pub fn columns(&self, kind: KindId) -> Option<&Columns> {
+        Some(&self.kind(kind)?.columns)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Declared> {
+        self.list.iter()
+    }
+
+    #[inline]
+    pub(crate) fn kind(&self, kind: KindId) -> Option<&Declared> {
+        self.list
+            .get(kind.place())
+            .filter(|declared| declared.id == kind)
+    }
+
+    /// The kind at a place, without asking for its id.
+    #[inline]
+    pub(crate) fn at(&self, place: usize) -> &Declared {
+        &self.list[place]
+    }
+}
+
+impl Default for Kinds {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A registered kind of state.
+pub struct Kind<S> {
+    id: KindId,
+    state: PhantomData<fn() -> S>,
+}
+
+impl<S> Kind<S> {
+    /// The kind without its type.
+    pub const fn id(self) -> KindId {
+        self.id
+    }
+}
+
+impl<S> Clone for Kind<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Kind<S> {}
+
+impl<S> std::fmt::Debug for Kind<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Kind({})", self.id.id)
+    }
+}
+
+impl<S> From<Kind<S>> for KindId {
+    fn from(kind: Kind<S>) -> Self {
+        kind.id
+    }
+}
+
+/// A kind among those of a [`Kinds`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KindId {
+    id: u16,
+    /// Where in the list: differs between programs that register in another order.
+    place: u16,
+}
+
+impl KindId {
+    /// The declared id.
+    pub const fn id(self) -> u16 {
+        self.id
+    }
+
+    #[inline]
+    pub(crate) const fn place(self) -> usize {
+        self.place as usize
+    }
+}
+
+/// How a kind is replicated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindOptions {
+    id: u16,
+    part: Option<Audience>,
+    inputs: bool,
+}
+
+impl KindOptions {
+    /// A main kind: an entity is of one main kind at a time, and everyone who sees it gets that. Ids are the game's choice.
+    pub const fn new(id: u16) -> Self {
+        Self {
+            id,
+            part: None,
+            inputs: false,
+        }
+    }
+
+    /// A part that entities have besides their main state, each with its own baselines and for its own audience: it can
+    /// be added and removed at any time. There can be 7 such kinds. Costs as much as another entity.
+    #[must_use]
+    pub const fn part(mut self, audience: Audience) -> Self {
+        self.part = Some(audience);
+        self
+    }
+
+    /// Entities of this kind carry the latest input of their player ([`World::set_input`](crate::World::set_input)); not
+    /// unless set. Costs a fraction of a bit a row while inputs stay the same.
+    #[must_use]
+    pub const fn inputs(mut self) -> Self {
+        self.inputs = true;
+        self
+    }
+}
+
+/// Who gets a part of an entity, among those in whose interest it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Audience {
+    /// Everyone.
+    All,
+    /// Only its owner: the full state of the own player.
+    Owner,
+    /// Everyone but its owner.
+    Others,
+}
+
+/// Why a kind cannot be registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum KindError {
+    /// Each kind has its own id.
+    #[error("there is another kind with the id {0}")]
+    DuplicateId(u16),
+    /// At most [`KINDS_MAX`].
+    #[error("there are more than {KINDS_MAX} kinds")]
+    TooMany,
+    /// At most [`PARTS_MAX`] with the main one.
+    #[error("there are more than {} kinds that are parts", PARTS_MAX - 1)]
+    TooManyParts,
+    /// A state must fit into a packet.
+    #[error("a state of {0} columns is too large, at most {COLUMNS_MAX} are possible")]
+    TooWide(usize),
+}
+
+/// A kind as it was declared.
+#[derive(Debug)]
+pub(crate) struct Declared {
+    pub id: KindId,
+    pub width: usize,
+    pub part: u8,
+    pub coder: RowCoder,
+    columns: Columns,
+    description: String,
+    options: KindOptions,
+}
+
+impl Declared {
+    pub fn audience(&self) -> Audience {
+        self.options.part.unwrap_or(Audience::All)
+    }
+
+    #[inline]
+    pub const fn inputs(&self) -> bool {
+        self.options.inputs
+    }
+
+    /// Moves every value to the nearest one that its column allows.
+    pub fn legalise(&self, row: &mut [i32]) {
+        for (index, column) in self.columns.iter().enumerate() {
+            row[index] = if self.columns.exists(index, row) {
+                row[index].clamp(column.min, column.max)
+            } else {
+                0
+            };
+        }
+    }
+
+    fn line(&self) -> String {
+        let Self {
+            options,
+            description,
+            part,
+            ..
+        } = self;
+        let audience = match options.part {
+            None => "main",
+            Some(Audience::All) => "all",
+            Some(Audience::Owner) => "owner",
+            Some(Audience::Others) => "others",
+        };
+        let inputs = if options.inputs { " inputs" } else { "" };
+        format!("{} {audience} {part}{inputs} {description}", options.id)
+    }
+}
+
+/// Kinds that can be registered.
+pub const KINDS_MAX: usize = 1_024;
+/// Columns that a state can have, so that its worst encoding fits a packet.
+pub const COLUMNS_MAX: usize = 160;
+const HISTORY_DEFAULT: u32 = 64;
+const TICK_RATE_DEFAULT: f64 = 60.0;
+const HISTORY_MIN: u32 = 4;
+const HISTORY_MAX: u32 = 128;
