@@ -35,6 +35,11 @@ impl Steered {
 
     /// Lets the time until `now` pass, on the way to `target`, where the clock should be at `now`.
     pub fn advance(&mut self, now: Instant, target: f64) {
+        self.advance_at_most(now, target, f64::INFINITY);
+    }
+
+    /// As [`advance`](Self::advance), but at no higher rate than this.
+    pub fn advance_at_most(&mut self, now: Instant, target: f64, rate_max: f64) {
         let passed = (now - self.at).as_micros() as f64 / self.tick_micros;
         if passed <= 0.0 {
             return;
@@ -45,6 +50,8 @@ impl Steered {
         let hurry = (error.abs() / HURRY_TICKS).clamp(1.0, HURRY_MAX);
         let bound = (self.dilation_max * hurry).min(DILATION_LIMIT) * passed;
         let correction = (error * passed / (passed + RESPONSE_TICKS)).clamp(-bound, bound);
+        let brake = (rate_max - 1.0).max(-DILATION_LIMIT) * passed;
+        let correction = correction.min(brake);
         self.position += passed + correction;
         self.rate = 1.0 + correction / passed;
     }

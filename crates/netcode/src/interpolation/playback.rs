@@ -29,7 +29,7 @@ impl PlaybackConfig {
             intervals_max: 1.85,
             intervals_start: 2.0,
             dilation_max: 0.05,
-            miss_share_max: 0.0007,
+            miss_share_max: 0.0004,
         }
     }
 
@@ -54,11 +54,11 @@ impl PlaybackConfig {
         self
     }
 
-    /// Share of time in which there may be nothing to interpolate to, as far as the longest delay allows. 0.0007 unless told otherwise;
+    /// Share of time in which there may be nothing to interpolate to, as far as the longest delay allows. 0.0004 unless told otherwise;
     /// more shows others sooner.
     pub fn miss_share_max(mut self, share: f64) -> Self {
         self.miss_share_max = if share.is_nan() {
-            0.0007
+            0.0004
         } else {
             share.clamp(0.000_01, 0.5)
         };
@@ -91,6 +91,7 @@ pub struct Playback {
     /// Arrival of the first snapshot less the time of its tick, in microseconds.
     reference: i64,
     newest: Option<(Tick, u16)>,
+    newest_tick: Tick,
     interval_ticks: f64,
     lead: Option<i32>,
     since_lead: u32,
@@ -107,6 +108,7 @@ impl Playback {
             losses: Losses::new(),
             reference: 0,
             newest: None,
+            newest_tick: Tick(0),
             interval_ticks: 1.0,
             lead: None,
             since_lead: 0,
@@ -127,6 +129,7 @@ impl Playback {
         self.delays
             .record(delay.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32);
         self.measure_interval(tick, number);
+        self.newest_tick = self.newest_tick.max(tick);
         self.since_lead += 1;
         if self.since_lead >= LEAD_EVERY || self.lead.is_none() {
             self.since_lead = 0;
@@ -155,8 +158,19 @@ impl Playback {
             .saturating_sub(self.reference)
             .saturating_sub(i64::from(lead));
         let target = micros as f64 / f64::from(self.tick_micros());
+        let usual = f64::from(lead.saturating_sub(self.delays.mean()))
+            / f64::from(self.tick_micros())
+            - self.interval_ticks;
         match &mut self.clock {
-            Some(clock) => clock.advance(now, target),
+            Some(clock) => {
+                let ahead = f64::from(self.newest_tick.0) - clock.position();
+                let is_behind = target - clock.position() > self.interval_ticks * BRAKE_INTERVALS;
+                let rate_max = match is_behind {
+                    true => f64::INFINITY,
+                    false => brake(ahead, usual),
+                };
+                clock.advance_at_most(now, target, rate_max);
+            }
             None => {
                 let dilation = self.config.dilation_max;
                 self.clock = Some(Steered::new(self.config.tick, dilation, now, target));
@@ -239,6 +253,20 @@ impl Playback {
     }
 }
 
+/// The highest rate while the newest state is so many ticks `ahead` of what is shown. When the next ones are overdue, what is left is
+/// shown more slowly, so that it lasts until they come: less than half of what is there in the usual case is too little.
+fn brake(ahead: f64, usual: f64) -> f64 {
+    let enough = usual / 2.0;
+    if ahead >= enough || ahead <= 0.0 {
+        return f64::INFINITY;
+    }
+    1.0 - BRAKE * (1.0 - ahead / enough)
+}
+
+/// How much slower than time the last of what is there is shown.
+const BRAKE: f64 = 0.3;
+/// How far it may fall behind by that, in intervals.
+const BRAKE_INTERVALS: f64 = 0.5;
 /// Later snapshots that will do when the next is lost.
 const COPIES: u32 = 4;
 /// How much earlier than measurements say, in intervals.
