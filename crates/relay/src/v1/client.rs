@@ -50,6 +50,8 @@ pub struct Client {
     updates: VecDeque<Vec<u8>>,
     /// The next grouped packet's counter.
     counter: u32,
+    /// The counter has just gone from its maximum to zero.
+    starts_again: bool,
     /// Whose state was asked for, in order: answers do not say.
     asked: VecDeque<u8>,
     events: VecDeque<Event>,
@@ -179,6 +181,7 @@ impl Client {
             output_start: 0,
             updates: VecDeque::new(),
             counter: 0,
+            starts_again: false,
             asked: VecDeque::new(),
             events: VecDeque::new(),
             action: None,
@@ -248,10 +251,11 @@ impl Client {
             true => 0,
             false => GROUP,
         } | update.to.map_or(0, |_| DATAGRAM_UNICAST);
-        if time == u32::MAX {
+        if self.starts_again {
+            // Not with the last one before: the server would take that for one left over.
             self.send(0, RESET, &[], &[])?;
         }
-        self.counter = self.counter.wrapping_add(1);
+        (self.counter, self.starts_again) = self.counter.overflowing_add(1);
         self.queue_update(
             DatagramHeader {
                 kind: update.kind,
