@@ -7,6 +7,8 @@ pub mod operations;
 pub mod packet;
 pub mod partial;
 pub mod range;
+pub mod relay_v1_operations;
+pub mod relay_v1_packet;
 pub mod rp_host;
 pub mod rp_packet;
 pub mod schema;
@@ -35,6 +37,8 @@ mod tests {
             crate::packet::run(&bytes);
             crate::partial::run(&bytes);
             crate::range::run(&bytes);
+            crate::relay_v1_operations::run(&bytes);
+            crate::relay_v1_packet::run(&bytes);
             crate::rp_host::run(&bytes);
             crate::rp_packet::run(&bytes);
             crate::schema::run(&bytes);

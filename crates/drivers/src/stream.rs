@@ -41,6 +41,7 @@ pub struct StreamDriver {
     ready: Vec<Ready>,
     slots: Vec<Option<Slot>>,
     lingering: Vec<Lingering>,
+    linger_check: Instant,
     /// When the listener is asked again after the system had no room for another connection.
     accept_again: Option<Instant>,
     buffer: Vec<u8>,
@@ -137,6 +138,7 @@ impl StreamDriver {
             ready: Vec::new(),
             slots: Vec::new(),
             lingering: Vec::new(),
+            linger_check: Instant::ZERO,
             accept_again: None,
             buffer: vec![0; READ_BYTES],
             counters: StreamCounters::default(),
@@ -182,14 +184,12 @@ impl StreamDriver {
             self.open(clock.now(), machine, stream, peer)?;
         }
         self.service(clock.now(), machine)?;
-        let due = machine.poll_timeout();
-        let wait = due
-            .map_or(timeout, |due| clock.until(due))
-            .min(timeout)
-            .min(match self.lingering.is_empty() {
-                true => timeout,
-                false => LINGER,
-            });
+        let wait = match (machine.poll_timeout(), self.lingering.is_empty()) {
+            (Some(due), true) => clock.until(due).min(timeout),
+            (Some(due), false) => clock.until(due).min(timeout).min(LINGER),
+            (None, true) => timeout,
+            (None, false) => timeout.min(LINGER),
+        };
         // The kernel says when a full UDP socket has room again only if it is asked.
         let interest = match self.udp.has_unsent() {
             true => Interest::BOTH,
@@ -265,7 +265,13 @@ impl StreamDriver {
                 _ => (),
             }
         }
-        self.udp.flush(now, machine).map(drop)
+        // One flush sends a bounded amount; what is left would wait for the next thing to happen.
+        for _ in 0..FLUSHES_MAX {
+            if self.udp.flush(now, machine)? == 0 || self.udp.has_unsent() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn accept<M: StreamMachine>(&mut self, now: Instant, machine: &mut M) -> io::Result<()> {
@@ -274,7 +280,7 @@ impl StreamDriver {
                 return Ok(());
             };
             match listener.accept() {
-                Ok((stream, peer)) => match prepare(&stream) {
+                Ok((stream, peer)) => match stream.set_nonblocking(true) {
                     Ok(()) => self.open(now, machine, stream, sockets::plain(peer))?,
                     Err(_) => self.counters.errors += 1,
                 },
@@ -317,6 +323,8 @@ impl StreamDriver {
             return Ok(());
         }
         self.counters.accepted += 1;
+        // A stream that is broken already is found so when it is used.
+        self.counters.errors += u64::from(prepare(&stream).is_err());
         let interest = Interest::READ;
         self.poller
             .add(&stream, Token::Stream(index).into(), interest)?;
@@ -426,6 +434,11 @@ impl StreamDriver {
 
     /// Reads what closed streams still get, and drops those whose peers have closed too or had their time.
     fn let_go(&mut self, now: Instant) {
+        // Not with every turn: a flood of refused connections must not cost more than the rest.
+        if now < self.linger_check {
+            return;
+        }
+        self.linger_check = now + LINGER;
         let buffer = &mut self.buffer;
         self.lingering.retain_mut(|lingering| {
             let open = match lingering.stream.read(buffer) {
@@ -504,6 +517,8 @@ fn passes(error: &io::Error) -> bool {
 
 /// Bytes read from one stream before the others have their turn.
 const READ_BYTES: usize = 64 << 10;
+/// Flushes of the UDP socket in a row.
+const FLUSHES_MAX: usize = 16;
 /// Streams accepted in one turn.
 const ACCEPTS_MAX: usize = 64;
 /// How long no stream is accepted after the system had no room for one.

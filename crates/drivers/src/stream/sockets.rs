@@ -29,14 +29,13 @@ pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 /// A connected, non-blocking stream.
 pub(super) fn connect(server: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
     let stream = TcpStream::connect_timeout(&server, timeout)?;
-    prepare(&stream)?;
+    stream.set_nonblocking(true)?;
     Ok(stream)
 }
 
 /// Keep-alive is on for every connection (RL-7), small writes go at once, and the system buffers little, so that a peer that does
 /// not read is noticed.
 pub(super) fn prepare(stream: &TcpStream) -> io::Result<()> {
-    stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
     let keep_alive = TcpKeepalive::new().with_time(KEEP_ALIVE_IDLE);

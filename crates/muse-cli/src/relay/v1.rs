@@ -37,16 +37,16 @@ pub(crate) struct LimitArguments {
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
     tcp_burst: u32,
     /// TCP bytes a second from one client; what is beyond waits with the client.
-    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "BYTES", default_value_t = 2 << 20, value_parser = clap::value_parser!(u32).range(1..))]
     tcp_bytes_rate: u32,
     /// TCP bytes at once from one client.
-    #[arg(long, value_name = "BYTES", default_value_t = 256 << 10, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "BYTES", default_value_t = 512 << 10, value_parser = clap::value_parser!(u32).range(1..))]
     tcp_bytes_burst: u32,
     /// Bytes of TCP held for the tick from all clients; when it is full, nobody is read until the tick.
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     tcp_held: usize,
     /// Bytes that may wait for a client that does not read; with more it is cut off.
-    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
+    #[arg(long, value_name = "BYTES", default_value_t = 4 << 20)]
     tcp_unsent: usize,
     /// How long a client may read nothing while bytes wait for it; then it is cut off.
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3_600))]

@@ -56,7 +56,7 @@ impl Limits {
         self
     }
 
-    /// TCP bytes a second from one client, and how many at once. Default 1 MiB and 256 KiB. What is beyond waits with its
+    /// TCP bytes a second from one client, and how many at once. Default 2 MiB and 512 KiB. What is beyond waits with its
     /// sender; nothing is lost.
     pub fn bytes_per_second(mut self, rate: u32, burst: u32) -> Self {
         (self.byte_rate, self.byte_burst) = (rate.max(1), burst.max(1));
@@ -76,7 +76,7 @@ impl Limits {
         self
     }
 
-    /// Bytes that may wait for one client because it does not read. Default 1 MiB, beyond what the system's own buffer takes. A
+    /// Bytes that may wait for one client because it does not read. Default 4 MiB, beyond what the system's own buffer takes. A
     /// client for whom more waits is cut off.
     pub fn unsent_bytes(mut self, bytes: usize) -> Self {
         self.unsent_bytes = bytes;
@@ -118,11 +118,11 @@ impl Default for Limits {
             datagram_burst: 500,
             packet_rate: 2_000,
             packet_burst: 2_000,
-            byte_rate: 1 << 20,
-            byte_burst: 256 << 10,
+            byte_rate: 2 << 20,
+            byte_burst: 512 << 10,
             held_datagram_bytes: 256 << 10,
             held_stream_bytes: 16 << 20,
-            unsent_bytes: 1 << 20,
+            unsent_bytes: 4 << 20,
             stall: Duration::from_secs(10),
             tick: Duration::from_millis(50),
             keep_alive: Duration::from_secs(30),

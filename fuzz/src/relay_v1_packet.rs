@@ -1,0 +1,19 @@
+//! Relay v1's headers: what parses is written again alike.
+
+use muse_relay::v1::packet::{
+    DATAGRAM_HEADER, DATAGRAM_MAX, DatagramHeader, STREAM_HEADER, StreamHeader,
+};
+
+/// Runs the bytes.
+pub fn run(data: &[u8]) {
+    if let Some(&bytes) = data.first_chunk::<STREAM_HEADER>() {
+        match StreamHeader::parse(bytes) {
+            Ok(header) => assert_eq!(header.emit(), bytes),
+            Err(_) => assert_ne!(bytes[..2], bytes[3..]),
+        }
+    }
+    if let Ok((header, behind)) = DatagramHeader::parse(data) {
+        assert!(data.len() <= DATAGRAM_MAX);
+        assert_eq!(header.emit(behind.len() as u16), data[..DATAGRAM_HEADER]);
+    }
+}
