@@ -8,18 +8,18 @@ use muse_relay::v1::{Limits, Relay};
 use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, StreamAction, StreamId, StreamMachine};
 
 /// A relay and everything that it sent.
-pub struct Bench {
-    pub relay: Relay,
-    pub now: Instant,
+pub(crate) struct Bench {
+    pub(crate) relay: Relay,
+    pub(crate) now: Instant,
     /// Bytes that each stream got; a stream in `deaf` takes none.
-    pub streams: BTreeMap<u16, Vec<u8>>,
-    pub deaf: Vec<u16>,
-    pub closed: Vec<StreamAction>,
-    pub datagrams: Vec<(SocketAddr, Vec<u8>)>,
+    pub(crate) streams: BTreeMap<u16, Vec<u8>>,
+    pub(crate) deaf: Vec<u16>,
+    pub(crate) closed: Vec<StreamAction>,
+    pub(crate) datagrams: Vec<(SocketAddr, Vec<u8>)>,
 }
 
 impl Bench {
-    pub fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         Self {
             relay: Relay::new(Instant::ZERO, limits),
             now: Instant::ZERO,
@@ -31,7 +31,7 @@ impl Bench {
     }
 
     /// A relay with clients 1 to `count` at streams of the same numbers, all with a UDP endpoint.
-    pub fn with_clients(count: u16) -> Self {
+    pub(crate) fn with_clients(count: u16) -> Self {
         let mut bench = Self::new(Limits::default());
         for number in 1..=count {
             assert!(bench.open(number));
@@ -41,7 +41,7 @@ impl Bench {
         bench
     }
 
-    pub fn open(&mut self, stream: u16) -> bool {
+    pub(crate) fn open(&mut self, stream: u16) -> bool {
         let taken = self
             .relay
             .handle_open(self.now, StreamId(stream), tcp_peer(stream));
@@ -49,26 +49,26 @@ impl Bench {
         taken
     }
 
-    pub fn tcp(&mut self, stream: u16, control: u8, data: &[u8]) {
+    pub(crate) fn tcp(&mut self, stream: u16, control: u8, data: &[u8]) {
         self.bytes(stream, &frame(control, data));
     }
 
-    pub fn bytes(&mut self, stream: u16, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, stream: u16, bytes: &[u8]) {
         self.relay.handle_bytes(self.now, StreamId(stream), bytes);
         self.service();
     }
 
-    pub fn end(&mut self, stream: u16) {
+    pub(crate) fn end(&mut self, stream: u16) {
         self.relay.handle_end(self.now, StreamId(stream));
         self.service();
     }
 
     /// A datagram from a client's usual endpoint.
-    pub fn udp(&mut self, number: u16, bytes: &[u8]) {
+    pub(crate) fn udp(&mut self, number: u16, bytes: &[u8]) {
         self.udp_from(udp_peer(number), bytes);
     }
 
-    pub fn udp_from(&mut self, from: SocketAddr, bytes: &[u8]) {
+    pub(crate) fn udp_from(&mut self, from: SocketAddr, bytes: &[u8]) {
         let payload = &mut bytes.to_vec()[..];
         let ecn = Ecn::NotCapable;
         self.relay
@@ -77,13 +77,13 @@ impl Bench {
     }
 
     /// The next tick, on time.
-    pub fn tick(&mut self) {
+    pub(crate) fn tick(&mut self) {
         self.now = self.relay.poll_timeout().expect("there is a next tick");
         self.relay.handle_timeout(self.now);
         self.service();
     }
 
-    pub fn wait(&mut self, time: Duration) {
+    pub(crate) fn wait(&mut self, time: Duration) {
         let until = self.now + time;
         while self.now < until {
             self.tick();
@@ -91,13 +91,13 @@ impl Bench {
     }
 
     /// What a stream got since the last call, as control and data.
-    pub fn received(&mut self, stream: u16) -> Vec<(u8, Vec<u8>)> {
+    pub(crate) fn received(&mut self, stream: u16) -> Vec<(u8, Vec<u8>)> {
         let bytes = self.streams.remove(&stream).unwrap_or_default();
         frames(&bytes)
     }
 
     /// What a client's usual endpoint got since the last call.
-    pub fn received_udp(&mut self, number: u16) -> Vec<Vec<u8>> {
+    pub(crate) fn received_udp(&mut self, number: u16) -> Vec<Vec<u8>> {
         let to = udp_peer(number);
         let (mine, others) = std::mem::take(&mut self.datagrams)
             .into_iter()
@@ -134,20 +134,20 @@ impl Bench {
     }
 }
 
-pub fn tcp_peer(number: u16) -> SocketAddr {
+pub(crate) fn tcp_peer(number: u16) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, number as u8], 40_000))
 }
 
-pub fn udp_peer(number: u16) -> SocketAddr {
+pub(crate) fn udp_peer(number: u16) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, number as u8], 50_000))
 }
 
-pub fn frame(control: u8, data: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(control: u8, data: &[u8]) -> Vec<u8> {
     let length = data.len() as u16;
     [&StreamHeader { length, control }.emit()[..], data].concat()
 }
 
-pub fn frames(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
+pub(crate) fn frames(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     let mut frames = Vec::new();
     while let Some((&header, rest)) = bytes.split_first_chunk::<STREAM_HEADER>() {
         let header = StreamHeader::parse(header).expect("the relay writes whole packets");
@@ -159,7 +159,7 @@ pub fn frames(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     frames
 }
 
-pub fn packet(kind: u8, control: u8, time: u32, address: u8, data: &[u8]) -> Vec<u8> {
+pub(crate) fn packet(kind: u8, control: u8, time: u32, address: u8, data: &[u8]) -> Vec<u8> {
     let header = DatagramHeader {
         kind,
         control,

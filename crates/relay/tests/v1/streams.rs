@@ -1,9 +1,6 @@
 //! Relay v1 over TCP: addresses, controls, the tick, and clients that come and go (RL-1 to RL-6, RL-15).
 
-#[path = "common_v1/lib.rs"]
-mod common;
-
-use common::{Bench, frame, packet};
+use crate::common::{Bench, frame, packet};
 use muse_relay::v1::{Address, Limits};
 use muse_wire::{StreamAction, StreamId, StreamMachine};
 

@@ -1,11 +1,8 @@
 //! Relay v1 over UDP: who may speak, grouping, the counter, and keep-alive (RL-8 to RL-16).
 
-#[path = "common_v1/lib.rs"]
-mod common;
-
 use std::net::SocketAddr;
 
-use common::{Bench, packet, udp_peer};
+use crate::common::{Bench, packet, udp_peer};
 use muse_relay::v1::{Address, Limits};
 use muse_wire::Duration;
 

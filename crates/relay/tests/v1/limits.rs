@@ -1,9 +1,6 @@
 //! Relay v1 under clients that send too much or read too little.
 
-#[path = "common_v1/lib.rs"]
-mod common;
-
-use common::{Bench, frame, packet};
+use crate::common::{Bench, frame, packet};
 use muse_relay::v1::Limits;
 use muse_wire::{Duration, StreamAction, StreamId, StreamMachine};
 
