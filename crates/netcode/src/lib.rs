@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows sockets or the transport: packets are slices of bytes, and any link that carries datagrams will do.
 
+pub mod authority;
 pub mod clock;
 pub mod coder;
 mod entity;
@@ -15,6 +16,7 @@ mod priority;
 pub mod quality;
 pub mod receiver;
 pub mod replication;
+pub mod rewind;
 pub mod scheduler;
 pub mod smoothing;
 pub mod snapshot;

@@ -288,8 +288,7 @@ fn draw_watcher(rng: &mut Rng) -> Watcher {
 
 /// Moves many things, replaces some by a new generation or by new properties, and takes some away.
 fn change(rng: &mut Rng, interest: &mut Interest, things: &mut Vec<Thing>) {
-    for at in 0..things.len() {
-        let thing = &mut things[at];
+    for thing in things.iter_mut() {
         match rng.u8(0..20) {
             0..=9 => {
                 thing.position += place(rng, 30.0);

@@ -1,0 +1,352 @@
+//! What is allowed: how often, how far, how fast, and within which range.
+
+use glam::Vec3;
+use muse_wire::{Duration, Instant};
+
+use super::{Value, Violation};
+
+/// Who runs something.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Authority {
+    /// The server runs it, the client asks (OA-15).
+    Server(Request),
+    /// The client runs it, the server checks (OA-17).
+    Validated(Limits),
+    /// The server passes it on unseen (OA-16).
+    Forwarded(Forward),
+}
+
+/// How often something may happen: so many times a second in the long run, and several at once after a pause, because
+/// networks bunch what was evenly spaced.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    per_second: f32,
+    burst: f32,
+}
+
+impl Rate {
+    /// So many times a second, up to 10,000; two at once.
+    pub fn per_second(times: f32) -> Self {
+        let times = if times.is_nan() { 0.0 } else { times };
+        Self {
+            per_second: times.clamp(0.0, 10_000.0),
+            burst: 2.0,
+        }
+    }
+
+    /// No sooner than this after the last time; two at once.
+    pub fn every(pause: Duration) -> Self {
+        Self::per_second(1e6 / pause.as_micros().max(1) as f32)
+    }
+
+    /// So many at once, 1 to 10,000. A cheater can do as many at once after a pause. Default: 2.
+    pub fn burst(mut self, times: f32) -> Self {
+        self.burst = if times.is_nan() {
+            1.0
+        } else {
+            times.clamp(1.0, 10_000.0)
+        };
+        self
+    }
+}
+
+/// What a client may ask of the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Request {
+    rate: Option<Rate>,
+    reach: Option<f32>,
+}
+
+impl Request {
+    /// Anything, any time.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Not more often than this. Default: any time.
+    pub fn rate(mut self, rate: Rate) -> Self {
+        self.rate = Some(rate);
+        self
+    }
+
+    /// Only this near; claims then have to say [`between`](super::Claim::between) what. Default: anywhere.
+    pub fn reach(mut self, distance: f32) -> Self {
+        self.reach = Some(distance);
+        self
+    }
+
+    pub(super) fn check(
+        &self,
+        state: &mut State,
+        now: Instant,
+        between: Option<(Vec3, Vec3)>,
+    ) -> Result<(), (Violation, f32)> {
+        check_reach(self.reach, 1.0, between)?;
+        state.take(now, self.rate, 1.0)
+    }
+}
+
+/// What is passed on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Forward {
+    rate: Option<Rate>,
+    bytes_max: usize,
+}
+
+impl Default for Forward {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Forward {
+    /// Up to 1,024 bytes, any time.
+    pub fn new() -> Self {
+        Self {
+            rate: None,
+            bytes_max: 1_024,
+        }
+    }
+
+    /// Not more often than this. Default: any time.
+    pub fn rate(mut self, rate: Rate) -> Self {
+        self.rate = Some(rate);
+        self
+    }
+
+    /// The longest. Default: 1,024.
+    pub fn bytes_max(mut self, bytes: usize) -> Self {
+        self.bytes_max = bytes;
+        self
+    }
+
+    pub(super) fn check(
+        &self,
+        state: &mut State,
+        now: Instant,
+        value: Value,
+    ) -> Result<(), (Violation, f32)> {
+        if let Value::Bytes(bytes) = value
+            && bytes > self.bytes_max
+        {
+            let excess = bytes as f32 / self.bytes_max.max(1) as f32;
+            return Err((Violation::Size, excess));
+        }
+        state.take(now, self.rate, 1.0)
+    }
+}
+
+/// What a client may do by itself. Speeds, rates and distances are checked with a tolerance, ranges without.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    rate: Option<Rate>,
+    reach: Option<f32>,
+    range: Option<(f32, f32)>,
+    speed: Option<f32>,
+    window: Duration,
+    tolerance: f32,
+    once: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Limits {
+    /// Anything, with a tolerance of 20 % for what is limited.
+    pub fn new() -> Self {
+        Self {
+            rate: None,
+            reach: None,
+            range: None,
+            speed: None,
+            window: Duration::from_millis(500),
+            tolerance: 0.2,
+            once: false,
+        }
+    }
+
+    /// Not more often than this: the rate of fire. Default: any time.
+    pub fn rate(mut self, rate: Rate) -> Self {
+        self.rate = Some(rate);
+        self
+    }
+
+    /// Only this near to where the server knows the actor: the muzzle of a shot. Claims then have to say
+    /// [`between`](super::Claim::between) what. Default: anywhere.
+    pub fn reach(mut self, distance: f32) -> Self {
+        self.reach = Some(distance);
+        self
+    }
+
+    /// A number within these. Default: any.
+    pub fn range(mut self, min: f32, max: f32) -> Self {
+        self.range = Some((min, max));
+        self
+    }
+
+    /// How fast a place or a number may change, a second. Measured over time: who was slow may catch up for as long as
+    /// [`window`](Self::window). Needs a beginning, by [`Referee::correct`](super::Referee::correct). Default: at once.
+    pub fn speed(mut self, per_second: f32) -> Self {
+        self.speed = Some(per_second);
+        self
+    }
+
+    /// For how long one may have been slow and catch up. Longer forgives worse links and lets cheaters jump
+    /// further. Default: 500 ms.
+    pub fn window(mut self, window: Duration) -> Self {
+        self.window = window;
+        self
+    }
+
+    /// A share added to speed, rate and distance, 0 to 10. Default: 0.2.
+    pub fn tolerance(mut self, share: f32) -> Self {
+        self.tolerance = if share.is_nan() {
+            0.0
+        } else {
+            share.clamp(0.0, 10.0)
+        };
+        self
+    }
+
+    /// Not again before [`Referee::release`](super::Referee::release): no second jump in the air. Default: no.
+    pub fn once(mut self) -> Self {
+        self.once = true;
+        self
+    }
+
+    pub(super) fn check(
+        &self,
+        state: &mut State,
+        now: Instant,
+        value: Value,
+        between: Option<(Vec3, Vec3)>,
+    ) -> Result<(), (Violation, f32)> {
+        let slack = 1.0 + self.tolerance;
+        check_reach(self.reach, slack, between)?;
+        if let (Value::Number(number), Some((min, max))) = (value, self.range)
+            && !(min..=max).contains(&number)
+        {
+            return Err((Violation::Range, 1.0));
+        }
+        if self.once && state.held {
+            return Err((Violation::Again, 1.0));
+        }
+        let used = match self.speed {
+            Some(speed) => state.check_speed(now, value, speed * slack, self.window)?,
+            None => 0.0,
+        };
+        state.take(now, self.rate, slack)?;
+        state.held = self.once;
+        if value != Value::None {
+            state.budget -= used;
+            state.value = Some(value);
+        }
+        Ok(())
+    }
+}
+
+/// What is remembered of a subject of a client.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct State {
+    /// How often it may still happen at once, and since when; `None` before the first time.
+    tokens: Option<f32>,
+    tokens_at: Instant,
+    /// How far the value may still move, and since when.
+    budget: f32,
+    budget_at: Instant,
+    value: Option<Value>,
+    /// It happened, and was not released.
+    held: bool,
+}
+
+impl State {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            tokens: None,
+            tokens_at: now,
+            budget: 0.0,
+            budget_at: now,
+            value: None,
+            held: false,
+        }
+    }
+
+    pub(super) fn value(&self) -> Option<Value> {
+        self.value
+    }
+
+    /// The server says so; what could have been caught up is forfeit.
+    pub(super) fn set(&mut self, now: Instant, value: Value) {
+        (self.value, self.budget, self.budget_at) = (Some(value), 0.0, now);
+    }
+
+    pub(super) fn release(&mut self) {
+        self.held = false;
+    }
+
+    fn take(
+        &mut self,
+        now: Instant,
+        rate: Option<Rate>,
+        slack: f32,
+    ) -> Result<(), (Violation, f32)> {
+        let Some(rate) = rate else {
+            return Ok(());
+        };
+        let passed = (now - self.tokens_at).as_micros() as f32 / 1e6;
+        let known = self.tokens.unwrap_or(rate.burst);
+        let tokens = (known + passed * rate.per_second * slack).min(rate.burst);
+        self.tokens_at = self.tokens_at.max(now);
+        if tokens < 1.0 {
+            self.tokens = Some(tokens);
+            return Err((Violation::Rate, 1.0 / tokens.max(0.01)));
+        }
+        self.tokens = Some(tokens - 1.0);
+        Ok(())
+    }
+
+    /// How far the value moves, when that is not further than it may.
+    fn check_speed(
+        &mut self,
+        now: Instant,
+        value: Value,
+        speed: f32,
+        window: Duration,
+    ) -> Result<f32, (Violation, f32)> {
+        let way = match (self.value, value) {
+            (Some(Value::Place(from)), Value::Place(to)) => from.distance(to),
+            (Some(Value::Number(from)), Value::Number(to)) => (to - from).abs(),
+            _ => return Err((Violation::Undeclared, 1.0)),
+        };
+        let passed = (now - self.budget_at).as_micros() as f32 / 1e6;
+        let most = speed * window.as_micros() as f32 / 1e6;
+        self.budget = (self.budget + speed * passed).min(most);
+        self.budget_at = self.budget_at.max(now);
+        // Rounding alone must not refuse what moves exactly as fast as it may.
+        if way <= self.budget + 1e-4 {
+            Ok(way)
+        } else {
+            Err((Violation::Speed, way / self.budget.max(0.01)))
+        }
+    }
+}
+
+fn check_reach(
+    reach: Option<f32>,
+    slack: f32,
+    between: Option<(Vec3, Vec3)>,
+) -> Result<(), (Violation, f32)> {
+    let Some(reach) = reach else {
+        return Ok(());
+    };
+    // Who does not say where is nowhere near.
+    let distance = between.map_or(f32::INFINITY, |(actor, target)| actor.distance(target));
+    if distance <= reach * slack {
+        Ok(())
+    } else {
+        Err((Violation::Distance, distance / reach.max(0.01)))
+    }
+}

@@ -1,0 +1,133 @@
+//! What a client did that it may not do, so that an operator sees cheats.
+
+use core::fmt;
+
+use muse_wire::Instant;
+
+/// Why a claim was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Violation {
+    /// The client never joined; not counted anywhere.
+    Stranger,
+    /// Nobody chose an authority for it, or a property without a beginning.
+    Undeclared,
+    /// A number that is none, or beyond a billion.
+    NotANumber,
+    /// An entity of somebody else.
+    NotTheOwner,
+    /// More subjects than are remembered.
+    TooMany,
+    /// Too often.
+    Rate,
+    /// Too far away.
+    Distance,
+    /// Too fast.
+    Speed,
+    /// Outside its range.
+    Range,
+    /// A second time, where once is allowed.
+    Again,
+    /// Too large.
+    Size,
+}
+
+impl Violation {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Stranger,
+        Self::Undeclared,
+        Self::NotANumber,
+        Self::NotTheOwner,
+        Self::TooMany,
+        Self::Rate,
+        Self::Distance,
+        Self::Speed,
+        Self::Range,
+        Self::Again,
+        Self::Size,
+    ];
+
+    /// In a few words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stranger => "unknown client",
+            Self::Undeclared => "not declared",
+            Self::NotANumber => "not a number",
+            Self::NotTheOwner => "not the owner",
+            Self::TooMany => "too many subjects",
+            Self::Rate => "too often",
+            Self::Distance => "too far away",
+            Self::Speed => "too fast",
+            Self::Range => "out of range",
+            Self::Again => "once more",
+            Self::Size => "too large",
+        }
+    }
+}
+
+/// What a client claimed, and what of it was refused.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    allowed: u64,
+    refused: [u64; Violation::ALL.len()],
+    worst: [f32; Violation::ALL.len()],
+    last: Option<(Instant, Violation)>,
+}
+
+impl Report {
+    /// Everything that was judged.
+    pub fn claims(&self) -> u64 {
+        self.allowed + self.refused()
+    }
+
+    /// What was refused.
+    pub fn refused(&self) -> u64 {
+        self.refused.iter().sum()
+    }
+
+    /// The same as a share of all, 0 when there was nothing.
+    pub fn share_refused(&self) -> f64 {
+        self.refused() as f64 / self.claims().max(1) as f64
+    }
+
+    /// How often for one reason.
+    pub fn count_of(&self, violation: Violation) -> u64 {
+        self.refused[violation as usize]
+    }
+
+    /// The worst for one reason: how many times the limit. 0 when there was none.
+    pub fn worst(&self, violation: Violation) -> f32 {
+        self.worst[violation as usize]
+    }
+
+    /// When something was refused last, and why.
+    pub fn last(&self) -> Option<(Instant, Violation)> {
+        self.last
+    }
+
+    pub(super) fn count_allowed(&mut self) {
+        self.allowed += 1;
+    }
+
+    pub(super) fn count(&mut self, now: Instant, violation: Violation, excess: f32) {
+        let at = violation as usize;
+        self.refused[at] += 1;
+        self.worst[at] = self.worst[at].max(excess);
+        self.last = Some((now, violation));
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} refused", self.refused(), self.claims())?;
+        for violation in Violation::ALL {
+            let count = self.count_of(violation);
+            if count > 0 {
+                let (name, worst) = (violation.name(), self.worst(violation));
+                write!(f, "; {name} {count} (worst {worst:.1} times)")?;
+            }
+        }
+        Ok(())
+    }
+}
