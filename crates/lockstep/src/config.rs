@@ -1,0 +1,275 @@
+//! Settings of a match, the same on every machine.
+
+use muse_schema::fnv1a;
+use muse_wire::Duration;
+use thiserror::Error;
+
+use crate::diff::is_lossless;
+use crate::frame::SEATS_MAX;
+use crate::game::Game;
+
+/// Whether machines wait for each other's commands or guess them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Commands run `delay` turns after they were given, when those of everybody are there (NC-36).
+    Lockstep,
+    /// Nobody waits: missing inputs are guessed, and wrong guesses are rolled back (NC-37).
+    Rollback,
+}
+
+/// What the orderer does about a player whose input is late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Late {
+    /// Everybody waits, in rollback once the window is used up.
+    Wait,
+    /// The packet server's rule: so long after everybody else's input has arrived, [`Game::predict`] stands in for the missing
+    /// one. Only the late player suffers.
+    Repeat {
+        /// How long the others wait.
+        after: Duration,
+    },
+}
+
+/// Settings of a match. [`Config::lockstep`] and [`Config::rollback`] are where to begin.
+///
+/// All machines of a match and its server must have the same; who has others is refused.
+///
+/// ```
+/// use muse_lockstep::Config;
+/// let duel = Config::rollback(2).delay(1);
+/// let strategy = Config::lockstep(8);
+/// assert_eq!((duel.delay_frames(), strategy.delay_frames()), (1, 2));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    pub(crate) mode: Mode,
+    pub(crate) seats: u8,
+    pub(crate) begins_with: u8,
+    pub(crate) frame: Duration,
+    pub(crate) delay: u32,
+    pub(crate) window: u32,
+    pub(crate) history: u32,
+    pub(crate) save_every: u32,
+    pub(crate) check_every: u32,
+    pub(crate) late: Late,
+    pub(crate) drop_after: Duration,
+    pub(crate) turn_max: Duration,
+    pub(crate) state_bytes_max: usize,
+    pub(crate) spectators_max: usize,
+}
+
+/// Settings that make no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// No seats, more than [`SEATS_MAX`], or more at the beginning than there are.
+    #[error("a match has 1 to {SEATS_MAX} seats, and begins with at most all of them taken")]
+    Seats,
+    /// A frame that takes no time, or longer than a turn may.
+    #[error("a frame takes between 1 ms and the longest turn")]
+    Frame,
+    /// More delay or window than there is history.
+    #[error(
+        "the history must be longer than the window and the delay, and at most {HISTORY_MAX} frames"
+    )]
+    History,
+    /// The state's encoding rounds floats.
+    #[error(
+        "a field of the state is rounded to steps, so that no machine could be given the exact state"
+    )]
+    Lossy,
+}
+
+impl Config {
+    /// Lockstep: steps of 50 ms, turns of four steps to begin with, a delay of 2 turns.
+    pub fn lockstep(seats: u8) -> Self {
+        Self {
+            mode: Mode::Lockstep,
+            frame: Duration::from_millis(50),
+            delay: 2,
+            window: 0,
+            check_every: 1,
+            ..Self::rollback(seats)
+        }
+    }
+
+    /// Rollback: 60 frames a second, a delay of 2 frames, states of 5 s.
+    pub fn rollback(seats: u8) -> Self {
+        Self {
+            mode: Mode::Rollback,
+            seats,
+            begins_with: seats,
+            frame: Duration::from_micros(16_667),
+            delay: 2,
+            window: 300,
+            history: 512,
+            save_every: 1,
+            check_every: 6,
+            late: Late::Wait,
+            drop_after: Duration::from_secs(10),
+            turn_max: Duration::from_secs(1),
+            state_bytes_max: 1024 * 1024,
+            spectators_max: 16,
+        }
+    }
+
+    /// With how many players the match begins. Default: all seats. The other seats are for those who join later.
+    pub fn begins_with(mut self, players: u8) -> Self {
+        self.begins_with = players;
+        self
+    }
+
+    /// How long a step lasts. Default: 16.667 ms in rollback, 50 ms in lockstep, where speed control makes it longer for machines
+    /// that cannot keep up.
+    pub fn frame(mut self, frame: Duration) -> Self {
+        self.frame = frame;
+        self
+    }
+
+    /// Frames (rollback) or turns (lockstep) between giving a command and its running. Default: 2. In rollback it is where each
+    /// machine starts; [`Session::set_delay`](crate::Session::set_delay) changes it for one player. More delay, fewer rollbacks.
+    pub fn delay(mut self, frames: u32) -> Self {
+        self.delay = frames;
+        self
+    }
+
+    /// Frames that rollback may guess ahead before it waits. Default: 300, 5 s. Each costs a step when it was wrong.
+    pub fn window(mut self, frames: u32) -> Self {
+        self.window = frames;
+        self
+    }
+
+    /// Saved frames: what rollback returns to, and the trace of a desynchronisation. Default: 512. Costs that many states of memory.
+    pub fn history(mut self, frames: u32) -> Self {
+        self.history = frames;
+        self
+    }
+
+    /// Saves only every n-th frame. Default: 1. For states that are dear to save: costs up to n - 1 steps more in a rollback.
+    pub fn save_every(mut self, frames: u32) -> Self {
+        self.save_every = frames.max(1);
+        self
+    }
+
+    /// Compares checksums every n-th frame, rounded up to saved ones. Default: 6 in rollback (100 ms), 1 in lockstep. Costs an encoding
+    /// of the state and some 20 bytes.
+    pub fn check_every(mut self, frames: u32) -> Self {
+        self.check_every = frames.max(1);
+        self
+    }
+
+    /// What to do about late players. Default: wait.
+    pub fn late(mut self, late: Late) -> Self {
+        self.late = late;
+        self
+    }
+
+    /// After how long without a word a player is dropped. Default: 10 s.
+    pub fn drop_after(mut self, silence: Duration) -> Self {
+        self.drop_after = silence;
+        self
+    }
+
+    /// The longest turn that speed control may choose. Default: 1 s.
+    pub fn turn_max(mut self, turn: Duration) -> Self {
+        self.turn_max = turn;
+        self
+    }
+
+    /// Largest encoding of a state that travels. Default: 1 MiB.
+    pub fn state_bytes_max(mut self, bytes: usize) -> Self {
+        self.state_bytes_max = bytes.min(crate::game::STATE_BYTES_LIMIT);
+        self
+    }
+
+    /// How many may watch. Default: 16.
+    pub fn spectators_max(mut self, spectators: usize) -> Self {
+        self.spectators_max = spectators.min(256);
+        self
+    }
+
+    /// The delay.
+    pub fn delay_frames(&self) -> u32 {
+        self.delay
+    }
+
+    /// The mode.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// How many seats there are.
+    pub fn seats(&self) -> usize {
+        usize::from(self.seats)
+    }
+
+    /// Checks compare states that were saved.
+    pub(crate) fn check_interval(&self) -> u32 {
+        self.check_every.next_multiple_of(self.save_every)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let seats = usize::from(self.seats);
+        if seats == 0 || seats > SEATS_MAX || self.begins_with > self.seats || self.begins_with == 0
+        {
+            return Err(ConfigError::Seats);
+        }
+        if self.frame < Duration::from_millis(1) || self.frame > self.turn_max {
+            return Err(ConfigError::Frame);
+        }
+        let needed = self.window.max(self.delay).max(self.check_interval());
+        if needed >= self.history || self.history > HISTORY_MAX || self.delay > DELAY_MAX {
+            return Err(ConfigError::History);
+        }
+        Ok(())
+    }
+
+    /// [`check`](Self::check) for this game.
+    pub(crate) fn check_for<G: Game>(&self) -> Result<(), ConfigError> {
+        if !is_lossless(&G::TYPE) {
+            return Err(ConfigError::Lossy);
+        }
+        self.check()
+    }
+
+    /// A number that tells whether two sides play the same game by the same rules.
+    pub fn contract<G: Game>(&self) -> u64 {
+        let line = format!(
+            "{PROTOCOL_VERSION} {} {} {:?} {} {} {} {}",
+            G::TYPE,
+            <G::Input as muse_schema::Schema>::TYPE,
+            self.mode,
+            self.seats,
+            self.frame.as_micros(),
+            self.delay,
+            self.check_interval(),
+        );
+        fnv1a(line.as_bytes())
+    }
+}
+
+/// Raised when packets change.
+pub(crate) const PROTOCOL_VERSION: u8 = 1;
+/// Frames of history that a match can have.
+pub const HISTORY_MAX: u32 = 4_096;
+/// Longest delay, in frames or turns.
+pub const DELAY_MAX: u32 = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_make_no_sense_are_refused() {
+        assert_eq!(Config::rollback(2).check(), Ok(()));
+        assert_eq!(Config::lockstep(8).check(), Ok(()));
+        assert_eq!(Config::lockstep(0).check(), Err(ConfigError::Seats));
+        assert_eq!(Config::lockstep(17).check(), Err(ConfigError::Seats));
+        assert_eq!(
+            Config::rollback(2).history(100).check(),
+            Err(ConfigError::History)
+        );
+        let still = Config::rollback(2).frame(Duration::ZERO);
+        assert_eq!(still.check(), Err(ConfigError::Frame));
+    }
+}

@@ -1,0 +1,117 @@
+//! Immediate events, which may be taken back, and finalized ones, which may not (NC-37).
+
+use std::collections::VecDeque;
+
+use crate::frame::Frame;
+
+/// Something that happened in the game, and how sure it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happening<E> {
+    /// It happened as far as this machine knows: for what must be heard at once.
+    Immediate(Frame, E),
+    /// It did not happen after all: a guess was wrong.
+    Cancelled(Frame, E),
+    /// It happened, for certain, on all machines: for scores and everything that cannot be taken back.
+    Finalized(Frame, E),
+}
+
+/// Events by frame, until they are final.
+#[derive(Debug)]
+pub(crate) struct Events<E> {
+    frames: Vec<Vec<E>>,
+    /// What a step writes to.
+    pub(crate) scratch: Vec<E>,
+    out: VecDeque<Happening<E>>,
+}
+
+impl<E: Clone + PartialEq> Events<E> {
+    pub(crate) fn new(frames: u32) -> Self {
+        Self {
+            frames: vec![Vec::new(); frames.next_power_of_two() as usize],
+            scratch: Vec::new(),
+            out: VecDeque::new(),
+        }
+    }
+
+    /// The frame was run for the first time: what it wrote is news.
+    pub(crate) fn first_run(&mut self, frame: Frame) {
+        let slot = frame.0 as usize % self.frames.len();
+        for index in 0..self.scratch.len() {
+            push(
+                &mut self.out,
+                Happening::Immediate(frame, self.scratch[index].clone()),
+            );
+        }
+        self.frames[slot].clear();
+        std::mem::swap(&mut self.frames[slot], &mut self.scratch);
+    }
+
+    /// The frame was run again: only what differs is news, and nothing of a frame that was told as final.
+    pub(crate) fn run_again(&mut self, frame: Frame, is_final: bool) {
+        if is_final {
+            return self.scratch.clear();
+        }
+        let slot = frame.0 as usize % self.frames.len();
+        let before = &mut self.frames[slot];
+        if *before != self.scratch {
+            for event in before.iter().filter(|event| !self.scratch.contains(event)) {
+                push(&mut self.out, Happening::Cancelled(frame, event.clone()));
+            }
+            for event in self.scratch.iter().filter(|event| !before.contains(event)) {
+                push(&mut self.out, Happening::Immediate(frame, event.clone()));
+            }
+        }
+        std::mem::swap(before, &mut self.scratch);
+        self.scratch.clear();
+    }
+
+    /// The frame will not be run again.
+    pub(crate) fn finalize(&mut self, frame: Frame) {
+        let slot = frame.0 as usize % self.frames.len();
+        for event in self.frames[slot].drain(..) {
+            push(&mut self.out, Happening::Finalized(frame, event));
+        }
+    }
+
+    pub(crate) fn poll(&mut self) -> Option<Happening<E>> {
+        self.out.pop_front()
+    }
+}
+
+fn push<E>(out: &mut VecDeque<Happening<E>>, happening: Happening<E>) {
+    if out.len() >= HAPPENINGS_MAX {
+        out.pop_front();
+    }
+    out.push_back(happening);
+}
+
+/// Happenings that wait to be polled; then the oldest are lost.
+pub const HAPPENINGS_MAX: usize = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_second_run_changes_is_told() {
+        let mut events = Events::new(8);
+        let frame = Frame(3);
+        events.scratch.extend(["hit", "shout"]);
+        events.first_run(frame);
+        events.scratch.extend(["shout", "parry"]);
+        events.run_again(frame, false);
+        events.scratch.extend(["shout", "parry"]);
+        events.run_again(frame, false);
+        events.finalize(frame);
+        let told: Vec<Happening<&str>> = std::iter::from_fn(|| events.poll()).collect();
+        let expected = [
+            Happening::Immediate(frame, "hit"),
+            Happening::Immediate(frame, "shout"),
+            Happening::Cancelled(frame, "hit"),
+            Happening::Immediate(frame, "parry"),
+            Happening::Finalized(frame, "shout"),
+            Happening::Finalized(frame, "parry"),
+        ];
+        assert_eq!(told, expected);
+    }
+}

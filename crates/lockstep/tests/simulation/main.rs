@@ -1,0 +1,8 @@
+//! Whole matches in simulation: hostile networks, cuts, joins, desynchronisation, traffic.
+
+mod brawl;
+mod desync;
+mod duel;
+mod hostile;
+mod strategy;
+mod support;
