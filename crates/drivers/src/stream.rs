@@ -206,8 +206,11 @@ impl StreamDriver {
         let ready = std::mem::take(&mut self.ready);
         for ready in &ready {
             self.handle(clock.now(), machine, *ready)?;
-            // Reading took time: the machine's own time comes first.
-            self.time_out(clock, machine, &mut turn)?;
+            // Reading took time: the machine's own time comes first, but once a turn, or a machine that cannot keep up would only
+            // ever hear from the first of its peers.
+            if turn.late.is_none() {
+                self.time_out(clock, machine, &mut turn)?;
+            }
         }
         self.ready = ready;
         let now = clock.now();

@@ -221,7 +221,7 @@ fn measure(surroundings: &Surroundings, load: Load, seconds: u64) -> anyhow::Res
     if !load.gso {
         words.push("--no-udp-gso");
     }
-    let words = first_in_line(pinned_muse(0, &words)?);
+    let words = first_in_line(LOADED, pinned_muse(0, &words)?);
     let mut server = Role::start("the relay".to_owned(), surroundings.first(&words))?;
     let port = server.expect("ready", START_MAX)?;
     let first = server.pid();
@@ -236,12 +236,12 @@ fn measure(surroundings: &Surroundings, load: Load, seconds: u64) -> anyhow::Res
     let words = ["bench-relay", "clients", "--server", &address];
     let words = [&words[..], &["--clients", &count, "--rate", &rate]].concat();
     let words = pinned_muse(1, &[&words[..], &["--seconds", &time]].concat())?;
-    let words = first_in_line(words);
+    let words = first_in_line(LOADED, words);
     let command = surroundings.further(first, &words);
     let mut clients = Role::start("the clients".to_owned(), command)?;
     surroundings.raise(clients.pid());
     clients.expect("connected", CONNECT_MAX)?;
-    let words = first_in_line(pinned_muse(usize::MAX, &["bench-relay", "timer"])?);
+    let words = first_in_line(IDLE, pinned_muse(usize::MAX, &["bench-relay", "timer"])?);
     let command = surroundings.further(first, &words);
     let mut timer = Role::start("the timer".to_owned(), command)?;
     surroundings.raise(timer.pid());
@@ -290,9 +290,9 @@ fn run_queue_seconds(pid: u32) -> f64 {
     nanoseconds.unwrap_or(0.0) / 1e9
 }
 
-/// The words that start a program before all ordinary ones, where that is allowed. The idle timer gets the same.
-fn first_in_line(words: Vec<OsString>) -> Vec<OsString> {
-    let prefix = ["chrt", "-f", "20"];
+/// The words that start a program before all ordinary ones, where that is allowed. The higher priority goes before the lower.
+fn first_in_line(priority: &str, words: Vec<OsString>) -> Vec<OsString> {
+    let prefix = ["chrt", "-f", priority];
     let allowed = Command::new(prefix[0])
         .args(&prefix[1..])
         .arg("true")
@@ -400,9 +400,12 @@ const LATENESS_MS_MAX: f64 = 2.0;
 /// Loss is allowed to UDP, but a relay that is on time because it drops is none.
 const DELIVERED_PERCENT_MIN: f64 = 99.0;
 /// A core that is used for more than this share of the time has no room for a tick's peak.
-const CORE_FULL: f64 = 0.8;
+const CORE_FULL: f64 = 0.7;
 /// Waiting for the core for more than this share of the time shows in the 99th percentile.
 const WAITED_MAX: f64 = 0.01;
+/// Real-time priorities: the idle timer never waits for what is measured.
+const LOADED: &str = "20";
+const IDLE: &str = "30";
 const TCP_PER_SECOND: u64 = 2;
 const DATA_LEN: usize = 64;
 const START_MAX: Duration = Duration::from_secs(10);
