@@ -58,7 +58,8 @@ impl Delays {
         }
     }
 
-    /// Takes in the delay of a packet that arrived.
+    /// Takes in the delay of a packet that arrived. When the last ones differ from all before, the path has changed, and what was
+    /// before is forgotten.
     pub fn record(&mut self, delay: i32) {
         let delay = delay.clamp(-DELAY_MAX, DELAY_MAX);
         if self.ring.len() == Self::WINDOW {
@@ -71,6 +72,9 @@ impl Delays {
         let place = self.sorted.partition_point(|&other| other < delay);
         self.sorted.insert(place, delay);
         self.sum += i64::from(delay);
+        if self.has_changed() {
+            self.keep_newest(CHANGE_PACKETS - CHANGE_EXCEPTIONS);
+        }
     }
 
     /// How many delays are remembered.
@@ -102,17 +106,8 @@ impl Delays {
         (above as f64 + UNSEEN) / (self.len() as f64 + 1.0)
     }
 
-    /// How many of the `newest` last packets took longer than `delay`.
-    pub fn newest_above(&self, newest: usize, delay: i32) -> usize {
-        let len = self.len();
-        let newest = newest.min(len);
-        (len - newest..len)
-            .filter(|index| self.ring[(self.next + index) % len] > delay)
-            .count()
-    }
-
-    /// Forgets all but the last `newest`: the path has changed, and what was before says nothing any more.
-    pub fn keep_newest(&mut self, newest: usize) {
+    /// Forgets all but the last `newest`.
+    fn keep_newest(&mut self, newest: usize) {
         let len = self.len();
         if newest >= len {
             return;
@@ -173,6 +168,22 @@ impl Delays {
         missing
     }
 
+    /// Whether nearly all of the last packets are slower, or nearly all are quicker, than nine of ten.
+    fn has_changed(&self) -> bool {
+        let len = self.len();
+        if len < CHANGE_PACKETS * 4 {
+            return false;
+        }
+        let (quick, slow) = (self.quantile(0.1), self.quantile(0.9));
+        let newest = (len - CHANGE_PACKETS..len).map(|index| self.ring[(self.next + index) % len]);
+        let (mut quicker, mut slower) = (0, 0);
+        for delay in newest {
+            quicker += usize::from(delay < quick);
+            slower += usize::from(delay > slow);
+        }
+        quicker.max(slower) >= CHANGE_PACKETS - CHANGE_EXCEPTIONS
+    }
+
     fn forget(&mut self, delay: i32) {
         let place = self.sorted.partition_point(|&other| other < delay);
         self.sorted.remove(place);
@@ -188,6 +199,10 @@ impl Default for Delays {
 
 /// Packets assumed to be slower than any that was seen.
 const UNSEEN: f64 = 0.1;
+/// So many packets in a row show that a path has changed.
+const CHANGE_PACKETS: usize = 16;
+/// All but so many of them.
+const CHANGE_EXCEPTIONS: usize = 2;
 /// Longest delay counted, either way from the origin: 10 minutes.
 const DELAY_MAX: i32 = 600_000_000;
 
@@ -198,21 +213,33 @@ mod tests {
     #[test]
     fn the_window_forgets_the_oldest() {
         let mut delays = Delays::new();
-        for index in 0..3 * Delays::WINDOW as i32 {
-            delays.record(index);
-        }
+        let mut random = fastrand::Rng::with_seed(1);
         let window = Delays::WINDOW as i32;
+        // Ever slower in the long run, but not in leaps.
+        for index in 0..3 * window {
+            delays.record(index + random.i32(0..1_000));
+        }
         assert_eq!(delays.len(), Delays::WINDOW);
-        assert_eq!(delays.quantile(0.0), 2 * window);
-        assert_eq!(delays.quantile(1.0), 3 * window - 1);
-        assert_eq!(delays.mean(), 2 * window + window / 2 - 1);
-        assert_eq!(delays.newest_above(4, 3 * window - 3), 2);
-        delays.keep_newest(3);
-        assert_eq!((delays.len(), delays.quantile(0.0)), (3, 3 * window - 3));
-        delays.record(7);
-        assert_eq!(delays.quantile(0.0), 7);
+        assert!(delays.quantile(0.0) >= 2 * window && delays.quantile(1.0) >= 3 * window);
+        let mean = delays.mean() - (2 * window + window / 2 + 500);
+        assert!(mean.abs() < 50, "{mean}");
+        let least = delays.quantile(0.0);
         delays.shift(10);
-        assert_eq!(delays.quantile(0.0), 17);
+        assert_eq!(delays.quantile(0.0), least + 10);
+    }
+
+    #[test]
+    fn a_changed_path_is_noticed() {
+        let mut random = fastrand::Rng::with_seed(2);
+        let mut delays = Delays::new();
+        for base in [50_000, 90_000, 30_000] {
+            for count in 0..Delays::WINDOW {
+                delays.record(base + random.i32(0..10_000));
+                let settled = count >= 2 * CHANGE_PACKETS;
+                assert!(!settled || (delays.quantile(0.5) - base - 5_000).abs() < 3_000);
+            }
+            assert!(delays.len() >= Delays::WINDOW - CHANGE_PACKETS);
+        }
     }
 
     #[test]

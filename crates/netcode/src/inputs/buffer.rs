@@ -322,12 +322,7 @@ impl<I: Input> InputBuffer<I> {
     }
 
     /// How long before its tick is due an input should be sent, counted as delays are.
-    fn compute_lead(&mut self) -> Option<i32> {
-        if let Some(lead) = self.lead
-            && self.delays.newest_above(CHANGE_PACKETS, lead) > CHANGE_PACKETS / 2
-        {
-            self.delays.keep_newest(CHANGE_PACKETS);
-        }
+    fn compute_lead(&self) -> Option<i32> {
         let tick = self.tick_micros();
         let halves = if self.doubled { 2 } else { 1 };
         let required = self.delays.required(&Need {
@@ -423,5 +418,3 @@ const MARGIN_MAX: u64 = 1_000_000;
 const LEAD_EVERY: u32 = 4;
 /// Packets measured before a client is told when to send.
 const DELAYS_MIN: usize = 12;
-/// When most of so many packets in a row took longer than allowed for, the path has changed.
-const CHANGE_PACKETS: usize = 16;

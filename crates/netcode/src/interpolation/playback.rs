@@ -222,12 +222,7 @@ impl Playback {
     }
 
     /// How long after its tick a state is shown, counted as delays are.
-    fn compute_lead(&mut self) -> Option<i32> {
-        if let Some(lead) = self.lead
-            && self.delays.newest_above(CHANGE_PACKETS, lead) > CHANGE_PACKETS / 2
-        {
-            self.delays.keep_newest(CHANGE_PACKETS);
-        }
+    fn compute_lead(&self) -> Option<i32> {
         let interval = self.interval_ticks * f64::from(self.tick_micros());
         let required = self.delays.required(&Need {
             first: interval as i32,
@@ -273,6 +268,5 @@ const COPIES: u32 = 4;
 const RESERVE: f64 = 0.1;
 const LEAD_EVERY: u32 = 4;
 const DELAYS_MIN: usize = 16;
-const CHANGE_PACKETS: usize = 16;
 const INTERVAL_TICKS_MAX: i64 = 64;
 const INTERVAL_WEIGHT: f64 = 0.125;

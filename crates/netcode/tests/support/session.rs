@@ -36,6 +36,8 @@ pub(crate) struct Setup {
     pub length: Duration,
     /// The server stands still for so long, at a time.
     pub hitch: Option<(Instant, Duration)>,
+    /// From then on both ways take so long, without jitter.
+    pub reroute: Option<(Instant, Duration)>,
 }
 
 impl Setup {
@@ -49,6 +51,7 @@ impl Setup {
             warm_up: Duration::from_secs(3),
             length: Duration::from_secs(20),
             hitch: None,
+            reroute: None,
         }
     }
 }
@@ -90,8 +93,9 @@ pub(crate) fn run(setup: Setup, up: Conditions, down: Conditions) -> Outcome {
     let (server_at, client_at) = addresses();
     let mut network = Network::new(setup.seed);
     let (server_node, client_node) = (network.add_node(server_at), network.add_node(client_at));
-    network.set_link(client_node, server_node, up);
-    network.set_link(server_node, client_node, down);
+    network.set_link(client_node, server_node, up.clone());
+    network.set_link(server_node, client_node, down.clone());
+    let mut reroute = setup.reroute;
     let mut outcome = Outcome::default();
     let mut server = ServerSide::new(setup);
     let mut client = ClientSide::new(setup);
@@ -99,6 +103,10 @@ pub(crate) fn run(setup: Setup, up: Conditions, down: Conditions) -> Outcome {
     let mut buffer = [0; 1_200];
     let mut now = Instant::ZERO;
     while now < end {
+        if let Some((_, delay)) = reroute.take_if(|(at, _)| *at <= now) {
+            network.set_link(client_node, server_node, up.clone().delay(delay));
+            network.set_link(server_node, client_node, down.clone().delay(delay));
+        }
         while let Some(delivery) = network.poll_deliver(now) {
             if delivery.to == server_at {
                 server.handle_datagram(now, delivery.payload, &mut outcome);
