@@ -137,7 +137,8 @@ impl Outcome {
                 self.server.work_ms.p99, self.load.clients
             )
         } else if self.clients_core_share > CORE_FULL {
-            "the core of the clients is full, the relay's is not: their sockets overflow".to_owned()
+            "the core of the clients is full, the relay's is not: they send in bursts, and a tick has several times its share to send"
+                .to_owned()
         } else if self.server_waited_share > WAITED_MAX {
             format!(
                 "the relay used {:.0} % of its core and waited for it for {:.0} % of the time: this machine is busy with something else, and the run does not count",
