@@ -93,6 +93,10 @@ pub struct Glimpse {
 struct Slot {
     entity: EntityId,
     presence: Presence,
+    /// In which media it can be perceived.
+    media: u8,
+    /// Whether an adapter works on it; else the scales are all one.
+    adapted: bool,
     scales: [Scale; Medium::COUNT],
 }
 
@@ -130,9 +134,15 @@ impl Interest {
             self.lists.remove(entity.index(), &old.presence);
         }
         self.lists.insert(entity.index(), &presence);
+        let bodies = presence.bodies.iter().enumerate();
+        let media = bodies.fold(0, |media, (number, body)| {
+            media | u8::from(body.is_some()) << number
+        });
         self.slots[at] = Some(Slot {
             entity,
             presence,
+            media,
+            adapted: false,
             scales: [Scale::ONE; Medium::COUNT],
         });
         self.locate(entity.index());
@@ -270,6 +280,7 @@ impl Interest {
         for &index in &self.adapted {
             if let Some(slot) = &mut self.slots[index as usize] {
                 slot.scales = [Scale::ONE; Medium::COUNT];
+                slot.adapted = false;
             }
         }
         let before = self.adapted.len();
@@ -293,6 +304,7 @@ impl Interest {
                 if let Some(slot) = &mut self.slots[index as usize] {
                     let scale = &mut slot.scales[adapter.medium.index()];
                     *scale = scale.times(adapter.scale);
+                    slot.adapted = true;
                 }
             }
         }
@@ -417,6 +429,15 @@ impl Slot {
                 reach.max(leave).max(f32::MIN_POSITIVE)
             })
         })
+    }
+
+    /// What adapters make of it in a medium.
+    fn scale(&self, medium: Medium) -> Scale {
+        if self.adapted {
+            self.scales[medium.index()]
+        } else {
+            Scale::ONE
+        }
     }
 
     /// Whether an observer may be told of it at all.

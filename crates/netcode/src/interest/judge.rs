@@ -52,17 +52,20 @@ impl<F: FnMut(&Glimpse) -> bool> Judge<'_, F> {
         let there = Aspect::new(offset, distance, self.observer.facing);
         let back = Aspect::new(-offset, distance, presence.facing);
         let (mut product, mut weight, mut media) = (0.0f32, 0.0f32, 0);
-        for number in 0..Medium::COUNT {
+        for number in 0..Medium::COUNT as u8 {
+            // The mask says what is there without fetching it: bodies and scales lie on cache lines of their own.
+            let medium = Medium::new(number).filter(|medium| slot.media & medium.bit() != 0);
+            let Some(medium) = medium else {
+                continue;
+            };
+            let number = medium.index();
             let (Some(sense), Some(body)) =
                 (&self.observer.senses[number], &presence.bodies[number])
             else {
                 continue;
             };
-            let Some(medium) = Medium::new(number as u8) else {
-                continue;
-            };
             let held = held & medium.bit() != 0;
-            let (own, other) = (self.scales[number], slot.scales[number]);
+            let (own, other) = (self.scales[number], slot.scale(medium));
             let auras = scaled(sense.aura, own.aura) + scaled(body.aura, other.aura);
             if !auras_touch(auras, distance, held) {
                 continue;
