@@ -67,6 +67,7 @@ use slots::{Life, Slot, Slots};
 pub struct View {
     client: ClientId,
     config: ViewConfig,
+    player: Option<EntityId>,
     slots: Slots,
     interest: Vec<(EntityId, u32)>,
     interest_changed: bool,
@@ -112,6 +113,7 @@ impl View {
         Self {
             client,
             config,
+            player: None,
             slots: Slots::default(),
             interest: Vec::new(),
             interest_changed: false,
@@ -150,6 +152,12 @@ impl View {
             .map(|(entity, weight)| (entity, ((weight * 256.0) as u32).clamp(1, WEIGHT_MAX)));
         self.interest.extend(weights);
         self.interest_changed = true;
+    }
+
+    /// The entity that the client plays, if it does. It is in every snapshot, changed or not, as long as it is in the client's
+    /// interest: the client compares its predictions with it.
+    pub const fn set_player(&mut self, player: Option<EntityId>) {
+        self.player = player;
     }
 
     /// Tells this client alone an event, which happened at the last committed tick.
@@ -213,6 +221,7 @@ impl View {
         if self.game != world.game() {
             self.game = world.game();
             self.game_loaded = false;
+            self.forget_all();
         }
         if self.interest_changed || self.structure != world.structure() {
             self.reconcile(world);
@@ -245,6 +254,11 @@ impl View {
         self.stats.packets += 1;
         self.stats.bytes += len as u64;
         Some(len)
+    }
+
+    /// Whether the packets polled since [`begin`](Self::begin) hold everything of this tick that the client was not sent before.
+    pub fn is_round_whole(&self) -> bool {
+        self.game_loaded && self.round.packets > 0 && !self.has_more()
     }
 
     /// Whether the client has acknowledged a state of the entity, and none that says it is gone.
@@ -339,6 +353,7 @@ impl View {
                             && slot.sent == tick
                         {
                             slot.sent = NEVER;
+                            slot.lost = true;
                         }
                     }
                     Entry::Event(number) => self.events.mark_lost(number),
@@ -358,10 +373,15 @@ impl View {
         if sent && number.wrapping_sub(self.restarted_at).cast_signed() >= 0 {
             self.restarted_at = next;
             self.stats.restarts += 1;
-            for (_, slot) in self.slots.iter_mut() {
-                if slot.life == Life::Active {
-                    slot.forget();
-                }
+            self.forget_all();
+        }
+    }
+
+    /// The client has nothing any more.
+    fn forget_all(&mut self) {
+        for (_, slot) in self.slots.iter_mut() {
+            if slot.life == Life::Active {
+                slot.forget();
             }
         }
     }
@@ -512,7 +532,7 @@ impl View {
             else {
                 continue;
             };
-            if !slot.wants(object, tick) {
+            if !slot.wants(object, tick) && Some(slot.entity) != self.player {
                 continue;
             }
             let unheard = slot.baseline == NEVER;
@@ -525,7 +545,7 @@ impl View {
             slot.priority = slot.priority.saturating_add(weight);
             let waited = tick - slot.served.min(tick);
             self.plan
-                .add(number, slot.priority, waited >= overdue, unheard);
+                .add(number, slot.priority, waited >= overdue || slot.lost, unheard);
         }
         self.round.gone.reverse();
     }
@@ -561,7 +581,7 @@ pub struct ViewConfig {
 }
 
 impl ViewConfig {
-    /// After how many ticks without its turn an entity comes before all that have waited for less, whatever the weights; 10
+    /// After how many ticks without its turn an entity comes before all that have waited for less, whatever the weights; 8
     /// unless set. Shorter means that weights matter less when bytes are scarce.
     #[must_use]
     pub const fn wait_ticks_max(mut self, ticks: u32) -> Self {
@@ -581,7 +601,7 @@ impl ViewConfig {
 impl Default for ViewConfig {
     fn default() -> Self {
         Self {
-            wait_ticks_max: 10,
+            wait_ticks_max: 8,
             slots_max: 65_536,
         }
     }

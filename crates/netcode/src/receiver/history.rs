@@ -32,11 +32,18 @@ impl History {
     /// The row of a tick.
     #[inline]
     pub fn find(&self, tick: u32) -> Option<(u32, &[i32])> {
-        (0..self.len)
-            .rev()
-            .map(|index| self.at(index))
-            .take_while(|(found, _)| *found >= tick)
-            .find(|(found, _)| *found == tick)
+        // Ticks mostly follow each other: then the place is known.
+        let newest = self.ticks[self.place(self.len.checked_sub(1)?)];
+        let back = newest.checked_sub(tick)? as usize;
+        let mut index = self.len.saturating_sub(back.saturating_add(1));
+        while index < self.len {
+            let (found, row) = self.at(index);
+            if found >= tick {
+                return (found == tick).then_some((found, row));
+            }
+            index += 1;
+        }
+        None
     }
 
     /// Adds a row, in order; one of a tick that is there already changes nothing. Forgets those that were followed by another

@@ -42,6 +42,8 @@ pub(super) struct Slot {
     /// Events of its entity that have not arrived.
     pub events: u16,
     pub part: u8,
+    /// Something of it was lost: it comes before others until the client has a newer state.
+    pub lost: bool,
     /// When it left the interest, if the client is known to have seen it: then it still gets the events of that tick.
     pub left: u32,
     /// What is added to the priority per tick.
@@ -141,6 +143,7 @@ impl Slots {
             incarnation: incarnation.wrapping_add(1),
             events: 0,
             part,
+            lost: false,
             left: NEVER,
             weight: 0,
             priority: 0,
@@ -189,6 +192,7 @@ impl Slot {
         self.after = NEVER;
         self.sent = NEVER;
         self.known = 0;
+        self.lost = false;
     }
 
     /// The client has the state of `tick`.
@@ -203,6 +207,7 @@ impl Slot {
             self.known = self.known.checked_shl(by).unwrap_or(0) | 1;
             self.baseline = tick;
             self.read = tick;
+            self.lost = false;
             self.after = if self.newest > tick { tick + 1 } else { NEVER };
         } else {
             self.known |= 1u64.checked_shl(self.baseline - tick).unwrap_or(0);

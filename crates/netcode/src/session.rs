@@ -1,0 +1,155 @@
+//! A whole session in two types: [`Server`] and [`Client`], with everything between them in this crate's own packets (NC-1 to NC-9, NC-35).
+//!
+//! They hold no socket and no thread: bytes in, bytes out, over any link that carries datagrams. Dedicated server, listen
+//! server, offline over memory, spectator and late join are the same two types, wired differently.
+
+mod client;
+mod format;
+mod remotes;
+mod server;
+
+pub use client::Client;
+pub use remotes::Remotes;
+pub use server::Server;
+
+use muse_wire::Duration;
+use thiserror::Error;
+
+use crate::clock::ClockConfig;
+use crate::inputs::{InputBufferConfig, InputError, InputSenderConfig};
+use crate::interpolation::{InterpolationConfig, PlaybackConfig};
+use crate::quality::QualityConfig;
+use crate::receiver::Refused;
+use crate::smoothing::SmoothingConfig;
+use crate::snapshot::FormatError;
+
+/// Settings of a session. Both sides must have the same tick; the rest is each side's own.
+///
+/// ```
+/// use muse_netcode::SessionConfig;
+/// use muse_wire::Duration;
+/// // 60 ticks and 20 snapshots a second.
+/// let config = SessionConfig::new(Duration::from_micros(16_667)).snapshot_interval(3);
+/// assert_eq!(config.tick().as_micros(), 16_667);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct SessionConfig {
+    tick: Duration,
+    snapshot_interval: u32,
+    bytes_per_snapshot: usize,
+    catch_up_max: u32,
+    inputs: InputBufferConfig,
+    sender: InputSenderConfig,
+    clock: ClockConfig,
+    playback: PlaybackConfig,
+    interpolation: InterpolationConfig,
+    smoothing: SmoothingConfig,
+    quality: QualityConfig,
+}
+
+impl SessionConfig {
+    /// For ticks of this length.
+    pub fn new(tick: Duration) -> Self {
+        Self {
+            tick,
+            snapshot_interval: 1,
+            bytes_per_snapshot: 16_384,
+            catch_up_max: 5,
+            inputs: InputBufferConfig::new(tick),
+            sender: InputSenderConfig::default(),
+            clock: ClockConfig::new(tick),
+            playback: PlaybackConfig::new(tick),
+            interpolation: InterpolationConfig::new(tick),
+            smoothing: SmoothingConfig::default(),
+            quality: QualityConfig::default(),
+        }
+    }
+
+    /// The length of a tick.
+    pub const fn tick(&self) -> Duration {
+        self.tick
+    }
+
+    /// Ticks from one snapshot to the next. 1 unless told otherwise; more saves bytes, and shows others that much later.
+    pub fn snapshot_interval(mut self, ticks: u32) -> Self {
+        self.snapshot_interval = ticks.max(1);
+        self
+    }
+
+    /// Most bytes of a snapshot until [`Server::set_budget`] says otherwise. 16,384 unless told otherwise; a smaller number spreads
+    /// a late join over more ticks.
+    pub fn bytes_per_snapshot(mut self, bytes: usize) -> Self {
+        self.bytes_per_snapshot = bytes;
+        self
+    }
+
+    /// Ticks that a server which fell behind simulates at once; see [`TickScheduler`](crate::scheduler::TickScheduler). 5 unless told
+    /// otherwise.
+    pub fn catch_up_max(mut self, ticks: u32) -> Self {
+        self.catch_up_max = ticks.max(1);
+        self
+    }
+
+    /// How the server buffers inputs.
+    pub fn inputs(mut self, inputs: InputBufferConfig) -> Self {
+        self.inputs = inputs;
+        self
+    }
+
+    /// How the client sends inputs.
+    pub fn sender(mut self, sender: InputSenderConfig) -> Self {
+        self.sender = sender;
+        self
+    }
+
+    /// How the client's clock is steered.
+    pub fn clock(mut self, clock: ClockConfig) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// How far in the past the client shows others.
+    pub fn playback(mut self, playback: PlaybackConfig) -> Self {
+        self.playback = playback;
+        self
+    }
+
+    /// How others are shown.
+    pub fn interpolation(mut self, interpolation: InterpolationConfig) -> Self {
+        self.interpolation = interpolation;
+        self
+    }
+
+    /// How the client's own player comes back after a correction.
+    pub fn smoothing(mut self, smoothing: SmoothingConfig) -> Self {
+        self.smoothing = smoothing;
+        self
+    }
+
+    /// What counts as a good connection.
+    pub fn quality(mut self, quality: QualityConfig) -> Self {
+        self.quality = quality;
+        self
+    }
+}
+
+/// Why a packet was not taken. Whoever sent it is at fault, or the network; nothing has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PacketError {
+    /// No such client has joined.
+    #[error("the packet is of a client that has not joined")]
+    UnknownClient,
+    /// Its header is damaged.
+    #[error("the packet's header is damaged")]
+    Header,
+    /// Its acknowledgement is damaged.
+    #[error("the acknowledgement: {0}")]
+    Acknowledgement(#[from] FormatError),
+    /// Its inputs are damaged.
+    #[error("the inputs: {0}")]
+    Inputs(#[from] InputError),
+    /// The snapshot in it was refused.
+    #[error(transparent)]
+    Snapshot(#[from] Refused),
+}

@@ -1,0 +1,385 @@
+//! The client of a game: predicts its own player, shows others, keeps its clock (NC-3, NC-5 to NC-9, NC-21, NC-32).
+
+use muse_schema::{BitWriter, Blend, State};
+use muse_wire::bytes::Reader;
+use muse_wire::{Duration, Instant};
+
+use super::format::{FromClient, ToClient};
+use super::{PacketError, SessionConfig};
+use crate::clock::{ClientClock, Due};
+use crate::inputs::{InputSender, Report};
+use crate::interpolation::{InterpolationConfig, Playback};
+use crate::prediction::{Effect, PredictionCounters, Predictor, Reconciled, Step};
+use crate::quality::Quality;
+use crate::receiver::{Receiver, Update};
+use crate::smoothing::Smoothing;
+use crate::snapshot::Header;
+use crate::world::{Kind, Kinds};
+use crate::{EntityId, Event, Tick, TickTime};
+
+/// The client's side of a session with a predicted player.
+///
+/// Call [`handle_packet`](Self::handle_packet) for what arrives, [`poll_packet`](Self::poll_packet) until it returns `None` once a frame
+/// or when [`poll_timeout`](Self::poll_timeout) says, and draw [`shown_player`](Self::shown_player) and
+/// [`Remotes`](super::Remotes).
+///
+/// ```
+/// use muse_netcode::prediction::{Step, StepContext};
+/// use muse_netcode::{Client, ClientId, KindOptions, Kinds, Server, SessionConfig};
+/// use muse_schema::State;
+/// use muse_wire::{Duration, Instant};
+///
+/// #[derive(State, Clone, Debug, PartialEq)]
+/// struct Runner {
+///     #[field(range = -100.0..=100.0, step = 0.001)]
+///     x: f32,
+/// }
+///
+/// struct Rules;
+/// impl Step for Rules {
+///     type State = Runner;
+///     type Input = bool;
+///     type Event = ();
+///     fn step(&mut self, runner: &mut Runner, run: &bool, _: &mut StepContext<'_, ()>) {
+///         runner.x += if *run { 0.1 } else { 0.0 };
+///     }
+/// }
+///
+/// let kinds = || {
+///     let mut kinds = Kinds::new();
+///     let runner = kinds.register::<Runner>(KindOptions::new(1)).expect("a new id");
+///     (kinds, runner)
+/// };
+/// let config = SessionConfig::new(Duration::from_millis(20));
+/// let mut now = Instant::from_secs(1);
+/// let (all, runner) = kinds();
+/// let mut server = Server::<Rules>::new(config, all, runner, now);
+/// server.join(ClientId(1), &Runner { x: 0.0 })?;
+/// let (all, runner) = kinds();
+/// let mut client = Client::<Rules>::new(config, all, runner, |a, b| (a.x - b.x).abs(), now);
+/// let mut buffer = [0; 1_200];
+/// for _ in 0..200 {
+///     while let Some(len) = client.poll_packet(now, &mut Rules, |_| true, &mut buffer) {
+///         server.handle_packet(now, ClientId(1), &buffer[..len])?;
+///     }
+///     while server.poll_tick(now, &mut Rules, |_, ()| ()).is_some() {}
+///     while let Some((_, len)) = server.poll_packet(now, &mut buffer) {
+///         client.handle_packet(now, &mut Rules, &buffer[..len])?;
+///     }
+///     now += Duration::from_millis(10);
+/// }
+/// assert!(client.predicted().expect("it plays").x > 8.0);
+/// assert_eq!(client.prediction().corrected, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Client<G: Step> {
+    config: SessionConfig,
+    kind: Kind<G::State>,
+    distance: fn(&G::State, &G::State) -> f32,
+    clock: ClientClock,
+    sender: InputSender<G::Input>,
+    predictor: Predictor<G>,
+    smoothing: Smoothing<G::State>,
+    receiver: Receiver,
+    playback: Playback,
+    quality: Quality,
+    player: Option<EntityId>,
+    player_version: u8,
+    advanced_at: Instant,
+    round: Round,
+}
+
+/// How much of the newest snapshot has arrived.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    tick: Tick,
+    number: Option<u16>,
+    arrived: u8,
+    packets: u8,
+    whole: Option<Whole>,
+}
+
+/// A row of snapshots of which everything has arrived, without a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Whole {
+    pub since: Tick,
+    pub until: Tick,
+    number: u16,
+}
+
+impl<G: Step> Client<G>
+where
+    G::State: State,
+{
+    /// A client that has heard nothing yet. `kind` is what players are; `distance` says how far apart two states look, in
+    /// the unit of [`SmoothingConfig`](crate::smoothing::SmoothingConfig).
+    pub fn new(
+        config: SessionConfig,
+        kinds: Kinds,
+        kind: Kind<G::State>,
+        distance: fn(&G::State, &G::State) -> f32,
+        now: Instant,
+    ) -> Self {
+        let mut receiver = Receiver::new(kinds);
+        receiver.set_game(0);
+        Self {
+            kind,
+            distance,
+            clock: ClientClock::new(config.clock),
+            sender: InputSender::new(config.sender),
+            predictor: Predictor::new(),
+            smoothing: Smoothing::new(config.smoothing),
+            receiver,
+            playback: Playback::new(config.playback),
+            quality: Quality::new(config.quality, now),
+            player: None,
+            player_version: 0,
+            advanced_at: now,
+            round: Round::default(),
+            config,
+        }
+    }
+
+    /// The game that is loaded, if it is not number 0; see [`Receiver::set_game`].
+    pub fn set_game(&mut self, game: u32) {
+        self.receiver.set_game(game);
+    }
+
+    /// A packet of the server arrived.
+    pub fn handle_packet(
+        &mut self,
+        now: Instant,
+        rules: &mut G,
+        bytes: &[u8],
+    ) -> Result<(), PacketError> {
+        let (header, snapshot) = ToClient::parse(bytes)?;
+        let tick = Header::parse(&mut Reader::new(snapshot))?.tick;
+        self.receiver.handle_packet(snapshot)?;
+        if let Some((number, report)) = &header.report {
+            self.handle_report(now, tick, *number, report);
+        }
+        if let Some((version, player)) = header.player
+            && (version.wrapping_sub(self.player_version) as i8) > 0
+        {
+            self.player_version = version;
+            if player != self.player {
+                self.player = player;
+                self.predictor = Predictor::new();
+            }
+        }
+        let number = header.report.map(|(number, _)| number);
+        self.round.count(tick, number, header.packets);
+        self.reconcile(rules, tick);
+        Ok(())
+    }
+
+    /// Lets time pass, simulates what is due with the inputs that `input` gives for each tick, and writes the packet for it. Says how
+    /// long that is; `None` when there is nothing more to do now.
+    pub fn poll_packet(
+        &mut self,
+        now: Instant,
+        rules: &mut G,
+        mut input: impl FnMut(Tick) -> G::Input,
+        buffer: &mut [u8],
+    ) -> Option<usize> {
+        self.advance(now);
+        let due = self.clock.poll()?;
+        if let Due::Tick(tick) = due {
+            let input = input(tick);
+            self.sender.push(tick, input.clone());
+            self.predictor.predict(rules, tick, input);
+        }
+        let delay = self.playback.delay().unwrap_or_default();
+        let mut len = FromClient::new(self.player_version, delay)
+            .emit(buffer)
+            .ok()?;
+        len += self
+            .receiver
+            .emit_acknowledgement(buffer.get_mut(len..)?)
+            .ok()?;
+        let mut writer = BitWriter::new(buffer.get_mut(len..)?);
+        let header = self.clock.header(now);
+        self.sender.write(header, &mut writer).ok()?;
+        Some(len + writer.finish())
+    }
+
+    /// When [`poll_packet`](Self::poll_packet) has something next; `None` until the server has been heard.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.clock.poll_timeout()
+    }
+
+    /// The next change of what is known of the world.
+    pub fn poll_update(&mut self) -> Option<Update> {
+        self.receiver.poll_update()
+    }
+
+    /// The next event that the server told.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.receiver.poll_event()
+    }
+
+    /// The next thing that the client's own steps raised, or that became of it.
+    pub fn poll_effect(&mut self) -> Option<Effect<G::Event>> {
+        self.predictor.poll_effect()
+    }
+
+    /// The entity that the client plays.
+    pub const fn player(&self) -> Option<EntityId> {
+        self.player
+    }
+
+    /// The client's own state after the last tick: where the ghost is, which is what the rules go by.
+    pub fn predicted(&self) -> Option<&G::State> {
+        self.predictor.state()
+    }
+
+    /// The client's own player as it is to be drawn: between two ticks, and not jumping when the server corrects it.
+    pub fn shown_player(&self) -> Option<G::State> {
+        let newest = self.predictor.state()?;
+        let Some(time) = self.clock.play_time() else {
+            return Some(newest.clone());
+        };
+        let before = self.predictor.state_at(time.tick.back(1));
+        let after = self.predictor.state_at(time.tick).unwrap_or(newest);
+        let ghost = before.map_or_else(
+            || after.clone(),
+            |before| {
+                before.blend(
+                    after,
+                    Blend {
+                        share: time.share(),
+                        seconds: self.config.tick.as_secs_f64() as f32,
+                    },
+                )
+            },
+        );
+        Some(self.smoothing.show(&ghost))
+    }
+
+    /// The instant of the server's world that is being shown; a shot carries it, so that the server can judge by it.
+    pub fn shown_time(&self) -> Option<TickTime> {
+        self.playback.time()
+    }
+
+    /// How far in the past others are shown.
+    pub fn interpolation_delay(&self) -> Option<Duration> {
+        self.playback.delay()
+    }
+
+    /// The ticks of which everything that changed has arrived.
+    pub(super) const fn whole(&self) -> Option<Whole> {
+        self.round.whole
+    }
+
+    /// What is known of the world.
+    pub const fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
+    /// The clock.
+    pub const fn clock(&self) -> &ClientClock {
+        &self.clock
+    }
+
+    /// How good the connection is.
+    pub const fn quality(&self) -> &Quality {
+        &self.quality
+    }
+
+    /// How predictions turned out.
+    pub fn prediction(&self) -> &PredictionCounters {
+        self.predictor.counters()
+    }
+
+    /// Settings for [`Remotes`](super::Remotes).
+    pub const fn interpolation(&self) -> InterpolationConfig {
+        self.config.interpolation
+    }
+
+    fn advance(&mut self, now: Instant) {
+        let seconds = now.saturating_since(self.advanced_at).as_secs_f64() as f32;
+        self.advanced_at = self.advanced_at.max(now);
+        self.clock.advance(now);
+        self.playback.advance(now);
+        self.smoothing.advance(seconds);
+        self.quality
+            .update(now, self.clock.round_trip(), self.playback.loss());
+    }
+
+    fn handle_report(&mut self, now: Instant, tick: Tick, number: u16, report: &Report) {
+        self.clock.handle_snapshot(now, tick, Some(report));
+        self.playback.handle_slipped(report.slipped);
+        self.playback.handle_snapshot(now, tick, number);
+        self.sender.handle_report(report);
+        let sent = self.config.tick * u64::from(tick.0);
+        let delay = now.as_micros().wrapping_sub(sent.as_micros());
+        self.quality
+            .handle_packet(now, Some(Duration::from_micros(delay)));
+    }
+
+    fn reconcile(&mut self, rules: &mut G, tick: Tick) {
+        let Some(player) = self.player else {
+            return;
+        };
+        let Some(state) = self.receiver.state_at(self.kind, player, tick) else {
+            return;
+        };
+        let reconciled = self.predictor.reconcile(rules, tick, &state);
+        if let Reconciled::Corrected { before, .. } = reconciled
+            && let Some(after) = self.predictor.state()
+        {
+            let distance = (self.distance)(&before, after);
+            self.smoothing.correct(&before, after, distance);
+        }
+    }
+}
+
+impl Round {
+    fn count(&mut self, tick: Tick, number: Option<u16>, packets: u8) {
+        if tick > self.tick || self.arrived == 0 {
+            *self = Self {
+                tick,
+                whole: self.whole,
+                ..Self::default()
+            };
+        }
+        if tick < self.tick {
+            return;
+        }
+        self.number = self.number.or(number);
+        self.arrived = self.arrived.saturating_add(1);
+        self.packets = self.packets.max(packets);
+        if let Some(number) = self.number
+            && self.packets > 0
+            && self.arrived == self.packets
+        {
+            let follows = |whole: &Whole| whole.number.wrapping_add(1) == number;
+            let since = self.whole.filter(follows).map_or(tick, |whole| whole.since);
+            self.whole = Some(Whole {
+                since,
+                until: tick,
+                number,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_of_whole_snapshots_ends_with_a_gap() {
+        let mut round = Round::default();
+        let mut count = |tick, number, packets| {
+            round.count(Tick(tick), number, packets);
+            round.whole.map(|whole| (whole.since.0, whole.until.0))
+        };
+        assert_eq!(count(10, Some(1), 1), Some((10, 10)));
+        assert_eq!(count(11, Some(2), 0), Some((10, 10)));
+        assert_eq!(count(11, None, 2), Some((10, 11)));
+        assert_eq!(count(12, Some(3), 0), Some((10, 11)), "half of it");
+        assert_eq!(count(14, Some(5), 1), Some((14, 14)), "one is missing");
+        assert_eq!(count(13, Some(4), 1), Some((14, 14)), "too late");
+    }
+}

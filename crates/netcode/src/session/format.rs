@@ -1,0 +1,184 @@
+//! The headers of a session's packets; `docs/netcode-format.md` is their standard.
+
+use muse_schema::{BitReader, BitWriter, Options, Schema};
+use muse_wire::Duration;
+use muse_wire::bytes::{Reader, Writer};
+
+use super::PacketError;
+use crate::EntityId;
+use crate::inputs::Report;
+
+/// Before a snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct ToClient {
+    /// How many packets the whole snapshot has; zero while that is not known, or if it is not all there is.
+    pub packets: u8,
+    /// Number of the snapshot, and how the client's inputs come; in its first packet.
+    pub report: Option<(u16, Report)>,
+    /// Which entity the client plays, and how often that has changed.
+    pub player: Option<(u8, Option<EntityId>)>,
+}
+
+impl ToClient {
+    /// Writes it to the front of `buffer` and says how long it is, which does not depend on `packets`.
+    pub(super) fn emit(&self, buffer: &mut [u8]) -> Result<usize, PacketError> {
+        let start = {
+            let mut writer = Writer::new(buffer);
+            let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+            let entity = self.player.and_then(|(_, entity)| entity);
+            let flags = flag(self.report.is_some(), HAS_REPORT)
+                | flag(self.player.is_some(), HAS_PLAYER)
+                | flag(entity.is_some(), HAS_ENTITY);
+            writer.u8(flags)?;
+            writer.u8(self.packets)?;
+            if let Some((version, _)) = self.player {
+                writer.u8(version)?;
+            }
+            if let Some(entity) = entity {
+                writer.u32(entity.bits())?;
+            }
+            if let Some((number, _)) = self.report {
+                writer.u16(number)?;
+            }
+            writer.len()
+        };
+        let Some((_, report)) = &self.report else {
+            return Ok(start);
+        };
+        let mut writer = BitWriter::new(&mut buffer[start..]);
+        report
+            .write(&Options::NONE, &mut writer)
+            .map_err(|_| PacketError::Header)?;
+        Ok(start + writer.finish())
+    }
+
+    /// Reads it, and says what follows.
+    pub(super) fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), PacketError> {
+        let mut reader = Reader::new(bytes);
+        let flags = reader.u8()?;
+        let known = HAS_REPORT | HAS_PLAYER | HAS_ENTITY;
+        if flags & !known != 0 || flags & (HAS_PLAYER | HAS_ENTITY) == HAS_ENTITY {
+            return Err(PacketError::Header);
+        }
+        let packets = reader.u8()?;
+        let version = (flags & HAS_PLAYER != 0).then(|| reader.u8()).transpose()?;
+        let entity = (flags & HAS_ENTITY != 0)
+            .then(|| reader.u32())
+            .transpose()?;
+        let number = (flags & HAS_REPORT != 0)
+            .then(|| reader.u16())
+            .transpose()?;
+        let mut rest = reader.rest();
+        let mut report = None;
+        if let Some(number) = number {
+            let mut reader = BitReader::new(rest);
+            let read =
+                Report::read(&Options::NONE, &mut reader).map_err(|_| PacketError::Header)?;
+            report = Some((number, read));
+            rest = rest
+                .get(reader.position().div_ceil(8) as usize..)
+                .unwrap_or_default();
+        }
+        let header = Self {
+            packets,
+            report,
+            player: version.map(|version| (version, entity.map(EntityId::from_bits))),
+        };
+        Ok((header, rest))
+    }
+}
+
+/// Before the acknowledgement and the inputs of a client.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct FromClient {
+    /// What the client knows of which entity it plays.
+    pub player_version: u8,
+    /// How far in the past it shows others, in 16 us.
+    pub interpolation: u16,
+}
+
+impl FromClient {
+    pub(super) fn new(player_version: u8, interpolation: Duration) -> Self {
+        let units = interpolation.as_micros() / INTERPOLATION_MICROS;
+        Self {
+            player_version,
+            interpolation: units.min(u64::from(u16::MAX)) as u16,
+        }
+    }
+
+    pub(super) fn interpolation(&self) -> Duration {
+        Duration::from_micros(u64::from(self.interpolation) * INTERPOLATION_MICROS)
+    }
+
+    pub(super) fn emit(&self, buffer: &mut [u8]) -> Result<usize, PacketError> {
+        let mut writer = Writer::new(buffer);
+        writer.u8(self.player_version)?;
+        writer.u16(self.interpolation)?;
+        Ok(writer.len())
+    }
+
+    pub(super) fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), PacketError> {
+        let mut reader = Reader::new(bytes);
+        let header = Self {
+            player_version: reader.u8()?,
+            interpolation: reader.u16()?,
+        };
+        Ok((header, reader.rest()))
+    }
+}
+
+impl From<muse_wire::bytes::EndOfBytes> for PacketError {
+    fn from(_: muse_wire::bytes::EndOfBytes) -> Self {
+        Self::Header
+    }
+}
+
+const HAS_REPORT: u8 = 1;
+const HAS_PLAYER: u8 = 2;
+const HAS_ENTITY: u8 = 4;
+const INTERPOLATION_MICROS: u64 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inputs::Heard;
+
+    #[test]
+    fn headers_survive_the_way() {
+        let report = Report {
+            heard: Some(Heard { packet: 9, held: 3 }),
+            loss: 4,
+            ..Report::default()
+        };
+        let entity = EntityId::new(70, 3);
+        for report in [None, Some((65_535, report))] {
+            for player in [None, Some((4, None)), Some((255, entity))] {
+                let header = ToClient {
+                    packets: 3,
+                    report,
+                    player,
+                };
+                let mut buffer = [7; 64];
+                let len = header.emit(&mut buffer).expect("room");
+                let (read, rest) = ToClient::parse(&buffer).expect("whole");
+                assert_eq!((read, rest.len()), (header, 64 - len));
+                for cut in 0..len {
+                    assert!(ToClient::parse(&buffer[..cut]).is_err(), "{cut} of {len}");
+                    assert!(header.emit(&mut [0; 64][..cut]).is_err());
+                }
+            }
+        }
+        let header = FromClient::new(3, Duration::from_millis(60));
+        let mut buffer = [0; 8];
+        let len = header.emit(&mut buffer).expect("room");
+        assert_eq!(FromClient::parse(&buffer[..len]), Ok((header, &[][..])));
+        assert_eq!(header.interpolation().as_micros(), 60_000);
+        assert!(FromClient::parse(&buffer[..len - 1]).is_err());
+    }
+
+    #[test]
+    fn unknown_flags_are_refused() {
+        assert!(ToClient::parse(&[8, 0]).is_err());
+        assert!(ToClient::parse(&[HAS_ENTITY, 0, 1, 2, 3, 4]).is_err());
+    }
+}

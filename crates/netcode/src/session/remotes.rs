@@ -1,0 +1,117 @@
+//! Everything of one kind that others move, as it is shown (NC-5, NC-6, NC-10).
+
+use std::collections::BTreeMap;
+
+use muse_schema::State;
+
+use super::Client;
+use super::client::Whole;
+use crate::interpolation::{Interpolated, InterpolationConfig, Shown};
+use crate::prediction::Step;
+use crate::receiver::Update;
+use crate::world::Kind;
+use crate::{EntityId, Tick};
+
+/// The entities of one kind, interpolated. Give it every update that the client polls, then draw what [`show`](Self::show) gives.
+///
+/// [`Client`] has an example.
+#[derive(Debug)]
+pub struct Remotes<S> {
+    kind: Kind<S>,
+    config: InterpolationConfig,
+    distance: fn(&S, &S) -> f32,
+    entities: BTreeMap<EntityId, Remote<S>>,
+}
+
+#[derive(Debug)]
+struct Remote<S> {
+    states: Interpolated<S>,
+    /// It is shown until then, for what is shown is in the past.
+    gone_at: Option<Tick>,
+}
+
+impl<S: State> Remotes<S> {
+    /// For entities of this kind, of which `distance` says how far apart two states look.
+    pub fn new(kind: Kind<S>, config: InterpolationConfig, distance: fn(&S, &S) -> f32) -> Self {
+        Self {
+            kind,
+            config,
+            distance,
+            entities: BTreeMap::new(),
+        }
+    }
+
+    /// Takes in an update.
+    pub fn handle_update<G: Step>(&mut self, client: &Client<G>, update: &Update)
+    where
+        G::State: State,
+    {
+        match *update {
+            Update::State { entity, kind, tick } if kind == self.kind.id() => {
+                let Some(state) = client.receiver().state_at(self.kind, entity, tick) else {
+                    return;
+                };
+                let remote = self.entities.entry(entity).or_insert_with(|| Remote {
+                    states: Interpolated::new(self.config, self.distance),
+                    gone_at: None,
+                });
+                remote.gone_at = None;
+                remote.states.handle_state(tick, state);
+            }
+            Update::Despawned { entity, tick } => self.retire(entity, tick),
+            Update::PartRemoved { entity, kind, tick } if kind == self.kind.id() => {
+                self.retire(entity, tick);
+            }
+            Update::KindChanged { entity, kind, tick } if kind != self.kind.id() => {
+                self.retire(entity, tick);
+            }
+            _ => {}
+        }
+    }
+
+    /// What to draw now: all but the client's own player, which is predicted.
+    pub fn show<G: Step>(
+        &mut self,
+        client: &Client<G>,
+    ) -> impl Iterator<Item = (EntityId, Shown<S>)>
+    where
+        G::State: State,
+    {
+        let (time, own, whole) = (client.shown_time(), client.player(), client.whole());
+        if let Some(time) = time {
+            self.entities
+                .retain(|_, remote| remote.gone_at.is_none_or(|gone| gone > time.tick));
+        }
+        self.entities
+            .iter_mut()
+            .filter(move |(entity, _)| Some(**entity) != own)
+            .filter_map(move |(entity, remote)| {
+                remote.hold(whole);
+                Some((*entity, remote.states.show(time?)?))
+            })
+    }
+
+    fn retire(&mut self, entity: EntityId, tick: Tick) {
+        if let Some(remote) = self.entities.get_mut(&entity) {
+            remote.gone_at = Some(tick);
+        }
+    }
+}
+
+impl<S: State> Remote<S> {
+    /// What was not in a whole snapshot has not changed until then. After a gap that is known of what has been sent since, and of
+    /// the rest when the server has had the time to send again what was lost.
+    fn hold(&mut self, whole: Option<Whole>) {
+        if let (Some(whole), None) = (whole, self.gone_at)
+            && let Some((newest, state)) = self.states.newest()
+            && newest < whole.until
+            && (newest >= whole.since || whole.until - whole.since > RESEND_TICKS)
+        {
+            let state = state.clone();
+            self.states.handle_state(whole.until, state);
+        }
+    }
+}
+
+/// Ticks after which what was lost has surely been sent again.
+const RESEND_TICKS: i64 = 50;
