@@ -6,6 +6,7 @@
 //! output says what was exhausted.
 
 mod clients;
+mod hostile;
 mod server;
 mod timer;
 
@@ -97,6 +98,25 @@ struct Load {
     clients: u64,
     updates_per_second: u64,
     gso: bool,
+    /// Others flood, do not read, break headers and lie meanwhile.
+    hostile: bool,
+}
+
+impl Load {
+    fn title(self) -> String {
+        let Self {
+            clients,
+            updates_per_second,
+            ..
+        } = self;
+        let gso = if self.gso { "" } else { ", without GSO" };
+        let hostile = if self.hostile {
+            ", beside hostile ones"
+        } else {
+            ""
+        };
+        format!("{clients} x {updates_per_second}/s{gso}{hostile}")
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -206,8 +226,13 @@ fn loads(quick: bool) -> Vec<Load> {
         clients,
         updates_per_second,
         gso,
+        hostile: false,
     };
-    let mut loads = vec![load(120, 20, true), load(180, 20, true)];
+    let hostile = Load {
+        hostile: true,
+        ..load(120, 20, true)
+    };
+    let mut loads = vec![load(120, 20, true), load(180, 20, true), hostile];
     if !quick {
         loads.insert(0, load(120, 20, false));
         loads.insert(2, load(180, 20, false));
@@ -236,7 +261,11 @@ fn measure(surroundings: &Surroundings, load: Load, seconds: u64) -> anyhow::Res
     ];
     let words = ["bench-relay", "clients", "--server", &address];
     let words = [&words[..], &["--clients", &count, "--rate", &rate]].concat();
-    let words = pinned_muse(1, &[&words[..], &["--seconds", &time]].concat())?;
+    let mut words = [&words[..], &["--seconds", &time]].concat();
+    if load.hostile {
+        words.push("--hostile");
+    }
+    let words = pinned_muse(1, &words)?;
     let words = first_in_line(LOADED, words);
     let command = surroundings.further(first, &words);
     let mut clients = Role::start("the clients".to_owned(), command)?;
@@ -327,15 +356,9 @@ fn print(outcomes: &[Outcome]) {
     ];
     let mut cells = vec![heading.map(str::to_owned).to_vec()];
     for outcome in outcomes {
-        let Load {
-            clients,
-            updates_per_second,
-            gso,
-        } = outcome.load;
         let (late, work) = (outcome.server.lateness_ms, outcome.server.work_ms);
-        let how = if gso { "" } else { ", without GSO" };
         cells.push(vec![
-            format!("{clients} x {updates_per_second}/s{how}"),
+            outcome.load.title(),
             format!("{:.2}", late.p50),
             format!("{:.2}", late.p99),
             format!("{:.2}", late.max),
@@ -355,13 +378,7 @@ fn print(outcomes: &[Outcome]) {
     print!("{text}");
     for outcome in outcomes {
         if let Some(why) = outcome.breaks() {
-            let Load {
-                clients,
-                updates_per_second,
-                gso,
-            } = outcome.load;
-            let how = if gso { "" } else { " without GSO" };
-            println!("breaks at {clients} clients, {updates_per_second} updates/s{how}: {why}");
+            println!("breaks at {}: {why}", outcome.load.title());
         }
     }
     if outcomes.iter().all(|outcome| outcome.breaks().is_none()) {
@@ -371,11 +388,14 @@ fn print(outcomes: &[Outcome]) {
 
 fn bars(outcomes: &[Outcome]) -> Vec<Bar> {
     let mut bars = Vec::new();
-    for clients in BARS {
-        let outcome = outcomes
-            .iter()
-            .find(|outcome| outcome.load.clients == clients && outcome.load.gso);
-        let name = |what: &str| format!("relay_v1_{clients}_clients_{what}");
+    let cases = BARS.map(|clients| (clients, false)).into_iter();
+    for (clients, hostile) in cases.chain([(BARS[0], true)]) {
+        let outcome = outcomes.iter().find(|outcome| {
+            let load = outcome.load;
+            load.clients == clients && load.gso && load.hostile == hostile
+        });
+        let beside = if hostile { "beside_hostile_" } else { "" };
+        let name = |what: &str| format!("relay_v1_{clients}_clients_{beside}{what}");
         bars.push(Bar::at_most(
             name("lateness_p99_ms_above_idle_timer"),
             outcome.map(Outcome::above_control_ms),

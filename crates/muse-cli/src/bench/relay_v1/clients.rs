@@ -14,6 +14,7 @@ use muse_relay::v1::packet::{BROADCAST, DISCARD, DatagramHeader, STREAM_HEADER, 
 use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
 use serde::{Deserialize, Serialize};
 
+use super::hostile::Hostile;
 use super::{DATA_LEN, TCP_PER_SECOND};
 
 /// How many there are and what they say.
@@ -31,6 +32,9 @@ pub(crate) struct ClientsArguments {
     /// How long they talk.
     #[arg(long)]
     seconds: u64,
+    /// Others misbehave meanwhile.
+    #[arg(long)]
+    hostile: bool,
 }
 
 /// What they counted, from `go` on.
@@ -72,6 +76,7 @@ pub(super) fn run(arguments: &ClientsArguments) -> anyhow::Result<()> {
 
 struct Crowd {
     clients: Vec<OneClient>,
+    hostile: Option<Hostile>,
     clock: Clock,
     next_turn: Instant,
     buffer: Vec<u8>,
@@ -103,6 +108,10 @@ impl Crowd {
         let clock = Clock::start();
         Ok(Self {
             clients: clients.collect::<anyhow::Result<_>>()?,
+            hostile: match arguments.hostile {
+                true => Some(Hostile::connect(arguments.server)?),
+                false => None,
+            },
             next_turn: clock.now(),
             clock,
             buffer: vec![0; 256 << 10],
@@ -154,6 +163,9 @@ impl Crowd {
             client.udp.receive(now, &mut client.datagrams)?;
             self.report.udp_received += std::mem::take(&mut client.datagrams.received);
             self.report.tcp_received += client.read(&mut self.buffer)?;
+        }
+        if let Some(hostile) = &mut self.hostile {
+            hostile.turn();
         }
         self.report.cut = self.clients.iter().filter(|client| client.ended).count() as u64;
         self.next_turn += TURN;
@@ -256,7 +268,7 @@ impl Datagrams {
 
     fn queue(&mut self, control: u8, data: &[u8]) {
         let header = DatagramHeader {
-            kind: 1,
+            kind: KIND,
             control,
             time: self.counter,
             address: self.own,
@@ -269,7 +281,8 @@ impl Datagrams {
 impl Machine for Datagrams {
     fn handle_datagram(&mut self, _: Instant, datagram: Datagram<'_>) {
         let header = DatagramHeader::parse(datagram.payload);
-        self.received += u64::from(header.is_ok_and(|(header, _)| !header.has(DISCARD)));
+        let ours = |header: DatagramHeader| header.kind == KIND && !header.has(DISCARD);
+        self.received += u64::from(header.is_ok_and(|(header, _)| ours(header)));
     }
 
     fn handle_timeout(&mut self, _: Instant) {}
@@ -290,6 +303,8 @@ impl Machine for Datagrams {
     }
 }
 
+/// What the clients' packets are known by.
+const KIND: u8 = 1;
 const TURN: Duration = Duration::from_millis(10);
 const WARM_UP: Duration = Duration::from_secs(1);
 /// How long to wait for what is still under way.
