@@ -509,7 +509,8 @@ impl View {
     /// Looks at every slot once: who has something to send, who is to be told gone.
     fn survey(&mut self, world: &World) {
         let tick = self.round.tick;
-        let overdue = self.config.wait_ticks_max;
+        let usual = (world.kinds().tick_rate() * WAIT_SECONDS_MAX) as u32;
+        let overdue = self.config.wait_ticks_max.unwrap_or(usual);
         self.round.gone.clear();
         self.plan.clear();
         self.complete = self.game_loaded;
@@ -544,8 +545,12 @@ impl View {
             };
             slot.priority = slot.priority.saturating_add(weight);
             let waited = tick - slot.served.min(tick);
-            self.plan
-                .add(number, slot.priority, waited >= overdue || slot.lost, unheard);
+            self.plan.add(
+                number,
+                slot.priority,
+                waited >= overdue || slot.lost,
+                unheard,
+            );
         }
         self.round.gone.reverse();
     }
@@ -576,16 +581,17 @@ fn release(slots: &mut Slots, entity: EntityId) {
 /// Settings of a [`View`].
 #[derive(Clone, Debug)]
 pub struct ViewConfig {
-    wait_ticks_max: u32,
+    wait_ticks_max: Option<u32>,
     slots_max: usize,
 }
 
 impl ViewConfig {
-    /// After how many ticks without its turn an entity comes before all that have waited for less, whatever the weights; 8
-    /// unless set. Shorter means that weights matter less when bytes are scarce.
+    /// After how many ticks without its turn an entity comes before all that have waited for less, whatever the weights; 0.3
+    /// seconds unless set, so that even after a loss and a long round trip nothing waits for a second. Shorter means that
+    /// weights matter less when bytes are scarce.
     #[must_use]
     pub const fn wait_ticks_max(mut self, ticks: u32) -> Self {
-        self.wait_ticks_max = ticks;
+        self.wait_ticks_max = Some(ticks);
         self
     }
 
@@ -601,7 +607,7 @@ impl ViewConfig {
 impl Default for ViewConfig {
     fn default() -> Self {
         Self {
-            wait_ticks_max: 8,
+            wait_ticks_max: None,
             slots_max: 65_536,
         }
     }
@@ -633,8 +639,10 @@ pub struct ViewStats {
     pub restarts: u64,
 }
 
-/// Packets so many ticks older than one that arrived are given up.
-const REORDERING_TICKS: u32 = 2;
+/// How long an entity waits for its turn before it is overdue.
+const WAIT_SECONDS_MAX: f64 = 0.3;
+/// Packets more than so many ticks older than one that arrived are given up.
+const REORDERING_TICKS: u32 = 1;
 /// How long at least an answer is waited for; and twice the usual delay besides.
 const TIMEOUT_TICKS_MIN: u32 = 4;
 /// Less than this is not worth a packet.

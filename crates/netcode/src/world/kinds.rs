@@ -67,6 +67,11 @@ impl Kinds {
         self
     }
 
+    /// What [`with_tick_rate`](Self::with_tick_rate) set.
+    pub const fn tick_rate(&self) -> f64 {
+        self.tick_rate
+    }
+
     /// What [`with_history`](Self::with_history) set.
     pub const fn history(&self) -> u32 {
         self.history
