@@ -322,8 +322,9 @@ impl Orderer {
                 continue;
             };
             let silent = member.heard + self.config.drop_after <= now;
-            let ends = member.acked.ends.iter().take(self.config.seats());
-            let behind = ends.map(|end| self.sealed.since(*end)).max().unwrap_or(0);
+            let ends = self.streams.iter().zip(&member.acked.ends);
+            let behind = ends.map(|(stream, acked)| stream.end().since(*acked));
+            let behind = behind.max().unwrap_or(0);
             let behind = member.stage.is_sent_streams() && behind > LOG_FRAMES_MAX;
             if silent || behind {
                 self.remove(LinkId(index), Refusal::Dropped);

@@ -264,6 +264,11 @@ impl<G: Game> Session<G> {
         self.inputs.used(frame)
     }
 
+    /// How many steps a frame has: one in rollback, what speed control says in lockstep.
+    pub fn steps_at(&self, frame: Frame) -> u8 {
+        self.steps_of(frame)
+    }
+
     /// Where the session is.
     pub fn status(&self) -> Status {
         self.status

@@ -207,7 +207,7 @@ impl<G: Game> Session<G> {
         }
     }
 
-    fn steps_of(&self, frame: Frame) -> u8 {
+    pub(super) fn steps_of(&self, frame: Frame) -> u8 {
         self.plan_of(frame).1
     }
 

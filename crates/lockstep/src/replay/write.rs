@@ -1,0 +1,207 @@
+//! Records a session.
+
+use muse_schema::Schema;
+
+use crate::config::{Config, Mode};
+use crate::frame::Frame;
+use crate::game::{Game, encode};
+use crate::replay::{Chunk, Header, MAGIC, Place, VERSION, push_chunk};
+use crate::session::Session;
+
+/// Records the confirmed frames of a session. Call [`record`](Self::record) after frames were run, and write what
+/// [`take_bytes`](Self::take_bytes) gives to a file; [`finish`](Self::finish) at the end.
+#[derive(Debug)]
+pub struct Recorder<G: Game> {
+    bytes: Vec<u8>,
+    /// Bytes taken before.
+    taken: u64,
+    next: Option<Frame>,
+    state_every: u32,
+    check_every: u32,
+    inputs: Vec<u8>,
+    inputs_first: Frame,
+    last_inputs: Option<(u8, Vec<Option<G::Input>>)>,
+    checks: Vec<u8>,
+    index: Vec<Place>,
+    scratch: Vec<u8>,
+}
+
+impl<G: Game> Recorder<G> {
+    /// A recorder for sessions with these settings. A state is stored every 5 s, to seek to.
+    pub fn new(config: &Config) -> Self {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend([0; 2]);
+        let header = Header {
+            state: G::TYPE.to_string(),
+            input: <G::Input as Schema>::TYPE.to_string(),
+            mode: config.mode,
+            seats: config.seats,
+            frame_micros: config.frame.as_micros().min(u64::from(u32::MAX)) as u32,
+        };
+        push_chunk(&mut bytes, Chunk::Header, &header.to_bytes());
+        let turns = match config.mode {
+            Mode::Rollback => 5_000_000 / config.frame.as_micros().max(1),
+            Mode::Lockstep => 1_250_000 / config.frame.as_micros().max(1),
+        };
+        let check_every = config.check_interval();
+        Self {
+            bytes,
+            taken: 0,
+            next: None,
+            state_every: (turns as u32)
+                .next_multiple_of(check_every)
+                .max(check_every),
+            check_every,
+            inputs: Vec::new(),
+            inputs_first: Frame(0),
+            last_inputs: None,
+            checks: Vec::new(),
+            index: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Records what has been confirmed since. Call it at least once a second.
+    pub fn record(&mut self, session: &Session<G>) {
+        let Some((sure, _)) = session.confirmed_state() else {
+            return;
+        };
+        // It begins with the first state that is there.
+        let mut next = match self.next {
+            Some(next) => next,
+            None => match session.state_at(sure) {
+                Some(_) => sure,
+                None => return,
+            },
+        };
+        while next < sure {
+            let Some(inputs_first) = self.record_state(session, next) else {
+                break;
+            };
+            if self.inputs.is_empty() {
+                self.inputs_first = inputs_first;
+                self.last_inputs = None;
+            }
+            self.record_inputs(session, next);
+            next += 1;
+            if next.since(self.inputs_first) >= CHUNK_FRAMES {
+                self.flush();
+            }
+        }
+        self.next = Some(next);
+    }
+
+    /// Everything recorded since this was called last.
+    pub fn take_bytes(&mut self) -> Vec<u8> {
+        self.taken += self.bytes.len() as u64;
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// The end of the recording: the last bytes, with an index for seeking.
+    pub fn finish(mut self) -> Vec<u8> {
+        self.flush();
+        let index_at = self.taken + self.bytes.len() as u64;
+        let mut index = Vec::new();
+        for place in &self.index {
+            index.extend(place.frame.0.to_le_bytes());
+            index.extend(place.offset.to_le_bytes());
+        }
+        push_chunk(&mut self.bytes, Chunk::Index, &index);
+        let mut end = Vec::new();
+        end.extend(self.next.unwrap_or_default().0.to_le_bytes());
+        end.extend(index_at.to_le_bytes());
+        push_chunk(&mut self.bytes, Chunk::End, &end);
+        self.bytes
+    }
+
+    /// Stores the state or its checksum, where it is time. `None` if the first state is not there.
+    fn record_state(&mut self, session: &Session<G>, frame: Frame) -> Option<Frame> {
+        let first = self.next.is_none() && self.index.is_empty();
+        let state_due = first || frame.0.is_multiple_of(self.state_every);
+        if !state_due && !frame.0.is_multiple_of(self.check_every) {
+            return Some(frame);
+        }
+        let Some(state) = session.state_at(frame) else {
+            return (!first).then_some(frame);
+        };
+        let sum = state.checksum(&mut self.scratch);
+        self.checks.extend(frame.0.to_le_bytes());
+        self.checks.extend(sum.to_le_bytes());
+        if state_due {
+            self.flush();
+            self.scratch.clear();
+            self.scratch.extend(frame.0.to_le_bytes());
+            if encode(state, &mut self.scratch).is_ok() {
+                self.index.push(Place {
+                    frame,
+                    offset: self.taken + self.bytes.len() as u64,
+                });
+                push_chunk(&mut self.bytes, Chunk::State, &self.scratch);
+            }
+        }
+        Some(frame)
+    }
+
+    /// One byte when nothing has changed; else the steps of the frame, who is there, and what everybody does.
+    fn record_inputs(&mut self, session: &Session<G>, frame: Frame) {
+        let inputs = session.inputs_at(frame);
+        let steps = session.steps_at(frame);
+        let same = self
+            .last_inputs
+            .as_ref()
+            .is_some_and(|(last_steps, last)| *last_steps == steps && last.as_slice() == inputs);
+        if same {
+            self.inputs.push(0);
+            return;
+        }
+        self.inputs.push(steps.max(1));
+        let there = inputs
+            .iter()
+            .enumerate()
+            .filter(|(_, input)| input.is_some());
+        let mask = there.fold(0u16, |mask, (seat, _)| mask | 1 << seat);
+        self.inputs.extend(mask.to_le_bytes());
+        for input in inputs.iter().flatten() {
+            self.scratch.clear();
+            // It has travelled, so it encodes.
+            let _ = encode(input, &mut self.scratch);
+            self.inputs
+                .extend((self.scratch.len() as u16).to_le_bytes());
+            self.inputs.extend(&self.scratch);
+        }
+        self.last_inputs = Some((steps, inputs.to_vec()));
+    }
+
+    fn flush(&mut self) {
+        if !self.inputs.is_empty() {
+            let mut content = self.inputs_first.0.to_le_bytes().to_vec();
+            content.append(&mut self.inputs);
+            push_chunk(&mut self.bytes, Chunk::Inputs, &content);
+        }
+        if !self.checks.is_empty() {
+            push_chunk(&mut self.bytes, Chunk::Checks, &self.checks);
+            self.checks.clear();
+        }
+    }
+}
+
+impl Header {
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for text in [&self.state, &self.input] {
+            bytes.extend((text.len() as u32).to_le_bytes());
+            bytes.extend(text.as_bytes());
+        }
+        bytes.push(match self.mode {
+            Mode::Lockstep => 0,
+            Mode::Rollback => 1,
+        });
+        bytes.push(self.seats);
+        bytes.extend(self.frame_micros.to_le_bytes());
+        bytes
+    }
+}
+
+/// Frames in one chunk of inputs: what is lost at most when a recording breaks off.
+const CHUNK_FRAMES: u32 = 60;
