@@ -12,6 +12,7 @@ pub mod relay_v1_packet;
 pub mod rp_host;
 pub mod rp_packet;
 pub mod schema;
+pub mod snapshot;
 pub mod token;
 
 #[cfg(test)]
@@ -42,6 +43,7 @@ mod tests {
             crate::rp_host::run(&bytes);
             crate::rp_packet::run(&bytes);
             crate::schema::run(&bytes);
+            crate::snapshot::run(&bytes);
             crate::token::run(&bytes);
         }
     }

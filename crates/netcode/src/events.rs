@@ -90,7 +90,7 @@ enum Delivery {
 impl Outgoing {
     /// Takes an event. When too many wait, an unreliable one is dropped; with others the client cannot be kept up any
     /// more, which [`has_overflowed`](Self::has_overflowed) tells.
-    pub fn push(
+    pub(crate) fn push(
         &mut self,
         class: EventClass,
         tick: Tick,
@@ -115,12 +115,12 @@ impl Outgoing {
         true
     }
 
-    pub const fn has_overflowed(&self) -> bool {
+    pub(crate) const fn has_overflowed(&self) -> bool {
         self.overflowed
     }
 
     /// Those that want into the next packet, with their numbers.
-    pub fn wanting(&self) -> impl Iterator<Item = (u32, &Pending)> {
+    pub(crate) fn wanting(&self) -> impl Iterator<Item = (u32, &Pending)> {
         (self.start..).zip(&self.pending).filter(|(_, event)| {
             event.state == Delivery::Waiting
                 || event.class == EventClass::Quickest && event.state == Delivery::Flying
@@ -128,7 +128,7 @@ impl Outgoing {
     }
 
     /// The sequence numbers that events get if they are sent in this order.
-    pub fn sequencer(&self) -> impl FnMut(&Pending) -> u32 + use<> {
+    pub(crate) fn sequencer(&self) -> impl FnMut(&Pending) -> u32 + use<> {
         let mut next = self.sequences;
         move |event| {
             let lane = &mut next[event.class.lane()];
@@ -143,7 +143,7 @@ impl Outgoing {
 
     /// The entity has left before the client was known to have seen it: so its events are none of the client's business.
     /// Calls back for each that is forgotten.
-    pub fn forget(&mut self, entity: EntityId, mut forgotten: impl FnMut()) {
+    pub(crate) fn forget(&mut self, entity: EntityId, mut forgotten: impl FnMut()) {
         let theirs = |event: &&mut Pending| event.entity == Some(entity);
         for event in self.pending.iter_mut().filter(theirs) {
             // Once it has a number, others wait for it.
@@ -155,12 +155,12 @@ impl Outgoing {
         }
     }
 
-    pub fn get(&self, number: u32) -> Option<&Pending> {
+    pub(crate) fn get(&self, number: u32) -> Option<&Pending> {
         self.pending.get(number.wrapping_sub(self.start) as usize)
     }
 
     /// The event is in a packet. Says whose it was when nothing more will be done for it.
-    pub fn mark_sent(&mut self, number: u32) -> Option<EntityId> {
+    pub(crate) fn mark_sent(&mut self, number: u32) -> Option<EntityId> {
         let index = number.wrapping_sub(self.start) as usize;
         let event = self.pending.get_mut(index)?;
         if event.state != Delivery::Waiting {
@@ -178,7 +178,7 @@ impl Outgoing {
     }
 
     /// The packet that it was in is lost.
-    pub fn mark_lost(&mut self, number: u32) {
+    pub(crate) fn mark_lost(&mut self, number: u32) {
         if let Some(event) = self.get_mut(number)
             && event.state == Delivery::Flying
         {
@@ -187,7 +187,7 @@ impl Outgoing {
     }
 
     /// A packet that it was in has arrived. Says whose event it was when it is the first.
-    pub fn mark_arrived(&mut self, number: u32) -> Option<EntityId> {
+    pub(crate) fn mark_arrived(&mut self, number: u32) -> Option<EntityId> {
         let event = self.get_mut(number)?;
         let first = event.state != Delivery::Done;
         event.state = Delivery::Done;
@@ -195,7 +195,7 @@ impl Outgoing {
     }
 
     /// Forgets what is done, and unreliable events that found no room for long; calls back with the entities of those.
-    pub fn clean(&mut self, now: Tick, mut dropped: impl FnMut(EntityId)) {
+    pub(crate) fn clean(&mut self, now: Tick, mut dropped: impl FnMut(EntityId)) {
         for event in &mut self.pending {
             let stale = event.class == EventClass::Unreliable
                 && event.state == Delivery::Waiting
@@ -252,7 +252,7 @@ pub(crate) struct Read {
 
 impl Incoming {
     /// Whether the event may be taken: its number is not impossibly far ahead.
-    pub fn admits(&self, class: EventClass, sequence: u16) -> bool {
+    pub(crate) fn admits(&self, class: EventClass, sequence: u16) -> bool {
         let lane = &self.lanes[class.lane()];
         let ahead = sequence.wrapping_sub(lane.next as u16);
         class == EventClass::Unreliable
@@ -261,7 +261,7 @@ impl Incoming {
     }
 
     /// Events that wait to be taken by the game, and those that wait for earlier ones.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ready.len()
             + self
                 .lanes
@@ -271,7 +271,7 @@ impl Incoming {
     }
 
     /// Takes an event that is [admitted](Self::admits).
-    pub fn take(&mut self, read: Read) {
+    pub(crate) fn take(&mut self, read: Read) {
         if read.class == EventClass::Unreliable {
             self.ready.extend(read.content.event());
             return;
@@ -292,7 +292,7 @@ impl Incoming {
         }
     }
 
-    pub fn poll(&mut self) -> Option<Event> {
+    pub(crate) fn poll(&mut self) -> Option<Event> {
         self.ready.pop_front()
     }
 }

@@ -36,7 +36,7 @@ impl Default for Plan {
 
 impl Plan {
     /// Begins a tick.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         // The first that was chosen but not served is the first this time.
         self.rotation = self.order.get(self.position).copied().unwrap_or(0);
         self.waiting.clear();
@@ -47,7 +47,7 @@ impl Plan {
 
     /// A slot wants its turn. Slots must come in order.
     #[inline]
-    pub fn add(&mut self, slot: u32, priority: u32, overdue: bool, whole: bool) {
+    pub(crate) fn add(&mut self, slot: u32, priority: u32, overdue: bool, whole: bool) {
         let priority = priority >> 1 | u32::from(overdue) << 31;
         self.waiting
             .push(u64::from(!priority) << 32 | u64::from(slot));
@@ -55,13 +55,13 @@ impl Plan {
     }
 
     /// Whether anyone is left.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.position >= self.order.len() && self.waiting.is_empty()
     }
 
     /// Whose turn it is, when there are so many bytes.
     #[inline]
-    pub fn peek(&mut self, bytes: usize) -> Option<u32> {
+    pub(crate) fn peek(&mut self, bytes: usize) -> Option<u32> {
         if self.position >= self.order.len() {
             self.choose(bytes);
         }
@@ -70,12 +70,18 @@ impl Plan {
 
     /// The one that [`peek`](Self::peek) gave had its turn.
     #[inline]
-    pub fn pass(&mut self) {
+    pub(crate) fn pass(&mut self) {
         self.position += 1;
     }
 
     /// Learns how many bytes rows take.
-    pub fn learn(&mut self, bytes: usize, rows: usize, bytes_whole: usize, rows_whole: usize) {
+    pub(crate) fn learn(
+        &mut self,
+        bytes: usize,
+        rows: usize,
+        bytes_whole: usize,
+        rows_whole: usize,
+    ) {
         for (size, bytes, rows) in [
             (&mut self.size, bytes, rows),
             (&mut self.size_whole, bytes_whole, rows_whole),

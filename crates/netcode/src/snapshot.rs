@@ -26,13 +26,13 @@ pub(crate) struct Header {
 
 impl Header {
     /// Bytes that it takes.
-    pub const fn len(&self) -> usize {
+    pub(crate) const fn len(&self) -> usize {
         let gone = if self.gone > 0 { 2 } else { 0 };
         let events = if self.events > 0 { 2 } else { 0 };
         1 + 2 + 4 + varint_len(self.game as u64) + 2 + gone + events
     }
 
-    pub fn emit(&self, writer: &mut Writer<'_>) -> Result<(), EndOfBytes> {
+    pub(crate) fn emit(&self, writer: &mut Writer<'_>) -> Result<(), EndOfBytes> {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         writer.u8(flag(self.complete, COMPLETE)
             | flag(self.gone > 0, HAS_GONE)
@@ -50,7 +50,7 @@ impl Header {
         Ok(())
     }
 
-    pub fn parse(reader: &mut Reader<'_>) -> Result<Self, FormatError> {
+    pub(crate) fn parse(reader: &mut Reader<'_>) -> Result<Self, FormatError> {
         let flags = reader.u8()?;
         if flags & !(COMPLETE | HAS_GONE | HAS_EVENTS) != 0 {
             return Err(FormatError::Reserved);

@@ -42,13 +42,13 @@ pub enum Fate {
 }
 
 impl Entities {
-    pub fn iter(&self) -> impl Iterator<Item = EntityId> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = EntityId> {
         let records = self.places.iter().filter_map(|place| place.record.as_ref());
         records.map(|record| record.id)
     }
 
     #[inline]
-    pub fn get(&self, entity: EntityId) -> Option<&Record> {
+    pub(crate) fn get(&self, entity: EntityId) -> Option<&Record> {
         let record = self
             .places
             .get(entity.index() as usize)?
@@ -58,7 +58,7 @@ impl Entities {
     }
 
     #[inline]
-    pub fn get_mut(&mut self, entity: EntityId) -> Option<&mut Record> {
+    pub(crate) fn get_mut(&mut self, entity: EntityId) -> Option<&mut Record> {
         let place = self.places.get_mut(entity.index() as usize)?;
         place
             .record
@@ -66,7 +66,7 @@ impl Entities {
             .filter(|record| record.id == entity)
     }
 
-    pub fn fate(&self, entity: EntityId) -> Fate {
+    pub(crate) fn fate(&self, entity: EntityId) -> Fate {
         let Some(place) = self.places.get(entity.index() as usize) else {
             return Fate::Unknown;
         };
@@ -92,14 +92,14 @@ impl Entities {
     }
 
     /// Whether a state of this entity at `tick` may be taken: not if another generation came since.
-    pub fn admits(&self, entity: EntityId, tick: Tick) -> bool {
+    pub(crate) fn admits(&self, entity: EntityId, tick: Tick) -> bool {
         let place = self.places.get(entity.index() as usize);
         let record = place.and_then(|place| place.record.as_ref());
         record.is_none_or(|record| record.id == entity || record.since < tick)
     }
 
     /// Slots that are no longer what they were when this entity's part gets a new one.
-    pub fn displaced(&self, entity: EntityId, part: u8) -> Vec<u32> {
+    pub(crate) fn displaced(&self, entity: EntityId, part: u8) -> Vec<u32> {
         let place = self.places.get(entity.index() as usize);
         let Some(record) = place.and_then(|place| place.record.as_ref()) else {
             return Vec::new();
@@ -113,7 +113,7 @@ impl Entities {
     }
 
     /// A part of an entity has this slot now. Whether the entity is new here.
-    pub fn add(&mut self, entity: EntityId, part: u8, slot: u32, tick: Tick) -> bool {
+    pub(crate) fn add(&mut self, entity: EntityId, part: u8, slot: u32, tick: Tick) -> bool {
         let index = entity.index() as usize;
         if self.places.len() <= index {
             self.places.resize_with(index + 1, Place::default);
@@ -136,7 +136,7 @@ impl Entities {
     }
 
     /// A part has gone from its slot. Whether the entity is gone with it.
-    pub fn remove(&mut self, entity: EntityId, part: u8, slot: u32) -> bool {
+    pub(crate) fn remove(&mut self, entity: EntityId, part: u8, slot: u32) -> bool {
         let Some(record) = self.get_mut(entity) else {
             return false;
         };
@@ -157,13 +157,13 @@ impl Entities {
 
 impl Record {
     /// The slot of a part.
-    pub fn slot(&self, part: u8) -> Option<u32> {
+    pub(crate) fn slot(&self, part: u8) -> Option<u32> {
         let slot = *self.parts.get(usize::from(part))?;
         (slot != NONE).then_some(slot)
     }
 
     /// Owner and parent as of `tick`. Whether they are others than before.
-    pub fn relate(&mut self, tick: Tick, relation: Relation) -> bool {
+    pub(crate) fn relate(&mut self, tick: Tick, relation: Relation) -> bool {
         if self.relation_tick.is_some_and(|last| last > tick) {
             return false;
         }

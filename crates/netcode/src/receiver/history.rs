@@ -13,7 +13,7 @@ pub(super) struct History {
 
 impl History {
     /// Forgets everything; rows to come have this width.
-    pub fn clear(&mut self, width: usize) {
+    pub(crate) fn clear(&mut self, width: usize) {
         if self.width != width {
             self.ticks.clear();
             self.rows.clear();
@@ -24,14 +24,14 @@ impl History {
     }
 
     /// The newest.
-    pub fn last(&self) -> Option<(u32, &[i32])> {
+    pub(crate) fn last(&self) -> Option<(u32, &[i32])> {
         let index = self.len.checked_sub(1)?;
         Some(self.at(index))
     }
 
     /// The row of a tick.
     #[inline]
-    pub fn find(&self, tick: u32) -> Option<(u32, &[i32])> {
+    pub(crate) fn find(&self, tick: u32) -> Option<(u32, &[i32])> {
         // Ticks mostly follow each other: then the place is known.
         let newest = self.ticks[self.place(self.len.checked_sub(1)?)];
         let back = newest.checked_sub(tick)? as usize;
@@ -48,7 +48,7 @@ impl History {
 
     /// Adds a row, in order; one of a tick that is there already changes nothing. Forgets those that were followed by another
     /// more than `history` ticks before `now`. Says whether it was added.
-    pub fn insert(&mut self, tick: u32, row: &[i32], now: u32, history: u32) -> bool {
+    pub(crate) fn insert(&mut self, tick: u32, row: &[i32], now: u32, history: u32) -> bool {
         while self.len >= 2 && now.saturating_sub(self.at(1).0) > history {
             self.start = (self.start + 1) % self.ticks.len();
             self.len -= 1;

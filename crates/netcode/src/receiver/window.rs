@@ -16,12 +16,12 @@ pub(super) struct Window {
 
 impl Window {
     /// The whole number of a packet.
-    pub fn number(&self, low: u16) -> u32 {
+    pub(crate) fn number(&self, low: u16) -> u32 {
         widen(low, self.newest.unwrap_or(0))
     }
 
     /// Whether the packet is new and not so old that nobody knows.
-    pub fn admits(&self, number: u32) -> bool {
+    pub(crate) fn admits(&self, number: u32) -> bool {
         let Some(newest) = self.newest else {
             return true;
         };
@@ -38,7 +38,7 @@ impl Window {
     }
 
     /// The packet, which is [admitted](Self::admits), was decoded.
-    pub fn insert(&mut self, number: u32, tick: u32) {
+    pub(crate) fn insert(&mut self, number: u32, tick: u32) {
         let Some(newest) = self.newest else {
             self.newest = Some(number);
             self.note_tick(number, tick);
@@ -58,7 +58,7 @@ impl Window {
     }
 
     /// What to answer, about the packets of the last ticks.
-    pub fn answer(&self, game: u32, restart: Option<u16>) -> Acknowledgement {
+    pub(crate) fn answer(&self, game: u32, restart: Option<u16>) -> Acknowledgement {
         let mut received = self.bits;
         let newest = self.newest.unwrap_or(0);
         let cover = self

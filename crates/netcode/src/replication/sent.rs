@@ -39,12 +39,12 @@ pub(super) enum Entry {
 
 impl Sent {
     /// The number of the next packet.
-    pub fn next(&self) -> u32 {
+    pub(crate) fn next(&self) -> u32 {
         self.start.wrapping_add(self.packets.len() as u32)
     }
 
     /// Remembers a packet.
-    pub fn push(&mut self, tick: u32, entries: &[Entry]) {
+    pub(crate) fn push(&mut self, tick: u32, entries: &[Entry]) {
         self.entries.extend(entries);
         self.packets.push_back(Packet {
             tick,
@@ -57,7 +57,7 @@ impl Sent {
     }
 
     /// Forgets packets from before `tick`.
-    pub fn forget_before(&mut self, tick: u32) {
+    pub(crate) fn forget_before(&mut self, tick: u32) {
         while self
             .packets
             .front()
@@ -68,7 +68,7 @@ impl Sent {
     }
 
     /// A packet has arrived: if that is news, its tick, and what was in it into `entries`.
-    pub fn arrive(&mut self, number: u32, entries: &mut Vec<Entry>) -> Option<u32> {
+    pub(crate) fn arrive(&mut self, number: u32, entries: &mut Vec<Entry>) -> Option<u32> {
         let index = number.wrapping_sub(self.start) as usize;
         let packet = self.packets.get_mut(index)?;
         if packet.fate == Fate::Arrived {
@@ -81,7 +81,7 @@ impl Sent {
     }
 
     /// The next packet from before `tick` of which no answer came: its tick, and what was in it into `entries`.
-    pub fn lose_before(&mut self, tick: u32, entries: &mut Vec<Entry>) -> Option<u32> {
+    pub(crate) fn lose_before(&mut self, tick: u32, entries: &mut Vec<Entry>) -> Option<u32> {
         let mut index = self.settled.wrapping_sub(self.start) as usize;
         // Packets that were forgotten while unsettled count as settled.
         if index > self.packets.len() {

@@ -66,38 +66,38 @@ pub(super) enum Life {
 }
 
 impl Slots {
-    pub fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.list.len() as u32
     }
 
     /// Slots that are not free.
-    pub const fn used(&self) -> usize {
+    pub(crate) const fn used(&self) -> usize {
         self.used
     }
 
     #[inline]
-    pub fn get(&self, slot: u32) -> Option<&Slot> {
+    pub(crate) fn get(&self, slot: u32) -> Option<&Slot> {
         self.list.get(slot as usize)
     }
 
     #[inline]
-    pub fn get_mut(&mut self, slot: u32) -> Option<&mut Slot> {
+    pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut Slot> {
         self.list.get_mut(slot as usize)
     }
 
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut Slot)> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut Slot)> {
         (0..).zip(&mut self.list)
     }
 
     /// The slot of an entity's part, also one that is leaving.
-    pub fn find(&self, entity: EntityId, part: u8) -> Option<u32> {
+    pub(crate) fn find(&self, entity: EntityId, part: u8) -> Option<u32> {
         self.of(entity)
             .find(|(_, slot)| slot.part == part)
             .map(|(number, _)| number)
     }
 
     /// All slots of an entity.
-    pub fn of(&self, entity: EntityId) -> impl Iterator<Item = (u32, &Slot)> {
+    pub(crate) fn of(&self, entity: EntityId) -> impl Iterator<Item = (u32, &Slot)> {
         let mut number = self.first.get(entity.index() as usize).copied();
         std::iter::from_fn(move || {
             let found = number.filter(|number| *number != NONE)?;
@@ -109,7 +109,7 @@ impl Slots {
     }
 
     /// Calls back for every slot of an entity.
-    pub fn each_of(&mut self, entity: EntityId, mut change: impl FnMut(&mut Slot)) {
+    pub(crate) fn each_of(&mut self, entity: EntityId, mut change: impl FnMut(&mut Slot)) {
         let mut number = self.first.get(entity.index() as usize).copied();
         while let Some(slot) = number.and_then(|number| self.list.get_mut(number as usize)) {
             if slot.entity == entity {
@@ -120,7 +120,7 @@ impl Slots {
     }
 
     /// A slot for an entity's part that has none; the lowest that is free, to keep them dense.
-    pub fn allocate(&mut self, entity: EntityId, part: u8, object: u32) -> u32 {
+    pub(crate) fn allocate(&mut self, entity: EntityId, part: u8, object: u32) -> u32 {
         let number = match self.free.pop() {
             Some(Reverse(number)) => number,
             None => self.len(),
@@ -161,7 +161,7 @@ impl Slots {
     }
 
     /// The client does not know it any more, or never did.
-    pub fn free(&mut self, number: u32) {
+    pub(crate) fn free(&mut self, number: u32) {
         let (index, next) = {
             let slot = &mut self.list[number as usize];
             slot.life = Life::Free;
@@ -186,7 +186,7 @@ impl Slots {
 
 impl Slot {
     /// Forgets what the client has, also what is on its way.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.incarnation = self.incarnation.wrapping_add(1);
         self.baseline = NEVER;
         self.after = NEVER;
@@ -197,7 +197,7 @@ impl Slot {
 
     /// The client has the state of `tick`.
     #[inline]
-    pub fn acknowledge(&mut self, tick: u32) {
+    pub(crate) fn acknowledge(&mut self, tick: u32) {
         if self.baseline == NEVER || tick > self.baseline {
             let by = if self.baseline == NEVER {
                 64

@@ -68,7 +68,7 @@ pub(crate) struct Coding {
 }
 
 impl Coding {
-    pub fn new(kinds: &Kinds) -> Self {
+    pub(crate) fn new(kinds: &Kinds) -> Self {
         let likely = BitModel::with_probability(60_000, 8);
         let unlikely = BitModel::with_probability(3_000, 8);
         Self {
@@ -98,7 +98,7 @@ impl Coding {
     }
 
     /// Begins another packet.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         let fresh = Self {
             kinds: std::mem::take(&mut self.kinds),
             packet: self.packet + 1,
@@ -108,20 +108,20 @@ impl Coding {
     }
 
     /// The slots that are told gone come first and count from the beginning; so do rows after them.
-    pub fn rewind(&mut self) {
+    pub(crate) fn rewind(&mut self) {
         self.slot = SLOT_MASK;
     }
 
-    pub fn encode_gone(&mut self, encoder: &mut Encoder<'_>, slot: u32) {
+    pub(crate) fn encode_gone(&mut self, encoder: &mut Encoder<'_>, slot: u32) {
         self.encode_slot(encoder, slot);
     }
 
-    pub fn decode_gone(&mut self, decoder: &mut Decoder<'_>) -> u32 {
+    pub(crate) fn decode_gone(&mut self, decoder: &mut Decoder<'_>) -> u32 {
         self.decode_slot(decoder)
     }
 
     #[inline]
-    pub fn encode_head(&mut self, encoder: &mut Encoder<'_>, head: &RowHead) {
+    pub(crate) fn encode_head(&mut self, encoder: &mut Encoder<'_>, head: &RowHead) {
         let next = head.slot == self.slot.wrapping_add(1) & SLOT_MASK;
         let plain = next && head.ages == self.ages && head.relation.is_none() && head.ages[0] != 0;
         encoder.bit(plain, &mut self.plain);
@@ -147,7 +147,7 @@ impl Coding {
     }
 
     #[inline]
-    pub fn decode_head(&mut self, decoder: &mut Decoder<'_>) -> RowHead {
+    pub(crate) fn decode_head(&mut self, decoder: &mut Decoder<'_>) -> RowHead {
         if decoder.bit(&mut self.plain) {
             self.slot = self.slot.wrapping_add(1) & SLOT_MASK;
             return RowHead {
@@ -170,7 +170,7 @@ impl Coding {
         }
     }
 
-    pub fn encode_identity(&mut self, encoder: &mut Encoder<'_>, identity: &Identity) {
+    pub(crate) fn encode_identity(&mut self, encoder: &mut Encoder<'_>, identity: &Identity) {
         let Identity { entity, kind, part } = *identity;
         encoder.even(u32::from(part), PART_BITS);
         self.kind.encode(encoder, u32::from(kind));
@@ -184,7 +184,7 @@ impl Coding {
         self.entity = entity.index();
     }
 
-    pub fn decode_identity(&mut self, decoder: &mut Decoder<'_>) -> Option<Identity> {
+    pub(crate) fn decode_identity(&mut self, decoder: &mut Decoder<'_>) -> Option<Identity> {
         let part = decoder.even(PART_BITS) as u8;
         let kind = u16::try_from(self.kind.decode(decoder)).ok()?;
         let step = self.index.decode(decoder);
@@ -201,7 +201,7 @@ impl Coding {
     }
 
     /// For kinds that have inputs: the input, if it changed since the baseline.
-    pub fn encode_input(&mut self, encoder: &mut Encoder<'_>, input: Option<&[u8]>) {
+    pub(crate) fn encode_input(&mut self, encoder: &mut Encoder<'_>, input: Option<&[u8]>) {
         encoder.bit(input.is_some(), &mut self.has_input);
         let Some(input) = input else { return };
         encoder.even(input.len() as u32, INPUT_LENGTH_BITS);
@@ -211,7 +211,7 @@ impl Coding {
     }
 
     /// Appends the input to `bytes` and says whether there was one.
-    pub fn decode_input(&mut self, decoder: &mut Decoder<'_>, bytes: &mut Vec<u8>) -> bool {
+    pub(crate) fn decode_input(&mut self, decoder: &mut Decoder<'_>, bytes: &mut Vec<u8>) -> bool {
         if !decoder.bit(&mut self.has_input) {
             return false;
         }
@@ -220,7 +220,7 @@ impl Coding {
         true
     }
 
-    pub fn encode_event(
+    pub(crate) fn encode_event(
         &mut self,
         encoder: &mut Encoder<'_>,
         event: &Pending,
@@ -249,7 +249,7 @@ impl Coding {
         }
     }
 
-    pub fn decode_event(&mut self, decoder: &mut Decoder<'_>, tick: Tick) -> Option<Read> {
+    pub(crate) fn decode_event(&mut self, decoder: &mut Decoder<'_>, tick: Tick) -> Option<Read> {
         let class = EventClass::from_code(decoder.even(CLASS_BITS))?;
         let sequence = match class {
             EventClass::Unreliable => 0,
@@ -287,7 +287,7 @@ impl Coding {
     }
 
     #[inline]
-    pub fn encode_row(
+    pub(crate) fn encode_row(
         &mut self,
         encoder: &mut Encoder<'_>,
         kinds: &Kinds,
@@ -301,7 +301,7 @@ impl Coding {
     }
 
     #[inline]
-    pub fn decode_row(
+    pub(crate) fn decode_row(
         &mut self,
         decoder: &mut Decoder<'_>,
         kinds: &Kinds,

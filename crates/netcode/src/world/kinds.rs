@@ -311,17 +311,17 @@ pub(crate) struct Declared {
 }
 
 impl Declared {
-    pub fn audience(&self) -> Audience {
+    pub(crate) fn audience(&self) -> Audience {
         self.options.part.unwrap_or(Audience::All)
     }
 
     #[inline]
-    pub const fn inputs(&self) -> bool {
+    pub(crate) const fn inputs(&self) -> bool {
         self.options.inputs
     }
 
     /// Moves every value to the nearest one that its column allows.
-    pub fn legalise(&self, row: &mut [i32]) {
+    pub(crate) fn legalise(&self, row: &mut [i32]) {
         for (index, column) in self.columns.iter().enumerate() {
             row[index] = if self.columns.exists(index, row) {
                 row[index].clamp(column.min, column.max)

@@ -22,7 +22,7 @@ struct Past {
 }
 
 impl Table {
-    pub fn new(width: usize, history: u32) -> Self {
+    pub(crate) fn new(width: usize, history: u32) -> Self {
         let past = Past {
             tick: NEVER,
             rows: Vec::new(),
@@ -37,7 +37,7 @@ impl Table {
     }
 
     /// A row of zeros for this object.
-    pub fn allocate(&mut self, object: u32) -> u32 {
+    pub(crate) fn allocate(&mut self, object: u32) -> u32 {
         if let Some(row) = self.free.pop() {
             self.objects[row as usize] = object;
             self.current_mut(row).fill(0);
@@ -48,24 +48,24 @@ impl Table {
         self.objects.len() as u32 - 1
     }
 
-    pub fn free(&mut self, row: u32) {
+    pub(crate) fn free(&mut self, row: u32) {
         self.objects[row as usize] = NONE;
         self.free.push(row);
     }
 
-    pub fn current(&self, row: u32) -> &[i32] {
+    pub(crate) fn current(&self, row: u32) -> &[i32] {
         let start = row as usize * self.width;
         &self.current[start..start + self.width]
     }
 
-    pub fn current_mut(&mut self, row: u32) -> &mut [i32] {
+    pub(crate) fn current_mut(&mut self, row: u32) -> &mut [i32] {
         let start = row as usize * self.width;
         &mut self.current[start..start + self.width]
     }
 
     /// The row as it was, unless the tick is too long ago or was never committed.
     #[inline]
-    pub fn past(&self, row: u32, tick: u32) -> Option<&[i32]> {
+    pub(crate) fn past(&self, row: u32, tick: u32) -> Option<&[i32]> {
         let past = &self.past[tick as usize % self.past.len()];
         if past.tick != tick {
             return None;
@@ -75,7 +75,7 @@ impl Table {
     }
 
     /// Keeps the rows as those of `tick` and tells which objects' rows are others than at `last`.
-    pub fn commit(&mut self, tick: Tick, last: Option<Tick>, mut changed: impl FnMut(u32)) {
+    pub(crate) fn commit(&mut self, tick: Tick, last: Option<Tick>, mut changed: impl FnMut(u32)) {
         let ring = self.past.len();
         let width = self.width.max(1);
         let before = last
