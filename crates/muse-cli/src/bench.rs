@@ -1,7 +1,7 @@
 //! `muse bench`: measures Muse and its peers in one run on this machine, alternating, and says how they compare.
 //!
 //! `transport` runs the workloads W1 to W4, `connections` a crowd, `flood` a crowd under attack, `relay` a relay under load,
-//! `cost` counts instructions. The flow of a measurement is in [`transport`]; one run of one library is
+//! `cubes` the snapshot coder, `cost` counts instructions. The flow of a measurement is in [`transport`]; one run of one library is
 //! in [`measure`]; what a run is made of is in the modules that `measure` uses.
 
 mod bars;
@@ -11,6 +11,7 @@ mod connections;
 mod cost;
 mod counters;
 mod crowd;
+mod cubes;
 mod flood;
 mod isolation;
 mod measure;
@@ -55,6 +56,8 @@ enum Benchmark {
     Flood(flood::Arguments),
     /// What a relay carries on one core.
     Relay(relay::Arguments),
+    /// The snapshot coder on a recorded physics scene and on bodies that all move.
+    Cubes(cubes::Arguments),
     /// Instructions per message, against the figure that is checked in.
     Cost(cost::Arguments),
 }
@@ -66,6 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Benchmark::Connections(arguments) => connections::run(arguments),
         Benchmark::Flood(arguments) => flood::run(arguments),
         Benchmark::Relay(arguments) => relay::run(arguments),
+        Benchmark::Cubes(arguments) => cubes::run(arguments),
         Benchmark::Cost(arguments) => cost::run(arguments),
     }
 }

@@ -11,6 +11,8 @@ pub(super) struct Mixer {
     /// Lines of [`LINE`] counters; a context owns a line, shared with those of the same hash.
     counters: Box<[Counter]>,
     weights: Box<[[i32; INPUTS_MAX]]>,
+    /// Sets of weights, once there are any.
+    sets: usize,
     /// Whether anything was learnt since the last reset.
     is_used: bool,
 }
@@ -49,13 +51,29 @@ impl<const N: usize> Lines<N> {
 }
 
 impl Mixer {
-    /// A mixer with so many sets of weights, which knows nothing.
+    /// A mixer with so many sets of weights, which knows nothing. It takes memory when it is first used: kinds whose rows
+    /// all change never do.
     pub(super) fn new(sets: usize) -> Self {
         Self {
-            counters: vec![Counter::NEW; LINES * LINE].into_boxed_slice(),
-            weights: vec![[WEIGHT_START; INPUTS_MAX]; sets].into_boxed_slice(),
+            counters: Box::default(),
+            weights: Box::default(),
+            sets,
             is_used: false,
         }
+    }
+
+    /// Takes the memory, unless there is some already.
+    #[cold]
+    fn prepare(&mut self) {
+        if self.counters.is_empty() {
+            self.counters = vec![Counter::NEW; LINES * LINE].into_boxed_slice();
+            self.weights = vec![[WEIGHT_START; INPUTS_MAX]; self.sets].into_boxed_slice();
+        }
+        self.is_used = true;
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.counters) + size_of_val(&*self.weights)
     }
 
     pub(super) fn reset(&mut self) {
@@ -68,10 +86,12 @@ impl Mixer {
 
     /// Becomes a copy of another mixer of the same kind.
     pub(super) fn copy_from(&mut self, other: &Self) {
-        if self.is_used || other.is_used {
+        if other.is_used {
+            self.prepare();
             self.counters.copy_from_slice(&other.counters);
             self.weights.copy_from_slice(&other.weights);
-            self.is_used = other.is_used;
+        } else {
+            self.reset();
         }
     }
 
@@ -85,7 +105,9 @@ impl Mixer {
         node: usize,
         set: usize,
     ) -> bool {
-        self.is_used = true;
+        if !self.is_used {
+            self.prepare();
+        }
         let weights = &mut self.weights[set];
         let mut odds = [0; N];
         let mut sum = 0i64;
@@ -172,7 +194,7 @@ const SQUASH: [u16; 45] = [
 const ODDS_MAX: i32 = 11 * 256;
 /// Counters of a line: 64 bytes.
 pub(super) const LINE: usize = 16;
-const LINE_BITS: u32 = 10;
+const LINE_BITS: u32 = 12;
 const LINES: usize = 1 << LINE_BITS;
 /// Most contexts of a decision.
 pub(super) const INPUTS_MAX: usize = 12;

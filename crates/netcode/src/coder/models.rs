@@ -11,7 +11,7 @@ use super::references::Factors;
 /// [`RowCoder::models`](super::RowCoder::models) makes one that knows nothing. Before each packet both sides call either
 /// [`reset`](Self::reset), which makes every packet stand for itself, or [`copy_from`](Self::copy_from) with the models as
 /// they were after a packet that the receiver has for certain, which is smaller: what was learnt is not learnt again.
-/// Neither allocates. Then comes [`start_packet`](Self::start_packet).
+/// Neither allocates, but for once, when rows that mostly stay as they are first need the larger models. Then comes [`start_packet`](Self::start_packet).
 ///
 /// A row that turned out too long for its packet is taken back by copying: keep a second `Models`, and `copy_from` in
 /// either direction, but only near the end of the packet, where the next row may not fit
@@ -30,7 +30,7 @@ pub struct Models {
     pub(super) history: u32,
     /// Rows coded, to take turns by.
     pub(super) turn: u32,
-    /// Columns coded per row on average, in 1/256: see [`Models::is_dense`].
+    /// Columns coded per row on average, in 1/65,536: see [`Models::is_dense`].
     pub(super) load: u32,
     /// The row coded last.
     pub(super) last: Box<[i32]>,
@@ -117,7 +117,7 @@ impl Models {
         self.start_packet();
     }
 
-    /// Becomes a copy of models of the same coder, without allocating.
+    /// Becomes a copy of models of the same coder.
     ///
     /// # Panics
     /// If they belong to a coder of another number of columns.
@@ -131,6 +131,16 @@ impl Models {
         self.turn = other.turn;
         self.load = other.load;
         self.last.copy_from_slice(&other.last);
+    }
+
+    /// Memory of a copy, in bytes: what it costs to keep the models of one packet. Before rows that mostly stay as they are
+    /// have been coded, it is a few kilobytes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.columns)
+            + self.mixer.bytes()
+            + self.recent.bytes()
+            + 4 * size_of_val(&*self.last)
+            + size_of::<Self>()
     }
 
     /// Forgets what only matters within a packet. Both sides call it at the start of each.
@@ -172,11 +182,19 @@ impl Models {
         self.load > LOAD_DENSE
     }
 
+    /// Whether the predictors of a column are compared in this row. Columns take turns, so that each row pays for a few.
+    #[inline]
+    pub(super) fn is_turn_of(&self, column: usize) -> bool {
+        let every = if self.turn < TURNS_EARLY { 8 } else { 32 };
+        (self.turn as usize + column) & (every - 1) == 0
+    }
+
     /// Counts a row with so many coded columns.
     #[inline]
     pub(super) fn count_row(&mut self, columns: u32) {
-        self.turn = self.turn.wrapping_add(1);
-        self.load = self.load - self.load / LOAD_ROWS + columns * 256 / LOAD_ROWS;
+        self.turn = self.turn.wrapping_add(1) | self.turn & TURNS_EARLY;
+        let columns = columns.min(COLUMNS_COUNTED);
+        self.load = self.load - self.load / LOAD_ROWS + columns * (LOAD_UNIT / LOAD_ROWS);
     }
 }
 
@@ -218,7 +236,7 @@ impl ColumnModels {
         let mut best = self.predictor;
         for (score, error) in self.scores.iter_mut().zip(errors) {
             let bits = (error.unsigned_abs().saturating_add(1)).ilog2().min(31) * 256;
-            *score = (i32::from(*score) + ((bits as i32 - i32::from(*score)) >> 4)) as u16;
+            *score = (i32::from(*score) + ((bits as i32 - i32::from(*score)) >> 3)) as u16;
         }
         for predictor in Predictor::ALL {
             if self.scores[predictor as usize] + SCORE_MARGIN < self.scores[best as usize] {
@@ -244,6 +262,10 @@ impl NumberModel {
 }
 
 impl Recent {
+    fn bytes(&self) -> usize {
+        size_of_val(&*self.places) + size_of_val(&*self.rows)
+    }
+
     pub(super) fn copy_from(&mut self, other: &Self) {
         let count = other.count.min(RECENT_MAX);
         self.places[..count].copy_from_slice(&other.places[..count]);
@@ -296,11 +318,17 @@ impl Recent {
 pub(super) const AGES: usize = 5;
 /// Rows that are kept to find the nearest in.
 const RECENT_MAX: usize = 64;
+/// So many rows compare predictors often, because little is known yet.
+const TURNS_EARLY: u32 = 64;
 /// Over how many rows the load is averaged.
-const LOAD_ROWS: u32 = 128;
-/// More columns per row on average, in 1/256, are too many for the thorough way.
-const LOAD_DENSE: u32 = 2 * 256;
-const LOAD_START: u32 = LOAD_DENSE;
+const LOAD_ROWS: u32 = 1_024;
+const LOAD_UNIT: u32 = 1 << 16;
+/// More columns per row on average are too many for the thorough way.
+const LOAD_DENSE: u32 = 2 * LOAD_UNIT;
+/// Rows count as having no more columns than this, so that sums fit.
+const COLUMNS_COUNTED: u32 = 1_024;
+/// Whether few rows change shows soon; if not, little was lost.
+const LOAD_START: u32 = LOAD_DENSE + LOAD_UNIT / 64;
 const SCORE_START: u16 = 2 * 256;
 /// By how much another predictor must be better.
 const SCORE_MARGIN: u16 = 16;

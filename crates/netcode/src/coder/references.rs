@@ -150,13 +150,10 @@ impl Factors {
 
     /// How far a column moves if it goes on along the curve.
     #[inline]
-    pub(super) fn curve(&self, older: [i32; 3]) -> i64 {
+    pub(super) fn curve(&self, older: impl Fn(usize) -> i32) -> i64 {
         let has_four = self.ages[3] != 0;
-        let (near, far) = if has_four {
-            (older[1], older[2])
-        } else {
-            (older[0], older[1])
-        };
+        let first = usize::from(has_four);
+        let (near, far) = (older(first), older(first + 1));
         let sum = i64::from(near) * self.curve[0] + i64::from(far) * self.curve[1];
         (sum + HALF) >> 16
     }
@@ -172,15 +169,15 @@ impl Factors {
     pub(super) fn movement(
         &self,
         predictor: Predictor,
-        older: [i32; 3],
+        older: impl Fn(usize) -> i32,
         item: &Item,
         row: &[i32],
         baseline: &[i32],
     ) -> i64 {
         match predictor {
             Predictor::Hold => 0,
-            Predictor::Near => self.line(older[0], 0),
-            Predictor::Far => self.line(older[2], 2),
+            Predictor::Near => self.line(older(0), 0),
+            Predictor::Far => self.line(older(2), 2),
             Predictor::Curve => self.curve(older),
             Predictor::Velocity => match &item.velocity {
                 Some(velocity) => {

@@ -69,7 +69,7 @@ fn dense_row<C: Coding>(
         let value = models.row[column];
         models.row[column] = match item.way {
             Way::Number | Way::Circle(_) => {
-                let of_column = rows.map(|row| row[column]);
+                let of_column = |index: usize| rows[index][column];
                 dense_number(coding, models, item, of_column, rows[0], age_class)?
             }
             Way::RotationPart => continue,
@@ -77,30 +77,29 @@ fn dense_row<C: Coding>(
                 dense_rotation(plan, coding, models, item, &rows, age_class)?;
                 continue;
             }
-            _ => dense::symbol(
-                coding,
-                &mut models.columns[column],
-                item,
-                rows[0][column],
-                value,
-            )?,
+            _ => {
+                let column_models = &mut models.columns[column];
+                dense::symbol(coding, column_models, item, rows[0][column], value)?
+            }
         };
     }
     Ok(())
 }
 
+/// A quantity; `of_column` is what it was in each of the references.
 #[inline]
 fn dense_number<C: Coding>(
     coding: &mut C,
     models: &mut Models,
     item: &Item,
-    [baseline, near, middle, far]: [i32; 4],
+    of_column: impl Fn(usize) -> i32,
     baseline_row: &[i32],
     age_class: usize,
 ) -> Result<i32, RowError> {
     let column = usize::from(item.column);
     let value = models.row[column];
-    let older = [near, middle, far].map(|older| item.difference(baseline, older));
+    let baseline = of_column(0);
+    let older = |index: usize| item.difference(baseline, of_column(index + 1));
     let predictor = models.columns[column].predictor;
     let movement = models
         .factors
@@ -110,19 +109,19 @@ fn dense_number<C: Coding>(
     let model = &mut models.columns[column].numbers[age_class];
     let error = dense::number(coding, model, error)?;
     let value = item.resolve(expected, error).ok_or(RowError::OutOfRange)?;
-    // Columns take turns, so that each row pays for a few.
-    if models.turn.wrapping_add(column as u32) % JUDGE_EVERY == 0 {
+    if models.is_turn_of(column) {
         judge(models, item, baseline, older, baseline_row, value);
     }
     Ok(value)
 }
 
 /// Finds out which predictor would have been best.
+#[cold]
 fn judge(
     models: &mut Models,
     item: &Item,
     baseline: i32,
-    older: [i32; 3],
+    older: impl Fn(usize) -> i32 + Copy,
     baseline_row: &[i32],
     value: i32,
 ) {
@@ -168,7 +167,7 @@ fn dense_rotation<C: Coding>(
     }
     for index in 0..3 {
         let part = plan.part(item, index);
-        let of_column = parts.map(|parts| parts[index]);
+        let of_column = |row: usize| parts[row][index];
         models.row[first + 1 + index] =
             dense_number(coding, models, part, of_column, rows[0], age_class)?;
     }
@@ -254,19 +253,19 @@ fn expectation(
     rows: &[&[i32]; 4],
 ) -> Expectation {
     let baseline = of_column[0];
-    let older = [1, 2, 3].map(|index| item.difference(baseline, of_column[index]));
+    let older = |index: usize| item.difference(baseline, of_column[index + 1]);
     let factors = &models.factors;
-    let predictor = models.columns[usize::from(item.column)].predictor;
-    let movement = factors.movement(predictor, older, item, &models.row, rows[0]);
+    // Always the declared one: what contexts have learnt is about its errors.
+    let movement = factors.movement(item.predictor, older, item, &models.row, rows[0]);
     let value = item.advance(baseline, movement);
     let moved = i64::from(item.difference(value, baseline));
     let apart = |movement: i64| (movement - moved).clamp(-APART_MAX, APART_MAX) as i32;
     Expectation {
         value,
         stays: apart(0),
-        near: apart(factors.line(older[0], 0)),
-        middle: apart(factors.line(older[1], 1)),
-        far: apart(factors.line(older[2], 2)),
+        near: apart(factors.line(older(0), 0)),
+        middle: apart(factors.line(older(1), 1)),
+        far: apart(factors.line(older(2), 2)),
         curve: apart(factors.curve(older)),
         field_near: field_moved(item, rows[0], rows[1]),
         field_far: field_moved(item, rows[0], rows[3]),
@@ -329,7 +328,5 @@ fn sparse_rotation<C: Coding>(
     Ok(())
 }
 
-/// How many rows go by until a column's predictors are compared again.
-const JUDGE_EVERY: u32 = 8;
 /// Differences beyond this are all the same.
 const APART_MAX: i64 = 1 << 20;

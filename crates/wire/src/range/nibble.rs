@@ -24,7 +24,7 @@ use super::{Decoder, Encoder};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NibbleModel {
     /// Where each symbol begins; the first always at 0.
-    starts: [u16; SYMBOLS],
+    starts: [i16; SYMBOLS],
     /// Symbols seen, up to [`COUNT_MAX`].
     count: u16,
 }
@@ -35,7 +35,7 @@ impl NibbleModel {
         let mut starts = [0; SYMBOLS];
         let mut symbol = 0;
         while symbol < SYMBOLS {
-            starts[symbol] = (symbol << 15 >> 4) as u16;
+            starts[symbol] = (symbol << 15 >> 4) as i16;
             symbol += 1;
         }
         Self { starts, count: 0 }
@@ -52,7 +52,7 @@ impl NibbleModel {
             let share = left / 4;
             left -= share;
             start += share + SHARE_MIN;
-            starts[symbol] = start as u16;
+            starts[symbol] = start as i16;
             symbol += 1;
         }
         Self { starts, count: 4 }
@@ -72,12 +72,13 @@ impl NibbleModel {
     pub fn decode(&mut self, decoder: &mut Decoder<'_>) -> u32 {
         let part = decoder.next_part();
         // Counting is quicker than searching: all borders are compared at once.
-        let reached: u16 = self
+        let part = part as i16;
+        let reached: i16 = self
             .starts
             .iter()
-            .map(|&start| u16::from(u32::from(start) <= part))
+            .map(|&start| i16::from(start <= part))
             .sum();
-        let symbol = usize::from(reached).saturating_sub(1) % SYMBOLS;
+        let symbol = (reached as usize).saturating_sub(1) % SYMBOLS;
         let (start, size) = self.share(symbol);
         decoder.take_part(start, size);
         self.update(symbol);
@@ -86,24 +87,23 @@ impl NibbleModel {
 
     #[inline]
     fn share(&self, symbol: usize) -> (u32, u32) {
-        let start = u32::from(self.starts[symbol]);
+        let start = self.starts[symbol] as u32;
         let end = match self.starts.get(symbol + 1) {
-            Some(&next) => u32::from(next),
+            Some(&next) => next as u32,
             None => 1 << 15,
         };
         (start, end - start)
     }
 
-    #[inline]
+    #[inline(always)]
     fn update(&mut self, symbol: usize) {
         let rate = RATES[usize::from(self.count / COUNT_STEP) % RATES.len()];
         self.count += u16::from(self.count < COUNT_MAX);
-        // The goal is the symbol alone, but for the smallest share of every other. Arithmetic shifts of differences below
-        // 2^15 fit 16 bits, so all borders move in one or two vector instructions.
-        for (index, (start, floor)) in self.starts.iter_mut().zip(FLOORS).enumerate() {
-            let goal = floor + if index > symbol { WIDE } else { 0 };
-            let old = *start as i16;
-            *start = (old + ((goal - old) >> rate)) as u16;
+        // Differences of less than 2^15 fit 16 bits, and the upper half of a product is one instruction for many: all
+        // borders move at once.
+        for (start, goal) in self.starts.iter_mut().zip(&GOALS[symbol]) {
+            let way = i32::from(goal.wrapping_sub(*start));
+            *start = start.wrapping_add((way * i32::from(rate) >> 16) as i16);
         }
     }
 }
@@ -117,20 +117,27 @@ impl Default for NibbleModel {
 const SYMBOLS: usize = 16;
 /// Smallest share of a symbol, of 32,768: rounding keeps borders from coming closer than half of it.
 const SHARE_MIN: u32 = 32;
-/// What is left for the symbol that came.
-const WIDE: i16 = (32_767 - SYMBOLS as u32 * SHARE_MIN) as i16;
-/// Where symbols begin if all but the last have their smallest share.
-const FLOORS: [i16; SYMBOLS] = {
-    let mut floors = [0; SYMBOLS];
+/// Where symbols would begin if one had all but the smallest share of every other, by that one.
+static GOALS: [[i16; SYMBOLS]; SYMBOLS] = {
+    let wide = (32_767 - SYMBOLS as u32 * SHARE_MIN) as i16;
+    let mut goals = [[0; SYMBOLS]; SYMBOLS];
     let mut symbol = 0;
     while symbol < SYMBOLS {
-        floors[symbol] = (symbol as u32 * SHARE_MIN) as i16;
+        let mut index = 0;
+        while index < SYMBOLS {
+            let floor = (index as u32 * SHARE_MIN) as i16;
+            goals[symbol][index] = floor + if index > symbol { wide } else { 0 };
+            index += 1;
+        }
         symbol += 1;
     }
-    floors
+    goals
 };
-/// How slowly borders move, by how many symbols have been seen, in steps of [`COUNT_STEP`].
-const RATES: [u32; 16] = [2, 3, 3, 4, 4, 4, 5, 5, 5, 5, 5, 5, 5, 5, 5, 6];
+/// By how much borders move, of 65,536, by how many symbols have been seen, in steps of [`COUNT_STEP`].
+const RATES: [i16; 16] = [
+    16_384, 10_923, 8_192, 6_554, 5_461, 4_681, 4_096, 3_641, 3_277, 2_979, 2_731, 2_521, 2_341,
+    2_048, 1_638, 1_024,
+];
 const COUNT_STEP: u16 = 4;
 const COUNT_MAX: u16 = COUNT_STEP * (RATES.len() as u16 - 1);
 
