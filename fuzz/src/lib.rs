@@ -3,6 +3,7 @@
 pub mod bits;
 pub mod handshake;
 pub mod hostile_peer;
+pub mod netcode_inputs;
 pub mod operations;
 pub mod packet;
 pub mod partial;
@@ -34,6 +35,7 @@ mod tests {
             crate::bits::run(&bytes);
             crate::handshake::run(&bytes);
             crate::hostile_peer::run(&bytes);
+            crate::netcode_inputs::run(&bytes);
             crate::operations::run(&bytes);
             crate::packet::run(&bytes);
             crate::partial::run(&bytes);

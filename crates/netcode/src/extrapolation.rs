@@ -392,4 +392,32 @@ mod tests {
         );
         assert_eq!(body.show(now, |_, to| to).position.x, 50.0);
     }
+
+    #[derive(muse_schema::State, Clone, Debug, PartialEq)]
+    struct Runner {
+        #[field(range = -100.0..=100.0, step = 0.01)]
+        x: f32,
+    }
+
+    struct Rules;
+
+    impl Step for Rules {
+        type State = Runner;
+        type Input = u8;
+        type Event = Tick;
+
+        fn step(&mut self, state: &mut Runner, input: &u8, context: &mut StepContext<'_, Tick>) {
+            state.x += f32::from(*input) * 0.1;
+            context.raise(context.tick);
+        }
+    }
+
+    #[test]
+    fn others_go_on_doing_what_they_did_last() {
+        let start = Runner { x: 1.0 };
+        let ahead = |ticks| by_last_input(&mut Rules, &start, &2, Tick(10), ticks).x;
+        assert_eq!(ahead(0), 1.0);
+        assert!((ahead(5) - 2.0).abs() < 0.001);
+        assert_eq!(ahead(u32::MAX), ahead(BY_INPUT_TICKS_MAX));
+    }
 }

@@ -146,6 +146,8 @@ pub struct InputBuffer<I> {
     config: InputBufferConfig,
     slots: Vec<Option<Slot<I>>>,
     next: Tick,
+    /// When the tick before `next` was due.
+    last_due: Instant,
     last: Option<I>,
     repeated: u32,
     /// Bit `n` is set while tick `next - 1 - n` went without its input.
@@ -180,6 +182,7 @@ impl<I: Input> InputBuffer<I> {
             config,
             slots: (0..SLOTS).map(|_| None).collect(),
             next,
+            last_due: Instant::ZERO,
             last: None,
             repeated: 0,
             missed_bits: 0,
@@ -223,6 +226,7 @@ impl<I: Input> InputBuffer<I> {
         let passed = (tick - self.next).clamp(0, i64::from(u32::MAX)) as u32;
         self.missed_bits = self.missed_bits.checked_shl(passed + 1).unwrap_or(0);
         self.next = tick + 1;
+        self.last_due = due;
         let slot = &mut self.slots[Self::slot(tick)];
         if let Some(Slot { input, arrived, .. }) = slot.take_if(|slot| slot.tick == tick) {
             let waited = due.saturating_since(arrived);
@@ -315,7 +319,9 @@ impl<I: Input> InputBuffer<I> {
         let reference = *self.reference.get_or_insert(distance);
         self.delays.record(distance.since(reference));
         self.since_lead += 1;
-        if self.since_lead >= LEAD_EVERY && self.delays.len() >= DELAYS_MIN {
+        // Seldom when much is known: then a few packets more change little.
+        let every = LEAD_EVERY.max(self.delays.len() as u32 / 32);
+        if self.since_lead >= every && self.delays.len() >= DELAYS_MIN {
             self.since_lead = 0;
             self.lead = self.compute_lead();
         }
@@ -383,6 +389,11 @@ impl<I: Input> InputBuffer<I> {
                 self.missed_bits &= !bit;
                 self.counters.late += u64::from(is_late);
                 self.counters.duplicates += u64::from(!is_late);
+                if is_late {
+                    let due = self.last_due - self.config.tick * u64::from(place);
+                    let late = now.saturating_since(due).as_micros().min(MARGIN_MAX);
+                    self.margins[tick.0 as usize % MARGINS] = -(late as i32);
+                }
                 continue;
             }
             // What was said first counts: nobody changes his mind after the fact.
@@ -414,7 +425,7 @@ const SLOTS: usize = 64;
 /// Ticks whose margins the report looks at.
 const MARGINS: usize = 64;
 const MARGIN_MAX: u64 = 1_000_000;
-/// Packets after which the lead is computed again.
+/// Packets after which the lead is computed again, at least.
 const LEAD_EVERY: u32 = 4;
 /// Packets measured before a client is told when to send.
 const DELAYS_MIN: usize = 12;
