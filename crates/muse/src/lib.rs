@@ -51,9 +51,16 @@
 //! Types instead of bytes: derive [`Message`], send with `send_message`, and give payloads to a [`Dispatcher`]. The folder
 //! `examples` has an echo, a chat with every delivery mode, a file transfer and a connection that survives a cut.
 //!
+//! A world that a server simulates and clients predict and show: [`netcode`], and [`game`] for it over a connection; the example
+//! `predicted_player` is the smallest whole game.
+//!
 //! In the browser (`wasm32`) there are no UDP sockets: [`Endpoint`] and everything else that needs none is there.
 
+#[cfg(not(target_arch = "wasm32"))]
+pub mod game;
+
 pub use muse_drivers as drivers;
+pub use muse_netcode as netcode;
 pub use muse_schema as schema;
 pub use muse_transport as transport;
 pub use muse_wire as wire;
@@ -64,7 +71,7 @@ pub use muse_drivers::{AsyncClient, AsyncServer};
 pub use muse_drivers::{
     Client, Server, SystemEntropy, UdpDriver, UdpOptions, load_or_create_key, new_key,
 };
-pub use muse_schema::{Message, Registry, Schema};
+pub use muse_schema::{Message, Registry, Schema, State};
 pub use muse_transport::congestion::{Budget, Congestion};
 pub use muse_transport::token;
 pub use muse_transport::{
@@ -80,7 +87,7 @@ pub mod prelude {
     pub use crate::{
         ChannelConfig, CloseReason, Config, Connect, ConnectionId, Delivery, Dispatcher, Duration,
         Event, Message, Priority, Repair, Schema, SendError, SendOptions, ServerKey, ServerOptions,
-        ServerPublicKey,
+        ServerPublicKey, State,
     };
     #[cfg(not(target_arch = "wasm32"))]
     pub use crate::{Client, Server};

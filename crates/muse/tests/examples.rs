@@ -22,6 +22,9 @@ mod echo;
 #[path = "../examples/file_transfer.rs"]
 mod file_transfer;
 #[allow(dead_code, reason = "the example's main is not called here")]
+#[path = "../examples/predicted_player.rs"]
+mod predicted_player;
+#[allow(dead_code, reason = "the example's main is not called here")]
 #[path = "../examples/reconnect.rs"]
 mod reconnect;
 
@@ -97,6 +100,7 @@ fn nonsense_on_the_command_line_gets_the_usage() {
         ),
         ("echo", echo::run),
         ("file_transfer", file_transfer::run),
+        ("predicted_player", predicted_player::run),
         ("reconnect", reconnect::run),
     ] {
         for words in [vec![], vec!["sever".to_owned()]] {
@@ -231,5 +235,53 @@ fn a_count_goes_on_after_the_tunnel() -> Outcome {
     drop(client);
     assert_eq!(seen(), Seen::Went);
     serving.join().expect("the server does not panic")?;
+    Ok(())
+}
+
+#[test]
+fn a_player_is_predicted_exactly_in_memory() -> Outcome {
+    let mut game = predicted_player::new_game(muse::Instant::ZERO);
+    let (mut me, mut others) = predicted_player::new_view(muse::Instant::ZERO);
+    let (client, start) = (muse::netcode::ClientId(0), Default::default());
+    let entity = game.join(client, &start)?;
+    for milli in 0..4_000 {
+        predicted_player::offline(muse::Instant::from_millis(milli), &mut game, &mut me)?;
+    }
+    assert_eq!(me.player(), Some(entity));
+    assert_eq!(me.prediction().corrected, 0, "{:?}", me.prediction());
+    assert!(me.prediction().confirmed > 100, "{:?}", me.prediction());
+    let (shown, alone) = predicted_player::draw(&mut me, &mut others).expect("it plays");
+    assert!(shown.position != start.position, "{shown:?}");
+    assert!(alone.is_empty(), "{alone:?}");
+    Ok(())
+}
+
+#[test]
+fn two_players_see_each_other_over_udp() -> Outcome {
+    let key = muse::new_key()?;
+    let server = loopback(predicted_player::config(), &key)?;
+    let (address, public) = (server.local_addr()?, key.public());
+    let watch = move || {
+        let link = Client::connect(address, predicted_player::config(), Connect::pinned(public));
+        let mut moved = Vec::new();
+        let began = std::time::Instant::now();
+        predicted_player::play(link.expect("a socket"), |me, _, others| {
+            moved.extend(others.first().map(|other| other.position[0]));
+            let most = moved.iter().copied().fold(f32::MIN, f32::max);
+            let least = moved.iter().copied().fold(f32::MAX, f32::min);
+            let done = most - least > 1.0 && me.prediction().confirmed > 50;
+            assert!(done || began.elapsed() < PATIENCE, "{least}..{most}");
+            !done
+        })
+        .expect("plays until it has seen the other move");
+    };
+    beside(
+        |running| predicted_player::serve(server, running).expect("the server runs"),
+        || {
+            let other = std::thread::spawn(watch);
+            watch();
+            other.join().expect("the other saw this one, too");
+        },
+    );
     Ok(())
 }

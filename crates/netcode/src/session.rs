@@ -76,7 +76,7 @@ impl SessionConfig {
         self
     }
 
-    /// Most bytes of a snapshot until [`Server::set_budget`] says otherwise. 16,384 unless told otherwise; a smaller number spreads
+    /// Most bytes of a snapshot; [`Server::set_budget`] can say less. 16,384 unless told otherwise; a smaller number spreads
     /// a late join over more ticks.
     pub fn bytes_per_snapshot(mut self, bytes: usize) -> Self {
         self.bytes_per_snapshot = bytes;

@@ -160,11 +160,17 @@ where
         }
     }
 
-    /// Bytes that a snapshot to this client may have, from the transport's congestion control.
+    /// Bytes that a snapshot to this client may have, from the transport's congestion control; never more than
+    /// [`SessionConfig::bytes_per_snapshot`].
     pub fn set_budget(&mut self, client: ClientId, bytes: usize) {
         if let Some(guest) = self.clients.get_mut(&client) {
-            guest.budget = bytes;
+            guest.budget = bytes.min(self.config.bytes_per_snapshot);
         }
+    }
+
+    /// The time from one snapshot to the next.
+    pub fn snapshot_interval(&self) -> Duration {
+        self.config.tick * u64::from(self.config.snapshot_interval)
     }
 
     /// The client's side of replication: to emit events to it alone, and for its counters.
