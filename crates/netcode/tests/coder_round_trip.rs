@@ -21,16 +21,16 @@ fn random_columns(rng: &mut Rng) -> Vec<Column> {
             ColumnKind::Raw,
             ColumnKind::RotationLargest,
             ColumnKind::RotationPart,
-        ][rng.usize(0..10)];
-        let predict = [Predict::Hold, Predict::Linear, Predict::Quadratic][rng.usize(0..3)];
+        ][draw(rng, 0..10)];
+        let predict = [Predict::Hold, Predict::Linear, Predict::Quadratic][draw(rng, 0..3)];
         let (min, max) = random_bounds(rng, kind);
         let start = columns.len();
-        for index in 0..rng.usize(1..4) {
+        for index in 0..draw(rng, 1..4) {
             let mut column = Column::new(format!("{field}.{index}"), kind, min, max);
             column.predict = predict;
             column.field = field;
             column.guard = guard;
-            column.step = [1.0, 0.01, 0.001][rng.usize(0..3)];
+            column.step = [1.0, 0.01, 0.001][draw(rng, 0..3)];
             column.velocity = rng.bool().then(|| rng.u16(0..12));
             columns.push(column);
         }
@@ -115,13 +115,13 @@ fn clear_absent(columns: &[Column], mut row: Vec<i32>) -> Vec<i32> {
 /// References of a row at `tick`, chosen at random but alike on both sides.
 fn references<'a>(rng: &mut Rng, history: &'a [Vec<i32>], tick: usize) -> References<'a> {
     let mut references = References::new();
-    let mut age = rng.usize(1..4);
-    for _ in 0..rng.usize(0..5) {
+    let mut age = draw(rng, 1..4);
+    for _ in 0..draw(rng, 0..5) {
         if age > tick {
             break;
         }
         references = references.with(age as u32, &history[tick - age]);
-        age += rng.usize(1..4);
+        age += draw(rng, 1..4);
     }
     references
 }
@@ -236,6 +236,11 @@ fn forgetting_everything_is_starting_anew() {
     assert_ne!(encode(&mut models), first, "nothing was learnt");
     coder.reset(&mut models);
     assert_eq!(encode(&mut models), first);
+}
+
+/// A number that is the same on every machine.
+fn draw(rng: &mut Rng, range: std::ops::Range<u32>) -> usize {
+    rng.u32(range) as usize
 }
 
 /// More by the environment, for long runs.

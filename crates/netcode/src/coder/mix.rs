@@ -114,7 +114,7 @@ impl Mixer {
         for index in 0..N {
             let counter = self.counters[lines.0[index] as usize * LINE + node % LINE];
             let trust = TRUST[usize::from(counter.count).min(TRUST.len() - 1)];
-            odds[index] = i32::from(STRETCH[usize::from(counter.probability >> 4)]) * trust >> 8;
+            odds[index] = (i32::from(STRETCH[usize::from(counter.probability >> 4)]) * trust) >> 8;
             sum += i64::from(odds[index]) * i64::from(weights[index]);
         }
         let probability = squash((sum >> WEIGHT_BITS) as i32);

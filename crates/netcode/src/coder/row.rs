@@ -165,8 +165,7 @@ fn dense_rotation<C: Coding>(
             }
         }
     }
-    for index in 0..3 {
-        let part = plan.part(item, index);
+    for (index, part) in (0..3).map(|index| (index, plan.part(item, index))) {
         let of_column = |row: usize| parts[row][index];
         models.row[first + 1 + index] =
             dense_number(coding, models, part, of_column, rows[0], age_class)?;

@@ -103,7 +103,7 @@ impl NibbleModel {
         // borders move at once.
         for (start, goal) in self.starts.iter_mut().zip(&GOALS[symbol]) {
             let way = i32::from(goal.wrapping_sub(*start));
-            *start = start.wrapping_add((way * i32::from(rate) >> 16) as i16);
+            *start = start.wrapping_add(((way * i32::from(rate)) >> 16) as i16);
         }
     }
 }
