@@ -13,7 +13,7 @@ use crate::{EntityId, Tick};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum EventClass {
-    /// *Not guaranteed*: sent at most once, when there is room soon; arrives once or never.
+    /// *Not guaranteed*: sent at most once, when there is room soon; arrives once or never, and never without its entity.
     Unreliable = 0,
     /// *Guaranteed*: sent again when lost; arrives once, in order with the others of this class.
     Guaranteed = 1,
@@ -294,6 +294,16 @@ impl Incoming {
 
     pub(crate) fn poll(&mut self) -> Option<Event> {
         self.ready.pop_front()
+    }
+}
+
+impl Read {
+    /// Whose event it is.
+    pub(crate) const fn entity(&self) -> Option<EntityId> {
+        match &self.content {
+            Content::Event(event) => event.entity,
+            Content::Void => None,
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use muse_schema::State;
 use muse_wire::bytes::{EndOfBytes, Reader};
 use thiserror::Error;
 
-use crate::events::{EVENTS_PENDING_MAX, Event, Incoming};
+use crate::events::{EVENTS_PENDING_MAX, Event, EventClass, Incoming};
 use crate::snapshot::coding::{Coding, SLOTS_MAX};
 use crate::snapshot::{FormatError, Header};
 use crate::world::{ClientId, Kind, KindId, Kinds};
@@ -277,7 +277,13 @@ impl Receiver {
             self.apply_row(tick, &staged, index);
         }
         for event in staged.events.drain(..) {
-            self.events.take(event);
+            // An unreliable event does not hold its entity back: in a late packet that may have gone already.
+            let orphan = event
+                .entity()
+                .is_some_and(|entity| self.entities.fate(entity) == Fate::Unknown);
+            if event.class != EventClass::Unreliable || !orphan {
+                self.events.take(event);
+            }
         }
         self.staged = staged;
     }

@@ -2,8 +2,8 @@
 //! acknowledged, within a number of bytes (NC-22, NC-23, NC-25, NC-26, NC-35).
 //!
 //! A [`View`] costs what is in the client's interest, not what there is in the world. Its parts:
-//! [`slots`] (what the client has), [`sent`] (what is on its way), [`plan`](crate::priority) (what comes first), `packet`
-//! (how a packet is filled).
+//! `slots` (what the client has), `sent` (what is on its way), `priority` (what comes first), `packet` (how a packet is
+//! filled).
 
 use std::sync::Arc;
 

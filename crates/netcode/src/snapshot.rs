@@ -1,6 +1,6 @@
 //! The packets of replication as bytes: what the server sends and what the client answers (NC-22, NC-23).
 //!
-//! `docs/netcode-format.md` is the standard. A snapshot packet is a [`Header`] and behind it one stream of the range coder;
+//! `docs/netcode-format.md` is the standard. A snapshot packet is a header and behind it one stream of the range coder;
 //! an answer is an [`Acknowledgement`]. Packet numbers travel as their low 16 bits.
 
 use muse_wire::bytes::{EndOfBytes, Reader, Writer, varint_len};

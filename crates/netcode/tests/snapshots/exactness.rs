@@ -12,6 +12,14 @@ fn clients_follow_a_changing_world_over_bad_networks() {
     }
 }
 
+/// An unreliable event in a late packet, when its entity had already been told gone.
+#[test]
+fn seeds_that_once_failed() {
+    for seed in [914] {
+        run(seed);
+    }
+}
+
 fn run(seed: u64) {
     let mut simulation = Simulation::new(seed, 3);
     for _ in 0..simulation.random.u32(1..20) {
