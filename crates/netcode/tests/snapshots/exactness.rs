@@ -15,9 +15,7 @@ fn clients_follow_a_changing_world_over_bad_networks() {
 /// An unreliable event in a late packet, when its entity had already been told gone.
 #[test]
 fn seeds_that_once_failed() {
-    for seed in [914] {
-        run(seed);
-    }
+    run(914);
 }
 
 fn run(seed: u64) {

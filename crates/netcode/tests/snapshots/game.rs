@@ -4,45 +4,45 @@ use muse_netcode::{Audience, EntityId, Kind, KindOptions, Kinds};
 use muse_schema::State;
 
 #[derive(State, Clone, PartialEq, Debug)]
-pub struct Body {
+pub(crate) struct Body {
     #[field(range = -500.0..=500.0, step = 0.001, predict = linear, velocity = velocity)]
-    pub position: [f32; 3],
+    pub(crate) position: [f32; 3],
     #[field(rotation = 10)]
-    pub rotation: [f32; 4],
+    pub(crate) rotation: [f32; 4],
     #[field(range = -50.0..=50.0, step = 0.01)]
-    pub velocity: [f32; 3],
-    pub target: Option<EntityId>,
+    pub(crate) velocity: [f32; 3],
+    pub(crate) target: Option<EntityId>,
 }
 
 #[derive(State, Clone, PartialEq, Debug)]
-pub struct Crate {
-    pub open: bool,
+pub(crate) struct Crate {
+    pub(crate) open: bool,
     #[field(range = 0..=100)]
-    pub health: u8,
+    pub(crate) health: u8,
     #[field(max = 12)]
-    pub label: String,
+    pub(crate) label: String,
 }
 
 #[derive(State, Clone, PartialEq, Debug)]
-pub struct Armor {
-    pub strength: u16,
+pub(crate) struct Armor {
+    pub(crate) strength: u16,
 }
 
 #[derive(State, Clone, PartialEq, Debug)]
-pub struct Private {
-    pub exact: [f32; 3],
-    pub ammunition: u32,
+pub(crate) struct Private {
+    pub(crate) exact: [f32; 3],
+    pub(crate) ammunition: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Handles {
-    pub body: Kind<Body>,
-    pub chest: Kind<Crate>,
-    pub armor: Kind<Armor>,
-    pub private: Kind<Private>,
+pub(crate) struct Handles {
+    pub(crate) body: Kind<Body>,
+    pub(crate) chest: Kind<Crate>,
+    pub(crate) armor: Kind<Armor>,
+    pub(crate) private: Kind<Private>,
 }
 
-pub fn kinds() -> (Kinds, Handles) {
+pub(crate) fn kinds() -> (Kinds, Handles) {
     let mut kinds = Kinds::new().with_tick_rate(20.0);
     let handles = Handles {
         body: kinds
@@ -59,7 +59,7 @@ pub fn kinds() -> (Kinds, Handles) {
     (kinds, handles)
 }
 
-pub fn random_body(random: &mut fastrand::Rng) -> Body {
+pub(crate) fn random_body(random: &mut fastrand::Rng) -> Body {
     let mut unit = || random.f32() * 2.0 - 1.0;
     Body {
         position: [unit() * 400.0, unit() * 400.0, unit() * 10.0],
@@ -69,7 +69,7 @@ pub fn random_body(random: &mut fastrand::Rng) -> Body {
     }
 }
 
-pub fn random_crate(random: &mut fastrand::Rng) -> Crate {
+pub(crate) fn random_crate(random: &mut fastrand::Rng) -> Crate {
     let label = "abcdefghijkl";
     Crate {
         open: random.bool(),
@@ -79,7 +79,7 @@ pub fn random_crate(random: &mut fastrand::Rng) -> Crate {
 }
 
 /// Moves on for a twentieth of a second, turning a little.
-pub fn step(body: &mut Body, random: &mut fastrand::Rng) {
+pub(crate) fn step(body: &mut Body, random: &mut fastrand::Rng) {
     for axis in 0..3 {
         body.velocity[axis] += (random.f32() - 0.5) * 0.4;
         body.position[axis] += body.velocity[axis] / 20.0;

@@ -3,22 +3,22 @@
 use std::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Conditions {
-    pub loss: f32,
-    pub duplicates: f32,
-    pub delay: u32,
-    pub jitter: u32,
+pub(crate) struct Conditions {
+    pub(crate) loss: f32,
+    pub(crate) duplicates: f32,
+    pub(crate) delay: u32,
+    pub(crate) jitter: u32,
 }
 
 impl Conditions {
-    pub const PERFECT: Self = Self {
+    pub(crate) const PERFECT: Self = Self {
         loss: 0.0,
         duplicates: 0.0,
         delay: 0,
         jitter: 0,
     };
 
-    pub fn random(random: &mut fastrand::Rng) -> Self {
+    pub(crate) fn random(random: &mut fastrand::Rng) -> Self {
         Self {
             loss: [0.0, 0.02, 0.1, 0.4][random.u32(0..4) as usize],
             duplicates: [0.0, 0.05, 0.3][random.u32(0..3) as usize],
@@ -29,12 +29,12 @@ impl Conditions {
 }
 
 #[derive(Debug, Default)]
-pub struct Link {
+pub(crate) struct Link {
     flying: VecDeque<(u32, Vec<u8>)>,
 }
 
 impl Link {
-    pub fn send(
+    pub(crate) fn send(
         &mut self,
         now: u32,
         bytes: &[u8],
@@ -51,7 +51,7 @@ impl Link {
     }
 
     /// What has arrived by now, in the order of arrival, which is not that of sending.
-    pub fn receive(&mut self, now: u32) -> Vec<Vec<u8>> {
+    pub(crate) fn receive(&mut self, now: u32) -> Vec<Vec<u8>> {
         let (mut due, rest): (Vec<_>, Vec<_>) =
             self.flying.drain(..).partition(|(due, _)| *due <= now);
         self.flying.extend(rest);

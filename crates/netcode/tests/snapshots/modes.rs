@@ -52,10 +52,11 @@ impl Pair {
         let mut bytes = 0;
         while let Some(len) = self.view.poll_packet(&self.world, &mut buffer) {
             bytes += len;
-            match self.receiver.handle_packet(&buffer[..len]) {
-                Ok(_) | Err(Refused::OtherGame(_)) => {}
-                Err(error) => panic!("{error}"),
-            }
+            let result = self.receiver.handle_packet(&buffer[..len]);
+            assert!(
+                matches!(result, Ok(_) | Err(Refused::OtherGame(_))),
+                "{result:?}"
+            );
         }
         let updates = std::iter::from_fn(|| self.receiver.poll_update())
             .filter(|update| !matches!(update, Update::State { .. }))

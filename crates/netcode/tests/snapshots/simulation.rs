@@ -12,47 +12,47 @@ use crate::game::{self, Handles};
 use crate::lossy::{Conditions, Link};
 
 /// Rows by entity and kind.
-pub type Rows = BTreeMap<(EntityId, u16), Vec<i32>>;
+pub(crate) type Rows = BTreeMap<(EntityId, u16), Vec<i32>>;
 
-pub struct Simulation {
-    pub random: fastrand::Rng,
-    pub world: World,
-    pub handles: Handles,
-    pub tick: u32,
+pub(crate) struct Simulation {
+    pub(crate) random: fastrand::Rng,
+    pub(crate) world: World,
+    pub(crate) handles: Handles,
+    pub(crate) tick: u32,
     /// The world at each tick.
-    pub truth: BTreeMap<u32, Rows>,
-    pub bodies: BTreeMap<EntityId, game::Body>,
-    pub clients: Vec<Client>,
-    pub events_sent: u16,
+    pub(crate) truth: BTreeMap<u32, Rows>,
+    pub(crate) bodies: BTreeMap<EntityId, game::Body>,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) events_sent: u16,
     /// Whether all bodies always move.
-    pub restless: bool,
+    pub(crate) restless: bool,
 }
 
-pub struct Client {
-    pub id: ClientId,
-    pub view: View,
-    pub receiver: Receiver,
-    pub conditions: Conditions,
-    pub down: Link,
-    pub up: Link,
-    pub budget: usize,
-    pub packet: usize,
+pub(crate) struct Client {
+    pub(crate) id: ClientId,
+    pub(crate) view: View,
+    pub(crate) receiver: Receiver,
+    pub(crate) conditions: Conditions,
+    pub(crate) down: Link,
+    pub(crate) up: Link,
+    pub(crate) budget: usize,
+    pub(crate) packet: usize,
     /// What it may see at each tick.
-    pub interest: BTreeMap<u32, BTreeSet<EntityId>>,
+    pub(crate) interest: BTreeMap<u32, BTreeSet<EntityId>>,
     /// Global events it was told, in order: guaranteed, quickest.
-    pub events: [Vec<u16>; 2],
+    pub(crate) events: [Vec<u16>; 2],
     /// Ids of entities' events, in order.
-    pub entity_events: Vec<(u32, EntityId)>,
-    pub last_state: BTreeMap<EntityId, u32>,
-    pub states: BTreeMap<EntityId, u32>,
+    pub(crate) entity_events: Vec<(u32, EntityId)>,
+    pub(crate) last_state: BTreeMap<EntityId, u32>,
+    pub(crate) states: BTreeMap<EntityId, u32>,
     /// From this tick on it looks in one direction.
-    pub settles_at: u32,
+    pub(crate) settles_at: u32,
     /// Whether it may have to ask the server to begin anew.
-    pub forgetful: bool,
+    pub(crate) forgetful: bool,
 }
 
 impl Simulation {
-    pub fn new(seed: u64, clients: u32) -> Self {
+    pub(crate) fn new(seed: u64, clients: u32) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let (kinds, handles) = game::kinds();
         let mut world = World::new(kinds);
@@ -73,7 +73,7 @@ impl Simulation {
         }
     }
 
-    pub fn spawn_body(&mut self) -> EntityId {
+    pub(crate) fn spawn_body(&mut self) -> EntityId {
         let body = game::random_body(&mut self.random);
         let entity = self
             .world
@@ -84,7 +84,7 @@ impl Simulation {
     }
 
     /// Changes something, or several things.
-    pub fn disturb(&mut self) {
+    pub(crate) fn disturb(&mut self) {
         for _ in 0..self.random.u32(0..4) {
             let all: Vec<EntityId> = self.world.entities().collect();
             let any = self.random.choice(&all).copied();
@@ -188,11 +188,11 @@ impl Simulation {
     }
 
     /// One tick: bodies move, then everyone is told.
-    pub fn step(&mut self) {
+    pub(crate) fn step(&mut self) {
         self.tick += 1;
         for (entity, body) in &mut self.bodies {
             // Some rest for a while.
-            if self.restless || (self.tick / 90 + entity.index()) % 3 != 0 {
+            if self.restless || !(self.tick / 90 + entity.index()).is_multiple_of(3) {
                 game::step(body, &mut self.random);
             }
             self.world
@@ -229,7 +229,7 @@ impl Simulation {
     }
 
     /// Everyone knows exactly what it may see, no more and no less.
-    pub fn assert_converged(&self) {
+    pub(crate) fn assert_converged(&self) {
         for client in &self.clients {
             let expected = client.interest.last_key_value().map(|(_, set)| set.clone());
             let found: BTreeSet<EntityId> = client.receiver.entities().collect();
@@ -248,7 +248,7 @@ impl Simulation {
 }
 
 impl Client {
-    pub fn new(world: &World, id: ClientId, conditions: Conditions) -> Self {
+    pub(crate) fn new(world: &World, id: ClientId, conditions: Conditions) -> Self {
         let mut receiver = Receiver::new(game::kinds().0);
         receiver.set_game(world.game());
         Self {
@@ -271,7 +271,7 @@ impl Client {
     }
 
     /// Lets the client see these from now on.
-    pub fn look(&mut self, tick: u32, set: BTreeSet<EntityId>) {
+    pub(crate) fn look(&mut self, tick: u32, set: BTreeSet<EntityId>) {
         let weights = set
             .iter()
             .map(|entity| (*entity, 1.0 + (entity.index() % 5) as f32));
@@ -306,10 +306,13 @@ impl Client {
 
     fn hear(&mut self, tick: u32, random: &mut fastrand::Rng) {
         for bytes in self.down.receive(tick) {
-            match self.receiver.handle_packet(&bytes) {
-                Ok(_) | Err(Refused::Duplicate | Refused::NoBaseline) => {}
-                Err(error) => panic!("{error}"),
-            }
+            let result = self.receiver.handle_packet(&bytes);
+            let sound = matches!(
+                result,
+                Ok(_) | Err(Refused::Duplicate | Refused::NoBaseline)
+            );
+            // A client that lies gets what it cannot decode.
+            assert!(sound || self.forgetful, "{result:?}");
         }
         let mut buffer = [0; Acknowledgement::LEN_MAX];
         let len = self
