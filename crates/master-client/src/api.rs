@@ -1,0 +1,171 @@
+//! Bodies of the HTTP interface; `/openapi.json` of a running master describes every call.
+
+use serde::{Deserialize, Serialize};
+
+use crate::messages::{ChatLine, QueueState, Seat};
+use crate::{AccountId, MatchId, Preferences};
+
+macro_rules! body {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $kind:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+        #[serde(deny_unknown_fields)]
+        pub struct $name { $($(#[$field_doc])* pub $field: $kind,)* }
+    };
+}
+
+body!(
+    /// Signs a guest in, and makes his account the first time.
+    GuestRequest {
+        /// At least 16 random bytes as text, kept on the device like a password.
+        device_key: String,
+    }
+);
+body!(
+    /// A name and a password: to sign in, or to give them to a guest's account.
+    PasswordRequest {
+        /// 3 to 24 letters, digits, `-` or `_`.
+        name: String,
+        /// 8 to 128 characters.
+        password: String,
+    }
+);
+body!(
+    /// Exchanges a refresh token, which can be used once, for a new pair.
+    RefreshRequest {
+        /// The token.
+        refresh_token: String,
+    }
+);
+body!(
+    /// What a signed-in player holds.
+    SignedIn {
+        /// Who.
+        account: AccountId,
+        /// For the `Authorization: Bearer` header of every other call.
+        access_token: String,
+        /// For the next pair.
+        refresh_token: String,
+        /// Life of the access token, in seconds.
+        expires_s: u64,
+    }
+);
+body!(
+    /// An account as its owner sees it.
+    AccountView {
+        /// Its number.
+        account: AccountId,
+        /// Its name, if it has one.
+        name: Option<String>,
+        /// Its rating.
+        rating: f64,
+        /// How sure the rating is; smaller is surer.
+        uncertainty: f64,
+        /// Points of the season.
+        points: i64,
+    }
+);
+body!(
+    /// *Play* (OA-4).
+    PlayRequest {
+        /// What is asked of the match.
+        preferences: Preferences,
+    }
+);
+body!(
+    /// Where *play* led.
+    PlayAnswer {
+        /// The ticket, or none if *play* again has left the queue.
+        ticket: Option<QueueState>,
+    }
+);
+body!(
+    /// What is going on with a player.
+    StateView {
+        /// His place in the queue.
+        ticket: Option<QueueState>,
+        /// His match, ready or not.
+        match_id: Option<MatchId>,
+        /// His way into the match, with a fresh token, if it is ready.
+        seat: Option<Seat>,
+        /// The code of his room.
+        room: Option<String>,
+    }
+);
+body!(
+    /// Saved progress of one game.
+    Progress {
+        /// Grows by one with every write; a write names the version it is based on, 0 for the first.
+        version: u64,
+        /// Any JSON of at most 16 kB.
+        document: serde_json::Value,
+    }
+);
+body!(
+    /// One friend, request or blocked account.
+    FriendView {
+        /// Who.
+        account: AccountId,
+        /// His name, if he has one.
+        name: Option<String>,
+        /// `friend`, `asked` (by us), `asks` (us) or `blocked`.
+        state: String,
+        /// Whether he is online; known of friends only.
+        online: bool,
+    }
+);
+body!(
+    /// A room: friends who want to play together.
+    RoomView {
+        /// Six letters to give to friends.
+        code: String,
+        /// Who is in it; the first one leads and may *play*.
+        members: Vec<AccountId>,
+    }
+);
+body!(
+    /// Something to say.
+    ChatRequest {
+        /// 1 to 500 characters.
+        text: String,
+    }
+);
+body!(
+    /// Lines of chat, oldest first.
+    ChatHistory {
+        /// At most 100.
+        lines: Vec<ChatLine>,
+    }
+);
+body!(
+    /// One line of the season's ranking.
+    RankingLine {
+        /// Place, from 1.
+        place: u64,
+        /// Who.
+        account: AccountId,
+        /// His name, if he has one.
+        name: Option<String>,
+        /// Points of the season.
+        points: i64,
+        /// Rating.
+        rating: f64,
+    }
+);
+body!(
+    /// A page of the season's ranking.
+    RankingPage {
+        /// At most 100 lines.
+        lines: Vec<RankingLine>,
+    }
+);
+body!(
+    /// Every answer that is no success.
+    ErrorBody {
+        /// A short name of the reason.
+        code: String,
+        /// A sentence.
+        message: String,
+    }
+);

@@ -1,0 +1,349 @@
+//! What goes over the WebSockets of players (`/v1/push`) and of game servers (`/v1/server`): one JSON object per text message.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::{AccountId, MatchId, Preferences, TicketId};
+
+/// From a player to the master.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ToMaster {
+    /// Still here; sent each second (OA-3).
+    KeepAlive,
+    /// *Play*: enters the queue, changes the preferences in place, or leaves it if they are unchanged (OA-4).
+    Play {
+        /// What is asked of the match.
+        preferences: Preferences,
+    },
+    /// Like *play*, but never leaves: what a client sends that has come back and still wants a match.
+    Queue {
+        /// What is asked of the match.
+        preferences: Preferences,
+    },
+    /// Leaves the queue.
+    LeaveQueue,
+    /// Asks for a fresh token for the match in which a seat is kept.
+    Rejoin,
+    /// Gives the seat up.
+    LeaveMatch,
+}
+
+/// From the master to a player.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum FromMaster {
+    /// The first message: who you are, and what was going on when you came (back).
+    Welcome {
+        /// Whose session this is.
+        account: AccountId,
+        /// His place in the queue, if he has one.
+        ticket: Option<QueueState>,
+        /// His seat in a match, if he has one that is ready.
+        seat: Option<Seat>,
+    },
+    /// The answer to each keep-alive.
+    KeepAlive,
+    /// No room; the master closes the connection (OA-2).
+    Full {
+        /// When to try again, in seconds.
+        retry_after_s: u32,
+    },
+    /// Queue state: at entering, at a change, and from time to time.
+    Queue(QueueState),
+    /// No longer in the queue.
+    LeftQueue,
+    /// The wait has been long: bots may fill the match if the preferences accept them.
+    BotsOffered,
+    /// A match is made and a server is being started.
+    MatchFound {
+        /// Which.
+        match_id: MatchId,
+    },
+    /// Go and play (OA-5).
+    Seat(Seat),
+    /// The match is over, or was called off before it began; back to the master.
+    MatchOver {
+        /// Which.
+        match_id: MatchId,
+        /// How it ended.
+        outcome: Outcome,
+    },
+    /// A friend came or went.
+    Presence {
+        /// Whose.
+        account: AccountId,
+        /// Whether he is online.
+        online: bool,
+    },
+    /// A friend asks to play together.
+    Invitation {
+        /// Who asks.
+        from: AccountId,
+        /// The room's code.
+        room: String,
+    },
+    /// Someone asks to be a friend, or has accepted.
+    Friend {
+        /// Who.
+        account: AccountId,
+        /// True if it is accepted.
+        accepted: bool,
+    },
+    /// Somebody wrote.
+    Chat(ChatLine),
+    /// Words from the operators.
+    Announcement {
+        /// The words.
+        text: String,
+    },
+    /// The last message could not be done.
+    Refused {
+        /// A short name of the reason, the same as in the HTTP interface.
+        code: String,
+        /// A sentence.
+        message: String,
+    },
+    /// The master closes this connection: a newer one of the same account took over, or it drains. Come back at once or never.
+    Closing {
+        /// Whether to come back.
+        come_back: bool,
+    },
+}
+
+/// A ticket as its owner sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct QueueState {
+    /// Which ticket.
+    pub ticket: TicketId,
+    /// How long it has waited, in milliseconds.
+    pub waited_ms: u64,
+    /// What it asks for.
+    pub preferences: Preferences,
+}
+
+/// A way into a running match.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Seat {
+    /// Which match.
+    pub match_id: MatchId,
+    /// Address and port of the game server.
+    pub address: String,
+    /// The connect token as text: single use, 60 seconds.
+    pub token: String,
+    /// What the match is, merged from what its players asked for.
+    pub preferences: Preferences,
+}
+
+/// One line of chat.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ChatLine {
+    /// Its number, growing.
+    pub id: u64,
+    /// Where: `direct`, `room` or `match`.
+    pub channel: String,
+    /// Who wrote.
+    pub from: AccountId,
+    /// What.
+    pub text: String,
+    /// When, milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+/// How a match ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Played to its end; the results count.
+    Finished,
+    /// Called off before it began: somebody did not connect or load in time, or no server could be had (OA-8).
+    Cancelled,
+    /// The game server was lost; nothing counts (OA-10).
+    Aborted,
+}
+
+/// From the master to a game server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ToServer {
+    /// The answer to every report: still here.
+    KeepAlive,
+    /// Host this match.
+    Assign(Assignment),
+    /// One more player may come: backfill.
+    Admit {
+        /// Who.
+        account: AccountId,
+    },
+    /// The results of this match are stored; the server may end.
+    ResultStored {
+        /// Which match.
+        match_id: MatchId,
+    },
+    /// End now: the match is called off, or belongs to nobody.
+    End,
+}
+
+/// A match for a game server to host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// Which match.
+    pub match_id: MatchId,
+    /// What is played.
+    pub preferences: Preferences,
+    /// Who plays.
+    pub players: Vec<AccountId>,
+    /// How many bots fill the match.
+    pub bots: u8,
+    /// Ed25519 public keys of the master's connect tokens as pairs of number and hexadecimal text.
+    pub token_keys: Vec<(u32, String)>,
+    /// Protocol that the tokens name.
+    pub protocol_id: u64,
+    /// Time for all players to connect, and again for all to load, in milliseconds (OA-8).
+    pub connect_ms: u64,
+}
+
+/// From a game server to the master.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum FromServer {
+    /// The first message: where players reach it, and the key to which tokens are sealed, in hexadecimal.
+    Register {
+        /// Address and port.
+        address: String,
+        /// The server's public key.
+        public_key: String,
+    },
+    /// Each second and at every change (OA-7 to OA-10).
+    Report(Report),
+    /// The end of a match; repeated until [`ToServer::ResultStored`].
+    Result(MatchResult),
+}
+
+/// How a match goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Which match; none while waiting for one.
+    pub match_id: Option<MatchId>,
+    /// How far it is.
+    pub phase: Phase,
+    /// Players for whom the server keeps a seat, connected or not.
+    pub seated: Vec<AccountId>,
+    /// Players who are connected.
+    pub present: Vec<AccountId>,
+    /// Players whose seats are given up: they left for good, or the others went on without them (OA-9).
+    pub left: Vec<AccountId>,
+    /// Seats that others may take.
+    pub open_seats: u8,
+}
+
+/// How far a game server is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Waits for a match.
+    #[default]
+    Ready,
+    /// Waits for its players to connect.
+    Connecting,
+    /// Waits for its players to load.
+    Loading,
+    /// Plays.
+    Running,
+}
+
+/// The end of a match, from the game server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MatchResult {
+    /// Which match.
+    pub match_id: MatchId,
+    /// How it ended; `cancelled` before it began (OA-8).
+    pub outcome: Outcome,
+    /// Every player, absent ones too.
+    pub players: Vec<PlayerResult>,
+}
+
+/// One player's part in the end of a match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlayerResult {
+    /// Who.
+    pub account: AccountId,
+    /// What he scored.
+    pub points: i64,
+    /// His team; without one he plays for himself. One team for all is a co-operative match, which gives points but no rating.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<u8>,
+}
+
+/// These bytes are no message.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum MessageError {
+    /// Too long.
+    #[error("a message has at most {MESSAGE_LEN_MAX} bytes")]
+    Long,
+    /// Not what this end expects.
+    #[error("not a message: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// Reads one message.
+pub fn decode<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, MessageError> {
+    if text.len() > MESSAGE_LEN_MAX {
+        return Err(MessageError::Long);
+    }
+    Ok(serde_json::from_str(text)?)
+}
+
+/// Writes one message.
+pub fn encode<T: Serialize>(message: &T) -> String {
+    serde_json::to_string(message).expect("messages have text keys and finite numbers")
+}
+
+/// Longest message either way.
+pub const MESSAGE_LEN_MAX: usize = 16 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_flat_json_with_a_type() {
+        let play = ToMaster::Play {
+            preferences: Preferences::default().players(2),
+        };
+        let text = encode(&play);
+        assert!(
+            text.starts_with(r#"{"type":"play","preferences":{"players":2"#),
+            "{text}"
+        );
+        assert_eq!(decode::<ToMaster>(&text).expect("just written"), play);
+        let result = FromServer::Result(MatchResult {
+            match_id: MatchId(3),
+            outcome: Outcome::Finished,
+            players: vec![PlayerResult {
+                account: AccountId(7),
+                points: 100,
+                team: None,
+            }],
+        });
+        assert_eq!(
+            decode::<FromServer>(&encode(&result)).expect("just written"),
+            result
+        );
+    }
+
+    #[test]
+    fn nonsense_is_an_error() {
+        assert!(matches!(
+            decode::<ToMaster>("{}"),
+            Err(MessageError::Json(_))
+        ));
+        let long = " ".repeat(MESSAGE_LEN_MAX + 1);
+        assert!(matches!(decode::<ToMaster>(&long), Err(MessageError::Long)));
+    }
+}

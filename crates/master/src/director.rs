@@ -1,0 +1,410 @@
+//! The leader of a queue: makes matches and follows each from its first row to its result (OA-4 to OA-10).
+//!
+//! The director decides; the shell does. Each [`Action`] that touches the store is one transaction there, which checks the leader's epoch;
+//! what became of it comes back as a `handle_*`. The match is stored first and gets its server then, so that a master that dies in between
+//! leaves a match without a server, which the next leader places, or a server without a match, which is ended.
+
+mod life;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use muse_master_client::messages::{FromMaster, MatchResult, Outcome, QueueState, Report};
+use muse_master_client::{AccountId, MatchId, Preferences, ServerId, TicketId};
+use muse_wire::{Duration, Instant};
+use rustc_hash::FxHashMap;
+
+use crate::matching::{Filled, Group, MatchingConfig, Queue};
+use crate::ticket::Ticket;
+use life::{Match, Stage};
+
+/// The machine.
+///
+/// Begin with [`restore`](Self::restore), call `handle_*` as things happen, then drain [`poll_action`](Self::poll_action) and come back at
+/// [`poll_timeout`](Self::poll_timeout).
+///
+/// ```
+/// use muse_master::director::{Action, Director, DirectorConfig};
+/// use muse_master::ticket::{Member, Ticket};
+/// use muse_master_client::{AccountId, Preferences, TicketId};
+/// use muse_wire::Instant;
+/// let mut director = Director::new(DirectorConfig::default(), 1);
+/// for n in 1..=2 {
+///     let party = vec![Member { account: AccountId(n), rating: 1_500.0 }];
+///     let preferences = Preferences::default();
+///     let since = Instant::ZERO;
+///     director.handle_ticket(since, Ticket { id: TicketId(n), party, preferences, since, attempts: 0 });
+/// }
+/// director.handle_timeout(Instant::from_secs(1));
+/// assert!(matches!(director.poll_action(), Some(Action::CreateMatch(new)) if new.tickets.len() == 2));
+/// ```
+#[derive(Debug)]
+pub struct Director {
+    config: DirectorConfig,
+    epoch: u64,
+    made: u64,
+    queue: Queue,
+    matches: BTreeMap<MatchId, Match>,
+    by_server: FxHashMap<ServerId, MatchId>,
+    timers: BTreeSet<(Instant, MatchId)>,
+    next_pass: Instant,
+    draining: bool,
+    actions: VecDeque<Action>,
+}
+
+/// How a [`Director`] works.
+#[derive(Clone, Debug, Default)]
+pub struct DirectorConfig {
+    matching: MatchingConfig,
+    times: Times,
+}
+
+#[derive(Clone, Debug)]
+struct Times {
+    pass_every: Duration,
+    place: Duration,
+    connect: Duration,
+    silence: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            pass_every: Duration::from_millis(250),
+            place: Duration::from_secs(10),
+            connect: Duration::from_secs(10),
+            silence: Duration::from_secs(10),
+        }
+    }
+}
+
+impl DirectorConfig {
+    /// How tickets are matched.
+    pub fn matching(mut self, matching: MatchingConfig) -> Self {
+        self.matching = matching;
+        self
+    }
+
+    /// Time between passes over the queue, 250 ms by default. A pass over 10,000 tickets costs less than 100 ms.
+    pub fn pass_every(mut self, pass_every: Duration) -> Self {
+        self.times.pass_every = pass_every;
+        self
+    }
+
+    /// Time to find a server for a match, 10 seconds by default; then its players go back to the queue.
+    pub fn place(mut self, place: Duration) -> Self {
+        self.times.place = place;
+        self
+    }
+
+    /// Time for all players to connect, and again to load, 10 seconds by default (OA-8). The game server keeps it; the master waits 2
+    /// seconds longer before it calls the match off itself.
+    pub fn connect(mut self, connect: Duration) -> Self {
+        self.times.connect = connect;
+        self
+    }
+
+    /// Silence after which a game server counts as lost, 10 seconds by default (OA-10).
+    pub fn silence(mut self, silence: Duration) -> Self {
+        self.times.silence = silence;
+        self
+    }
+
+    /// The time that game servers are told to give their players.
+    pub fn connect_time(&self) -> Duration {
+        self.times.connect
+    }
+}
+
+/// What the shell is to do.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Action {
+    /// Store: the tickets become a match, if all are still there and nobody has a seat. Then [`Director::handle_created`] or
+    /// [`Director::handle_refused`].
+    CreateMatch(NewMatch),
+    /// Store: this ticket becomes seats of a running match. Then [`Director::handle_filled`] or [`Director::handle_not_filled`].
+    FillSeats(Filled),
+    /// Fleet: a server for this match, with its id as annotation. Then [`Director::handle_placed`] or [`Director::handle_not_placed`].
+    Place(Placement),
+    /// Store: this match is on this server.
+    RecordServer {
+        /// Which match.
+        match_id: MatchId,
+        /// Its server.
+        server: ServerId,
+    },
+    /// Store: the match has begun, so that it is not called off but aborted if it is lost.
+    RecordRunning {
+        /// Which match.
+        match_id: MatchId,
+    },
+    /// Make connect tokens for these players and tell them where to go.
+    Admit {
+        /// Which match.
+        match_id: MatchId,
+        /// Its server.
+        server: ServerId,
+        /// Who may come.
+        players: Vec<AccountId>,
+        /// Whether the server does not yet know them: seats that were filled later.
+        backfill: bool,
+    },
+    /// Store: the seat is given up.
+    FreeSeat {
+        /// Which match.
+        match_id: MatchId,
+        /// Whose seat.
+        account: AccountId,
+    },
+    /// Store: the match is over; results, ratings and freed seats in one transaction, once. Then [`Director::handle_ended`].
+    EndMatch(Ending),
+    /// Store: the ticket of a player who stayed away.
+    EndTicket(TicketId),
+    /// Fleet: this server is not needed any more.
+    ReleaseServer(ServerId),
+    /// Tell a game server that its result needs no repeating.
+    ConfirmResult {
+        /// Which server.
+        server: ServerId,
+        /// Which match.
+        match_id: MatchId,
+    },
+    /// Tell a player, if he is connected.
+    Tell(AccountId, FromMaster),
+}
+
+/// A match to store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewMatch {
+    /// Its name: the epoch and a number, so that two leaders never make the same.
+    pub match_id: MatchId,
+    /// The tickets that become it.
+    pub tickets: Vec<Ticket>,
+    /// What is played.
+    pub preferences: Preferences,
+    /// Bots that fill it.
+    pub bots: u8,
+}
+
+impl NewMatch {
+    /// Everybody who plays.
+    pub fn players(&self) -> impl Iterator<Item = AccountId> {
+        let party = self.tickets.iter().flat_map(|ticket| &ticket.party);
+        party.map(|member| member.account)
+    }
+}
+
+/// A server to find.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// For which match.
+    pub match_id: MatchId,
+    /// Where, best first; empty for anywhere.
+    pub regions: Vec<String>,
+    /// What is played.
+    pub preferences: Preferences,
+    /// Who plays.
+    pub players: Vec<AccountId>,
+    /// Bots that fill it.
+    pub bots: u8,
+}
+
+/// The end of a match, to store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ending {
+    /// Which match.
+    pub match_id: MatchId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What the game server reported; only a finished match counts.
+    pub result: Option<MatchResult>,
+    /// Tickets that go back to the queue with the place they had.
+    pub requeue: Vec<Ticket>,
+}
+
+/// A match as the store keeps it, for the next leader.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredMatch {
+    /// Its name.
+    pub match_id: MatchId,
+    /// What is played.
+    pub preferences: Preferences,
+    /// Bots that fill it.
+    pub bots: u8,
+    /// Who has a seat.
+    pub players: Vec<AccountId>,
+    /// Where it is, if it has been placed.
+    pub server: Option<ServerId>,
+    /// Whether it has begun.
+    pub running: bool,
+}
+
+impl Director {
+    /// A leader with this epoch, and nothing to lead yet.
+    pub fn new(config: DirectorConfig, epoch: u64) -> Self {
+        Self {
+            queue: Queue::new(config.matching.clone()),
+            config,
+            epoch,
+            made: 0,
+            matches: BTreeMap::new(),
+            by_server: FxHashMap::default(),
+            timers: BTreeSet::new(),
+            next_pass: Instant::ZERO,
+            draining: false,
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// Takes over what the store holds. Players count as away until [`handle_back`](Self::handle_back) says otherwise, servers as
+    /// alive for as long as they may be silent.
+    pub fn restore(&mut self, now: Instant, tickets: Vec<Ticket>, matches: Vec<StoredMatch>) {
+        for ticket in tickets {
+            let party: Vec<AccountId> = ticket.party.iter().map(|member| member.account).collect();
+            self.queue.insert(ticket);
+            for account in party {
+                self.queue.handle_away(now, account);
+            }
+        }
+        for stored in matches {
+            self.restore_match(now, stored);
+        }
+    }
+
+    /// How many tickets wait.
+    pub fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// How many matches there are.
+    pub fn matches(&self) -> usize {
+        self.matches.len()
+    }
+
+    /// The players and the server of a match that can be joined, for a fresh token.
+    pub fn seat(&self, match_id: MatchId) -> Option<(ServerId, &[AccountId])> {
+        let found = self.matches.get(&match_id)?;
+        let open = matches!(
+            found.stage,
+            Stage::Connecting | Stage::Loading | Stage::Running
+        );
+        Some((found.server.filter(|_| open)?, &found.players))
+    }
+
+    /// The queue as its players see it.
+    pub fn queue_state(&self, now: Instant, account: AccountId) -> Option<QueueState> {
+        let ticket = self.queue.ticket_of(account)?;
+        Some(QueueState {
+            ticket: ticket.id,
+            waited_ms: (now - ticket.since).as_millis(),
+            preferences: ticket.preferences.clone(),
+        })
+    }
+
+    /// From now on no match is made; running ones finish.
+    pub fn drain(&mut self) {
+        self.draining = true;
+    }
+
+    /// A ticket was stored, new or changed.
+    pub fn handle_ticket(&mut self, now: Instant, ticket: Ticket) {
+        self.queue.insert(ticket);
+        self.next_pass = self.next_pass.max(now);
+    }
+
+    /// A ticket was taken back.
+    pub fn handle_ticket_gone(&mut self, ticket: TicketId) {
+        self.queue.remove(ticket);
+    }
+
+    /// A player's connection was lost.
+    pub fn handle_away(&mut self, now: Instant, account: AccountId) {
+        self.queue.handle_away(now, account);
+    }
+
+    /// A player is back.
+    pub fn handle_back(&mut self, account: AccountId) {
+        self.queue.handle_back(account);
+    }
+
+    /// Makes matches and does what is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.next_pass <= now {
+            self.next_pass = now + self.config.times.pass_every;
+            // While there is no room, matches wait as tickets: in order, and free to leave.
+            if !self.draining && !self.starved() {
+                self.pass(now);
+            }
+        }
+        while let Some(&(at, match_id)) = self.timers.first() {
+            if at > now {
+                break;
+            }
+            self.timers.pop_first();
+            self.check(now, match_id);
+        }
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout).
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let pass = (!self.queue.is_empty()).then_some(self.next_pass);
+        let timer = self.timers.first().map(|(at, _)| *at);
+        [pass, timer].into_iter().flatten().min()
+    }
+
+    /// The next thing to do.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// A game server said how its match goes.
+    pub fn handle_report(&mut self, now: Instant, server: ServerId, report: &Report) {
+        self.report(now, server, report);
+    }
+
+    fn pass(&mut self, now: Instant) {
+        let passed = self.queue.pass(now);
+        for ticket in passed.ended {
+            self.actions.push_back(Action::EndTicket(ticket.id));
+            for member in ticket.party {
+                self.tell(member.account, FromMaster::LeftQueue);
+            }
+        }
+        for account in passed.bots_offered {
+            self.tell(account, FromMaster::BotsOffered);
+        }
+        for filled in passed.filled {
+            self.fill(filled);
+        }
+        for group in passed.groups {
+            self.create(now, group);
+        }
+    }
+
+    fn create(&mut self, now: Instant, group: Group) {
+        self.made += 1;
+        let new = NewMatch {
+            match_id: MatchId((self.epoch << COUNTER_BITS) | self.made),
+            tickets: group.tickets,
+            preferences: group.preferences,
+            bots: group.bots,
+        };
+        self.matches.insert(new.match_id, Match::new(now, &new));
+        self.actions.push_back(Action::CreateMatch(new));
+    }
+
+    fn starved(&self) -> bool {
+        let waits = |found: &Match| matches!(found.stage, Stage::Placing { refused: true, .. });
+        self.matches.values().any(waits)
+    }
+
+    fn tell(&mut self, account: AccountId, message: FromMaster) {
+        self.actions.push_back(Action::Tell(account, message));
+    }
+}
+
+/// Matches that one leader may make in one epoch, as bits; epochs have the rest of the 53 that JavaScript reads.
+const COUNTER_BITS: u32 = 32;
+
+#[cfg(test)]
+mod tests;

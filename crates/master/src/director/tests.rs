@@ -1,0 +1,310 @@
+//! The life of a match, step by step.
+
+use super::*;
+use crate::ticket::Member;
+use muse_master_client::messages::{Phase, PlayerResult};
+
+fn at(seconds: u64) -> Instant {
+    Instant::from_secs(seconds)
+}
+
+fn ticket(n: u64) -> Ticket {
+    Ticket {
+        id: TicketId(n),
+        party: vec![Member {
+            account: AccountId(n),
+            rating: 1_500.0,
+        }],
+        preferences: Preferences::default(),
+        since: at(0),
+        attempts: 0,
+    }
+}
+
+fn actions(director: &mut Director) -> Vec<Action> {
+    std::iter::from_fn(|| director.poll_action()).collect()
+}
+
+fn report(match_id: MatchId, phase: Phase, present: &[u64]) -> Report {
+    Report {
+        match_id: Some(match_id),
+        phase,
+        seated: vec![AccountId(1), AccountId(2)],
+        present: present.iter().map(|&n| AccountId(n)).collect(),
+        ..Report::default()
+    }
+}
+
+/// Two players are matched at 1 s; the match is stored.
+fn created() -> (Director, MatchId) {
+    let mut director = Director::new(DirectorConfig::default(), 3);
+    director.handle_ticket(at(0), ticket(1));
+    director.handle_ticket(at(0), ticket(2));
+    director.handle_timeout(at(1));
+    let Some(Action::CreateMatch(new)) = director.poll_action() else {
+        unreachable!("two players wait");
+    };
+    assert_eq!(new.match_id.0 >> 32, 3);
+    director.handle_created(at(1), new.match_id);
+    (director, new.match_id)
+}
+
+/// And placed on server 7, whose players may come.
+fn admitted() -> (Director, MatchId) {
+    let (mut director, id) = created();
+    let done = actions(&mut director);
+    assert!(matches!(done.last(), Some(Action::Place(place)) if place.match_id == id));
+    director.handle_placed(at(1), id, ServerId(7));
+    director.handle_report(at(2), ServerId(7), &report(id, Phase::Connecting, &[]));
+    let done = actions(&mut director);
+    assert!(
+        done.iter()
+            .any(|action| matches!(action, Action::Admit { players, .. } if players.len() == 2))
+    );
+    (director, id)
+}
+
+fn running() -> (Director, MatchId) {
+    let (mut director, id) = admitted();
+    director.handle_report(at(3), ServerId(7), &report(id, Phase::Loading, &[1, 2]));
+    director.handle_report(at(4), ServerId(7), &report(id, Phase::Running, &[1, 2]));
+    assert!(actions(&mut director).contains(&Action::RecordRunning { match_id: id }));
+    (director, id)
+}
+
+fn ending(director: &mut Director) -> Option<Ending> {
+    actions(director)
+        .into_iter()
+        .find_map(|action| match action {
+            Action::EndMatch(ending) => Some(ending),
+            _ => None,
+        })
+}
+
+fn result(match_id: MatchId) -> MatchResult {
+    let player = |n, points| PlayerResult {
+        account: AccountId(n),
+        points,
+        team: None,
+    };
+    MatchResult {
+        match_id,
+        outcome: Outcome::Finished,
+        players: vec![player(1, 10), player(2, 20)],
+    }
+}
+
+#[test]
+fn a_result_ends_the_match_once_and_frees_the_server() {
+    let (mut director, id) = running();
+    director.handle_result(at(60), ServerId(7), result(id));
+    director.handle_result(at(60), ServerId(7), result(id));
+    let done = actions(&mut director);
+    let endings = done
+        .iter()
+        .filter(|action| matches!(action, Action::EndMatch(_)));
+    assert_eq!(endings.count(), 1);
+    director.handle_ended(at(60), id, Vec::new());
+    let done = actions(&mut director);
+    assert!(done.contains(&Action::ReleaseServer(ServerId(7))));
+    assert_eq!(director.matches(), 0);
+    // Late: nothing but a confirmation.
+    director.handle_result(at(90), ServerId(7), result(id));
+    let confirmed = Action::ConfirmResult {
+        server: ServerId(7),
+        match_id: id,
+    };
+    assert_eq!(actions(&mut director), [confirmed]);
+}
+
+#[test]
+fn who_did_not_connect_leaves_and_who_did_waits_on() {
+    let (mut director, id) = admitted();
+    for second in 3..=14 {
+        director.handle_report(
+            at(second),
+            ServerId(7),
+            &report(id, Phase::Connecting, &[2]),
+        );
+        director.handle_timeout(at(second));
+    }
+    let ending = ending(&mut director).expect("12 seconds have passed");
+    assert_eq!(ending.outcome, Outcome::Cancelled);
+    let back: Vec<TicketId> = ending.requeue.iter().map(|ticket| ticket.id).collect();
+    assert_eq!(back, [TicketId(2)]);
+    assert_eq!(ending.requeue[0].since, at(0));
+    director.handle_ended(at(14), id, ending.requeue);
+    assert_eq!(director.queued(), 1);
+}
+
+#[test]
+fn a_silent_server_aborts_its_match_after_ten_seconds() {
+    let (mut director, _) = running();
+    director.handle_timeout(at(13));
+    assert_eq!(ending(&mut director), None);
+    director.handle_timeout(at(14));
+    let ending = ending(&mut director).expect("silent since 4 s");
+    assert_eq!((ending.outcome, ending.result), (Outcome::Aborted, None));
+}
+
+#[test]
+fn a_lost_server_aborts_at_once() {
+    let (mut director, _) = running();
+    director.handle_server_gone(at(5), ServerId(7));
+    assert_eq!(
+        ending(&mut director).map(|ending| ending.outcome),
+        Some(Outcome::Aborted)
+    );
+}
+
+#[test]
+fn without_a_server_it_is_asked_for_again_and_then_the_players_wait_on() {
+    let (mut director, id) = created();
+    director.handle_ticket(at(1), ticket(3));
+    director.handle_ticket(at(1), ticket(4));
+    let mut asked = 0;
+    let mut called_off = None;
+    for second in 1..=11 {
+        director.handle_timeout(at(second));
+        for action in actions(&mut director) {
+            match action {
+                Action::Place(_) => {
+                    asked += 1;
+                    director.handle_not_placed(at(second), id);
+                }
+                Action::CreateMatch(_) => unreachable!("there is no room"),
+                Action::EndMatch(ending) => called_off = Some((second, ending)),
+                _ => {}
+            }
+        }
+    }
+    let (second, ending) = called_off.expect("10 seconds have passed");
+    assert_eq!((second, asked, ending.requeue.len()), (11, 10, 2));
+}
+
+#[test]
+fn a_refused_match_gives_back_the_tickets_that_are_left() {
+    let mut director = Director::new(DirectorConfig::default(), 1);
+    director.handle_ticket(at(0), ticket(1));
+    director.handle_ticket(at(0), ticket(2));
+    director.handle_timeout(at(1));
+    let Some(Action::CreateMatch(new)) = director.poll_action() else {
+        unreachable!("two players wait");
+    };
+    director.handle_refused(at(1), new.match_id, &[TicketId(1)]);
+    assert_eq!((director.queued(), director.matches()), (1, 0));
+}
+
+#[test]
+fn a_new_leader_goes_on_with_running_matches_and_places_the_others() {
+    let stored = |n: u64, server: Option<u64>, running| StoredMatch {
+        match_id: MatchId(n),
+        preferences: Preferences::default(),
+        bots: 0,
+        players: vec![AccountId(n)],
+        server: server.map(ServerId),
+        running,
+    };
+    let mut director = Director::new(DirectorConfig::default(), 2);
+    let matches = vec![
+        stored(1, Some(7), true),
+        stored(2, None, false),
+        stored(3, Some(9), true),
+    ];
+    director.restore(at(100), vec![ticket(50), ticket(51)], matches);
+    // Players of restored tickets are not matched before they are back.
+    director.handle_timeout(at(100));
+    let done = actions(&mut director);
+    assert!(
+        matches!(&done[..], [Action::Place(place)] if place.match_id == MatchId(2)),
+        "{done:?}"
+    );
+    // Server 9 never answers; server 8 was started for match 2 by the last leader, server 6 belongs to nobody.
+    director.handle_report(
+        at(101),
+        ServerId(7),
+        &report(MatchId(1), Phase::Running, &[1]),
+    );
+    director.handle_report(
+        at(101),
+        ServerId(8),
+        &report(MatchId(2), Phase::Connecting, &[]),
+    );
+    director.handle_fleet(&[
+        (ServerId(6), MatchId(77)),
+        (ServerId(7), MatchId(1)),
+        (ServerId(8), MatchId(2)),
+    ]);
+    director.handle_placed(at(102), MatchId(2), ServerId(10));
+    let done = actions(&mut director);
+    let released: Vec<&Action> = done
+        .iter()
+        .filter(|action| matches!(action, Action::ReleaseServer(_)))
+        .collect();
+    assert_eq!(
+        released,
+        [
+            &Action::ReleaseServer(ServerId(6)),
+            &Action::ReleaseServer(ServerId(10))
+        ]
+    );
+    director.handle_report(
+        at(109),
+        ServerId(7),
+        &report(MatchId(1), Phase::Running, &[1]),
+    );
+    director.handle_report(
+        at(109),
+        ServerId(8),
+        &report(MatchId(2), Phase::Connecting, &[]),
+    );
+    director.handle_timeout(at(110));
+    assert_eq!(
+        ending(&mut director).map(|ending| ending.match_id),
+        Some(MatchId(3))
+    );
+}
+
+#[test]
+fn a_seat_that_is_given_up_is_offered_and_never_twice() {
+    let (mut director, id) = running();
+    let mut open = report(id, Phase::Running, &[1]);
+    open.left = vec![AccountId(2)];
+    open.seated = vec![AccountId(1)];
+    open.open_seats = 1;
+    director.handle_report(at(10), ServerId(7), &open);
+    let freed = Action::FreeSeat {
+        match_id: id,
+        account: AccountId(2),
+    };
+    assert!(actions(&mut director).contains(&freed));
+    director.handle_ticket(at(11), ticket(3));
+    director.handle_ticket(at(12), ticket(4));
+    director.handle_timeout(at(12));
+    // The server does not know it yet and says again that the seat is open, before and after the transaction.
+    director.handle_report(at(13), ServerId(7), &open);
+    director.handle_timeout(at(13));
+    director.handle_filled(id, &ticket(3));
+    director.handle_report(at(14), ServerId(7), &open);
+    director.handle_timeout(at(14));
+    let done = actions(&mut director);
+    let filled: Vec<&Action> = done
+        .iter()
+        .filter(|action| matches!(action, Action::FillSeats(_)))
+        .collect();
+    assert_eq!(filled.len(), 1, "{done:?}");
+    assert!(
+        done.iter()
+            .any(|action| matches!(action, Action::Admit { backfill: true, .. }))
+    );
+}
+
+#[test]
+fn a_draining_leader_makes_no_matches() {
+    let mut director = Director::new(DirectorConfig::default(), 1);
+    director.drain();
+    director.handle_ticket(at(0), ticket(1));
+    director.handle_ticket(at(0), ticket(2));
+    director.handle_timeout(at(5));
+    assert_eq!(actions(&mut director), []);
+}

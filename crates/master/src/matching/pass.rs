@@ -1,0 +1,371 @@
+//! One pass over a queue.
+
+use std::collections::BTreeSet;
+
+use muse_master_client::{AccountId, MatchId, Preferences, TicketId};
+use muse_wire::Instant;
+
+use super::lanes::{Place, Signature};
+use super::{Entry, Queue};
+use crate::ticket::Ticket;
+
+/// What a pass decided. What it names is out of the queue.
+#[derive(Debug, Default)]
+pub struct Passed {
+    /// Matches to create.
+    pub groups: Vec<Group>,
+    /// Seats of running matches that are filled.
+    pub filled: Vec<Filled>,
+    /// Tickets that ended because a player of theirs stayed away.
+    pub ended: Vec<Ticket>,
+    /// Players to whom bots are to be offered.
+    pub bots_offered: Vec<AccountId>,
+}
+
+/// Tickets that play together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Longest waiting first.
+    pub tickets: Vec<Ticket>,
+    /// Whatever any of them asked for.
+    pub preferences: Preferences,
+    /// Bots that fill the match.
+    pub bots: u8,
+}
+
+/// A ticket that goes into a running match.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Filled {
+    /// Which match.
+    pub match_id: MatchId,
+    /// Who goes.
+    pub ticket: Ticket,
+}
+
+/// A match that is being put together.
+struct Draft {
+    signature: Signature,
+    tickets: Vec<TicketId>,
+    seats: usize,
+    taken: usize,
+    regions: u64,
+    /// Rating and half-width of the anchor; no width if anything goes.
+    rating: f64,
+    width: Option<f64>,
+}
+
+impl Draft {
+    fn free(&self) -> usize {
+        self.seats.saturating_sub(self.taken)
+    }
+}
+
+impl Queue {
+    /// Decides who plays together now. Its work is bounded; what is left goes on in the next pass.
+    pub fn pass(&mut self, now: Instant) -> Passed {
+        let mut passed = Passed {
+            ended: self.end_absent(now),
+            ..Passed::default()
+        };
+        let mut checks = CHECKS_MAX;
+        self.fill_running(now, &mut passed, &mut checks);
+        let mut from = self.resume.take();
+        loop {
+            let next = match from {
+                None => self.lanes.order().first(),
+                Some(place) => self.lanes.order().range(after(place)).next(),
+            };
+            let Some(&place) = next else { break };
+            if checks == 0 {
+                self.resume = from;
+                break;
+            }
+            from = Some(place);
+            if let Some(draft) = self.draft(now, place.1, &mut checks) {
+                self.settle(now, draft, &mut passed);
+            }
+        }
+        self.offer_bots(now, &mut passed);
+        passed
+    }
+
+    /// The match around this anchor, as full as it gets.
+    fn draft(&self, now: Instant, anchor: TicketId, checks: &mut usize) -> Option<Draft> {
+        let entry = self.entries.get(&anchor)?;
+        if !entry.away.is_empty() {
+            return None;
+        }
+        let accepted = self.accepted(now - entry.ticket.since);
+        let signature = entry.signature.clone();
+        let default = self.config.players.into();
+        let asked = signature.players.map(usize::from);
+        let mut draft = Draft {
+            seats: asked.unwrap_or(entry.ticket.party.len().max(default)),
+            signature,
+            tickets: vec![anchor],
+            taken: entry.ticket.party.len(),
+            regions: self.regions(now, entry),
+            rating: entry.rating,
+            width: accepted.map(|(rating, _)| rating),
+        };
+        self.fill(now, &mut draft, checks);
+        Some(draft)
+    }
+
+    /// Adds the longest waiting compatible tickets until the draft is full or nobody is left.
+    fn fill(&self, now: Instant, draft: &mut Draft, checks: &mut usize) {
+        let mut lanes = self.fitting_lanes(draft, None, checks);
+        while draft.free() > 0 && *checks > 0 {
+            // The oldest head of the fitting lanes.
+            let heads = lanes.iter().enumerate();
+            let oldest = heads
+                .filter_map(|(index, lane)| lane.head.map(|head| (head, index)))
+                .min();
+            let Some((place, index)) = oldest else { break };
+            *checks = checks.saturating_sub(CHECK_COST + lanes.len());
+            lanes[index].step();
+            if draft.tickets.contains(&place.1) {
+                continue;
+            }
+            let entry = &self.entries[&place.1];
+            let Some(regions) = self.joins(now, draft, entry) else {
+                continue;
+            };
+            let joined = lanes[index].signature;
+            let wider = draft.signature.merged(joined).expect("the lane fits");
+            draft.regions = regions;
+            draft.tickets.push(place.1);
+            draft.taken += entry.ticket.party.len();
+            let narrowed = wider != draft.signature;
+            draft.signature = wider;
+            if let Some(players) = draft.signature.players {
+                draft.seats = usize::from(players);
+            }
+            if narrowed {
+                // What was asked now may shut lanes out; those before were looked at already.
+                lanes = self.fitting_lanes(draft, Some(place), checks);
+            } else {
+                let free = draft.free();
+                lanes.retain(|lane| lane.size <= free);
+            }
+        }
+    }
+
+    /// Lanes whose tickets could join, each from after `from` on.
+    fn fitting_lanes(
+        &self,
+        draft: &Draft,
+        from: Option<Place>,
+        checks: &mut usize,
+    ) -> Vec<Lane<'_>> {
+        let default = usize::from(self.config.players);
+        let mut fitting = Vec::new();
+        for (signature, size, places) in self.lanes.lanes() {
+            *checks = checks.saturating_sub(1);
+            // A number that the other one asks for decides how many seats there are.
+            let players = draft.signature.players.or(signature.players);
+            let seats = players.map_or(default.max(draft.seats), usize::from);
+            let fits = draft.taken + size <= seats && draft.signature.fits(signature);
+            if fits {
+                let mut lane = Lane {
+                    signature,
+                    size,
+                    head: None,
+                    rest: match from {
+                        None => places.range(..),
+                        Some(place) => places.range(after(place)),
+                    },
+                };
+                lane.step();
+                fitting.push(lane);
+            }
+        }
+        fitting
+    }
+
+    /// The regions of the draft with this ticket, none if it may not join.
+    fn joins(&self, now: Instant, draft: &Draft, entry: &Entry) -> Option<u64> {
+        if !entry.away.is_empty() {
+            return None;
+        }
+        let theirs = self.accepted(now - entry.ticket.since);
+        if let (Some(mine), Some((theirs, _))) = (draft.width, theirs) {
+            // The mean of both: a long wait widens for two, and who has just come is not handed to anyone at once.
+            let width = (mine + theirs) / 2.0;
+            if (draft.rating - entry.rating).abs() > width {
+                return None;
+            }
+        }
+        let regions = draft.regions & self.regions(now, entry);
+        (regions != 0).then_some(regions)
+    }
+
+    /// Where a ticket may be played by now, as a mask.
+    fn regions(&self, now: Instant, entry: &Entry) -> u64 {
+        let Some((_, latency_max)) = self.accepted(now - entry.ticket.since) else {
+            return u64::MAX;
+        };
+        if entry.regions.is_empty() {
+            return u64::MAX;
+        }
+        let near = entry
+            .regions
+            .iter()
+            .filter(|(_, latency)| f64::from(*latency) <= latency_max);
+        let mask = near.fold(0_u64, |mask, (region, _)| mask | 1 << region);
+        if mask != 0 {
+            return mask;
+        }
+        // Far from everything: the nearest is what there is.
+        let nearest = entry.regions.iter().min_by_key(|(_, latency)| *latency);
+        nearest.map_or(u64::MAX, |(region, _)| 1 << region)
+    }
+
+    /// Takes a full draft out of the queue; one that bots may fill too.
+    fn settle(&mut self, now: Instant, draft: Draft, passed: &mut Passed) {
+        let missing = draft.free();
+        if draft.taken > draft.seats || (missing > 0 && !self.bots_fill(now, &draft)) {
+            return;
+        }
+        let ids = draft.tickets.into_iter();
+        let tickets: Vec<Ticket> = ids.filter_map(|id| self.remove(id)).collect();
+        let Some((first, others)) = tickets.split_first() else {
+            return;
+        };
+        let everything = others
+            .iter()
+            .try_fold(first.preferences.clone(), |all, ticket| {
+                all.merged(&ticket.preferences)
+            });
+        passed.groups.push(Group {
+            preferences: everything.expect("lanes that fit merge"),
+            tickets,
+            bots: u8::try_from(missing).unwrap_or(u8::MAX),
+        });
+    }
+
+    fn bots_fill(&self, now: Instant, draft: &Draft) -> bool {
+        let Some(after) = self.config.bots_after else {
+            return false;
+        };
+        let mut entries = draft.tickets.iter().filter_map(|id| self.entries.get(id));
+        let anchor_waited = entries
+            .clone()
+            .next()
+            .is_some_and(|entry| now - entry.ticket.since >= after);
+        anchor_waited && entries.all(|entry| entry.ticket.preferences.bots)
+    }
+
+    fn fill_running(&mut self, now: Instant, passed: &mut Passed, checks: &mut usize) {
+        let keys: Vec<(Instant, MatchId)> = self.backfills.keys().copied().collect();
+        for key in keys {
+            let Some(mut backfill) = self.backfills.remove(&key) else {
+                continue;
+            };
+            let signature = self.interner.signature(&backfill.preferences);
+            let region = self.config.region(backfill.region.as_deref());
+            let mut draft = Draft {
+                signature,
+                tickets: Vec::new(),
+                seats: usize::from(backfill.seats),
+                taken: 0,
+                regions: region.map_or(u64::MAX, |region| 1 << region),
+                rating: backfill.rating,
+                width: self
+                    .accepted(now - backfill.since)
+                    .map(|(rating, _)| rating),
+            };
+            self.fill_seats(now, &mut draft, backfill.preferences.players, checks);
+            for ticket in draft.tickets.drain(..).filter_map(|id| self.remove(id)) {
+                backfill.seats = backfill.seats.saturating_sub(ticket.party.len() as u8);
+                passed.filled.push(Filled {
+                    match_id: backfill.match_id,
+                    ticket,
+                });
+            }
+            if backfill.seats > 0 {
+                self.backfills.insert(key, backfill);
+            }
+        }
+    }
+
+    /// Like [`fill`](Self::fill) for a match that runs: its preferences are settled, so that a ticket must agree with them alone.
+    fn fill_seats(&self, now: Instant, draft: &mut Draft, players: Option<u8>, checks: &mut usize) {
+        let mut candidates: BTreeSet<(Place, usize)> = BTreeSet::new();
+        for (signature, size, places) in self.lanes.lanes() {
+            *checks = checks.saturating_sub(1);
+            let number = signature.players.is_none() || signature.players == players;
+            if number && size <= draft.free() && draft.signature.covers(signature) {
+                let free = places.iter().take(BACKFILL_LOOKED_AT);
+                candidates.extend(free.map(|place| (*place, size)));
+            }
+        }
+        for (place, size) in candidates {
+            if *checks == 0 || draft.free() == 0 {
+                break;
+            }
+            *checks = checks.saturating_sub(CHECK_COST);
+            let entry = &self.entries[&place.1];
+            if size <= draft.free() && self.joins(now, draft, entry).is_some() {
+                draft.tickets.push(place.1);
+                draft.taken += size;
+            }
+        }
+    }
+
+    fn end_absent(&mut self, now: Instant) -> Vec<Ticket> {
+        let gone = |entry: &&Entry| entry.away.iter().any(|(_, until)| *until <= now);
+        let mut ended: Vec<TicketId> = self
+            .entries
+            .values()
+            .filter(gone)
+            .map(|entry| entry.ticket.id)
+            .collect();
+        ended.sort_unstable();
+        ended.into_iter().filter_map(|id| self.remove(id)).collect()
+    }
+
+    fn offer_bots(&mut self, now: Instant, passed: &mut Passed) {
+        let Some(after) = self.config.bots_after else {
+            return;
+        };
+        for (since, id) in self.lanes.order() {
+            if now - *since < after {
+                break;
+            }
+            if let Some(entry) = self.entries.get_mut(id)
+                && !entry.bots_offered
+            {
+                entry.bots_offered = true;
+                let leader = entry.ticket.party.first().map(|member| member.account);
+                passed
+                    .bots_offered
+                    .extend(leader.filter(|_| !entry.ticket.preferences.bots));
+            }
+        }
+    }
+}
+
+/// A lane that is being walked.
+struct Lane<'a> {
+    signature: &'a Signature,
+    size: usize,
+    head: Option<Place>,
+    rest: std::collections::btree_set::Range<'a, Place>,
+}
+
+impl Lane<'_> {
+    fn step(&mut self) {
+        self.head = self.rest.next().copied();
+    }
+}
+
+fn after(place: Place) -> (std::ops::Bound<Place>, std::ops::Bound<Place>) {
+    (std::ops::Bound::Excluded(place), std::ops::Bound::Unbounded)
+}
+
+/// Most work of one pass: looking at a lane costs 1, comparing with a ticket [`CHECK_COST`].
+const CHECKS_MAX: usize = 8_000_000;
+const CHECK_COST: usize = 8;
+/// Tickets of one lane that are looked at for the seats of one running match.
+const BACKFILL_LOOKED_AT: usize = 256;

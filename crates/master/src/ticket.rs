@@ -1,0 +1,97 @@
+//! Tickets: who waits for a match, since when, and for what (OA-4).
+
+use muse_master_client::{AccountId, MatchId, Preferences, TicketId};
+use muse_wire::Instant;
+
+/// One player, or a party that stays together, in a queue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ticket {
+    /// Its name.
+    pub id: TicketId,
+    /// Who waits; the first one leads.
+    pub party: Vec<Member>,
+    /// What is asked of the match.
+    pub preferences: Preferences,
+    /// Since when; kept over changes, disconnects and matches that were called off.
+    pub since: Instant,
+    /// How many matches of this ticket were called off before they began.
+    pub attempts: u8,
+}
+
+impl Ticket {
+    /// The party's mean rating.
+    pub fn rating(&self) -> f64 {
+        let sum: f64 = self.party.iter().map(|member| member.rating).sum();
+        sum / self.party.len().max(1) as f64
+    }
+
+    /// Whether this player is in the party.
+    pub fn has(&self, account: AccountId) -> bool {
+        self.party.iter().any(|member| member.account == account)
+    }
+}
+
+/// A player in a ticket.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Member {
+    /// Who.
+    pub account: AccountId,
+    /// How strong, when the ticket was made.
+    pub rating: f64,
+}
+
+/// Seats of a running match that others may take; served before everybody else.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Backfill {
+    /// Whose seats.
+    pub match_id: MatchId,
+    /// How many.
+    pub seats: u8,
+    /// What is played.
+    pub preferences: Preferences,
+    /// Where it is played, if that is known.
+    pub region: Option<String>,
+    /// The mean rating of those who play.
+    pub rating: f64,
+    /// Since when the seats are open.
+    pub since: Instant,
+}
+
+/// What *play* means for a player who may already be in the queue (OA-4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Play {
+    /// Enters the queue.
+    Enter,
+    /// Changes the preferences and keeps the place.
+    Update,
+    /// Leaves, because nothing changed.
+    Leave,
+    /// Stays as he is.
+    Stay,
+}
+
+impl Play {
+    /// *Play* with these preferences; who `insists` never leaves.
+    pub fn pressed(current: Option<&Preferences>, asked: &Preferences, insists: bool) -> Self {
+        match current {
+            None => Self::Enter,
+            Some(current) if current != asked => Self::Update,
+            Some(_) if insists => Self::Stay,
+            Some(_) => Self::Leave,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn play_again_updates_or_leaves() {
+        let (any, two) = (Preferences::default(), Preferences::default().players(2));
+        assert_eq!(Play::pressed(None, &any, false), Play::Enter);
+        assert_eq!(Play::pressed(Some(&any), &two, false), Play::Update);
+        assert_eq!(Play::pressed(Some(&two), &two, false), Play::Leave);
+        assert_eq!(Play::pressed(Some(&two), &two, true), Play::Stay);
+    }
+}

@@ -1,0 +1,37 @@
+//! A week of ten thousand players in virtual time, with disconnects, crashes of game servers and of the master itself.
+//!
+//! Nobody is ever in two matches or two tickets, nobody waits for ever while a compatible player waits, every match ends once, a
+//! master that lost its lease changes nothing, and when everyone has gone home no port, row or seat is left. `MUSE_SEEDS` runs more than 3
+//! seeds, `MUSE_SEED` one alone.
+
+mod store;
+mod world;
+
+use world::{Figures, World};
+
+fn seeds() -> std::ops::Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    match number("MUSE_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("MUSE_SEEDS").unwrap_or(3),
+    }
+}
+
+#[test]
+fn a_week_of_ten_thousand_players() {
+    for seed in seeds() {
+        let figures: Figures = World::new(seed, 10_000).run(7);
+        println!("seed {seed}: {figures:?}");
+        assert!(figures.finished > 20_000, "seed {seed}: {figures:?}");
+        assert!(
+            figures.aborted > 20 && figures.cancelled > 20,
+            "seed {seed}: {figures:?}"
+        );
+        assert!(
+            figures.filled > 20 && figures.leaders > 20,
+            "seed {seed}: {figures:?}"
+        );
+        assert!(figures.refused_old_epoch > 0, "seed {seed}: {figures:?}");
+        assert!(figures.waited_p50_ms < 30_000, "seed {seed}: {figures:?}");
+    }
+}

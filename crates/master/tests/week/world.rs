@@ -1,0 +1,650 @@
+//! Players, game servers, hosts and masters, and the events of their week.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+use muse_master::director::{Action, Director, DirectorConfig, Placement};
+use muse_master::matching::MatchingConfig;
+use muse_master::ports::{FIRST_PORT, Ports};
+use muse_master::ticket::{Member, Ticket};
+use muse_master_client::messages::{FromMaster, MatchResult, Outcome, Phase, Report};
+use muse_master_client::{AccountId, MatchId, Preferences, ServerId, TicketId};
+use muse_wire::{Duration, Instant};
+
+use crate::store::{OldEpoch, Store};
+
+pub(crate) struct World {
+    now: Instant,
+    rng: fastrand::Rng,
+    events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
+    sequence: u64,
+    players: Vec<Player>,
+    servers: BTreeMap<ServerId, Server>,
+    hosts: Vec<Ports>,
+    store: Store,
+    director: Option<Director>,
+    epoch: u64,
+    /// What the last leader still wanted to do when it lost its lease.
+    late: VecDeque<(u64, Action)>,
+    next_id: u64,
+    open: bool,
+    waited: Vec<u64>,
+    figures: Figures,
+}
+
+/// What a week came to.
+#[derive(Clone, Debug, Default)]
+#[allow(dead_code, reason = "printed")]
+pub(crate) struct Figures {
+    pub(crate) finished: u64,
+    pub(crate) cancelled: u64,
+    pub(crate) aborted: u64,
+    pub(crate) filled: u64,
+    pub(crate) leaders: u64,
+    pub(crate) refused_old_epoch: u64,
+    pub(crate) waited_p50_ms: u64,
+    pub(crate) waited_p95_ms: u64,
+    pub(crate) matches_at_once: usize,
+    pub(crate) events: u64,
+}
+
+#[derive(Default)]
+struct Player {
+    online: bool,
+    /// Raised whenever what was planned for him is void.
+    plan: u32,
+    rating: f64,
+}
+
+struct Server {
+    host: usize,
+    port: u16,
+    match_id: MatchId,
+    phase: Phase,
+    seated: Vec<AccountId>,
+    present: Vec<AccountId>,
+    left: Vec<AccountId>,
+    until: Instant,
+    /// Nothing is heard of it any more.
+    dead: bool,
+    result: Option<MatchResult>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Arrive(u64),
+    GiveUp(u64, u32),
+    Drop(u64, u32),
+    Back(u64, u32),
+    Connect(u64, ServerId),
+    Beat(ServerId),
+    Crash(ServerId),
+    Reaped(ServerId),
+    MasterDies,
+    MasterComes,
+    Look,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, players: u64) -> Self {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let player = |rng: &mut fastrand::Rng| Player {
+            // Roughly bell-shaped around 1,500.
+            rating: 600.0 + 600.0 * (rng.f64() + rng.f64() + rng.f64()),
+            ..Player::default()
+        };
+        let mut world = Self {
+            now: Instant::ZERO,
+            players: (0..players).map(|_| player(&mut rng)).collect(),
+            rng,
+            events: BinaryHeap::new(),
+            sequence: 0,
+            servers: BTreeMap::new(),
+            hosts: (0..HOSTS)
+                .map(|_| Ports::new(FIRST_PORT, MATCHES_PER_HOST))
+                .collect(),
+            store: Store::default(),
+            director: None,
+            epoch: 0,
+            late: VecDeque::new(),
+            next_id: 1,
+            open: true,
+            waited: Vec::new(),
+            figures: Figures::default(),
+        };
+        world.after(0.0, Event::MasterComes);
+        world.after(3_600.0, Event::Look);
+        for player in 0..players {
+            let first = world.rng.f64() * DAY_S * 2.0;
+            world.after(first, Event::Arrive(player));
+        }
+        world
+    }
+
+    pub(crate) fn run(mut self, days: u64) -> Figures {
+        let week = Instant::from_secs(days * DAY_S as u64);
+        self.run_until(week);
+        // Everybody goes home; what runs may finish.
+        self.open = false;
+        self.run_until(week + Duration::from_secs(4 * 3_600));
+        self.assert_nothing_is_left();
+        self.waited.sort_unstable();
+        let percentile = |p: usize| self.waited[(self.waited.len() - 1) * p / 100];
+        self.figures.waited_p50_ms = percentile(50);
+        self.figures.waited_p95_ms = percentile(95);
+        self.figures
+    }
+
+    fn run_until(&mut self, end: Instant) {
+        loop {
+            let event = self.events.peek().map(|Reverse((at, ..))| *at);
+            let timeout = self.director.as_ref().and_then(Director::poll_timeout);
+            let next = [event, timeout].into_iter().flatten().min();
+            let Some(next) = next.filter(|next| *next <= end) else {
+                break;
+            };
+            self.now = self.now.max(next);
+            self.figures.events += 1;
+            if event == Some(next) {
+                let Some(Reverse((_, _, event))) = self.events.pop() else {
+                    break;
+                };
+                self.happen(event);
+            } else if let Some(director) = &mut self.director {
+                director.handle_timeout(self.now);
+            }
+            self.act();
+        }
+        self.now = end;
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Arrive(player) => self.arrive(player),
+            Event::GiveUp(player, plan) if self.current(player, plan) => self.go_home(player),
+            Event::Drop(player, plan) if self.current(player, plan) => self.drop_player(player),
+            Event::Back(player, plan) if self.current(player, plan) => self.back(player),
+            Event::GiveUp(..) | Event::Drop(..) | Event::Back(..) => {}
+            Event::Connect(player, server) => self.connect(player, server),
+            Event::Beat(server) => self.beat(server),
+            Event::Crash(server) => {
+                if let Some(crashed) = self.servers.get_mut(&server) {
+                    crashed.dead = true;
+                    // Some crashes are seen by the fleet, others by silence alone.
+                    let seen = if self.rng.bool() { 1.0 } else { 60.0 };
+                    self.after(seen, Event::Reaped(server));
+                }
+            }
+            Event::Reaped(server) => {
+                self.close_server(server);
+                if let Some(director) = &mut self.director {
+                    director.handle_server_gone(self.now, server);
+                }
+            }
+            Event::MasterDies => self.master_dies(),
+            Event::MasterComes => self.master_comes(),
+            Event::Look => self.look(),
+        }
+    }
+
+    fn current(&self, player: u64, plan: u32) -> bool {
+        self.players[player as usize].plan == plan
+    }
+
+    fn arrive(&mut self, player: u64) {
+        if !self.open || self.players[player as usize].online {
+            return;
+        }
+        self.back(player);
+        let patience = 300.0 + self.exponential(600.0);
+        let plan = self.players[player as usize].plan;
+        self.after(patience, Event::GiveUp(player, plan));
+        if self.rng.f64() < 0.2 {
+            let when = self.exponential(60.0);
+            self.after(when, Event::Drop(player, plan));
+        }
+    }
+
+    /// He is connected, and wants a match if he has neither ticket nor seat.
+    fn back(&mut self, player: u64) {
+        let account = AccountId(player + 1);
+        self.players[player as usize].online = true;
+        if let Some(director) = &mut self.director {
+            director.handle_back(account);
+        }
+        self.play(player);
+    }
+
+    fn play(&mut self, player: u64) {
+        let account = AccountId(player + 1);
+        let busy = self.store.ticket_of.contains_key(&account)
+            || self.store.seat_of.contains_key(&account);
+        if busy || !self.open || self.director.is_none() || !self.players[player as usize].online {
+            return;
+        }
+        self.next_id += 1;
+        let mut party = vec![self.member(player)];
+        // Some bring the friend who comes next in the list.
+        let friend = (player + 1) % self.players.len() as u64;
+        let friend_account = AccountId(friend + 1);
+        let free = !self.store.ticket_of.contains_key(&friend_account)
+            && !self.store.seat_of.contains_key(&friend_account);
+        if self.players[friend as usize].online && free && self.rng.f64() < 0.3 {
+            party.push(self.member(friend));
+        }
+        let ticket = Ticket {
+            id: TicketId(self.next_id),
+            preferences: self.preferences(party.len()),
+            party,
+            since: self.now,
+            attempts: 0,
+        };
+        self.store.put_ticket(ticket.clone());
+        if let Some(director) = &mut self.director {
+            director.handle_ticket(self.now, ticket);
+        }
+    }
+
+    fn member(&self, player: u64) -> Member {
+        Member {
+            account: AccountId(player + 1),
+            rating: self.players[player as usize].rating,
+        }
+    }
+
+    fn preferences(&mut self, party: usize) -> Preferences {
+        let mut preferences = Preferences::default();
+        if self.rng.f64() < 0.5 {
+            let mode = ["escape", "race", "war"][self.rng.u8(0..3) as usize];
+            preferences = preferences.choice("mode", mode);
+        }
+        if party > 1 || self.rng.f64() < 0.3 {
+            let players = [2, 3, 4][self.rng.u8(0..3) as usize];
+            preferences = preferences.players(players.max(party as u8));
+        }
+        let near = self.rng.bool();
+        preferences
+            .latency("eu", if near { 30 } else { 110 })
+            .latency("us", if near { 120 } else { 25 })
+    }
+
+    fn go_home(&mut self, player: u64) {
+        let account = AccountId(player + 1);
+        if let Some(&ticket) = self.store.ticket_of.get(&account) {
+            self.store.remove_ticket(ticket);
+            if let Some(director) = &mut self.director {
+                director.handle_ticket_gone(ticket);
+            }
+        }
+        if self.store.seat_of.contains_key(&account) {
+            // He finishes what he plays.
+            let plan = self.players[player as usize].plan;
+            self.after(300.0, Event::GiveUp(player, plan));
+            return;
+        }
+        let state = &mut self.players[player as usize];
+        state.online = false;
+        state.plan += 1;
+        let next = 3_600.0 + self.exponential(2.0 * DAY_S);
+        // More come in the evening.
+        let hour = (self.now.as_secs_f64() + next) % DAY_S / 3_600.0;
+        let shift = if (17.0..23.0).contains(&hour) {
+            0.0
+        } else {
+            self.rng.f64() * 6.0 * 3_600.0
+        };
+        self.after(next + shift, Event::Arrive(player));
+    }
+
+    fn drop_player(&mut self, player: u64) {
+        let account = AccountId(player + 1);
+        if let Some(director) = &mut self.director {
+            director.handle_away(self.now, account);
+        }
+        let state = &mut self.players[player as usize];
+        state.online = false;
+        let plan = state.plan;
+        let away = self.rng.f64() * 60.0;
+        self.after(away, Event::Back(player, plan));
+    }
+
+    fn connect(&mut self, player: u64, server: ServerId) {
+        let account = AccountId(player + 1);
+        if !self.players[player as usize].online {
+            return;
+        }
+        if let Some(server) = self.servers.get_mut(&server)
+            && server.seated.contains(&account)
+            && !server.present.contains(&account)
+        {
+            server.present.push(account);
+        }
+    }
+
+    /// A game server's second, or nine of them when nothing happens.
+    fn beat(&mut self, id: ServerId) {
+        let leave = self.rng.f64() < 0.005;
+        let connecting = Duration::from_secs_f64(self.rng.f64() * 4.0);
+        let length = self.exponential(300.0);
+        let now = self.now;
+        let Some(server) = self.servers.get_mut(&id).filter(|server| !server.dead) else {
+            return;
+        };
+        match server.phase {
+            Phase::Ready => {
+                server.phase = Phase::Connecting;
+                server.until = now + Duration::from_secs(10);
+            }
+            Phase::Connecting if server.present.len() == server.seated.len() => {
+                server.phase = Phase::Loading;
+                server.until = now + connecting;
+            }
+            Phase::Connecting if server.until <= now => server.finish(Outcome::Cancelled),
+            Phase::Loading if server.until <= now => {
+                server.phase = Phase::Running;
+                server.until = now + Duration::from_secs_f64(60.0 + length);
+            }
+            Phase::Running if server.until <= now => server.finish(Outcome::Finished),
+            Phase::Running if leave && server.seated.len() > 1 => {
+                // One leaves for good, and his seat is offered.
+                let account = server.seated.pop().expect("two are seated");
+                server.present.retain(|present| *present != account);
+                server.left.push(account);
+            }
+            _ => {}
+        }
+        let next = if server.phase == Phase::Running {
+            9.0
+        } else {
+            0.5
+        };
+        self.report(id);
+        self.after(next, Event::Beat(id));
+    }
+
+    fn report(&mut self, id: ServerId) {
+        let (Some(director), Some(server)) = (&mut self.director, self.servers.get(&id)) else {
+            return;
+        };
+        if let Some(result) = server.result.clone() {
+            // Sent again with every beat until the server is released.
+            director.handle_result(self.now, id, result);
+            return;
+        }
+        let report = Report {
+            match_id: Some(server.match_id),
+            phase: server.phase,
+            seated: server.seated.clone(),
+            present: server.present.clone(),
+            left: server.left.clone(),
+            open_seats: server.left.len() as u8,
+        };
+        director.handle_report(self.now, id, &report);
+    }
+
+    fn master_dies(&mut self) {
+        // Half of them are only stopped, and wake up with things still to do.
+        if let Some(mut director) = self.director.take()
+            && self.rng.bool()
+        {
+            director.handle_timeout(self.now + Duration::from_secs(1));
+            let left = std::iter::from_fn(|| director.poll_action());
+            let epoch = self.epoch;
+            self.late.extend(left.map(|action| (epoch, action)));
+        }
+        let away = 1.0 + self.rng.f64() * 60.0;
+        self.after(away, Event::MasterComes);
+    }
+
+    fn master_comes(&mut self) {
+        self.epoch += 1;
+        self.store.epoch = self.epoch;
+        self.figures.leaders += 1;
+        let matching = MatchingConfig::default().regions(&["eu", "us"]);
+        let config = DirectorConfig::default()
+            .matching(matching)
+            .pass_every(Duration::from_secs(1));
+        let mut director = Director::new(config, self.epoch);
+        let tickets = self.store.tickets.values().cloned().collect();
+        let matches = self.store.matches.values().cloned().collect();
+        director.restore(self.now, tickets, matches);
+        let servers: Vec<(ServerId, MatchId)> = self
+            .servers
+            .iter()
+            .map(|(id, server)| (*id, server.match_id))
+            .collect();
+        director.handle_fleet(&servers);
+        self.director = Some(director);
+        for (epoch, action) in std::mem::take(&mut self.late) {
+            if self.execute(epoch, action).is_err() {
+                self.figures.refused_old_epoch += 1;
+            }
+        }
+        // Who was connected comes back within a few seconds.
+        for player in 0..self.players.len() as u64 {
+            if self.players[player as usize].online {
+                let plan = self.players[player as usize].plan;
+                let back = self.rng.f64() * 11.0;
+                self.after(back, Event::Back(player, plan));
+            }
+        }
+        if self.open {
+            let next = 600.0 + self.exponential(4.0 * 3_600.0);
+            self.after(next, Event::MasterDies);
+        }
+    }
+
+    fn act(&mut self) {
+        while let Some(action) = self.director.as_mut().and_then(Director::poll_action) {
+            self.execute(self.epoch, action)
+                .expect("the leader's epoch is the newest");
+            // Now and then the master dies between two steps.
+            if self.rng.u32(0..20_000) == 0 {
+                self.master_dies();
+            }
+        }
+    }
+
+    fn execute(&mut self, epoch: u64, action: Action) -> Result<(), OldEpoch> {
+        let now = self.now;
+        match action {
+            Action::CreateMatch(new) => {
+                let gone = self.store.create(epoch, &new)?;
+                let Some(director) = &mut self.director else {
+                    return Ok(());
+                };
+                if gone.is_empty() {
+                    let waits = new
+                        .tickets
+                        .iter()
+                        .map(|ticket| (now - ticket.since).as_millis());
+                    self.waited.extend(waits);
+                    director.handle_created(now, new.match_id);
+                } else {
+                    director.handle_refused(now, new.match_id, &gone);
+                }
+            }
+            Action::FillSeats(filled) => {
+                let refused = self.store.fill(epoch, filled.match_id, filled.ticket.id)?;
+                if let Some(director) = &mut self.director {
+                    match refused {
+                        None => {
+                            self.figures.filled += 1;
+                            director.handle_filled(filled.match_id, &filled.ticket);
+                        }
+                        Some(gone) => director.handle_not_filled(filled, gone),
+                    }
+                }
+            }
+            Action::Place(placement) => self.place(placement),
+            Action::RecordServer { match_id, server } => {
+                self.store.record(epoch, match_id, Some(server))?;
+            }
+            Action::RecordRunning { match_id } => self.store.record(epoch, match_id, None)?,
+            Action::Admit {
+                server,
+                players,
+                backfill,
+                ..
+            } => self.admit(server, &players, backfill),
+            Action::FreeSeat { match_id, account } => {
+                self.store.free_seat(epoch, match_id, account)?;
+            }
+            Action::EndMatch(ending) => {
+                if let Some(requeued) = self.store.end(epoch, &ending)? {
+                    match ending.outcome {
+                        Outcome::Finished => self.figures.finished += 1,
+                        Outcome::Cancelled => self.figures.cancelled += 1,
+                        Outcome::Aborted => self.figures.aborted += 1,
+                    }
+                    if let Some(director) = &mut self.director {
+                        director.handle_ended(now, ending.match_id, requeued);
+                    }
+                }
+            }
+            Action::EndTicket(ticket) => {
+                self.store.remove_ticket(ticket);
+            }
+            Action::ReleaseServer(server) => self.close_server(server),
+            Action::Tell(account, FromMaster::MatchOver { .. }) if self.rng.f64() < 0.6 => {
+                self.play(account.0 - 1);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn place(&mut self, placement: Placement) {
+        let near = if placement
+            .regions
+            .first()
+            .is_some_and(|region| region == "us")
+        {
+            1
+        } else {
+            0
+        };
+        let mut order = (0..HOSTS).map(|n| (near + n) % HOSTS);
+        let found = order.find_map(|host| Some((host, self.hosts[host].take(self.now)?)));
+        let Some(director) = &mut self.director else {
+            return;
+        };
+        let Some((host, port)) = found else {
+            director.handle_not_placed(self.now, placement.match_id);
+            return;
+        };
+        self.next_id += 1;
+        let id = ServerId(self.next_id);
+        director.handle_placed(self.now, placement.match_id, id);
+        let server = Server {
+            host,
+            port,
+            match_id: placement.match_id,
+            phase: Phase::Ready,
+            seated: placement.players,
+            present: Vec::new(),
+            left: Vec::new(),
+            until: Instant::ZERO,
+            dead: false,
+            result: None,
+        };
+        self.servers.insert(id, server);
+        self.figures.matches_at_once = self.figures.matches_at_once.max(self.servers.len());
+        self.after(0.2, Event::Beat(id));
+        if self.rng.f64() < 0.01 {
+            let when = self.exponential(120.0);
+            self.after(when, Event::Crash(id));
+        }
+    }
+
+    fn admit(&mut self, id: ServerId, players: &[AccountId], backfill: bool) {
+        let Some(server) = self.servers.get_mut(&id) else {
+            return;
+        };
+        if backfill {
+            for account in players {
+                server.left.pop();
+                server.seated.push(*account);
+            }
+        }
+        for account in players {
+            if self.rng.f64() < 0.99 {
+                let way = 0.2 + self.rng.f64() * 3.0;
+                self.after(way, Event::Connect(account.0 - 1, id));
+            }
+        }
+    }
+
+    fn close_server(&mut self, id: ServerId) {
+        if let Some(server) = self.servers.remove(&id) {
+            self.hosts[server.host].give_back(server.port);
+        }
+    }
+
+    /// Once an hour: who has waited long has nobody to play with.
+    fn look(&mut self) {
+        if self.open {
+            self.after(3_600.0, Event::Look);
+        }
+        let long = |ticket: &&Ticket| {
+            let online = ticket
+                .party
+                .iter()
+                .all(|m| self.players[m.account.0 as usize - 1].online);
+            online && ticket.party.len() == 1 && self.now - ticket.since > Duration::from_secs(120)
+        };
+        let waiting: Vec<&Ticket> = self.store.tickets.values().filter(long).collect();
+        let room = self
+            .hosts
+            .iter()
+            .any(|host| host.taken() < usize::from(MATCHES_PER_HOST));
+        let led = self.director.is_some();
+        for (index, one) in waiting.iter().enumerate() {
+            for other in &waiting[index + 1..] {
+                let together = one.preferences.merged(&other.preferences);
+                let pair = together.is_some_and(|both| both.players.unwrap_or(2) == 2);
+                assert!(
+                    !(pair && room && led),
+                    "{one:?} and {other:?} wait at {}",
+                    self.now
+                );
+            }
+        }
+    }
+
+    fn assert_nothing_is_left(&self) {
+        let taken: usize = self.hosts.iter().map(Ports::taken).sum();
+        assert_eq!(taken, 0, "ports");
+        assert_eq!(self.servers.len(), 0, "servers");
+        assert_eq!(self.store.matches.len(), 0, "matches");
+        assert_eq!(self.store.seat_of.len(), 0, "seats");
+        assert_eq!(self.store.tickets.len(), 0, "tickets");
+        assert_eq!(self.store.ticket_of.len(), 0, "ticket index");
+        let director = self.director.as_ref().expect("somebody leads");
+        assert_eq!((director.matches(), director.queued()), (0, 0));
+    }
+
+    fn after(&mut self, seconds: f64, event: Event) {
+        self.sequence += 1;
+        let at = self.now + Duration::from_secs_f64(seconds);
+        self.events.push(Reverse((at, self.sequence, event)));
+    }
+
+    fn exponential(&mut self, mean: f64) -> f64 {
+        -mean * (1.0 - self.rng.f64()).ln()
+    }
+}
+
+impl Server {
+    fn finish(&mut self, outcome: Outcome) {
+        self.result = Some(MatchResult {
+            match_id: self.match_id,
+            outcome,
+            players: Vec::new(),
+        });
+    }
+}
+
+const DAY_S: f64 = 86_400.0;
+const HOSTS: usize = 8;
+const MATCHES_PER_HOST: u16 = 20;
