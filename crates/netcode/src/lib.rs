@@ -28,7 +28,7 @@ pub use entity::EntityId;
 pub use events::{Event, EventClass};
 pub use receiver::{Fate, Receiver, Refused, Update};
 pub use replication::{View, ViewConfig};
-pub use session::{Client, PacketError, Remotes, Server, SessionConfig};
+pub use session::{Client, Hits, Host, PacketError, Remotes, Server, SessionConfig};
 pub use snapshot::Acknowledgement;
 pub use tick::{Tick, TickTime};
 pub use world::{Audience, ClientId, Kind, KindId, KindOptions, Kinds, World, WorldError};

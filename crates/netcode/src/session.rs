@@ -3,12 +3,20 @@
 //! They hold no socket and no thread: bytes in, bytes out, over any link that carries datagrams. Dedicated server, listen
 //! server, offline over memory, spectator and late join are the same two types, wired differently.
 
+mod ahead;
 mod client;
+mod delayed;
 mod format;
+mod guest;
+mod hits;
+mod host;
 mod remotes;
+mod round_trips;
 mod server;
 
 pub use client::Client;
+pub use hits::Hits;
+pub use host::Host;
 pub use remotes::Remotes;
 pub use server::Server;
 
@@ -45,6 +53,7 @@ pub struct SessionConfig {
     interpolation: InterpolationConfig,
     smoothing: SmoothingConfig,
     quality: QualityConfig,
+    spectator_delay: Duration,
 }
 
 impl SessionConfig {
@@ -62,12 +71,25 @@ impl SessionConfig {
             interpolation: InterpolationConfig::new(tick),
             smoothing: SmoothingConfig::default(),
             quality: QualityConfig::default(),
+            spectator_delay: Duration::ZERO,
         }
     }
 
     /// The length of a tick.
     pub const fn tick(&self) -> Duration {
         self.tick
+    }
+
+    /// Ticks a second.
+    pub(crate) fn tick_rate(&self) -> f64 {
+        1e6 / self.tick.as_micros().max(1) as f64
+    }
+
+    /// How long after it happened [`Server::watch_delayed`] shows the world, up to ten minutes. None unless told otherwise; costs the server
+    /// a second world and a note of everything that changes in the meantime.
+    pub fn spectator_delay(mut self, delay: Duration) -> Self {
+        self.spectator_delay = delay.min(SPECTATOR_DELAY_MAX);
+        self
     }
 
     /// Ticks from one snapshot to the next. 1 unless told otherwise; more saves bytes, and shows others that much later.
@@ -132,6 +154,9 @@ impl SessionConfig {
         self
     }
 }
+
+/// Longest delay of spectators.
+const SPECTATOR_DELAY_MAX: Duration = Duration::from_secs(600);
 
 /// Why a packet was not taken. Whoever sent it is at fault, or the network; nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -2,6 +2,8 @@
 
 use std::ops::{Add, Sub};
 
+use muse_schema::{BitReader, BitWriter, DecodeError, EncodeError, Options, Schema, Type};
+
 /// A step of the simulation, counted from the beginning of the match. 32 bits last for two years at 60 steps a second.
 ///
 /// ```
@@ -79,7 +81,31 @@ impl From<Tick> for TickTime {
     }
 }
 
+/// So that an input can carry the instant that its player saw.
+impl Schema for TickTime {
+    const TYPE: Type = u64::TYPE;
+
+    fn bits_min(_: &Options) -> u64 {
+        u64::from(BITS)
+    }
+
+    fn write(&self, _: &Options, writer: &mut BitWriter<'_>) -> Result<(), EncodeError> {
+        let parts = u64::from(self.tick.0) << 16 | u64::from(self.fraction);
+        Ok(writer.bits(parts, BITS)?)
+    }
+
+    fn read(_: &Options, reader: &mut BitReader<'_>) -> Result<Self, DecodeError> {
+        let parts = reader.bits(BITS)?;
+        Ok(Self {
+            tick: Tick((parts >> 16) as u32),
+            fraction: parts as u16,
+        })
+    }
+}
+
 const FRACTIONS: f64 = 65_536.0;
+/// Of an instant as it travels.
+const BITS: u32 = 48;
 
 #[cfg(test)]
 mod tests {
@@ -93,6 +119,21 @@ mod tests {
         assert_eq!(TickTime::from_ticks(-3.0), TickTime::default());
         assert_eq!(TickTime::from_ticks(f64::NAN), TickTime::default());
         assert_eq!(TickTime::from_ticks(1e300).tick, Tick(u32::MAX));
+    }
+
+    #[test]
+    fn instants_travel() {
+        for ticks in [0.0, 0.5, 77.125, 4_000_000_000.75] {
+            let time = TickTime::from_ticks(ticks);
+            let mut bytes = [0; 6];
+            let mut writer = BitWriter::new(&mut bytes);
+            time.write(&Options::NONE, &mut writer).expect("room");
+            assert_eq!(writer.finish(), 6);
+            let mut reader = BitReader::new(&bytes);
+            assert_eq!(TickTime::read(&Options::NONE, &mut reader), Ok(time));
+            let mut cut = BitReader::new(&bytes[..5]);
+            assert!(TickTime::read(&Options::NONE, &mut cut).is_err());
+        }
     }
 
     #[test]

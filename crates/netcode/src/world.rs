@@ -13,6 +13,7 @@ use crate::events::{EVENT_BYTES_MAX, EventClass};
 use crate::{EntityId, Tick};
 
 pub mod kinds;
+pub(crate) mod mirror;
 mod reference;
 mod table;
 

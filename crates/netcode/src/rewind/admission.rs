@@ -1,5 +1,6 @@
 //! Which instant a shot is judged at: what the client claims, bounded by what the server knows of it (NC-30, NC-31).
 
+use muse_schema::{BitReader, BitWriter, DecodeError, EncodeError, Options, Schema, Type};
 use muse_wire::Duration;
 
 use super::config::RewindConfig;
@@ -26,6 +27,38 @@ impl Claim {
             at,
             between: Some((from, to)),
         }
+    }
+}
+
+/// The instant, and in 8 bits each how far before it the one tick lies and how far from that the other, both zero when they follow
+/// each other.
+impl Schema for Claim {
+    const TYPE: Type = u64::TYPE;
+
+    fn bits_min(options: &Options) -> u64 {
+        TickTime::bits_min(options) + 16
+    }
+
+    fn write(&self, options: &Options, writer: &mut BitWriter<'_>) -> Result<(), EncodeError> {
+        self.at.write(options, writer)?;
+        let (before, span) = self.between.map_or((0, 0), |(from, to)| {
+            let short = |ticks: i64| u8::try_from(ticks).ok();
+            let spans = (short(self.at.tick - from), short(to - from));
+            // Further apart nobody interpolates, and no server would look for it.
+            (spans.0.zip(spans.1)).unwrap_or((0, 0))
+        });
+        writer.bits(u64::from(before), 8)?;
+        Ok(writer.bits(u64::from(span), 8)?)
+    }
+
+    fn read(options: &Options, reader: &mut BitReader<'_>) -> Result<Self, DecodeError> {
+        let at = TickTime::read(options, reader)?;
+        let (before, span) = (reader.bits(8)? as u32, reader.bits(8)? as u32);
+        let from = at.tick.back(before);
+        Ok(Self {
+            at,
+            between: (span > 0).then_some((from, from + span)),
+        })
     }
 }
 
@@ -181,5 +214,34 @@ pub(super) fn admit(
         } else {
             Verdict::Granted
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_travel() {
+        let at = TickTime::from_ticks(1_000.25);
+        for claim in [
+            Claim::at(at),
+            Claim::between(Tick(999), Tick(1_002), at),
+            Claim::between(Tick(1_000), Tick(1_001), at),
+        ] {
+            let mut bytes = [0; 8];
+            let mut writer = BitWriter::new(&mut bytes);
+            claim.write(&Options::NONE, &mut writer).expect("room");
+            assert_eq!(writer.finish(), 8);
+            let read = Claim::read(&Options::NONE, &mut BitReader::new(&bytes));
+            assert_eq!(read, Ok(claim));
+        }
+        let mut bytes = [0; 8];
+        let absurd = Claim::between(Tick(5), Tick(9_000), at);
+        let mut writer = BitWriter::new(&mut bytes);
+        absurd.write(&Options::NONE, &mut writer).expect("room");
+        writer.finish();
+        let read = Claim::read(&Options::NONE, &mut BitReader::new(&bytes));
+        assert_eq!(read, Ok(Claim::at(at)));
     }
 }

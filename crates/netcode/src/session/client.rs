@@ -1,5 +1,7 @@
 //! The client of a game: predicts its own player, shows others, keeps its clock (NC-3, NC-5 to NC-9, NC-21, NC-32).
 
+use std::collections::VecDeque;
+
 use muse_schema::{BitWriter, Blend, State};
 use muse_wire::bytes::Reader;
 use muse_wire::{Duration, Instant};
@@ -12,7 +14,8 @@ use crate::interpolation::{InterpolationConfig, Playback};
 use crate::prediction::{Effect, PredictionCounters, Predictor, Reconciled, Step};
 use crate::quality::Quality;
 use crate::receiver::{Receiver, Update};
-use crate::smoothing::Smoothing;
+use crate::rewind::Claim;
+use crate::smoothing::{Smoothing, SmoothingConfig};
 use crate::snapshot::Header;
 use crate::world::{Kind, Kinds};
 use crate::{EntityId, Event, Tick, TickTime};
@@ -87,6 +90,12 @@ pub struct Client<G: Step> {
     player_version: u8,
     advanced_at: Instant,
     round: Round,
+    /// The newest snapshot that was heard, and when.
+    heard: Option<(u16, Instant)>,
+    /// Ticks of the last snapshots, in order.
+    snapshots: VecDeque<Tick>,
+    slipped: u16,
+    slipped_in_all: u64,
 }
 
 /// How much of the newest snapshot has arrived.
@@ -120,7 +129,7 @@ where
         distance: fn(&G::State, &G::State) -> f32,
         now: Instant,
     ) -> Self {
-        let mut receiver = Receiver::new(kinds);
+        let mut receiver = Receiver::new(kinds.with_tick_rate(config.tick_rate()));
         receiver.set_game(0);
         Self {
             kind,
@@ -136,6 +145,10 @@ where
             player_version: 0,
             advanced_at: now,
             round: Round::default(),
+            heard: None,
+            snapshots: VecDeque::with_capacity(SNAPSHOTS_MAX),
+            slipped: 0,
+            slipped_in_all: 0,
             config,
         }
     }
@@ -190,9 +203,9 @@ where
             self.predictor.predict(rules, tick, input);
         }
         let delay = self.playback.delay().unwrap_or_default();
-        let mut len = FromClient::new(self.player_version, delay)
-            .emit(buffer)
-            .ok()?;
+        let held = |(number, at): (u16, Instant)| (number, now.saturating_since(at));
+        let header = FromClient::new(self.player_version, delay, self.heard.map(held));
+        let mut len = header.emit(buffer).ok()?;
         len += self
             .receiver
             .emit_acknowledgement(buffer.get_mut(len..)?)
@@ -261,6 +274,25 @@ where
         self.playback.time()
     }
 
+    /// What a shot fired now carries: the instant that is being shown, and between the states of which ticks. For states that are
+    /// interpolated along lines the server then looks at exactly what was shown; where they follow curves,
+    /// [`Claim::at`] with [`shown_time`](Self::shown_time) is closer. Take it when drawing, not when the input is asked for: what the
+    /// player saw counts.
+    pub fn claim(&self) -> Option<Claim> {
+        let at = self.shown_time()?;
+        let next = self.snapshots.partition_point(|tick| *tick <= at.tick);
+        let from = next
+            .checked_sub(1)
+            .and_then(|index| self.snapshots.get(index));
+        let between = from.zip(self.snapshots.get(next));
+        Some(between.map_or(Claim::at(at), |(from, to)| Claim::between(*from, *to, at)))
+    }
+
+    /// Ticks of time that the server let go because it could not keep up: the match stood still for so long.
+    pub const fn slipped(&self) -> u64 {
+        self.slipped_in_all
+    }
+
     /// How far in the past others are shown.
     pub fn interpolation_delay(&self) -> Option<Duration> {
         self.playback.delay()
@@ -296,6 +328,14 @@ where
         self.config.interpolation
     }
 
+    pub(super) const fn smoothing(&self) -> SmoothingConfig {
+        self.config.smoothing
+    }
+
+    pub(super) fn tick_seconds(&self) -> f32 {
+        self.config.tick.as_secs_f64() as f32
+    }
+
     fn advance(&mut self, now: Instant) {
         let seconds = now.saturating_since(self.advanced_at).as_secs_f64() as f32;
         self.advanced_at = self.advanced_at.max(now);
@@ -311,10 +351,32 @@ where
         self.playback.handle_slipped(report.slipped);
         self.playback.handle_snapshot(now, tick, number);
         self.sender.handle_report(report);
+        let slip = report.slipped.wrapping_sub(self.slipped) as i16;
+        if slip > 0 {
+            self.slipped = report.slipped;
+            self.slipped_in_all += slip as u64;
+        }
+        let newer = |newest: u16| number.wrapping_sub(newest) as i16 > 0;
+        if self.heard.is_none_or(|(newest, _)| newer(newest)) {
+            self.heard = Some((number, now));
+        }
+        self.note_snapshot(tick);
         let sent = self.config.tick * u64::from(tick.0);
         let delay = now.as_micros().wrapping_sub(sent.as_micros());
         self.quality
             .handle_packet(now, Some(Duration::from_micros(delay)));
+    }
+
+    /// Keeps the ticks of the last snapshots in order.
+    fn note_snapshot(&mut self, tick: Tick) {
+        let place = self.snapshots.partition_point(|other| *other < tick);
+        if self.snapshots.get(place) == Some(&tick) {
+            return;
+        }
+        self.snapshots.insert(place, tick);
+        if self.snapshots.len() > SNAPSHOTS_MAX {
+            self.snapshots.pop_front();
+        }
     }
 
     fn reconcile(&mut self, rules: &mut G, tick: Tick) {
@@ -363,6 +425,9 @@ impl Round {
         }
     }
 }
+
+/// Snapshots among which the two around the instant shown are looked for.
+const SNAPSHOTS_MAX: usize = 32;
 
 #[cfg(test)]
 mod tests {

@@ -95,25 +95,45 @@ pub(super) struct FromClient {
     pub player_version: u8,
     /// How far in the past it shows others, in 16 us.
     pub interpolation: u16,
+    /// Number of the newest snapshot heard, and for how long it has been there, in 16 us.
+    heard: Option<(u16, u16)>,
 }
 
 impl FromClient {
-    pub(super) fn new(player_version: u8, interpolation: Duration) -> Self {
-        let units = interpolation.as_micros() / INTERPOLATION_MICROS;
+    pub(super) fn new(
+        player_version: u8,
+        interpolation: Duration,
+        heard: Option<(u16, Duration)>,
+    ) -> Self {
+        let units = |span: Duration| span.as_micros() / UNIT_MICROS;
+        let heard = heard.map(|(number, held)| (number, units(held)));
         Self {
             player_version,
-            interpolation: units.min(u64::from(u16::MAX)) as u16,
+            interpolation: units(interpolation).min(u64::from(u16::MAX)) as u16,
+            // What is too long ago says nothing of the way any more.
+            heard: heard
+                .filter(|(_, held)| *held < u64::from(NOT_HEARD))
+                .map(|(number, held)| (number, held as u16)),
         }
     }
 
     pub(super) fn interpolation(&self) -> Duration {
-        Duration::from_micros(u64::from(self.interpolation) * INTERPOLATION_MICROS)
+        Duration::from_micros(u64::from(self.interpolation) * UNIT_MICROS)
+    }
+
+    /// The newest snapshot heard, and for how long it had been there.
+    pub(super) fn heard(&self) -> Option<(u16, Duration)> {
+        self.heard
+            .map(|(number, held)| (number, Duration::from_micros(u64::from(held) * UNIT_MICROS)))
     }
 
     pub(super) fn emit(&self, buffer: &mut [u8]) -> Result<usize, PacketError> {
         let mut writer = Writer::new(buffer);
         writer.u8(self.player_version)?;
         writer.u16(self.interpolation)?;
+        let (number, held) = self.heard.unwrap_or((0, NOT_HEARD));
+        writer.u16(number)?;
+        writer.u16(held)?;
         Ok(writer.len())
     }
 
@@ -122,6 +142,7 @@ impl FromClient {
         let header = Self {
             player_version: reader.u8()?,
             interpolation: reader.u16()?,
+            heard: Some((reader.u16()?, reader.u16()?)).filter(|(_, held)| *held != NOT_HEARD),
         };
         Ok((header, reader.rest()))
     }
@@ -136,7 +157,9 @@ impl From<muse_wire::bytes::EndOfBytes> for PacketError {
 const HAS_REPORT: u8 = 1;
 const HAS_PLAYER: u8 = 2;
 const HAS_ENTITY: u8 = 4;
-const INTERPOLATION_MICROS: u64 = 16;
+const UNIT_MICROS: u64 = 16;
+/// In place of a time that a snapshot was held: none was heard.
+const NOT_HEARD: u16 = u16::MAX;
 
 #[cfg(test)]
 mod tests {
@@ -168,12 +191,16 @@ mod tests {
                 }
             }
         }
-        let header = FromClient::new(3, Duration::from_millis(60));
-        let mut buffer = [0; 8];
-        let len = header.emit(&mut buffer).expect("room");
-        assert_eq!(FromClient::parse(&buffer[..len]), Ok((header, &[][..])));
-        assert_eq!(header.interpolation().as_micros(), 60_000);
-        assert!(FromClient::parse(&buffer[..len - 1]).is_err());
+        for held in [None, Some(0), Some(16_000), Some(5_000_000)] {
+            let heard = held.map(|held| (65_535, Duration::from_micros(held)));
+            let header = FromClient::new(3, Duration::from_millis(60), heard);
+            let mut buffer = [0; 8];
+            let len = header.emit(&mut buffer).expect("room");
+            assert_eq!(FromClient::parse(&buffer[..len]), Ok((header, &[][..])));
+            assert_eq!(header.interpolation().as_micros(), 60_000);
+            assert_eq!(header.heard(), heard.filter(|_| held < Some(1_000_000)));
+            assert!(FromClient::parse(&buffer[..len - 1]).is_err());
+        }
     }
 
     #[test]

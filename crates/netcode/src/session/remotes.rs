@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use muse_schema::State;
 
 use super::Client;
+use super::ahead::Ahead;
 use super::client::Whole;
 use crate::interpolation::{Interpolated, InterpolationConfig, Shown};
 use crate::prediction::Step;
@@ -28,6 +29,7 @@ struct Remote<S> {
     states: Interpolated<S>,
     /// It is shown until then, for what is shown is in the past.
     gone_at: Option<Tick>,
+    ahead: Option<Ahead<S>>,
 }
 
 impl<S: State> Remotes<S> {
@@ -54,6 +56,7 @@ impl<S: State> Remotes<S> {
                 let remote = self.entities.entry(entity).or_insert_with(|| Remote {
                     states: Interpolated::new(self.config, self.distance),
                     gone_at: None,
+                    ahead: None,
                 });
                 remote.gone_at = None;
                 remote.states.handle_state(tick, state);
@@ -88,6 +91,39 @@ impl<S: State> Remotes<S> {
             .filter_map(move |(entity, remote)| {
                 remote.hold(whole);
                 Some((*entity, remote.states.show(time?)?))
+            })
+    }
+
+    /// The other way to draw them (DOOM III's): where they are by now if their players go on doing what they did last, at the same instant
+    /// as the client's own player. For games in which players push each other; it errs where [`show`](Self::show) is late. The
+    /// kind must be the players', declared with [`inputs`](crate::KindOptions::inputs). Up to 32 steps for each and every
+    /// frame in which something arrived.
+    pub fn show_ahead<G: Step<State = S>>(
+        &mut self,
+        client: &Client<G>,
+        rules: &mut G,
+    ) -> impl Iterator<Item = (EntityId, S)> {
+        let (time, own) = (client.clock().play_time(), client.player());
+        let (smoothing, distance) = (client.smoothing(), self.distance);
+        self.entities.retain(|_, remote| {
+            remote
+                .gone_at
+                .is_none_or(|gone| time.is_none_or(|time| gone > time.tick))
+        });
+        self.entities
+            .iter_mut()
+            .filter(move |(entity, _)| Some(**entity) != own)
+            .filter_map(move |(entity, remote)| {
+                let (tick, state) = remote.states.newest()?;
+                let input = client.receiver().input(*entity);
+                let ahead = remote.ahead.get_or_insert_with(|| Ahead::new(smoothing));
+                ahead.handle_news(
+                    rules,
+                    (tick, state),
+                    input.map(|(_, input)| input),
+                    distance,
+                );
+                Some((*entity, ahead.show(rules, time?, client.tick_seconds())?))
             })
     }
 

@@ -4,18 +4,20 @@
 //! commit the world, make packets. A game that wants another order uses the modules themselves.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
-use muse_schema::{BitReader, State};
+use muse_schema::{BitWriter, Options, Schema, State};
 use muse_wire::{Duration, Instant};
 
-use super::format::{FromClient, ToClient};
+use super::delayed::Delayed;
+use super::guest::{Guest, PLAYER_WEIGHT};
 use super::{PacketError, SessionConfig};
-use crate::inputs::{InputBuffer, InputCounters, InputForTick};
+use crate::inputs::{InputCounters, InputForTick};
 use crate::prediction::{Step, StepContext, run_step};
 use crate::replication::View;
-use crate::rewind::Shooter;
+use crate::rewind::{Admission, Claim, Rewind, Shooter};
 use crate::scheduler::TickScheduler;
-use crate::world::{ClientId, Kind, Kinds, World};
+use crate::world::{ClientId, INPUT_BYTES_MAX, Kind, Kinds, World};
 use crate::{EntityId, Tick, WorldError};
 
 /// The server's side of a session with predicted players.
@@ -32,32 +34,11 @@ pub struct Server<G: Step> {
     clients: BTreeMap<ClientId, Guest<G::Input>>,
     /// The tick that was simulated and is not committed.
     open: Option<(Tick, Instant)>,
-    /// The committed tick whose packets are being polled, when it was due, and who comes next.
-    sending: Option<(Instant, Option<ClientId>)>,
-}
-
-/// What the server has of one client.
-#[derive(Debug)]
-struct Guest<I> {
-    inputs: InputBuffer<I>,
-    taken: InputForTick<I>,
-    view: View,
-    /// The client's entity, and how often that has changed; the client is told until it says that it knows.
-    player: Option<EntityId>,
-    player_version: u8,
-    player_known: bool,
-    /// Whether the game decides what the client sees; otherwise it sees everything.
-    interest_set: bool,
-    interpolation: Duration,
-    budget: usize,
-    round: Round,
-}
-
-/// The packets of one tick to one client.
-#[derive(Clone, Copy, Debug, Default)]
-struct Round {
-    packets: u8,
-    number: u16,
+    /// Who is the next whose packets of the committed tick are polled.
+    sending: Option<ClientId>,
+    /// The world of a while ago, for spectators.
+    delayed: Option<Box<Delayed>>,
+    tells_inputs: bool,
 }
 
 impl<G: Step> Server<G>
@@ -66,13 +47,18 @@ where
 {
     /// A server whose tick 0 is at `now`, without players. `kind` is what players are.
     pub fn new(config: SessionConfig, kinds: Kinds, kind: Kind<G::State>, now: Instant) -> Self {
+        let kinds = kinds.with_tick_rate(config.tick_rate());
+        let world = World::new(kinds);
+        let delay = config.spectator_delay.as_micros() / config.tick.as_micros().max(1);
         Self {
             kind,
-            world: World::new(kinds),
+            tells_inputs: world.tells_inputs(kind.id()),
             scheduler: TickScheduler::new(config.tick, now).catch_up_max(config.catch_up_max),
             clients: BTreeMap::new(),
             open: None,
             sending: None,
+            delayed: (delay > 0).then(|| Box::new(Delayed::new(&world, delay as u32))),
+            world,
             config,
         }
     }
@@ -96,22 +82,31 @@ where
         Ok(entity)
     }
 
-    /// A client comes who only watches.
+    /// A client comes who only watches, and sees what happens as players do.
     pub fn watch(&mut self, client: ClientId) {
         let next = self.scheduler.next();
-        let guest = Guest {
-            inputs: InputBuffer::new(self.config.inputs, next),
-            taken: InputForTick::Missing,
-            view: View::new(&self.world, client),
-            player: None,
-            player_version: 0,
-            player_known: false,
-            interest_set: false,
-            interpolation: Duration::ZERO,
-            budget: self.config.bytes_per_snapshot,
-            round: Round::default(),
-        };
+        let guest = Guest::new(&self.config, &self.world, client, next);
         self.clients.insert(client, guest);
+    }
+
+    /// A client comes who watches what happened [`SessionConfig::spectator_delay`] ago, and so can tell no player what the player
+    /// should not know (NC-35). Nothing newer leaves the server for it.
+    pub fn watch_delayed(&mut self, client: ClientId) {
+        let Some(delayed) = &self.delayed else {
+            return self.watch(client);
+        };
+        let next = self.scheduler.next().back(delayed.ticks());
+        let mut guest = Guest::new(&self.config, delayed.world(), client, next);
+        guest.is_delayed = true;
+        self.clients.insert(client, guest);
+    }
+
+    /// The client is in this program: its packets are polled with [`poll_packet_to`](Self::poll_packet_to), and
+    /// [`poll_packet`](Self::poll_packet) leaves them out. [`Host`](super::Host) does this.
+    pub fn set_local(&mut self, client: ClientId) {
+        if let Some(guest) = self.clients.get_mut(&client) {
+            guest.is_local = true;
+        }
     }
 
     /// A client goes; its player stays where it is until the game despawns it. Says which that is.
@@ -122,10 +117,7 @@ where
     /// Gives a client another entity to play, or none; it must be of the players' kind.
     pub fn set_player(&mut self, client: ClientId, entity: Option<EntityId>) {
         if let Some(guest) = self.clients.get_mut(&client) {
-            guest.player = entity;
-            guest.player_version = guest.player_version.wrapping_add(1);
-            guest.player_known = false;
-            guest.view.set_player(entity);
+            guest.set_player(entity);
         }
     }
 
@@ -189,16 +181,20 @@ where
         Some(self.clients.get(&client)?.inputs.counters())
     }
 
-    /// What is known of a client that fires, to admit its shot by [`Rewind::admit`](crate::rewind::Rewind::admit).
+    /// The way to the client and back, as it is in the mean; `None` before the first answer.
+    pub fn round_trip(&self, client: ClientId) -> Option<Duration> {
+        self.clients.get(&client)?.round_trip()
+    }
+
+    /// What is known of a client that fires: its round trip, finer than ticks, the wait of its inputs and its own delay.
     pub fn shooter(&self, client: ClientId) -> Option<Shooter> {
-        let guest = self.clients.get(&client)?;
-        let rtt = self.config.tick.as_secs_f64() * f64::from(guest.view.delay_ticks());
-        Some(Shooter {
-            rtt: Duration::from_secs_f64(rtt),
-            jitter: guest.inputs.jitter_p99(),
-            interpolation: guest.interpolation,
-            buffered: self.config.tick,
-        })
+        Some(self.clients.get(&client)?.shooter(self.config.tick))
+    }
+
+    /// The instant at which a shot of the client is judged: what its input claims, as far as that is plausible (NC-30, NC-31).
+    /// [`Hits`](super::Hits) has an example.
+    pub fn admit(&self, rewind: &mut Rewind, client: ClientId, claim: Claim) -> Option<Admission> {
+        Some(rewind.admit(claim, &self.shooter(client)?))
     }
 
     /// A packet of a client arrived.
@@ -212,13 +208,7 @@ where
             .clients
             .get_mut(&client)
             .ok_or(PacketError::UnknownClient)?;
-        let (header, rest) = FromClient::parse(bytes)?;
-        guest.player_known |= header.player_version == guest.player_version;
-        guest.interpolation = header.interpolation();
-        let len = guest.view.handle_acknowledgement(rest)?;
-        let rest = rest.get(len..).unwrap_or_default();
-        guest.inputs.handle_packet(now, &mut BitReader::new(rest))?;
-        Ok(())
+        guest.handle_packet(now, bytes)
     }
 
     /// Begins the next tick if it is time: takes every client's input and runs the rules for its player. Commits the tick before if the
@@ -231,9 +221,14 @@ where
     ) -> Option<Tick> {
         self.commit();
         let due = self.scheduler.poll(now)?;
+        let past = self.delayed.as_ref().map_or(0, |delayed| delayed.ticks());
         for (client, guest) in &mut self.clients {
             guest.inputs.handle_slip(due.slipped);
-            guest.taken = guest.inputs.take(due.tick, due.due);
+            let tick = match guest.is_delayed {
+                true => due.tick.back(past),
+                false => due.tick,
+            };
+            guest.take(tick, due.due);
             let Some(player) = guest.player else {
                 continue;
             };
@@ -242,9 +237,13 @@ where
             };
             let raise = &mut |event| raised(*client, event);
             let mut context = StepContext::new(due.tick, true, raise);
-            run_step(rules, &mut state, &guest.taken.input(), &mut context);
+            let input = guest.taken.input();
+            run_step(rules, &mut state, &input, &mut context);
             // It was read from there, so it is there.
             let _ = self.world.set(self.kind, player, &state);
+            if self.tells_inputs {
+                tell_input(&mut self.world, player, &input);
+            }
         }
         self.open = Some((due.tick, due.due));
         Some(due.tick)
@@ -257,46 +256,45 @@ where
         };
         // Ticks only grow, which is all that could be wrong.
         let _ = self.world.commit(tick);
+        if let Some(delayed) = &mut self.delayed {
+            delayed.handle_commit(&self.world, tick);
+        }
         if tick.0 % self.config.snapshot_interval == 0 {
             for guest in self.clients.values_mut() {
-                if !guest.interest_set {
-                    let player = guest.player;
-                    let weight = |entity| match Some(entity) == player {
-                        true => PLAYER_WEIGHT,
-                        false => 1.0,
-                    };
-                    let everything = self.world.entities().map(|entity| (entity, weight(entity)));
-                    guest.view.set_interest(everything);
-                }
-                guest.view.begin(&self.world, guest.budget);
-                guest.round.packets = 0;
-                guest.round.number = guest.round.number.wrapping_add(1);
+                guest.begin(seen(&self.world, &self.delayed, guest), due);
             }
-            let first = self.clients.keys().next().copied();
-            self.sending = Some((due, first));
+            self.sending = self.clients.keys().next().copied();
         }
     }
 
     /// Writes the next packet to the front of `buffer` and says whose it is and how long; `None` when there is none.
     pub fn poll_packet(&mut self, now: Instant, buffer: &mut [u8]) -> Option<(ClientId, usize)> {
         loop {
-            let (due, next) = self.sending?;
-            let Some(client) = next else {
-                self.sending = None;
-                return None;
-            };
+            let client = self.sending?;
             if let Some(guest) = self.clients.get_mut(&client)
-                && let Some(len) = guest.poll_packet(&self.world, now, due, buffer)
+                && !guest.is_local
+                && let world = seen(&self.world, &self.delayed, guest)
+                && let Some(len) = guest.poll_packet(world, now, buffer)
             {
                 return Some((client, len));
             }
-            let after = (
-                std::ops::Bound::Excluded(client),
-                std::ops::Bound::Unbounded,
-            );
-            let following = self.clients.range(after).next().map(|(client, _)| *client);
-            self.sending = Some((due, following));
+            let after = (Bound::Excluded(client), Bound::Unbounded);
+            let following = self.clients.range(after).next();
+            self.sending = following.map(|(client, _)| *client);
         }
+    }
+
+    /// The next packet of the last committed tick to this client alone, which is in this program
+    /// ([`set_local`](Self::set_local)).
+    pub fn poll_packet_to(
+        &mut self,
+        now: Instant,
+        client: ClientId,
+        buffer: &mut [u8],
+    ) -> Option<usize> {
+        let guest = self.clients.get_mut(&client)?;
+        let world = seen(&self.world, &self.delayed, guest);
+        guest.poll_packet(world, now, buffer)
     }
 
     /// When [`poll_tick`](Self::poll_tick) has something next.
@@ -310,31 +308,21 @@ where
     }
 }
 
-impl<I: crate::inputs::Input> Guest<I> {
-    fn poll_packet(
-        &mut self,
-        world: &World,
-        now: Instant,
-        due: Instant,
-        buffer: &mut [u8],
-    ) -> Option<usize> {
-        let first = self.round.packets == 0;
-        let mut header = ToClient {
-            packets: 0,
-            report: first.then(|| (self.round.number, self.inputs.report(now, due))),
-            player: (first && !self.player_known).then_some((self.player_version, self.player)),
-        };
-        // The count of the packets is at the front, and known when the last is made.
-        let start = header.emit(buffer).ok()?;
-        let len = self.view.poll_packet(world, buffer.get_mut(start..)?)?;
-        self.round.packets = self.round.packets.saturating_add(1);
-        if self.view.is_round_whole() {
-            header.packets = self.round.packets;
-            header.emit(buffer).ok()?;
-        }
-        Some(start + len)
+/// The world that a client sees.
+fn seen<'a, I>(world: &'a World, delayed: &'a Option<Box<Delayed>>, guest: &Guest<I>) -> &'a World {
+    match delayed {
+        Some(delayed) if guest.is_delayed => delayed.world(),
+        _ => world,
     }
 }
 
-/// How much more urgent than others a client's own player is.
-const PLAYER_WEIGHT: f32 = 16.0;
+/// Lets everyone who sees a player know what it does, to predict it by that (NC-22). What is too long stays untold.
+fn tell_input<I: Schema>(world: &mut World, player: EntityId, input: &I) {
+    let mut bytes = [0; INPUT_BYTES_MAX];
+    let mut writer = BitWriter::new(&mut bytes);
+    if input.write(&Options::NONE, &mut writer).is_ok() {
+        let len = writer.finish();
+        // The player is there, and the input is not too long.
+        let _ = world.set_input(player, &bytes[..len]);
+    }
+}

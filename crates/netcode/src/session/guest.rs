@@ -1,0 +1,174 @@
+//! What the server has of one client.
+
+use muse_schema::BitReader;
+use muse_wire::{Duration, Instant};
+
+use super::format::{FromClient, ToClient};
+use super::round_trips::RoundTrips;
+use super::{PacketError, SessionConfig};
+use crate::inputs::{Input, InputBuffer, InputForTick};
+use crate::replication::View;
+use crate::rewind::Shooter;
+use crate::world::{ClientId, World};
+use crate::{EntityId, Tick};
+
+/// What the server has of one client.
+#[derive(Debug)]
+pub(super) struct Guest<I> {
+    pub inputs: InputBuffer<I>,
+    pub taken: InputForTick<I>,
+    pub view: View,
+    /// The client's entity, and how often that has changed; the client is told until it says that it knows.
+    pub player: Option<EntityId>,
+    player_version: u8,
+    player_known: bool,
+    /// Whether the game decides what the client sees; otherwise it sees everything.
+    pub interest_set: bool,
+    /// What there was in the world when it was last said that everything is seen.
+    structure_seen: Option<u64>,
+    /// Whether it sees the world of a while ago.
+    pub is_delayed: bool,
+    /// Whether it is in the same program, and polls its packets itself.
+    pub is_local: bool,
+    pub budget: usize,
+    interpolation: Duration,
+    round: Round,
+    round_trips: RoundTrips,
+    /// How long inputs wait in the buffer, in the mean.
+    waited: Option<Duration>,
+}
+
+/// The packets of one tick to one client.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    due: Instant,
+    packets: u8,
+    number: u16,
+}
+
+impl<I: Input> Guest<I> {
+    pub(super) fn new(config: &SessionConfig, world: &World, client: ClientId, next: Tick) -> Self {
+        Self {
+            inputs: InputBuffer::new(config.inputs, next),
+            taken: InputForTick::Missing,
+            view: View::new(world, client),
+            player: None,
+            player_version: 0,
+            player_known: false,
+            interest_set: false,
+            structure_seen: None,
+            is_delayed: false,
+            is_local: false,
+            budget: config.bytes_per_snapshot,
+            interpolation: Duration::ZERO,
+            round: Round::default(),
+            round_trips: RoundTrips::new(),
+            waited: None,
+        }
+    }
+
+    pub(super) fn set_player(&mut self, entity: Option<EntityId>) {
+        self.player = entity;
+        self.player_version = self.player_version.wrapping_add(1);
+        self.player_known = false;
+        self.structure_seen = None;
+        self.view.set_player(entity);
+    }
+
+    pub(super) fn handle_packet(&mut self, now: Instant, bytes: &[u8]) -> Result<(), PacketError> {
+        let (header, rest) = FromClient::parse(bytes)?;
+        let len = self.view.handle_acknowledgement(rest)?;
+        self.player_known |= header.player_version == self.player_version;
+        self.interpolation = header.interpolation();
+        if let Some((number, held)) = header.heard() {
+            self.round_trips.handle_answer(now, number, held);
+        }
+        let rest = rest.get(len..).unwrap_or_default();
+        self.inputs.handle_packet(now, &mut BitReader::new(rest))?;
+        Ok(())
+    }
+
+    /// Takes the input of a tick, and notes how long it has waited.
+    pub(super) fn take(&mut self, tick: Tick, due: Instant) {
+        let before = self.inputs.counters().waited_micros;
+        self.taken = self.inputs.take(tick, due);
+        if self.taken.is_received() {
+            let micros = self.inputs.counters().waited_micros - before;
+            let waited = Duration::from_micros(micros).min(WAIT_MAX);
+            self.waited = Some(match self.waited {
+                Some(mean) => (mean * (WAIT_WEIGHT - 1) + waited) / WAIT_WEIGHT,
+                None => waited,
+            });
+        }
+    }
+
+    /// What is known of it when it fires. An input that came early waited longer, so that the mean of the wait belongs to the mean of
+    /// the round trip.
+    pub(super) fn shooter(&self, tick: Duration) -> Shooter {
+        let coarse = tick.as_secs_f64() * f64::from(self.view.delay_ticks());
+        Shooter {
+            rtt: self
+                .round_trips
+                .mean()
+                .unwrap_or(Duration::from_secs_f64(coarse)),
+            jitter: self.inputs.jitter_p99(),
+            interpolation: self.interpolation,
+            buffered: self.waited.unwrap_or(tick),
+        }
+    }
+
+    pub(super) const fn round_trip(&self) -> Option<Duration> {
+        self.round_trips.mean()
+    }
+
+    /// Begins the packets of a committed tick.
+    pub(super) fn begin(&mut self, world: &World, due: Instant) {
+        if !self.interest_set && self.structure_seen != Some(world.structure()) {
+            self.structure_seen = Some(world.structure());
+            let player = self.player;
+            let weight = |entity| match Some(entity) == player {
+                true => PLAYER_WEIGHT,
+                false => 1.0,
+            };
+            let everything = world.entities().map(|entity| (entity, weight(entity)));
+            self.view.set_interest(everything);
+        }
+        self.view.begin(world, self.budget);
+        self.round.due = due;
+        self.round.packets = 0;
+        self.round.number = self.round.number.wrapping_add(1);
+    }
+
+    pub(super) fn poll_packet(
+        &mut self,
+        world: &World,
+        now: Instant,
+        buffer: &mut [u8],
+    ) -> Option<usize> {
+        let first = self.round.packets == 0;
+        let mut header = ToClient {
+            packets: 0,
+            report: first.then(|| (self.round.number, self.inputs.report(now, self.round.due))),
+            player: (first && !self.player_known).then_some((self.player_version, self.player)),
+        };
+        // The count of the packets is at the front, and known when the last is made.
+        let start = header.emit(buffer).ok()?;
+        let len = self.view.poll_packet(world, buffer.get_mut(start..)?)?;
+        if first {
+            self.round_trips.handle_sent(now, self.round.number);
+        }
+        self.round.packets = self.round.packets.saturating_add(1);
+        if self.view.is_round_whole() {
+            header.packets = self.round.packets;
+            header.emit(buffer).ok()?;
+        }
+        Some(start + len)
+    }
+}
+
+/// How much more urgent than others a client's own player is.
+pub(super) const PLAYER_WEIGHT: f32 = 16.0;
+/// Each input counts one part in so many towards the mean of the wait.
+const WAIT_WEIGHT: u64 = 16;
+/// Longest wait counted.
+const WAIT_MAX: Duration = Duration::from_secs(1);

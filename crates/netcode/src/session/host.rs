@@ -1,0 +1,103 @@
+//! A client in the program of its server: listen server and offline play (NC-35).
+
+use muse_schema::State;
+use muse_wire::Instant;
+
+use super::{Client, PacketError, Server};
+use crate::Tick;
+use crate::prediction::Step;
+use crate::world::ClientId;
+
+/// The player at the server's own machine. It is a client like any other, whose packets go through memory; alone it is the offline
+/// game.
+///
+/// ```
+/// # use muse_netcode::prediction::{Step, StepContext};
+/// # use muse_netcode::{Client, ClientId, Host, Kind, KindOptions, Kinds, Server, SessionConfig};
+/// # use muse_schema::State;
+/// # use muse_wire::{Duration, Instant};
+/// # #[derive(State, Clone, Debug, PartialEq)]
+/// # struct Runner {
+/// #     #[field(range = -100.0..=100.0, step = 0.001)]
+/// #     x: f32,
+/// # }
+/// # struct Rules;
+/// # impl Step for Rules {
+/// #     type State = Runner;
+/// #     type Input = bool;
+/// #     type Event = ();
+/// #     fn step(&mut self, runner: &mut Runner, run: &bool, _: &mut StepContext<'_, ()>) {
+/// #         runner.x += if *run { 0.1 } else { 0.0 };
+/// #     }
+/// # }
+/// # fn kinds() -> (Kinds, Kind<Runner>) {
+/// #     let mut kinds = Kinds::new();
+/// #     let runner = kinds.register::<Runner>(KindOptions::new(1)).expect("a new id");
+/// #     (kinds, runner)
+/// # }
+/// let (config, now) = (SessionConfig::new(Duration::from_millis(20)), Instant::ZERO);
+/// let (all, runner) = kinds();
+/// let mut server = Server::<Rules>::new(config, all, runner, now);
+/// server.join(ClientId(0), &Runner { x: 0.0 })?;
+/// let (all, runner) = kinds();
+/// let client = Client::<Rules>::new(config, all, runner, |a, b| (a.x - b.x).abs(), now);
+/// let mut host = Host::new(&mut server, ClientId(0), client);
+/// for milli in 0..2_000 {
+///     let now = Instant::from_millis(milli);
+///     while server.poll_tick(now, &mut Rules, |_, ()| ()).is_some() {}
+///     server.commit();
+///     host.tick(now, &mut server, &mut Rules, |_| true)?;
+/// }
+/// assert!(host.game.predicted().expect("it plays").x > 8.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Host<G: Step> {
+    /// Its client.
+    pub game: Client<G>,
+    id: ClientId,
+    buffer: Vec<u8>,
+}
+
+impl<G: Step> Host<G>
+where
+    G::State: State,
+{
+    /// The client of this number, which has joined the server before.
+    pub fn new(server: &mut Server<G>, id: ClientId, game: Client<G>) -> Self {
+        server.set_local(id);
+        Self {
+            game,
+            id,
+            buffer: vec![0; PACKET_BYTES],
+        }
+    }
+
+    /// Its number.
+    pub const fn id(&self) -> ClientId {
+        self.id
+    }
+
+    /// Takes what the server has committed, simulates what is due with the player's inputs, and hands them over. Once a frame, and
+    /// after every commit.
+    pub fn tick(
+        &mut self,
+        now: Instant,
+        server: &mut Server<G>,
+        rules: &mut G,
+        mut input: impl FnMut(Tick) -> G::Input,
+    ) -> Result<(), PacketError> {
+        while let Some(len) = server.poll_packet_to(now, self.id, &mut self.buffer) {
+            self.game.handle_packet(now, rules, &self.buffer[..len])?;
+        }
+        while let Some(len) = self
+            .game
+            .poll_packet(now, rules, &mut input, &mut self.buffer)
+        {
+            server.handle_packet(now, self.id, &self.buffer[..len])?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of a packet through memory: the largest state fits.
+const PACKET_BYTES: usize = 4_096;
