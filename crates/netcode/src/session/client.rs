@@ -90,7 +90,7 @@ pub struct Client<G: Step> {
     player_version: u8,
     advanced_at: Instant,
     round: Round,
-    /// The newest snapshot that was heard, and when.
+    /// The last snapshot that arrived, and when.
     heard: Option<(u16, Instant)>,
     /// Ticks of the last snapshots, in order.
     snapshots: VecDeque<Tick>,
@@ -356,10 +356,7 @@ where
             self.slipped = report.slipped;
             self.slipped_in_all += slip as u64;
         }
-        let newer = |newest: u16| number.wrapping_sub(newest) as i16 > 0;
-        if self.heard.is_none_or(|(newest, _)| newer(newest)) {
-            self.heard = Some((number, now));
-        }
+        self.heard = Some((number, now));
         self.note_snapshot(tick);
         let sent = self.config.tick * u64::from(tick.0);
         let delay = now.as_micros().wrapping_sub(sent.as_micros());

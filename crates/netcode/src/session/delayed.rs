@@ -42,9 +42,9 @@ impl Delayed {
     pub(super) fn handle_commit(&mut self, present: &World, tick: Tick) {
         let changes = present.changes(tick, &mut self.noted);
         self.tape.push_back((tick, changes));
-        while let Some((then, changes)) = self
-            .tape
-            .pop_front_if(|(then, _)| tick - *then >= i64::from(self.ticks))
+        while let Some((then, _)) = self.tape.front()
+            && tick - *then >= i64::from(self.ticks)
+            && let Some((then, changes)) = self.tape.pop_front()
         {
             for change in changes {
                 self.world.apply(change);

@@ -95,7 +95,7 @@ pub(super) struct FromClient {
     pub player_version: u8,
     /// How far in the past it shows others, in 16 us.
     pub interpolation: u16,
-    /// Number of the newest snapshot heard, and for how long it has been there, in 16 us.
+    /// Number of the snapshot that arrived last, and for how long it has been there, in 16 us.
     heard: Option<(u16, u16)>,
 }
 
@@ -121,7 +121,7 @@ impl FromClient {
         Duration::from_micros(u64::from(self.interpolation) * UNIT_MICROS)
     }
 
-    /// The newest snapshot heard, and for how long it had been there.
+    /// The snapshot that arrived last, and for how long it had been there.
     pub(super) fn heard(&self) -> Option<(u16, Duration)> {
         self.heard
             .map(|(number, held)| (number, Duration::from_micros(u64::from(held) * UNIT_MICROS)))

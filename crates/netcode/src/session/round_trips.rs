@@ -6,7 +6,6 @@ use muse_wire::{Duration, Instant};
 #[derive(Clone, Debug)]
 pub(super) struct RoundTrips {
     sent: [Option<(u16, Instant)>; SENT_MAX],
-    newest_answered: Option<u16>,
     mean: Option<Duration>,
 }
 
@@ -14,7 +13,6 @@ impl RoundTrips {
     pub(super) const fn new() -> Self {
         Self {
             sent: [None; SENT_MAX],
-            newest_answered: None,
             mean: None,
         }
     }
@@ -27,16 +25,11 @@ impl RoundTrips {
     /// The client has heard the snapshot of this number and has held its answer for so long. Each counts once, and none that was
     /// never sent.
     pub(super) fn handle_answer(&mut self, now: Instant, number: u16, held: Duration) {
-        let newer = |newest: u16| number.wrapping_sub(newest) as i16 > 0;
-        let Some((_, sent)) =
-            self.sent[usize::from(number) % SENT_MAX].filter(|sent| sent.0 == number)
-        else {
+        // Also of those that were overtaken: the quick ones alone would make a jittery way look short.
+        let place = &mut self.sent[usize::from(number) % SENT_MAX];
+        let Some((_, sent)) = place.take_if(|sent| sent.0 == number) else {
             return;
         };
-        if !self.newest_answered.is_none_or(newer) {
-            return;
-        }
-        self.newest_answered = Some(number);
         let took = now.saturating_since(sent).min(ROUND_TRIP_MAX);
         let took = Duration::from_micros(took.as_micros().saturating_sub(held.as_micros()));
         self.mean = Some(match self.mean {

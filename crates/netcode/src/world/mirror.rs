@@ -200,8 +200,9 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(7);
         let mut entities = Vec::new();
         for tick in 1..2_000 {
-            for _ in 0..rng.usize(..4) {
-                let any = (!entities.is_empty()).then(|| entities[rng.usize(..entities.len())]);
+            for _ in 0..rng.u32(..4) {
+                let any = (!entities.is_empty())
+                    .then(|| entities[rng.u32(..entities.len() as u32) as usize]);
                 match (rng.u8(..8), any) {
                     (0, _) => {
                         let entity = world.spawn(body, &Body(rng.u16(..)));

@@ -1,0 +1,7 @@
+//! Whole sessions of [`Server`](muse_netcode::Server) and [`Client`](muse_netcode::Client) over virtual networks.
+
+mod arena;
+mod game;
+mod grid;
+mod hostile;
+mod modes;
