@@ -75,7 +75,8 @@ pub fn differences(ty: &Type, ours: &[u8], theirs: &[u8], limit: usize) -> Vec<D
             ),
             (Some(a), Some(b)) => {
                 let both = (a.0.clone(), a.1.clone(), b.1.clone());
-                (one.next(), two.next());
+                one.next();
+                two.next();
                 both
             }
             _ => break,

@@ -126,14 +126,14 @@ impl Neg for Fixed {
 impl Mul for Fixed {
     type Output = Self;
     fn mul(self, rhs: Self) -> Self {
-        saturate(i64::from(self.0) * i64::from(rhs.0) >> FRACTION)
+        saturate((i64::from(self.0) * i64::from(rhs.0)) >> FRACTION)
     }
 }
 
 impl Div for Fixed {
     type Output = Self;
     fn div(self, rhs: Self) -> Self {
-        divide(i64::from(self.0) << FRACTION, i64::from(rhs.0))
+        Self::from_ratio(self.0, rhs.0)
     }
 }
 

@@ -87,7 +87,7 @@ mod tests {
     fn low_bits_find_the_nearest_frame() {
         for around in [0, 5, 65_530, 65_540, 1 << 20] {
             for offset in -5i32..=5 {
-                let Some(frame) = (around as u32).checked_add_signed(offset) else {
+                let Some(frame) = u32::checked_add_signed(around, offset) else {
                     continue;
                 };
                 assert_eq!(Frame::near(Frame(frame).low(), Frame(around)), Frame(frame));

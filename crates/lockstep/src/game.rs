@@ -71,7 +71,7 @@ pub trait Game: Clone + Schema {
 
 /// What a step is given and what it tells.
 #[derive(Debug)]
-pub struct Step<'a, G: Game + ?Sized> {
+pub struct Step<'a, G: Game> {
     frame: Frame,
     inputs: &'a [Option<G::Input>],
     events: &'a mut Vec<G::Event>,

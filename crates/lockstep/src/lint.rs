@@ -62,7 +62,8 @@ fn contains_word(code: &str, word: &str) -> bool {
         let after = code[at + word.len()..].chars().next();
         let starts = word.chars().next().is_some_and(inside);
         let ends = word.chars().next_back().is_some_and(inside);
-        !(starts && before.is_some_and(inside)) && !(ends && after.is_some_and(inside))
+        let continues = starts && before.is_some_and(inside) || ends && after.is_some_and(inside);
+        !continues
     })
 }
 

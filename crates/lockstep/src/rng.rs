@@ -35,7 +35,7 @@ impl Rng {
     /// A number below `limit`, all equally likely to within 2^-32; 0 if there is none.
     #[inline]
     pub const fn below(&mut self, limit: u32) -> u32 {
-        ((self.next() >> 32) * limit as u64 >> 32) as u32
+        (((self.next() >> 32) * limit as u64) >> 32) as u32
     }
 
     /// A number from `min` to `max`, both included.

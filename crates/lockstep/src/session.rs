@@ -358,6 +358,11 @@ impl<G: Game> Session<G> {
         self.events.poll()
     }
 
+    /// Runs the last frames again, as after a wrong guess: a sync test within a match. False if they are no longer known.
+    pub fn run_again(&mut self, frames: u32) -> bool {
+        self.run_again_from(self.frame - frames)
+    }
+
     /// Leaves the match.
     pub fn leave(&mut self) {
         if !matches!(self.status, Status::Over(_) | Status::Lost) {

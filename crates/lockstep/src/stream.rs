@@ -85,6 +85,10 @@ impl Stream {
         self.entries.push_back(entry);
     }
 
+    pub(crate) fn last(&self) -> Option<&Entry> {
+        self.entries.back()
+    }
+
     /// Forgets what lies before `frame`.
     pub(crate) fn forget_before(&mut self, frame: Frame) {
         while self.first < frame && self.entries.pop_front().is_some() {

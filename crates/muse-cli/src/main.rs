@@ -5,6 +5,7 @@ mod echo;
 mod interrupt;
 mod ping;
 mod relay;
+mod replay;
 mod rp;
 
 use std::process::ExitCode;
@@ -34,6 +35,8 @@ enum Command {
     Rp(rp::Arguments),
     /// A server through which players behind routers meet.
     Relay(relay::Arguments),
+    /// Print a recorded match, and verify it by running it again.
+    Replay(replay::Arguments),
     /// Measure Muse beside its peers on this machine.
     Bench(bench::Arguments),
     /// One side of a benchmark's workload, with Muse.
@@ -51,6 +54,9 @@ enum Command {
     /// One program of the benchmark of relay v1.
     #[command(hide = true)]
     BenchRelay(bench::RelayV1Arguments),
+    /// One program of the benchmark of rollback.
+    #[command(hide = true)]
+    BenchRollback(bench::RollbackArguments),
     /// The workload whose instructions are counted.
     #[command(hide = true)]
     BenchCost,
@@ -67,12 +73,14 @@ fn main() -> ExitCode {
         Command::Echo(arguments) => echo::run(&arguments),
         Command::Rp(arguments) => rp::run(&arguments),
         Command::Relay(arguments) => relay::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::BenchRole(arguments) => Ok(bench::run_role(arguments)),
         Command::BenchProxy(arguments) => bench::run_proxy(&arguments),
         Command::BenchCrowd(arguments) => bench::run_crowd(&arguments),
         Command::BenchFlood(arguments) => bench::run_flooder(&arguments),
         Command::BenchRelay(arguments) => bench::run_relay_v1(&arguments),
+        Command::BenchRollback(arguments) => bench::run_rollback(&arguments),
         Command::BenchCost => bench::run_cost(),
     };
     outcome.unwrap_or_else(|error| {

@@ -15,10 +15,12 @@ fn every_command_has_help_with_an_example() {
         "--help",
         "ping --help",
         "echo --help",
+        "replay --help",
         "bench --help",
         "bench transport --help",
         "bench connections --help",
         "bench flood --help",
+        "bench rollback --help",
         "bench cost --help",
     ] {
         let output = muse(line);

@@ -198,9 +198,11 @@ impl Orderer {
         let stream = &mut self.streams[seat.index()];
         let before = stream.end();
         let limit = self.sealed + AHEAD_FRAMES_MAX;
+        let mut changed = false;
         let read = Stream::read(Frame::near(low, before), reader, |frame, entry| {
             let next = frame == stream.end() && frame < limit;
             if next && let Entry::Given(_) = entry {
+                changed |= stream.last() != Some(entry);
                 stream.push(entry.clone());
             }
         });
@@ -209,6 +211,7 @@ impl Orderer {
                 let others = self.members.iter_mut().flatten();
                 for member in others.filter(|member| member.seat != Some(seat)) {
                     member.dirty = true;
+                    member.again |= changed;
                 }
             }
             self.seal(now);

@@ -46,6 +46,8 @@ pub(crate) struct Member {
     pub(crate) heard: Instant,
     /// Something is to be sent.
     pub(crate) dirty: bool,
+    /// Somebody's input has changed, so that losing the packet would cost a deeper rollback: it goes twice.
+    pub(crate) again: bool,
     pub(crate) lags_due: bool,
     pub(crate) welcome_due: bool,
     pub(crate) sent_at: Option<Instant>,
@@ -108,6 +110,7 @@ impl Member {
             acked: Held::from(Frame(0)),
             heard: now,
             dirty: false,
+            again: false,
             lags_due: false,
             welcome_due: true,
             sent_at: None,

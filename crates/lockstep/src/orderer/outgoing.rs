@@ -79,6 +79,10 @@ impl Orderer {
         member.link.sent(now, held);
         member.sent_at = Some(now);
         member.dirty = false;
+        if std::mem::take(&mut member.again) {
+            member.dirty = true;
+            member.sent_at = None;
+        }
         member.lags_due = false;
         Some(len)
     }
@@ -135,17 +139,34 @@ impl Orderer {
         Ok((writer.finish(), held))
     }
 
-    /// By how many sixteenths of a frame the machine runs ahead of the average of those who play.
+    /// By how many sixteenths of a frame the machine runs ahead of where it should be: the average of those who play.
+    ///
+    /// Two players do better half a frame apart, when their inputs would else arrive just after a frame has begun: one of the two then
+    /// has them a frame earlier.
     fn advantage(&self, now: Instant, member: &Member) -> i64 {
         let frame = self.frame_duration();
         let players = self.members.iter().flatten();
         let players = players.filter(|member| member.stage == Stage::Plays);
-        let positions = players.filter_map(|member| member.position_now(now, frame));
-        let (sum, count) = positions.fold((0, 0), |(sum, count), at| (sum + at, count + 1));
-        match member.position_now(now, frame) {
-            Some(here) if count > 0 => here - sum / count,
-            _ => 0,
+        let (mut sum, mut count, mut trip) = (0, 0, Duration::ZERO);
+        let mut first = None;
+        for player in players {
+            if let Some(position) = player.position_now(now, frame) {
+                sum += position;
+                count += 1;
+                trip += player.link.rtt().unwrap_or_default() / 2;
+                first = first.or(player.seat);
+            }
         }
+        let Some(here) = member.position_now(now, frame).filter(|_| count > 0) else {
+            return 0;
+        };
+        let mut ahead = here - sum / count;
+        if count == 2 && self.config.mode == Mode::Rollback && member.stage == Stage::Plays {
+            let within = (trip.as_micros() * 16 / frame.as_micros().max(1) + TRIP_MARGIN) % 16;
+            let apart = (16 - within).min(8) as i64;
+            ahead += if member.seat == first { -apart } else { apart } / 2;
+        }
+        ahead
     }
 
     fn write_controls(
@@ -216,6 +237,8 @@ impl Orderer {
     }
 }
 
+/// Added to a trip, in sixteenths of a frame: packets are noticed a little late.
+const TRIP_MARGIN: u64 = 2;
 pub(crate) const LAG_UNIT_MICROS: u64 = 4_000;
 const GAP_LOCKSTEP: Duration = Duration::from_millis(5);
 const RESEND_MIN: Duration = Duration::from_millis(30);

@@ -6,17 +6,17 @@ use muse_schema::Schema;
 
 use crate::{Game, Rng, Step};
 
-/// The state: two fighters and the knives in the air.
+/// The state: two fighters and what flies through the air.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Schema)]
 pub struct Duel {
     /// Frames since the beginning.
     pub time: u32,
     /// The fighters, by seat.
     pub fighters: [Fighter; 2],
-    /// Knives; those with no time left lie on the ground.
-    pub knives: [Knife; KNIVES],
-    /// Sparks and blood: drawn, and part of the state because knives bounce off them.
-    pub sparks: [Spark; SPARKS],
+    /// Knives.
+    pub knives: [Flying; 16],
+    /// Sparks, part of the state because knives bounce off them.
+    pub sparks: [Flying; 24],
     /// Chance.
     pub rng: Rng,
 }
@@ -24,12 +24,10 @@ pub struct Duel {
 /// A fighter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Schema)]
 pub struct Fighter {
-    /// Where on the line.
-    pub x: i32,
-    /// How high above the ground.
-    pub y: i32,
+    /// Where on the line, and how high above it.
+    pub at: [i16; 2],
     /// Speed along the line and upwards.
-    pub speed: [i32; 2],
+    pub speed: [i16; 2],
     /// Health, from 100.
     pub health: i16,
     /// Frames until the blow that has begun is over.
@@ -40,28 +38,17 @@ pub struct Fighter {
     pub wins: u16,
 }
 
-/// A knife in the air.
+/// A knife or a spark; with no frames left it is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Schema)]
-pub struct Knife {
+pub struct Flying {
     /// Where.
-    pub at: [i32; 2],
+    pub at: [i16; 2],
     /// Speed.
-    pub speed: [i32; 2],
+    pub speed: [i16; 2],
+    /// Frames left.
+    pub left: u8,
     /// Who threw it.
     pub owner: u8,
-    /// Frames left.
-    pub left: u8,
-}
-
-/// A spark.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Schema)]
-pub struct Spark {
-    /// Where.
-    pub at: [i32; 2],
-    /// Speed.
-    pub speed: [i32; 2],
-    /// Frames left.
-    pub left: u8,
 }
 
 /// Buttons.
@@ -84,8 +71,9 @@ pub struct Buttons {
 impl Buttons {
     /// Buttons from the low six bits.
     pub fn from_bits(bits: u8) -> Self {
-        let [left, right, jump, strike, throw, parry] =
-            [0, 1, 2, 3, 4, 5].map(|bit| bits >> bit & 1 != 0);
+        let is = |bit: u8| bits >> bit & 1 != 0;
+        let (left, right, jump) = (is(0), is(1), is(2));
+        let (strike, throw, parry) = (is(3), is(4), is(5));
         Self {
             left,
             right,
@@ -111,12 +99,14 @@ pub enum DuelEvent {
 impl Duel {
     /// The beginning, with this seed of chance.
     pub fn new(seed: u64) -> Self {
+        let (fighters, knives) = ([Fighter::default(); 2], [Flying::default(); 16]);
+        let (sparks, rng) = ([Flying::default(); 24], Rng::new(seed));
         let mut duel = Self {
             time: 0,
-            fighters: [Fighter::default(); 2],
-            knives: [Knife::default(); KNIVES],
-            sparks: [Spark::default(); SPARKS],
-            rng: Rng::new(seed),
+            fighters,
+            knives,
+            sparks,
+            rng,
         };
         duel.place();
         duel
@@ -124,79 +114,79 @@ impl Duel {
 
     fn place(&mut self) {
         for (fighter, x) in self.fighters.iter_mut().zip([-1_500, 1_500]) {
+            let wins = fighter.wins;
             *fighter = Fighter {
-                x,
+                at: [x, 0],
                 health: 100,
-                wins: fighter.wins,
+                wins,
                 ..Fighter::default()
             };
         }
-        self.knives = [Knife::default(); KNIVES];
+        self.knives = [Flying::default(); 16];
     }
 
     fn act(&mut self, who: usize, buttons: Buttons, step: &mut Step<'_, Self>) {
         let other = self.fighters[1 - who];
         let fighter = &mut self.fighters[who];
-        let walk = i32::from(buttons.right) - i32::from(buttons.left);
-        fighter.speed[0] =
-            (fighter.speed[0] * 3 + walk * 24 * (1 - i32::from(buttons.parry) / 2)) / 4;
-        if buttons.jump && fighter.y == 0 {
+        let walk = i16::from(buttons.right) - i16::from(buttons.left);
+        fighter.speed[0] = (fighter.speed[0] * 3 + walk * 24) / 4;
+        if buttons.jump && fighter.at[1] == 0 {
             fighter.speed[1] = 70;
         }
         fighter.speed[1] -= 4;
-        fighter.x = (fighter.x + fighter.speed[0]).clamp(-EDGE, EDGE);
-        fighter.y = (fighter.y + fighter.speed[1]).max(0);
-        if fighter.y == 0 {
+        fighter.at = moved(fighter.at, fighter.speed);
+        if fighter.at[1] == 0 {
             fighter.speed[1] = 0;
         }
         fighter.blow = fighter.blow.saturating_sub(1);
         fighter.reload = fighter.reload.saturating_sub(1);
-        let facing = (other.x - fighter.x).signum();
         if buttons.strike && fighter.blow == 0 && !buttons.parry {
             fighter.blow = 18;
         }
-        if fighter.blow == 12
-            && (other.x - fighter.x).abs() < 420
-            && (other.y - fighter.y).abs() < 300
-        {
-            self.hit(1 - who, 12, step);
-        }
-        let fighter = &mut self.fighters[who];
         if buttons.throw && fighter.reload == 0 {
             fighter.reload = 20;
-            let (at, lift) = ([fighter.x, fighter.y + 200], self.rng.range(0, 20));
+            let at = [fighter.at[0], fighter.at[1] + 200];
+            let facing = (other.at[0] - fighter.at[0]).signum();
+            let speed = [facing * 60, self.rng.range(0, 20) as i16];
             if let Some(knife) = self.knives.iter_mut().find(|knife| knife.left == 0) {
-                *knife = Knife {
+                *knife = Flying {
                     at,
-                    speed: [facing * 60, lift],
-                    owner: who as u8,
+                    speed,
                     left: 120,
+                    owner: who as u8,
                 };
             }
+        }
+        if fighter.blow == 12 && near(other.at, fighter.at, [420, 300]) {
+            self.hit(1 - who, 12, step);
         }
     }
 
     fn hit(&mut self, whom: usize, damage: i16, step: &mut Step<'_, Self>) {
         let parries = step.input(whom).is_some_and(|buttons| buttons.parry);
-        let fighter = &mut self.fighters[whom];
         step.emit(if parries {
             DuelEvent::Parried(whom)
         } else {
             DuelEvent::Hit(whom)
         });
+        let fighter = &mut self.fighters[whom];
         fighter.health -= if parries { 1 } else { damage };
-        let at = [fighter.x, fighter.y + 150];
+        let at = [fighter.at[0], fighter.at[1] + 150];
         for spark in self
             .sparks
             .iter_mut()
             .filter(|spark| spark.left == 0)
             .take(6)
         {
-            let speed = [self.rng.range(-40, 40), self.rng.range(10, 60)];
-            *spark = Spark {
+            let speed = [
+                self.rng.range(-40, 40) as i16,
+                self.rng.range(10, 60) as i16,
+            ];
+            *spark = Flying {
                 at,
                 speed,
                 left: 40,
+                owner: 0,
             };
         }
         if fighter.health <= 0 {
@@ -207,28 +197,21 @@ impl Duel {
     }
 
     fn fly(&mut self, step: &mut Step<'_, Self>) {
-        for index in 0..KNIVES {
+        for index in 0..self.knives.len() {
             let knife = &mut self.knives[index];
             if knife.left == 0 {
                 continue;
             }
             knife.left -= 1;
             knife.speed[1] -= 1;
-            knife.at = [
-                knife.at[0] + knife.speed[0],
-                (knife.at[1] + knife.speed[1]).max(0),
-            ];
-            let target = usize::from(1 - knife.owner.min(1));
-            let fighter = &self.fighters[target];
-            let near = |spark: &&Spark| {
-                spark.left > 0
-                    && (spark.at[0] - knife.at[0]).abs() < 20
-                    && (spark.at[1] - knife.at[1]).abs() < 20
-            };
-            if self.sparks.iter().any(|spark| near(&spark)) {
+            knife.at = moved(knife.at, knife.speed);
+            let mut sparks = self.sparks.iter().filter(|spark| spark.left > 0);
+            if sparks.any(|spark| near(spark.at, knife.at, [20, 20])) {
                 knife.speed[1] = 25;
             }
-            if (fighter.x - knife.at[0]).abs() < 80 && (fighter.y + 200 - knife.at[1]).abs() < 220 {
+            let target = usize::from(1 - knife.owner.min(1));
+            let [x, y] = self.fighters[target].at;
+            if near([x, y + 200], knife.at, [80, 220]) {
                 knife.left = 0;
                 self.hit(target, 7, step);
             }
@@ -236,10 +219,7 @@ impl Duel {
         for spark in self.sparks.iter_mut().filter(|spark| spark.left > 0) {
             spark.left -= 1;
             spark.speed[1] -= 3;
-            spark.at = [
-                spark.at[0] + spark.speed[0],
-                (spark.at[1] + spark.speed[1]).max(0),
-            ];
+            spark.at = moved(spark.at, spark.speed);
         }
     }
 }
@@ -257,6 +237,14 @@ impl Game for Duel {
     }
 }
 
-const EDGE: i32 = 4_000;
-const KNIVES: usize = 16;
-const SPARKS: usize = 24;
+/// Nobody leaves the place, and nothing falls through the ground.
+fn moved(at: [i16; 2], speed: [i16; 2]) -> [i16; 2] {
+    [
+        (at[0] + speed[0]).clamp(-4_000, 4_000),
+        (at[1] + speed[1]).max(0),
+    ]
+}
+
+fn near(one: [i16; 2], other: [i16; 2], reach: [i16; 2]) -> bool {
+    (one[0] - other[0]).abs() < reach[0] && (one[1] - other[1]).abs() < reach[1]
+}

@@ -75,16 +75,18 @@ impl Rts {
         let mut rng = Rng::new(seed);
         let mut units = Vec::with_capacity(usize::from(players) * each);
         for owner in 0..players {
-            let corner = CORNERS[usize::from(owner) % CORNERS.len()];
+            let base = usize::from(owner) % BASE_X.len();
             for _ in 0..each {
-                let at = corner.map(|tile| tile * TILE + rng.range(-2 * TILE, 2 * TILE));
+                let at = [BASE_X[base], BASE_Y[base]]
+                    .map(|tile| tile * TILE + rng.range(-2 * TILE, 2 * TILE));
                 let at = at.map(|place| place.clamp(0, SIZE * TILE - 1));
+                let (health, reload, goal) = (100, 0, at);
                 units.push(Unit {
                     owner,
-                    health: 100,
-                    reload: 0,
+                    health,
+                    reload,
                     at,
-                    goal: at,
+                    goal,
                 });
             }
         }
@@ -238,13 +240,6 @@ const REACH: i32 = 200;
 const NOBODY: u16 = u16::MAX;
 /// Orders of one player in one turn.
 const ORDERS_MAX: usize = 16;
-const CORNERS: [[i32; 2]; 8] = [
-    [4, 4],
-    [60, 60],
-    [60, 4],
-    [4, 60],
-    [32, 4],
-    [32, 60],
-    [4, 32],
-    [60, 32],
-];
+/// Where armies begin, in tiles.
+const BASE_X: [i32; 8] = [4, 60, 60, 4, 32, 32, 4, 60];
+const BASE_Y: [i32; 8] = [4, 60, 4, 60, 4, 60, 32, 32];

@@ -47,12 +47,16 @@ impl<E: Clone + PartialEq> Events<E> {
     }
 
     /// The frame was run again: only what differs is news, and nothing of a frame that was told as final.
+    #[inline]
     pub(crate) fn run_again(&mut self, frame: Frame, is_final: bool) {
         if is_final {
             return self.scratch.clear();
         }
         let slot = frame.0 as usize % self.frames.len();
         let before = &mut self.frames[slot];
+        if before.is_empty() && self.scratch.is_empty() {
+            return;
+        }
         if *before != self.scratch {
             for event in before.iter().filter(|event| !self.scratch.contains(event)) {
                 push(&mut self.out, Happening::Cancelled(frame, event.clone()));

@@ -6,6 +6,7 @@ use crate::game::Game;
 /// A window of inputs by frame and seat.
 #[derive(Debug)]
 pub(crate) struct Inputs<G: Game> {
+    /// A power of two.
     capacity: u32,
     cells: Vec<Cell<G::Input>>,
     /// What each frame was last run with: `seats` entries per frame.
@@ -186,29 +187,33 @@ impl<G: Game> Inputs<G> {
     }
 
     /// Decides what a frame is run with: what is known, else guesses.
+    #[inline]
     pub(crate) fn choose(&mut self, frame: Frame) -> &[Option<G::Input>] {
-        for seat in 0..self.seats.len() {
-            let id = Seat(seat as u8);
-            let index = self.index(frame, id);
-            let inputs = &self.seats[seat];
-            let chosen = if !inputs.present(frame) {
+        let (start, count) = (self.index(frame, Seat(0)), self.seats.len());
+        let (cells, mask) = (&self.cells, self.capacity - 1);
+        let used = &mut self.used[start..start + count];
+        let known = &cells[start..start + count];
+        for (seat, ((inputs, cell), used)) in
+            self.seats.iter().zip(known).zip(&mut *used).enumerate()
+        {
+            *used = if !inputs.present(frame) {
                 None
             } else if frame < inputs.hinted {
-                Some(self.cells[index].value.clone())
+                Some(cell.value.clone())
             } else {
-                let last = &self.cells[self.index_before(inputs.hinted, id)];
+                let before = (inputs.hinted.0.wrapping_sub(1) & mask) as usize;
+                let last = &cells[before * count + seat];
                 let age = last.age + frame.since(inputs.hinted) + 1;
                 Some(G::predict(&last.given, age))
             };
-            self.used[index] = chosen;
         }
-        self.used(frame)
+        used
     }
 
     /// What a frame was run with.
     pub(crate) fn used(&self, frame: Frame) -> &[Option<G::Input>] {
         let seats = self.seats.len();
-        let start = (frame.0 % self.capacity) as usize * seats;
+        let start = self.index(frame, Seat(0));
         &self.used[start..start + seats]
     }
 
@@ -218,7 +223,7 @@ impl<G: Game> Inputs<G> {
     }
 
     fn index(&self, frame: Frame, seat: Seat) -> usize {
-        (frame.0 % self.capacity) as usize * self.seats.len() + seat.index()
+        (frame.0 & (self.capacity - 1)) as usize * self.seats.len() + seat.index()
     }
 
     /// The cell before a frame's. Before frame 0 that is the last of the window, which holds nothing then.
@@ -228,7 +233,16 @@ impl<G: Game> Inputs<G> {
 }
 
 impl SeatInputs {
+    #[inline]
     fn present(&self, frame: Frame) -> bool {
+        match self.presence.last() {
+            Some((from, present)) if *from <= frame => *present,
+            _ => self.was_present(frame),
+        }
+    }
+
+    #[cold]
+    fn was_present(&self, frame: Frame) -> bool {
         let last = self.presence.iter().rev().find(|(from, _)| *from <= frame);
         last.is_some_and(|(_, present)| *present)
     }

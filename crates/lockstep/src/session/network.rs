@@ -35,6 +35,8 @@ pub(crate) struct Sending {
     /// There is something new to send.
     pub(crate) dirty: bool,
     pub(crate) bye: bool,
+    /// The input has changed, so that losing the packet would cost a deeper rollback: it goes twice.
+    pub(crate) again: bool,
     /// Packets that still carry the newest checksum.
     pub(crate) check_copies: u8,
     sent_at: Option<Instant>,
@@ -112,7 +114,7 @@ impl<G: Game> Session<G> {
             if self.send.dirty {
                 self.send.direct = self.directs;
             }
-            self.send.dirty = false;
+            self.send.dirty = std::mem::take(&mut self.send.again);
             self.send.ack_at = None;
             self.send.sent_at = Some(now);
             self.send.check_copies = self.send.check_copies.saturating_sub(1);

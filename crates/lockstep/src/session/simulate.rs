@@ -98,8 +98,11 @@ impl<G: Game> Session<G> {
             Mode::Rollback => self.input.clone(),
             Mode::Lockstep => std::mem::take(&mut self.input),
         };
+        let changed = self.config.mode == Mode::Rollback
+            && *self.inputs.given_before(self.own.end(), seat).1 != input;
         self.push_own(input);
         self.send.dirty = true;
+        self.send.again = changed;
     }
 
     fn push_own(&mut self, input: G::Input) {
@@ -192,14 +195,21 @@ impl<G: Game> Session<G> {
     }
 
     /// Commands are given to the first step of a frame; the others have none.
+    #[inline]
     fn run_steps(&mut self, frame: Frame, first: u8, end: u8) {
-        for index in first..end {
+        if first == 0 && end > 0 {
+            let inputs = self.inputs.choose(frame);
             let events = &mut self.events.scratch;
-            if index == 0 {
-                let inputs = self.inputs.choose(frame);
-                self.state.step(&mut Step::new(frame, inputs, events));
-                continue;
-            }
+            self.state.step(&mut Step::new(frame, inputs, events));
+        }
+        if end > 1 {
+            self.run_idle_steps(frame, first.max(1), end);
+        }
+    }
+
+    fn run_idle_steps(&mut self, frame: Frame, first: u8, end: u8) {
+        for _ in first..end {
+            let events = &mut self.events.scratch;
             for (idle, used) in self.idle.iter_mut().zip(self.inputs.used(frame)) {
                 *idle = used.as_ref().map(|_| G::Input::default());
             }
@@ -211,7 +221,11 @@ impl<G: Game> Session<G> {
         self.plan_of(frame).1
     }
 
+    #[inline]
     fn plan_of(&self, frame: Frame) -> (Frame, u8, Duration) {
+        if let Some(last) = self.plans.back().filter(|last| last.0 <= frame) {
+            return *last;
+        }
         let plan = self.plans.iter().rev().find(|plan| plan.0 <= frame);
         let first = self.plans.front();
         *plan.or(first).unwrap_or(&(Frame(0), 1, self.config.frame))

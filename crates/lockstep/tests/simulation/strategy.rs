@@ -127,7 +127,10 @@ fn who_joins_at_minute_ten_runs_at_most_sixty_frames() {
         let frame = session.confirmed() - 1;
         for node in &game.players {
             let inputs = game.session(*node).inputs_at(frame);
-            assert!(inputs[usize::from(seat.0)].is_some(), "everybody sees it play");
+            assert!(
+                inputs[usize::from(seat.0)].is_some(),
+                "everybody sees it play"
+            );
         }
     }
 }

@@ -47,6 +47,23 @@ pub(crate) fn build(peers: &[String]) -> anyhow::Result<Vec<Library>> {
         .collect()
 }
 
+/// Builds one program of the peers that is not a transport.
+pub(crate) fn build_program(peer: &str) -> anyhow::Result<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/peers");
+    let manifest = folder.join("Cargo.toml").canonicalize().with_context(|| {
+        format!(
+            "the peers' source is not at {}; --peers none does without",
+            folder.display()
+        )
+    })?;
+    eprintln!(
+        "building the peers in {} (cargo build --release)",
+        manifest.display()
+    );
+    let path = run_cargo(&manifest)?.remove(&format!("peer-{peer}"));
+    path.with_context(|| format!("cargo built no program for {peer}"))
+}
+
 /// Runs cargo and returns the path of each program by name.
 fn run_cargo(manifest: &Path) -> anyhow::Result<BTreeMap<String, PathBuf>> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()))
