@@ -3,6 +3,7 @@
 pub mod bits;
 pub mod handshake;
 pub mod hostile_peer;
+pub mod lockstep;
 pub mod netcode_inputs;
 pub mod operations;
 pub mod packet;
@@ -35,6 +36,7 @@ mod tests {
             crate::bits::run(&bytes);
             crate::handshake::run(&bytes);
             crate::hostile_peer::run(&bytes);
+            crate::lockstep::run(&bytes);
             crate::netcode_inputs::run(&bytes);
             crate::operations::run(&bytes);
             crate::packet::run(&bytes);
