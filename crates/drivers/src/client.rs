@@ -4,11 +4,12 @@ use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
+use muse_relay::v2::{Invitation, Link, LinkEvent, RoomCode};
 use muse_transport::congestion::Budget;
 use muse_transport::typed::Message;
 use muse_transport::{
     ChannelStats, Config, Connect, ConnectError, ConnectionId, ConnectionStats, Endpoint, Event,
-    MessageError, MessageId, SendError, SendOptions,
+    MessageError, MessageId, SendError, SendOptions, ServerPublicKey,
 };
 use muse_wire::{Duration, Instant};
 
@@ -61,12 +62,8 @@ impl Client {
     pub fn connect(server: impl ToSocketAddrs, config: Config, how: Connect) -> io::Result<Self> {
         let none = || io::Error::new(io::ErrorKind::NotFound, "the server's name has no address");
         let server = server.to_socket_addrs()?.next().ok_or_else(none)?;
-        let here = match server {
-            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-        };
         Self::connect_from(
-            UdpDriver::bind(here, &UdpOptions::default())?,
+            UdpDriver::bind(any_address(server), &UdpOptions::default())?,
             server,
             config,
             how,
@@ -91,6 +88,49 @@ impl Client {
             server,
             connection,
         })
+    }
+
+    /// Begins to connect to the host of a room, through the relay at `relay` and then directly where that works. It is the
+    /// same connection as any other; [`poll_relay_event`](Self::poll_relay_event) tells about the way to it.
+    pub fn join(
+        relay: SocketAddr,
+        code: RoomCode,
+        config: Config,
+        how: Connect,
+    ) -> io::Result<Self> {
+        let driver = UdpDriver::bind(any_address(relay), &UdpOptions::default())?;
+        let mut host = Host::new(driver, config)?;
+        let link = Link::join(host.now(), relay, code, crate::relay::seed()?);
+        let here = crate::relay::local_address(relay, host.local_addr()?);
+        host.set_link(link.local_addresses(here.as_slice()));
+        let server = Link::host_address();
+        let connection = host
+            .endpoint
+            .connect(host.now(), server, how)
+            .map_err(not_begun)?;
+        host.flush()?;
+        Ok(Self {
+            host,
+            server,
+            connection,
+        })
+    }
+
+    /// Begins to connect to the host that wrote an invitation, and to nobody else.
+    pub fn accept_invitation(invitation: &Invitation, config: Config) -> io::Result<Self> {
+        let key = ServerPublicKey::from_bytes(invitation.host_key);
+        let (relay, code) = (invitation.relay, invitation.code);
+        Self::join(relay, code, config, Connect::pinned(key))
+    }
+
+    /// What happened at the relay, for a client that joined through one.
+    pub fn poll_relay_event(&mut self) -> Option<LinkEvent> {
+        self.host.poll_relay_event()
+    }
+
+    /// The link to the relay, for a client that joined through one.
+    pub fn relay(&self) -> Option<&Link> {
+        self.host.link()
     }
 
     /// One turn of a game loop: takes in what arrived, gives every event to `handle`, sends what is to be sent.
@@ -203,7 +243,7 @@ impl Client {
         self.connection
     }
 
-    /// Where the server is.
+    /// Where the server is; a virtual address for one behind a relay.
     pub fn server_addr(&self) -> SocketAddr {
         self.server
     }
@@ -234,6 +274,14 @@ impl fmt::Debug for Client {
         f.debug_struct("Client")
             .field("server", &self.server)
             .finish_non_exhaustive()
+    }
+}
+
+/// Any address and port of our own from which `to` can be reached.
+pub(crate) fn any_address(to: SocketAddr) -> SocketAddr {
+    match to {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
+use muse_relay::v2::{Link, LinkEvent, Through};
 use muse_transport::{Config, ConfigError, ConnectionId, Endpoint, Event};
 use muse_wire::{Duration, Instant, Machine};
 
@@ -12,6 +13,8 @@ use crate::{Clock, Driver, SystemEntropy, UdpDriver};
 pub(crate) struct Host {
     pub(crate) endpoint: Endpoint,
     pub(crate) driver: UdpDriver,
+    /// The relay that peers may come through.
+    link: Option<Link>,
     clock: Clock,
     /// Time of the last poll or flush: one reading serves everything that happens in between.
     now: Instant,
@@ -25,6 +28,7 @@ impl Host {
         Ok(Self {
             endpoint: endpoint(clock, config)?,
             driver,
+            link: None,
             clock,
             now: clock.now(),
             buffer: Vec::new(),
@@ -34,15 +38,11 @@ impl Host {
     /// Takes in what has arrived and what has become due.
     pub(crate) fn poll(&mut self) -> io::Result<()> {
         self.now = self.clock.now();
-        self.driver.receive(self.now, &mut self.endpoint)?;
-        if self
-            .endpoint
-            .poll_timeout()
-            .is_some_and(|due| due <= self.now)
-        {
-            self.endpoint.handle_timeout(self.now);
+        let (now, machine) = (self.now, &mut self.endpoint);
+        match &mut self.link {
+            None => take_in(&mut self.driver, now, machine),
+            Some(link) => take_in(&mut self.driver, now, &mut Through { machine, link }),
         }
-        Ok(())
     }
 
     pub(crate) fn poll_event<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<Event<'b>> {
@@ -51,7 +51,11 @@ impl Host {
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.now = self.clock.now();
-        self.driver.flush(self.now, &mut self.endpoint)?;
+        let (now, machine) = (self.now, &mut self.endpoint);
+        match &mut self.link {
+            None => self.driver.flush(now, machine)?,
+            Some(link) => self.driver.flush(now, &mut Through { machine, link })?,
+        };
         Ok(())
     }
 
@@ -59,11 +63,25 @@ impl Host {
     pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<bool> {
         // Only after a flush does the endpoint know what comes next.
         self.flush()?;
-        let due = self
-            .endpoint
-            .poll_timeout()
-            .map(|due| self.clock.until(due));
+        let link = self.link.as_ref().and_then(Link::poll_timeout);
+        let due = [self.endpoint.poll_timeout(), link].into_iter().flatten();
+        let due = due.min().map(|due| self.clock.until(due));
         self.driver.wait(due.unwrap_or(timeout).min(timeout))
+    }
+
+    /// Lets peers come through a relay as well.
+    pub(crate) fn set_link(&mut self, link: Link) {
+        self.link = Some(link);
+    }
+
+    /// The relay that peers may come through.
+    pub(crate) fn link(&self) -> Option<&Link> {
+        self.link.as_ref()
+    }
+
+    /// What happened at the relay.
+    pub(crate) fn poll_relay_event(&mut self) -> Option<LinkEvent> {
+        self.link.as_mut()?.poll_event()
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -90,9 +108,23 @@ impl Drop for Host {
     /// Says goodbye, so that peers need not wait for a silence to know. One packet each: if it is lost they wait after all.
     fn drop(&mut self) {
         say_goodbye(self.clock.now(), &mut self.endpoint);
+        // What was said goes first: a relay that is left passes nothing on.
+        let _ = self.flush();
+        if let Some(link) = &mut self.link {
+            link.leave();
+        }
         // Nobody is left to report an error to.
         let _ = self.flush();
     }
+}
+
+/// Takes in what has arrived and what has become due.
+fn take_in(driver: &mut UdpDriver, now: Instant, machine: &mut impl Machine) -> io::Result<()> {
+    driver.receive(now, machine)?;
+    if machine.poll_timeout().is_some_and(|due| due <= now) {
+        machine.handle_timeout(now);
+    }
+    Ok(())
 }
 
 /// An endpoint with the system's randomness and wall clock.

@@ -9,6 +9,7 @@
 //! - [`bind_shards`]: several sockets on one port, with packets steered to them by connection id;
 //! - [`memory_pair`]: two machines in one process, for offline play and tests;
 //! - [`Clock`] and [`fill_random`]: the time and the randomness that cores never fetch themselves;
+//! - [`LanAnnouncer`] and [`LanFinder`]: games on the same local network;
 //! - [`load_or_create_key`]: the file with the key that a server is known by;
 //! - `AsyncUdp`, `AsyncClient` and `AsyncServer` (feature `tokio`): the same inside an async service.
 //!
@@ -54,6 +55,10 @@ mod host;
 #[cfg(not(target_arch = "wasm32"))]
 mod key_file;
 #[cfg(not(target_arch = "wasm32"))]
+mod lan;
+#[cfg(not(target_arch = "wasm32"))]
+mod relay;
+#[cfg(not(target_arch = "wasm32"))]
 mod server;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod shards;
@@ -75,6 +80,8 @@ pub use driver::Driver;
 pub use entropy::{SystemEntropy, fill_random};
 #[cfg(not(target_arch = "wasm32"))]
 pub use key_file::{load_or_create_key, new_key};
+#[cfg(not(target_arch = "wasm32"))]
+pub use lan::{LanAnnouncer, LanFinder};
 pub use memory::{MemoryDriver, memory_pair};
 #[cfg(not(target_arch = "wasm32"))]
 pub use server::Server;

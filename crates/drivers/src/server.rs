@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
+use muse_relay::v2::{Link, LinkEvent, RoomCode, RoomKey};
 use muse_transport::congestion::Budget;
 use muse_transport::typed::Message;
 use muse_transport::{
@@ -114,6 +115,46 @@ impl Server {
             Self::with_driver(driver, config, options(number))
         };
         drivers.into_iter().enumerate().map(shard).collect()
+    }
+
+    /// Opens a room at a relay, so that clients behind routers can come by its code, and others as before. One room at a time; a
+    /// new one replaces the one before. [`poll_relay_event`](Self::poll_relay_event) says when it is open. An
+    /// [`Invitation`](muse_relay::v2::Invitation) holds the code together with the server's key.
+    ///
+    /// ```no_run
+    /// # fn main() -> std::io::Result<()> {
+    /// # use muse_drivers::{Client, Server, new_key};
+    /// # use muse_transport::{ChannelConfig, Config, Delivery, ServerOptions};
+    /// use muse_relay::v2::Invitation;
+    /// let config = Config::new(7).channel(ChannelConfig::new(Delivery::ReliableOrdered));
+    /// let key = new_key()?;
+    /// let host_key = *key.public().as_bytes();
+    /// let mut server = Server::bind("0.0.0.0:0", config.clone(), ServerOptions::new(key))?;
+    /// let relay = "203.0.113.5:7788".parse().expect("an address");
+    /// let code = server.open_room(relay)?;
+    /// let invitation = Invitation { relay, code, host_key }.to_string(); // to be sent to a friend, who does:
+    /// let client = Client::accept_invitation(&invitation.parse().expect("copied whole"), config)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn open_room(&mut self, relay: SocketAddr) -> io::Result<RoomCode> {
+        let mut key = [0; 16];
+        crate::fill_random(&mut key)?;
+        let key = RoomKey::new(key);
+        let link = Link::open(self.host.now(), relay, key, crate::relay::seed()?);
+        let here = crate::relay::local_address(relay, self.host.local_addr()?);
+        self.host.set_link(link.local_addresses(here.as_slice()));
+        Ok(key.code())
+    }
+
+    /// What happened at the relay, for a server that has opened a room.
+    pub fn poll_relay_event(&mut self) -> Option<LinkEvent> {
+        self.host.poll_relay_event()
+    }
+
+    /// The link to the relay, for a server that has opened a room.
+    pub fn relay(&self) -> Option<&Link> {
+        self.host.link()
     }
 
     /// One turn of a game loop: takes in what arrived, gives every event to `handle`, sends what is to be sent.

@@ -1,10 +1,11 @@
 //! `muse relay`: a server through which players behind routers meet.
 //!
-//! What all relays have in common is here: the address, the metrics, and how they end. [`v1`] is the relay for clients of the older
-//! protocol.
+//! What all relays have in common is here: the address, the metrics, and how they end. [`v2`] is the relay for Muse traffic, [`v1`] the
+//! one for clients of the older protocol.
 
 pub(crate) mod metrics;
 pub(crate) mod v1;
+pub(crate) mod v2;
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
@@ -18,18 +19,17 @@ use metrics::Metrics;
 
 /// Which relay, where, and with which limits.
 #[derive(Args)]
-#[command(
-    after_help = "Example: muse relay --v1 0.0.0.0:7777 --metrics 127.0.0.1:9100
+#[command(after_help = "Examples: muse relay [::]:7788 --metrics 127.0.0.1:9100
+          muse relay --v1 0.0.0.0:7777
 
 It prints one line when it is ready. Ctrl-C or SIGTERM drains it: no new clients, those that are there
-may finish for --drain-seconds, then everything that is held is sent and the connections are closed."
-)]
+may finish for --drain-seconds, then everything that is held is sent and the connections are closed.")]
 pub(crate) struct Arguments {
-    /// Where to listen, TCP and UDP; `[::]` takes IPv4 too, port 0 lets the system choose.
+    /// Where to listen, UDP, with --v1 also TCP; `[::]` takes IPv4 too, port 0 lets the system choose.
     #[arg(value_name = "HOST:PORT")]
     listen: String,
     /// The relay of protocol version 1 (docs/relay-v1.md).
-    #[arg(long, required = true)]
+    #[arg(long)]
     v1: bool,
     /// Serve Prometheus metrics over HTTP at this address.
     #[arg(long, value_name = "HOST:PORT")]
@@ -37,6 +37,8 @@ pub(crate) struct Arguments {
     /// How long clients may go on after the signal to end.
     #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u64).range(0..=3_600))]
     drain_seconds: u64,
+    #[command(flatten)]
+    limits: v2::LimitArguments,
     #[command(flatten)]
     v1_limits: v1::LimitArguments,
 }
@@ -49,8 +51,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Some(address) => Some(Metrics::serve(resolve(address)?)?),
         None => None,
     };
-    debug_assert!(arguments.v1, "the only relay there is");
-    let mut server = v1::Server::bind(listen, &arguments.v1_limits)?;
+    let mut server = match arguments.v1 {
+        true => Server::V1(Box::new(v1::Server::bind(listen, &arguments.v1_limits)?)),
+        false => Server::V2(Box::new(v2::Server::bind(listen, &arguments.limits)?)),
+    };
     let mut line = format!("ready {}", server.local_addr()?);
     if let Some(metrics) = &metrics {
         line += &format!(" metrics http://{}/metrics", metrics.address());
@@ -64,6 +68,42 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     server.drain(Duration::from_secs(arguments.drain_seconds))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The relay that was asked for.
+enum Server {
+    V1(Box<v1::Server>),
+    V2(Box<v2::Server>),
+}
+
+impl Server {
+    fn local_addr(&self) -> anyhow::Result<SocketAddr> {
+        match self {
+            Self::V1(server) => server.local_addr(),
+            Self::V2(server) => server.local_addr(),
+        }
+    }
+
+    fn turn(&mut self) -> anyhow::Result<()> {
+        match self {
+            Self::V1(server) => server.turn().map(drop),
+            Self::V2(server) => server.turn(),
+        }
+    }
+
+    fn metrics(&self) -> String {
+        match self {
+            Self::V1(server) => server.metrics(),
+            Self::V2(server) => server.metrics(),
+        }
+    }
+
+    fn drain(self, time: Duration) -> anyhow::Result<()> {
+        match self {
+            Self::V1(server) => server.drain(time),
+            Self::V2(server) => server.drain(time),
+        }
+    }
 }
 
 /// The first address of a name, with its port.

@@ -22,7 +22,10 @@ const DIRECTIONS: [(&str, &[&str]); 18] = [
         "muse-master",
         &["muse-wire", "muse-transport", "muse-master-client"],
     ),
-    ("muse-drivers", &["muse-wire", "muse-transport"]),
+    (
+        "muse-drivers",
+        &["muse-wire", "muse-transport", "muse-relay"],
+    ),
     (
         "muse-net",
         &[

@@ -54,6 +54,9 @@ enum RoleName {
     Clients(clients::ClientsArguments),
     /// The idle timer.
     Timer,
+    /// The programs of the benchmark of relay v2.
+    #[command(subcommand)]
+    V2(super::relay::v2::RoleName),
 }
 
 /// Runs one program of the benchmark.
@@ -62,6 +65,7 @@ pub(crate) fn run_role(arguments: &RoleArguments) -> anyhow::Result<ExitCode> {
         RoleName::Server(arguments) => server::run(arguments)?,
         RoleName::Clients(arguments) => clients::run(arguments)?,
         RoleName::Timer => timer::run(),
+        RoleName::V2(role) => super::relay::v2::run_role(role)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -321,7 +325,7 @@ fn run_queue_seconds(pid: u32) -> f64 {
 }
 
 /// The words that start a program before all ordinary ones, where that is allowed. The higher priority goes before the lower.
-fn first_in_line(priority: &str, words: Vec<OsString>) -> Vec<OsString> {
+pub(super) fn first_in_line(priority: &str, words: Vec<OsString>) -> Vec<OsString> {
     let prefix = ["chrt", "-f", priority];
     let allowed = Command::new(prefix[0])
         .args(&prefix[1..])

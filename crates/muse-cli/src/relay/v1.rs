@@ -13,7 +13,7 @@ use super::metrics::{Histogram, Page};
 
 /// Limits, each with its default.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Limits")]
+#[command(next_help_heading = "Limits with --v1")]
 pub(crate) struct LimitArguments {
     /// Clients at a time; one more is refused.
     #[arg(long, value_name = "N", default_value_t = CLIENTS_MAX as u64, value_parser = clap::value_parser!(u64).range(1..=CLIENTS_MAX as u64))]

@@ -220,6 +220,12 @@ impl Link {
             .is_some_and(|peer| peer.direct.is_some())
     }
 
+    /// Whether nothing can be sent yet: a guest that is not in the room for the first time. What it has to say waits.
+    pub fn is_waiting(&self) -> bool {
+        let asking = matches!(self.state, State::Asking(_));
+        asking && !self.was_ready && matches!(self.role, Role::Guest(_))
+    }
+
     /// Tells the relay that it is over. Direct ways go on.
     pub fn leave(&mut self) {
         if let State::Ready(Ready { id, .. }) = self.state {
@@ -374,7 +380,10 @@ impl Link {
                 self.say(self.relay, Packet::Response { id, proof });
             }
             (Packet::Gone { id }, State::Ready(ready)) if ready.id == id => self.ask(now, now),
-            (Packet::Gone { id }, _) => self.forget_peer(id),
+            (Packet::Gone { id }, _) => {
+                self.forget_peer(id);
+                self.look_after_room(now);
+            }
             (
                 Packet::Introduce {
                     id,

@@ -167,6 +167,9 @@ impl<M: Machine> Machine for Through<'_, M> {
                 ecn: Ecn::NotCapable,
             });
         }
+        if self.link.is_waiting() {
+            return None;
+        }
         // The headers of a whole train must fit behind what the machine writes.
         let headers = DATA_HEADER_LEN * (buffer.len() / SEGMENT_TYPICAL + 1);
         let room = buffer.len() - headers;

@@ -26,7 +26,10 @@ fn run(seed: u64) -> World {
         .duplicate(0.01, Duration::from_millis(3));
     let host = place(&mut rng);
     let mut world = World::new(seed, conditions, Limits::default(), host);
-    world.simulation.run_for(Duration::from_secs(2));
+    let opened = |world: &World| !world.host().events.is_empty();
+    while !opened(&world) {
+        world.simulation.run_for(Duration::from_millis(500));
+    }
     for _ in 0..rng.u8(1..4) {
         let guest = place(&mut rng);
         world.add_guest(guest);

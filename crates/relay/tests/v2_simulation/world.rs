@@ -77,11 +77,7 @@ impl Player {
         while let Some(event) = self.relayed.link_mut().poll_event() {
             let joined = matches!(event, LinkEvent::Joined { .. });
             if joined && !std::mem::replace(&mut self.asked, true) {
-                let how = Connect::pinned(self.server);
-                let endpoint = self.relayed.machine_mut();
-                endpoint
-                    .connect(now, Link::host_address(), how)
-                    .expect("the endpoint is empty");
+                self.connect(now);
             }
             self.events.push(event);
         }
@@ -103,12 +99,20 @@ impl Player {
                         let _ = endpoint.send(now, connection, 0, &payload);
                     }
                 }
-                Event::Closed { .. } | Event::Refused { .. } | Event::Unanswered { .. } => {
-                    self.closed = true;
-                }
+                // Under heavy loss an attempt may fail; a player tries again.
+                Event::Unanswered { .. } => self.connect(now),
+                Event::Closed { .. } | Event::Refused { .. } => self.closed = true,
                 _ => {}
             }
         }
+    }
+
+    fn connect(&mut self, now: Instant) {
+        let how = Connect::pinned(self.server);
+        let endpoint = self.relayed.machine_mut();
+        endpoint
+            .connect(now, Link::host_address(), how)
+            .expect("the endpoint is empty");
     }
 
     pub(crate) fn is_direct(&self) -> bool {
@@ -270,7 +274,9 @@ impl World {
     /// Ends the relay and starts another in its place, which knows nothing.
     pub(crate) fn restart_relay(&mut self, limits: Limits) {
         let now = self.simulation.now();
-        let fresh = Relay::new(now, limits, [0xA5; 32]);
+        let mut seed = [0xA5; 32];
+        seed[..8].copy_from_slice(&now.as_micros().to_le_bytes());
+        let fresh = Relay::new(now, limits, seed);
         self.simulation
             .attach(self.relay, Node::Relay(Box::new(fresh)));
     }

@@ -82,6 +82,13 @@ impl Link {
         self.say(self.relay, Packet::Keep { id: ready.id });
     }
 
+    /// A relay that has forgotten one way may have forgotten everything: ask at once rather than at the next sign of life.
+    pub(super) fn look_after_room(&mut self, now: Instant) {
+        if let State::Ready(Ready { unanswered: 0, .. }) = self.state {
+            self.state_due = now;
+        }
+    }
+
     pub(super) fn on_ready(&mut self, now: Instant, id: LegId, observed: SocketAddr) {
         self.state = State::Ready(Ready { id, unanswered: 0 });
         self.state_due = now + KEEP_INTERVAL;
