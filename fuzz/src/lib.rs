@@ -11,6 +11,8 @@ pub mod partial;
 pub mod range;
 pub mod relay_v1_operations;
 pub mod relay_v1_packet;
+pub mod relay_v2_operations;
+pub mod relay_v2_packet;
 pub mod rp_host;
 pub mod rp_packet;
 pub mod schema;
@@ -44,6 +46,8 @@ mod tests {
             crate::range::run(&bytes);
             crate::relay_v1_operations::run(&bytes);
             crate::relay_v1_packet::run(&bytes);
+            crate::relay_v2_operations::run(&bytes);
+            crate::relay_v2_packet::run(&bytes);
             crate::rp_host::run(&bytes);
             crate::rp_packet::run(&bytes);
             crate::schema::run(&bytes);
