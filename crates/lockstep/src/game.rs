@@ -9,7 +9,7 @@ use crate::frame::{Frame, Seat};
 /// A deterministic game: the state and its step. The same state and the same inputs give the same state, on every machine.
 ///
 /// Derive [`Schema`] for the state. Its encoding is what checksums are taken of, what travels to those who join, and what a
-/// report of a desynchronisation names fields by. So no field may be rounded (`step`): [`is_lossless`] tells.
+/// report of a desynchronisation names fields by. So no field may be rounded (`step`): [`is_lossless`](crate::is_lossless) tells.
 ///
 /// `Clone::clone_from` is called once a frame. A state of plain fields and arrays is copied as memory; for a state with
 /// `Vec`s write `clone_from` by hand, field by field, and it takes no memory either.

@@ -1,6 +1,7 @@
 //! Nothing from the network or from a file panics: the body of the fuzz target over noise and over damaged real bytes.
 
 #[path = "../../../fuzz/src/lockstep.rs"]
+#[expect(unreachable_pub, reason = "the fuzz crate has it in its public module")]
 mod target;
 
 use muse_lockstep::samples::duel::Duel;

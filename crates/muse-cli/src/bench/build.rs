@@ -36,7 +36,7 @@ pub(crate) fn build(peers: &[String]) -> anyhow::Result<Vec<Library>> {
         "building the peers in {} (cargo build --release)",
         manifest.display()
     );
-    let programs = run_cargo(&manifest)?;
+    let programs = run_cargo(&manifest, &[])?;
     peers
         .iter()
         .map(|peer| {
@@ -60,12 +60,13 @@ pub(crate) fn build_program(peer: &str) -> anyhow::Result<PathBuf> {
         "building the peers in {} (cargo build --release)",
         manifest.display()
     );
-    let path = run_cargo(&manifest)?.remove(&format!("peer-{peer}"));
+    let program = format!("peer-{peer}");
+    let path = run_cargo(&manifest, &["--bin", &program])?.remove(&program);
     path.with_context(|| format!("cargo built no program for {peer}"))
 }
 
 /// Runs cargo and returns the path of each program by name.
-fn run_cargo(manifest: &Path) -> anyhow::Result<BTreeMap<String, PathBuf>> {
+fn run_cargo(manifest: &Path, only: &[&str]) -> anyhow::Result<BTreeMap<String, PathBuf>> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()))
         .args([
             "build",
@@ -73,6 +74,7 @@ fn run_cargo(manifest: &Path) -> anyhow::Result<BTreeMap<String, PathBuf>> {
             "--quiet",
             "--message-format=json-render-diagnostics",
         ])
+        .args(only)
         .arg("--manifest-path")
         .arg(manifest)
         .stdout(Stdio::piped())
