@@ -2,9 +2,9 @@
 //!
 //! Records are raw IP packets (link type 101) with true UDP checksums, at virtual time.
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::packet_bytes::{self, LINK_TYPE_RAW_IP, SNAP_LEN};
 use crate::{Sighting, Stage};
 
 /// A capture of a network's traffic, filled by a tap. Clones share the same bytes.
@@ -90,17 +90,10 @@ enum Wants {
 }
 
 fn write_record(out: &mut Vec<u8>, sighting: &Sighting<'_>) {
-    let Ok(udp_len) = u16::try_from(sighting.payload.len() + UDP_HEADER) else {
+    let Some(ip_len) = packet_bytes::ip_len(sighting.from, sighting.to, sighting.payload) else {
         return;
     };
-    let ip_header = match (sighting.from, sighting.to) {
-        (SocketAddr::V4(_), SocketAddr::V4(_)) => 20,
-        (SocketAddr::V6(_), SocketAddr::V6(_)) => 40,
-        // No packet has one address of each kind.
-        _ => return,
-    };
     let micros = sighting.at.as_micros();
-    let ip_len = ip_header + u32::from(udp_len);
     for word in [
         (micros / 1_000_000) as u32,
         (micros % 1_000_000) as u32,
@@ -109,70 +102,15 @@ fn write_record(out: &mut Vec<u8>, sighting: &Sighting<'_>) {
     ] {
         out.extend(word.to_le_bytes());
     }
-    let (source, destination) = (sighting.from.ip(), sighting.to.ip());
-    if ip_header == 20 {
-        let start = out.len();
-        out.extend([0x45, sighting.ecn.bits()]);
-        out.extend((udp_len.saturating_add(20)).to_be_bytes());
-        out.extend([0, 0, 0x40, 0, 64, UDP_PROTOCOL, 0, 0]);
-        extend_ip(out, source);
-        extend_ip(out, destination);
-        let checksum = !fold(sum(&out[start..]));
-        out[start + 10..start + 12].copy_from_slice(&checksum.to_be_bytes());
-    } else {
-        out.extend([0x60, sighting.ecn.bits() << 4, 0, 0]);
-        out.extend(udp_len.to_be_bytes());
-        out.extend([UDP_PROTOCOL, 64]);
-        extend_ip(out, source);
-        extend_ip(out, destination);
-    }
-    write_udp(out, sighting, udp_len);
+    packet_bytes::write(
+        out,
+        sighting.from,
+        sighting.to,
+        sighting.ecn,
+        sighting.payload,
+    );
 }
 
-fn write_udp(out: &mut Vec<u8>, sighting: &Sighting<'_>, udp_len: u16) {
-    let start = out.len();
-    out.extend(sighting.from.port().to_be_bytes());
-    out.extend(sighting.to.port().to_be_bytes());
-    out.extend(udp_len.to_be_bytes());
-    out.extend([0, 0]);
-    out.extend(sighting.payload);
-    let mut pseudo = Vec::with_capacity(32);
-    extend_ip(&mut pseudo, sighting.from.ip());
-    extend_ip(&mut pseudo, sighting.to.ip());
-    let total = sum(&pseudo) + u64::from(UDP_PROTOCOL) + u64::from(udp_len) + sum(&out[start..]);
-    // Zero would mean that there is none.
-    let checksum = match !fold(total) {
-        0 => 0xFFFF,
-        checksum => checksum,
-    };
-    out[start + 6..start + 8].copy_from_slice(&checksum.to_be_bytes());
-}
-
-fn extend_ip(out: &mut Vec<u8>, address: IpAddr) {
-    match address {
-        IpAddr::V4(address) => out.extend(address.octets()),
-        IpAddr::V6(address) => out.extend(address.octets()),
-    }
-}
-
-/// Sum of the 16-bit words, the last padded with zero.
-fn sum(bytes: &[u8]) -> u64 {
-    let word = |pair: &[u8]| u64::from(pair[0]) << 8 | u64::from(pair.get(1).copied().unwrap_or(0));
-    bytes.chunks(2).map(word).sum()
-}
-
-/// The internet checksum's sum with its carries added back in (RFC 1071), not complemented.
-fn fold(mut sum: u64) -> u16 {
-    while sum > 0xFFFF {
-        sum = (sum & 0xFFFF) + (sum >> 16);
-    }
-    sum as u16
-}
-
-const SNAP_LEN: u32 = 262_144;
-const LINK_TYPE_RAW_IP: u32 = 101;
-const UDP_PROTOCOL: u8 = 17;
-const UDP_HEADER: usize = 8;
 /// Record header, IPv6 and UDP headers.
 const RECORD_OVERHEAD_MAX: usize = 16 + 48;
 
@@ -181,6 +119,7 @@ mod tests {
     use muse_wire::{Ecn, Instant};
 
     use super::*;
+    use crate::packet_bytes::{UDP_PROTOCOL, fold, sum};
 
     fn record(from: &str, to: &str, payload: &[u8]) -> Vec<u8> {
         let capture = Capture::of_delivered();

@@ -12,7 +12,7 @@ use fastrand::Rng;
 use muse_wire::{Duration, Ecn, Instant};
 
 use crate::math::{happens, lomax, standard_normal};
-use crate::{Conditions, Jitter, Queue};
+use crate::{Conditions, Jitter};
 
 pub use counters::Counters;
 pub use fate::{Cause, Damage, Fate, Fates, Packet};
@@ -156,7 +156,7 @@ impl Conditioner {
         let (sent_at, ecn) = self.enqueue(&conditions, now, packet)?;
         self.lose(&conditions)?;
         let damage = self.damage(&conditions, packet.payload_len);
-        let mut at = sent_at + conditions.delay + self.draw_jitter(conditions.jitter);
+        let mut at = sent_at + self.draw_delay(&conditions);
         if happens(&mut self.rng, conditions.hold_back) {
             self.counters.held_back += 1;
             at += conditions.hold_back_delay;
@@ -195,14 +195,10 @@ impl Conditioner {
         let wait_nanos = self.busy_until_nanos.saturating_sub(now_nanos);
         if wait_nanos > 0 {
             let backlog_after = self.backlog_bytes(now).saturating_add(ip_len);
-            let limit = match conditions.queue {
-                Queue::Bytes(bytes) => bytes,
-                Queue::Time(time) => {
-                    let bits = u128::from(rate) * u128::from(time.as_micros()) / 1_000_000;
-                    u64::try_from(bits / 8).unwrap_or(u64::MAX)
-                }
-            };
-            if backlog_after > limit {
+            if conditions
+                .queue_bytes()
+                .is_some_and(|limit| backlog_after > limit)
+            {
                 return Err(Cause::QueueFull);
             }
         }
@@ -272,24 +268,32 @@ impl Conditioner {
         damage
     }
 
-    fn draw_jitter(&mut self, jitter: Jitter) -> Duration {
-        match jitter {
-            Jitter::None => Duration::ZERO,
-            Jitter::Uniform(max) => Duration::from_micros(self.rng.u64(..=max.as_micros())),
-            Jitter::Normal { mean, deviation } => {
-                let draw = (0..NORMAL_DRAWS_MAX)
-                    .map(|_| {
-                        mean.as_secs_f64()
-                            + deviation.as_secs_f64() * standard_normal(&mut self.rng)
-                    })
-                    .find(|&draw| draw >= 0.0);
-                Duration::from_secs_f64(draw.unwrap_or(0.0))
+    fn draw_delay(&mut self, conditions: &Conditions) -> Duration {
+        let delay = conditions.delay;
+        delay
+            + match conditions.jitter {
+                Jitter::None => Duration::ZERO,
+                Jitter::Uniform(max) => Duration::from_micros(self.rng.u64(..=max.as_micros())),
+                Jitter::Around(spread) => {
+                    let (delay, spread) = (delay.as_micros(), spread.as_micros());
+                    let (least, most) =
+                        (delay.saturating_sub(spread), delay.saturating_add(spread));
+                    return Duration::from_micros(self.rng.u64(least..=most));
+                }
+                Jitter::Normal { mean, deviation } => {
+                    let draw = (0..NORMAL_DRAWS_MAX)
+                        .map(|_| {
+                            mean.as_secs_f64()
+                                + deviation.as_secs_f64() * standard_normal(&mut self.rng)
+                        })
+                        .find(|&draw| draw >= 0.0);
+                    Duration::from_secs_f64(draw.unwrap_or(0.0))
+                }
+                Jitter::Pareto { scale, shape, max } => {
+                    let draw = lomax(&mut self.rng, scale.as_secs_f64(), shape.max(0.1));
+                    Duration::from_secs_f64(draw).min(max)
+                }
             }
-            Jitter::Pareto { scale, shape, max } => {
-                let draw = lomax(&mut self.rng, scale.as_secs_f64(), shape.max(0.1));
-                Duration::from_secs_f64(draw).min(max)
-            }
-        }
     }
 }
 

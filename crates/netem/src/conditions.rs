@@ -3,8 +3,12 @@
 //! Every knob is off by default. The exact definitions stand in `docs/netem.md`.
 
 mod profiles;
+mod text;
 
 use muse_wire::{Duration, Instant};
+
+pub use profiles::Profile;
+pub use text::TextError;
 
 /// What one direction of a link does to datagrams. The default is a perfect link: no delay, no loss, no limit.
 ///
@@ -172,8 +176,109 @@ impl Conditions {
         self.rate
     }
 
+    /// Time from the end of sending to the arrival, before jitter.
+    pub fn one_way_delay(&self) -> Duration {
+        self.delay
+    }
+
+    /// How delays vary.
+    pub fn jitter_kind(&self) -> Jitter {
+        self.jitter
+    }
+
+    /// Whether a datagram never arrives before an earlier one.
+    pub fn keeps_order(&self) -> bool {
+        self.keep_order
+    }
+
+    /// Share of datagrams lost in the long run, at random and in bursts together.
+    pub fn loss_share(&self) -> f64 {
+        match self.burst.map_or(0.0, |chain| chain.mean_loss()) {
+            // Not by the formula, which would change the last bits of what was asked for.
+            0.0 => self.loss,
+            burst if self.loss == 0.0 => burst,
+            burst => 1.0 - (1.0 - self.loss) * (1.0 - burst),
+        }
+    }
+
+    /// Mean length of the bursts that losses come in; 1 where they are independent.
+    pub fn burst_length(&self) -> f64 {
+        match self.burst {
+            Some(chain) if chain.leave_bad > 0.0 => 1.0 / chain.leave_bad,
+            _ => 1.0,
+        }
+    }
+
+    /// Share of datagrams that arrive twice.
+    pub fn duplicate_share(&self) -> f64 {
+        self.duplicate
+    }
+
+    /// Share of datagrams held back.
+    pub fn reorder_share(&self) -> f64 {
+        self.hold_back
+    }
+
+    /// Share of datagrams with flipped bits.
+    pub fn corrupt_share(&self) -> f64 {
+        self.corrupt
+    }
+
+    /// How much waits for the rate.
+    pub fn queue_limit(&self) -> Queue {
+        self.queue
+    }
+
+    /// Bytes that wait for the rate at most; `None` where there is no rate.
+    pub fn queue_bytes(&self) -> Option<u64> {
+        let rate = self.rate?;
+        Some(match self.queue {
+            Queue::Bytes(bytes) => bytes,
+            Queue::Time(time) => {
+                let bits = u128::from(rate) * u128::from(time.as_micros()) / 1_000_000;
+                u64::try_from(bits / 8).unwrap_or(u64::MAX)
+            }
+        })
+    }
+
+    /// Largest IP packet, if there is a limit.
+    pub fn mtu_bytes(&self) -> Option<usize> {
+        self.mtu
+    }
+
+    /// Removes the limit of [`rate`](Self::rate).
+    pub fn unlimited(mut self) -> Self {
+        self.rate = None;
+        self
+    }
+
+    /// Forgets outages that are over at `now`, so that a long run with many of them stays small.
+    pub fn forget_outages(mut self, now: Instant) -> Self {
+        self.outages.retain(|&(_, until)| until > now);
+        self
+    }
+
+    /// Ends all outages.
+    pub fn without_outages(mut self) -> Self {
+        self.outages.clear();
+        self
+    }
+
+    /// The same for a reliable byte stream whose pieces are offered one by one: its delay, jitter, rate and outages in order. Nothing of
+    /// it is lost, copied or damaged, and its sender must itself wait while [`queue_bytes`](Self::queue_bytes) are waiting.
+    pub fn for_streams(&self) -> Self {
+        Self {
+            delay: self.delay,
+            jitter: self.jitter,
+            keep_order: true,
+            rate: self.rate,
+            queue: Queue::Bytes(u64::MAX),
+            ..Self::default()
+        }
+    }
+
     /// Whether the link is down at `now`.
-    pub(crate) fn is_out(&self, now: Instant) -> bool {
+    pub fn is_out(&self, now: Instant) -> bool {
         self.outages
             .iter()
             .any(|&(from, until)| from <= now && now < until)
@@ -188,6 +293,8 @@ pub enum Jitter {
     None,
     /// Anything from zero to this, equally likely.
     Uniform(Duration),
+    /// The delay itself varies: anything from this much less to this much more, equally likely, and never less than nothing.
+    Around(Duration),
     /// Normally distributed with this mean and standard deviation; negative draws are drawn again.
     Normal {
         /// Mean before the negative part is cut off.

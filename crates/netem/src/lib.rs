@@ -3,7 +3,8 @@
 //! - [`Conditions`] say what one direction of a link does to datagrams; a [`Conditioner`] does it, sans-IO.
 //! - [`Network`] joins any number of nodes by such links, shared pipes and NATs.
 //! - [`Simulation`] runs machines over such a network, as a driver runs them over sockets.
-//! - [`Capture`] writes what passes as a pcap file.
+//! - [`Capture`] writes what passes as a pcap file, [`PcapNg`] what passes a proxy as a pcapng file.
+//! - [`Profile`] names common access networks.
 //!
 //! Everything follows from seeds: a failure seen once is seen again. `docs/netem.md` defines every knob exactly.
 //!
@@ -65,13 +66,16 @@ mod conditioner;
 mod conditions;
 mod math;
 mod network;
+mod packet_bytes;
+mod pcapng;
 mod simulation;
 
 pub use capture::Capture;
 pub use conditioner::{Cause, Conditioner, Counters, Damage, Fate, Fates, Packet};
-pub use conditions::{Conditions, GilbertElliott, Jitter, Queue};
+pub use conditions::{Conditions, GilbertElliott, Jitter, Profile, Queue, TextError};
 pub use network::{
     Delivery, NatId, NatKind, Network, NodeId, NodeStats, PipeId, Sighting, Stage, Traffic,
     Unrouted,
 };
+pub use pcapng::{PcapNg, Side};
 pub use simulation::Simulation;

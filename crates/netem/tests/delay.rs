@@ -31,6 +31,22 @@ fn uniform_jitter_fills_its_range_evenly() {
 }
 
 #[test]
+fn jitter_around_the_delay_is_even_to_both_sides_and_stops_at_zero() {
+    let around = |delay, spread| {
+        let jitter = Jitter::Around(Duration::from_millis(spread));
+        sorted(delays_ms(base(delay).jitter(jitter), Duration::ZERO))
+    };
+    let delays = around(50, 10);
+    for (quantile, expected) in [(0.0, 40.0), (0.25, 45.0), (0.5, 50.0), (1.0, 60.0)] {
+        assert_near(quantile, at_quantile(&delays, quantile), expected, 0.1);
+    }
+    let delays = around(5, 10);
+    for (quantile, expected) in [(0.0, 0.0), (0.5, 7.5), (1.0, 15.0)] {
+        assert_near(quantile, at_quantile(&delays, quantile), expected, 0.1);
+    }
+}
+
+#[test]
 fn normal_jitter_has_the_normal_quantiles() {
     let jitter = Jitter::Normal {
         mean: Duration::from_millis(30),

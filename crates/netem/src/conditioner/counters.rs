@@ -45,6 +45,27 @@ impl Counters {
         self.lost_random + self.lost_burst + self.lost_queue + self.lost_mtu + self.lost_outage
     }
 
+    /// The sum of both, and the longer of the longest waits: what several links have done together.
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            offered: self.offered + other.offered,
+            delivered: self.delivered + other.delivered,
+            lost_random: self.lost_random + other.lost_random,
+            lost_burst: self.lost_burst + other.lost_burst,
+            lost_queue: self.lost_queue + other.lost_queue,
+            lost_mtu: self.lost_mtu + other.lost_mtu,
+            lost_outage: self.lost_outage + other.lost_outage,
+            duplicated: self.duplicated + other.duplicated,
+            corrupted: self.corrupted + other.corrupted,
+            truncated: self.truncated + other.truncated,
+            held_back: self.held_back + other.held_back,
+            marked: self.marked + other.marked,
+            offered_ip_bytes: self.offered_ip_bytes + other.offered_ip_bytes,
+            delivered_ip_bytes: self.delivered_ip_bytes + other.delivered_ip_bytes,
+            queue_delay_max: self.queue_delay_max.max(other.queue_delay_max),
+        }
+    }
+
     pub(super) fn lost_mut(&mut self, cause: Cause) -> &mut u64 {
         match cause {
             Cause::Burst => &mut self.lost_burst,

@@ -1,10 +1,71 @@
-//! Conditions of common access networks: one direction each, between a player and a server in the same region.
+//! Conditions of common access networks, between a player and a server in the same region: by function one direction each, by name both.
 //!
 //! They are typical, not measured on a particular network; `docs/netem.md` lists their numbers.
 
 use muse_wire::Duration;
 
 use super::{Conditions, Jitter, Queue};
+
+/// A network by name, with what it does in each direction.
+///
+/// ```
+/// use muse_netem::{Conditions, Profile};
+/// let wifi = Profile::named("wifi").expect("everybody has one");
+/// assert_eq!(wifi.down(), Conditions::wifi());
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    name: &'static str,
+    summary: &'static str,
+    ways: Ways,
+}
+
+/// What a profile does in each direction.
+#[derive(Clone, Copy, Debug)]
+enum Ways {
+    Same(fn() -> Conditions),
+    /// From the player to the server, and back, as [`Conditions::set`] reads it.
+    Text(&'static str, &'static str),
+}
+
+impl Profile {
+    /// All of them, from good to bad.
+    pub fn all() -> &'static [Self] {
+        PROFILES
+    }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        let is_it = |profile: &&Self| profile.name.eq_ignore_ascii_case(name);
+        PROFILES.iter().find(is_it).copied()
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What it stands for, in a few words.
+    pub fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    /// From the player to the server.
+    pub fn up(&self) -> Conditions {
+        match self.ways {
+            Ways::Same(conditions) => conditions(),
+            Ways::Text(up, _) => up.parse().expect("a test reads all profiles"),
+        }
+    }
+
+    /// From the server to the player.
+    pub fn down(&self) -> Conditions {
+        match self.ways {
+            Ways::Same(conditions) => conditions(),
+            Ways::Text(_, down) => down.parse().expect("a test reads all profiles"),
+        }
+    }
+}
 
 impl Conditions {
     /// A cable in the same building: 1 Gbit/s, 0.2 ms, nothing lost.
@@ -85,5 +146,138 @@ impl Conditions {
             .rate(56_000)
             .queue(Queue::Bytes(12_000))
             .mtu(1_500)
+    }
+}
+
+const PROFILES: &[Profile] = &[
+    Profile {
+        name: "perfect",
+        summary: "nothing is delayed or lost",
+        ways: Ways::Same(Conditions::default),
+    },
+    Profile {
+        name: "lan",
+        summary: "a cable in the same building",
+        ways: Ways::Same(Conditions::lan),
+    },
+    Profile {
+        name: "fibre",
+        summary: "glass to the house",
+        ways: Ways::Text(
+            "delay=5,jitter=uniform:0.5,order=keep,loss=0.01,rate=100mbit,queue=30ms,mtu=1500",
+            "delay=5,jitter=uniform:0.5,order=keep,loss=0.01,rate=300mbit,queue=30ms,mtu=1500",
+        ),
+    },
+    Profile {
+        name: "broadband",
+        summary: "a wired home connection",
+        ways: Ways::Same(Conditions::broadband),
+    },
+    Profile {
+        name: "dsl",
+        summary: "a telephone line whose way up fills quickly",
+        ways: Ways::Text(
+            "delay=18,jitter=uniform:4,order=keep,loss=0.1,rate=1mbit,queue=500ms,mtu=1492",
+            "delay=18,jitter=uniform:4,order=keep,loss=0.1,rate=16mbit,queue=200ms,mtu=1492",
+        ),
+    },
+    Profile {
+        name: "wifi",
+        summary: "a busy wireless network at home",
+        ways: Ways::Same(Conditions::wifi),
+    },
+    Profile {
+        name: "5g",
+        summary: "a phone near a mast",
+        ways: Ways::Text(
+            "delay=12,jitter=pareto:3:2:100,order=keep,loss=0.2,burst=2,rate=30mbit,queue=200ms,mtu=1400",
+            "delay=12,jitter=pareto:3:2:100,order=keep,loss=0.2,burst=2,rate=150mbit,queue=200ms,mtu=1400",
+        ),
+    },
+    Profile {
+        name: "4g",
+        summary: "a phone in a town",
+        ways: Ways::Text(
+            "delay=28,jitter=pareto:8:2:250,order=keep,loss=0.5,burst=3,rate=5mbit,queue=400ms,mtu=1400",
+            "delay=28,jitter=pareto:8:2:250,order=keep,loss=0.5,burst=3,rate=20mbit,queue=400ms,mtu=1400",
+        ),
+    },
+    Profile {
+        name: "mobile",
+        summary: "a phone on the move",
+        ways: Ways::Same(Conditions::mobile),
+    },
+    Profile {
+        name: "3g",
+        summary: "a phone in the country",
+        ways: Ways::Text(
+            "delay=90,jitter=pareto:25:2:800,order=keep,loss=1,burst=4,rate=500kbit,queue=1000ms,mtu=1400",
+            "delay=90,jitter=pareto:25:2:800,order=keep,loss=1,burst=4,rate=2mbit,queue=1000ms,mtu=1400",
+        ),
+    },
+    Profile {
+        name: "hotel",
+        summary: "wireless shared by a whole house, behind a long queue",
+        ways: Ways::Text(
+            "delay=35,jitter=pareto:20:1.8:600,order=keep,loss=3,burst=5,rate=1mbit,queue=800ms,mtu=1480",
+            "delay=35,jitter=pareto:20:1.8:600,order=keep,loss=3,burst=5,rate=3mbit,queue=800ms,mtu=1480",
+        ),
+    },
+    Profile {
+        name: "starlink",
+        summary: "satellites in a low orbit",
+        ways: Ways::Text(
+            "delay=20,jitter=pareto:6:2:150,order=keep,loss=1,burst=6,rate=10mbit,queue=150ms,mtu=1500",
+            "delay=20,jitter=pareto:6:2:150,order=keep,loss=1,burst=6,rate=100mbit,queue=150ms,mtu=1500",
+        ),
+    },
+    Profile {
+        name: "satellite",
+        summary: "a geostationary satellite",
+        ways: Ways::Same(Conditions::satellite),
+    },
+    Profile {
+        name: "intercontinental",
+        summary: "a server on the other side of the world",
+        ways: Ways::Text(
+            "delay=140,jitter=4,order=keep,loss=0.5,burst=2,rate=20mbit,queue=100ms,mtu=1500",
+            "delay=140,jitter=4,order=keep,loss=0.5,burst=2,rate=50mbit,queue=100ms,mtu=1500",
+        ),
+    },
+    Profile {
+        name: "dialup",
+        summary: "a modem",
+        ways: Ways::Same(Conditions::dialup),
+    },
+    Profile {
+        name: "terrible",
+        summary: "what no player would stay on, for tests",
+        ways: Ways::Text(
+            "delay=150,jitter=100,loss=15,burst=3,duplicate=2,reorder=5,rate=2mbit,queue=300ms",
+            "delay=150,jitter=100,loss=15,burst=3,duplicate=2,reorder=5,rate=2mbit,queue=300ms",
+        ),
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_profiles_can_be_read_and_differ() {
+        for (index, profile) in Profile::all().iter().enumerate() {
+            let found = Profile::named(&profile.name().to_uppercase()).expect("it is there");
+            assert_eq!(found.name(), profile.name());
+            let ways = (profile.up(), profile.down());
+            let others = &Profile::all()[..index];
+            assert!(
+                others
+                    .iter()
+                    .all(|other| (other.up(), other.down()) != ways),
+                "{}",
+                profile.name()
+            );
+        }
+        assert!(Profile::named("carrier pigeon").is_none());
     }
 }
