@@ -1,7 +1,7 @@
 //! `muse bench`: measures Muse and its peers in one run on this machine, alternating, and says how they compare.
 //!
 //! `transport` runs the workloads W1 to W4, `connections` a crowd, `flood` a crowd under attack, `relay` a relay under load,
-//! `cubes` the snapshot coder, `netcode` replication, `cost` counts instructions. The flow of a measurement is in [`transport`]; one run of one library is
+//! `cubes` the snapshot coder, `cost` counts instructions. The flow of a measurement is in [`transport`]; one run of one library is
 //! in [`measure`]; what a run is made of is in the modules that `measure` uses.
 
 mod bars;
@@ -16,7 +16,6 @@ mod flood;
 mod isolation;
 mod measure;
 mod muse_role;
-mod netcode;
 mod proxy;
 mod relay;
 mod relay_v1;
@@ -63,8 +62,6 @@ enum Benchmark {
     Cubes(cubes::Arguments),
     /// The duel beside GGRS, and what saving, loading and rolling back cost.
     Rollback(rollback::Arguments),
-    /// Bytes and CPU time of replication: 1,000 bodies that all move, and crowds.
-    Netcode(netcode::Arguments),
     /// Instructions per message, against the figure that is checked in.
     Cost(cost::Arguments),
 }
@@ -78,7 +75,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Benchmark::Relay(arguments) => relay::run(arguments),
         Benchmark::Cubes(arguments) => cubes::run(arguments),
         Benchmark::Rollback(arguments) => rollback::run(arguments),
-        Benchmark::Netcode(arguments) => netcode::run(arguments),
         Benchmark::Cost(arguments) => cost::run(arguments),
     }
 }
