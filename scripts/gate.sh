@@ -33,7 +33,7 @@ step() {
 
 # Sums what cargo test, nextest and the decoder say: "12 passed; 1 failed" or "12 passed, 1 failed".
 count_tests() {
-    grep -E '^test result:|^ *Summary |^decoder:|^rp:|^relay-v1:' "$log" | awk '
+    grep -E '^test result:|^ *Summary |^decoder:|^rp:|^relay-v[12]:' "$log" | awk '
         { for (i = 2; i <= NF; i++) {
               if ($i ~ /^passed/) passed += $(i - 1)
               if ($i ~ /^failed/) failed += $(i - 1) } }
@@ -62,6 +62,16 @@ decoder() {
 relay_v1() {
     command -v python3 >/dev/null || install python3
     cargo build --quiet -p muse-cli && python3 tests/relay-v1/test_relay.py "$(target_dir)/debug/muse"
+}
+
+relay_v2() {
+    command -v python3 >/dev/null || install python3
+    cargo build --quiet -p muse-cli && python3 tests/relay-v2/test_relay.py "$(target_dir)/debug/muse"
+}
+
+# Symmetric routers and others, where this machine lets us build them.
+routers() {
+    tests/relay-v2/nats.sh "$(target_dir)/debug/muse"
 }
 
 independent_rp() {
@@ -95,6 +105,8 @@ main() {
     step "independent decoder" decoder
     step "independent MUSE-RP" independent_rp
     step "independent relay client" relay_v1
+    step "independent relay v2 client" relay_v2
+    step "players behind routers" routers
     step "documentation tests" cargo test --quiet --workspace --doc
     step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --no-deps --workspace
     step "play" scripts/play.sh

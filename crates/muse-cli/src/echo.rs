@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use muse_drivers::{Server, load_or_create_key, new_key};
-use muse_transport::{ChannelConfig, Config, Delivery, Event, ServerOptions};
+use muse_relay::v2::{Invitation, LinkEvent};
+use muse_transport::{ChannelConfig, Config, Delivery, Event, ServerOptions, ServerPublicKey};
 use muse_wire::Duration;
 
 use crate::interrupt::Interrupt;
@@ -24,6 +25,9 @@ pub(crate) struct Arguments {
     /// Keep the key in this file, which is made if it is not there; without it every run has another key.
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
+    /// Be reached through the relay there as well (`muse relay`), by an invitation.
+    #[arg(long, value_name = "HOST:PORT")]
+    relay: Option<String>,
 }
 
 /// Echoes until Ctrl-C.
@@ -37,6 +41,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut server = Server::bind(arguments.listen, config(), ServerOptions::new(key))
         .context("cannot listen; choose another address or port with --listen")?;
     println!("muse ping {} --key {public}", server.local_addr()?);
+    if let Some(relay) = &arguments.relay {
+        server.open_room(crate::relay::resolve(relay)?)?;
+    }
     while !interrupt.is_raised() {
         server.tick(|server, event| match event {
             Event::Message {
@@ -50,9 +57,31 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             }
             other => tracing::info!(?other, "echo"),
         })?;
+        report_relay(&mut server, &public)?;
         server.wait(LOOK_EVERY)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the invitation once the room is open, and what else happens at the relay.
+fn report_relay(server: &mut Server, key: &ServerPublicKey) -> anyhow::Result<()> {
+    while let Some(event) = server.poll_relay_event() {
+        match event {
+            LinkEvent::Opened { code, .. } => {
+                let relay = server.relay().context("there is no relay")?.relay();
+                let host_key = *key.as_bytes();
+                let invitation = Invitation {
+                    relay,
+                    code,
+                    host_key,
+                };
+                println!("muse ping {invitation}");
+            }
+            LinkEvent::Refused(reason) => bail!("the relay refused: {reason:?}"),
+            other => tracing::info!(?other, "relay"),
+        }
+    }
+    Ok(())
 }
 
 /// What `muse echo` and `muse ping` agree on: one channel, on which what is lost stays lost.

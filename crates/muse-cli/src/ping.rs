@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::Args;
 use muse_drivers::Client;
+use muse_relay::v2::{Invitation, LinkEvent};
 use muse_transport::{CloseReason, Connect, Event, Refusal, ServerPublicKey};
 
 use crate::echo::{LOOK_EVERY, config};
@@ -17,16 +18,16 @@ use crate::interrupt::Interrupt;
 #[command(
     after_help = "Example: muse ping 192.0.2.7:7000 --key 64_HEXADECIMAL_DIGITS --count 10
 
-The server is `muse echo`, which prints its address and key. Ctrl-C ends it early.
+The server is `muse echo`, which prints its address and key; with --relay an invitation, which stands for both. Ctrl-C ends it early.
 Exit code 1: nothing answered."
 )]
 pub(crate) struct Arguments {
-    /// The server's name or address, and its port.
+    /// The server's name or address, and its port; or an invitation of one that is at a relay.
     #[arg(value_name = "HOST:PORT")]
     server: String,
-    /// The server's public key, as it prints it.
+    /// The server's public key, as it prints it; not needed with an invitation.
     #[arg(long, value_name = "HEX")]
-    key: ServerPublicKey,
+    key: Option<ServerPublicKey>,
     /// How many pings; without it until Ctrl-C.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
@@ -41,11 +42,8 @@ pub(crate) struct Arguments {
 /// Pings and prints.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
-    let server = resolve(&arguments.server)?;
     let timeout = Duration::from_millis(arguments.timeout_ms);
-    let how = Connect::pinned(arguments.key).timeout(timeout.into());
-    let client = Client::connect(server, config(), how)
-        .with_context(|| format!("cannot begin to connect to {server}"))?;
+    let (client, server) = begin(arguments, timeout)?;
     let mut session = Session {
         client,
         interrupt,
@@ -66,6 +64,26 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         true => ExitCode::FAILURE,
         false => ExitCode::SUCCESS,
     })
+}
+
+/// Begins to connect, and says what the server is called.
+fn begin(arguments: &Arguments, timeout: Duration) -> anyhow::Result<(Client, SocketAddr)> {
+    if arguments.server.starts_with("muse2:") {
+        let invitation: Invitation = arguments.server.parse()?;
+        let key = ServerPublicKey::from_bytes(invitation.host_key);
+        let how = Connect::pinned(key).timeout(timeout.into());
+        let client = Client::join(invitation.relay, invitation.code, config(), how)
+            .with_context(|| format!("cannot begin to join at {}", invitation.relay))?;
+        return Ok((client, invitation.relay));
+    }
+    let server = resolve(&arguments.server)?;
+    let key = arguments
+        .key
+        .context("--key is missing: the key that the server printed when it started")?;
+    let how = Connect::pinned(key).timeout(timeout.into());
+    let client = Client::connect(server, config(), how)
+        .with_context(|| format!("cannot begin to connect to {server}"))?;
+    Ok((client, server))
 }
 
 struct Session {
@@ -92,6 +110,7 @@ impl Session {
                 Event::Unanswered { .. } => outcome = Some(Err(unanswered(server, timeout))),
                 _ => (),
             })?;
+            self.watch_relay()?;
             if let Some(outcome) = outcome {
                 outcome?;
                 let took = milliseconds(began.elapsed());
@@ -128,7 +147,23 @@ impl Session {
             };
             self.client.wait(pause)?;
             self.take_answers()?;
+            self.watch_relay()?;
         }
+    }
+
+    /// Says which way the pings take.
+    fn watch_relay(&mut self) -> anyhow::Result<()> {
+        while let Some(event) = self.client.poll_relay_event() {
+            match event {
+                LinkEvent::Joined { public } => println!("through the relay, as {public}"),
+                LinkEvent::Direct { address, .. } => println!("directly, to {address}"),
+                LinkEvent::Relayed { .. } => println!("through the relay again"),
+                LinkEvent::Refused(reason) => bail!("the relay refused: {reason:?}"),
+                LinkEvent::Unanswered => println!("the relay does not answer"),
+                _ => (),
+            }
+        }
+        Ok(())
     }
 
     fn send(&mut self) -> anyhow::Result<()> {

@@ -19,8 +19,8 @@ use metrics::Metrics;
 
 /// Which relay, where, and with which limits.
 #[derive(Args)]
-#[command(after_help = "Examples: muse relay [::]:7788 --metrics 127.0.0.1:9100
-          muse relay --v1 0.0.0.0:7777
+#[command(after_help = "Example: muse relay [::]:7788 --metrics 127.0.0.1:9100
+         muse relay --v1 0.0.0.0:7777
 
 It prints one line when it is ready. Ctrl-C or SIGTERM drains it: no new clients, those that are there
 may finish for --drain-seconds, then everything that is held is sent and the connections are closed.")]
@@ -107,7 +107,7 @@ impl Server {
 }
 
 /// The first address of a name, with its port.
-fn resolve(name: &str) -> anyhow::Result<SocketAddr> {
+pub(crate) fn resolve(name: &str) -> anyhow::Result<SocketAddr> {
     name.to_socket_addrs()
         .with_context(|| format!("{name} is not HOST:PORT"))?
         .next()

@@ -12,7 +12,7 @@ use super::relay_v1;
 /// Which relay, and how long.
 #[derive(Args)]
 #[command(
-    after_help = "Examples: muse bench relay --bars\n          muse bench relay --v1 --bars\n\nExit code 3: with --bars, a bar fell short."
+    after_help = "Example: muse bench relay --bars\n         muse bench relay --v1 --bars\n\nExit code 3: with --bars, a bar fell short."
 )]
 pub(crate) struct Arguments {
     /// The relay of protocol version 1.
