@@ -162,6 +162,11 @@ impl Life {
         self.game.as_ref().map(|game| game.match_id)
     }
 
+    /// Whether a match was asked for and is neither found nor given up.
+    pub fn wants_match(&self) -> bool {
+        self.wanted.is_some()
+    }
+
     /// Begins to connect.
     pub fn start(&mut self, now: Instant) {
         if matches!(self.link, Link::Stopped) {

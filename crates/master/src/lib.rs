@@ -4,12 +4,27 @@
 //! know neither sockets nor clocks nor databases, and a week of ten thousand players is simulated with them in seconds
 //! (`tests/week`).
 //!
+//! What does it is the shell: [`store`], [`bus`] and [`fleet`] are traits with an implementation for one machine each, `leader.rs` drives the
+//! director with them, and `http.rs` speaks to players and game servers. [`Master`] puts it together.
+//!
 //! A reader begins with [`director::Director`].
 
+pub mod bus;
+mod clock;
 pub mod director;
+pub mod fleet;
+mod http;
+pub mod hub;
+mod leader;
 pub mod lease;
 pub mod matching;
 pub mod ports;
 pub mod rating;
+pub mod secrets;
+mod server;
 pub mod sessions;
+mod shared;
+pub mod store;
 pub mod ticket;
+
+pub use server::{Master, MasterConfig, StartError};

@@ -1,0 +1,71 @@
+//! What masters tell each other, and themselves (DESIGN 13).
+//!
+//! A note may be lost: everything that matters is in the store, and whoever missed something reads it again there. So a bus needs no
+//! memory, no order between masters and no acknowledgement.
+
+use muse_master_client::messages::{MatchResult, Report, ToServer};
+use muse_master_client::{AccountId, MatchId, ServerId, TicketId};
+use tokio::sync::broadcast;
+
+use crate::ticket::Ticket;
+
+/// One thing to know.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Note {
+    /// A ticket was stored or changed.
+    Ticket(Ticket),
+    /// A ticket was taken back.
+    TicketGone(TicketId),
+    /// A player connected.
+    Back(AccountId),
+    /// A player's connection is gone.
+    Away(AccountId),
+    /// A player gave his seat up.
+    SeatLeft(MatchId, AccountId),
+    /// How a match goes.
+    Report(ServerId, Report),
+    /// How it ended.
+    Result(ServerId, MatchResult),
+    /// A game server is gone.
+    ServerGone(ServerId),
+    /// To a player, wherever he is connected: a message as JSON.
+    Tell(AccountId, String),
+    /// To a game server, wherever it is connected.
+    ToServer(ServerId, ToServer),
+}
+
+/// A bus.
+pub trait Bus: Send + Sync {
+    /// Tells everybody, the caller's own master too.
+    fn publish(&self, note: Note);
+    /// Everything from now on. Who reads too slowly is told that he missed something.
+    fn subscribe(&self) -> broadcast::Receiver<Note>;
+}
+
+/// The bus of one master.
+#[derive(Debug)]
+pub struct LocalBus {
+    notes: broadcast::Sender<Note>,
+}
+
+impl Default for LocalBus {
+    fn default() -> Self {
+        let (notes, _) = broadcast::channel(NOTES_MAX);
+        Self { notes }
+    }
+}
+
+impl Bus for LocalBus {
+    fn publish(&self, note: Note) {
+        // Without a listener there is nobody to tell.
+        let _ = self.notes.send(note);
+    }
+
+    fn subscribe(&self) -> broadcast::Receiver<Note> {
+        self.notes.subscribe()
+    }
+}
+
+/// Notes that wait for a slow reader.
+const NOTES_MAX: usize = 16_384;

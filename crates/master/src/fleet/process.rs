@@ -1,0 +1,425 @@
+//! Game servers as child processes of the master: a warm pool, ports from 8888 up, at most 20 matches (OA-5).
+//!
+//! A child outlives its master: it has a process group of its own, and when the master is back, it connects again and is adopted with
+//! its port. Its credential and address come in the environment, which other users of the machine cannot read, and never on the command line.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use muse_master_client::ServerId;
+use tokio::process::{Child, Command};
+use tokio::sync::{Notify, mpsc};
+
+use super::{Allocation, Counts, Fleet};
+use crate::bus::{Bus, Note};
+use crate::clock;
+use crate::director::Placement;
+use crate::hub::{Hub, lock};
+use crate::ports::{FIRST_PORT, Ports};
+use crate::secrets::Keys;
+
+/// How a [`ProcessFleet`] starts servers.
+#[derive(Clone, Debug)]
+pub struct ProcessConfig {
+    command: Vec<String>,
+    master: String,
+    host: String,
+    warm: usize,
+    matches_max: usize,
+    first_port: u16,
+}
+
+impl ProcessConfig {
+    /// Starts `command` (program and arguments), which connects to `master`, for example `ws://127.0.0.1:7777`.
+    pub fn new(command: Vec<String>, master: &str) -> Self {
+        Self {
+            command,
+            master: master.to_owned(),
+            host: "127.0.0.1".to_owned(),
+            warm: 1,
+            matches_max: 20,
+            first_port: FIRST_PORT,
+        }
+    }
+
+    /// The address at which players reach the servers, 127.0.0.1 by default.
+    pub fn host(mut self, host: &str) -> Self {
+        host.clone_into(&mut self.host);
+        self
+    }
+
+    /// Servers that wait for a match, 1 by default. Each costs a process and a port; without any, a match waits for one to start.
+    pub fn warm(mut self, warm: usize) -> Self {
+        self.warm = warm;
+        self
+    }
+
+    /// Matches at once, 20 by default.
+    pub fn matches_max(mut self, matches_max: usize) -> Self {
+        self.matches_max = matches_max;
+        self
+    }
+
+    /// The first port, 8888 by default; there are as many as matches and warm servers.
+    pub fn first_port(mut self, first_port: u16) -> Self {
+        self.first_port = first_port;
+        self
+    }
+}
+
+/// Child processes.
+#[derive(Clone)]
+pub struct ProcessFleet {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: ProcessConfig,
+    keys: Arc<Keys>,
+    hub: Arc<Hub>,
+    bus: Arc<dyn Bus>,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+struct State {
+    ports: Ports,
+    processes: BTreeMap<ServerId, Process>,
+    draining: bool,
+}
+
+struct Process {
+    port: u16,
+    standing: Standing,
+    /// Ends it; none for one that was adopted.
+    end: Option<mpsc::Sender<()>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Starting,
+    Ready,
+    Busy,
+}
+
+impl ProcessFleet {
+    /// A fleet without servers; [`start`](Self::start) fills the warm pool.
+    pub fn new(config: ProcessConfig, keys: Arc<Keys>, hub: Arc<Hub>, bus: Arc<dyn Bus>) -> Self {
+        let ports = config
+            .matches_max
+            .saturating_add(config.warm)
+            .saturating_add(PORTS_SPARE);
+        let ports = Ports::new(config.first_port, u16::try_from(ports).unwrap_or(u16::MAX));
+        Self {
+            inner: Arc::new(Inner {
+                config,
+                keys,
+                hub,
+                bus,
+                state: Mutex::new(State {
+                    ports,
+                    processes: BTreeMap::new(),
+                    draining: false,
+                }),
+                changed: Notify::new(),
+            }),
+        }
+    }
+
+    /// Starts servers until the warm pool is full.
+    pub fn start(&self) {
+        loop {
+            let short = {
+                let state = lock(&self.inner.state);
+                let counts = state.counts();
+                let waiting = counts.starting + counts.ready;
+                waiting < self.inner.config.warm && !state.draining
+            };
+            if !short || !self.start_one() {
+                break;
+            }
+        }
+    }
+
+    /// Starts one server; false if there is no room or it cannot be started.
+    fn start_one(&self) -> bool {
+        let mut state = lock(&self.inner.state);
+        let limit = self
+            .inner
+            .config
+            .matches_max
+            .saturating_add(self.inner.config.warm);
+        if state.processes.len() >= limit {
+            return false;
+        }
+        let Some(port) = free_port(&mut state.ports) else {
+            tracing::warn!("no port is free for another game server");
+            return false;
+        };
+        let Ok(server) = random_id() else {
+            return false;
+        };
+        let child = match self.spawn(server, port) {
+            Ok(child) => child,
+            Err(error) => {
+                state.ports.give_back(port);
+                tracing::error!(%error, "cannot start a game server");
+                return false;
+            }
+        };
+        let (end, ended) = mpsc::channel(1);
+        let standing = Standing::Starting;
+        let end = Some(end);
+        state.processes.insert(
+            server,
+            Process {
+                port,
+                standing,
+                end,
+            },
+        );
+        drop(state);
+        let fleet = self.clone();
+        tokio::spawn(async move { fleet.watch(server, child, ended).await });
+        true
+    }
+
+    fn spawn(&self, server: ServerId, port: u16) -> std::io::Result<Child> {
+        let config = &self.inner.config;
+        let (program, arguments) = config
+            .command
+            .split_first()
+            .ok_or_else(|| std::io::Error::other("the command is empty"))?;
+        Command::new(program)
+            .args(arguments)
+            .env("MUSE_MASTER", &config.master)
+            .env("MUSE_SERVER_CREDENTIAL", self.inner.keys.server(server))
+            .env("MUSE_SERVER_ADDRESS", format!("{}:{port}", config.host))
+            .env("MUSE_SERVER_PORT", port.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .process_group(0)
+            .spawn()
+    }
+
+    /// Waits for the end of a child, or ends it.
+    async fn watch(self, server: ServerId, mut child: Child, mut ended: mpsc::Receiver<()>) {
+        let limit = tokio::time::sleep(START_MAX);
+        tokio::pin!(limit);
+        loop {
+            tokio::select! {
+                _ = child.wait() => break,
+                _ = ended.recv() => {
+                    // It has been told to end; a little later it is ended.
+                    let _ = tokio::time::timeout(END_GRACE, child.wait()).await;
+                    let _ = child.kill().await;
+                    break;
+                }
+                () = &mut limit, if !limit.is_elapsed() => {
+                    let starting = {
+                        let state = lock(&self.inner.state);
+                        state.processes.get(&server).is_some_and(|p| p.standing == Standing::Starting)
+                    };
+                    if starting {
+                        tracing::warn!(%server, "a game server did not connect in time");
+                        let _ = child.kill().await;
+                        break;
+                    }
+                }
+            }
+        }
+        self.remove(server);
+    }
+
+    fn remove(&self, server: ServerId) {
+        let mut state = lock(&self.inner.state);
+        let Some(process) = state.processes.remove(&server) else {
+            return;
+        };
+        // One that never connected may have found a stranger on its port.
+        if process.standing == Standing::Starting {
+            state.ports.give_back_strange(clock::now(), process.port);
+        } else {
+            state.ports.give_back(process.port);
+        }
+        drop(state);
+        self.inner.bus.publish(Note::ServerGone(server));
+        self.inner.changed.notify_waiters();
+        self.start();
+    }
+
+    /// A ready server, which is busy from now on.
+    fn take_ready(&self) -> Option<ServerId> {
+        let mut state = lock(&self.inner.state);
+        let busy = state.counts().busy;
+        if busy >= self.inner.config.matches_max {
+            return None;
+        }
+        let mut processes = state.processes.iter_mut();
+        let (server, process) =
+            processes.find(|(_, process)| process.standing == Standing::Ready)?;
+        process.standing = Standing::Busy;
+        Some(*server)
+    }
+
+    async fn find(self) -> Option<ServerId> {
+        loop {
+            let changed = self.inner.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if let Some(server) = self.take_ready() {
+                self.start();
+                return Some(server);
+            }
+            let counts = self.counts();
+            if counts.busy >= self.inner.config.matches_max {
+                return None;
+            }
+            if counts.starting == 0 && !self.start_one() {
+                return None;
+            }
+            if tokio::time::timeout(START_MAX, changed).await.is_err() {
+                return None;
+            }
+        }
+    }
+}
+
+impl Fleet for ProcessFleet {
+    fn allocate(&self, _placement: &Placement) -> Allocation {
+        Box::pin(self.clone().find())
+    }
+
+    fn release(&self, server: ServerId) {
+        use muse_master_client::messages::ToServer;
+        self.inner
+            .bus
+            .publish(Note::ToServer(server, ToServer::End));
+        let state = lock(&self.inner.state);
+        if let Some(end) = state
+            .processes
+            .get(&server)
+            .and_then(|process| process.end.as_ref())
+        {
+            // Full means that it is being ended already.
+            let _ = end.try_send(());
+        }
+    }
+
+    fn handle_linked(&self, server: ServerId, address: &str, busy: bool) {
+        let mut state = lock(&self.inner.state);
+        let standing = if busy {
+            Standing::Busy
+        } else {
+            Standing::Ready
+        };
+        match state.processes.get_mut(&server) {
+            Some(process) if process.standing == Standing::Starting => process.standing = standing,
+            Some(_) => {}
+            None => {
+                let port = address
+                    .rsplit_once(':')
+                    .and_then(|(_, port)| port.parse().ok());
+                let Some(port) = port else { return };
+                tracing::info!(%server, port, "adopted a game server");
+                state.ports.adopt(port);
+                let end = None;
+                state.processes.insert(
+                    server,
+                    Process {
+                        port,
+                        standing,
+                        end,
+                    },
+                );
+            }
+        }
+        drop(state);
+        self.inner.changed.notify_waiters();
+    }
+
+    fn handle_unlinked(&self, server: ServerId) {
+        let adopted = {
+            let state = lock(&self.inner.state);
+            state
+                .processes
+                .get(&server)
+                .is_some_and(|process| process.end.is_none())
+        };
+        if !adopted {
+            return;
+        }
+        // There is no child to wait for: it is gone if it does not come back.
+        let fleet = self.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(ADOPTED_SILENCE).await;
+            if !fleet.inner.hub.has_server(server) {
+                fleet.remove(server);
+            }
+        });
+    }
+
+    fn drain(&self) {
+        let mut state = lock(&self.inner.state);
+        state.draining = true;
+        let idle = state
+            .processes
+            .iter()
+            .filter(|(_, process)| process.standing != Standing::Busy);
+        let idle: Vec<ServerId> = idle.map(|(server, _)| *server).collect();
+        drop(state);
+        for server in idle {
+            self.release(server);
+        }
+    }
+
+    fn counts(&self) -> Counts {
+        lock(&self.inner.state).counts()
+    }
+}
+
+impl State {
+    fn counts(&self) -> Counts {
+        let count = |standing| {
+            self.processes
+                .values()
+                .filter(|p| p.standing == standing)
+                .count()
+        };
+        Counts {
+            starting: count(Standing::Starting),
+            ready: count(Standing::Ready),
+            busy: count(Standing::Busy),
+        }
+    }
+}
+
+/// A port that nobody has bound, not even a stranger.
+fn free_port(ports: &mut Ports) -> Option<u16> {
+    loop {
+        let port = ports.take(clock::now())?;
+        if UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok() {
+            return Some(port);
+        }
+        tracing::warn!(port, "the port belongs to another program");
+        ports.give_back_strange(clock::now(), port);
+    }
+}
+
+fn random_id() -> Result<ServerId, getrandom::Error> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes)?;
+    Ok(ServerId((u64::from_le_bytes(bytes) >> 11).max(1)))
+}
+
+/// Time for a child to connect.
+const START_MAX: Duration = Duration::from_secs(10);
+/// Time for a child that was told to end.
+const END_GRACE: Duration = Duration::from_secs(2);
+/// How long an adopted server may be without a connection.
+const ADOPTED_SILENCE: Duration = Duration::from_secs(10);
+/// Ports beyond what is needed, for those that strangers hold.
+const PORTS_SPARE: usize = 64;

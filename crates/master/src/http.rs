@@ -1,0 +1,169 @@
+//! The HTTP interface: JSON, described by `/openapi.json`, which is generated from this code.
+
+pub(crate) mod accounts;
+pub(crate) mod failure;
+mod game;
+mod operations;
+mod play;
+mod push;
+mod social;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, FromRequestParts};
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use axum::routing::{get, post, put};
+use muse_master_client::AccountId;
+use tower_governor::GovernorLayer;
+use tower_governor::governor::GovernorConfigBuilder;
+use utoipa::OpenApi;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+
+use crate::clock;
+use crate::shared::Shared;
+use crate::store::StoreError;
+use failure::Failure;
+
+/// All routes. `per_second` requests of one address are served in the long run, 20 times as many in a burst; 0 is for no limit.
+pub(crate) fn router(shared: Arc<Shared>, per_second: u32) -> Router {
+    let mut api = Router::new()
+        .route("/v1/guest", post(accounts::guest))
+        .route("/v1/sign-in", post(accounts::sign_in))
+        .route("/v1/refresh", post(accounts::refresh))
+        .route(
+            "/v1/sign-out-everywhere",
+            post(accounts::sign_out_everywhere),
+        )
+        .route(
+            "/v1/account",
+            get(accounts::account).delete(accounts::delete),
+        )
+        .route("/v1/account/password", put(accounts::set_password))
+        .route("/v1/account/export", get(accounts::export))
+        .route(
+            "/v1/progress/{game}",
+            get(accounts::progress).put(accounts::save_progress),
+        )
+        .route("/v1/ranking", get(accounts::ranking))
+        .route("/v1/ticket", post(play::play).delete(play::leave))
+        .route("/v1/state", get(play::state))
+        .route("/v1/friends", get(social::friends))
+        .route(
+            "/v1/friends/{account}",
+            put(social::befriend).delete(social::unfriend),
+        )
+        .route("/v1/friends/{account}/block", post(social::block))
+        .route("/v1/friends/{account}/invite", post(social::invite))
+        .route(
+            "/v1/room",
+            post(social::open_room)
+                .get(social::room)
+                .delete(social::leave_room),
+        )
+        .route("/v1/room/{code}", post(social::join_room))
+        .route(
+            "/v1/chat/room",
+            post(social::say_room).get(social::room_history),
+        )
+        .route(
+            "/v1/chat/match",
+            post(social::say_match).get(social::match_history),
+        )
+        .route(
+            "/v1/chat/direct/{account}",
+            post(social::say_direct).get(social::direct_history),
+        )
+        .route("/v1/push", get(push::push));
+    if let Some(burst) = per_second.checked_mul(20).filter(|burst| *burst > 0) {
+        let nanos = 1_000_000_000 / u64::from(per_second);
+        let limit = GovernorConfigBuilder::default()
+            .per_nanosecond(nanos.max(1))
+            .burst_size(burst)
+            .finish()
+            .expect("neither is zero");
+        api = api.layer(GovernorLayer::new(limit).error_handler(failure::limited));
+    }
+    api.route("/v1/server", get(game::server))
+        .route("/health", get(operations::health))
+        .route("/ready", get(operations::ready))
+        .route("/metrics", get(operations::metrics))
+        .route("/openapi.json", get(operations::openapi))
+        .method_not_allowed_fallback(failure::wrong_method)
+        .fallback(failure::nothing_here)
+        .layer(DefaultBodyLimit::max(BODY_MAX))
+        .with_state(shared)
+}
+
+pub(crate) use push::gone as player_gone;
+
+/// Installs the recorder of figures, once.
+pub(crate) fn install_recorder() {
+    if operations::recorder().is_none() {
+        tracing::warn!("another recorder of figures is installed: /metrics stays empty");
+    }
+}
+
+/// The routes with the addresses of those who ask, as `axum::serve` wants them.
+pub(crate) type Service =
+    axum::extract::connect_info::IntoMakeServiceWithConnectInfo<Router, SocketAddr>;
+
+/// The signed-in player who asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Player(pub(crate) AccountId);
+
+impl FromRequestParts<Arc<Shared>> for Player {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Failure> {
+        let token = bearer(parts).ok_or(Failure::SIGN_IN)?;
+        signed_in(shared, token).await.map(Self)
+    }
+}
+
+/// Whose token this is, if it still holds.
+pub(crate) async fn signed_in(shared: &Shared, token: &str) -> Result<AccountId, Failure> {
+    let access = shared.keys.check_access(token, clock::now());
+    let access = access.map_err(|_| Failure::SIGN_IN)?;
+    match shared.store.account(access.account).await {
+        Ok(account) if account.generation == access.generation => Ok(access.account),
+        Ok(_) | Err(StoreError::NotFound(_)) => Err(Failure::SIGN_IN),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(crate) fn bearer(parts: &Parts) -> Option<&str> {
+    let header = parts.headers.get(AUTHORIZATION)?.to_str().ok()?;
+    header.strip_prefix("Bearer ")
+}
+
+/// The description of the interface.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Muse master server"),
+    modifiers(&Bearer),
+    paths(
+        accounts::guest, accounts::sign_in, accounts::refresh, accounts::sign_out_everywhere, accounts::account,
+        accounts::delete, accounts::set_password, accounts::export, accounts::progress, accounts::save_progress,
+        accounts::ranking, play::play, play::leave, play::state, social::friends, social::befriend, social::unfriend,
+        social::block, social::invite, social::open_room, social::room, social::leave_room, social::join_room,
+        social::say_room, social::room_history, social::say_match, social::match_history, social::say_direct,
+        social::direct_history, operations::health, operations::ready, operations::metrics,
+    )
+)]
+pub(crate) struct Description;
+
+struct Bearer;
+
+impl utoipa::Modify for Bearer {
+    fn modify(&self, description: &mut utoipa::openapi::OpenApi) {
+        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+        let components = description.components.get_or_insert_default();
+        components.add_security_scheme("bearer", SecurityScheme::Http(scheme));
+    }
+}
+
+/// Longest body of a request; progress is the largest.
+const BODY_MAX: usize = 20 * 1024;

@@ -1,0 +1,276 @@
+//! Accounts: sign in, progress, ranking, export and deletion.
+
+use std::sync::Arc;
+
+use argon2::Argon2;
+use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use muse_master_client::AccountId;
+use muse_master_client::api::{
+    AccountView, ErrorBody, GuestRequest, PasswordRequest, Progress, RankingPage, RefreshRequest,
+    SignedIn,
+};
+use serde::Deserialize;
+
+use super::Player;
+use super::failure::{Body, Failure, Path, Query};
+use crate::clock;
+use crate::secrets::{ACCESS_LIFE, Access, REFRESH_LIFE, hashed, random_text};
+use crate::shared::Shared;
+
+/// Signs a guest in by the key of his device; the first time an account is made.
+#[utoipa::path(post, path = "/v1/guest", request_body = GuestRequest, responses(
+    (status = 200, body = SignedIn), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
+pub(crate) async fn guest(
+    State(shared): State<Arc<Shared>>,
+    Body(request): Body<GuestRequest>,
+) -> Result<Json<SignedIn>, Failure> {
+    if !(16..=256).contains(&request.device_key.len()) {
+        return Err(Failure::invalid("a device key has 16 to 256 bytes"));
+    }
+    let device = hashed(&request.device_key);
+    let account = shared.store.guest(device, clock::now()).await?;
+    signed_in(&shared, account).await.map(Json)
+}
+
+/// Signs in by name and password.
+#[utoipa::path(post, path = "/v1/sign-in", request_body = PasswordRequest, responses(
+    (status = 200, body = SignedIn), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
+pub(crate) async fn sign_in(
+    State(shared): State<Arc<Shared>>,
+    Body(request): Body<PasswordRequest>,
+) -> Result<Json<SignedIn>, Failure> {
+    check_password(&request)?;
+    let known = shared.store.password(request.name).await?;
+    // A name that nobody has takes as long as a wrong password.
+    let (account, hash) = match known {
+        Some((account, hash)) => (Some(account), hash),
+        None => (None, NOBODYS_HASH.to_owned()),
+    };
+    let password = request.password;
+    let right = blocking(&shared, move || {
+        let hash = PasswordHash::new(&hash).ok()?;
+        let verified = Argon2::default().verify_password(password.as_bytes(), &hash);
+        Some(verified.is_ok())
+    })
+    .await?;
+    match (account, right) {
+        (Some(account), Some(true)) => signed_in(&shared, account).await.map(Json),
+        _ => Err(Failure::WRONG_PASSWORD),
+    }
+}
+
+/// Exchanges a refresh token for a new pair. Each can be used once; a second use signs the account out everywhere.
+#[utoipa::path(post, path = "/v1/refresh", request_body = RefreshRequest, responses(
+    (status = 200, body = SignedIn), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
+pub(crate) async fn refresh(
+    State(shared): State<Arc<Shared>>,
+    Body(request): Body<RefreshRequest>,
+) -> Result<Json<SignedIn>, Failure> {
+    let fresh = random_text();
+    let now = clock::now();
+    let old = hashed(&request.refresh_token);
+    let rotated = shared
+        .store
+        .rotate_refresh(old, hashed(&fresh), now + REFRESH_LIFE, now)
+        .await;
+    let account = rotated.map_err(|error| match error {
+        crate::store::StoreError::NotFound(_) => Failure::SIGN_IN,
+        other => other.into(),
+    })?;
+    if account == AccountId(0) {
+        tracing::warn!("a refresh token was used twice");
+        return Err(Failure::SIGN_IN);
+    }
+    tokens(&shared, account, fresh).await.map(Json)
+}
+
+/// Voids every token of the account.
+#[utoipa::path(post, path = "/v1/sign-out-everywhere", security(("bearer" = [])), responses(
+    (status = 204), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
+pub(crate) async fn sign_out_everywhere(
+    State(shared): State<Arc<Shared>>,
+    Player(account): Player,
+) -> Result<StatusCode, Failure> {
+    shared.store.sign_out_everywhere(account).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The account.
+#[utoipa::path(get, path = "/v1/account", security(("bearer" = [])), responses(
+    (status = 200, body = AccountView), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
+pub(crate) async fn account(
+    State(shared): State<Arc<Shared>>,
+    Player(account): Player,
+) -> Result<Json<AccountView>, Failure> {
+    Ok(Json(shared.store.account(account).await?.view))
+}
+
+/// Gives the account a name and a password, or new ones: a guest can then sign in elsewhere.
+#[utoipa::path(put, path = "/v1/account/password", request_body = PasswordRequest, security(("bearer" = [])), responses(
+    (status = 204), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
+pub(crate) async fn set_password(
+    State(shared): State<Arc<Shared>>,
+    Player(account): Player,
+    Body(request): Body<PasswordRequest>,
+) -> Result<StatusCode, Failure> {
+    check_password(&request)?;
+    let PasswordRequest { name, password } = request;
+    let hash = blocking(&shared, move || {
+        let mut salt = [0; 16];
+        getrandom::fill(&mut salt).ok()?;
+        let salt = SaltString::encode_b64(&salt).ok()?;
+        let hash = Argon2::default().hash_password(password.as_bytes(), &salt);
+        Some(hash.ok()?.to_string())
+    })
+    .await?;
+    shared
+        .store
+        .set_password(account, name, hash.ok_or(Failure::BUSY)?)
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Everything that is kept about the account.
+#[utoipa::path(get, path = "/v1/account/export", security(("bearer" = [])), responses(
+    (status = 200, body = serde_json::Value), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
+pub(crate) async fn export(
+    State(shared): State<Arc<Shared>>,
+    Player(account): Player,
+) -> Result<Json<serde_json::Value>, Failure> {
+    Ok(Json(shared.store.export(account).await?))
+}
+
+/// Deletes the account and everything that is kept about it.
+#[utoipa::path(delete, path = "/v1/account", security(("bearer" = [])), responses(
+    (status = 204), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
+pub(crate) async fn delete(
+    State(shared): State<Arc<Shared>>,
+    Player(account): Player,
+) -> Result<StatusCode, Failure> {
+    shared.leave_queue(account).await?;
+    shared.store.delete(account).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Saved progress of a game; version 0 and null if there is none.
+#[utoipa::path(get, path = "/v1/progress/{game}", params(("game" = String, Path)), security(("bearer" = [])), responses(
+    (status = 200, body = Progress), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
+pub(crate) async fn progress(
+    State(shared): State<Arc<Shared>>,
+    Player(account): Player,
+    Path(game): Path<String>,
+) -> Result<Json<Progress>, Failure> {
+    check_game(&game)?;
+    Ok(Json(shared.store.progress(account, game).await?))
+}
+
+/// Saves progress that is based on the version it names, and answers with the new version.
+#[utoipa::path(put, path = "/v1/progress/{game}", params(("game" = String, Path)), request_body = Progress,
+    security(("bearer" = [])), responses(
+    (status = 200, body = Progress), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
+pub(crate) async fn save_progress(
+    State(shared): State<Arc<Shared>>,
+    Player(account): Player,
+    Path(game): Path<String>,
+    Body(progress): Body<Progress>,
+) -> Result<Json<Progress>, Failure> {
+    check_game(&game)?;
+    let text = progress.document.to_string();
+    if text.len() > DOCUMENT_MAX {
+        return Err(Failure::invalid("progress has 16 kB at most"));
+    }
+    let version = shared
+        .store
+        .save_progress(account, game, progress.version, text)
+        .await?;
+    let document = progress.document;
+    Ok(Json(Progress { version, document }))
+}
+
+/// Which part of the ranking.
+#[derive(Debug, Deserialize)]
+pub(crate) struct RankingFrom {
+    #[serde(default)]
+    from: u32,
+}
+
+/// A hundred places of the season's ranking.
+#[utoipa::path(get, path = "/v1/ranking", params(("from" = Option<u32>, Query, description = "the first place")), responses(
+    (status = 200, body = RankingPage), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
+pub(crate) async fn ranking(
+    State(shared): State<Arc<Shared>>,
+    Query(part): Query<RankingFrom>,
+) -> Result<Json<RankingPage>, Failure> {
+    let lines = shared.store.ranking(u64::from(part.from)).await?;
+    Ok(Json(RankingPage { lines }))
+}
+
+async fn signed_in(shared: &Shared, account: AccountId) -> Result<SignedIn, Failure> {
+    let refresh = random_text();
+    let now = clock::now();
+    shared
+        .store
+        .add_refresh(account, hashed(&refresh), now + REFRESH_LIFE, now)
+        .await?;
+    tokens(shared, account, refresh).await
+}
+
+async fn tokens(
+    shared: &Shared,
+    account: AccountId,
+    refresh_token: String,
+) -> Result<SignedIn, Failure> {
+    let generation = shared.store.account(account).await?.generation;
+    let access = Access {
+        account,
+        generation,
+    };
+    metrics::counter!("muse_sign_ins").increment(1);
+    Ok(SignedIn {
+        account,
+        access_token: shared.keys.access(access, clock::now()),
+        refresh_token,
+        expires_s: ACCESS_LIFE.as_micros() / 1_000_000,
+    })
+}
+
+/// Runs a slow hash on a thread of its own, if not too many do.
+async fn blocking<T: Send + 'static>(
+    shared: &Shared,
+    work: impl FnOnce() -> Option<T> + Send + 'static,
+) -> Result<Option<T>, Failure> {
+    let waits = tokio::time::timeout(HASH_WAIT_MAX, shared.hashing.acquire());
+    let _permit = waits.await.map_err(|_| Failure::BUSY)?;
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| Failure::BUSY)
+}
+
+fn check_password(request: &PasswordRequest) -> Result<(), Failure> {
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if !(3..=24).contains(&request.name.len()) || !request.name.bytes().all(letter) {
+        return Err(Failure::invalid(
+            "a name has 3 to 24 letters, digits, - or _",
+        ));
+    }
+    if !(8..=128).contains(&request.password.chars().count()) {
+        return Err(Failure::invalid("a password has 8 to 128 characters"));
+    }
+    Ok(())
+}
+
+fn check_game(game: &str) -> Result<(), Failure> {
+    if game.is_empty() || game.len() > 32 || game.chars().any(char::is_control) {
+        return Err(Failure::invalid("a game's name has 1 to 32 bytes"));
+    }
+    Ok(())
+}
+
+/// Longest document of progress.
+const DOCUMENT_MAX: usize = 16 * 1024;
+/// How long a password may wait for its turn.
+const HASH_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(5);
+/// The hash of a password that nobody has, with the parameters of all others.
+const NOBODYS_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$Y4KzzIgUErd7/K7tAmABwA2eMCXmbCD25+kvB5hRRio";

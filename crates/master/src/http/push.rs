@@ -1,0 +1,198 @@
+//! The WebSocket of a player: what is pushed, and the keep-alive (OA-2, OA-3, OA-11).
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
+use axum::http::HeaderMap;
+use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
+use axum::response::Response;
+use muse_master_client::AccountId;
+use muse_master_client::messages::{FromMaster, MESSAGE_LEN_MAX, ToMaster, decode, encode};
+use tokio::sync::mpsc;
+
+use super::failure::Failure;
+use super::signed_in;
+use crate::bus::Note;
+use crate::hub::Entered;
+use crate::shared::{Shared, queue_state};
+
+/// Opens the connection. Programs name their access token in the `Authorization` header; browsers, which cannot, as a second
+/// subprotocol: `muse.v1, bearer.TOKEN`.
+pub(super) async fn push(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    upgrade: WebSocketUpgrade,
+) -> Result<Response, Failure> {
+    let token = token(&headers).ok_or(Failure::SIGN_IN)?;
+    let account = signed_in(&shared, token).await?;
+    let upgrade = upgrade
+        .protocols([PROTOCOL])
+        .read_buffer_size(READ_BUFFER)
+        .write_buffer_size(0)
+        .max_write_buffer_size(8 * MESSAGE_LEN_MAX)
+        .max_frame_size(MESSAGE_LEN_MAX)
+        .max_message_size(MESSAGE_LEN_MAX);
+    Ok(upgrade.on_upgrade(move |socket| async move { serve(&shared, account, socket).await }))
+}
+
+fn token(headers: &HeaderMap) -> Option<&str> {
+    let header = headers
+        .get(AUTHORIZATION)
+        .and_then(|value| value.to_str().ok());
+    if let Some(token) = header.and_then(|value| value.strip_prefix("Bearer ")) {
+        return Some(token);
+    }
+    let protocols = headers.get(SEC_WEBSOCKET_PROTOCOL)?.to_str().ok()?;
+    let mut protocols = protocols.split(',').map(str::trim);
+    protocols.find_map(|protocol| protocol.strip_prefix("bearer."))
+}
+
+async fn serve(shared: &Arc<Shared>, account: AccountId, mut socket: WebSocket) {
+    let (session, mut messages) = match shared.hub.enter(account) {
+        Entered::Admitted(session, messages) => (session, messages),
+        Entered::Full(retry_after_s) => {
+            let full = encode(&FromMaster::Full { retry_after_s });
+            let _ = socket.send(Message::text(full)).await;
+            return;
+        }
+    };
+    shared.bus.publish(Note::Back(account));
+    if greet(shared, account, &mut socket).await.is_some() {
+        tell_friends(shared, account, true).await;
+        run(shared, account, session, &mut socket, &mut messages).await;
+    }
+    if shared.hub.leave(session).is_some() {
+        gone(shared, account).await;
+    }
+}
+
+/// A player's last connection is gone.
+pub(crate) async fn gone(shared: &Arc<Shared>, account: AccountId) {
+    shared.bus.publish(Note::Away(account));
+    tell_friends(shared, account, false).await;
+}
+
+async fn greet(shared: &Arc<Shared>, account: AccountId, socket: &mut WebSocket) -> Option<()> {
+    let standing = shared.store.standing(account).await.ok()?;
+    let seat = standing.seat.as_ref();
+    let welcome = FromMaster::Welcome {
+        account,
+        ticket: standing.ticket.as_ref().map(queue_state),
+        seat: seat.and_then(|stored| shared.seat(account, stored)),
+    };
+    socket.send(Message::text(encode(&welcome))).await.ok()
+}
+
+async fn run(
+    shared: &Arc<Shared>,
+    account: AccountId,
+    session: crate::sessions::SessionId,
+    socket: &mut WebSocket,
+    messages: &mut mpsc::Receiver<Utf8Bytes>,
+) {
+    loop {
+        tokio::select! {
+            received = socket.recv() => {
+                let Some(Ok(received)) = received else { return };
+                shared.hub.heard(session);
+                let answer = match received {
+                    Message::Text(text) => answer(shared, account, &text).await,
+                    Message::Close(_) => return,
+                    _ => continue,
+                };
+                if let Some(answer) = answer
+                    && socket.send(Message::Text(answer)).await.is_err()
+                {
+                    return;
+                }
+            }
+            message = messages.recv() => {
+                // Nobody sends to a session that was silent, or that a newer one has replaced.
+                let Some(message) = message else { return };
+                if socket.send(Message::Text(message)).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Does what a player says. What succeeds is told by what happens.
+async fn answer(shared: &Arc<Shared>, account: AccountId, text: &str) -> Option<Utf8Bytes> {
+    let message = match decode::<ToMaster>(text) {
+        Ok(message) => message,
+        Err(error) => return Some(refused("invalid", &error.to_string())),
+    };
+    let failure: Option<Failure> = match message {
+        ToMaster::KeepAlive => return Some(Utf8Bytes::from_static(KEEP_ALIVE)),
+        ToMaster::Play { preferences } => match preferences.check() {
+            Ok(()) => shared
+                .play(account, preferences, false)
+                .await
+                .err()
+                .map(Into::into),
+            Err(error) => Some(error.into()),
+        },
+        ToMaster::Queue { preferences } => match preferences.check() {
+            Ok(()) => shared
+                .play(account, preferences, true)
+                .await
+                .err()
+                .map(Into::into),
+            Err(error) => Some(error.into()),
+        },
+        ToMaster::LeaveQueue => shared.leave_queue(account).await.err().map(Into::into),
+        ToMaster::LeaveMatch => shared.leave_match(account).await.err().map(Into::into),
+        ToMaster::Rejoin => match shared.store.standing(account).await {
+            Ok(standing) => return rejoin(shared, account, &standing),
+            Err(error) => Some(error.into()),
+        },
+    };
+    failure.map(|failure| refused(failure.code(), failure.message()))
+}
+
+/// The seat again, or the news that there is none.
+fn rejoin(
+    shared: &Shared,
+    account: AccountId,
+    standing: &crate::store::Standing,
+) -> Option<Utf8Bytes> {
+    let seat = standing
+        .seat
+        .as_ref()
+        .and_then(|stored| shared.seat(account, stored));
+    let message = match (seat, standing.match_id) {
+        (Some(seat), _) => FromMaster::Seat(seat),
+        // It is being placed; the seat comes by itself.
+        (None, Some(_)) => return None,
+        (None, None) => FromMaster::Welcome {
+            account,
+            ticket: standing.ticket.as_ref().map(queue_state),
+            seat: None,
+        },
+    };
+    Some(encode(&message).into())
+}
+
+fn refused(code: &str, message: &str) -> Utf8Bytes {
+    let refused = FromMaster::Refused {
+        code: code.to_owned(),
+        message: message.to_owned(),
+    };
+    encode(&refused).into()
+}
+
+async fn tell_friends(shared: &Arc<Shared>, account: AccountId, online: bool) {
+    let friends = shared.store.friends(account).await.unwrap_or_default();
+    for friend in friends.iter().filter(|friend| friend.state == "friend") {
+        shared.tell(friend.account, &FromMaster::Presence { account, online });
+    }
+}
+
+/// The subprotocol.
+const PROTOCOL: &str = "muse.v1";
+/// Bytes that one session keeps for reading; the library's default of 128 KiB is for few connections.
+const READ_BUFFER: usize = 1_024;
+/// The answer to every keep-alive, written once.
+const KEEP_ALIVE: &str = r#"{"type":"keep_alive"}"#;

@@ -1,0 +1,195 @@
+//! Tokens and passwords: what is random, what is hashed, what is signed.
+//!
+//! Access tokens are signed and short-lived, so that no request needs a lookup to know whose it is; refresh tokens and device keys are
+//! stored as hashes; a game server's credential follows from its number, so that it holds over a restart of the master. Nothing
+//! here is ever logged.
+
+use muse_master_client::{AccountId, ServerId};
+use muse_transport::Entropy;
+use muse_wire::{Duration, Instant};
+use ring::{digest, hmac};
+use thiserror::Error;
+
+/// Makes and checks what masters sign for themselves.
+#[derive(Debug)]
+pub struct Keys {
+    key: hmac::Key,
+}
+
+/// What an access token says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Whose it is.
+    pub account: AccountId,
+    /// Void if the account has signed out everywhere since.
+    pub generation: u64,
+}
+
+/// A token is not one of ours, or not any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the token is not valid")]
+pub struct InvalidToken;
+
+impl Keys {
+    /// Keys from the secret that all masters share, in hexadecimal.
+    pub fn new(secret: &str) -> Self {
+        Self {
+            key: hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()),
+        }
+    }
+
+    /// An access token of a quarter of an hour.
+    pub fn access(&self, access: Access, now: Instant) -> String {
+        let expires_s = (now + ACCESS_LIFE).as_micros() / 1_000_000;
+        let body = format!("{}.{}.{expires_s}", access.account, access.generation);
+        let tag = hex(hmac::sign(&self.key, format!("access.{body}").as_bytes()).as_ref());
+        format!("{body}.{tag}")
+    }
+
+    /// What a token says, if it is ours and still holds.
+    ///
+    /// ```
+    /// use muse_master::secrets::{Access, Keys};
+    /// use muse_master_client::AccountId;
+    /// use muse_wire::Instant;
+    /// let keys = Keys::new("secret");
+    /// let access = Access { account: AccountId(7), generation: 0 };
+    /// let token = keys.access(access, Instant::ZERO);
+    /// assert_eq!(keys.check_access(&token, Instant::from_secs(60)), Ok(access));
+    /// assert!(keys.check_access(&token, Instant::from_secs(3_600)).is_err());
+    /// ```
+    pub fn check_access(&self, token: &str, now: Instant) -> Result<Access, InvalidToken> {
+        let (body, tag) = token.rsplit_once('.').ok_or(InvalidToken)?;
+        self.verify(&format!("access.{body}"), tag)?;
+        let mut parts = body.split('.').map(str::parse::<u64>);
+        let mut next = || parts.next().ok_or(InvalidToken)?.map_err(|_| InvalidToken);
+        let (account, generation, expires_s) = (next()?, next()?, next()?);
+        if now >= Instant::from_secs(expires_s) {
+            return Err(InvalidToken);
+        }
+        let account = AccountId(account);
+        Ok(Access {
+            account,
+            generation,
+        })
+    }
+
+    /// The credential of a game server.
+    pub fn server(&self, server: ServerId) -> String {
+        let tag = hmac::sign(&self.key, format!("server.{server}").as_bytes());
+        format!("{server}.{}", hex(tag.as_ref()))
+    }
+
+    /// Whose credential this is.
+    pub fn check_server(&self, credential: &str) -> Result<ServerId, InvalidToken> {
+        let (server, tag) = credential.split_once('.').ok_or(InvalidToken)?;
+        self.verify(&format!("server.{server}"), tag)?;
+        server.parse().map(ServerId).map_err(|_| InvalidToken)
+    }
+
+    fn verify(&self, body: &str, tag: &str) -> Result<(), InvalidToken> {
+        let tag = unhex(tag).ok_or(InvalidToken)?;
+        hmac::verify(&self.key, body.as_bytes(), &tag).map_err(|_| InvalidToken)
+    }
+}
+
+/// The system's randomness, for connect tokens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SystemEntropy;
+
+impl Entropy for SystemEntropy {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        getrandom::fill(bytes).expect("the system has randomness");
+    }
+}
+
+/// How a token or a device key is stored. They are random, so a plain hash is enough.
+pub fn hashed(token: &str) -> String {
+    hex(digest::digest(&digest::SHA256, token.as_bytes()).as_ref())
+}
+
+/// 32 random bytes in hexadecimal.
+pub fn random_text() -> String {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).expect("the system has randomness");
+    hex(&bytes)
+}
+
+/// Six letters that are hard to confuse.
+pub fn room_code() -> String {
+    let mut bytes = [0; 6];
+    getrandom::fill(&mut bytes).expect("the system has randomness");
+    let letter = |byte: u8| char::from(LETTERS[usize::from(byte) % LETTERS.len()]);
+    bytes.into_iter().map(letter).collect()
+}
+
+/// Bytes as text.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Text as bytes.
+pub fn unhex(text: &str) -> Option<Vec<u8>> {
+    if !text.is_ascii() || text.len() % 2 != 0 {
+        return None;
+    }
+    let pairs = (0..text.len()).step_by(2);
+    pairs
+        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok())
+        .collect()
+}
+
+/// Life of an access token.
+pub const ACCESS_LIFE: Duration = Duration::from_secs(900);
+/// Life of a refresh token.
+pub const REFRESH_LIFE: Duration = Duration::from_secs(30 * 86_400);
+/// Without I and O; 24 of them give 190 million codes.
+const LETTERS: &[u8; 24] = b"ABCDEFGHJKLMNPQRSTUVWXYZ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_holds_only_as_it_was_made() {
+        let keys = Keys::new("one");
+        let access = Access {
+            account: AccountId(7),
+            generation: 3,
+        };
+        let token = keys.access(access, Instant::ZERO);
+        assert_eq!(keys.check_access(&token, Instant::ZERO), Ok(access));
+        let other = token.replacen('7', "8", 1);
+        assert_eq!(keys.check_access(&other, Instant::ZERO), Err(InvalidToken));
+        assert_eq!(
+            Keys::new("two").check_access(&token, Instant::ZERO),
+            Err(InvalidToken)
+        );
+        for nonsense in ["", ".", "a.b.c.d", "1.2.3.", "1.2.3.zz", "é.é"] {
+            assert_eq!(
+                keys.check_access(nonsense, Instant::ZERO),
+                Err(InvalidToken)
+            );
+            assert_eq!(keys.check_server(nonsense), Err(InvalidToken));
+        }
+        let credential = keys.server(ServerId(5));
+        assert_eq!(keys.check_server(&credential), Ok(ServerId(5)));
+        assert_eq!(
+            keys.check_access(&credential, Instant::ZERO),
+            Err(InvalidToken)
+        );
+    }
+
+    #[test]
+    fn codes_are_six_letters() {
+        let code = room_code();
+        assert!(code.len() == 6 && code.bytes().all(|byte| LETTERS.contains(&byte)));
+    }
+
+    #[test]
+    fn hexadecimal_reads_what_it_wrote() {
+        assert_eq!(unhex(&hex(&[0, 255, 16])), Some(vec![0, 255, 16]));
+        assert_eq!(unhex("0"), None);
+        assert_eq!(unhex("0g"), None);
+    }
+}

@@ -1,0 +1,221 @@
+//! What is kept: whole transactions of the domain, not rows (DESIGN 13).
+//!
+//! Everything that a leader writes names its epoch, and is refused if another one leads by now. Each call is one transaction: it happens
+//! as a whole or not at all, and it is answered when it is durable. Calls are begun in the order in which the methods are called,
+//! not in the order in which the answers are awaited.
+
+mod migrations;
+pub mod sqlite;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use muse_master_client::api::{AccountView, FriendView, Progress, RankingLine, RoomView};
+use muse_master_client::messages::ChatLine;
+use muse_master_client::{AccountId, MatchId, Preferences, ServerId, TicketId};
+use muse_wire::Instant;
+use thiserror::Error;
+
+use crate::director::{Ending, NewMatch, StoredMatch};
+use crate::lease::Lease;
+use crate::ticket::{Play, Ticket};
+
+/// What a transaction comes to.
+pub type Answer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
+
+/// Why a transaction did not happen. Nothing of it is written.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The caller no longer leads the queue.
+    #[error("another master leads this queue")]
+    OldEpoch,
+    /// The database is away, full or busy; try again later.
+    #[error("the store is not available: {0}")]
+    Unavailable(String),
+    /// There is no such thing.
+    #[error("there is no such {0}")]
+    NotFound(&'static str),
+    /// It contradicts what is stored.
+    #[error("{0}")]
+    Conflict(&'static str),
+}
+
+/// The tickets of a match that was not created, because these are gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Created {
+    /// Empty if the match is created.
+    pub gone: Vec<TicketId>,
+}
+
+/// Whether a ticket went into a running match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fill {
+    /// It did.
+    Filled,
+    /// The ticket is gone.
+    TicketGone,
+    /// The match is over.
+    MatchOver,
+}
+
+/// What *play* came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Played {
+    /// What it meant.
+    pub play: Play,
+    /// The ticket, or the one that was left.
+    pub ticket: Ticket,
+}
+
+/// What is going on with a player.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Standing {
+    /// His ticket.
+    pub ticket: Option<Ticket>,
+    /// His match.
+    pub match_id: Option<MatchId>,
+    /// Everything for a connect token, if the match has a server that is known.
+    pub seat: Option<StoredSeat>,
+}
+
+/// Where a match is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredSeat {
+    /// Which match.
+    pub match_id: MatchId,
+    /// Its server.
+    pub server: ServerId,
+    /// Where that is.
+    pub address: String,
+    /// The server's public key in hexadecimal.
+    pub public_key: String,
+    /// What is played.
+    pub preferences: Preferences,
+}
+
+/// What is known of an account.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredAccount {
+    /// As its owner sees it.
+    pub view: AccountView,
+    /// Raised by signing out everywhere.
+    pub generation: u64,
+}
+
+/// What one player does about another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FriendStep {
+    /// Asks, or accepts if the other one has asked.
+    Ask,
+    /// Ends the friendship, takes the request back or declines it.
+    Remove,
+    /// Wants nothing to do with him; ends a friendship too.
+    Block,
+}
+
+/// Where a line of chat goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChatTarget {
+    /// To one player.
+    Direct(AccountId),
+    /// To everyone in the writer's room.
+    Room,
+    /// To everyone in the writer's match.
+    Match,
+}
+
+/// A line of chat that is stored, and who is to be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The line.
+    pub line: ChatLine,
+    /// Everybody who reads it, the writer too.
+    pub readers: Vec<AccountId>,
+}
+
+macro_rules! store {
+    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),* $(,)?) -> $answer:ty;)*) => {
+        /// The store.
+        pub trait Store: Send + Sync {
+            $($(#[$doc])* fn $name(&self, $($argument: $kind),*) -> Answer<$answer>;)*
+        }
+    };
+}
+
+store! {
+    /// A secret that all masters share, made by the first one that asks with `fresh`.
+    fn secret(name: &'static str, fresh: String) -> String;
+    /// Asks for the lease of a queue, or renews it; none if another one holds it.
+    fn lease(queue: String, holder: u64, now: Instant) -> Option<Lease>;
+    /// Everything that a new leader takes over.
+    fn restore(epoch: u64) -> (Vec<Ticket>, Vec<StoredMatch>);
+    /// Tickets become a match, if all are there.
+    fn create_match(epoch: u64, new: NewMatch, now: Instant) -> Created;
+    /// A ticket becomes seats of a running match.
+    fn fill_seats(epoch: u64, match_id: MatchId, ticket: TicketId) -> Fill;
+    /// A match is on this server.
+    fn record_server(epoch: u64, match_id: MatchId, server: ServerId) -> ();
+    /// A match has begun.
+    fn record_running(epoch: u64, match_id: MatchId) -> ();
+    /// A seat is given up.
+    fn free_seat(epoch: u64, match_id: MatchId, account: AccountId) -> ();
+    /// A match is over: results and ratings once, seats freed, tickets back in the queue. Those, or none if it was over already.
+    fn end_match(epoch: u64, ending: Ending, now: Instant) -> Option<Vec<Ticket>>;
+    /// The ticket of a player who stayed away.
+    fn end_ticket(epoch: u64, ticket: TicketId) -> ();
+
+    /// *Play* (OA-4): for the player alone, or for his whole room if he leads it.
+    fn play(account: AccountId, preferences: Preferences, insists: bool, now: Instant) -> Played;
+    /// Takes a ticket back; the whole party leaves.
+    fn leave_queue(account: AccountId) -> Option<Ticket>;
+    /// What is going on with a player.
+    fn standing(account: AccountId) -> Standing;
+    /// A game server says where it is.
+    fn register_server(server: ServerId, address: String, public_key: String, now: Instant) -> ();
+    /// Where a match is, for everyone in it.
+    fn match_seat(match_id: MatchId) -> Option<StoredSeat>;
+
+    /// The account of a device, made the first time.
+    fn guest(device: String, now: Instant) -> AccountId;
+    /// Gives an account a name and a password hash, or new ones.
+    fn set_password(account: AccountId, name: String, password: String) -> ();
+    /// The account of a name, and its password hash.
+    fn password(name: String) -> Option<(AccountId, String)>;
+    /// What is known of an account.
+    fn account(account: AccountId) -> StoredAccount;
+    /// A refresh token, as a hash.
+    fn add_refresh(account: AccountId, token: String, expires: Instant, now: Instant) -> ();
+    /// Exchanges a refresh token; one that was used before signs the account out everywhere.
+    fn rotate_refresh(old: String, fresh: String, expires: Instant, now: Instant) -> AccountId;
+    /// Voids every token of an account.
+    fn sign_out_everywhere(account: AccountId) -> ();
+    /// Everything that is kept about an account.
+    fn export(account: AccountId) -> serde_json::Value;
+    /// Deletes it all. What it played stays in others' results, without a name.
+    fn delete(account: AccountId) -> ();
+
+    /// A step between two players. True if they are friends now.
+    fn befriend(account: AccountId, other: AccountId, step: FriendStep) -> bool;
+    /// Friends, requests both ways and blocked accounts.
+    fn friends(account: AccountId) -> Vec<FriendView>;
+    /// Opens a room with this code, unless it exists.
+    fn open_room(account: AccountId, code: String, now: Instant) -> RoomView;
+    /// Enters a room.
+    fn join_room(account: AccountId, code: String, now: Instant) -> RoomView;
+    /// Leaves it. Who stays.
+    fn leave_room(account: AccountId) -> Vec<AccountId>;
+    /// The player's room.
+    fn room(account: AccountId) -> Option<RoomView>;
+    /// Writes a line of chat.
+    fn say(from: AccountId, target: ChatTarget, text: String, now: Instant) -> Said;
+    /// The last hundred lines, oldest first.
+    fn history(account: AccountId, target: ChatTarget) -> Vec<ChatLine>;
+
+    /// Saved progress of a game; version 0 if there is none.
+    fn progress(account: AccountId, game: String) -> Progress;
+    /// Writes it, if it is based on the version that is stored. The new version.
+    fn save_progress(account: AccountId, game: String, based_on: u64, document: String) -> u64;
+    /// Lines of the season's ranking, from a place on, at most 100.
+    fn ranking(from_place: u64) -> Vec<RankingLine>;
+}

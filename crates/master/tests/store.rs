@@ -1,0 +1,381 @@
+//! What every store promises; each one passes the same suite.
+
+use muse_master::director::{Ending, NewMatch};
+use muse_master::store::sqlite::SqliteStore;
+use muse_master::store::{ChatTarget, Fill, FriendStep, Store, StoreError};
+use muse_master::ticket::{Play, Ticket};
+use muse_master_client::messages::{MatchResult, Outcome, PlayerResult};
+use muse_master_client::{AccountId, MatchId, Preferences, ServerId};
+use muse_wire::{Duration, Instant};
+
+fn at(seconds: u64) -> Instant {
+    Instant::from_secs(1_800_000_000 + seconds)
+}
+
+async fn guests<const N: usize>(store: &dyn Store) -> [AccountId; N] {
+    let mut accounts = [AccountId(0); N];
+    for (n, account) in accounts.iter_mut().enumerate() {
+        *account = store
+            .guest(format!("device {n}"), at(0))
+            .await
+            .expect("made");
+    }
+    accounts
+}
+
+async fn queued(store: &dyn Store, account: AccountId) -> Ticket {
+    let played = store
+        .play(account, Preferences::default(), false, at(1))
+        .await;
+    played.expect("nothing stands in the way").ticket
+}
+
+fn new_match(id: u64, tickets: &[Ticket]) -> NewMatch {
+    NewMatch {
+        match_id: MatchId(id),
+        tickets: tickets.to_vec(),
+        preferences: Preferences::default(),
+        bots: 0,
+    }
+}
+
+fn finished(id: u64, players: &[(AccountId, i64)]) -> Ending {
+    let player = |&(account, points): &(AccountId, i64)| PlayerResult {
+        account,
+        points,
+        team: None,
+    };
+    Ending {
+        match_id: MatchId(id),
+        outcome: Outcome::Finished,
+        result: Some(MatchResult {
+            match_id: MatchId(id),
+            outcome: Outcome::Finished,
+            players: players.iter().map(player).collect(),
+        }),
+        requeue: Vec::new(),
+    }
+}
+
+async fn play_again_updates_or_leaves(store: &dyn Store) {
+    let [account] = guests(store).await;
+    let play = |preferences| store.play(account, preferences, false, at(2));
+    let entered = play(Preferences::default()).await.expect("enters");
+    let two = Preferences::default().players(2);
+    let updated = play(two.clone()).await.expect("updates");
+    assert_eq!(
+        (updated.play, updated.ticket.id),
+        (Play::Update, entered.ticket.id)
+    );
+    let stays = store
+        .play(account, two.clone(), true, at(2))
+        .await
+        .expect("stays");
+    assert_eq!(stays.play, Play::Stay);
+    assert_eq!(play(two).await.expect("leaves").play, Play::Leave);
+    assert_eq!(store.standing(account).await.expect("known").ticket, None);
+}
+
+async fn a_match_takes_tickets_and_ends_once(store: &dyn Store) {
+    let [one, other] = guests(store).await;
+    let epoch = store
+        .lease("q".to_owned(), 1, at(0))
+        .await
+        .expect("asked")
+        .expect("free")
+        .epoch;
+    let tickets = [queued(store, one).await, queued(store, other).await];
+    let new = new_match(1, &tickets);
+    let created = store
+        .create_match(epoch, new.clone(), at(2))
+        .await
+        .expect("created");
+    assert_eq!(created.gone, []);
+    let again = store
+        .create_match(
+            epoch,
+            NewMatch {
+                match_id: MatchId(2),
+                ..new
+            },
+            at(2),
+        )
+        .await;
+    assert_eq!(again.expect("answered").gone.len(), 2);
+    let busy = store.play(one, Preferences::default(), false, at(2)).await;
+    assert!(matches!(busy, Err(StoreError::Conflict(_))));
+    store
+        .record_server(epoch, MatchId(1), ServerId(7))
+        .await
+        .expect("recorded");
+    store
+        .register_server(ServerId(7), "a:1".to_owned(), "00".to_owned(), at(3))
+        .await
+        .expect("registered");
+    let seat = store
+        .standing(one)
+        .await
+        .expect("known")
+        .seat
+        .expect("it is placed");
+    assert_eq!((seat.server, seat.address.as_str()), (ServerId(7), "a:1"));
+    let ending = finished(1, &[(one, 10), (other, 30)]);
+    assert_eq!(
+        store.end_match(epoch, ending.clone(), at(9)).await,
+        Ok(Some(Vec::new()))
+    );
+    let winner = store.account(other).await.expect("known").view;
+    assert!(winner.rating > 1_500.0 && winner.points == 30);
+    assert_eq!(store.end_match(epoch, ending, at(10)).await, Ok(None));
+    assert_eq!(store.account(other).await.expect("known").view, winner);
+    assert_eq!(store.standing(one).await.expect("known").match_id, None);
+    let ranking = store.ranking(1).await.expect("read");
+    assert_eq!(
+        ranking.first().map(|line| (line.place, line.account)),
+        Some((1, other))
+    );
+}
+
+async fn an_old_epoch_changes_nothing(store: &dyn Store) {
+    let [one, other] = guests(store).await;
+    let ask = |holder, now| store.lease("q".to_owned(), holder, now);
+    let old = ask(1, at(0)).await.expect("asked").expect("free").epoch;
+    assert_eq!(ask(2, at(1)).await, Ok(None));
+    let tickets = [queued(store, one).await, queued(store, other).await];
+    let new = ask(2, at(60))
+        .await
+        .expect("asked")
+        .expect("it ran out")
+        .epoch;
+    let created = store
+        .create_match(old, new_match(1, &tickets), at(61))
+        .await;
+    assert_eq!(created, Err(StoreError::OldEpoch));
+    assert_eq!(
+        store.end_ticket(old, tickets[0].id).await,
+        Err(StoreError::OldEpoch)
+    );
+    let (tickets, matches) = store.restore(new).await.expect("restored");
+    assert_eq!((tickets.len(), matches.len()), (2, 0));
+}
+
+async fn tickets_return_from_a_match_that_was_called_off(store: &dyn Store) {
+    let [one, other, third] = guests(store).await;
+    let epoch = store
+        .lease("q".to_owned(), 1, at(0))
+        .await
+        .expect("asked")
+        .expect("free")
+        .epoch;
+    let tickets = [queued(store, one).await, queued(store, other).await];
+    store
+        .create_match(epoch, new_match(1, &tickets), at(2))
+        .await
+        .expect("created");
+    let late = queued(store, third).await;
+    assert_eq!(
+        store.fill_seats(epoch, MatchId(1), late.id).await,
+        Ok(Fill::Filled)
+    );
+    assert_eq!(
+        store.fill_seats(epoch, MatchId(1), late.id).await,
+        Ok(Fill::TicketGone)
+    );
+    store
+        .free_seat(epoch, MatchId(1), other)
+        .await
+        .expect("freed");
+    queued(store, other).await;
+    let ending = Ending {
+        match_id: MatchId(1),
+        outcome: Outcome::Cancelled,
+        result: None,
+        requeue: tickets.to_vec(),
+    };
+    let back = store.end_match(epoch, ending, at(20)).await.expect("ended");
+    assert_eq!(back, Some(vec![tickets[0].clone()]));
+    let restored = store.restore(epoch).await.expect("restored").0;
+    assert_eq!(restored.len(), 2);
+}
+
+async fn refresh_tokens_are_used_once(store: &dyn Store) {
+    let [account] = guests(store).await;
+    let later = at(1_000);
+    let text = str::to_owned;
+    store
+        .add_refresh(account, text("a"), later, at(0))
+        .await
+        .expect("added");
+    let rotate =
+        |old: &str, fresh: &str, now| store.rotate_refresh(text(old), text(fresh), later, now);
+    assert_eq!(rotate("a", "b", at(1)).await, Ok(account));
+    assert_eq!(
+        rotate("b", "c", at(2_000)).await,
+        Err(StoreError::NotFound("token"))
+    );
+    // A thief uses the first one again: everyone is signed out.
+    assert_eq!(rotate("a", "d", at(2)).await, Ok(AccountId(0)));
+    assert_eq!(
+        rotate("b", "e", at(3)).await,
+        Err(StoreError::NotFound("token"))
+    );
+    assert_eq!(store.account(account).await.expect("known").generation, 1);
+}
+
+async fn names_are_unique_and_progress_is_optimistic(store: &dyn Store) {
+    let [one, other] = guests(store).await;
+    let name =
+        |account, name: &str| store.set_password(account, name.to_owned(), "hash".to_owned());
+    name(one, "ada").await.expect("free");
+    assert!(matches!(
+        name(other, "ada").await,
+        Err(StoreError::Conflict(_))
+    ));
+    let known = store.password("ada".to_owned()).await.expect("read");
+    assert_eq!(known, Some((one, "hash".to_owned())));
+    let save = |based_on, document: &str| {
+        store.save_progress(one, "biobot".to_owned(), based_on, document.to_owned())
+    };
+    assert_eq!(save(0, r#"{"level":1}"#).await, Ok(1));
+    assert_eq!(save(1, r#"{"level":2}"#).await, Ok(2));
+    assert!(matches!(save(1, "{}").await, Err(StoreError::Conflict(_))));
+    let progress = store
+        .progress(one, "biobot".to_owned())
+        .await
+        .expect("read");
+    assert_eq!(
+        (progress.version, progress.document["level"].as_u64()),
+        (2, Some(2))
+    );
+}
+
+async fn friends_rooms_and_chat(store: &dyn Store) {
+    let [one, other, third] = guests(store).await;
+    assert_eq!(store.befriend(one, other, FriendStep::Ask).await, Ok(false));
+    assert_eq!(store.friends(other).await.expect("read")[0].state, "asks");
+    assert_eq!(store.befriend(other, one, FriendStep::Ask).await, Ok(true));
+    assert_eq!(store.friends(one).await.expect("read")[0].state, "friend");
+    store
+        .open_room(one, "ABCDEF".to_owned(), at(1))
+        .await
+        .expect("opened");
+    let room = store
+        .join_room(other, "ABCDEF".to_owned(), at(2))
+        .await
+        .expect("joined");
+    assert_eq!(room.members, [one, other]);
+    let nowhere = store.join_room(third, "XXXXXX".to_owned(), at(2)).await;
+    assert_eq!(nowhere, Err(StoreError::NotFound("room")));
+    // The leader plays for both.
+    let refused = store
+        .play(other, Preferences::default(), false, at(3))
+        .await;
+    assert!(matches!(refused, Err(StoreError::Conflict(_))));
+    assert_eq!(queued(store, one).await.party.len(), 2);
+    let said = store
+        .say(one, ChatTarget::Room, "hello".to_owned(), at(4))
+        .await
+        .expect("said");
+    assert_eq!(said.readers, [one, other]);
+    let lines = store.history(other, ChatTarget::Room).await.expect("read");
+    assert_eq!(lines, [said.line]);
+    // A blocked writer is not heard, and nobody writes without end.
+    store
+        .befriend(third, one, FriendStep::Block)
+        .await
+        .expect("blocked");
+    let direct = ChatTarget::Direct(third);
+    let said = store
+        .say(one, direct, "you".to_owned(), at(4))
+        .await
+        .expect("said");
+    assert_eq!(said.readers, [one]);
+    for _ in 2..10 {
+        store
+            .say(one, direct, "you".to_owned(), at(5))
+            .await
+            .expect("said");
+    }
+    assert!(matches!(
+        store.say(one, direct, "you".to_owned(), at(6)).await,
+        Err(StoreError::Conflict(_))
+    ));
+    let later = at(6) + Duration::from_secs(10);
+    assert!(
+        store
+            .say(one, direct, "you".to_owned(), later)
+            .await
+            .is_ok()
+    );
+}
+
+async fn an_account_is_exported_and_deleted(store: &dyn Store) {
+    let [one, other] = guests(store).await;
+    store
+        .say(one, ChatTarget::Direct(other), "secret".to_owned(), at(1))
+        .await
+        .expect("said");
+    store
+        .save_progress(one, "g".to_owned(), 0, "{}".to_owned())
+        .await
+        .expect("saved");
+    queued(store, one).await;
+    let export = store.export(one).await.expect("exported");
+    assert_eq!(export["chat"][0]["text"], "secret");
+    assert_eq!(export["progress"][0]["game"], "g");
+    store.delete(one).await.expect("deleted");
+    assert_eq!(
+        store.export(one).await,
+        Err(StoreError::NotFound("account"))
+    );
+    assert_eq!(
+        store.history(other, ChatTarget::Direct(one)).await,
+        Ok(Vec::new())
+    );
+    let fresh = store
+        .guest("device 0".to_owned(), at(2))
+        .await
+        .expect("made");
+    assert_ne!(fresh, one);
+}
+
+macro_rules! suite {
+    ($($name:ident),*) => {
+        $(#[test]
+        fn $name() {
+            let folder = tempfile::tempdir().expect("a folder");
+            let store = SqliteStore::open(&folder.path().join("muse.db")).expect("opened");
+            let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+            runtime.block_on(super::$name(&store));
+        })*
+    };
+}
+
+mod sqlite {
+    use super::*;
+    suite!(
+        play_again_updates_or_leaves,
+        a_match_takes_tickets_and_ends_once,
+        an_old_epoch_changes_nothing,
+        tickets_return_from_a_match_that_was_called_off,
+        refresh_tokens_are_used_once,
+        names_are_unique_and_progress_is_optimistic,
+        friends_rooms_and_chat,
+        an_account_is_exported_and_deleted
+    );
+}
+
+#[test]
+fn a_file_of_a_newer_version_is_refused_and_an_old_one_opens_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("muse.db");
+    for _ in 0..2 {
+        SqliteStore::open(&path).expect("opened");
+    }
+    let connection = rusqlite::Connection::open(&path).expect("opened");
+    connection
+        .execute_batch("PRAGMA user_version = 999")
+        .expect("written");
+    let refused = SqliteStore::open(&path);
+    assert!(matches!(refused, Err(StoreError::Unavailable(why)) if why.contains("newer")));
+}
