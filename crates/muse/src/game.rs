@@ -75,10 +75,21 @@ where
     pub fn tick(
         &mut self,
         rules: &mut G,
+        handle: impl FnMut(&mut Self, Happening<'_, G::Event>),
+    ) -> io::Result<()> {
+        self.tick_within(Duration::from_secs(1), rules, handle)
+    }
+
+    /// As [`tick`](Self::tick), and waits for `frame` at most: for a program that has something else to do, such as the host's own
+    /// [`Host`](muse_netcode::Host).
+    pub fn tick_within(
+        &mut self,
+        frame: Duration,
+        rules: &mut G,
         mut handle: impl FnMut(&mut Self, Happening<'_, G::Event>),
     ) -> io::Result<()> {
         let next = self.game.poll_timeout().saturating_since(self.link.now());
-        self.link.wait(next)?;
+        self.link.wait(next.min(frame))?;
         self.link.poll()?;
         let mut buffer = std::mem::take(&mut self.buffer);
         while let Some(event) = self.link.poll_event(&mut buffer) {

@@ -22,11 +22,20 @@ mod echo;
 #[path = "../examples/file_transfer.rs"]
 mod file_transfer;
 #[allow(dead_code, reason = "the example's main is not called here")]
+#[path = "../examples/hitscan.rs"]
+mod hitscan;
+#[allow(dead_code, reason = "the example's main is not called here")]
+#[path = "../examples/listen_server.rs"]
+mod listen_server;
+#[allow(dead_code, reason = "the example's main is not called here")]
 #[path = "../examples/predicted_player.rs"]
 mod predicted_player;
 #[allow(dead_code, reason = "the example's main is not called here")]
 #[path = "../examples/reconnect.rs"]
 mod reconnect;
+#[allow(dead_code, reason = "the example's main is not called here")]
+#[path = "../examples/thousand_entities.rs"]
+mod thousand_entities;
 
 /// How long a test waits for what must come; nothing depends on it when all is well.
 const PATIENCE: Patience = Patience::from_secs(30);
@@ -100,8 +109,11 @@ fn nonsense_on_the_command_line_gets_the_usage() {
         ),
         ("echo", echo::run),
         ("file_transfer", file_transfer::run),
+        ("hitscan", hitscan::run),
+        ("listen_server", listen_server::run),
         ("predicted_player", predicted_player::run),
         ("reconnect", reconnect::run),
+        ("thousand_entities", thousand_entities::run),
     ] {
         for words in [vec![], vec!["sever".to_owned()]] {
             let usage = run(words.into_iter())
@@ -281,6 +293,127 @@ fn two_players_see_each_other_over_udp() -> Outcome {
             let other = std::thread::spawn(watch);
             watch();
             other.join().expect("the other saw this one, too");
+        },
+    );
+    Ok(())
+}
+
+#[test]
+fn shots_hit_what_was_on_the_screen_once() -> Outcome {
+    let [(_, ada), (_, bob)] = hitscan::offline(20)?;
+    // Both shoot twice a second at what they see, with perfect aim.
+    assert!(ada.flashes >= 34 && bob.flashes >= 34, "{}", ada.flashes);
+    for (shooter, victim) in [(&ada, &bob), (&bob, &ada)] {
+        assert!(
+            shooter.markers + 2 >= shooter.flashes,
+            "{}",
+            shooter.markers
+        );
+        assert!(shooter.markers <= shooter.flashes);
+        // Both hear of each hit once; the last may still be on its way to one of them.
+        assert!(shooter.markers.abs_diff(victim.wounds) <= 1);
+        let taken = shooter.shown.first().map(|player| player.hits_taken);
+        let behind = taken.map(|taken| shooter.markers.abs_diff(taken));
+        assert!(behind.is_some_and(|behind| behind <= 1), "{taken:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn shots_hit_over_udp() -> Outcome {
+    let key = muse::new_key()?;
+    let server = loopback(hitscan::config(), &key)?;
+    let (address, public) = (server.local_addr()?, key.public());
+    let shoot = move || {
+        let link = Client::connect(address, hitscan::config(), Connect::pinned(public));
+        let began = std::time::Instant::now();
+        hitscan::play(link.expect("a socket"), |_, screen| {
+            let done = screen.markers >= 3 && screen.wounds >= 3;
+            let (flashes, markers) = (screen.flashes, screen.markers);
+            assert!(markers <= flashes, "{markers} of {flashes}");
+            assert!(done || began.elapsed() < PATIENCE, "{markers} of {flashes}");
+            !done
+        })
+        .expect("plays until it has hit and was hit");
+    };
+    beside(
+        |running| hitscan::serve(server, running).expect("the server runs"),
+        || {
+            let other = std::thread::spawn(shoot);
+            shoot();
+            other.join().expect("the other hit this one, too");
+        },
+    );
+    Ok(())
+}
+
+#[test]
+fn the_host_plays_alone_and_with_others() -> Outcome {
+    let alone = listen_server::offline(4)?;
+    let prediction = alone.host.game.prediction();
+    assert!(
+        prediction.confirmed > 100 && prediction.corrected == 0,
+        "{prediction:?}"
+    );
+    assert!(alone.screen.shown.is_empty());
+
+    let key = muse::new_key()?;
+    let server = loopback(listen_server::config(), &key)?;
+    let (address, public) = (server.local_addr()?, key.public());
+    let (guest_saw, told) = channel();
+    let guest = std::thread::spawn(move || {
+        let link = Client::connect(address, listen_server::config(), Connect::pinned(public));
+        let began = std::time::Instant::now();
+        listen_server::play(link.expect("a socket"), |me, screen| {
+            let done = screen.shown.len() == 1 && me.prediction().confirmed > 50;
+            assert!(done || began.elapsed() < PATIENCE, "{:?}", me.prediction());
+            if done {
+                guest_saw.send(()).unwrap_or(());
+            }
+            !done
+        })
+        .expect("plays until it has seen the host");
+    });
+    let (mut both, began) = (false, std::time::Instant::now());
+    listen_server::serve(server, |hosting| {
+        both |= hosting.screen.shown.len() == 1;
+        let done = both && told.try_recv().is_ok();
+        assert!(done || began.elapsed() < PATIENCE, "seen: {both}");
+        !done
+    })?;
+    guest.join().expect("the guest saw the host");
+    Ok(())
+}
+
+#[test]
+fn of_a_thousand_bodies_clients_learn_what_is_near() -> Outcome {
+    let (alone, _) = thousand_entities::offline(10)?;
+    assert!(
+        (150..400).contains(&alone.known.len()),
+        "{}",
+        alone.known.len()
+    );
+    assert!(alone.longest_wait <= 20, "{} ticks", alone.longest_wait);
+
+    let key = muse::new_key()?;
+    let server = loopback(thousand_entities::config(), &key)?;
+    let (address, public) = (server.local_addr()?, key.public());
+    beside(
+        |running| thousand_entities::serve(server, running).expect("the server runs"),
+        || {
+            let link = Client::connect(
+                address,
+                thousand_entities::config(),
+                Connect::pinned(public),
+            );
+            let began = std::time::Instant::now();
+            thousand_entities::play(link.expect("a socket"), |screen| {
+                let done = screen.updates > 2_000;
+                assert!(screen.known.len() < 400, "{}", screen.known.len());
+                assert!(done || began.elapsed() < PATIENCE, "{}", screen.updates);
+                !done
+            })
+            .expect("plays until it has seen enough");
         },
     );
     Ok(())

@@ -26,6 +26,8 @@ pub mod world;
 
 pub use entity::EntityId;
 pub use events::{Event, EventClass};
+/// Vectors and rotations, as rewind, interest and extrapolation take them.
+pub use glam;
 pub use receiver::{Fate, Receiver, Refused, Update};
 pub use replication::{View, ViewConfig};
 pub use session::{Client, Hits, Host, PacketError, Remotes, Server, SessionConfig};

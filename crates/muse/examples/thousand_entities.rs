@@ -1,0 +1,281 @@
+//! A thousand moving bodies, of which each client is told what is near, and of that what fits: the rest comes a moment later.
+
+#[path = "common/place.rs"]
+mod place;
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use muse::Instant;
+use muse::game::{GameClient, GameServer, Happening};
+use muse::netcode::glam::Vec3;
+use muse::netcode::interest::{
+    Extent, Interest, InterestConfig, Medium, Observer, ObserverId, Presence,
+};
+use muse::netcode::prediction::{Step, StepContext};
+use muse::netcode::{
+    self, ClientId, EntityId, Host, Kind, KindOptions, Kinds, SessionConfig, Tick, Update,
+};
+use muse::prelude::*;
+
+const USAGE: &str = "usage: thousand_entities server [ADDRESS]
+       thousand_entities client [ADDRESS [KEY]]
+       thousand_entities offline
+example: cargo run -p muse-net --example thousand_entities -- offline";
+
+/// Players and bodies alike.
+#[derive(State, Clone, Debug, Default, PartialEq)]
+pub(crate) struct Body {
+    #[field(range = -300.0..=300.0, step = 0.001, predict = linear, velocity = velocity)]
+    pub(crate) position: [f32; 3],
+    #[field(range = -20.0..=20.0, step = 0.01)]
+    velocity: [f32; 3],
+}
+
+/// A heading in eighths of a turn; nobody stands still.
+#[derive(Schema, Clone, Debug, Default, PartialEq)]
+pub(crate) struct Heading(#[field(range = 0..=7)] pub(crate) u8);
+
+pub(crate) struct Rules;
+
+impl Step for Rules {
+    type State = Body;
+    type Input = Heading;
+    type Event = ();
+
+    fn step(&mut self, body: &mut Body, heading: &Heading, _: &mut StepContext<'_, ()>) {
+        let (sin, cos) = (f32::from(heading.0) * std::f32::consts::FRAC_PI_4).sin_cos();
+        body.velocity = [sin * 5.0, 0.0, cos * 5.0];
+        for (place, speed) in body.position.iter_mut().zip(body.velocity) {
+            *place = (*place + speed * 0.05).clamp(-299.0, 299.0);
+        }
+    }
+}
+
+pub(crate) type Game = netcode::Server<Rules>;
+pub(crate) type Me = netcode::Client<Rules>;
+
+fn session() -> (SessionConfig, Kinds, Kind<Body>) {
+    let mut kinds = Kinds::new();
+    let body = kinds.register(KindOptions::new(1)).expect("the first kind");
+    let config =
+        SessionConfig::new(Duration::from_millis(50)).bytes_per_snapshot(BYTES_PER_SNAPSHOT);
+    (config, kinds, body)
+}
+
+/// What the server has besides the session: who is where, and who sees how far.
+pub(crate) struct Field {
+    pub(crate) bodies: Vec<EntityId>,
+    interest: Interest,
+    /// Each client's number among those who look.
+    observers: BTreeMap<ClientId, ObserverId>,
+}
+
+pub(crate) fn new_game(now: Instant, count: u32) -> Result<(Game, Field), Box<dyn Error>> {
+    let (config, kinds, kind) = session();
+    let mut game = Game::new(config, kinds, kind, now);
+    let mut field = Field {
+        bodies: Vec::new(),
+        interest: Interest::new(InterestConfig::default()),
+        observers: BTreeMap::new(),
+    };
+    for number in 0..count {
+        let (angle, far) = (number as f32 * 2.399_963, (number as f32).sqrt() * 6.0);
+        let position = [angle.sin() * far, 0.0, angle.cos() * far];
+        let entity = game.world_mut().spawn(
+            kind,
+            &Body {
+                position,
+                ..Body::default()
+            },
+        )?;
+        field
+            .interest
+            .place(entity, Presence::new(position.into()))?;
+        field.bodies.push(entity);
+    }
+    Ok((game, field))
+}
+
+impl Field {
+    pub(crate) fn join(&mut self, game: &mut Game, client: ClientId) -> Result<(), Box<dyn Error>> {
+        let entity = game.join(client, &Body::default())?;
+        self.interest.place(entity, Presence::new(Vec3::ZERO))?;
+        let free = |number: &u32| !self.observers.values().any(|taken| taken.0 == *number);
+        let observer = ObserverId((0..).find(free).unwrap_or(u32::MAX));
+        let sight = Observer::new(Vec3::ZERO).focus(Medium::SIGHT, Extent::sphere(SIGHT));
+        self.interest.observe(observer, sight)?;
+        self.observers.insert(client, observer);
+        Ok(())
+    }
+
+    pub(crate) fn leave(&mut self, game: &mut Game, client: ClientId, player: Option<EntityId>) {
+        if let Some(observer) = self.observers.remove(&client) {
+            self.interest.forget(observer);
+        }
+        if let Some(player) = player {
+            self.interest.remove(player);
+            place::complain(game.world_mut().despawn(player));
+        }
+    }
+
+    /// Moves the bodies, and tells for each client what is near.
+    pub(crate) fn tick(&mut self, game: &mut Game, tick: Tick) -> Result<(), Box<dyn Error>> {
+        let (_, _, kind) = session();
+        for (number, entity) in self.bodies.iter().enumerate() {
+            let mut body = game.world().state(kind, *entity).unwrap_or_default();
+            let heading = Heading(((tick.0 as usize / 20 + number) % 8) as u8);
+            let mut nothing = |()| ();
+            Rules.step(
+                &mut body,
+                &heading,
+                &mut StepContext::new(tick, true, &mut nothing),
+            );
+            game.world_mut().set(kind, *entity, &body)?;
+            self.interest
+                .move_to(*entity, body.position.into(), Vec3::Z)?;
+        }
+        for (client, observer) in &self.observers {
+            let Some(player) = game.player(*client) else {
+                continue;
+            };
+            let body = game.world().state(kind, player).unwrap_or_default();
+            self.interest
+                .move_to(player, body.position.into(), Vec3::Z)?;
+            self.interest
+                .look(*observer, body.position.into(), Vec3::Z)?;
+            let view = self.interest.update(*observer, |_| true)?;
+            game.set_interest(
+                *client,
+                view.entries()
+                    .iter()
+                    .map(|entry| (entry.entity, entry.weight)),
+            );
+        }
+        Ok(())
+    }
+}
+
+/// What a client knows, and how old that is.
+#[derive(Default)]
+pub(crate) struct Screen {
+    pub(crate) known: BTreeMap<EntityId, Tick>,
+    /// The longest time that something in sight had no news, in ticks.
+    pub(crate) longest_wait: u32,
+    pub(crate) updates: u64,
+}
+
+impl Screen {
+    pub(crate) fn draw(&mut self, me: &mut Me) {
+        while let Some(update) = me.poll_update() {
+            match update {
+                Update::State { entity, tick, .. } => {
+                    self.updates += 1;
+                    let before = self.known.insert(entity, tick).unwrap_or(tick);
+                    let wait = (tick - before).max(0) as u32;
+                    self.longest_wait = self.longest_wait.max(wait);
+                }
+                Update::Despawned { entity, .. } => drop(self.known.remove(&entity)),
+                _ => {}
+            }
+        }
+    }
+}
+
+pub(crate) fn new_view(now: Instant) -> (Me, Screen) {
+    let (config, kinds, body) = session();
+    let apart = |a: &Body, b: &Body| Vec3::from(a.position).distance(b.position.into());
+    (Me::new(config, kinds, body, apart, now), Screen::default())
+}
+
+/// Goes around slowly.
+pub(crate) fn keys(tick: Tick) -> Heading {
+    Heading((tick.0 / 40 % 8) as u8)
+}
+
+pub(crate) fn config() -> Config {
+    Config::new(0x6669_656c).channel(ChannelConfig::new(Delivery::Unreliable))
+}
+
+pub(crate) fn serve(link: Server, running: &AtomicBool) -> Result<(), Box<dyn Error>> {
+    let (game, mut field) = new_game(link.now(), 1_000)?;
+    let mut server = GameServer::new(link, 0, game);
+    while running.load(Ordering::Relaxed) {
+        server.tick(&mut Rules, |server, happening| match happening {
+            Happening::Came { client, .. } => place::complain(field.join(&mut server.game, client)),
+            Happening::Went { client, player, .. } => field.leave(&mut server.game, client, player),
+            Happening::Ticked(tick) => place::complain(field.tick(&mut server.game, tick)),
+            _ => {}
+        })?;
+    }
+    Ok(())
+}
+
+pub(crate) fn play(
+    link: Client,
+    mut seen: impl FnMut(&Screen) -> bool,
+) -> Result<(), Box<dyn Error>> {
+    let (me, mut screen) = new_view(link.now());
+    let mut client = GameClient::new(link, 0, me);
+    let mut end = None;
+    while seen(&screen) {
+        client.tick(&mut Rules, keys, |_, event| end = place::ended(&event))?;
+        if let Some(end) = end.take() {
+            return Ok(end?);
+        }
+        screen.draw(&mut client.game);
+        client.wait(Duration::from_millis(16))?;
+    }
+    Ok(())
+}
+
+/// So many seconds alone in the field, without a socket.
+pub(crate) fn offline(seconds: u64) -> Result<(Screen, Field), Box<dyn Error>> {
+    let (mut game, mut field) = new_game(Instant::ZERO, 1_000)?;
+    let (me, mut screen) = new_view(Instant::ZERO);
+    field.join(&mut game, ClientId(0))?;
+    let mut host = Host::new(&mut game, ClientId(0), me);
+    for now in (0..seconds * 1_000).step_by(5).map(Instant::from_millis) {
+        while let Some(tick) = game.poll_tick(now, &mut Rules, |_, ()| ()) {
+            field.tick(&mut game, tick)?;
+        }
+        game.commit();
+        host.tick(now, &mut game, &mut Rules, keys)?;
+        screen.draw(&mut host.game);
+    }
+    Ok((screen, field))
+}
+
+fn show(screen: &Screen) -> bool {
+    let Screen {
+        known,
+        longest_wait,
+        updates,
+    } = screen;
+    println!(
+        "{} of a thousand in sight, {updates} updates, longest wait {longest_wait} ticks",
+        known.len()
+    );
+    true
+}
+
+pub(crate) fn run(mut words: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
+    match words.next().as_deref() {
+        Some("server") => serve(place::open(words.next(), config())?, &AtomicBool::new(true))?,
+        Some("client") => play(place::connect(&mut words, config())?, show)?,
+        Some("offline") => drop(show(&offline(5)?.0)),
+        _ => return Err(USAGE.into()),
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    place::report(run(std::env::args().skip(1)))
+}
+
+/// How far a player sees.
+const SIGHT: f32 = 90.0;
+/// Twenty times a second; all that is in sight would need about twice as much.
+const BYTES_PER_SNAPSHOT: usize = 700;
