@@ -83,6 +83,8 @@ pub use key_file::{load_or_create_key, new_key};
 #[cfg(not(target_arch = "wasm32"))]
 pub use lan::{LanAnnouncer, LanFinder};
 pub use memory::{MemoryDriver, memory_pair};
+/// Relays: rooms, invitations, events, and what hosts on a local network say.
+pub use muse_relay::v2 as relay_v2;
 #[cfg(not(target_arch = "wasm32"))]
 pub use server::Server;
 #[cfg(not(target_arch = "wasm32"))]
