@@ -1,0 +1,59 @@
+//! The pictures of `docs/netcode.md`, one for each mechanism, each from a run of what ships.
+
+mod authority;
+mod clock;
+mod events;
+mod extrapolation;
+mod fairness;
+mod inputs;
+mod interest;
+mod interpolation;
+mod modes;
+mod prediction;
+mod priority;
+mod quality;
+mod rewind;
+mod shots;
+mod snapshots;
+mod state;
+
+use crate::plot::Plot;
+
+/// A picture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Picture {
+    /// Its name, without an ending.
+    pub name: &'static str,
+    /// What it looks like.
+    pub svg: String,
+}
+
+/// Makes the runs behind a picture, and draws it.
+pub type Draw = fn() -> Plot;
+
+/// The names of all pictures and how each is made, in the order of the page.
+pub const ALL: [(&str, Draw); 15] = [
+    ("state", state::plot),
+    ("snapshots", snapshots::plot),
+    ("interest", interest::plot),
+    ("priority", priority::plot),
+    ("events", events::plot),
+    ("inputs", inputs::plot),
+    ("clock", clock::plot),
+    ("prediction", prediction::plot),
+    ("interpolation", interpolation::plot),
+    ("extrapolation", extrapolation::plot),
+    ("rewind", rewind::plot),
+    ("fairness", fairness::plot),
+    ("authority", authority::plot),
+    ("quality", quality::plot),
+    ("modes", modes::plot),
+];
+
+/// Makes all pictures, in the order of the page. The same bytes every time.
+pub fn pictures() -> impl Iterator<Item = Picture> {
+    ALL.iter().map(|(name, plot)| Picture {
+        name,
+        svg: plot().svg(),
+    })
+}

@@ -1,0 +1,67 @@
+//! Joining a match that is under way, within a budget (NC-35).
+
+use muse_netcode::{ClientId, Server, Tick};
+use muse_wire::Duration;
+
+use crate::character::Rules;
+use crate::crowd::Crowd;
+use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
+use crate::stage::{Scene, Stage, conditions};
+
+pub(super) fn plot() -> Plot {
+    let budgets = [
+        (300, "300 bytes a snapshot (120 kbit/s)", Colour::Red),
+        (600, "600 bytes", Colour::Orange),
+        (2_400, "2,400 bytes", Colour::Green),
+    ];
+    let mut stage = Stage::new(17);
+    let crowd = Crowd::spawn(stage.server_mut(), COUNT, 300.0, 30);
+    let mut scene = Watch {
+        crowd,
+        known: Default::default(),
+    };
+    stage.run(Duration::from_secs(2), &mut scene);
+    for (number, (budget, _, _)) in (0..).zip(budgets) {
+        stage.watch(conditions(80).loss(0.02));
+        stage.server_mut().set_budget(ClientId(number), budget);
+    }
+    stage.run(Duration::from_millis(1_000), &mut scene);
+    let mut panel = Panel::new(
+        Axis::new("time since it joined (s)", 0.0, 1.0),
+        Axis::new("entities known (%)", 0.0, 105.0),
+    );
+    for (known, (_, name, colour)) in scene.known.into_iter().zip(budgets) {
+        panel = panel.with(Series::new(name, colour, Mark::Line, known));
+    }
+    Plot::new(
+        "Modes: three spectators join late",
+        "800 characters are running about, round trip 80 ms, 2 % loss. What a newcomer does not have yet comes before what it has, over as many packets as its budget \
+         takes; what it has is kept up to date meanwhile.",
+    )
+    .panel(panel)
+}
+
+struct Watch {
+    crowd: Crowd,
+    known: [Vec<(f64, f64)>; 3],
+}
+
+impl Scene for Watch {
+    fn tick(&mut self, server: &mut Server<Rules>, tick: Tick) {
+        self.crowd.step(server, tick);
+    }
+
+    fn look(&mut self, stage: &mut Stage) {
+        let now = stage.seconds() - 2.0;
+        if now < 0.0 || !stage.is_every(Duration::from_millis(10)) {
+            return;
+        }
+        for (number, known) in self.known.iter_mut().enumerate() {
+            let receiver = stage.guest(number).client().receiver();
+            let count = receiver.entities().count() as f64;
+            known.push((now, count / COUNT as f64 * 100.0));
+        }
+    }
+}
+
+const COUNT: u64 = 800;

@@ -1,0 +1,97 @@
+//! The laboratory shows what ships: it calls the netcode, and has none of its own.
+
+use std::path::{Path, PathBuf};
+
+#[test]
+fn nothing_here_predicts_interpolates_or_rewinds() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        for (number, line) in text.lines().enumerate() {
+            let code = line.trim_start();
+            if code.starts_with("//") {
+                continue;
+            }
+            let names = code.contains("fn ") && MECHANISMS.iter().any(|name| names(code, name));
+            let computes = ARITHMETIC.iter().any(|call| code.contains(call));
+            if names || computes {
+                wrong.push(format!("{}:{}: {code}", path.display(), number + 1));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "call it in muse_netcode instead:\n  {}",
+        wrong.join("\n  ")
+    );
+}
+
+#[test]
+fn every_picture_is_of_the_shipped_mechanism() {
+    let sources = sources();
+    for (figure, calls) in CALLS {
+        let path = format!("figures/{figure}.rs");
+        let found = sources.iter().find(|(known, _)| known.ends_with(&path));
+        let (_, text) = found.expect("there is a file for each figure");
+        for call in calls {
+            assert!(text.contains(call), "{figure} does not call {call}");
+        }
+    }
+}
+
+/// Whether a line declares a function with this in its name.
+fn names(code: &str, word: &str) -> bool {
+    let name = code.split("fn ").nth(1).unwrap_or_default();
+    let name = name.split(['(', '<']).next().unwrap_or_default();
+    name.contains(word)
+}
+
+fn sources() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let folders = [root.clone(), root.join("figures")];
+    let files = folders.iter().flat_map(|folder| {
+        let files = std::fs::read_dir(folder).expect("the folder is there");
+        files.map(|file| file.expect("it can be read").path())
+    });
+    files
+        .filter(|path| path.extension().is_some_and(|ending| ending == "rs"))
+        .map(|path| {
+            let text = std::fs::read_to_string(&path).expect("it can be read");
+            (path, text)
+        })
+        .collect()
+}
+
+/// What functions here are not about.
+const MECHANISMS: [&str; 10] = [
+    "interpol", "extrapol", "predict", "reconcil", "smooth", "rewind", "blend", "dilat", "quantis",
+    "delta",
+];
+
+/// What such functions would be made of.
+const ARITHMETIC: [&str; 6] = [
+    "lerp(",
+    ".exp(",
+    ".powf(",
+    "Predictor<",
+    "impl Predicted",
+    "impl State ",
+];
+
+/// What each figure gets its data from.
+const CALLS: [(&str, &[&str]); 15] = [
+    ("state", &["World::new", "View::new", "Receiver::new"]),
+    ("snapshots", &["Stage::new", ".receiver()"]),
+    ("interest", &["Interest::new", ".update("]),
+    ("priority", &[".set_budget(", ".set_interest("]),
+    ("events", &[".emit(", ".events()"]),
+    ("inputs", &[".input_counters("]),
+    ("clock", &[".clock()", ".play_time()", ".server_time()"]),
+    ("prediction", &[".predicted()", ".shown_player()"]),
+    ("interpolation", &[".show()", ".shown_time()"]),
+    ("extrapolation", &["Extrapolator::new", "derive_motion("]),
+    ("shots", &["Rewind::new", ".admit(", ".hitscan("]),
+    ("rewind", &["shots::run("]),
+    ("fairness", &["shots::run("]),
+    ("authority", &["Referee::new", ".judge("]),
+    ("quality", &[".quality()"]),
+];
