@@ -27,6 +27,9 @@ pub(crate) struct LimitArguments {
     /// Guests at a time in one room.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     guests_per_room: u32,
+    /// Guests at a time in one room from one IP address (IPv6: /64).
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
+    guests_per_ip: u32,
     /// Packets a second that a room may send, in all directions; what is beyond is dropped.
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
     room_packets: u32,
@@ -51,6 +54,7 @@ impl LimitArguments {
             .rooms_per_ip(self.rooms_per_ip)
             .guests(self.guests as usize)
             .guests_per_room(self.guests_per_room as usize)
+            .guests_per_ip(self.guests_per_ip as usize)
             .packets_per_second(self.room_packets)
             .bytes_per_second(self.room_bytes)
             .burst_ms(self.room_burst_ms)

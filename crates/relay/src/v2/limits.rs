@@ -17,6 +17,7 @@ pub struct Limits {
     pub(super) rooms_per_ip: u32,
     pub(super) guests: usize,
     pub(super) guests_per_room: usize,
+    pub(super) guests_per_ip: usize,
     pub(super) packets_per_second: u32,
     pub(super) bytes_per_second: u32,
     pub(super) burst_ms: u32,
@@ -46,6 +47,12 @@ impl Limits {
     /// Guests at a time in one room. Default 256.
     pub fn guests_per_room(mut self, count: usize) -> Self {
         self.guests_per_room = count;
+        self
+    }
+
+    /// Guests at a time in one room from one IP address (IPv6: /64), so that nobody fills a room alone. Default 64.
+    pub fn guests_per_ip(mut self, count: usize) -> Self {
+        self.guests_per_ip = count;
         self
     }
 
@@ -87,6 +94,7 @@ impl Default for Limits {
             rooms_per_ip: 64,
             guests: 65_536,
             guests_per_room: 256,
+            guests_per_ip: 64,
             packets_per_second: 20_000,
             bytes_per_second: 4_000_000,
             burst_ms: 250,

@@ -65,6 +65,23 @@ fn everybody_else_finds_a_direct_way() {
 }
 
 #[test]
+fn neighbours_behind_one_router_take_the_short_way() {
+    let symmetric = Place::Behind(NatKind::Symmetric);
+    let mut world = World::new(8, ordinary(), Limits::default(), symmetric);
+    world.simulation.run_for(Duration::from_millis(300));
+    world.add_neighbour();
+    world.talk(Duration::from_secs(5));
+    assert!(world.settle(Duration::from_secs(2)));
+    let guest = world.guest(0);
+    assert!(guest.is_direct() && world.host().is_direct());
+    let remote = guest
+        .connection
+        .and_then(|it| guest.relayed.machine().remote(it));
+    let inside = world.simulation.network().addresses(world.host)[0];
+    assert_eq!(remote, Some(inside), "their own network, not the router");
+}
+
+#[test]
 fn once_direct_the_relay_carries_nothing_more() {
     let cone = Place::Behind(NatKind::PortRestricted);
     let mut world = World::new(4, ordinary(), Limits::default(), cone);

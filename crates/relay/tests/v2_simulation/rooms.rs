@@ -167,6 +167,24 @@ fn one_address_cannot_take_all_rooms() {
 }
 
 #[test]
+fn one_address_cannot_fill_a_room() {
+    let limits = Limits::default().guests_per_ip(2);
+    let mut world = World::new(12, ordinary(), limits, SYMMETRIC);
+    world.simulation.run_for(Duration::from_millis(300));
+    // Three programs on the host's own router, which has one address, and one from elsewhere.
+    for _ in 0..3 {
+        world.add_neighbour();
+    }
+    world.add_guest(SYMMETRIC);
+    world.simulation.run_for(Duration::from_secs(2));
+    let ready: Vec<bool> = (0..4)
+        .map(|guest| world.guest(guest).relayed.link().state() == LinkState::Ready)
+        .collect();
+    assert_eq!(ready.iter().filter(|ready| **ready).count(), 3, "{ready:?}");
+    assert!(ready[3], "others are not touched");
+}
+
+#[test]
 fn a_room_has_its_rate_and_others_are_not_touched() {
     let limits = Limits::default().packets_per_second(30);
     let mut world = World::new(11, ordinary(), limits, SYMMETRIC);

@@ -199,6 +199,20 @@ impl World {
         index
     }
 
+    /// Adds a guest behind the host's own router.
+    pub(crate) fn add_neighbour(&mut self) {
+        let nat = self.host_nat.expect("the host has a router");
+        let number = self.guests.len() as u8 + 100;
+        let inside = SocketAddr::from(([192, 168, 1, number], 5_000));
+        let node = self.simulation.network_mut().add_node_behind(nat, inside);
+        let endpoint = self.endpoint(u64::from(number));
+        let (now, code) = (self.simulation.now(), self.key.code());
+        let link = Link::join(now, RELAY, code, self.link_seed(number));
+        self.attach(node, endpoint, link.local_addresses(&[inside]), false);
+        self.guests.push(node);
+        self.guest_nats.push(Some(nat));
+    }
+
     pub(crate) fn link_seed(&self, number: u8) -> [u8; 32] {
         let mut seed = [number; 32];
         seed[..8].copy_from_slice(&self.seed.to_le_bytes());

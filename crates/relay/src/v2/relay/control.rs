@@ -178,8 +178,7 @@ impl Relay {
             return Err(Refusal::Draining);
         }
         let room = *self.by_code.get(&code).ok_or(Refusal::NoSuchRoom)?;
-        let present = self.rooms.get(room as usize).map(|room| room.guests.len());
-        if present.is_none_or(|present| present >= self.limits.guests_per_room) {
+        if !self.has_place(room as usize, request.from) {
             return Err(Refusal::RoomFull);
         }
         let tags = self.secrets.draw();
@@ -205,6 +204,19 @@ impl Relay {
         }
         self.stats.guests_joined += 1;
         Ok(slot)
+    }
+
+    /// Whether a room takes another guest, and another one from this address.
+    fn has_place(&self, room: usize, from: SocketAddr) -> bool {
+        let Some(room) = self.rooms.get(room) else {
+            return false;
+        };
+        let guests = room.guests.iter();
+        let neighbours = guests
+            .filter_map(|slot| self.guests.get(*slot as usize))
+            .filter(|guest| prefix(guest.address) == prefix(from));
+        room.guests.len() < self.limits.guests_per_room
+            && neighbours.count() < self.limits.guests_per_ip
     }
 
     fn refuse(&mut self, request: &Request, reason: Refusal) {
