@@ -108,6 +108,16 @@ impl<'a> Encoder<'a> {
         self.shift();
     }
 
+    /// A part, as [`part`](Self::part) but from a model that keeps the rules, and `bits` bits of `value`, at most 16, in one step.
+    #[inline(always)]
+    fn part_and_even(&mut self, start: u32, size: u32, value: u32, bits: u32) {
+        let bits = bits.min(EVEN_BITS);
+        let interval = &mut self.state.interval;
+        interval.take_legal_parts(start, size);
+        interval.take_part(u64::from(value) & ((1 << bits) - 1), bits);
+        self.shift();
+    }
+
     /// Encodes the low `count` bits of `value`, 0 to 32, all equally likely. Higher bits are ignored.
     #[inline]
     pub fn even(&mut self, value: u32, count: u32) {
@@ -232,6 +242,22 @@ impl<'a> Decoder<'a> {
         self.shift();
     }
 
+    /// Takes what [`Encoder::part_and_even`] encoded and gives the number behind the part.
+    #[inline]
+    fn take_part_and_even(&mut self, start: u32, size: u32, bits: u32) -> u32 {
+        let bits = bits.min(EVEN_BITS);
+        self.interval.take_legal_parts(start, size);
+        let mut digit = 0;
+        if bits > 0 {
+            let offset = self.code.wrapping_sub(self.interval.low);
+            // The last part is a little wider, and hostile bytes may lie outside of all.
+            digit = (offset / (self.interval.width >> bits)).min((1 << bits) - 1);
+            self.interval.take_part(digit, bits);
+        }
+        self.shift();
+        digit as u32
+    }
+
     /// Decodes `count` bits, 0 to 32, that are all equally likely.
     #[inline]
     pub fn even(&mut self, count: u32) -> u32 {
@@ -322,6 +348,14 @@ impl Interval {
         } else {
             size
         };
+        self.low += part * start as u64;
+        self.width = part * size as u64;
+    }
+
+    /// As [`take_parts`](Self::take_parts), for parts that exist: at least one, and none beyond the last.
+    #[inline]
+    const fn take_legal_parts(&mut self, start: u32, size: u32) {
+        let part = self.width >> PART_BITS;
         self.low += part * start as u64;
         self.width = part * size as u64;
     }

@@ -8,7 +8,7 @@
 //! This file only declares what a cube is; the coder sees columns. The same coder then codes the moving bodies of
 //! [`motion`].
 
-mod motion;
+pub(crate) mod motion;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,22 +1,30 @@
 //! One description of a row for both directions: what an encoder is told and a decoder finds out.
 
+use super::RowError;
+use super::models::NumberModel;
 use muse_wire::range::{BitModel, Decoder, Encoder, NibbleModel};
 
 /// An encoder or a decoder. Every method takes what to encode, which a decoder ignores, and returns what was coded.
 ///
 /// So that the two sides cannot drift apart, all that depends on a row is written once, over this trait.
 pub(super) trait Coding {
+    /// Whether it finds out what the row is, so that bounds have to be checked.
+    const DECODES: bool;
     /// A decision that is `true` with a probability of 65,536.
     fn bit(&mut self, bit: bool, probability: u16) -> bool;
     /// A decision that a model follows.
     fn adaptive(&mut self, bit: bool, model: &mut BitModel) -> bool;
     /// A number of 0 to 15.
     fn nibble(&mut self, symbol: u32, model: &mut NibbleModel) -> u32;
+    /// A difference with its sign. Small ones take one step; of larger ones the low bits are left to chance.
+    fn number(&mut self, model: &mut NumberModel, difference: i32) -> Result<i32, RowError>;
     /// A number of so many bits, at most 32, all equally likely.
     fn even(&mut self, value: u32, bits: u32) -> u32;
 }
 
 impl Coding for Encoder<'_> {
+    const DECODES: bool = false;
+
     #[inline]
     fn bit(&mut self, bit: bool, probability: u16) -> bool {
         self.bit_at(bit, probability);
@@ -35,6 +43,21 @@ impl Coding for Encoder<'_> {
         symbol
     }
 
+    #[inline(always)]
+    fn number(&mut self, model: &mut NumberModel, difference: i32) -> Result<i32, RowError> {
+        let folded = (difference << 1 ^ difference >> 31) as u32;
+        let low_bits = model.low_bits();
+        let head = folded >> low_bits;
+        model
+            .head
+            .encode_with(self, head.min(ESCAPE), folded, low_bits);
+        if head >= ESCAPE {
+            encode_large(self, head - ESCAPE);
+        }
+        model.learn(folded);
+        Ok(difference)
+    }
+
     #[inline]
     fn even(&mut self, value: u32, bits: u32) -> u32 {
         self.even(value, bits);
@@ -43,6 +66,8 @@ impl Coding for Encoder<'_> {
 }
 
 impl Coding for Decoder<'_> {
+    const DECODES: bool = true;
+
     #[inline]
     fn bit(&mut self, _: bool, probability: u16) -> bool {
         self.bit_at(probability)
@@ -58,8 +83,41 @@ impl Coding for Decoder<'_> {
         model.decode(self)
     }
 
+    #[inline(always)]
+    fn number(&mut self, model: &mut NumberModel, _: i32) -> Result<i32, RowError> {
+        let low_bits = model.low_bits();
+        let (head, low) = model.head.decode_with(self, low_bits);
+        let mut folded = head << low_bits | low;
+        if head == ESCAPE {
+            let head = u64::from(ESCAPE) + u64::from(decode_large(self));
+            folded = u32::try_from(head << low_bits | u64::from(low))
+                .map_err(|_| RowError::OutOfRange)?;
+        }
+        model.learn(folded);
+        Ok((folded >> 1) as i32 ^ -((folded & 1) as i32))
+    }
+
     #[inline]
     fn even(&mut self, _: u32, bits: u32) -> u32 {
         self.even(bits)
     }
 }
+
+/// By how much a number is too large for one step, in as many bits as that takes.
+#[cold]
+fn encode_large(encoder: &mut Encoder<'_>, rest: u32) {
+    let bits = u32::BITS - rest.leading_zeros();
+    encoder.even(bits, LARGE_BITS);
+    encoder.even(rest, bits);
+}
+
+#[cold]
+fn decode_large(decoder: &mut Decoder<'_>) -> u32 {
+    let bits = decoder.even(LARGE_BITS).min(u32::BITS);
+    decoder.even(bits)
+}
+
+/// The largest number of one step, and what larger ones begin with.
+const ESCAPE: u32 = 15;
+/// Bits in which the number of a large number's bits is told.
+const LARGE_BITS: u32 = 6;

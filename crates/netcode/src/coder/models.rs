@@ -18,7 +18,7 @@ use super::references::Factors;
 /// ([`RowCoder::row_len_max`](super::RowCoder::row_len_max)).
 #[derive(Clone, Debug)]
 pub struct Models {
-    /// Per column, for what is quick.
+    /// Per column in the order of coding, for what is quick.
     pub(super) columns: Box<[ColumnModels]>,
     /// Whether a row changed, by how the two before did.
     pub(super) changed: [BitModel; 4],
@@ -30,6 +30,8 @@ pub struct Models {
     pub(super) history: u32,
     /// Rows coded, to take turns by.
     pub(super) turn: u32,
+    /// Whose turn it was last.
+    judged: u16,
     /// Columns coded per row on average, in 1/65,536: see [`Models::is_dense`].
     pub(super) load: u32,
     /// The row coded last.
@@ -78,12 +80,9 @@ pub(super) struct Recent {
 
 impl Models {
     pub(super) fn new(plan: &Plan) -> Self {
-        let mut columns = vec![ColumnModels::new(Predictor::Hold); plan.width];
-        for item in &plan.items {
-            columns[usize::from(item.column)] = ColumnModels::new(item.predictor);
-        }
+        let new = |item: &Item| ColumnModels::new(item.predictor);
         Self {
-            columns: columns.into_boxed_slice(),
+            columns: plan.items.iter().map(new).collect(),
             changed: [BitModel::new(); 4],
             mixer: Mixer::new(super::sparse::weight_sets(plan.width)),
             recent: Recent {
@@ -96,6 +95,7 @@ impl Models {
             factors: Factors::NONE,
             history: 0,
             turn: 0,
+            judged: 0,
             load: LOAD_START,
             last: plan.items_at_rest(),
             row: vec![0; plan.width].into_boxed_slice(),
@@ -106,13 +106,14 @@ impl Models {
 
     /// Forgets everything: as it was made for this coder.
     pub(super) fn reset(&mut self, plan: &Plan) {
-        for item in &plan.items {
-            self.columns[usize::from(item.column)] = ColumnModels::new(item.predictor);
+        for (item, models) in plan.items.iter().zip(&mut self.columns) {
+            models.reset(item.predictor);
             self.last[usize::from(item.column)] = item.rest();
         }
         self.changed = [BitModel::new(); 4];
         self.mixer.reset();
         self.turn = 0;
+        self.judged = 0;
         self.load = LOAD_START;
         self.start_packet();
     }
@@ -129,6 +130,7 @@ impl Models {
         self.factors = other.factors;
         self.history = other.history;
         self.turn = other.turn;
+        self.judged = other.judged;
         self.load = other.load;
         self.last.copy_from_slice(&other.last);
     }
@@ -149,28 +151,29 @@ impl Models {
         self.history = 0;
     }
 
-    /// The row that was coded last, or should have been.
-    pub(super) fn row(&self) -> &[i32] {
-        &self.row
+    /// The row that was coded last.
+    pub(super) fn last(&self) -> &[i32] {
+        &self.last
+    }
+
+    /// Takes a row to be coded.
+    #[inline]
+    pub(super) fn take(&mut self, row: &[i32]) {
+        // Rows are too short for a call to be worth while.
+        for (own, value) in self.row.iter_mut().zip(row) {
+            *own = *value;
+        }
     }
 
     /// Notes whether a column of the row being coded exists, and says so. One that does not is 0.
     pub(super) fn admit(&mut self, item: &Item) -> bool {
-        let column = usize::from(item.column);
-        let exists = item.guard.is_none_or(|guard| {
-            let decider = usize::from(guard.column());
-            self.exists[decider] && guard.admits(self.row[decider])
-        });
-        self.exists[column] = exists;
-        if !exists {
-            self.row[column] = 0;
-            self.errors[column] = 0;
-        }
-        exists
+        item.admit(&mut self.row, &mut self.exists)
     }
 
+    /// The row being coded has been.
+    #[inline]
     pub(super) fn keep_last(&mut self) {
-        self.last.copy_from_slice(&self.row);
+        std::mem::swap(&mut self.last, &mut self.row);
     }
 
     /// Whether so much changes that the quick way must do.
@@ -182,11 +185,22 @@ impl Models {
         self.load > LOAD_DENSE
     }
 
-    /// Whether the predictors of a column are compared in this row. Columns take turns, so that each row pays for a few.
+    /// The rank of the column whose predictors are compared in this row, if any. Columns take turns, so that rows pay little.
     #[inline]
-    pub(super) fn is_turn_of(&self, column: usize) -> bool {
-        let every = if self.turn < TURNS_EARLY { 8 } else { 32 };
-        (self.turn as usize + column) & (every - 1) == 0
+    pub(super) fn judged(&mut self, plan: &Plan) -> Option<usize> {
+        let apart = if self.turn < TURNS_EARLY {
+            TURNS_APART_EARLY
+        } else {
+            TURNS_APART
+        };
+        if !self.turn.is_multiple_of(apart) || plan.judged.is_empty() {
+            return None;
+        }
+        self.judged += 1;
+        if usize::from(self.judged) >= plan.judged.len() {
+            self.judged = 0;
+        }
+        Some(usize::from(plan.judged[usize::from(self.judged)]))
     }
 
     /// Counts a row with so many coded columns.
@@ -217,25 +231,31 @@ impl Item {
 
 impl ColumnModels {
     fn new(predictor: Predictor) -> Self {
-        let mut scores = [SCORE_START + 128; Predictor::ALL.len()];
-        scores[predictor as usize] = SCORE_START;
-        Self {
-            numbers: [NumberModel {
-                head: NibbleModel::falling(),
-                mean: 2 << 4,
-            }; AGES],
+        let mut models = Self {
+            numbers: [NumberModel::NEW; AGES],
             equal: [BitModel::new(); 2],
             symbol: NibbleModel::new(),
             predictor,
-            scores,
-        }
+            scores: [0; Predictor::ALL.len()],
+        };
+        models.reset(predictor);
+        models
+    }
+
+    fn reset(&mut self, predictor: Predictor) {
+        self.numbers = [NumberModel::NEW; AGES];
+        self.equal = [BitModel::new(); 2];
+        self.symbol = const { NibbleModel::new() };
+        self.predictor = predictor;
+        self.scores = [SCORE_START + 128; Predictor::ALL.len()];
+        self.scores[predictor as usize] = SCORE_START;
     }
 
     /// Notes by how much each predictor was wrong, and takes the best from now on.
-    pub(super) fn judge(&mut self, errors: [i64; Predictor::ALL.len()]) {
+    pub(super) fn judge(&mut self, errors: [i32; Predictor::ALL.len()]) {
         let mut best = self.predictor;
         for (score, error) in self.scores.iter_mut().zip(errors) {
-            let bits = (error.unsigned_abs().saturating_add(1)).ilog2().min(31) * 256;
+            let bits = error.unsigned_abs().saturating_add(1).ilog2() * 256;
             *score = (i32::from(*score) + ((bits as i32 - i32::from(*score)) >> 3)) as u16;
         }
         for predictor in Predictor::ALL {
@@ -248,15 +268,21 @@ impl ColumnModels {
 }
 
 impl NumberModel {
+    const NEW: Self = Self {
+        head: NibbleModel::falling(),
+        mean: 2 << 4,
+    };
+
     /// How many low bits are left to chance.
-    #[inline]
-    pub(super) fn low_bits(&self) -> u32 {
-        (self.mean >> 4 | 1).ilog2().saturating_sub(1)
+    #[inline(always)]
+    pub(super) const fn low_bits(&self) -> u32 {
+        // The mean is at least a 32nd and less than 2^17 by this.
+        (self.mean >> 5 | 1).ilog2()
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn learn(&mut self, value: u32) {
-        let goal = (value.min(1 << 24) << 4) as i32;
+        let goal = (value.min(VALUE_MAX) << 4) as i32;
         self.mean = (self.mean as i32 + ((goal - self.mean as i32) >> 4)) as u32;
     }
 }
@@ -320,6 +346,9 @@ pub(super) const AGES: usize = 5;
 const RECENT_MAX: usize = 64;
 /// So many rows compare predictors often, because little is known yet.
 const TURNS_EARLY: u32 = 64;
+/// After how many rows predictors of a column are compared, early and late.
+const TURNS_APART_EARLY: u32 = 2;
+const TURNS_APART: u32 = 8;
 /// Over how many rows the load is averaged.
 const LOAD_ROWS: u32 = 1_024;
 const LOAD_UNIT: u32 = 1 << 16;
@@ -329,6 +358,8 @@ const LOAD_DENSE: u32 = 2 * LOAD_UNIT;
 const COLUMNS_COUNTED: u32 = 1_024;
 /// Whether few rows change shows soon; if not, little was lost.
 const LOAD_START: u32 = LOAD_DENSE + LOAD_UNIT / 64;
+/// Numbers count as no larger than this, so that no more than 16 bits are left to chance.
+const VALUE_MAX: u32 = 1 << 17;
 const SCORE_START: u16 = 2 * 256;
 /// By how much another predictor must be better.
 const SCORE_MARGIN: u16 = 16;

@@ -13,6 +13,8 @@ pub(super) struct Plan {
     pub(super) place: Box<[u16]>,
     /// Smallest and largest value per column.
     bounds: Box<[[i32; 2]]>,
+    /// Ranks of the columns whose predictors are compared.
+    pub(super) judged: Box<[u16]>,
     /// Whether any column may be absent.
     pub(super) has_guards: bool,
     /// Number of columns.
@@ -25,19 +27,23 @@ pub(super) struct Plan {
 #[derive(Clone, Debug)]
 pub(super) struct Item {
     pub(super) column: u16,
-    /// Where it stands in the order.
+    /// Where it stands in the order, and its models among the models.
     pub(super) rank: u16,
     pub(super) min: i32,
     pub(super) max: i32,
     /// Bits of `max - min`.
     pub(super) bits: u32,
     pub(super) way: Way,
+    /// Whether differences between its values mean something.
+    pub(super) is_quantity: bool,
     pub(super) guard: Option<Guard>,
     pub(super) velocity: Option<Velocity>,
     /// Which predictor to begin with.
     pub(super) predictor: Predictor,
     /// Columns of the same field that were coded just before, at most two.
     pub(super) before: u8,
+    /// The column that says which part of a rotation is the largest, for the others.
+    pub(super) largest: Option<u16>,
     /// First and last column of the field, for what the field as a whole does.
     pub(super) field: (u16, u16),
 }
@@ -45,7 +51,9 @@ pub(super) struct Item {
 /// What arithmetic a column allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Differences, within bounds or around all 2^32 values.
+    /// Differences, within bounds.
+    Bounded,
+    /// Differences around all 2^32 values, because they may be as far apart as that.
     Number,
     /// Differences around a circle of so many values.
     Circle(u32),
@@ -77,12 +85,13 @@ pub(super) struct Velocity {
 
 impl Velocity {
     /// How far the other column moves in so many ticks between two velocities.
-    #[inline]
+    #[inline(always)]
     pub(super) fn distance(&self, from: i32, to: i32, ticks: i64) -> i64 {
+        // Wraps only for ratios that no game has, and then everywhere alike.
         let rate = (i64::from(from) + i64::from(to))
-            .saturating_mul(self.half_ratio)
-            .saturating_add(self.bias);
-        rate.saturating_mul(ticks).saturating_add(1 << 19) >> 20
+            .wrapping_mul(self.half_ratio)
+            .wrapping_add(self.bias);
+        rate.wrapping_mul(ticks).wrapping_add(1 << 19) >> 20
     }
 }
 
@@ -137,6 +146,11 @@ impl Plan {
             bounds: columns
                 .iter()
                 .map(|column| [column.min, column.max])
+                .collect(),
+            judged: items
+                .iter()
+                .filter(|item| item.is_quantity)
+                .map(|item| item.rank)
                 .collect(),
             has_guards: items.iter().any(|item| item.guard.is_some()),
             width: columns.len(),
@@ -254,6 +268,12 @@ impl Item {
                 }
             });
         let way = way(columns, index, span);
+        let largest = (way == Way::RotationPart)
+            .then(|| {
+                let is_largest = |column: &Column| column.kind == ColumnKind::RotationLargest;
+                columns[..index].iter().rposition(is_largest)
+            })
+            .flatten();
         let predictor = match column.predict {
             _ if velocity.is_some() => Predictor::Velocity,
             Predict::Linear => Predictor::Near,
@@ -268,10 +288,15 @@ impl Item {
             max: column.max,
             bits: 32 - span.leading_zeros(),
             way,
+            is_quantity: matches!(
+                way,
+                Way::Number | Way::Bounded | Way::Circle(_) | Way::RotationPart
+            ),
             guard: column.guard,
             velocity,
             predictor,
             before: 0,
+            largest: largest.map(|column| column as u16),
             field: (first as u16, last as u16),
         }
     }
@@ -299,21 +324,52 @@ impl Item {
                 self.min
                     .wrapping_add(steps.rem_euclid(i64::from(count)) as i32)
             }
-            _ if self.bits == 32 => from.wrapping_add(by as i32),
+            Way::Number => from.wrapping_add(by as i32),
             _ => i64::from(from)
                 .saturating_add(by)
                 .clamp(i64::from(self.min), i64::from(self.max)) as i32,
         }
     }
 
-    /// The value that a coded difference leads to, if there is such a value.
+    /// As [`advance`](Self::advance), for columns that are bounded.
+    #[inline(always)]
+    pub(super) fn bounded(&self, from: i32, by: i64) -> i32 {
+        let value = i64::from(from).wrapping_add(by);
+        value.min(i64::from(self.max)).max(i64::from(self.min)) as i32
+    }
+
+    /// The value that a coded difference leads to.
     #[inline]
-    pub(super) fn resolve(&self, expected: i32, difference: i32) -> Option<i32> {
-        let value = match self.way {
+    pub(super) fn resolve(&self, expected: i32, difference: i32) -> Result<i32, RowError> {
+        self.legal(match self.way {
             Way::Circle(_) => self.advance(expected, i64::from(difference)),
             _ => expected.wrapping_add(difference),
-        };
-        (self.min..=self.max).contains(&value).then_some(value)
+        })
+    }
+
+    /// The value, if it may be.
+    #[inline(always)]
+    pub(super) fn legal(&self, value: i32) -> Result<i32, RowError> {
+        if (self.min..=self.max).contains(&value) {
+            Ok(value)
+        } else {
+            Err(RowError::OutOfRange)
+        }
+    }
+
+    /// Notes whether the column exists in a row, and says so. One that does not is 0.
+    #[inline]
+    pub(super) fn admit(&self, row: &mut [i32], exists: &mut [bool]) -> bool {
+        let column = usize::from(self.column);
+        let found = self.guard.is_none_or(|guard| {
+            let decider = usize::from(guard.column());
+            exists[decider] && guard.admits(row[decider])
+        });
+        exists[column] = found;
+        if !found {
+            row[column] = 0;
+        }
+        found
     }
 }
 
@@ -337,7 +393,8 @@ fn way(columns: &[Column], index: usize, span: u32) -> Way {
         }
         ColumnKind::RotationLargest => Way::Choice,
         ColumnKind::Reference | ColumnKind::Raw => Way::Any,
-        _ => Way::Number,
+        _ if span >= 1 << 31 => Way::Number,
+        _ => Way::Bounded,
     }
 }
 

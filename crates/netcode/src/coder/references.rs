@@ -38,20 +38,24 @@ impl<'a> References<'a> {
     ///
     /// One that is not older than those before, or one too many, is left out. Ages count up to 255.
     #[must_use]
+    #[inline]
     pub fn with(mut self, age: u32, row: &'a [i32]) -> Self {
         let age = age.clamp(1, AGE_MAX);
         let is_older = self.count == 0 || age > self.ages[self.count - 1];
-        if self.count < Self::COUNT_MAX && is_older {
-            self.rows[self.count] = row;
-            self.ages[self.count] = age;
-            self.count += 1;
+        if is_older && let Some(rest) = self.rows.get_mut(self.count..) {
+            // Those that there are not are as the oldest that there is.
+            rest.fill(row);
+            if let Some(place) = self.ages.get_mut(self.count) {
+                *place = age;
+                self.count += 1;
+            }
         }
         self
     }
 
     /// A single row of no age: not the same entity's.
     pub(super) fn with_row(mut self, row: &'a [i32]) -> Self {
-        self.rows[0] = row;
+        self.rows = [row; Self::COUNT_MAX];
         self.count = 1;
         self
     }
@@ -67,20 +71,31 @@ impl<'a> References<'a> {
     }
 
     /// Whether all rows have this many columns.
+    #[inline]
     pub(super) fn has_width(&self, width: usize) -> bool {
-        self.rows[..self.count].iter().all(|row| row.len() == width)
+        self.count == 0 || self.rows.iter().all(|row| row.len() == width)
     }
 
+    /// Whether a row is another than the baseline; not if there is none.
+    #[inline]
+    pub(super) fn differs_from(&self, row: &[i32]) -> bool {
+        let pairs = row.iter().zip(self.rows[0]);
+        // Without an early end, because most rows that are coded differ.
+        pairs.fold(0, |differences, (one, other)| differences | one ^ other) != 0
+    }
+
+    #[inline]
     pub(super) fn baseline(&self) -> Option<&'a [i32]> {
         (self.count > 0).then(|| self.rows[0])
     }
 
     /// The baseline and three older rows, the oldest ones repeated if there are fewer.
-    pub(super) fn spread(&self) -> [&'a [i32]; 4] {
-        let last = self.count.saturating_sub(1);
-        [0, 1, 2, 3].map(|index| self.rows[index.min(last)])
+    #[inline]
+    pub(super) const fn spread(&self) -> &[&'a [i32]; 4] {
+        &self.rows
     }
 
+    #[inline]
     pub(super) fn ages(&self) -> [u32; References::COUNT_MAX] {
         self.ages
     }
@@ -100,8 +115,8 @@ pub(super) struct Factors {
     pub(super) ticks: i64,
     /// What to multiply baseline minus older by, per older reference, in 2^-16.
     pub(super) lines: [i64; 3],
-    /// The same for the curve: it takes the differences to the last two references, or the only two.
-    curve: [i64; 2],
+    /// The same per predictor: what each of the differences counts.
+    weights: [[i64; 3]; Predictor::ALL.len()],
 }
 
 impl Factors {
@@ -109,7 +124,7 @@ impl Factors {
         ages: [0; References::COUNT_MAX],
         ticks: 0,
         lines: [0; 3],
-        curve: [0; 2],
+        weights: [[0; 3]; Predictor::ALL.len()],
     };
 
     /// For references of these ages, 0 for none; anew only if they differ from those before.
@@ -140,21 +155,32 @@ impl Factors {
         } else {
             [lines[0], 0]
         };
+        let curve = curve.map(|factor: i64| factor.clamp(-FACTOR_MAX, FACTOR_MAX));
+        let mut weights = [[0; 3]; Predictor::ALL.len()];
+        weights[Predictor::Near as usize][0] = lines[0];
+        weights[Predictor::Far as usize][2] = lines[2];
+        let first = usize::from(last >= 3);
+        weights[Predictor::Curve as usize][first..first + 2].copy_from_slice(&curve);
         Self {
             ages: references.ages,
             ticks,
             lines,
-            curve: curve.map(|factor| factor.clamp(-FACTOR_MAX, FACTOR_MAX)),
+            weights,
         }
     }
 
-    /// How far a column moves if it goes on along the curve.
+    /// How far a column moves if it goes on along the curve. `older` is the baseline minus each older reference.
     #[inline]
-    pub(super) fn curve(&self, older: impl Fn(usize) -> i32) -> i64 {
-        let has_four = self.ages[3] != 0;
-        let first = usize::from(has_four);
-        let (near, far) = (older(first), older(first + 1));
-        let sum = i64::from(near) * self.curve[0] + i64::from(far) * self.curve[1];
+    pub(super) fn curve(&self, older: [i32; 3]) -> i64 {
+        self.weighted(Predictor::Curve, older)
+    }
+
+    #[inline(always)]
+    fn weighted(&self, predictor: Predictor, older: [i32; 3]) -> i64 {
+        let weights = &self.weights[predictor as usize];
+        let sum = i64::from(older[0]) * weights[0]
+            + i64::from(older[1]) * weights[1]
+            + i64::from(older[2]) * weights[2];
         (sum + HALF) >> 16
     }
 
@@ -165,33 +191,28 @@ impl Factors {
     }
 
     /// How far a column moves, by one of the predictors. `older` is the baseline minus each older reference.
-    #[inline]
+    #[inline(always)]
     pub(super) fn movement(
         &self,
         predictor: Predictor,
-        older: impl Fn(usize) -> i32,
+        older: [i32; 3],
         item: &Item,
         row: &[i32],
         baseline: &[i32],
     ) -> i64 {
-        match predictor {
-            Predictor::Hold => 0,
-            Predictor::Near => self.line(older(0), 0),
-            Predictor::Far => self.line(older(2), 2),
-            Predictor::Curve => self.curve(older),
-            Predictor::Velocity => match &item.velocity {
-                Some(velocity) => {
-                    let from = baseline[usize::from(velocity.column)];
-                    let to = if velocity.is_known {
-                        row[usize::from(velocity.column)]
-                    } else {
-                        from
-                    };
-                    velocity.distance(from, to, self.ticks)
-                }
-                None => 0,
-            },
+        if predictor != Predictor::Velocity {
+            return self.weighted(predictor, older);
         }
+        let Some(velocity) = &item.velocity else {
+            return 0;
+        };
+        let from = baseline[usize::from(velocity.column)];
+        let to = if velocity.is_known {
+            row[usize::from(velocity.column)]
+        } else {
+            from
+        };
+        velocity.distance(from, to, self.ticks)
     }
 }
 

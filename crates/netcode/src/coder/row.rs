@@ -5,22 +5,24 @@ use super::coding::Coding;
 use super::dense;
 use super::models::Models;
 use super::plan::{Item, Plan, Predictor, Way};
-use super::references::References;
+use super::references::{Factors, References};
 use super::rotation::Scale;
 use super::sparse::{self, Expectation, View};
 
-/// Codes `models.row` against its references; a decoder puts there what it finds.
+/// Codes `models.row` against its references; a decoder puts there what it finds. An encoder says whether the row differs from
+/// the baseline.
+#[inline]
 pub(super) fn code<C: Coding>(
     plan: &Plan,
     coding: &mut C,
     models: &mut Models,
     references: &References<'_>,
+    is_changed: bool,
 ) -> Result<(), RowError> {
     models.factors.follow(references);
     let Some(baseline) = references.baseline() else {
         return new_row(plan, coding, models);
     };
-    let is_changed = &models.row[..] != baseline;
     let is_dense = models.is_dense();
     let (is_changed, view) = if is_dense {
         let context = (models.history & 3) as usize;
@@ -53,6 +55,8 @@ fn new_row<C: Coding>(plan: &Plan, coding: &mut C, models: &mut Models) -> Resul
     Ok(())
 }
 
+/// All columns of a row, the quick way. Most of a server's time is spent here.
+#[inline]
 fn dense_row<C: Coding>(
     plan: &Plan,
     coding: &mut C,
@@ -61,116 +65,232 @@ fn dense_row<C: Coding>(
 ) -> Result<(), RowError> {
     let rows = references.spread();
     let age_class = dense::age_class(models.factors.ticks);
-    for item in &plan.items {
-        if plan.has_guards && !models.admit(item) {
-            continue;
-        }
-        let column = usize::from(item.column);
-        let value = models.row[column];
-        models.row[column] = match item.way {
-            Way::Number | Way::Circle(_) => {
-                let of_column = |index: usize| rows[index][column];
-                dense_number(coding, models, item, of_column, rows[0], age_class)?
-            }
-            Way::RotationPart => continue,
-            Way::Rotation => {
-                dense_rotation(plan, coding, models, item, &rows, age_class)?;
-                continue;
-            }
-            _ => {
-                let column_models = &mut models.columns[column];
-                dense::symbol(coding, column_models, item, rows[0][column], value)?
-            }
-        };
+    if C::DECODES {
+        decode_dense(plan, coding, models, rows, age_class)?;
+    } else {
+        mispredict(plan, models, rows);
+        encode_dense(plan, coding, models, rows, age_class)?;
+    }
+    if let Some(rank) = models.judged(plan) {
+        judge(plan, models, rank, rows);
     }
     Ok(())
 }
 
-/// A quantity; `of_column` is what it was in each of the references.
-#[inline]
-fn dense_number<C: Coding>(
-    coding: &mut C,
-    models: &mut Models,
-    item: &Item,
-    of_column: impl Fn(usize) -> i32,
-    baseline_row: &[i32],
-    age_class: usize,
-) -> Result<i32, RowError> {
-    let column = usize::from(item.column);
-    let value = models.row[column];
-    let baseline = of_column(0);
-    let older = |index: usize| item.difference(baseline, of_column(index + 1));
-    let predictor = models.columns[column].predictor;
-    let movement = models
-        .factors
-        .movement(predictor, older, item, &models.row, baseline_row);
-    let expected = item.advance(baseline, movement);
-    let error = item.difference(value, expected);
-    let model = &mut models.columns[column].numbers[age_class];
-    let error = dense::number(coding, model, error)?;
-    let value = item.resolve(expected, error).ok_or(RowError::OutOfRange)?;
-    if models.is_turn_of(column) {
-        judge(models, item, baseline, older, baseline_row, value);
-    }
-    Ok(value)
-}
-
-/// Finds out which predictor would have been best.
-#[cold]
-fn judge(
-    models: &mut Models,
-    item: &Item,
-    baseline: i32,
-    older: impl Fn(usize) -> i32 + Copy,
-    baseline_row: &[i32],
-    value: i32,
-) {
-    let errors = Predictor::ALL.map(|predictor| {
-        if predictor == Predictor::Velocity && item.velocity.is_none() {
-            return i64::from(i32::MAX);
+/// By how much each quantity of the row is mispredicted.
+///
+/// An encoder does this for the whole row before it codes, because two short loops need fewer registers than a long one.
+fn mispredict(plan: &Plan, models: &mut Models, rows: &[&[i32]; 4]) {
+    let Models {
+        columns,
+        factors,
+        row,
+        errors,
+        ..
+    } = models;
+    // One length for all, so that one comparison of a column's number will do.
+    let row = &row[..plan.width];
+    let [newest, near, middle, far] = rows.map(|row| &row[..plan.width]);
+    let errors = &mut errors[..plan.width];
+    let mut turned = Turned::default();
+    for ((item, models), error) in plan.items.iter().zip(columns.iter()).zip(errors) {
+        let column = usize::from(item.column);
+        match item.way {
+            Way::Bounded | Way::RotationPart => {
+                let mut baseline = newest[column];
+                let mut older = [near[column], middle[column], far[column]];
+                if turned.parts_left > 0 {
+                    (baseline, older) = turned.next_part();
+                }
+                let expected =
+                    item.expect(models.predictor, factors, (baseline, older), newest, row);
+                *error = row[column].wrapping_sub(expected);
+            }
+            Way::Number | Way::Circle(_) => {
+                let older = [near[column], middle[column], far[column]];
+                let expected = expect(models.predictor, factors, item, newest, older, row);
+                *error = item.difference(row[column], expected);
+            }
+            Way::Rotation => turned.follow(plan, item, rows, row[column]),
+            _ => {}
         }
-        let movement = models
-            .factors
-            .movement(predictor, older, item, &models.row, baseline_row);
-        i64::from(item.difference(value, item.advance(baseline, movement)))
-    });
-    models.columns[usize::from(item.column)].judge(errors);
+    }
 }
 
-/// A rotation: the references are first brought to the same largest part.
-fn dense_rotation<C: Coding>(
+/// Codes the columns of a row whose errors are known.
+#[inline]
+fn encode_dense<C: Coding>(
     plan: &Plan,
     coding: &mut C,
     models: &mut Models,
-    item: &Item,
     rows: &[&[i32]; 4],
     age_class: usize,
 ) -> Result<(), RowError> {
-    let first = usize::from(item.column);
-    let before = rows[0][first];
-    let largest = dense::symbol(
-        coding,
-        &mut models.columns[first],
-        item,
-        before,
-        models.row[first],
-    )?;
-    models.row[first] = largest;
-    let mut parts = rows.map(|row| [row[first + 1], row[first + 2], row[first + 3]]);
-    if rows.iter().any(|row| row[first] != largest) {
-        let scale = Scale::new(plan.part(item, 0).min, plan.part(item, 0).max);
-        for (parts, row) in parts.iter_mut().zip(rows) {
-            if row[first] != largest {
-                *parts = scale.parts(&scale.quaternion(&row[first..first + 4]), largest as usize);
-            }
+    let Models {
+        columns,
+        row,
+        exists,
+        errors,
+        ..
+    } = models;
+    for ((item, models), error) in plan.items.iter().zip(columns.iter_mut()).zip(errors) {
+        if plan.has_guards && !item.admit(row, exists) {
+            continue;
+        }
+        if item.is_quantity {
+            coding.number(&mut models.numbers[age_class], *error)?;
+        } else {
+            let column = usize::from(item.column);
+            dense::symbol(coding, models, item, rows[0][column], row[column])?;
         }
     }
-    for (index, part) in (0..3).map(|index| (index, plan.part(item, index))) {
-        let of_column = |row: usize| parts[row][index];
-        models.row[first + 1 + index] =
-            dense_number(coding, models, part, of_column, rows[0], age_class)?;
+    Ok(())
+}
+
+/// Finds out the columns of a row, each with what those before it say.
+fn decode_dense<C: Coding>(
+    plan: &Plan,
+    coding: &mut C,
+    models: &mut Models,
+    rows: &[&[i32]; 4],
+    age_class: usize,
+) -> Result<(), RowError> {
+    let Models {
+        columns,
+        factors,
+        row,
+        exists,
+        ..
+    } = models;
+    let [newest, near, middle, far] = *rows;
+    let mut turned = Turned::default();
+    for (item, models) in plan.items.iter().zip(columns.iter_mut()) {
+        let column = usize::from(item.column);
+        if plan.has_guards && !item.admit(row, exists) {
+            continue;
+        }
+        if !item.is_quantity {
+            row[column] = dense::symbol(coding, models, item, newest[column], row[column])?;
+            if item.way == Way::Rotation {
+                turned.follow(plan, item, rows, row[column]);
+            }
+            continue;
+        }
+        let mut baseline = newest[column];
+        let mut older = [near[column], middle[column], far[column]];
+        if turned.parts_left > 0 {
+            (baseline, older) = turned.next_part();
+        }
+        let expected = match item.way {
+            Way::Number | Way::Circle(_) => {
+                expect(models.predictor, factors, item, newest, older, row)
+            }
+            _ => item.expect(models.predictor, factors, (baseline, older), newest, row),
+        };
+        let error = coding.number(&mut models.numbers[age_class], 0)?;
+        row[column] = item.resolve(expected, error)?;
     }
     Ok(())
+}
+
+impl Item {
+    /// What a bounded column is expected to be, given what it was in the baseline and in older references.
+    #[inline(always)]
+    fn expect(
+        &self,
+        predictor: Predictor,
+        factors: &Factors,
+        (baseline, older): (i32, [i32; 3]),
+        newest: &[i32],
+        row: &[i32],
+    ) -> i32 {
+        let apart = older.map(|older| baseline.wrapping_sub(older));
+        let movement = factors.movement(predictor, apart, self, row, newest);
+        self.bounded(baseline, movement)
+    }
+}
+
+/// What a column is expected to be.
+fn expect(
+    predictor: Predictor,
+    factors: &Factors,
+    item: &Item,
+    newest: &[i32],
+    older: [i32; 3],
+    row: &[i32],
+) -> i32 {
+    let baseline = newest[usize::from(item.column)];
+    let apart = older.map(|older| item.difference(baseline, older));
+    let movement = factors.movement(predictor, apart, item, row, newest);
+    item.advance(baseline, movement)
+}
+
+/// The parts of a rotation in all references, seen from the largest part that it has now.
+#[derive(Default)]
+struct Turned {
+    parts: [[i32; 3]; 4],
+    /// Parts that were not asked for yet.
+    parts_left: usize,
+}
+
+impl Turned {
+    /// Looks whether the rotation is seen from the same largest part in all references, which is mostly so.
+    #[inline(always)]
+    fn follow(&mut self, plan: &Plan, item: &Item, rows: &[&[i32]; 4], largest: i32) {
+        let column = usize::from(item.column);
+        if rows.iter().any(|row| row[column] != largest) {
+            *self = Self::new(plan.part(item, 0), rows, column, largest);
+        }
+    }
+
+    #[cold]
+    fn new(part: &Item, rows: &[&[i32]; 4], first: usize, largest: i32) -> Self {
+        let scale = Scale::new(part.min, part.max);
+        let mut parts = [[0; 3]; 4];
+        for (parts, row) in parts.iter_mut().zip(rows) {
+            *parts = if row[first] == largest {
+                [row[first + 1], row[first + 2], row[first + 3]]
+            } else {
+                scale.parts(&scale.quaternion(&row[first..first + 4]), largest as usize)
+            };
+        }
+        Self {
+            parts,
+            parts_left: 3,
+        }
+    }
+
+    /// The next part in the baseline and in the older references.
+    #[cold]
+    fn next_part(&mut self) -> (i32, [i32; 3]) {
+        self.parts_left -= 1;
+        let [baseline, older @ ..] = self.parts.map(|parts| parts[2 - self.parts_left]);
+        (baseline, older)
+    }
+}
+
+/// Finds out which predictor would have been best for a column of the row that was coded.
+#[inline(never)]
+fn judge(plan: &Plan, models: &mut Models, rank: usize, rows: &[&[i32]; 4]) {
+    let item = &plan.items[rank];
+    let column = usize::from(item.column);
+    let is_turned = item.largest.is_some_and(|largest| {
+        let largest = usize::from(largest);
+        rows.iter().any(|row| row[largest] != models.row[largest])
+    });
+    if is_turned || plan.has_guards && !models.exists[column] {
+        return;
+    }
+    let [newest, older @ ..] = rows;
+    let older = [older[0][column], older[1][column], older[2][column]];
+    let mut errors = [i32::MAX; Predictor::ALL.len()];
+    for (predictor, error) in Predictor::ALL.into_iter().zip(&mut errors) {
+        if predictor != Predictor::Velocity || item.velocity.is_some() {
+            let expected = expect(predictor, &models.factors, item, newest, older, &models.row);
+            *error = item.difference(models.row[column], expected);
+        }
+    }
+    models.columns[rank].judge(errors);
 }
 
 fn sparse_row<C: Coding>(
@@ -195,20 +315,20 @@ fn sparse_row<C: Coding>(
             view.error_now = 0;
         }
         models.row[column] = match item.way {
-            Way::Number | Way::Circle(_) => {
+            Way::Number | Way::Bounded | Way::Circle(_) => {
                 let of_column = rows.map(|row| row[column]);
-                let expected = expectation(models, item, of_column, &rows);
+                let expected = expectation(models, item, of_column, rows);
                 sparse_number(coding, models, item, &mut view, &expected)?
             }
             Way::RotationPart => continue,
             Way::Rotation => {
-                sparse_rotation(plan, coding, models, item, &rows, &mut view)?;
+                sparse_rotation(plan, coding, models, item, rows, &mut view)?;
                 continue;
             }
             Way::Flag => sparse::flag(coding, models, item, &mut view, references, value),
             _ => dense::symbol(
                 coding,
-                &mut models.columns[column],
+                &mut models.columns[usize::from(item.rank)],
                 item,
                 rows[0][column],
                 value,
@@ -242,7 +362,6 @@ fn sparse_number<C: Coding>(
     models.errors[column] = error;
     view.error_now = view.error_now.saturating_add(error.unsigned_abs());
     item.resolve(expected.value, error)
-        .ok_or(RowError::OutOfRange)
 }
 
 fn expectation(
@@ -255,7 +374,8 @@ fn expectation(
     let older = |index: usize| item.difference(baseline, of_column[index + 1]);
     let factors = &models.factors;
     // Always the declared one: what contexts have learnt is about its errors.
-    let movement = factors.movement(item.predictor, older, item, &models.row, rows[0]);
+    let all_older = [older(0), older(1), older(2)];
+    let movement = factors.movement(item.predictor, all_older, item, &models.row, rows[0]);
     let value = item.advance(baseline, movement);
     let moved = i64::from(item.difference(value, baseline));
     let apart = |movement: i64| (movement - moved).clamp(-APART_MAX, APART_MAX) as i32;
@@ -265,7 +385,7 @@ fn expectation(
         near: apart(factors.line(older(0), 0)),
         middle: apart(factors.line(older(1), 1)),
         far: apart(factors.line(older(2), 2)),
-        curve: apart(factors.curve(older)),
+        curve: apart(factors.curve(all_older)),
         field_near: field_moved(item, rows[0], rows[1]),
         field_far: field_moved(item, rows[0], rows[3]),
     }

@@ -30,7 +30,7 @@ pub(super) fn changed<C: Coding>(
     references: &References<'_>,
     changed: bool,
 ) -> (bool, View) {
-    let [baseline, near, _, far] = references.spread();
+    let [baseline, near, _, far] = *references.spread();
     let (mut stirred, mut stirred_long) = (0, 0);
     let mut moved = [[0u32; 2]; 2];
     let mut flags = 0;

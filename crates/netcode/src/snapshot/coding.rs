@@ -297,7 +297,7 @@ impl Coding {
     ) -> Result<(), RowError> {
         let coder = &kinds.at(kind.place()).coder;
         let models = ready(&mut self.kinds, self.packet, kinds, kind);
-        coder.encode_row(encoder, models, references, row)
+        coder.encode_legal_row(encoder, models, references, row)
     }
 
     #[inline]

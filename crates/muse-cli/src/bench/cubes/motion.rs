@@ -36,7 +36,7 @@ impl Figures {
 
 /// A body of N1: 1 mm, 1 cm/s, a rotation of 32 bits.
 #[derive(State, Clone)]
-struct Body {
+pub(crate) struct Body {
     #[field(range = -1000.0..=1000.0, step = 0.001, velocity = velocity)]
     position: [f32; 3],
     #[field(rotation = 10)]
@@ -138,8 +138,8 @@ fn history(ticks: usize) -> Vec<Vec<Row>> {
 }
 
 /// A body that is steered at random, but smoothly.
-struct Moving {
-    body: Body,
+pub(crate) struct Moving {
+    pub(crate) body: Body,
     acceleration: [f32; 3],
     wanted: [f32; 3],
     turn: [f32; 3],
@@ -147,7 +147,7 @@ struct Moving {
 }
 
 impl Moving {
-    fn new(rng: &mut Rng) -> Self {
+    pub(crate) fn new(rng: &mut Rng) -> Self {
         Self {
             body: Body {
                 position: [0.0; 3].map(|_: f32| (rng.f32() - 0.5) * 400.0),
@@ -162,7 +162,7 @@ impl Moving {
     }
 
     /// A tick, in finer steps so that the path has no corners.
-    fn step(&mut self, rng: &mut Rng) {
+    pub(crate) fn step(&mut self, rng: &mut Rng) {
         if rng.u32(0..20) == 0 {
             // Towards the middle, or anywhere.
             let centre = self.body.position.map(|place| -place * 0.01);
@@ -204,7 +204,7 @@ impl Moving {
 
 const BODIES: usize = 1_000;
 const ROWS_PER_PACKET: usize = 200;
-const TICKS_PER_SECOND: f64 = 20.0;
+pub(crate) const TICKS_PER_SECOND: f64 = 20.0;
 /// Steps of the motion in a tick.
 const STEPS: usize = 4;
 /// How much older the oldest reference is than the baseline.
