@@ -3,7 +3,9 @@
 mod bench;
 mod echo;
 mod interrupt;
+mod master;
 mod ping;
+mod proxy;
 mod relay;
 mod replay;
 mod rp;
@@ -35,8 +37,18 @@ enum Command {
     Rp(rp::Arguments),
     /// A server through which players behind routers meet.
     Relay(relay::Arguments),
+    /// A bad network in front of any UDP server.
+    Proxy(Box<proxy::Arguments>),
     /// Print a recorded match, and verify it by running it again.
     Replay(replay::Arguments),
+    /// Sessions, matchmaking, game servers on demand, friends, chat, ranking.
+    Master(master::Arguments),
+    /// A game server without a game.
+    #[command(hide = true)]
+    MasterGame,
+    /// A player without a game.
+    #[command(hide = true)]
+    MasterPlayer(master::PlayerArguments),
     /// Measure Muse beside its peers on this machine.
     Bench(bench::Arguments),
     /// One side of a benchmark's workload, with Muse.
@@ -73,7 +85,11 @@ fn main() -> ExitCode {
         Command::Echo(arguments) => echo::run(&arguments),
         Command::Rp(arguments) => rp::run(&arguments),
         Command::Relay(arguments) => relay::run(&arguments),
+        Command::Proxy(arguments) => proxy::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Master(arguments) => master::run(&arguments),
+        Command::MasterGame => master::run_game(),
+        Command::MasterPlayer(arguments) => master::run_player(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::BenchRole(arguments) => Ok(bench::run_role(arguments)),
         Command::BenchProxy(arguments) => bench::run_proxy(&arguments),
