@@ -1,7 +1,7 @@
 //! What a relay has done.
 
-/// Counters of a [`Relay`](super::Relay) since it began. Every datagram that arrives is counted once under `packets_in`, `control_in` or one
-/// of the causes for which it was dropped.
+/// Counters of a [`Relay`](super::Relay) since it began. Every datagram for other players is counted once, under `packets_in` or a cause for which it was
+/// dropped; every other one under `control_in` or `malformed`, and what became of it beside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {

@@ -82,6 +82,22 @@ fn neighbours_behind_one_router_take_the_short_way() {
 }
 
 #[test]
+fn introductions_and_probes_that_are_lost_are_repeated() {
+    let cone = Place::Behind(NatKind::PortRestricted);
+    for seed in 0..20 {
+        let lossy = ordinary().loss(0.25);
+        let mut world = World::new(seed, lossy, Limits::default(), cone);
+        while world.host().events.is_empty() {
+            world.simulation.run_for(Duration::from_millis(100));
+        }
+        world.add_guest(cone);
+        world.talk(Duration::from_secs(60));
+        assert!(world.guest(0).is_direct(), "seed {seed}");
+        assert!(world.settle(Duration::from_secs(20)), "seed {seed}");
+    }
+}
+
+#[test]
 fn once_direct_the_relay_carries_nothing_more() {
     let cone = Place::Behind(NatKind::PortRestricted);
     let mut world = World::new(4, ordinary(), Limits::default(), cone);

@@ -101,10 +101,8 @@ impl Link {
             },
             Role::Guest(_) => LinkEvent::Joined { public: observed },
         });
-        if let Role::Guest(_) = self.role
-            && let Some(peer) = self.peers.get_mut(&host_id())
-        {
-            peer.leg = id;
+        if matches!(self.role, Role::Guest(_)) && self.direct {
+            self.expect_introduction(now, id);
         }
     }
 

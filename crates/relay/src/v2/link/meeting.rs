@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use muse_wire::Instant;
+use muse_wire::{Duration, Instant};
 
 use super::super::packet::{Candidates, End, LegId, Packet};
 use super::peer::{Peer, Step};
@@ -33,6 +33,9 @@ impl Link {
             Step::Nothing => {}
             Step::Probe => {
                 let candidates = peer.targets();
+                if is_guest && peer.is_in_doubt() {
+                    self.say(self.relay, Packet::Acquaint { id: leg });
+                }
                 for to in candidates.as_slice() {
                     self.say(*to, Packet::Probe { token, nonce });
                 }
@@ -40,6 +43,18 @@ impl Link {
             Step::Report => self.say(self.relay, Packet::Works { id: leg, token }),
             Step::Acquaint => self.say(self.relay, Packet::Acquaint { id: leg }),
             Step::FallBack => self.fall_back(now, id),
+        }
+    }
+
+    /// A guest that is in the room will be introduced to its host. Should that be lost, it asks.
+    pub(super) fn expect_introduction(&mut self, now: Instant, leg: LegId) {
+        let nonce = self.secrets.draw().to_le_bytes();
+        let new = || Peer::new(now, leg, nonce);
+        let peer = self.peers.entry(host_id()).or_insert_with(new);
+        peer.leg = leg;
+        if peer.direct.is_none() {
+            peer.acquaint_at(now + INTRODUCED_WITHIN);
+            self.peers_due = self.peers_due.min(peer.due);
         }
     }
 
@@ -153,5 +168,7 @@ impl Link {
     }
 }
 
+/// How long an introduction may take before a guest asks for it.
+const INTRODUCED_WITHIN: Duration = Duration::from_millis(1_200);
 /// Peers that a host looks for direct ways to, at a time.
 const PEERS_MAX: usize = 4_096;

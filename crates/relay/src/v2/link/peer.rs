@@ -76,11 +76,13 @@ impl Peer {
         }
     }
 
-    /// The relay says where the peer may be: search, unless a direct way is in use.
+    /// The relay says where the peer may be: search, unless a direct way is in use or a search is under way, which nobody can
+    /// have begin again and again.
     pub(super) fn introduce(&mut self, now: Instant, token: [u8; 8], candidates: Candidates) {
+        let searching = matches!(self.phase, Phase::Search(round) if round < ROUNDS);
         self.token = token;
         self.candidates = candidates;
-        if self.direct.is_none() {
+        if self.direct.is_none() && !searching {
             self.proven = None;
             self.told = false;
             self.phase = Phase::Search(0);
@@ -156,17 +158,21 @@ impl Peer {
         }
     }
 
-    /// A probe came from `from`; whether to send one there as well.
+    /// A probe came from `from`; whether to send one there as well, since no way is known yet.
     pub(super) fn on_probe(&mut self, now: Instant, from: SocketAddr) -> bool {
         if self.direct == Some(from) {
             self.heard = now;
         }
         // A router may have given the peer another address than the relay saw.
-        let unexpected = !self.candidates.as_slice().contains(&from);
-        if unexpected && self.direct.is_none() {
+        if self.direct.is_none() {
             self.candidates.push(from);
         }
-        unexpected && self.direct.is_none() && self.proven.is_none()
+        self.direct.is_none() && self.proven.is_none()
+    }
+
+    /// Whether the search has gone on for so long that the other side may not have heard of it.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        matches!(self.phase, Phase::Search(round) if round % DOUBT_ROUNDS == 0)
     }
 
     /// The peer echoed a probe of ours; whether that is the first sign that a way works.
@@ -215,6 +221,8 @@ impl Peer {
 
 /// A search: so many rounds of probes, the first four at this interval, the next four at twice it, and so on.
 const ROUNDS: u32 = 12;
+/// After so many a guest has both introduced again: one of the introductions may have been lost.
+const DOUBT_ROUNDS: u32 = 6;
 const ROUND_INTERVAL: Duration = Duration::from_millis(80);
 /// How often, and how many times, the relay is told that a way works before it is given up.
 const REPORT_INTERVAL: Duration = Duration::from_millis(200);

@@ -2,14 +2,14 @@
 
 use std::net::SocketAddr;
 
-use muse_wire::Instant;
+use muse_wire::{Duration, Instant};
 
 use super::super::code::{RoomCode, RoomKey};
 use super::super::cookie::Cookie;
 use super::super::packet::{Candidates, End, LegId, Packet, Refusal, VERSION};
 use super::super::rate::{Meter, prefix};
+use super::Relay;
 use super::table::{Guest, Room};
-use super::{CHALLENGE_INTERVAL, Relay};
 
 /// Who asks for what.
 struct Request {
@@ -281,7 +281,7 @@ impl Relay {
             return;
         };
         let first = guest.introduced == Instant::ZERO;
-        let recent = !first && now.saturating_since(guest.introduced) < CHALLENGE_INTERVAL;
+        let recent = !first && now.saturating_since(guest.introduced) < INTRODUCE_INTERVAL;
         if !guest.direct || !room.direct || recent {
             return;
         }
@@ -408,3 +408,6 @@ impl Request {
         }
     }
 }
+
+/// How often a pair is introduced at most.
+const INTRODUCE_INTERVAL: Duration = Duration::from_secs(1);
