@@ -3,7 +3,6 @@
 mod bench;
 mod echo;
 mod interrupt;
-mod master;
 mod ping;
 mod proxy;
 mod relay;
@@ -41,14 +40,6 @@ enum Command {
     Proxy(Box<proxy::Arguments>),
     /// Print a recorded match, and verify it by running it again.
     Replay(replay::Arguments),
-    /// Sessions, matchmaking, game servers on demand, friends, chat, ranking.
-    Master(master::Arguments),
-    /// A game server without a game.
-    #[command(hide = true)]
-    MasterGame,
-    /// A player without a game.
-    #[command(hide = true)]
-    MasterPlayer(master::PlayerArguments),
     /// Measure Muse beside its peers on this machine.
     Bench(bench::Arguments),
     /// One side of a benchmark's workload, with Muse.
@@ -87,9 +78,6 @@ fn main() -> ExitCode {
         Command::Relay(arguments) => relay::run(&arguments),
         Command::Proxy(arguments) => proxy::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
-        Command::Master(arguments) => master::run(&arguments),
-        Command::MasterGame => master::run_game(),
-        Command::MasterPlayer(arguments) => master::run_player(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::BenchRole(arguments) => Ok(bench::run_role(arguments)),
         Command::BenchProxy(arguments) => bench::run_proxy(&arguments),
