@@ -40,6 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
                 .seconds
                 .unwrap_or(if arguments.quick { 1 } else { 5 }),
             rounds: 3,
+            latency_rounds: if arguments.quick { 3 } else { 9 },
             bars: arguments.bars,
             json: arguments.json.as_deref(),
         });

@@ -37,6 +37,8 @@ pub(crate) struct Options<'a> {
     pub(crate) seconds: u64,
     /// How often everything is run.
     pub(crate) rounds: usize,
+    /// How often latency is measured.
+    pub(crate) latency_rounds: usize,
     /// Print the bars.
     pub(crate) bars: bool,
     /// Where to write everything.
@@ -125,7 +127,7 @@ pub(crate) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
         let smaller = capacity(Kind::Bare).min(capacity(Kind::Relay));
         let rate = Some((smaller / 2.0) as u64);
         // Other programs disturb the 99th percentile of some runs: many short ones, of which the median is not disturbed.
-        for _ in 0..options.rounds * LATENCY_ROUNDS {
+        for _ in 0..options.latency_rounds {
             for kind in [Kind::None, Kind::Bare, Kind::Relay] {
                 runs.push(measure(&surroundings, kind, size, rate, LATENCY_SECONDS)?);
             }
@@ -369,8 +371,7 @@ const PAIRS: usize = 16;
 const CAPACITY_MIN: f64 = 100_000.0;
 const SHARE_MIN: f64 = 0.6;
 const LATENCY_MAX: f64 = 1.5;
-/// Runs for latency, per run for capacity, and how long they last.
-const LATENCY_ROUNDS: usize = 3;
+/// How long a run for latency lasts.
 const LATENCY_SECONDS: u64 = 1;
 /// In the real-time class, where that is allowed.
 const PRIORITY: &str = "20";
