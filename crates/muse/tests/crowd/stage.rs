@@ -1,0 +1,183 @@
+//! A game's server and clients over the real transport and a virtual network, in virtual time.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use muse::netcode::prediction::Step;
+use muse::netcode::{self, ClientId, Tick};
+use muse::prelude::*;
+use muse::transport::SeededEntropy;
+use muse::{Endpoint, Instant};
+use muse_netem::{Conditions, Network, NodeId, Simulation};
+
+/// Everything there is.
+pub(crate) struct Stage<G: Step> {
+    pub(crate) game: netcode::Server<G>,
+    pub(crate) seats: Vec<Seat<G>>,
+    /// Bytes that a snapshot may have at most, whatever the links carry.
+    pub(crate) budget_max: usize,
+    simulation: Simulation<Endpoint>,
+    node: NodeId,
+    connections: BTreeMap<ClientId, ConnectionId>,
+}
+
+/// A client.
+pub(crate) struct Seat<G: Step> {
+    pub(crate) game: netcode::Client<G>,
+    node: NodeId,
+    connection: ConnectionId,
+}
+
+/// What a game does besides its rules.
+pub(crate) trait Play<G: Step> {
+    fn join(&mut self, game: &mut netcode::Server<G>, client: ClientId);
+    fn raised(&mut self, client: ClientId, event: G::Event);
+    fn tick(&mut self, game: &mut netcode::Server<G>, tick: Tick);
+    fn frame(&mut self, seat: usize, me: &mut netcode::Client<G>);
+    fn keys(&mut self, seat: usize, tick: Tick) -> G::Input;
+}
+
+impl<G: Step> Stage<G>
+where
+    G::State: State,
+{
+    /// A server, and a client for each of these links.
+    pub(crate) fn new(
+        seed: u64,
+        config: &Config,
+        game: netcode::Server<G>,
+        links: &[Conditions],
+        new_client: impl Fn() -> netcode::Client<G>,
+    ) -> Self {
+        let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(seed));
+        let public = key.public();
+        let endpoint = |seed| Endpoint::new(config.clone(), SeededEntropy::danger_seeded(seed));
+        let mut simulation = Simulation::new(Network::new(seed));
+        let mut server = endpoint(seed ^ 1);
+        server.listen(ServerOptions::new(key));
+        let node = simulation.add(SERVER.into(), server);
+        let mut seats = Vec::new();
+        for (number, link) in (0_u8..).zip(links) {
+            let mut client = endpoint(seed ^ (u64::from(number) + 2) << 20);
+            let how = Connect::pinned(public);
+            let connection = client
+                .connect(Instant::ZERO, SERVER.into(), how)
+                .expect("a free slot");
+            let address = SocketAddr::from(([10, 0, 0, number + 1], 5_000));
+            let seat = simulation.add(address, client);
+            simulation.network_mut().set_links(node, seat, link.clone());
+            seats.push(Seat {
+                game: new_client(),
+                node: seat,
+                connection,
+            });
+        }
+        Self {
+            game,
+            seats,
+            budget_max: usize::MAX,
+            simulation,
+            node,
+            connections: BTreeMap::new(),
+        }
+    }
+
+    /// Lets time pass.
+    pub(crate) fn run(&mut self, length: Duration, rules: &mut G, play: &mut impl Play<G>) {
+        let end = self.simulation.now() + length;
+        let mut now = self.simulation.now();
+        while now < end {
+            now += STEP;
+            self.simulation.run_until(now, |_| ());
+            self.serve(now, rules, play);
+            for index in 0..self.seats.len() {
+                self.play(now, index, rules, play);
+            }
+        }
+    }
+
+    /// The number of a client, by what it plays.
+    pub(crate) fn client(&self, seat: usize) -> ClientId {
+        let player = self.seats[seat].game.player();
+        let mut clients = self.connections.keys();
+        let found = clients.find(|client| self.game.player(**client) == player);
+        *found.expect("it knows what it plays")
+    }
+
+    fn serve(&mut self, now: Instant, rules: &mut G, play: &mut impl Play<G>) {
+        let endpoint = self.simulation.node_mut(self.node);
+        let mut buffer = Vec::new();
+        while let Some(event) = endpoint.poll_event(&mut buffer) {
+            match event {
+                Event::Connected { connection, .. } => {
+                    let client = ClientId(connection.to_bits() as u32);
+                    self.connections.insert(client, connection);
+                    play.join(&mut self.game, client);
+                }
+                Event::Message {
+                    connection,
+                    payload,
+                    ..
+                } => {
+                    let client = ClientId(connection.to_bits() as u32);
+                    let taken = self.game.handle_packet(now, client, payload);
+                    taken.expect("a client's packet");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        let mut raised = Vec::new();
+        while let Some(tick) = {
+            let raise = |client, event| raised.push((client, event));
+            self.game.poll_tick(now, rules, raise)
+        } {
+            for (client, event) in raised.drain(..) {
+                play.raised(client, event);
+            }
+            play.tick(&mut self.game, tick);
+        }
+        let interval = self.game.snapshot_interval();
+        for (client, connection) in &self.connections {
+            if let Some(budget) = endpoint.budget(now, *connection) {
+                let bytes = budget.this_tick(interval).clamp(256, self.budget_max);
+                self.game.set_budget(*client, bytes);
+            }
+        }
+        self.game.commit();
+        let mut packet = [0; 1_100];
+        while let Some((client, len)) = self.game.poll_packet(now, &mut packet) {
+            let connection = self.connections[&client];
+            // What does not go is lost, as the network might have lost it.
+            let _ = endpoint.send(now, connection, 0, &packet[..len]);
+        }
+    }
+
+    fn play(&mut self, now: Instant, index: usize, rules: &mut G, play: &mut impl Play<G>) {
+        let seat = &mut self.seats[index];
+        let due = seat.game.poll_timeout().is_some_and(|due| due <= now);
+        let frame = now.as_micros() % FRAME.as_micros() == 0;
+        if !due && !frame {
+            return;
+        }
+        let endpoint = self.simulation.node_mut(seat.node);
+        let mut buffer = Vec::new();
+        while let Some(event) = endpoint.poll_event(&mut buffer) {
+            if let Event::Message { payload, .. } = event {
+                // One that came twice or too late is of no use.
+                let _ = seat.game.handle_packet(now, rules, payload);
+            }
+        }
+        let mut packet = [0; 1_100];
+        let mut keys = |tick| play.keys(index, tick);
+        while let Some(len) = seat.game.poll_packet(now, rules, &mut keys, &mut packet) {
+            let _ = endpoint.send(now, seat.connection, 0, &packet[..len]);
+        }
+        if frame {
+            play.frame(index, &mut seat.game);
+        }
+    }
+}
+
+const SERVER: ([u8; 4], u16) = ([192, 0, 2, 1], 7_000);
+const STEP: Duration = Duration::from_millis(2);
+const FRAME: Duration = Duration::from_millis(8);
