@@ -48,6 +48,7 @@ fn the_page_shows_every_picture_and_no_other() {
     let files = std::fs::read_dir(folder()).expect("the folder is there");
     let kept: BTreeSet<PathBuf> = files
         .map(|file| PathBuf::from(file.expect("it can be read").file_name()))
+        .filter(|name| name.extension().is_some_and(|ending| ending == "svg"))
         .collect();
     let names = made.iter().map(|name| PathBuf::from(format!("{name}.svg")));
     assert_eq!(kept, names.collect());

@@ -3,6 +3,7 @@
 mod bench;
 mod echo;
 mod interrupt;
+mod lab;
 mod ping;
 mod proxy;
 mod relay;
@@ -40,6 +41,8 @@ enum Command {
     Proxy(Box<proxy::Arguments>),
     /// Print a recorded match, and verify it by running it again.
     Replay(replay::Arguments),
+    /// Run the shipped netcode in virtual time and draw what happens.
+    Lab(lab::Arguments),
     /// Measure Muse beside its peers on this machine.
     Bench(bench::Arguments),
     /// One side of a benchmark's workload, with Muse.
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         Command::Relay(arguments) => relay::run(&arguments),
         Command::Proxy(arguments) => proxy::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Lab(arguments) => lab::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::BenchRole(arguments) => Ok(bench::run_role(arguments)),
         Command::BenchProxy(arguments) => bench::run_proxy(&arguments),

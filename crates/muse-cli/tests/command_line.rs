@@ -16,6 +16,8 @@ fn every_command_has_help_with_an_example() {
         "ping --help",
         "echo --help",
         "replay --help",
+        "lab --help",
+        "lab figures --help",
         "bench --help",
         "bench transport --help",
         "bench connections --help",

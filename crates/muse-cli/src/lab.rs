@@ -1,0 +1,61 @@
+//! `muse lab`: runs of the shipped netcode in virtual time, and pictures of them.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, ensure};
+use clap::{Args, Subcommand};
+
+/// What to make.
+#[derive(Args)]
+#[command(after_help = "Example: muse lab figures --out docs/pictures")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Write the pictures of docs/netcode.md, the same bytes every time.
+    Figures(Figures),
+}
+
+#[derive(Args)]
+#[command(after_help = "Example: muse lab figures --only clock --out pictures")]
+struct Figures {
+    /// The folder to write to; it is made if it is not there.
+    #[arg(long, value_name = "FOLDER", default_value = "docs/pictures")]
+    out: PathBuf,
+    /// Only the picture of this name.
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+}
+
+/// Does what the arguments say.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    match &arguments.command {
+        Command::Figures(figures) => figures.write(),
+    }
+}
+
+impl Figures {
+    fn write(&self) -> anyhow::Result<ExitCode> {
+        let wanted = |name: &str| self.only.as_deref().is_none_or(|only| only == name);
+        let all = muse_lab::figures::ALL;
+        let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+        ensure!(
+            all.iter().any(|(name, _)| wanted(name)),
+            "there is no such picture; there are {}",
+            names.join(", ")
+        );
+        std::fs::create_dir_all(&self.out)
+            .with_context(|| format!("cannot make the folder {}", self.out.display()))?;
+        for (name, plot) in all.iter().filter(|(name, _)| wanted(name)) {
+            let path = self.out.join(format!("{name}.svg"));
+            std::fs::write(&path, plot().svg())
+                .with_context(|| format!("cannot write {}", path.display()))?;
+            println!("{}", path.display());
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
