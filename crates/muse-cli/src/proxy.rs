@@ -171,7 +171,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     control::read_lines(asker);
     let mut desk = Desk::new(&name, &conditions);
     say_start(&engine, &desk);
-    let end = arguments.seconds.map(|seconds| Instant::from_secs(seconds));
+    let end = arguments.seconds.map(Instant::from_secs);
     let mut live = Live::new(!arguments.quiet && std::io::stderr().is_terminal());
     while !interrupt.is_raised() && end.is_none_or(|end| engine.now() < end) {
         engine.turn(TURN_MAX)?;

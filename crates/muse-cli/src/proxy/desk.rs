@@ -203,12 +203,8 @@ mod tests {
     fn say(desk: &mut Desk, engine: &mut Engine, line: &str) -> String {
         match desk.execute(engine, line) {
             Ok(Answer::Text(text)) => text,
-            other => panic_free(&other),
+            other => format!("{other:?}"),
         }
-    }
-
-    fn panic_free(other: &Result<Answer, String>) -> String {
-        format!("{other:?}")
     }
 
     #[test]

@@ -61,17 +61,15 @@ pub(super) fn first_bound<T>(
     let mut outcome = Err(ErrorKind::AddrNotAvailable.into());
     for &address in addresses {
         outcome = bind(address);
-        match &outcome {
-            // To take only the IPv4 half of a port that somebody has would hide that.
-            Err(error)
-                if !matches!(
-                    error.kind(),
-                    ErrorKind::AddrInUse | ErrorKind::PermissionDenied
-                ) =>
-            {
-                ()
-            }
-            _ => break,
+        // To take only the IPv4 half of a port that somebody has would hide that.
+        let is_final = |error: &io::Error| {
+            matches!(
+                error.kind(),
+                ErrorKind::AddrInUse | ErrorKind::PermissionDenied
+            )
+        };
+        if outcome.as_ref().err().is_none_or(is_final) {
+            break;
         }
     }
     outcome
