@@ -136,6 +136,9 @@ pub(super) fn unknown_profile(name: &str) -> String {
 }
 
 fn set_all(conditions: &mut Conditions, words: &[&str]) -> Result<(), String> {
+    if words.is_empty() {
+        return Err("up and down need a command after them; try help".to_owned());
+    }
     for pair in words.chunks(2) {
         match pair {
             [knob, value] => conditions.set(knob, value).map_err(|error| match error {
