@@ -477,4 +477,4 @@ const LEGEND_ROW: u32 = 21;
 /// Size of sentences.
 const TEXT: u32 = 15;
 /// Characters of a sentence in a line.
-const LINE_CHARACTERS: usize = 122;
+const LINE_CHARACTERS: usize = 118;

@@ -35,8 +35,8 @@ pub(super) fn plot() -> Plot {
     }
     Plot::new(
         "Modes: three spectators join late",
-        "800 characters are running about, round trip 80 ms, 2 % loss. What a newcomer does not have yet comes before what it has, over as many packets as its budget \
-         takes; what it has is kept up to date meanwhile.",
+        "800 characters are running about, round trip 80 ms, 2 % loss. A newcomer is sent everything whole, over as many packets as its budget takes; \
+         the match does not wait for it.",
     )
     .panel(panel)
 }
