@@ -16,6 +16,7 @@ pub mod relay_v2_packet;
 pub mod rp_host;
 pub mod rp_packet;
 pub mod schema;
+pub mod session;
 pub mod snapshot;
 pub mod token;
 
@@ -51,6 +52,7 @@ mod tests {
             crate::rp_host::run(&bytes);
             crate::rp_packet::run(&bytes);
             crate::schema::run(&bytes);
+            crate::session::run(&bytes);
             crate::snapshot::run(&bytes);
             crate::token::run(&bytes);
         }
