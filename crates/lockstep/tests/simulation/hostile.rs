@@ -1,6 +1,6 @@
-//! Bar 1: eight players, loss, jitter, reordering, a cut of 3 s, joins: every confirmed frame identical, no deadlock, bounded memory.
+//! Bar 1: eight players, loss, jitter, reordering, a cut of 3 s, joins, with and without inputs from player to player: every confirmed frame identical, no deadlock, bounded memory.
 //!
-//! `MUSE_SEEDS` runs more than 300 seeds, `MUSE_SEED` one of them.
+//! `MUSE_SEEDS` runs more than 300 seeds, `MUSE_SEEDS_AFTER` only those after so many, `MUSE_SEED` one of them.
 
 use muse_lockstep::{Config, Late, Notice, Rng, Role, Status};
 use muse_netem::{Conditions, Jitter, NodeId};
@@ -28,7 +28,11 @@ fn run_seeds(first: u64) {
         return;
     }
     let mut compared = 0;
+    let first = first + number("MUSE_SEEDS_AFTER").unwrap_or(0);
     for seed in (first..=number("MUSE_SEEDS").unwrap_or(SEEDS_DEFAULT)).step_by(2) {
+        if seed % 250 < 2 {
+            eprintln!("seeds up to {seed}");
+        }
         let result = std::panic::catch_unwind(|| run(seed));
         compared += result.unwrap_or_else(|cause| {
             eprintln!("seed {seed}: MUSE_SEED={seed} runs it alone");
@@ -48,6 +52,10 @@ fn run(seed: u64) -> u64 {
         0 => Match::with_server(seed, config, conditions.clone()),
         _ => Match::hosted(seed, config, conditions.clone(), Brawl::new(seed)),
     };
+    // In a third of the matches players send each other their inputs directly as well.
+    if seed.is_multiple_of(3) {
+        game = game.with_directs();
+    }
     while game.players.len() < 7 {
         game.join(Brawl::new(seed), Role::Player);
     }

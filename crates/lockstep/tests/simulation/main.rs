@@ -2,6 +2,7 @@
 
 mod brawl;
 mod desync;
+mod direct;
 mod duel;
 mod hostile;
 mod strategy;

@@ -99,17 +99,17 @@ fn traffic_stays_below_a_kilobyte_and_does_not_depend_on_the_units() {
 fn who_joins_at_minute_ten_runs_at_most_sixty_frames() {
     // Rollback at 60 frames a second is the hard case; in lockstep turns are few.
     for config in [
-        Config::rollback(3).begins_with(2).check_every(30),
-        Config::lockstep(3).begins_with(2),
+        Config::rollback(8).begins_with(7).check_every(30),
+        Config::lockstep(8).begins_with(7),
     ] {
         let mut game = Match::with_server(3, config.clone(), decent().loss(0.05));
-        for _ in 0..2 {
-            game.join(Rts::new(3, 4, 4), Role::Player);
+        for _ in 0..7 {
+            game.join(Rts::new(8, 1, 4), Role::Player);
         }
         let mut rng = Rng::new(2);
         game.simulation.run_for(Duration::from_secs(600));
         let mut ledger = Ledger::default();
-        let late = game.join(Rts::new(3, 4, 4), Role::Player);
+        let late = game.join(Rts::new(8, 1, 4), Role::Player);
         game.run_secs(10, |game| {
             command(game, &mut rng);
             ledger.enter(game);
@@ -124,7 +124,13 @@ fn who_joins_at_minute_ten_runs_at_most_sixty_frames() {
         );
         assert!(ledger.compared > 20, "{}", ledger.compared);
         let seat = session.seat().expect("it plays");
-        let frame = session.confirmed() - 1;
+        // Inputs are confirmed up to the delay before they are run: a frame that everybody has run.
+        let run = |node: &NodeId| {
+            game.session(*node)
+                .confirmed()
+                .min(game.session(*node).frame())
+        };
+        let frame = game.players.iter().map(run).min().expect("eight play") - 1;
         for node in &game.players {
             let inputs = game.session(*node).inputs_at(frame);
             assert!(

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use muse_lockstep::{
-    Client, Config, Frame, Game, Host, Orderer, Peer, Role, Server, Session, Status,
+    Client, Config, Frame, Game, Host, Orderer, Peer, Role, Seat, Server, Session, Status,
 };
 use muse_netem::{Conditions, Network, NodeId, Simulation};
 use muse_wire::{Duration, Instant};
@@ -17,6 +17,8 @@ pub(crate) struct Match<G: Game> {
     /// Sessions, the host's first.
     pub(crate) players: Vec<NodeId>,
     next_address: u8,
+    /// Where players sit who also send each other their inputs directly, by seat; `None` if nobody does.
+    mesh: Option<Vec<(NodeId, SocketAddr)>>,
 }
 
 impl<G: Game> Match<G> {
@@ -32,6 +34,7 @@ impl<G: Game> Match<G> {
             hub,
             players: Vec::new(),
             next_address: 2,
+            mesh: None,
         }
     }
 
@@ -46,13 +49,24 @@ impl<G: Game> Match<G> {
             hub,
             players: vec![hub],
             next_address: 2,
+            mesh: None,
         }
+    }
+
+    /// From now on players who join know where all the others are, and send them their inputs directly as well. To be called before
+    /// anybody joins; players are then seated in the order in which they join.
+    pub(crate) fn with_directs(mut self) -> Self {
+        self.mesh = Some(vec![(self.hub, address(1)); self.players.len()]);
+        self
     }
 
     /// Adds a machine that joins with this state.
     pub(crate) fn join(&mut self, state: G, role: Role) -> NodeId {
         let number = self.next_address;
         self.next_address += 1;
+        let seats_taken = self.mesh.as_ref().map(|mesh| mesh.len() as u8);
+        let seat = seats_taken.filter(|_| role == Role::Player);
+        let role = seat.map_or(role, |seat| Role::PlayerAt(Seat(seat)));
         let session = Session::new(self.config.clone(), state, role, u32::from(number));
         let session = session.expect("the settings make sense");
         let client = Client::new(session, address(1));
@@ -60,7 +74,30 @@ impl<G: Game> Match<G> {
             .simulation
             .add(address(number), Peer::Client(Box::new(client)));
         self.players.push(node);
+        if let (Some(mesh), Some(_)) = (&mut self.mesh, seat) {
+            mesh.push((node, address(number)));
+            self.introduce();
+        }
         node
+    }
+
+    /// Tells all players where the others are. A host needs nobody's inputs twice: it orders them anyway.
+    fn introduce(&mut self) {
+        let Some(mesh) = &self.mesh else { return };
+        for own in mesh.iter().filter(|own| own.0 != self.hub) {
+            let Peer::Client(client) = self.simulation.node_mut(own.0) else {
+                continue;
+            };
+            for other in mesh
+                .iter()
+                .zip(0..)
+                .filter(|(other, _)| other.0 != self.hub)
+            {
+                if other.0.0 != own.0 {
+                    client.connect(Seat(other.1), other.0.1);
+                }
+            }
+        }
     }
 
     pub(crate) fn session(&self, node: NodeId) -> &Session<G> {
@@ -102,10 +139,12 @@ impl<G: Game> Match<G> {
         let now = self.simulation.now();
         let until = now + Duration::from_secs(seconds);
         let cut = conditions.clone().outage(now, until);
-        let hub = self.hub;
-        let network = self.simulation.network_mut();
-        network.set_link(node, hub, cut.clone());
-        network.set_link(hub, node, cut);
+        let others = self.players.iter().chain([&self.hub]);
+        let others: Vec<NodeId> = others.copied().filter(|other| *other != node).collect();
+        for other in others {
+            let network = self.simulation.network_mut();
+            network.set_links(node, other, cut.clone());
+        }
     }
 }
 
