@@ -244,7 +244,15 @@ impl Engine {
             client.local_ip = arrived.local_ip.or(client.local_ip);
             let links = shared.as_mut().unwrap_or(&mut client.links);
             let key = (id, Way::Up);
-            let lost = depart(links, flights, trouble, key, now, &arrived, setup.server);
+            let lost = depart(
+                links,
+                flights,
+                trouble,
+                key,
+                clock.now(),
+                &arrived,
+                setup.server,
+            );
             if let Some(capture) = capture {
                 let to = SocketAddr::new(client.local_ip.unwrap_or(local.ip()), local.port());
                 capture.arrived(Side::Clients, &arrived, plain(to), lost);
@@ -293,7 +301,15 @@ impl Engine {
             }
             *heard = now;
             let key = (id, Way::Down);
-            let lost = depart(links, flights, trouble, key, now, &arrived, *address);
+            let lost = depart(
+                links,
+                flights,
+                trouble,
+                key,
+                clock.now(),
+                &arrived,
+                *address,
+            );
             if let Some(capture) = capture {
                 capture.arrived(Side::Server, &arrived, *local, lost);
             }
@@ -399,6 +415,7 @@ fn depart(
     flights: &mut Flights,
     trouble: &mut Trouble,
     key: (Id, Way),
+    // Read after the batch was: an older one would make what is on its way arrive too soon.
     now: Instant,
     arrived: &Arrived<'_>,
     to: SocketAddr,
