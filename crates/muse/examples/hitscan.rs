@@ -200,13 +200,13 @@ pub(crate) fn serve(link: Server, running: &AtomicBool) -> Result<(), Box<dyn Er
             Happening::Came { client, .. } => {
                 place::complain(server.game.join(client, &Player::default()));
             }
-            Happening::Went { player, .. } => {
-                let world = server.game.world_mut();
-                player.map(|player| place::complain(world.despawn(player)));
-            }
+            Happening::Went {
+                player: Some(player),
+                ..
+            } => place::complain(server.game.world_mut().despawn(player)),
             Happening::Raised(client, fire) => judge.shots.push((client, fire)),
             Happening::Ticked(tick) => place::complain(judge.tick(&mut server.game, tick)),
-            Happening::Other(_) => {}
+            _ => {}
         })?;
     }
     Ok(())
@@ -232,7 +232,7 @@ pub(crate) fn play(
 }
 
 /// So many seconds of two players in one program, without a socket.
-pub(crate) fn offline(seconds: u64) -> Result<[(Host<Rules>, Screen); 2], Box<dyn Error>> {
+pub(crate) fn offline(seconds: u64) -> Result<[Screen; 2], Box<dyn Error>> {
     let (mut game, mut judge) = new_game(Instant::ZERO)?;
     let mut players = [ClientId(0), ClientId(1)].map(|id| {
         place::complain(game.join(id, &Player::default()));
@@ -252,10 +252,10 @@ pub(crate) fn offline(seconds: u64) -> Result<[(Host<Rules>, Screen); 2], Box<dy
             screen.draw(&mut host.game);
         }
     }
-    Ok(players)
+    Ok(players.map(|(_, screen)| screen))
 }
 
-fn show(_: &Me, screen: &Screen) -> bool {
+fn show(screen: &Screen) -> bool {
     let (shots, hits, wounds) = (screen.flashes, screen.markers, screen.wounds);
     println!("{shots} shots, {hits} hits, {wounds} wounds");
     true
@@ -264,10 +264,12 @@ fn show(_: &Me, screen: &Screen) -> bool {
 pub(crate) fn run(mut words: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
     match words.next().as_deref() {
         Some("server") => serve(place::open(words.next(), config())?, &AtomicBool::new(true))?,
-        Some("client") => play(place::connect(&mut words, config())?, show)?,
+        Some("client") => play(place::connect(&mut words, config())?, |_, screen| {
+            show(screen)
+        })?,
         Some("offline") => {
-            for (host, screen) in &offline(10)? {
-                show(&host.game, screen);
+            for screen in &offline(10)? {
+                show(screen);
             }
         }
         _ => return Err(USAGE.into()),

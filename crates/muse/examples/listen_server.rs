@@ -194,7 +194,9 @@ pub(crate) fn run(mut words: impl Iterator<Item = String>) -> Result<(), Box<dyn
     match words.next().as_deref() {
         Some("server") => serve(place::open(words.next(), config())?, watch)?,
         Some("client") => play(place::connect(&mut words, config())?, show)?,
-        Some("offline") => drop(watch(&offline(3)?)),
+        Some("offline") => {
+            watch(&offline(3)?);
+        }
         _ => return Err(USAGE.into()),
     }
     Ok(())

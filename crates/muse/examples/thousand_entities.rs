@@ -263,7 +263,9 @@ pub(crate) fn run(mut words: impl Iterator<Item = String>) -> Result<(), Box<dyn
     match words.next().as_deref() {
         Some("server") => serve(place::open(words.next(), config())?, &AtomicBool::new(true))?,
         Some("client") => play(place::connect(&mut words, config())?, show)?,
-        Some("offline") => drop(show(&offline(5)?.0)),
+        Some("offline") => {
+            show(&offline(5)?.0);
+        }
         _ => return Err(USAGE.into()),
     }
     Ok(())

@@ -300,7 +300,7 @@ fn two_players_see_each_other_over_udp() -> Outcome {
 
 #[test]
 fn shots_hit_what_was_on_the_screen_once() -> Outcome {
-    let [(_, ada), (_, bob)] = hitscan::offline(20)?;
+    let [ada, bob] = hitscan::offline(20)?;
     // Both shoot twice a second at what they see, with perfect aim.
     assert!(ada.flashes >= 34 && bob.flashes >= 34, "{}", ada.flashes);
     for (shooter, victim) in [(&ada, &bob), (&bob, &ada)] {

@@ -123,7 +123,7 @@ where
                     let taken = self.game.handle_packet(now, client, payload);
                     taken.expect("a client's packet");
                 }
-                other => panic!("{other:?}"),
+                other => unreachable!("no connection ends here: {other:?}"),
             }
         }
         let mut raised = Vec::new();
@@ -155,7 +155,7 @@ where
     fn play(&mut self, now: Instant, index: usize, rules: &mut G, play: &mut impl Play<G>) {
         let seat = &mut self.seats[index];
         let due = seat.game.poll_timeout().is_some_and(|due| due <= now);
-        let frame = now.as_micros() % FRAME.as_micros() == 0;
+        let frame = now.as_micros().is_multiple_of(FRAME.as_micros());
         if !due && !frame {
             return;
         }
