@@ -17,7 +17,12 @@ pub(super) trait Coding {
     /// A number of 0 to 15.
     fn nibble(&mut self, symbol: u32, model: &mut NibbleModel) -> u32;
     /// A difference with its sign. Small ones take one step; of larger ones the low bits are left to chance.
-    fn number(&mut self, model: &mut NumberModel, difference: i32) -> Result<i32, RowError>;
+    fn number(
+        &mut self,
+        model: &mut NumberModel,
+        learns: bool,
+        difference: i32,
+    ) -> Result<i32, RowError>;
     /// A number of so many bits, at most 32, all equally likely.
     fn even(&mut self, value: u32, bits: u32) -> u32;
 }
@@ -44,7 +49,12 @@ impl Coding for Encoder<'_> {
     }
 
     #[inline(always)]
-    fn number(&mut self, model: &mut NumberModel, difference: i32) -> Result<i32, RowError> {
+    fn number(
+        &mut self,
+        model: &mut NumberModel,
+        learns: bool,
+        difference: i32,
+    ) -> Result<i32, RowError> {
         let folded = (difference << 1 ^ difference >> 31) as u32;
         let low_bits = model.low_bits();
         let head = folded >> low_bits;
@@ -53,6 +63,9 @@ impl Coding for Encoder<'_> {
             .encode_with(self, head.min(ESCAPE), folded, low_bits);
         if head >= ESCAPE {
             encode_large(self, head - ESCAPE);
+        }
+        if learns {
+            model.head.learn(head.min(ESCAPE));
         }
         model.learn(folded);
         Ok(difference)
@@ -84,14 +97,17 @@ impl Coding for Decoder<'_> {
     }
 
     #[inline(always)]
-    fn number(&mut self, model: &mut NumberModel, _: i32) -> Result<i32, RowError> {
+    fn number(&mut self, model: &mut NumberModel, learns: bool, _: i32) -> Result<i32, RowError> {
         let low_bits = model.low_bits();
         let (head, low) = model.head.decode_with(self, low_bits);
         let mut folded = head << low_bits | low;
         if head == ESCAPE {
-            let head = u64::from(ESCAPE) + u64::from(decode_large(self));
-            folded = u32::try_from(head << low_bits | u64::from(low))
+            let large = u64::from(ESCAPE) + u64::from(decode_large(self));
+            folded = u32::try_from(large << low_bits | u64::from(low))
                 .map_err(|_| RowError::OutOfRange)?;
+        }
+        if learns {
+            model.head.learn(head);
         }
         model.learn(folded);
         Ok((folded >> 1) as i32 ^ -((folded & 1) as i32))

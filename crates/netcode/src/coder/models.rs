@@ -203,6 +203,12 @@ impl Models {
         Some(usize::from(plan.judged[usize::from(self.judged)]))
     }
 
+    /// Whether this row's numbers change the models of their shape, which after many rows is not worth its time in each.
+    #[inline]
+    pub(super) const fn learns(&self) -> bool {
+        self.turn < TURNS_EARLY || self.turn.is_multiple_of(TURNS_LEARNT)
+    }
+
     /// Counts a row with so many coded columns.
     #[inline]
     pub(super) fn count_row(&mut self, columns: u32) {
@@ -347,8 +353,10 @@ const RECENT_MAX: usize = 64;
 /// So many rows compare predictors often, because little is known yet.
 const TURNS_EARLY: u32 = 64;
 /// After how many rows predictors of a column are compared, early and late.
-const TURNS_APART_EARLY: u32 = 2;
-const TURNS_APART: u32 = 8;
+const TURNS_APART_EARLY: u32 = 4;
+const TURNS_APART: u32 = 16;
+/// After how many rows the shape of numbers is learnt, once early rows are over; how large they are is always.
+const TURNS_LEARNT: u32 = 4;
 /// Over how many rows the load is averaged.
 const LOAD_ROWS: u32 = 1_024;
 const LOAD_UNIT: u32 = 1 << 16;

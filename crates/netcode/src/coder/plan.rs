@@ -13,6 +13,8 @@ pub(super) struct Plan {
     pub(super) place: Box<[u16]>,
     /// Smallest and largest value per column.
     bounds: Box<[[i32; 2]]>,
+    /// Columns that are flags, in the order of coding, with the value that is none.
+    pub(super) flags: Box<[(u16, i32)]>,
     /// Ranks of the columns whose predictors are compared.
     pub(super) judged: Box<[u16]>,
     /// Whether any column may be absent.
@@ -36,6 +38,8 @@ pub(super) struct Item {
     pub(super) way: Way,
     /// Whether differences between its values mean something.
     pub(super) is_quantity: bool,
+    /// Whether, besides, they never go around.
+    pub(super) is_bounded: bool,
     pub(super) guard: Option<Guard>,
     pub(super) velocity: Option<Velocity>,
     /// Which predictor to begin with.
@@ -146,6 +150,11 @@ impl Plan {
             bounds: columns
                 .iter()
                 .map(|column| [column.min, column.max])
+                .collect(),
+            flags: items
+                .iter()
+                .filter(|item| item.way == Way::Flag)
+                .map(|item| (item.column, item.min))
                 .collect(),
             judged: items
                 .iter()
@@ -288,6 +297,7 @@ impl Item {
             max: column.max,
             bits: 32 - span.leading_zeros(),
             way,
+            is_bounded: matches!(way, Way::Bounded | Way::RotationPart),
             is_quantity: matches!(
                 way,
                 Way::Number | Way::Bounded | Way::Circle(_) | Way::RotationPart

@@ -95,24 +95,20 @@ fn mispredict(plan: &Plan, models: &mut Models, rows: &[&[i32]; 4]) {
     let mut turned = Turned::default();
     for ((item, models), error) in plan.items.iter().zip(columns.iter()).zip(errors) {
         let column = usize::from(item.column);
-        match item.way {
-            Way::Bounded | Way::RotationPart => {
-                let mut baseline = newest[column];
-                let mut older = [near[column], middle[column], far[column]];
-                if turned.parts_left > 0 {
-                    (baseline, older) = turned.next_part();
-                }
-                let expected =
-                    item.expect(models.predictor, factors, (baseline, older), newest, row);
-                *error = row[column].wrapping_sub(expected);
+        if item.is_bounded {
+            let mut baseline = newest[column];
+            let mut older = [near[column], middle[column], far[column]];
+            if turned.parts_left > 0 {
+                (baseline, older) = turned.next_part();
             }
-            Way::Number | Way::Circle(_) => {
-                let older = [near[column], middle[column], far[column]];
-                let expected = expect(models.predictor, factors, item, newest, older, row);
-                *error = item.difference(row[column], expected);
-            }
-            Way::Rotation => turned.follow(plan, item, rows, row[column]),
-            _ => {}
+            let expected = item.expect(models.predictor, factors, (baseline, older), newest, row);
+            *error = row[column].wrapping_sub(expected);
+        } else if item.is_quantity {
+            let older = [near[column], middle[column], far[column]];
+            let expected = expect(models.predictor, factors, item, newest, older, row);
+            *error = item.difference(row[column], expected);
+        } else if item.way == Way::Rotation {
+            turned.follow(plan, item, rows, row[column]);
         }
     }
 }
@@ -126,6 +122,7 @@ fn encode_dense<C: Coding>(
     rows: &[&[i32]; 4],
     age_class: usize,
 ) -> Result<(), RowError> {
+    let learns = models.learns();
     let Models {
         columns,
         row,
@@ -138,7 +135,7 @@ fn encode_dense<C: Coding>(
             continue;
         }
         if item.is_quantity {
-            coding.number(&mut models.numbers[age_class], *error)?;
+            coding.number(&mut models.numbers[age_class], learns, *error)?;
         } else {
             let column = usize::from(item.column);
             dense::symbol(coding, models, item, rows[0][column], row[column])?;
@@ -155,6 +152,7 @@ fn decode_dense<C: Coding>(
     rows: &[&[i32]; 4],
     age_class: usize,
 ) -> Result<(), RowError> {
+    let learns = models.learns();
     let Models {
         columns,
         factors,
@@ -187,7 +185,7 @@ fn decode_dense<C: Coding>(
             }
             _ => item.expect(models.predictor, factors, (baseline, older), newest, row),
         };
-        let error = coding.number(&mut models.numbers[age_class], 0)?;
+        let error = coding.number(&mut models.numbers[age_class], learns, 0)?;
         row[column] = item.resolve(expected, error)?;
     }
     Ok(())

@@ -31,17 +31,22 @@ pub(super) fn changed<C: Coding>(
     changed: bool,
 ) -> (bool, View) {
     let [baseline, near, _, far] = *references.spread();
+    let mut flags = 0;
+    for &column in &plan.flags {
+        let (column, min) = (usize::from(column.0), column.1);
+        flags = flags << 1 & 7 | u32::from(baseline[column] != min);
+    }
     let (mut stirred, mut stirred_long) = (0, 0);
     let mut moved = [[0u32; 2]; 2];
-    let mut flags = 0;
-    for item in &plan.items {
+    // Most rows have been at rest for a while.
+    let is_at_rest = baseline == near && baseline == far;
+    let items = if is_at_rest { &[][..] } else { &plan.items };
+    for item in items {
         let column = usize::from(item.column);
         let (now, before, long_before) = (baseline[column], near[column], far[column]);
         stirred += u32::from(now != before);
         stirred_long += u32::from(now != long_before);
-        if item.way == Way::Flag {
-            flags = flags << 1 & 7 | u32::from(now != item.min);
-        } else {
+        if item.way != Way::Flag {
             let is_place = usize::from(plan.place.contains(&item.column));
             let sums = &mut moved[is_place];
             sums[0] = sums[0].saturating_add(now.abs_diff(before));

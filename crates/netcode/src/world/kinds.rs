@@ -114,11 +114,14 @@ impl Kinds {
             id: options.id,
             place: self.list.len() as u16,
         };
+        let is_plain = columns.iter().all(|column| column.guard.is_none());
+        let bounds = columns.iter().map(|column| [column.min, column.max]);
         self.list.push(Declared {
             id,
             width: columns.len(),
             part,
             coder: RowCoder::new(&columns, self.tick_rate),
+            bounds: is_plain.then(|| bounds.collect()),
             columns,
             description,
             options,
@@ -306,6 +309,8 @@ pub(crate) struct Declared {
     pub part: u8,
     pub coder: RowCoder,
     columns: Columns,
+    /// Smallest and largest value per column, if all columns always exist.
+    bounds: Option<Box<[[i32; 2]]>>,
     description: String,
     options: KindOptions,
 }
@@ -322,6 +327,12 @@ impl Declared {
 
     /// Moves every value to the nearest one that its column allows.
     pub(crate) fn legalise(&self, row: &mut [i32]) {
+        if let Some(bounds) = &self.bounds {
+            for (value, [min, max]) in row.iter_mut().zip(bounds) {
+                *value = (*value).min(*max).max(*min);
+            }
+            return;
+        }
         for (index, column) in self.columns.iter().enumerate() {
             row[index] = if self.columns.exists(index, row) {
                 row[index].clamp(column.min, column.max)

@@ -68,22 +68,25 @@ impl NibbleModel {
     }
 
     /// Encodes a symbol, of a larger number the low four bits, behind it the low `bits` bits of `low`, at most 16, all equally
-    /// likely, and learns from the symbol. Cheaper than the two one after the other.
+    /// likely. Cheaper than the two one after the other. It does not learn: see [`learn`](Self::learn).
     #[inline(always)]
-    pub fn encode_with(&mut self, encoder: &mut Encoder<'_>, symbol: u32, low: u32, bits: u32) {
-        let symbol = symbol as usize % SYMBOLS;
-        let (start, size) = self.share(symbol);
+    pub fn encode_with(&self, encoder: &mut Encoder<'_>, symbol: u32, low: u32, bits: u32) {
+        let (start, size) = self.share(symbol as usize % SYMBOLS);
         encoder.part_and_even(start, size, low, bits);
-        self.update(symbol);
+    }
+
+    /// Learns from a symbol that was coded without learning.
+    #[inline(always)]
+    pub fn learn(&mut self, symbol: u32) {
+        self.update(symbol as usize % SYMBOLS);
     }
 
     /// Decodes what [`encode_with`](Self::encode_with) encoded, given as many `bits`: the symbol and the number behind it.
     #[inline]
-    pub fn decode_with(&mut self, decoder: &mut Decoder<'_>, bits: u32) -> (u32, u32) {
+    pub fn decode_with(&self, decoder: &mut Decoder<'_>, bits: u32) -> (u32, u32) {
         let symbol = self.symbol_at(decoder.next_part());
         let (start, size) = self.share(symbol);
         let low = decoder.take_part_and_even(start, size, bits);
-        self.update(symbol);
         (symbol as u32, low)
     }
 
