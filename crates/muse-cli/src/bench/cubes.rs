@@ -254,7 +254,7 @@ fn encode(
         let len = encoder.finish()?;
         packets.push(buffer[..len].to_vec());
     }
-    let time = cpu_time(std::process::id())? - start;
+    let time = time_since(start)?;
     Ok((packets, time, stored[0].bytes()))
 }
 
@@ -281,7 +281,12 @@ fn decode(
             );
         }
     }
-    Ok(cpu_time(std::process::id())? - start)
+    time_since(start)
+}
+
+/// CPU time of this process since an earlier reading; threads that ended in between may have taken theirs along.
+pub(crate) fn time_since(start: Duration) -> anyhow::Result<Duration> {
+    Ok(cpu_time(std::process::id())?.saturating_sub(start))
 }
 
 /// Models that have seen a whole scene.

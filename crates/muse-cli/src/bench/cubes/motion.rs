@@ -11,6 +11,7 @@ use muse_schema::{Columns, RowWriter, State};
 use muse_wire::range::{Decoder, Encoder};
 use serde::Serialize;
 
+use super::time_since;
 use crate::bench::counters::cpu_time;
 
 /// Size and cost of a row whose baseline is of one age.
@@ -74,7 +75,7 @@ fn measure(coder: &RowCoder, history: &[Vec<Row>], age: usize) -> anyhow::Result
             packets.push(buffer[..len].to_vec());
         }
     }
-    let encoding = cpu_time(std::process::id())? - start;
+    let encoding = time_since(start)?;
 
     let mut models: Models = coder.models();
     let mut row: Row = [0; 10];
@@ -94,7 +95,7 @@ fn measure(coder: &RowCoder, history: &[Vec<Row>], age: usize) -> anyhow::Result
             }
         }
     }
-    let decoding = cpu_time(std::process::id())? - start;
+    let decoding = time_since(start)?;
     let bytes: usize = packets.iter().map(Vec::len).sum();
     let per_row = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(rows);
     Ok(Figures {

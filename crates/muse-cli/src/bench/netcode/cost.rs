@@ -4,6 +4,7 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use crate::bench::counters::cpu_time;
+use crate::bench::cubes::time_since;
 use crate::bench::statistics::Figure;
 
 use super::simulation::{Script, Server, Setup, TICKS_WARM};
@@ -66,5 +67,5 @@ fn run(
             }
         }
     }
-    Ok(cpu_time(std::process::id())? - start)
+    time_since(start)
 }
