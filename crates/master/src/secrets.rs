@@ -130,7 +130,7 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// Text as bytes.
 pub fn unhex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || text.len() % 2 != 0 {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return None;
     }
     let pairs = (0..text.len()).step_by(2);

@@ -457,13 +457,16 @@ impl Director {
             return;
         }
         let begun = found.has_begun();
-        // What had not begun is called off, whatever the server called it, unless the server itself was lost.
+        // A match that had begun cannot be called off any more. That it had begun may be news: a leader that has just taken over hears
+        // of it by the result.
         let outcome = match outcome {
-            Outcome::Finished if !begun => Outcome::Cancelled,
             Outcome::Cancelled if begun => Outcome::Aborted,
             other => other,
         };
-        let mut requeue = if begun { Vec::new() } else { found.requeued() };
+        let mut requeue = match begun || outcome == Outcome::Finished {
+            true => Vec::new(),
+            false => found.requeued(),
+        };
         requeue.retain(|ticket| {
             ticket
                 .party

@@ -118,6 +118,24 @@ fn a_result_ends_the_match_once_and_frees_the_server() {
 }
 
 #[test]
+fn a_new_leader_takes_a_result_of_a_match_that_it_did_not_see_begin() {
+    let mut director = Director::new(DirectorConfig::default(), 2);
+    let stored = StoredMatch {
+        match_id: MatchId(1),
+        preferences: Preferences::default(),
+        bots: 0,
+        players: vec![AccountId(1), AccountId(2)],
+        server: Some(ServerId(7)),
+        running: false,
+    };
+    director.restore(at(100), Vec::new(), vec![stored]);
+    director.handle_result(at(101), ServerId(7), result(MatchId(1)));
+    let ending = ending(&mut director).expect("the server is the match's");
+    assert_eq!(ending.outcome, Outcome::Finished);
+    assert!(ending.result.is_some());
+}
+
+#[test]
 fn who_did_not_connect_leaves_and_who_did_waits_on() {
     let (mut director, id) = admitted();
     for second in 3..=14 {
