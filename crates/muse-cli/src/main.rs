@@ -4,6 +4,7 @@ mod bench;
 mod echo;
 mod interrupt;
 mod lab;
+mod master;
 mod ping;
 mod proxy;
 mod relay;
@@ -43,6 +44,14 @@ enum Command {
     Replay(replay::Arguments),
     /// Run the shipped netcode in virtual time and draw what happens.
     Lab(lab::Arguments),
+    /// Sessions, matchmaking, game servers on demand, friends, chat, ranking.
+    Master(master::Arguments),
+    /// A game server without a game.
+    #[command(hide = true)]
+    MasterGame,
+    /// A player without a game.
+    #[command(hide = true)]
+    MasterPlayer(master::PlayerArguments),
     /// Measure Muse beside its peers on this machine.
     Bench(bench::Arguments),
     /// One side of a benchmark's workload, with Muse.
@@ -82,6 +91,9 @@ fn main() -> ExitCode {
         Command::Proxy(arguments) => proxy::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),
+        Command::Master(arguments) => master::run(&arguments),
+        Command::MasterGame => master::run_game(),
+        Command::MasterPlayer(arguments) => master::run_player(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::BenchRole(arguments) => Ok(bench::run_role(arguments)),
         Command::BenchProxy(arguments) => bench::run_proxy(&arguments),

@@ -1,0 +1,176 @@
+//! `muse master-player`: a player without a game, who lives with a master as a real one would and prints what happens, one line each.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant as Clock};
+
+use anyhow::Context;
+use clap::Args;
+use muse_drivers::Client;
+use muse_master_client::messages::{decode, encode};
+use muse_master_client::{Action, Event, Life, LifeConfig, Preferences};
+use muse_transport::token::ConnectToken;
+use muse_transport::{Connect, Event as GameEvent};
+use muse_wire::Instant;
+
+use super::game::config;
+use super::socket::{Arrival, Socket, Who};
+use crate::interrupt::Interrupt;
+
+/// Which master, and who plays.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Host and port of the master.
+    #[arg(value_name = "HOST:PORT")]
+    master: String,
+    /// Key of the device, at least 16 characters.
+    #[arg(long, value_name = "KEY")]
+    device_key: String,
+    /// Asks for a match when online, and again after each.
+    #[arg(long)]
+    play: bool,
+}
+
+/// Lives until Ctrl-C.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let interrupt = Interrupt::listen()?;
+    let seed = arguments.device_key.bytes().fold(1, |seed: u64, byte| {
+        seed.wrapping_mul(31).wrapping_add(u64::from(byte))
+    });
+    let mut player = Player {
+        socket: Socket::new(&arguments.master, Who::Guest(arguments.device_key.clone()))?,
+        life: Life::new(LifeConfig::default(), seed),
+        game: None,
+        started: Clock::now(),
+        play: arguments.play,
+    };
+    player.life.start(Instant::ZERO);
+    while !interrupt.is_raised() {
+        player.step()?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Player {
+    socket: Socket,
+    life: Life,
+    game: Option<Client>,
+    started: Clock,
+    play: bool,
+}
+
+impl Player {
+    fn now(&self) -> Instant {
+        let elapsed = self.started.elapsed().as_micros();
+        Instant::from_micros(u64::try_from(elapsed).unwrap_or(u64::MAX))
+    }
+
+    fn step(&mut self) -> anyhow::Result<()> {
+        let now = self.now();
+        while let Some(arrival) = self.socket.poll() {
+            match arrival {
+                Arrival::Connected => self.life.handle_connected(now),
+                Arrival::Lost(why) => {
+                    tracing::info!("lost: {why}");
+                    self.life.handle_lost(now);
+                }
+                Arrival::Text(text) => match decode(&text) {
+                    Ok(message) => self.life.handle_message(now, message),
+                    Err(error) => tracing::warn!("{error}"),
+                },
+            }
+        }
+        if self.life.poll_timeout().is_some_and(|at| at <= now) {
+            self.life.handle_timeout(now);
+        }
+        self.tick_game(now)?;
+        while let Some(event) = self.life.poll_event() {
+            self.show(&event);
+        }
+        while let Some(action) = self.life.poll_action() {
+            self.act(action)?;
+        }
+        match &mut self.game {
+            Some(game) => {
+                game.wait(STEP)?;
+            }
+            None => std::thread::sleep(STEP),
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, action: Action) -> anyhow::Result<()> {
+        match action {
+            Action::Connect => self.socket.connect(),
+            Action::Disconnect => self.socket.disconnect(),
+            Action::Send(message) => self.socket.send(encode(&message)),
+            Action::JoinGame(seat) => {
+                let token = ConnectToken::from_text(&seat.token)?;
+                let client =
+                    Client::connect(seat.address.as_str(), config(), Connect::token(token));
+                self.game = Some(client.context("cannot connect to the game server")?);
+            }
+            Action::LeaveGame => {
+                if let Some(mut game) = self.game.take() {
+                    game.close(0, "leaves");
+                    game.flush()?;
+                }
+            }
+            other => tracing::warn!(?other, "not known"),
+        }
+        Ok(())
+    }
+
+    fn tick_game(&mut self, now: Instant) -> anyhow::Result<()> {
+        let Some(game) = &mut self.game else {
+            return Ok(());
+        };
+        let (mut connected, mut lost) = (false, false);
+        game.tick(|_, event| match event {
+            GameEvent::Connected { .. } => connected = true,
+            GameEvent::Closed { .. } | GameEvent::Refused { .. } | GameEvent::Unanswered { .. } => {
+                lost = true;
+            }
+            _ => {}
+        })?;
+        if connected {
+            self.life.handle_game_connected();
+        }
+        if lost {
+            self.game = None;
+            self.life.handle_game_lost(now);
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, event: &Event) {
+        match event {
+            Event::Online(account) => {
+                println!("online {account}");
+                self.play_again();
+            }
+            Event::Offline(_) => println!("offline"),
+            Event::Full(_) => println!("full"),
+            Event::Queue(state) => println!("queue {}", state.ticket),
+            Event::LeftQueue => println!("left"),
+            Event::MatchFound(id) => println!("found {id}"),
+            Event::Playing(id) => println!("playing {id}"),
+            Event::GameLost(id) => println!("lost {id}"),
+            Event::Back(id, outcome) => {
+                println!(
+                    "back {id} {}",
+                    outcome.map_or("unknown".to_owned(), |o| format!("{o:?}"))
+                );
+                self.play_again();
+            }
+            other => tracing::debug!(?other, "heard"),
+        }
+    }
+
+    fn play_again(&mut self) {
+        if self.play && self.life.game().is_none() && !self.life.wants_match() {
+            self.life.play(Preferences::default());
+        }
+    }
+}
+
+const STEP: Duration = Duration::from_millis(10);

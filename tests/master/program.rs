@@ -1,0 +1,375 @@
+//! The programs under test, and how they are started, asked, watched and killed.
+
+use std::cell::RefCell;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// A master with a folder of its own.
+pub(crate) struct Master {
+    child: Child,
+    authority: String,
+    folder: std::rc::Rc<tempfile::TempDir>,
+    arguments: Vec<String>,
+    game_seconds: f64,
+}
+
+impl Master {
+    /// Starts a master whose matches last so many seconds.
+    pub(crate) fn start(arguments: &[&str], game_seconds: f64) -> Self {
+        let folder = std::rc::Rc::new(tempfile::tempdir().expect("a folder"));
+        let mut arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
+        if !arguments.iter().any(|argument| argument == "--first-port") {
+            arguments.extend(["--first-port".to_owned(), free_ports().to_string()]);
+        }
+        let (child, authority) = spawn(&folder, &arguments, game_seconds);
+        Self {
+            child,
+            authority,
+            folder,
+            arguments,
+            game_seconds,
+        }
+    }
+
+    /// Another master with the same file.
+    pub(crate) fn start_beside(other: &Self) -> Self {
+        let folder = std::rc::Rc::clone(&other.folder);
+        let arguments = vec!["--first-port".to_owned(), free_ports().to_string()];
+        let (child, authority) = spawn(&folder, &arguments, other.game_seconds);
+        Self {
+            child,
+            authority,
+            folder,
+            arguments,
+            game_seconds: other.game_seconds,
+        }
+    }
+
+    /// Starts it again after [`kill`](Self::kill), at the same address.
+    pub(crate) fn start_again(&mut self) {
+        let mut arguments = self.arguments.clone();
+        arguments.extend(["--listen".to_owned(), self.authority.clone()]);
+        (self.child, _) = spawn(&self.folder, &arguments, self.game_seconds);
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ended");
+    }
+
+    pub(crate) fn ends_within(&mut self, limit: Duration) -> bool {
+        let begun = Instant::now();
+        while begun.elapsed() < limit {
+            if self.child.try_wait().expect("asked").is_some() {
+                return true;
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        false
+    }
+
+    /// Stops the process at a moment when it does not hold the file's lock, which would be everybody's.
+    pub(crate) fn stop_between_transactions(&self) {
+        wait_for("a quiet moment", Duration::from_secs(20), || {
+            signal(self.pid(), "STOP");
+            let connection = rusqlite::Connection::open(self.folder.path().join("muse.db"));
+            let free = connection
+                .expect("the file")
+                .execute_batch("BEGIN IMMEDIATE; ROLLBACK");
+            if free.is_err() {
+                signal(self.pid(), "CONT");
+            }
+            free.is_ok()
+        });
+    }
+
+    /// A number from the file, read beside the running master.
+    pub(crate) fn rows(&self, sql: &str) -> i64 {
+        let path = self.folder.path().join("muse.db");
+        let connection = rusqlite::Connection::open(path).expect("the file");
+        connection
+            .busy_timeout(Duration::from_secs(5))
+            .expect("set");
+        connection
+            .query_row(sql, [], |row| row.get(0))
+            .expect("a number")
+    }
+
+    /// Pids of all game servers of this folder's masters.
+    pub(crate) fn game_servers(&self) -> Vec<u32> {
+        let mark = format!("MUSE_TEST_FOLDER={}", self.folder.path().display());
+        let processes = std::fs::read_dir("/proc").expect("Linux").flatten();
+        let mut found: Vec<u32> = processes
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|pid| {
+                let read =
+                    |what: &str| std::fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
+                let has = |bytes: &[u8], word: &str| {
+                    bytes
+                        .split(|byte| *byte == 0)
+                        .any(|part| part == word.as_bytes())
+                };
+                has(&read("environ"), &mark) && has(&read("cmdline"), "master-game")
+            })
+            .collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// Those that players are connected to: the oldest ones; warm ones are started after.
+    pub(crate) fn busy_game_servers(&self) -> Vec<u32> {
+        let count =
+            self.rows("SELECT count(*) FROM matches WHERE ended_us IS NULL AND server IS NOT NULL");
+        let mut found = self.game_servers();
+        found.truncate(usize::try_from(count).expect("not negative"));
+        found
+    }
+
+    pub(crate) fn token(&self, device: u32) -> String {
+        let body = format!(r#"{{"device_key":"{}"}}"#, device_key(device));
+        let signed_in = self
+            .request(Request::post("/v1/guest", &body))
+            .expect_json(200);
+        signed_in["access_token"]
+            .as_str()
+            .expect("a token")
+            .to_owned()
+    }
+
+    /// Presses *play* for a player.
+    pub(crate) fn play(&self, device: u32) {
+        let token = self.token(device);
+        let play = Request::post("/v1/ticket", r#"{"preferences":{}}"#).bearer(&token);
+        self.request(play).expect(200);
+    }
+
+    /// One of the figures at `/metrics`.
+    pub(crate) fn figure(&self, name: &str) -> Option<f64> {
+        let figures = self.request(Request::get("/metrics")).expect(200);
+        let line = figures
+            .lines()
+            .find(|line| line.starts_with(&format!("{name} ")))?;
+        line.rsplit(' ').next()?.parse().ok()
+    }
+
+    pub(crate) fn request(&self, request: Request) -> Answer {
+        let mut stream = TcpStream::connect(&self.authority).expect("the master listens");
+        let bearer = request.bearer.map_or_else(String::new, |token| {
+            format!("Authorization: Bearer {token}\r\n")
+        });
+        let text = format!(
+            "{} {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{bearer}\r\n{}",
+            request.method,
+            request.path,
+            self.authority,
+            request.body.len(),
+            request.body
+        );
+        stream.write_all(text.as_bytes()).expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("answered");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("an HTTP answer");
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
+        Answer {
+            status: status.expect("a status"),
+            body: body.to_owned(),
+        }
+    }
+}
+
+impl Drop for Master {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        for pid in self.game_servers() {
+            kill(pid);
+        }
+    }
+}
+
+fn spawn(folder: &tempfile::TempDir, arguments: &[String], game_seconds: f64) -> (Child, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_muse"));
+    command
+        .args(["master", "--database"])
+        .arg(folder.path().join("muse.db"))
+        .args(arguments)
+        .env("MUSE_TEST_FOLDER", folder.path())
+        .env("MUSE_GAME_SECONDS", game_seconds.to_string())
+        .stdout(Stdio::piped());
+    if !arguments.iter().any(|argument| argument == "--listen") {
+        command.args(["--listen", "127.0.0.1:0"]);
+    }
+    let mut child = command.spawn().expect("the binary");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let line = lines.next().expect("the master starts").expect("text");
+    let authority = line.trim_start_matches("http://").to_owned();
+    (child, authority)
+}
+
+/// A request to a master.
+pub(crate) struct Request {
+    method: &'static str,
+    path: String,
+    body: String,
+    bearer: Option<String>,
+}
+
+impl Request {
+    fn new(method: &'static str, path: &str, body: &str) -> Self {
+        Self {
+            method,
+            path: path.to_owned(),
+            body: body.to_owned(),
+            bearer: None,
+        }
+    }
+
+    pub(crate) fn get(path: &str) -> Self {
+        Self::new("GET", path, "")
+    }
+
+    pub(crate) fn delete(path: &str) -> Self {
+        Self::new("DELETE", path, "")
+    }
+
+    pub(crate) fn post(path: &str, body: &str) -> Self {
+        Self::new("POST", path, body)
+    }
+
+    pub(crate) fn put(path: &str, body: &str) -> Self {
+        Self::new("PUT", path, body)
+    }
+
+    pub(crate) fn bearer(mut self, token: &str) -> Self {
+        self.bearer = Some(token.to_owned());
+        self
+    }
+}
+
+/// What came back.
+pub(crate) struct Answer {
+    status: u16,
+    body: String,
+}
+
+impl Answer {
+    pub(crate) fn expect(self, status: u16) -> String {
+        assert_eq!(self.status, status, "{}", self.body);
+        self.body
+    }
+
+    pub(crate) fn expect_json(self, status: u16) -> Value {
+        let body = self.expect(status);
+        serde_json::from_str(&body).unwrap_or_else(|error| unreachable!("{error}: {body}"))
+    }
+}
+
+/// A player, with what he prints.
+pub(crate) struct Player {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+    seen: RefCell<Vec<String>>,
+}
+
+impl Player {
+    pub(crate) fn start(master: &Master, device: u32, plays: bool) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_muse"));
+        command.args([
+            "master-player",
+            &master.authority,
+            "--device-key",
+            &device_key(device),
+        ]);
+        if plays {
+            command.arg("--play");
+        }
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary");
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        Self {
+            child,
+            lines,
+            seen: RefCell::default(),
+        }
+    }
+
+    /// The next line that begins with this word; earlier ones are passed over.
+    pub(crate) fn expect(&self, word: &str, limit: Duration) -> String {
+        let begun = Instant::now();
+        loop {
+            let left = limit.saturating_sub(begun.elapsed());
+            let Ok(line) = self.lines.recv_timeout(left) else {
+                unreachable!("no {word:?} within {limit:?}, but {:?}", self.seen.borrow());
+            };
+            let found = line.split(' ').next() == Some(word);
+            self.seen.borrow_mut().push(line.clone());
+            if found {
+                return line;
+            }
+        }
+    }
+}
+
+impl Drop for Player {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until something holds.
+pub(crate) fn wait_for(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < limit, "not within {limit:?}: {what}");
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+pub(crate) fn kill(pid: u32) {
+    signal(pid, "KILL");
+}
+
+pub(crate) fn signal(pid: u32, name: &str) {
+    let status = Command::new("kill")
+        .args([&format!("-{name}"), &pid.to_string()])
+        .status();
+    assert!(status.expect("kill runs").success());
+}
+
+/// The first of a hundred ports that no other test uses.
+pub(crate) fn free_ports() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Programs of tests that run at the same time begin apart, and a range whose first port is taken is passed over.
+    let apart = u16::try_from(std::process::id() % 200).expect("below 200") * 100;
+    loop {
+        let first = 20_000 + (apart + NEXT.fetch_add(100, Ordering::Relaxed)) % 20_000;
+        if UdpSocket::bind(("0.0.0.0", first)).is_ok() {
+            return first;
+        }
+    }
+}
+
+fn device_key(device: u32) -> String {
+    format!("device key of player number {device}")
+}
+
+const LOOK_EVERY: Duration = Duration::from_millis(50);
