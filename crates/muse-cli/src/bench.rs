@@ -14,6 +14,7 @@ mod crowd;
 mod cubes;
 mod flood;
 mod isolation;
+mod master;
 mod measure;
 mod muse_role;
 mod proxy;
@@ -62,6 +63,8 @@ enum Benchmark {
     Cubes(cubes::Arguments),
     /// The duel beside GGRS, and what saving, loading and rolling back cost.
     Rollback(rollback::Arguments),
+    /// What a master carries: sessions, tickets, sign-ins, matching.
+    Master(master::Arguments),
     /// Instructions per message, against the figure that is checked in.
     Cost(cost::Arguments),
 }
@@ -75,6 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Benchmark::Relay(arguments) => relay::run(arguments),
         Benchmark::Cubes(arguments) => cubes::run(arguments),
         Benchmark::Rollback(arguments) => rollback::run(arguments),
+        Benchmark::Master(arguments) => master::run(arguments),
         Benchmark::Cost(arguments) => cost::run(arguments),
     }
 }

@@ -1,0 +1,251 @@
+//! `muse bench master`: what a master carries on one machine.
+//!
+//! The master is a process of its own, whose CPU time and memory are read from the system; this process is all of its players. Sessions with
+//! one-second keep-alives, tickets acknowledged after a durable commit, sign-ins by token, and the time of one pass over a queue of 10,000.
+
+mod load;
+
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use muse_master::matching::{MatchingConfig, Queue};
+use muse_master::ticket::{Member, Ticket};
+use muse_master_client::{AccountId, Preferences, TicketId};
+use serde::Serialize;
+
+use super::bars::{Bar, judge};
+use super::counters::{cpu_time, memory};
+use super::results::write_json;
+
+/// What to measure.
+#[derive(Args)]
+#[command(
+    after_help = "Example: muse bench master --quick --bars\n\nNeeds as many open files as sessions, twice: ulimit -n"
+)]
+pub(crate) struct Arguments {
+    /// Sessions at once.
+    #[arg(long, value_name = "N", default_value_t = 15_000)]
+    sessions: usize,
+    /// How long sessions are watched.
+    #[arg(long, value_name = "S", default_value_t = 20)]
+    seconds: u64,
+    /// A tenth of everything.
+    #[arg(long)]
+    quick: bool,
+    /// One line per bar; exit code 3 if one falls short.
+    #[arg(long)]
+    bars: bool,
+    /// Write everything to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// What was measured.
+#[derive(Debug, Default, Serialize)]
+struct Figures {
+    sessions: usize,
+    cores_for_sessions: Option<f64>,
+    kilobytes_per_session: Option<f64>,
+    cores_for_100_players: Option<f64>,
+    tickets_per_second_sqlite: Option<f64>,
+    sign_ins_per_second: Option<f64>,
+    pass_ms: f64,
+    pass_ms_incompatible: f64,
+}
+
+/// Measures and prints.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let (sessions, seconds) = match arguments.quick {
+        true => (arguments.sessions / 10, (arguments.seconds / 4).max(5)),
+        false => (arguments.sessions, arguments.seconds),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let mut figures = Figures {
+        sessions,
+        pass_ms: pass(Wish::Anything),
+        pass_ms_incompatible: pass(Wish::Alone),
+        ..Figures::default()
+    };
+    let window = Duration::from_secs(seconds);
+    figures.cores_for_100_players = Some(runtime.block_on(sessions_cost(100, window))?.0);
+    let (cores, kilobytes) = runtime.block_on(sessions_cost(sessions, window))?;
+    figures.cores_for_sessions = Some(cores);
+    figures.kilobytes_per_session = Some(kilobytes);
+    figures.tickets_per_second_sqlite = Some(runtime.block_on(rate(load::Kind::Tickets, window))?);
+    figures.sign_ins_per_second = Some(runtime.block_on(rate(load::Kind::SignIns, window))?);
+    println!("{}", serde_json::to_string_pretty(&figures)?);
+    if let Some(path) = &arguments.json {
+        write_json(path, &figures)?;
+    }
+    if arguments.bars {
+        return Ok(judge(&bars(&figures)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn bars(figures: &Figures) -> Vec<Bar> {
+    vec![
+        Bar::at_most(
+            "master_cores_for_sessions",
+            figures.cores_for_sessions,
+            Some(0.5),
+        ),
+        Bar::at_most(
+            "master_kilobytes_per_session",
+            figures.kilobytes_per_session,
+            Some(20.0),
+        ),
+        Bar::at_most(
+            "master_cores_for_100_players",
+            figures.cores_for_100_players,
+            Some(0.01),
+        ),
+        Bar::at_least(
+            "master_tickets_per_second_sqlite",
+            figures.tickets_per_second_sqlite,
+            2_000.0,
+        ),
+        Bar::at_least(
+            "master_sign_ins_per_second",
+            figures.sign_ins_per_second,
+            500.0,
+        ),
+        Bar::at_most("master_pass_ms", Some(figures.pass_ms), Some(100.0)),
+        Bar::at_most(
+            "master_pass_ms_incompatible",
+            Some(figures.pass_ms_incompatible),
+            Some(100.0),
+        ),
+    ]
+}
+
+/// What the players of a queue ask for.
+#[derive(Clone, Copy)]
+enum Wish {
+    /// A usual mixture.
+    Anything,
+    /// Each something that nobody else wants: the worst case.
+    Alone,
+}
+
+/// Milliseconds of the slowest of the first ten passes over 10,000 tickets.
+fn pass(wish: Wish) -> f64 {
+    let mut rng = fastrand::Rng::with_seed(1);
+    let mut queue = Queue::new(MatchingConfig::default().regions(&["eu", "us", "asia"]));
+    for id in 1..=10_000 {
+        let mut preferences = Preferences::default();
+        match wish {
+            Wish::Alone => preferences = preferences.choice("room", &format!("room {id}")),
+            Wish::Anything => {
+                for region in ["eu", "us", "asia"] {
+                    preferences = preferences.latency(region, rng.u16(10..200));
+                }
+                if rng.bool() {
+                    preferences =
+                        preferences.choice("mode", ["a", "b", "c", "d"][usize::from(rng.u8(0..4))]);
+                }
+                if rng.bool() {
+                    preferences = preferences.players(rng.u8(2..=8));
+                }
+            }
+        }
+        let rating = 1_000.0 + 1_000.0 * rng.f64();
+        queue.insert(Ticket {
+            id: TicketId(id),
+            party: vec![Member {
+                account: AccountId(id),
+                rating,
+            }],
+            preferences,
+            since: muse_wire::Instant::from_millis(rng.u64(0..20_000)),
+            attempts: 0,
+        });
+    }
+    let mut slowest = Duration::ZERO;
+    for n in 0..10 {
+        let begun = Instant::now();
+        queue.pass(muse_wire::Instant::from_millis(20_000 + n * 250));
+        slowest = slowest.max(begun.elapsed());
+    }
+    slowest.as_secs_f64() * 1e3
+}
+
+/// Cores that so many sessions with keep-alives take, and kilobytes of memory for each.
+async fn sessions_cost(sessions: usize, window: Duration) -> anyhow::Result<(f64, f64)> {
+    let master = Master::start(sessions + 10)?;
+    let empty = memory(master.pid())?.resident;
+    let clients = load::connect(&master.authority, sessions).await?;
+    // The first seconds hold the last of the connecting.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let (before, begun) = (cpu_time(master.pid())?, Instant::now());
+    tokio::time::sleep(window).await;
+    let spent = cpu_time(master.pid())? - before;
+    let cores = spent.as_secs_f64() / begun.elapsed().as_secs_f64();
+    let full = memory(master.pid())?.resident;
+    clients.check()?;
+    let each = (full as f64 - empty as f64) / 1e3 / sessions as f64;
+    Ok((cores, each))
+}
+
+async fn rate(kind: load::Kind, window: Duration) -> anyhow::Result<f64> {
+    let master = Master::start(100)?;
+    load::rate(&master.authority, kind, window).await
+}
+
+/// A master of its own, with a file of its own.
+struct Master {
+    child: Child,
+    authority: String,
+    folder: PathBuf,
+}
+
+impl Master {
+    fn start(players_max: usize) -> anyhow::Result<Self> {
+        let folder = std::env::temp_dir().join(format!("muse-bench-master-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).context("cannot make a folder for the database")?;
+        let mut child = Command::new(std::env::current_exe()?)
+            .args([
+                "master",
+                "--listen",
+                "127.0.0.1:0",
+                "--requests-per-second",
+                "0",
+                "--warm",
+                "0",
+            ])
+            .args(["--players-max", &players_max.to_string()])
+            .args(["--matches-max", "0", "--database"])
+            .arg(folder.join("muse.db"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start the master")?;
+        let output = child.stdout.take().ok_or_else(|| anyhow!("no output"))?;
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line)?;
+        let authority = line.trim().trim_start_matches("http://").to_owned();
+        Ok(Self {
+            child,
+            authority,
+            folder,
+        })
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Master {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}

@@ -1,0 +1,172 @@
+//! The players: many connections on one thread.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use futures_util::{SinkExt, StreamExt};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper::client::conn::http1::SendRequest;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper_util::rt::TokioIo;
+use muse_master_client::api::SignedIn;
+use muse_master_client::messages::{ToMaster, encode};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+
+/// What is asked as fast as it is answered.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    /// *Play* with changing preferences: a durable write each.
+    Tickets,
+    /// Refresh tokens, each used once.
+    SignIns,
+}
+
+/// Sessions that keep themselves alive until they are dropped.
+pub(super) struct Sessions {
+    lost: Arc<AtomicUsize>,
+}
+
+impl Sessions {
+    /// Whether all are still there.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        match self.lost.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            lost => bail!("{lost} sessions were lost"),
+        }
+    }
+}
+
+/// Opens so many sessions.
+pub(super) async fn connect(authority: &str, count: usize) -> anyhow::Result<Sessions> {
+    let lost = Arc::new(AtomicUsize::new(0));
+    let mut http = Http::open(authority).await?;
+    for n in 0..count {
+        let token = http.sign_in(n).await?.access_token;
+        let mut request = format!("ws://{authority}/v1/push").into_client_request()?;
+        request
+            .headers_mut()
+            .insert(AUTHORIZATION, format!("Bearer {token}").parse()?);
+        let small = WebSocketConfig::default()
+            .read_buffer_size(1_024)
+            .write_buffer_size(0);
+        let stream = TcpStream::connect(authority)
+            .await
+            .context("open files: see ulimit -n")?;
+        let (mut socket, _) =
+            tokio_tungstenite::client_async_with_config(request, stream, Some(small)).await?;
+        let lost = Arc::clone(&lost);
+        // Keep-alives are spread over the second.
+        let offset = Duration::from_micros((n as u64 * 7_919) % 1_000_000);
+        tokio::spawn(async move {
+            let mut beat = tokio::time::interval_at(
+                tokio::time::Instant::now() + offset,
+                Duration::from_secs(1),
+            );
+            let text = encode(&ToMaster::KeepAlive);
+            loop {
+                tokio::select! {
+                    _ = beat.tick() => if socket.send(Message::text(text.clone())).await.is_err() { break },
+                    message = socket.next() => if !matches!(message, Some(Ok(_))) { break },
+                }
+            }
+            lost.fetch_add(1, Ordering::Relaxed);
+        });
+    }
+    Ok(Sessions { lost })
+}
+
+/// Answers a second, over 64 connections.
+pub(super) async fn rate(authority: &str, kind: Kind, window: Duration) -> anyhow::Result<f64> {
+    let mut workers = Vec::new();
+    let until = Instant::now() + window;
+    for n in 0..CONNECTIONS {
+        let mut http = Http::open(authority).await?;
+        let mut signed_in = http.sign_in(n).await?;
+        workers.push(tokio::spawn(async move {
+            let mut answered = 0_u64;
+            while Instant::now() < until {
+                match kind {
+                    Kind::Tickets => {
+                        // Each asks for a match of its own, so that nothing is matched meanwhile.
+                        let round = answered % 2;
+                        let body = format!(
+                            r#"{{"preferences":{{"choices":{{"room":"{n}","round":"{round}"}}}}}}"#
+                        );
+                        http.call("/v1/ticket", Some(&signed_in.access_token), body)
+                            .await?;
+                    }
+                    Kind::SignIns => {
+                        let body = format!(r#"{{"refresh_token":"{}"}}"#, signed_in.refresh_token);
+                        let answer = http.call("/v1/refresh", None, body).await?;
+                        signed_in = serde_json::from_slice(&answer)?;
+                    }
+                }
+                answered += 1;
+            }
+            Ok::<u64, anyhow::Error>(answered)
+        }));
+    }
+    let begun = Instant::now();
+    let mut answered = 0;
+    for worker in workers {
+        answered += worker.await??;
+    }
+    Ok(answered as f64 / begun.elapsed().as_secs_f64())
+}
+
+/// A connection that is kept open.
+struct Http {
+    authority: String,
+    sender: SendRequest<Full<Bytes>>,
+}
+
+impl Http {
+    async fn open(authority: &str) -> anyhow::Result<Self> {
+        let stream = TcpStream::connect(authority).await?;
+        stream.set_nodelay(true)?;
+        let (sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        let authority = authority.to_owned();
+        Ok(Self { authority, sender })
+    }
+
+    async fn sign_in(&mut self, n: usize) -> anyhow::Result<SignedIn> {
+        let body = format!(r#"{{"device_key":"bench device number {n}"}}"#);
+        let answer = self.call("/v1/guest", None, body).await?;
+        Ok(serde_json::from_slice(&answer)?)
+    }
+
+    async fn call(
+        &mut self,
+        path: &str,
+        bearer: Option<&str>,
+        body: String,
+    ) -> anyhow::Result<Bytes> {
+        let mut request = hyper::Request::post(path)
+            .header(HOST, &self.authority)
+            .header(CONTENT_TYPE, "application/json");
+        if let Some(bearer) = bearer {
+            request = request.header(AUTHORIZATION, format!("Bearer {bearer}"));
+        }
+        self.sender.ready().await?;
+        let response = self
+            .sender
+            .send_request(request.body(Full::new(Bytes::from(body)))?)
+            .await?;
+        let status = response.status();
+        let body = response.into_body().collect().await?.to_bytes();
+        if !status.is_success() {
+            bail!("{path}: {status} {}", String::from_utf8_lossy(&body));
+        }
+        Ok(body)
+    }
+}
+
+const CONNECTIONS: usize = 64;
