@@ -1,10 +1,14 @@
-//! GGRS: pairs of players in the duel, over links in memory.
+//! GGRS: pairs of players in the duel, over links in memory and in virtual time.
+//!
+//! GGRS asks the system what time it is. So that it plays in virtual time, this program has its own `clock_gettime`, which the standard library then
+//! uses in place of the system's.
 
 #[path = "../../../../crates/muse-cli/src/bench/rollback/pairs.rs"]
 mod pairs;
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ggrs::{
     Config, GgrsRequest, InputStatus, Message, NonBlockingSocket, P2PSession, PlayerType,
@@ -64,12 +68,14 @@ struct GgrsSide {
 
 impl Side for GgrsSide {
     fn handle(&mut self, _: Instant, packet: &mut [u8]) {
+        // Messages are read when the session is run, which is when they are given to it.
         self.post.borrow_mut().inbox.push(packet.to_vec());
     }
 
     fn run(&mut self, now: Instant, input: &dyn Fn(u32) -> u8, out: &mut Vec<Vec<u8>>) {
+        VIRTUAL_MICROS.store(now.as_micros(), Ordering::Relaxed);
         if self.session.current_state() == SessionState::Synchronizing {
-            // Before the match, ten times a second will do.
+            // Before the match, a hundred times a second will do.
             if self.polled_at + Duration::from_millis(10) <= now {
                 self.polled_at = now;
                 self.session.poll_remote_clients();
@@ -164,16 +170,41 @@ fn main() {
     let mut arguments = std::env::args()
         .skip(1)
         .map(|argument| argument.parse().unwrap_or(0));
-    let (pairs, seconds) = (
-        arguments.next().unwrap_or(16),
-        arguments.next().unwrap_or(10),
-    );
+    let mut number = |default| arguments.next().unwrap_or(default);
+    let (pairs, seconds, round) = (number(16), number(10), number(0));
     let sides = (0..pairs)
         .map(|seed| [side(0, seed), side(1, seed)])
         .collect();
-    let report = pairs::run(sides, seconds);
+    let report = pairs::run(sides, seconds, round);
     println!(
         "result {}",
         serde_json::to_string(&report).expect("numbers")
     );
 }
+
+/// What the standard library asks for every clock. The benchmark's own CPU clock is read from the kernel without it.
+///
+/// # Safety
+/// As the system's: `time` points to where a `timespec` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clock_gettime(_clock: i32, time: *mut Timespec) -> i32 {
+    let micros = VIRTUAL_MICROS.load(Ordering::Relaxed);
+    let value = Timespec {
+        seconds: EPOCH_SECONDS + (micros / 1_000_000) as i64,
+        nanoseconds: (micros % 1_000_000 * 1_000) as i64,
+    };
+    // SAFETY: the caller's promise.
+    unsafe { time.write(value) };
+    0
+}
+
+/// The system's `timespec` on 64-bit Linux.
+#[repr(C)]
+pub struct Timespec {
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+static VIRTUAL_MICROS: AtomicU64 = AtomicU64::new(0);
+/// Some time long after 1970, from which deadlines can be subtracted.
+const EPOCH_SECONDS: i64 = 1_000_000_000;

@@ -7,11 +7,11 @@ use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 use muse_lockstep::samples::duel::{Buttons, Duel};
-use muse_lockstep::{
-    Client, Config, Frame, Game, History, Host, Peer, Rng, Role, Schedule, Session, Step,
-};
+use muse_lockstep::{Client, Config, Frame, Game, History, Host, Peer, Rng, Role, Session, Step};
 use muse_wire::{Datagram, Ecn, Instant, Machine};
 use serde::Serialize;
+
+use super::castle;
 
 /// A state of 4 kB.
 #[derive(Clone, Copy)]
@@ -25,6 +25,8 @@ pub(crate) struct Costs {
     load_4k: f64,
     steps_8: f64,
     rollback_8: f64,
+    castle_all: f64,
+    castle_due: f64,
 }
 
 impl Costs {
@@ -39,14 +41,27 @@ impl Costs {
     pub(crate) fn rollback_ratio(&self) -> f64 {
         self.rollback_8 / self.steps_8
     }
+
+    /// What sleeping and slower bots save, with what deciding about them costs taken off.
+    pub(crate) fn sleeping_saved_percent(&self) -> f64 {
+        100.0 - self.castle_due * 100.0 / self.castle_all
+    }
 }
 
 impl std::fmt::Display for Costs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "memcpy of 4 kB {:.0}, save {:.0}, load {:.0}; eight steps of the duel {:.0}, rollback of eight {:.0}",
-            self.memcpy_4k, self.save_4k, self.load_4k, self.steps_8, self.rollback_8
+            "memcpy of 4 kB {:.0}, save {:.0}, load {:.0}; eight steps of the duel {:.0}, rollback of eight {:.0}; \
+             a castle's step {:.0}, with sleep and slower bots {:.0} ({:.1} % saved)",
+            self.memcpy_4k,
+            self.save_4k,
+            self.load_4k,
+            self.steps_8,
+            self.rollback_8,
+            self.castle_all,
+            self.castle_due,
+            self.sleeping_saved_percent()
         )
     }
 }
@@ -63,6 +78,8 @@ pub(crate) fn count_all() -> anyhow::Result<Costs> {
         load_4k: count("load_4k")?,
         steps_8: count("steps_8")?,
         rollback_8: count("rollback_8")?,
+        castle_all: count("castle_all")?,
+        castle_due: count("castle_due")?,
     })
 }
 
@@ -74,6 +91,8 @@ pub(crate) fn run(name: &str) -> anyhow::Result<()> {
         "load_4k" => copies(|_, target, history| counted_load_4k(target, history)),
         "steps_8" => steps()?,
         "rollback_8" => rollbacks()?,
+        "castle_all" => castle::run_all(),
+        "castle_due" => castle::run_due(),
         _ => bail!("nothing of that name is counted"),
     }
     Ok(())
@@ -210,33 +229,4 @@ fn match_under_way() -> anyhow::Result<[Peer<Duel>; 2]> {
     Ok(peers)
 }
 
-/// For Honor's case: a castle of 1,000 doors, crossbows and bots of which those near four players are awake, and of these half are bots that think
-/// every sixth step. The share of entity steps saved.
-pub(crate) fn entities_saved() -> f64 {
-    let mut schedule = Schedule::new(ENTITIES);
-    let mut rng = Rng::new(1);
-    let mut players = [0, 1, 2, 3].map(|_| i64::from(rng.below(10_000)));
-    for entity in (0..ENTITIES).step_by(2) {
-        schedule.set_period(entity, 6);
-    }
-    let (mut run, steps) = (0u64, 3_000u32);
-    for time in 0..steps {
-        for player in &mut players {
-            *player = (*player + i64::from(rng.range(-20, 20))).clamp(0, 10_000);
-        }
-        let distance = |entity: u32| {
-            let at = i64::from(entity) * 10;
-            players
-                .iter()
-                .map(|player| (player - at).abs())
-                .min()
-                .unwrap_or(0)
-        };
-        schedule.by_distance(time, 10, distance, 150, 200);
-        run += schedule.due(time).count() as u64;
-    }
-    100.0 - run as f64 * 100.0 / (f64::from(ENTITIES) * f64::from(steps))
-}
-
-const ENTITIES: u32 = 1_000;
-const ROUNDS: u32 = 200;
+pub(super) const ROUNDS: u32 = 200;

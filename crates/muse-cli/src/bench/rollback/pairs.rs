@@ -1,4 +1,6 @@
-//! Many duels at once over bad links, in real time: what Muse and its peer run alike. The peer's program includes this file.
+//! Many duels at once over bad links, in virtual time: what Muse and its peer run alike. The peer's program includes this file.
+//!
+//! Time is a number, so how deep rollbacks are follows from the links and the libraries alone, however busy the machine is.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -40,34 +42,44 @@ pub(crate) struct Report {
     pub(crate) bytes: u64,
     /// Packets sent.
     pub(crate) packets: u64,
-    /// Time within the library and the game, in nanoseconds.
+    /// CPU time within the library and the game, in nanoseconds.
     pub(crate) nanos: u64,
+    /// Frames that would have been run if nobody had ever waited.
+    pub(crate) due: u64,
 }
 
-/// Plays `pairs` duels for so long after a warm-up of two seconds.
-pub(crate) fn run(pairs: Vec<[Box<dyn Side>; 2]>, seconds: u64) -> Report {
-    let start = std::time::Instant::now();
+/// Plays duels for so long after a warm-up of five seconds. `round` chooses the links' luck and when each player comes.
+pub(crate) fn run(pairs: Vec<[Box<dyn Side>; 2]>, seconds: u64, round: u64) -> Report {
     let mut duels: Vec<Duel> = pairs
         .into_iter()
-        .zip(0u64..)
+        .zip(round * SEEDS_PER_ROUND..)
         .map(|(sides, seed)| Duel::new(sides, seed))
         .collect();
-    let mut before: Option<Vec<[Counts; 2]>> = None;
-    loop {
-        let now = Instant::from_micros(start.elapsed().as_micros() as u64);
-        if before.is_none() && now >= Instant::from_secs(WARM_UP_SECONDS) {
-            before = Some(duels.iter().map(Duel::counts).collect());
+    let (mut before, mut nanos) = (Vec::new(), 0);
+    let measured_from = Instant::from_secs(WARM_UP_SECONDS);
+    let end = measured_from + Duration::from_secs(seconds);
+    let mut now = Instant::ZERO;
+    while now < end {
+        if now == measured_from {
+            before = duels.iter().map(Duel::counts).collect();
+            nanos = 0;
             duels
                 .iter_mut()
                 .for_each(|duel| duel.report = Report::default());
         }
-        if now >= Instant::from_secs(WARM_UP_SECONDS + seconds) {
-            break;
-        }
+        duels.iter_mut().for_each(|duel| duel.deliver(now));
+        // Only what the libraries and the game do is on the clock.
+        let clock = cpu_nanos();
         duels.iter_mut().for_each(|duel| duel.turn(now));
-        std::thread::sleep(std::time::Duration::from_micros(700));
+        nanos += cpu_nanos().saturating_sub(clock);
+        duels.iter_mut().for_each(|duel| duel.post(now));
+        now += STEP;
     }
-    summarise(&duels, &before.unwrap_or_default())
+    Report {
+        nanos,
+        due: seconds * 60 * 2 * duels.len() as u64,
+        ..summarise(&duels, &before)
+    }
 }
 
 fn summarise(duels: &[Duel], before: &[[Counts; 2]]) -> Report {
@@ -87,20 +99,28 @@ fn summarise(duels: &[Duel], before: &[[Counts; 2]]) -> Report {
         report.depth_worse_side += deeper / duels.len() as f64;
         report.bytes += duel.report.bytes;
         report.packets += duel.report.packets;
-        report.nanos += duel.report.nanos;
     }
     report
 }
 
 /// Two machines and the links between them.
 struct Duel {
-    sides: [Box<dyn Side>; 2],
-    links: [Conditioner; 2],
+    players: [Player; 2],
     flights: BinaryHeap<Reverse<(Instant, u64, usize, Vec<u8>)>>,
     sent: u64,
-    seed: u64,
-    out: Vec<Vec<u8>>,
     report: Report,
+}
+
+/// One machine, its post, and its link to the other.
+struct Player {
+    side: Box<dyn Side>,
+    link: Conditioner,
+    /// Its program is started then: where in a frame the two are to each other is chance.
+    starts_at: Instant,
+    /// The buttons by frame.
+    script: Vec<u8>,
+    arrived: Vec<Vec<u8>>,
+    out: Vec<Vec<u8>>,
 }
 
 impl Duel {
@@ -108,49 +128,71 @@ impl Duel {
         let conditions = Conditions::default()
             .delay(Duration::from_millis(50))
             .loss(0.05);
+        let mut index = 0;
+        let players = sides.map(|side| {
+            let seed = seed * 2 + index;
+            index += 1;
+            Player {
+                side,
+                link: Conditioner::new(conditions.clone(), seed),
+                starts_at: Instant::from_micros(u64::from(
+                    muse_lockstep::Rng::new(seed).below(START_MICROS_MAX),
+                )),
+                script: script(seed),
+                arrived: Vec::new(),
+                out: Vec::new(),
+            }
+        });
         Self {
-            sides,
-            links: [0, 1].map(|side| Conditioner::new(conditions.clone(), seed * 2 + side)),
+            players,
             flights: BinaryHeap::new(),
             sent: 0,
-            seed,
-            out: Vec::new(),
             report: Report::default(),
         }
     }
 
     fn counts(&self) -> [Counts; 2] {
-        [self.sides[0].counts(), self.sides[1].counts()]
+        [0, 1].map(|index: usize| self.players[index].side.counts())
     }
 
-    fn turn(&mut self, now: Instant) {
-        let mut arrived: [Vec<Vec<u8>>; 2] = [Vec::new(), Vec::new()];
+    /// Takes what has arrived off the links.
+    fn deliver(&mut self, now: Instant) {
         while self
             .flights
             .peek()
             .is_some_and(|Reverse((at, ..))| *at <= now)
         {
             if let Some(Reverse((_, _, to, packet))) = self.flights.pop() {
-                arrived[to].push(packet);
+                self.players[to].arrived.push(packet);
             }
         }
-        for (index, mut packets) in arrived.into_iter().enumerate() {
-            let seed = self.seed * 2 + index as u64;
-            let clock = std::time::Instant::now();
-            let side = &mut self.sides[index];
-            for packet in &mut packets {
-                side.handle(now, packet);
+    }
+
+    /// Lets both machines run.
+    fn turn(&mut self, now: Instant) {
+        for player in &mut self.players {
+            if now < player.starts_at {
+                player.arrived.clear();
+                continue;
             }
-            side.run(now, &|frame| script(seed, frame), &mut self.out);
-            // Being interrupted is not the library's doing.
-            self.report.nanos += (clock.elapsed().as_nanos() as u64).min(NANOS_MAX);
-            for packet in self.out.drain(..) {
+            for mut packet in player.arrived.drain(..) {
+                player.side.handle(now, &mut packet);
+            }
+            let script = &player.script;
+            let input = |frame: u32| script[frame as usize % script.len()];
+            player.side.run(now, &input, &mut player.out);
+        }
+    }
+
+    /// Puts what was sent on the links.
+    fn post(&mut self, now: Instant) {
+        for (index, player) in self.players.iter_mut().enumerate() {
+            for packet in player.out.drain(..) {
                 self.report.bytes += packet.len() as u64;
                 self.report.packets += 1;
                 let to = SocketAddr::from(([127, 0, 0, 1], 1));
-                let fates =
-                    self.links[index].offer(now, Packet::new(to, packet.len(), Ecn::NotCapable));
-                for fate in fates.arrivals() {
+                let offered = Packet::new(to, packet.len(), Ecn::NotCapable);
+                for fate in player.link.offer(now, offered).arrivals() {
                     self.sent += 1;
                     self.flights
                         .push(Reverse((fate.at, self.sent, 1 - index, packet.clone())));
@@ -161,18 +203,27 @@ impl Duel {
 }
 
 /// What a player does: buttons that change every ten frames on average, the same for every library.
-fn script(seed: u64, frame: u32) -> u8 {
+fn script(seed: u64) -> Vec<u8> {
+    let mut rng = muse_lockstep::Rng::new(seed);
     let mut buttons = 0;
-    let first = frame.saturating_sub(60);
-    for at in first..=frame {
-        let mut rng = muse_lockstep::Rng::new(seed << 32 | u64::from(at));
+    let mut next = |_| {
         if rng.below(10) == 0 {
             buttons = rng.below(64) as u8;
         }
-    }
-    buttons
+        buttons
+    };
+    (0..SCRIPT_FRAMES).map(&mut next).collect()
 }
 
-const WARM_UP_SECONDS: u64 = 2;
-/// No turn of one machine takes this long by itself.
-const NANOS_MAX: u64 = 300_000;
+/// CPU time of this thread: a busy machine makes it wait, but does not count as its work.
+fn cpu_nanos() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+const WARM_UP_SECONDS: u64 = 5;
+/// Virtual time goes on in steps of this; nothing is due more exactly.
+const STEP: Duration = Duration::from_micros(250);
+const START_MICROS_MAX: u32 = 100_000;
+const SCRIPT_FRAMES: u32 = 4_096;
+const SEEDS_PER_ROUND: u64 = 1_000;
