@@ -18,8 +18,8 @@ fn record<G: Game>(config: &Config, state: G, mut input: impl FnMut() -> G::Inpu
     let address = std::net::SocketAddr::from(([192, 0, 2, 1], 1));
     let node = simulation.add(address, Peer::Host(Box::new(host)));
     let mut recorder = Recorder::new(config);
-    for _ in 0..500 {
-        simulation.run_for(Duration::from_millis(20));
+    for _ in 0..100 {
+        simulation.run_for(Duration::from_millis(100));
         let session = simulation.node_mut(node).session_mut().expect("it plays");
         session.set_input(input()).expect("it is small");
         recorder.record(session);

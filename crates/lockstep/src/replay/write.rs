@@ -67,13 +67,11 @@ impl<G: Game> Recorder<G> {
         let Some((sure, _)) = session.confirmed_state() else {
             return;
         };
-        // It begins with the first state that is there.
-        let mut next = match self.next {
-            Some(next) => next,
-            None => match session.state_at(sure) {
-                Some(_) => sure,
-                None => return,
-            },
+        // It begins with the newest state that is saved: the one about to be run is not yet.
+        let saved = |back: u32| Some(sure - back).filter(|at| session.state_at(*at).is_some());
+        let begins = || (0..=self.state_every.min(sure.0)).find_map(saved);
+        let Some(mut next) = self.next.or_else(begins) else {
+            return;
         };
         while next < sure {
             let Some(inputs_first) = self.record_state(session, next) else {
@@ -117,7 +115,7 @@ impl<G: Game> Recorder<G> {
 
     /// Stores the state or its checksum, where it is time. `None` if the first state is not there.
     fn record_state(&mut self, session: &Session<G>, frame: Frame) -> Option<Frame> {
-        let first = self.next.is_none() && self.index.is_empty();
+        let first = self.index.is_empty();
         let state_due = first || frame.0.is_multiple_of(self.state_every);
         if !state_due && !frame.0.is_multiple_of(self.check_every) {
             return Some(frame);
