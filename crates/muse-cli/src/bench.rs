@@ -1,7 +1,7 @@
 //! `muse bench`: measures Muse and its peers in one run on this machine, alternating, and says how they compare.
 //!
 //! `transport` runs the workloads W1 to W4, `connections` a crowd, `flood` a crowd under attack, `relay` a relay under load,
-//! `cubes` the snapshot coder, `cost` counts instructions. The flow of a measurement is in [`transport`]; one run of one library is
+//! `cubes` the snapshot coder, `netcode` replication, `cost` counts instructions. The flow of a measurement is in [`transport`]; one run of one library is
 //! in [`measure`]; what a run is made of is in the modules that `measure` uses.
 
 mod bars;
@@ -17,6 +17,7 @@ mod isolation;
 mod master;
 mod measure;
 mod muse_role;
+mod netcode;
 mod proxy;
 mod relay;
 mod relay_v1;
@@ -38,8 +39,8 @@ pub(crate) use crowd::{CrowdArguments, run as run_crowd};
 pub(crate) use flood::{FloodArguments, run_flooder};
 pub(crate) use muse_role::{RoleArguments, run as run_role};
 pub(crate) use proxy::{ProxyArguments, run as run_proxy};
-pub(crate) use rollback::{RoleArguments as RollbackArguments, run_role as run_rollback};
 pub(crate) use relay_v1::{RoleArguments as RelayV1Arguments, run_role as run_relay_v1};
+pub(crate) use rollback::{RoleArguments as RollbackArguments, run_role as run_rollback};
 
 /// What to measure.
 #[derive(Args)]
@@ -63,6 +64,8 @@ enum Benchmark {
     Cubes(cubes::Arguments),
     /// The duel beside GGRS, and what saving, loading and rolling back cost.
     Rollback(rollback::Arguments),
+    /// Bytes and CPU time of replication: 1,000 bodies that all move, and crowds.
+    Netcode(netcode::Arguments),
     /// What a master carries: sessions, tickets, sign-ins, matching.
     Master(master::Arguments),
     /// Instructions per message, against the figure that is checked in.
@@ -78,6 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Benchmark::Relay(arguments) => relay::run(arguments),
         Benchmark::Cubes(arguments) => cubes::run(arguments),
         Benchmark::Rollback(arguments) => rollback::run(arguments),
+        Benchmark::Netcode(arguments) => netcode::run(arguments),
         Benchmark::Master(arguments) => master::run(arguments),
         Benchmark::Cost(arguments) => cost::run(arguments),
     }
