@@ -85,10 +85,10 @@ impl Entity {
     fn step(&mut self, players: &[[i64; 2]; 4]) {
         let (square, towards) = nearest(self.at, players);
         let distance = square.isqrt();
-        for axis in 0..2 {
+        for (aim, way) in self.aim.iter_mut().zip(towards) {
             // A direction in thousandths, approached by an eighth.
-            let wanted = towards[axis] * 1_000 / distance.max(1);
-            self.aim[axis] += (wanted - self.aim[axis]) / 8;
+            let wanted = way * 1_000 / distance.max(1);
+            *aim += (wanted - *aim) / 8;
         }
         self.reload = self.reload.saturating_sub(1);
         if self.reload == 0 && distance < NEAR {

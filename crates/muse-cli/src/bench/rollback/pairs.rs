@@ -103,10 +103,13 @@ fn summarise(duels: &[Duel], before: &[[Counts; 2]]) -> Report {
     report
 }
 
+/// A packet on its way: when it arrives, its number, for whom it is, and its bytes.
+type Flight = (Instant, u64, usize, Vec<u8>);
+
 /// Two machines and the links between them.
 struct Duel {
     players: [Player; 2],
-    flights: BinaryHeap<Reverse<(Instant, u64, usize, Vec<u8>)>>,
+    flights: BinaryHeap<Reverse<Flight>>,
     sent: u64,
     report: Report,
 }
