@@ -9,7 +9,7 @@ use super::references::Factors;
 /// What has been learnt from the rows coded so far; encoder and decoder keep one each and start alike.
 ///
 /// [`RowCoder::models`](super::RowCoder::models) makes one that knows nothing. Before each packet both sides call either
-/// [`reset`](Self::reset), which makes every packet stand for itself, or [`copy_from`](Self::copy_from) with the models as
+/// [`RowCoder::reset`](super::RowCoder::reset), which makes every packet stand for itself, or [`copy_from`](Self::copy_from) with the models as
 /// they were after a packet that the receiver has for certain, which is smaller: what was learnt is not learnt again.
 /// Neither allocates, but for once, when rows that mostly stay as they are first need the larger models. Then comes [`start_packet`](Self::start_packet).
 ///

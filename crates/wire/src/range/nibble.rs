@@ -5,7 +5,7 @@ use super::{Decoder, Encoder};
 /// Symbols 0 to 15, coded in one step rather than by one decision for each bit.
 ///
 /// The model holds where each symbol's share of 32,768 parts begins and moves all borders towards the symbol that came:
-/// by a quarter at first, by a 64th at last. No symbol's share ever falls below [`SHARE_MIN`].
+/// by a quarter at first, by a 64th at last. No symbol's share ever falls below 32 of 32,768.
 ///
 /// ```
 /// use muse_wire::range::{Decoder, Encoder, NibbleModel};
