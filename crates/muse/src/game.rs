@@ -1,4 +1,4 @@
-//! A networked game in two types: the [netcode](crate::netcode) over a connection, for a game loop.
+//! A networked game in two types: the [netcode] over a connection, for a game loop.
 //!
 //! Snapshots and inputs travel on one unreliable channel of the connection; the others are the game's own. What a
 //! snapshot may weigh follows from what congestion control lets through.
