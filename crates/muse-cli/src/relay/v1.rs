@@ -13,6 +13,7 @@ use super::metrics::{Histogram, Page};
 
 /// Limits, each with its default.
 #[derive(Args, Clone, Debug)]
+#[group(id = "limits_v1")]
 #[command(next_help_heading = "Limits with --v1")]
 pub(crate) struct LimitArguments {
     /// Clients at a time; one more is refused.

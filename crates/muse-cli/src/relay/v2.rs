@@ -13,6 +13,7 @@ use super::metrics::Page;
 
 /// Limits, each with its default.
 #[derive(Args, Clone, Debug)]
+#[group(id = "limits_v2")]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArguments {
     /// Rooms at a time; one more is refused.
