@@ -29,6 +29,8 @@ pub(crate) struct World {
     next_id: u64,
     open: bool,
     waited: Vec<u64>,
+    /// Two tickets that could be a match and have waited long, with how often each had been tried.
+    suspects: Vec<[(TicketId, u8); 2]>,
     figures: Figures,
 }
 
@@ -83,6 +85,7 @@ enum Event {
     MasterDies,
     MasterComes,
     Look,
+    LookAgain,
 }
 
 impl World {
@@ -110,6 +113,7 @@ impl World {
             next_id: 1,
             open: true,
             waited: Vec::new(),
+            suspects: Vec::new(),
             figures: Figures::default(),
         };
         world.after(0.0, Event::MasterComes);
@@ -184,6 +188,7 @@ impl World {
             Event::MasterDies => self.master_dies(),
             Event::MasterComes => self.master_comes(),
             Event::Look => self.look(),
+            Event::LookAgain => self.look_again(),
         }
     }
 
@@ -581,7 +586,8 @@ impl World {
         }
     }
 
-    /// Once an hour: who has waited long has nobody to play with.
+    /// Once an hour: who has waited long has nobody to play with. A match that failed puts its players back with the time they
+    /// had waited, so two may be found just before they are tried again: a minute later they must have been.
     fn look(&mut self) {
         if self.open {
             self.after(3_600.0, Event::Look);
@@ -594,21 +600,38 @@ impl World {
             online && ticket.party.len() == 1 && self.now - ticket.since > Duration::from_secs(120)
         };
         let waiting: Vec<&Ticket> = self.store.tickets.values().filter(long).collect();
+        let mut suspects = Vec::new();
+        for (index, one) in waiting.iter().enumerate() {
+            for other in &waiting[index + 1..] {
+                let together = one.preferences.merged(&other.preferences);
+                if together.is_some_and(|both| both.players.unwrap_or(2) == 2) {
+                    suspects.push([(one.id, one.attempts), (other.id, other.attempts)]);
+                }
+            }
+        }
+        self.suspects = suspects;
+        self.after(60.0, Event::LookAgain);
+    }
+
+    fn look_again(&mut self) {
         let room = self
             .hosts
             .iter()
             .any(|host| host.taken() < usize::from(MATCHES_PER_HOST));
         let led = self.director.is_some();
-        for (index, one) in waiting.iter().enumerate() {
-            for other in &waiting[index + 1..] {
-                let together = one.preferences.merged(&other.preferences);
-                let pair = together.is_some_and(|both| both.players.unwrap_or(2) == 2);
-                assert!(
-                    !(pair && room && led),
-                    "{one:?} and {other:?} wait at {}",
-                    self.now
-                );
-            }
+        for pair in std::mem::take(&mut self.suspects) {
+            let waits = |(id, attempts): &(TicketId, u8)| {
+                let ticket = self.store.tickets.get(id);
+                ticket.is_some_and(|ticket| {
+                    let member = ticket.party[0].account;
+                    ticket.attempts == *attempts && self.players[member.0 as usize - 1].online
+                })
+            };
+            assert!(
+                !(pair.iter().all(waits) && room && led),
+                "{pair:?} have waited for each other at {}",
+                self.now
+            );
         }
     }
 
