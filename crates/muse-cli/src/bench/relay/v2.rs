@@ -4,7 +4,7 @@
 //! that could go as a train. The forwarder has a core to itself and the players another. Capacity is packets
 //! that arrived per CPU second of the forwarder while the players keep a bounded number under way; latency is measured at half of the
 //! smaller capacity, from the call that sends to the call that receives, less the same without anything between. Everything
-//! runs three times, alternating, and the medians count; latency nine times, and the lower quartiles count, for what disturbs a run only adds.
+//! runs three times, alternating, latency nine times, and the medians count.
 
 mod bare;
 mod load;
@@ -126,7 +126,7 @@ pub(crate) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
         let capacity = |kind| figure(&runs, kind, size, false, |run| run.packets_per_cpu_second);
         let smaller = capacity(Kind::Bare).min(capacity(Kind::Relay));
         let rate = Some((smaller / 2.0) as u64);
-        // Other programs disturb the 99th percentile of some runs: many short ones, of which some are not disturbed.
+        // Other programs disturb the 99th percentile of some runs: many short ones.
         for _ in 0..options.latency_rounds {
             for kind in [Kind::None, Kind::Bare, Kind::Relay] {
                 runs.push(measure(&surroundings, kind, size, rate, LATENCY_SECONDS)?);
@@ -312,14 +312,14 @@ fn print(runs: &[Run], kinds: &[Kind]) {
 
 type Percentile = fn(&LoadReport) -> f64;
 
-/// A percentile of the latency: that of the run at the lower quartile, for other programs of the machine can only add to it.
+/// A percentile of the latency: the median of all runs.
 fn latency(runs: &[Run], kind: Kind, size: usize, of: Percentile) -> f64 {
     let paced = runs
         .iter()
         .filter(|run| run.kind == kind && run.size == size && run.rate.is_some());
     let mut times: Vec<f64> = paced.map(|run| of(&run.load)).collect();
     times.sort_by(f64::total_cmp);
-    times.get(times.len() / 4).copied().unwrap_or(f64::NAN)
+    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 /// What a forwarder adds to the time that players need without one.
