@@ -42,7 +42,10 @@ const DIRECTIONS: [(&str, &[&str]); 18] = [
     ("muse-tidy", &[]),
     ("muse-lab", &["*"]),
     ("muse-cli", &["*"]),
-    ("biobot", &["*"]),
+    (
+        "muse-biobot",
+        &["muse-wire", "muse-schema", "muse-netcode", "muse-lockstep"],
+    ),
 ];
 /// What a crate's tests and examples may use besides: the virtual network, and types to send.
 const IN_TESTS: [&str; 2] = ["muse-netem", "muse-schema"];

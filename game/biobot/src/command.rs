@@ -1,0 +1,108 @@
+//! What a player does in one tick: the input of prediction (NC-1, OA-21).
+
+use muse_netcode::rewind::Claim;
+use muse_schema::{BitReader, BitWriter, Options, Schema};
+
+/// What a player does in one tick. Jumping, firing, reloading and using are actions of their own; where to is said by the look.
+///
+/// ```
+/// use muse_biobot::Command;
+/// let run = Command { forward: 1, yaw: 0.5, ..Command::default() };
+/// // What the server will read of it, and what must therefore be predicted with.
+/// let travelled = run.snapped();
+/// assert!((travelled.yaw - 0.5).abs() < 0.002);
+/// assert_eq!(travelled.snapped(), travelled);
+/// ```
+#[derive(Schema, Clone, Copy, Debug, Default, PartialEq)]
+pub struct Command {
+    /// 1 ahead, -1 back.
+    #[field(range = -1..=1)]
+    pub forward: i8,
+    /// 1 to the right, -1 to the left.
+    #[field(range = -1..=1)]
+    pub right: i8,
+    /// Jump, once for each time that it is pressed.
+    pub jump: bool,
+    /// Fire, as fast as the weapon can.
+    pub fire: bool,
+    /// Aim down the sights.
+    pub aim: bool,
+    /// Reload.
+    pub reload: bool,
+    /// Use what is near: levers and buttons; hold it for what has to be held.
+    pub use_: bool,
+    /// The weapon to take, 1 to 4; 0 keeps the one in hand.
+    #[field(range = 0..=4)]
+    pub weapon: u8,
+    /// Where the player looks: 0 along -z, growing to the left.
+    #[field(angle = 12)]
+    pub yaw: f32,
+    /// Up is positive.
+    #[field(range = -1.55..=1.55, step = 0.002)]
+    pub pitch: f32,
+    /// What was on the screen, for shots to be judged by; when firing.
+    pub claim: Option<Claim>,
+}
+
+impl Command {
+    /// The command as the other side reads it: within its ranges and on its grid. Both sides must simulate with this.
+    #[must_use]
+    pub fn snapped(mut self) -> Self {
+        self.forward = self.forward.clamp(-1, 1);
+        self.right = self.right.clamp(-1, 1);
+        if self.weapon > 4 {
+            self.weapon = 0;
+        }
+        for angle in [&mut self.yaw, &mut self.pitch] {
+            if !angle.is_finite() {
+                *angle = 0.0;
+            }
+        }
+        if !self.fire {
+            self.claim = None;
+        }
+        let mut bytes = [0; BYTES_MAX];
+        let mut writer = BitWriter::new(&mut bytes);
+        if self.write(&Options::NONE, &mut writer).is_err() {
+            return Self::default();
+        }
+        writer.finish();
+        Self::read(&Options::NONE, &mut BitReader::new(&bytes)).unwrap_or_default()
+    }
+}
+
+/// Longest encoding of a command.
+const BYTES_MAX: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nonsense_becomes_something_that_travels() {
+        let wild = Command {
+            forward: 100,
+            right: -100,
+            weapon: 200,
+            yaw: f32::NAN,
+            pitch: f32::INFINITY,
+            ..Command::default()
+        };
+        let tame = wild.snapped();
+        assert_eq!((tame.forward, tame.right, tame.weapon), (1, -1, 0));
+        assert_eq!((tame.yaw, tame.pitch), (0.0, 0.0));
+        assert_eq!(tame.snapped(), tame);
+    }
+
+    #[test]
+    fn a_claim_travels_with_fire_only() {
+        let claim = Some(Claim::at(muse_netcode::TickTime::from_ticks(7.5)));
+        let idle = Command {
+            claim,
+            ..Command::default()
+        };
+        assert_eq!(idle.snapped().claim, None);
+        let fire = Command { fire: true, ..idle };
+        assert_eq!(fire.snapped().claim, claim);
+    }
+}

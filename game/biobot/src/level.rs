@@ -1,0 +1,675 @@
+//! A level as data: what stands where, what moves, who may use what (OA-21 to OA-23).
+//!
+//! Levels are JSON files, read by [`Level::parse`], which refuses whatever would not work in play: names that lead nowhere, things
+//! outside of the world, too many of anything. The two levels of the game come along: [`Level::escape`] and [`Level::arena`].
+
+mod validate;
+
+use glam::Vec3;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::collision::{Body, Collision, grid};
+use crate::states::{Device, Mode, Species};
+use muse_netcode::Tick;
+
+/// A level.
+///
+/// ```
+/// use muse_biobot::{Level, LevelError};
+/// assert!(Level::escape().devices.len() > 10);
+/// assert!(matches!(Level::parse("{"), Err(LevelError::Syntax { .. })));
+/// ```
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Level {
+    /// Its name, up to 32 bytes.
+    pub name: String,
+    /// What is played on it.
+    pub mode: Mode,
+    /// Most players.
+    pub slots: u8,
+    /// Who falls below this dies.
+    pub kill_below: f32,
+    /// What never moves.
+    pub solids: Vec<Solid>,
+    /// Where players begin. In order of slots; with more slots than spawns they come round.
+    pub spawns: Vec<Spawn>,
+    /// Where players come back; the first is reached from the beginning. In order.
+    #[serde(default)]
+    pub checkpoints: Vec<Checkpoint>,
+    /// Levers, doors, lifts: see [`DeviceSpec`].
+    #[serde(default)]
+    pub devices: Vec<DeviceSpec>,
+    /// Enemies that stand somewhere.
+    #[serde(default)]
+    pub enemies: Vec<EnemySpawn>,
+    /// Swarms of wasps that may appear.
+    #[serde(default)]
+    pub swarms: Vec<SwarmSpawn>,
+    /// Ways that only those go who jump.
+    #[serde(default)]
+    pub jump_links: Vec<JumpLink>,
+    /// The final boss.
+    #[serde(default)]
+    pub boss: Option<BossSpec>,
+    /// Where all robots have to be to win.
+    #[serde(default)]
+    pub exit: Option<Area>,
+    /// What players have to do, in order: for bots, and for hints.
+    #[serde(default)]
+    pub objectives: Vec<Objective>,
+    /// For the geometry of moments.
+    #[serde(skip)]
+    pub(crate) baked: Baked,
+}
+
+/// What follows from the file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Baked {
+    pub collision: Collision,
+    /// For each device, the places of those it needs.
+    pub needs: Vec<Vec<usize>>,
+}
+
+/// Something that never moves.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Solid {
+    /// For people who read the file.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    /// The lowest corner.
+    pub min: [f32; 3],
+    /// The highest corner.
+    pub max: [f32; 3],
+    /// The side to which a ramp rises, from the bottom of the box to its top; a whole box without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rise: Option<Side>,
+    /// What it is made of.
+    #[serde(default)]
+    pub material: Material,
+}
+
+/// A side of a box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Side {
+    /// Towards larger x.
+    #[serde(rename = "+x")]
+    PlusX,
+    /// Towards smaller x.
+    #[serde(rename = "-x")]
+    MinusX,
+    /// Towards larger z.
+    #[serde(rename = "+z")]
+    PlusZ,
+    /// Towards smaller z.
+    #[serde(rename = "-z")]
+    MinusZ,
+}
+
+/// What something is made of: how it looks, and what a bullet leaves on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Material {
+    /// Walls and floors.
+    #[default]
+    Concrete,
+    /// Machines, platforms.
+    Metal,
+    /// Crates.
+    Wood,
+    /// Windows.
+    Glass,
+    /// What glows and hurts the eye, not the robot.
+    Energy,
+    /// Cables, plants, bodies.
+    Organic,
+}
+
+/// Where a player begins.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spawn {
+    /// Its feet.
+    pub at: [f32; 3],
+    /// Where it looks.
+    #[serde(default)]
+    pub yaw: f32,
+}
+
+/// A box in which something counts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Area {
+    /// The lowest corner.
+    pub min: [f32; 3],
+    /// The highest corner.
+    pub max: [f32; 3],
+}
+
+impl Area {
+    /// Whether a point is inside.
+    pub fn contains(&self, point: Vec3) -> bool {
+        let (min, max) = (Vec3::from(self.min), Vec3::from(self.max));
+        point.cmpge(min).all() && point.cmple(max).all()
+    }
+
+    /// Its middle.
+    pub fn middle(&self) -> Vec3 {
+        (Vec3::from(self.min) + Vec3::from(self.max)) * 0.5
+    }
+}
+
+/// Where players come back who have been here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Checkpoint {
+    /// Its name.
+    pub name: String,
+    /// It is reached by being here.
+    pub area: Area,
+    /// Where players come back, in order of slots.
+    pub spawns: Vec<Spawn>,
+}
+
+/// Something of the level that is used, or that moves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceSpec {
+    /// Its name, by which others need it.
+    pub id: String,
+    /// The only player who may use it, pass it or take it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only: Option<u8>,
+    /// What it is.
+    pub what: DeviceKind,
+}
+
+/// What a device is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum DeviceKind {
+    /// Used once, it stays.
+    Lever {
+        /// Where.
+        at: [f32; 3],
+    },
+    /// Pressed for a moment, whenever it is used.
+    Button {
+        /// Where.
+        at: [f32; 3],
+    },
+    /// Pressed as long as somebody holds it.
+    Hold {
+        /// Where.
+        at: [f32; 3],
+    },
+    /// Pressed as long as somebody stands on it.
+    Plate {
+        /// Where feet count.
+        area: Area,
+    },
+    /// Active when all enemies of a group are dead.
+    Cleared {
+        /// The group.
+        group: String,
+    },
+    /// Blocks the way until it opens.
+    Door {
+        /// The lowest corner when closed.
+        min: [f32; 3],
+        /// The highest corner when closed.
+        max: [f32; 3],
+        /// Where it slides when it opens.
+        slide: [f32; 3],
+        /// How long that takes.
+        ticks: u16,
+        /// What opens it.
+        needs: Needs,
+    },
+    /// Carries robots from one place to another and back.
+    Lift {
+        /// The lowest corner at rest.
+        min: [f32; 3],
+        /// The highest corner at rest.
+        max: [f32; 3],
+        /// Where it goes.
+        travel: [f32; 3],
+        /// How long that takes.
+        ticks: u16,
+        /// What sends it there.
+        needs: Needs,
+    },
+    /// Carries robots along a path, round and round.
+    Platform {
+        /// The lowest corner at the beginning.
+        min: [f32; 3],
+        /// The highest corner at the beginning.
+        max: [f32; 3],
+        /// Where it goes.
+        path: Vec<Stop>,
+    },
+    /// A weapon to find.
+    Pickup {
+        /// Where.
+        at: [f32; 3],
+        /// Its number, 1 to 4.
+        weapon: u8,
+    },
+}
+
+/// A stop of a platform's path.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stop {
+    /// Where, from the beginning.
+    pub offset: [f32; 3],
+    /// How long it stays.
+    #[serde(default)]
+    pub wait: u16,
+    /// How long the way to the next stop takes.
+    pub ticks: u16,
+}
+
+/// What it takes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Needs {
+    /// The devices' names.
+    pub of: Vec<String>,
+    /// All of them, or any.
+    #[serde(default)]
+    pub any: bool,
+    /// Ticks within which all have to have been active: 25 makes two buttons *at the same time*.
+    #[serde(default)]
+    pub within: u16,
+    /// Once is enough for good.
+    #[serde(default)]
+    pub latch: bool,
+}
+
+/// An enemy that stands somewhere.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnemySpawn {
+    /// What.
+    pub species: Species,
+    /// Its feet.
+    pub at: [f32; 3],
+    /// Where it looks.
+    #[serde(default)]
+    pub yaw: f32,
+    /// The group it belongs to.
+    pub group: String,
+    /// It wakes when a robot is here; at once without.
+    #[serde(default)]
+    pub wake: Option<Area>,
+    /// How likely it is there, in percent.
+    #[serde(default = "always")]
+    pub chance: u8,
+}
+
+/// A swarm that may appear.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SwarmSpawn {
+    /// Around where.
+    pub at: [f32; 3],
+    /// The group it belongs to.
+    pub group: String,
+    /// It appears when a robot is here.
+    pub wake: Area,
+    /// Fewest and most of them.
+    pub count: [u8; 2],
+    /// How likely it appears, in percent.
+    #[serde(default = "always")]
+    pub chance: u8,
+}
+
+/// A way that only those go who jump.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JumpLink {
+    /// Feet before.
+    pub from: [f32; 3],
+    /// Feet after.
+    pub to: [f32; 3],
+    /// Whether the way back is a jump, too.
+    #[serde(default)]
+    pub both: bool,
+}
+
+/// The final boss: two weak points, hit within half a second of each other (OA-23).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BossSpec {
+    /// The middle of its base.
+    pub at: [f32; 3],
+    /// The group it belongs to.
+    pub group: String,
+    /// It wakes when all robots are here, and stays here.
+    pub arena: Area,
+    /// Where its weak points are, from its base.
+    pub weak_points: [[f32; 3]; 2],
+    /// How often both have to be hit together.
+    pub strikes: u8,
+}
+
+/// Something that the players have to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Objective {
+    /// For people.
+    pub name: String,
+    /// What each player does meanwhile; a player without a task follows.
+    pub tasks: Vec<Task>,
+    /// When it is done.
+    pub until: Until,
+}
+
+/// What a player does for an objective.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    /// Who; both without.
+    #[serde(default)]
+    pub slot: Option<u8>,
+    /// Points on the way there, each to be come near to before the next.
+    #[serde(default)]
+    pub by: Vec<[f32; 3]>,
+    /// What to do there.
+    pub act: Act,
+}
+
+/// What to do somewhere.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Act {
+    /// Be there.
+    Go {
+        /// Where.
+        at: [f32; 3],
+    },
+    /// Use a device, again if it had no effect.
+    Use {
+        /// Its name.
+        device: String,
+    },
+    /// Hold a device.
+    Hold {
+        /// Its name.
+        device: String,
+    },
+    /// Stand on a plate, lift or platform.
+    Stand {
+        /// Its name.
+        device: String,
+    },
+    /// Take what lies there.
+    Take {
+        /// Its name.
+        device: String,
+    },
+    /// Kill a group of enemies, from a place.
+    Fight {
+        /// The group.
+        group: String,
+        /// Where to stay near.
+        at: [f32; 3],
+    },
+}
+
+/// When an objective is done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Until {
+    /// A device is active.
+    Active {
+        /// Its name.
+        device: String,
+    },
+    /// Every robot is here.
+    AllIn {
+        /// Where.
+        area: Area,
+    },
+    /// One robot is here.
+    AnyIn {
+        /// Where.
+        area: Area,
+    },
+    /// A checkpoint has been reached.
+    Checkpoint {
+        /// Which.
+        number: u8,
+    },
+    /// The match is over.
+    Over,
+}
+
+/// Why a level cannot be played.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum LevelError {
+    /// It is not the JSON of a level.
+    #[error("line {line}, column {column}: {what}")]
+    Syntax {
+        /// What is wrong.
+        what: String,
+        /// Where.
+        line: usize,
+        /// Where in the line.
+        column: usize,
+    },
+    /// There are too many of something, or none.
+    #[error("{what}: {count}, allowed are {min} to {max}")]
+    Count {
+        /// Of what.
+        what: &'static str,
+        /// How many there are.
+        count: usize,
+        /// Fewest.
+        min: usize,
+        /// Most.
+        max: usize,
+    },
+    /// Something is outside of the world, has no size, or is no number.
+    #[error("{what} {name:?} is outside of the world, too small, too large or inside out")]
+    Place {
+        /// What.
+        what: &'static str,
+        /// Which.
+        name: String,
+    },
+    /// A name leads nowhere.
+    #[error("{what} names {name:?}, which does not exist or is nothing that can be named here")]
+    Unknown {
+        /// Who names it.
+        what: String,
+        /// The name.
+        name: String,
+    },
+    /// Two things have the same name.
+    #[error("the name {0:?} is used twice")]
+    Twice(String),
+    /// A number is out of its range.
+    #[error("{what} of {name:?} is out of range")]
+    Range {
+        /// Which number.
+        what: &'static str,
+        /// Whose.
+        name: String,
+    },
+    /// Somebody would begin inside of a wall.
+    #[error("{what} at {at:?} is inside of something solid")]
+    Inside {
+        /// Who.
+        what: &'static str,
+        /// Where.
+        at: [f32; 3],
+    },
+}
+
+impl Level {
+    /// Reads a level and checks everything in it.
+    pub fn parse(text: &str) -> Result<Self, LevelError> {
+        let mut level: Self = serde_json::from_str(text).map_err(|error| LevelError::Syntax {
+            what: error.to_string(),
+            line: error.line(),
+            column: error.column(),
+        })?;
+        validate::check(&mut level)?;
+        Ok(level)
+    }
+
+    /// The co-operative level.
+    pub fn escape() -> Self {
+        Self::parse(include_str!("../levels/escape.json")).expect("a test has parsed it")
+    }
+
+    /// The versus level.
+    pub fn arena() -> Self {
+        Self::parse(include_str!("../levels/arena.json")).expect("a test has parsed it")
+    }
+
+    /// The level of a mode.
+    pub fn of(mode: Mode) -> Self {
+        match mode {
+            Mode::Cooperative => Self::escape(),
+            Mode::Versus => Self::arena(),
+        }
+    }
+
+    /// What never moves, for casts.
+    pub fn collision(&self) -> &Collision {
+        &self.baked.collision
+    }
+
+    /// The place of a device in the list.
+    pub fn device(&self, id: &str) -> Option<usize> {
+        self.devices.iter().position(|device| device.id == id)
+    }
+
+    /// The devices that a door or lift needs.
+    pub fn needs(&self, device: usize) -> &[usize] {
+        self.baked.needs.get(device).map_or(&[], Vec::as_slice)
+    }
+
+    /// Where a player of a slot begins, or comes back after a checkpoint.
+    pub fn spawn(&self, slot: u8, checkpoint: u8) -> Spawn {
+        let reached = self.checkpoints.get(usize::from(checkpoint));
+        let spawns = reached.map_or(&self.spawns, |checkpoint| &checkpoint.spawns);
+        spawns[usize::from(slot) % spawns.len()]
+    }
+}
+
+impl DeviceSpec {
+    /// Where it is used, stood on or taken: its middle.
+    pub fn place(&self) -> Vec3 {
+        match &self.what {
+            DeviceKind::Lever { at }
+            | DeviceKind::Button { at }
+            | DeviceKind::Hold { at }
+            | DeviceKind::Pickup { at, .. } => (*at).into(),
+            DeviceKind::Plate { area } => area.middle(),
+            DeviceKind::Cleared { .. } => Vec3::ZERO,
+            DeviceKind::Door { min, max, .. }
+            | DeviceKind::Lift { min, max, .. }
+            | DeviceKind::Platform { min, max, .. } => (Vec3::from(*min) + Vec3::from(*max)) * 0.5,
+        }
+    }
+
+    /// Whether it is used by hand.
+    pub const fn is_used(&self) -> bool {
+        matches!(
+            self.what,
+            DeviceKind::Lever { .. } | DeviceKind::Button { .. } | DeviceKind::Hold { .. }
+        )
+    }
+
+    /// Whether this player may use it.
+    pub fn allows(&self, slot: u8) -> bool {
+        self.only.is_none_or(|only| only == slot)
+    }
+
+    /// How long it takes to open, for doors and lifts.
+    pub const fn ticks(&self) -> u16 {
+        match self.what {
+            DeviceKind::Door { ticks, .. } | DeviceKind::Lift { ticks, .. } => ticks,
+            _ => 0,
+        }
+    }
+
+    /// How far it has moved at a tick from where it rests; on the grid of robots, so that what it carries does not slide.
+    pub fn offset(&self, state: &Device, tick: Tick) -> Vec3 {
+        match &self.what {
+            DeviceKind::Door { slide, ticks, .. }
+            | DeviceKind::Lift {
+                travel: slide,
+                ticks,
+                ..
+            } => grid(Vec3::from(*slide) * smooth(state.progress(tick, *ticks))),
+            DeviceKind::Platform { path, .. } => grid(along(path, tick)),
+            _ => Vec3::ZERO,
+        }
+    }
+
+    /// What it is at a tick for who might run into it; `None` for what cannot be run into.
+    pub fn body(&self, index: usize, state: &Device, tick: Tick) -> Option<Body> {
+        let (min, max, carries) = match &self.what {
+            DeviceKind::Door { min, max, .. } => (min, max, false),
+            DeviceKind::Lift { min, max, .. } | DeviceKind::Platform { min, max, .. } => {
+                (min, max, true)
+            }
+            _ => return None,
+        };
+        let offset = self.offset(state, tick);
+        Some(Body {
+            device: index,
+            min: Vec3::from(*min) + offset,
+            max: Vec3::from(*max) + offset,
+            carries,
+            only: self.only,
+        })
+    }
+}
+
+/// Where a platform is on its path.
+fn along(path: &[Stop], tick: Tick) -> Vec3 {
+    let whole: u32 = path
+        .iter()
+        .map(|stop| u32::from(stop.wait) + u32::from(stop.ticks))
+        .sum();
+    let mut left = tick.0 % whole.max(1);
+    for (index, stop) in path.iter().enumerate() {
+        let (wait, ticks) = (u32::from(stop.wait), u32::from(stop.ticks));
+        if left < wait {
+            return stop.offset.into();
+        }
+        left -= wait;
+        if left < ticks {
+            let next = Vec3::from(path[(index + 1) % path.len()].offset);
+            let share = smooth(left as f32 / ticks as f32);
+            return Vec3::from(stop.offset) + (next - Vec3::from(stop.offset)) * share;
+        }
+        left -= ticks;
+    }
+    path.first().map_or(Vec3::ZERO, |stop| stop.offset.into())
+}
+
+/// From 0 to 1, slower at both ends.
+fn smooth(share: f32) -> f32 {
+    share * share * (3.0 - 2.0 * share)
+}
+
+const fn always() -> u8 {
+    100
+}
+
+/// How near one has to be to use something.
+pub const REACH: f32 = 2.2;
+/// Ticks from the moment something is switched to the moment it moves: by then everybody has heard of it, and predicts it.
+pub const SWITCH_TICKS: u32 = 20;
+/// Ticks that a button stays pressed.
+pub const BUTTON_TICKS: u32 = 25;

@@ -1,0 +1,61 @@
+//! Biobot: two robots that escaped an AI, and everyone against everyone (issue of the sample game; OA-11 to OA-24, NC-1 to NC-35).
+//!
+//! The simulation is here, whole and without IO: the same code runs on the server, in the browser, in bots and in tests. [`Stage`] is the
+//! server's side of a match, [`Player`] a client's, [`Practice`] both in one program. Begin with [`Rules`], which is what both
+//! sides run.
+
+pub mod cheats;
+pub mod collision;
+mod command;
+pub mod enemies;
+pub mod level;
+pub mod messages;
+pub mod mover;
+pub mod player;
+mod practice;
+mod rules;
+pub mod stage;
+mod states;
+pub mod weapons;
+
+pub use command::Command;
+pub use level::{Level, LevelError};
+pub use messages::{FromPlayer, ToPlayer};
+pub use player::Player;
+pub use practice::Practice;
+pub use rules::{Effect, Rules, Surroundings};
+pub use stage::{Audience, Outcome, Profile, Stage, StageConfig};
+pub use states::{
+    AIM_TICKS, Bolt, Device, EYE_HEIGHT, Enemy, HEALTH_MAX, KindIds, Mode, Phase, ROBOT_HEIGHT,
+    ROBOT_RADIUS, Robot, Round, SLOTS_MAX, Species, Stance, kinds,
+};
+
+use muse_netcode::SessionConfig;
+use muse_netcode::clock::ClockConfig;
+use muse_netcode::interpolation::InterpolationConfig;
+use muse_netcode::quality::QualityConfig;
+use muse_netcode::smoothing::SmoothingConfig;
+use muse_wire::Duration;
+
+/// Length of a tick: 50 a second.
+pub const TICK: Duration = Duration::from_millis(20);
+/// The same in seconds.
+pub const TICK_SECONDS: f32 = 0.02;
+/// Ticks of a second.
+pub const TICKS_PER_SECOND: u32 = 50;
+/// Ticks from one snapshot to the next: 25 a second.
+pub const SNAPSHOT_TICKS: u32 = 2;
+/// What the transport calls this game: `biob`.
+pub const PROTOCOL: u32 = 0x6269_6f62;
+
+/// Settings of the netcode, the same on both sides.
+pub fn session_config() -> SessionConfig {
+    let smoothing = SmoothingConfig::default().speed(2.0).snap_above(4.0);
+    SessionConfig::new(TICK)
+        .snapshot_interval(SNAPSHOT_TICKS)
+        .bytes_per_snapshot(4_096)
+        // Twice the packets would not fit into what a player may send.
+        .clock(ClockConfig::new(TICK).copies(false))
+        .interpolation(InterpolationConfig::new(TICK).smoothing(smoothing))
+        .quality(QualityConfig::default().gone_after(Duration::from_secs(10)))
+}

@@ -1,0 +1,351 @@
+//! The rules of a robot: one step for server and clients alike (NC-3, NC-8, NC-14, OA-21).
+//!
+//! Movement and weapons are predicted, so the step depends on the robot, its command, the level and its [`Surroundings`] only. What moves
+//! begins to move a while after it was switched, so that a client has heard of it by the time it simulates that tick.
+
+use std::sync::Arc;
+
+use glam::{Vec2, Vec3};
+use muse_netcode::Tick;
+use muse_netcode::prediction::{Step, StepContext};
+
+use crate::Command;
+use crate::collision::Body;
+use crate::level::{Level, REACH};
+use crate::mover::{self, Around, Walker, Wish};
+use crate::states::{AIM_TICKS, Device, Robot};
+use crate::weapons::{self, WEAPONS};
+
+/// What happens in a step and is to be seen or heard once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Effect {
+    /// A shot, with what it takes to know where it goes: see [`pellets`](crate::weapons::pellets).
+    Fired {
+        /// The weapon.
+        weapon: u8,
+        /// Where it was fired.
+        origin: [f32; 3],
+        /// Where to, recoil included.
+        yaw: f32,
+        /// Up is positive.
+        pitch: f32,
+        /// How far it aims down the sights.
+        aiming: f32,
+    },
+    /// The trigger was pulled on an empty magazine.
+    Empty,
+    /// Reloading began.
+    Reloading,
+    /// Another weapon is in hand.
+    Drawn {
+        /// Which.
+        weapon: u8,
+    },
+    /// It jumped.
+    Jumped,
+    /// It came down.
+    Landed {
+        /// How fast, in metres a second.
+        speed: f32,
+    },
+    /// It used a device.
+    Used {
+        /// Which.
+        device: usize,
+    },
+}
+
+/// What moves around a robot: the state of every device of the level.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    devices: Vec<Device>,
+    /// The bodies of a tick, and how far each has moved in it.
+    bodies: Vec<Body>,
+    moved: Vec<Vec3>,
+    of: Option<Tick>,
+}
+
+impl Surroundings {
+    /// Everything at rest.
+    pub fn new(level: &Level) -> Self {
+        let devices = (0..level.devices.len()).map(|index| Device {
+            index: index as u8,
+            active: false,
+            start: 0,
+            holders: 0,
+        });
+        Self {
+            devices: devices.collect(),
+            bodies: Vec::new(),
+            moved: Vec::new(),
+            of: None,
+        }
+    }
+
+    /// A device's state has changed. What is no device of the level is passed over.
+    pub fn set(&mut self, device: Device) {
+        if let Some(known) = self.devices.get_mut(usize::from(device.index))
+            && *known != device
+        {
+            *known = device;
+            self.of = None;
+        }
+    }
+
+    /// The devices' states.
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    /// What moves, as it is at a tick.
+    pub fn bodies(&mut self, level: &Level, tick: Tick) -> &[Body] {
+        self.update(level, tick);
+        &self.bodies
+    }
+
+    fn update(&mut self, level: &Level, tick: Tick) {
+        if self.of == Some(tick) {
+            return;
+        }
+        self.of = Some(tick);
+        self.bodies.clear();
+        self.moved.clear();
+        for (index, (spec, state)) in level.devices.iter().zip(&self.devices).enumerate() {
+            if let Some(body) = spec.body(index, state, tick) {
+                let before = spec.offset(state, tick.back(1));
+                self.moved.push(spec.offset(state, tick) - before);
+                self.bodies.push(body);
+            }
+        }
+    }
+}
+
+/// The rules of the game for one robot.
+///
+/// ```
+/// use std::sync::Arc;
+/// use muse_biobot::{Command, Level, Robot, Rules};
+/// use muse_netcode::Tick;
+/// use muse_netcode::prediction::{StepContext, run_step};
+/// let level = Arc::new(Level::escape());
+/// let mut rules = Rules::new(level.clone());
+/// let mut robot = Robot::new(0, level.spawns[0].at, level.spawns[0].yaw);
+/// let command = Command { jump: true, ..Command::default() };
+/// let mut effects = Vec::new();
+/// for tick in 0..25 {
+///     let raise = &mut |effect| effects.push(effect);
+///     run_step(&mut rules, &mut robot, &command, &mut StepContext::new(Tick(tick), true, raise));
+/// }
+/// assert!(effects.iter().filter(|effect| **effect == muse_biobot::Effect::Jumped).count() <= 1);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Rules {
+    level: Arc<Level>,
+    /// What moves.
+    pub surroundings: Surroundings,
+    /// The bodies that are in this robot's way.
+    bodies: Vec<Body>,
+    moved: Vec<Vec3>,
+}
+
+impl Rules {
+    /// For a level in which everything is at rest.
+    pub fn new(level: Arc<Level>) -> Self {
+        Self {
+            surroundings: Surroundings::new(&level),
+            level,
+            bodies: Vec::new(),
+            moved: Vec::new(),
+        }
+    }
+
+    /// The level.
+    pub fn level(&self) -> &Arc<Level> {
+        &self.level
+    }
+
+    /// The device that a robot would use: the nearest that it may use and that nothing hides.
+    pub fn usable(&mut self, robot: &Robot, tick: Tick) -> Option<usize> {
+        let chest = robot.middle();
+        let mut best: Option<(f32, usize)> = None;
+        for (index, spec) in self.level.devices.iter().enumerate() {
+            if !spec.is_used() || !spec.allows(robot.slot) {
+                continue;
+            }
+            let far = spec.place().distance(chest);
+            if far <= REACH && best.is_none_or(|(least, _)| far < least) {
+                best = Some((far, index));
+            }
+        }
+        let (_, index) = best?;
+        let place = self.level.devices[index].place();
+        let level = Arc::clone(&self.level);
+        let bodies = self.surroundings.bodies(&level, tick);
+        let way = place - chest;
+        // Levers stand out of walls; what is right before the wall counts as seen.
+        let near = place - way * (0.3 / way.length().max(0.3));
+        level.collision().sees(chest, near, bodies).then_some(index)
+    }
+
+    fn walk(
+        &mut self,
+        robot: &mut Robot,
+        command: &Command,
+        context: &mut StepContext<'_, Effect>,
+    ) {
+        let level = Arc::clone(&self.level);
+        self.surroundings.update(&level, context.tick);
+        self.bodies.clear();
+        self.moved.clear();
+        let all = self
+            .surroundings
+            .bodies
+            .iter()
+            .zip(&self.surroundings.moved);
+        // A gate that is for one robot only lets that one through.
+        let passes = |body: &Body| !body.carries && body.only == Some(robot.slot);
+        for (body, moved) in all.filter(|(body, _)| !passes(body)) {
+            self.bodies.push(*body);
+            self.moved.push(*moved);
+        }
+        let around = Around {
+            collision: level.collision(),
+            bodies: &self.bodies,
+            moved: &self.moved,
+        };
+        let mut walker = Walker {
+            feet: robot.feet(),
+            velocity: robot.velocity.into(),
+            standing: robot.standing,
+        };
+        let slower = if robot.aim > 0 { AIM_SPEED } else { 1.0 };
+        let wish = Wish {
+            way: wished(command) * slower,
+            jump: command.jump && !robot.jump_held,
+        };
+        let happened = mover::step(&mut walker, wish, &around);
+        robot.position = walker.feet.into();
+        robot.velocity = walker.velocity.into();
+        robot.standing = walker.standing;
+        robot.jump_held = command.jump;
+        if happened.jumped {
+            context.raise(Effect::Jumped);
+        }
+        if let Some(speed) = happened.landed.filter(|speed| *speed > LANDING_HEARD) {
+            context.raise(Effect::Landed { speed });
+        }
+    }
+}
+
+impl Step for Rules {
+    type State = Robot;
+    type Input = Command;
+    type Event = Effect;
+
+    fn step(
+        &mut self,
+        robot: &mut Robot,
+        command: &Command,
+        context: &mut StepContext<'_, Effect>,
+    ) {
+        if !robot.alive() {
+            robot.velocity = [0.0; 3];
+            robot.jump_held = command.jump;
+            robot.use_held = command.use_;
+            return;
+        }
+        robot.yaw = command.yaw;
+        robot.pitch = command.pitch;
+        self.walk(robot, command, context);
+        aim(robot, command);
+        handle_weapon(robot, command, context);
+        if command.use_
+            && !robot.use_held
+            && let Some(device) = self.usable(robot, context.tick)
+        {
+            context.raise(Effect::Used { device });
+        }
+        robot.use_held = command.use_;
+    }
+}
+
+/// Which way the command goes, in the world.
+fn wished(command: &Command) -> Vec2 {
+    let ahead = weapons::direction(command.yaw, 0.0);
+    let right = Vec2::new(-ahead.z, ahead.x);
+    let forward = Vec2::new(ahead.x, ahead.z);
+    let way = forward * f32::from(command.forward) + right * f32::from(command.right);
+    if way.length_squared() > 1.0 {
+        way.normalize()
+    } else {
+        way
+    }
+}
+
+fn aim(robot: &mut Robot, command: &Command) {
+    let wants = command.aim && robot.reload == 0;
+    robot.aim = match wants {
+        true => (robot.aim + 1).min(AIM_TICKS),
+        false => robot.aim.saturating_sub(1),
+    };
+}
+
+fn handle_weapon(robot: &mut Robot, command: &Command, context: &mut StepContext<'_, Effect>) {
+    let tick = context.tick;
+    if command.weapon != 0 && command.weapon != robot.weapon && robot.owns(command.weapon) {
+        robot.weapon = command.weapon;
+        robot.reload = 0;
+        robot.ready = robot.ready.max(tick.0 + DRAW_TICKS);
+        context.raise(Effect::Drawn {
+            weapon: robot.weapon,
+        });
+    }
+    let weapon = weapons::weapon(robot.weapon);
+    let index = usize::from(robot.weapon.clamp(1, WEAPONS as u8) - 1);
+    if robot.reload != 0 && robot.reload <= tick.0 {
+        robot.reload = 0;
+        robot.magazines[index] = weapon.magazine;
+    }
+    let full = robot.magazines[index] == weapon.magazine;
+    let idle = robot.reload == 0 && robot.ready <= tick.0;
+    let empty = robot.magazines[index] == 0;
+    if idle && !full && (command.reload || (empty && command.fire)) {
+        robot.reload = tick.0 + u32::from(weapon.reload_ticks);
+        context.raise(if empty && !command.reload {
+            Effect::Empty
+        } else {
+            Effect::Reloading
+        });
+        return;
+    }
+    if command.fire && idle && !empty {
+        fire(robot, index, context);
+    }
+}
+
+fn fire(robot: &mut Robot, index: usize, context: &mut StepContext<'_, Effect>) {
+    let tick = context.tick;
+    let weapon = weapons::weapon(robot.weapon);
+    let recoil = robot.recoil(tick);
+    context.raise(Effect::Fired {
+        weapon: robot.weapon,
+        origin: robot.eye().into(),
+        yaw: robot.yaw,
+        pitch: (robot.pitch + recoil).clamp(-1.55, 1.55),
+        aiming: robot.aiming(),
+    });
+    robot.magazines[index] -= 1;
+    robot.shots = robot.shots.wrapping_add(1);
+    robot.ready = tick.0 + u32::from(weapon.interval_ticks);
+    let steadier = 1.0 - robot.aiming() * 0.5;
+    let kick = recoil * 1_000.0 + f32::from(weapon.kick) * steadier;
+    robot.kick = kick.min(250.0) as u8;
+    robot.kicked = tick.0;
+}
+
+/// Ticks that drawing another weapon takes.
+const DRAW_TICKS: u32 = 15;
+/// Share of the speed that is left when aiming down the sights.
+const AIM_SPEED: f32 = 0.55;
+/// Metres a second from which on a landing is heard.
+const LANDING_HEARD: f32 = 2.0;

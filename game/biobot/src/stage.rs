@@ -1,0 +1,468 @@
+//! The server's side of a match: authoritative, and without IO (NC-12, NC-34, OA-7 to OA-9, OA-15, OA-21).
+
+mod combat;
+mod devices;
+mod past;
+mod phases;
+mod seats;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use muse_netcode::{ClientId, EntityId, PacketError, Server, Tick};
+use muse_wire::Instant;
+use thiserror::Error;
+
+use crate::cheats::{CheatConfig, Offence, PlayerReport, Report};
+use crate::enemies::{Horde, HordeContext, RobotThere};
+use crate::level::Level;
+use crate::messages::{FromPlayer, Line, ToPlayer};
+use crate::rules::{Effect, Rules};
+use crate::states::{KindIds, Mode, Phase, Robot, Round, SLOTS_MAX, kinds};
+use crate::{TICKS_PER_SECOND, session_config};
+use combat::Combat;
+use devices::Devices;
+use seats::Seat;
+
+/// Settings of a [`Stage`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use muse_biobot::{Level, StageConfig};
+/// let config = StageConfig::new(Arc::new(Level::arena())).seed(7).slots(4).difficulty(2);
+/// ```
+#[derive(Clone, Debug)]
+pub struct StageConfig {
+    level: Arc<Level>,
+    seed: u64,
+    difficulty: u8,
+    slots: u8,
+    cancels: bool,
+    kills_to_win: u16,
+    play_ticks: u32,
+    cheats: CheatConfig,
+}
+
+impl StageConfig {
+    /// A match on this level, for as many players as the level is made for, or 2 in versus.
+    pub fn new(level: Arc<Level>) -> Self {
+        let slots = match level.mode {
+            Mode::Cooperative => level.slots,
+            Mode::Versus => 2,
+        };
+        Self {
+            level,
+            seed: 1,
+            difficulty: 1,
+            slots,
+            cancels: true,
+            kills_to_win: 20,
+            play_ticks: 300 * TICKS_PER_SECOND,
+            cheats: CheatConfig::default(),
+        }
+    }
+
+    /// What chance goes by: which enemies appear. 1 unless told otherwise.
+    #[must_use]
+    pub const fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// 0 easy, 1 normal, 2 hard. 1 unless told otherwise.
+    #[must_use]
+    pub fn difficulty(mut self, difficulty: u8) -> Self {
+        self.difficulty = difficulty.min(2);
+        self
+    }
+
+    /// How many players the match waits for, at most as many as the level has slots for.
+    #[must_use]
+    pub fn slots(mut self, slots: u8) -> Self {
+        self.slots = slots.clamp(1, self.level.slots);
+        self
+    }
+
+    /// Whether a match is cancelled for which not everybody came or loaded within 10 s each (OA-8). It is, unless told otherwise; else it
+    /// begins with whom there is.
+    #[must_use]
+    pub const fn cancels(mut self, cancels: bool) -> Self {
+        self.cancels = cancels;
+        self
+    }
+
+    /// Kills that win a versus match; 20 unless told otherwise.
+    #[must_use]
+    pub fn kills_to_win(mut self, kills: u16) -> Self {
+        self.kills_to_win = kills.max(1);
+        self
+    }
+
+    /// Longest versus match in ticks; 5 minutes unless told otherwise.
+    #[must_use]
+    pub fn play_ticks(mut self, ticks: u32) -> Self {
+        self.play_ticks = ticks.max(1);
+        self
+    }
+
+    /// What counts as a cheat.
+    #[must_use]
+    pub const fn cheats(mut self, cheats: CheatConfig) -> Self {
+        self.cheats = cheats;
+        self
+    }
+}
+
+/// A player as the master knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// Its id at the master; who comes back with the same id gets its seat back.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// The slot it wants.
+    pub slot: Option<u8>,
+    /// The checkpoint that it unlocked; a co-operative match begins at the least of its players'.
+    pub checkpoint: u8,
+    /// The weapons that it unlocked.
+    pub owned: u8,
+}
+
+/// Whom a message is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// Everybody.
+    Everyone,
+    /// One client.
+    One(ClientId),
+}
+
+/// How a match ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// [`Phase::Won`], [`Phase::Lost`] or [`Phase::Over`].
+    pub phase: Phase,
+    /// Whether it never began.
+    pub cancelled: bool,
+    /// How many ticks were played.
+    pub ticks: u32,
+    /// The players, the best first.
+    pub table: Vec<Line>,
+}
+
+/// Why a client cannot join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// Every seat is taken.
+    #[error("every seat of the match is taken")]
+    Full,
+    /// The match is over.
+    #[error("the match is over")]
+    Over,
+    /// The client is there already.
+    #[error("the client is there already")]
+    Twice,
+}
+
+/// The server's side of a match.
+///
+/// Call [`join`](Self::join) and [`leave`](Self::leave) as connections come and go, [`handle_packet`](Self::handle_packet) and
+/// [`handle_message`](Self::handle_message) for what arrives, [`poll_tick`](Self::poll_tick) until `None`, then
+/// [`poll_packet`](Self::poll_packet) and [`poll_message`](Self::poll_message) until `None`.
+///
+/// ```
+/// use std::sync::Arc;
+/// use muse_biobot::{Level, Phase, Profile, Stage, StageConfig};
+/// use muse_netcode::ClientId;
+/// use muse_wire::Instant;
+/// let config = StageConfig::new(Arc::new(Level::escape()));
+/// let mut stage = Stage::new(config, Instant::ZERO);
+/// stage.join(ClientId(1), Profile { id: 1, name: "Ada".into(), ..Profile::default() })?;
+/// while stage.poll_tick(Instant::from_secs(1)).is_some() {}
+/// assert_eq!(stage.round().phase, Phase::Waiting);
+/// # Ok::<(), muse_biobot::stage::JoinError>(())
+/// ```
+#[derive(Debug)]
+pub struct Stage {
+    config: StageConfig,
+    level: Arc<Level>,
+    kinds: KindIds,
+    server: Server<Rules>,
+    rules: Rules,
+    seats: Vec<Seat>,
+    watchers: Vec<ClientId>,
+    devices: Devices,
+    combat: Combat,
+    horde: Horde,
+    round: Round,
+    round_entity: EntityId,
+    tick: Tick,
+    vote: Option<seats::Vote>,
+    raised: Vec<(ClientId, Effect)>,
+    outbox: VecDeque<(Audience, ToPlayer)>,
+    outcome: Option<Outcome>,
+}
+
+impl Stage {
+    /// A match whose tick 0 is at `now`.
+    pub fn new(config: StageConfig, now: Instant) -> Self {
+        let (all, kinds) = kinds();
+        let mut server = Server::new(session_config(), all, kinds.robot, now);
+        let level = Arc::clone(&config.level);
+        let round = Round::new(level.mode);
+        let devices = Devices::new(&level, kinds, server.world_mut());
+        let round_entity = server
+            .world_mut()
+            .spawn(kinds.round, &round)
+            .expect("the world has room for a round");
+        let mut stage = Self {
+            rules: Rules::new(Arc::clone(&level)),
+            horde: Horde::new(&level, config.seed, config.difficulty),
+            combat: Combat::new(),
+            seats: (0..config.slots).map(Seat::new).collect(),
+            watchers: Vec::new(),
+            kinds,
+            server,
+            level,
+            devices,
+            round,
+            round_entity,
+            tick: Tick(0),
+            vote: None,
+            raised: Vec::new(),
+            outbox: VecDeque::new(),
+            outcome: None,
+            config,
+        };
+        stage.enter(Phase::Waiting, phases::WAIT_TICKS);
+        stage
+    }
+
+    /// The level.
+    pub fn level(&self) -> &Arc<Level> {
+        &self.level
+    }
+
+    /// The match.
+    pub const fn round(&self) -> &Round {
+        &self.round
+    }
+
+    /// The last tick.
+    pub const fn tick(&self) -> Tick {
+        self.tick
+    }
+
+    /// The netcode, to look at: its world, its counters.
+    pub const fn server(&self) -> &Server<Rules> {
+        &self.server
+    }
+
+    /// The kinds of its world.
+    pub const fn kinds(&self) -> KindIds {
+        self.kinds
+    }
+
+    /// The enemies.
+    pub const fn horde(&self) -> &Horde {
+        &self.horde
+    }
+
+    /// A packet of the netcode arrived.
+    pub fn handle_packet(
+        &mut self,
+        now: Instant,
+        client: ClientId,
+        bytes: &[u8],
+    ) -> Result<(), PacketError> {
+        let second = self.tick.0 / TICKS_PER_SECOND;
+        let config = self.config.cheats;
+        let slot = self.slot_of(client);
+        if let Some(slot) = slot
+            && !self.seats[slot].conduct.admits_packet(&config, second)
+        {
+            return Ok(());
+        }
+        let result = self.server.handle_packet(now, client, bytes);
+        if let (Some(slot), Err(_)) = (slot, &result) {
+            self.seats[slot].conduct.note(Offence::BadPacket);
+        }
+        result
+    }
+
+    /// A message arrived, as bytes. What is damaged is dropped and counted.
+    pub fn handle_message_bytes(&mut self, client: ClientId, bytes: &[u8]) {
+        match FromPlayer::decode(bytes) {
+            Ok(message) => self.handle_message(client, &message),
+            Err(_) => self.note(client, Offence::BadMessage),
+        }
+    }
+
+    /// Simulates the next tick if it is time.
+    pub fn poll_tick(&mut self, now: Instant) -> Option<Tick> {
+        let raised = &mut self.raised;
+        let raise = |client, effect| raised.push((client, effect));
+        let tick = self.server.poll_tick(now, &mut self.rules, raise)?;
+        self.tick = tick;
+        let mut robots = self.robots();
+        self.check_falls(&mut robots);
+        self.combat.record(&self.server, self.kinds, tick, &robots);
+        self.handle_effects();
+        self.fly_bolts();
+        self.move_enemies();
+        self.tick_devices();
+        self.respawn();
+        self.tick_phase();
+        self.write_round();
+        self.server.commit();
+        Some(tick)
+    }
+
+    /// When [`poll_tick`](Self::poll_tick) has something next.
+    pub fn poll_timeout(&self) -> Instant {
+        self.server.poll_timeout()
+    }
+
+    /// Writes the next packet of the netcode to the front of `buffer`, and says whose it is and how long.
+    pub fn poll_packet(&mut self, now: Instant, buffer: &mut [u8]) -> Option<(ClientId, usize)> {
+        self.server.poll_packet(now, buffer)
+    }
+
+    /// The next message, and for whom.
+    pub fn poll_message(&mut self) -> Option<(Audience, ToPlayer)> {
+        self.outbox.pop_front()
+    }
+
+    /// How the match ended; `None` while it goes on.
+    pub const fn outcome(&self) -> Option<&Outcome> {
+        self.outcome.as_ref()
+    }
+
+    /// What players tried that they should not have.
+    pub fn report(&self) -> Report {
+        let players = self.seats.iter().filter(|seat| seat.id.is_some());
+        let line = |seat: &Seat| PlayerReport {
+            slot: seat.slot,
+            id: seat.id.unwrap_or_default(),
+            name: seat.name.clone(),
+            suspect: seat.conduct.is_suspect(&self.config.cheats),
+            conduct: seat.conduct.clone(),
+        };
+        Report {
+            players: players.map(line).collect(),
+        }
+    }
+
+    /// One number for everything in the world: the same on every machine for the same match.
+    pub fn checksum(&self) -> u64 {
+        let world = self.server.world();
+        let mut sum = Sum::new(self.tick.0);
+        for entity in world.entities() {
+            sum.add(entity.bits());
+            let ids = [
+                self.kinds.robot.id(),
+                self.kinds.enemy.id(),
+                self.kinds.device.id(),
+                self.kinds.bolt.id(),
+                self.kinds.round.id(),
+            ];
+            for row in ids.into_iter().filter_map(|kind| world.row(kind, entity)) {
+                row.iter().for_each(|value| sum.add(*value as u32));
+            }
+        }
+        sum.value
+    }
+
+    /// The robots that are in the match, in the order of slots.
+    fn robots(&self) -> Vec<RobotThere> {
+        let there = |seat: &Seat| {
+            let entity = seat.robot?;
+            let robot = self.server.world().state(self.kinds.robot, entity)?;
+            Some(RobotThere { entity, robot })
+        };
+        self.seats.iter().filter_map(there).collect()
+    }
+
+    fn set_robot(&mut self, entity: EntityId, robot: &Robot) {
+        // It was read from there, so it is there.
+        let _ = self.server.world_mut().set(self.kinds.robot, entity, robot);
+    }
+
+    fn move_enemies(&mut self) {
+        if self.round.phase != Phase::Playing {
+            return;
+        }
+        let robots = self.robots();
+        let level = Arc::clone(&self.level);
+        let bodies = self.rules.surroundings.bodies(&level, self.tick).to_vec();
+        let mut damage = Vec::new();
+        let mut bolts = Vec::new();
+        self.horde.tick(&mut HordeContext {
+            tick: self.tick,
+            level: &level,
+            bodies: &bodies,
+            robots: &robots,
+            kinds: self.kinds,
+            world: self.server.world_mut(),
+            damage: &mut damage,
+            bolts: &mut bolts,
+            round: &mut self.round,
+        });
+        for bolt in bolts {
+            self.spawn_bolt(bolt);
+        }
+        for hurt in damage {
+            self.hurt(hurt.victim, hurt.amount, hurt.from, None, hurt.weapon);
+        }
+    }
+
+    fn write_round(&mut self) {
+        // It was spawned when the match began, and stays.
+        let _ = self
+            .server
+            .world_mut()
+            .set(self.kinds.round, self.round_entity, &self.round);
+    }
+
+    fn tell(&mut self, audience: Audience, message: ToPlayer) {
+        if self.outbox.len() < OUTBOX_MAX {
+            self.outbox.push_back((audience, message));
+        }
+    }
+
+    fn slot_of(&self, client: ClientId) -> Option<usize> {
+        self.seats
+            .iter()
+            .position(|seat| seat.client == Some(client))
+    }
+
+    fn note(&mut self, client: ClientId, offence: Offence) {
+        if let Some(slot) = self.slot_of(client) {
+            self.seats[slot].conduct.note(offence);
+        }
+    }
+}
+
+/// FNV-1a over numbers.
+struct Sum {
+    value: u64,
+}
+
+impl Sum {
+    fn new(first: u32) -> Self {
+        let mut sum = Self {
+            value: 0xcbf2_9ce4_8422_2325,
+        };
+        sum.add(first);
+        sum
+    }
+
+    fn add(&mut self, number: u32) {
+        self.value = (self.value ^ u64::from(number)).wrapping_mul(0x0100_0000_01b3);
+    }
+}
+
+/// Messages that wait to be polled.
+const OUTBOX_MAX: usize = 1_024;
+const _: () = assert!(SLOTS_MAX == 16, "holders of devices are 16 bits");

@@ -1,0 +1,399 @@
+//! What is replicated: robots, enemies, devices, bolts and the round (NC-22, OA-21).
+//!
+//! What changes steadily is kept as the tick at which it began, so that a row changes when something happens and not in every tick:
+//! that is what keeps a match within its bytes.
+
+use glam::Vec3;
+use muse_netcode::{Kind, KindOptions, Kinds, Tick};
+use muse_schema::{Schema, State};
+use serde::{Deserialize, Serialize};
+
+use crate::weapons::{self, WEAPONS};
+
+/// A player's robot; it is predicted, so everything that its rules go by is here, on its grid.
+#[derive(State, Clone, Debug, PartialEq)]
+pub struct Robot {
+    /// Its feet.
+    #[field(range = -128.0..=128.0, step = 0.001_953_125, velocity = velocity)]
+    pub position: [f32; 3],
+    /// Metres a second, without what carries it.
+    #[field(range = -64.0..=64.0, step = 0.015_625, predict = hold)]
+    pub velocity: [f32; 3],
+    /// Where it looks: 0 along -z, growing to the left.
+    #[field(angle = 12)]
+    pub yaw: f32,
+    /// Up is positive.
+    #[field(range = -1.55..=1.55, step = 0.002)]
+    pub pitch: f32,
+    /// What it stands on: 0 nothing, 1 the ground, 2 + n the device n.
+    pub standing: u8,
+    /// What is left of it; 0 is dead.
+    #[field(range = 0..=100)]
+    pub health: u8,
+    /// The weapon in hand, 1 to 4.
+    #[field(range = 1..=4)]
+    pub weapon: u8,
+    /// The weapons it has: bit n is weapon n + 1.
+    #[field(bits = 4)]
+    pub owned: u8,
+    /// Rounds in each weapon.
+    #[field(range = 0..=60)]
+    pub magazines: [u8; WEAPONS],
+    /// The tick from which on the weapon fires again.
+    pub ready: u32,
+    /// The tick at which reloading ends; 0 when it does not reload.
+    pub reload: u32,
+    /// How far the recoil had thrown the weapon at `kicked`, in milliradians.
+    #[field(range = 0..=250)]
+    pub kick: u8,
+    /// The tick of the last shot.
+    pub kicked: u32,
+    /// How far it aims down the sights.
+    #[field(range = 0..=8)]
+    pub aim: u8,
+    /// Shots fired; a change means one to be seen and heard.
+    pub shots: u8,
+    /// Which player it is.
+    #[field(range = 0..=15)]
+    pub slot: u8,
+    /// How often it was brought to another place: between two of these nothing moves.
+    pub lives: u8,
+    /// The tick at which it comes back; 0 when it is alive.
+    pub respawn: u32,
+    /// The checkpoint where it comes back.
+    #[field(range = 0..=31)]
+    pub checkpoint: u8,
+    /// Whether jump was held in the last tick: it jumps once for each time it is pressed.
+    pub jump_held: bool,
+    /// Whether use was held in the last tick.
+    pub use_held: bool,
+}
+
+impl Robot {
+    /// A robot that has just arrived somewhere.
+    pub fn new(slot: u8, position: [f32; 3], yaw: f32) -> Self {
+        Self {
+            position,
+            velocity: [0.0; 3],
+            yaw,
+            pitch: 0.0,
+            standing: 0,
+            health: HEALTH_MAX,
+            weapon: 1,
+            owned: 0b111,
+            magazines: std::array::from_fn(|index| weapons::TABLE[index].magazine),
+            ready: 0,
+            reload: 0,
+            kick: 0,
+            kicked: 0,
+            aim: 0,
+            shots: 0,
+            slot,
+            lives: 0,
+            respawn: 0,
+            checkpoint: 0,
+            jump_held: false,
+            use_held: false,
+        }
+    }
+
+    /// Whether it is alive.
+    pub const fn alive(&self) -> bool {
+        self.health > 0
+    }
+
+    /// Its feet.
+    pub fn feet(&self) -> Vec3 {
+        self.position.into()
+    }
+
+    /// Where it looks and fires from.
+    pub fn eye(&self) -> Vec3 {
+        self.feet() + Vec3::Y * EYE_HEIGHT
+    }
+
+    /// The middle of its body.
+    pub fn middle(&self) -> Vec3 {
+        self.feet() + Vec3::Y * (ROBOT_HEIGHT / 2.0)
+    }
+
+    /// Whether it has a weapon.
+    pub const fn owns(&self, weapon: u8) -> bool {
+        weapon >= 1 && weapon <= WEAPONS as u8 && self.owned & (1 << (weapon - 1)) != 0
+    }
+
+    /// Rounds in the weapon in hand.
+    pub fn rounds(&self) -> u8 {
+        let index = usize::from(self.weapon.clamp(1, WEAPONS as u8) - 1);
+        self.magazines[index]
+    }
+
+    /// How far the recoil throws the weapon up at a tick, in radians.
+    pub fn recoil(&self, tick: Tick) -> f32 {
+        let since = tick.0.saturating_sub(self.kicked).min(255);
+        let left = u32::from(self.kick).saturating_sub(since * weapons::KICK_DECAY);
+        left as f32 * 0.001
+    }
+
+    /// Ticks until the weapon fires again.
+    pub const fn cooldown(&self, tick: Tick) -> u32 {
+        self.ready.saturating_sub(tick.0)
+    }
+
+    /// How much of the reload is done, 0 to 1; `None` when it does not reload.
+    pub fn reload_share(&self, tick: Tick) -> Option<f32> {
+        let whole = weapons::weapon(self.weapon).reload_ticks.max(1);
+        (self.reload > tick.0)
+            .then(|| 1.0 - (self.reload - tick.0).min(u32::from(whole)) as f32 / f32::from(whole))
+    }
+
+    /// How far it aims down the sights, 0 to 1.
+    pub fn aiming(&self) -> f32 {
+        f32::from(self.aim) / f32::from(AIM_TICKS)
+    }
+
+    /// The device that carries it.
+    pub fn carrier(&self) -> Option<usize> {
+        (self.standing >= 2).then(|| usize::from(self.standing - 2))
+    }
+}
+
+/// What kind of enemy it is (OA-22, OA-23).
+#[derive(State, Schema, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Species {
+    /// Large and slow, neither jumps nor passes narrow ways; large bullets of double damage.
+    Tank,
+    /// Small and fast, jumps between platforms; small weak bullets, quickly.
+    Cat,
+    /// One of a hovering swarm that appears at random.
+    Wasp,
+    /// The final boss, hit in two places at the same time.
+    Boss,
+}
+
+/// What an enemy does.
+#[derive(State, Schema, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stance {
+    /// Nobody is near.
+    Idle,
+    /// On its way to its range.
+    Chase,
+    /// In range and in sight.
+    Fire,
+    /// In the air.
+    Jump,
+    /// Falling apart.
+    Dead,
+}
+
+/// An enemy.
+#[derive(State, Clone, Debug, PartialEq)]
+pub struct Enemy {
+    /// What it is.
+    pub species: Species,
+    /// Its feet, or the middle of what hovers.
+    #[field(range = -128.0..=128.0, step = 0.015_625, velocity = velocity)]
+    pub position: [f32; 3],
+    /// Metres a second.
+    #[field(range = -32.0..=32.0, step = 0.125, predict = hold)]
+    pub velocity: [f32; 3],
+    /// Where it looks.
+    #[field(angle = 8)]
+    pub yaw: f32,
+    /// Up is positive.
+    #[field(range = -1.6..=1.6, step = 0.05, predict = hold)]
+    pub pitch: f32,
+    /// What is left of it, in parts of what it had.
+    #[field(range = 0..=100)]
+    pub health: u8,
+    /// What it does.
+    pub stance: Stance,
+    /// Shots fired.
+    pub shots: u8,
+}
+
+/// A device of the level: what it is stands in the level, what it does stands here.
+#[derive(State, Clone, Debug, PartialEq)]
+pub struct Device {
+    /// Its place in the level's list.
+    pub index: u8,
+    /// Pressed; open or on its way there; taken.
+    pub active: bool,
+    /// The tick from which on it moves to where `active` says; before, it rests where it was.
+    pub start: u32,
+    /// Who holds it, stands on it or has taken it: a bit for each slot.
+    #[field(bits = 16)]
+    pub holders: u16,
+}
+
+impl Device {
+    /// How far it is open at a tick, 0 to 1, for what takes so many ticks to open.
+    pub fn progress(&self, tick: Tick, ticks: u16) -> f32 {
+        let whole = f32::from(ticks.max(1));
+        let moved = (tick
+            .0
+            .saturating_sub(self.start)
+            .min(u32::from(ticks.max(1)))) as f32
+            / whole;
+        if self.active { moved } else { 1.0 - moved }
+    }
+
+    /// Whether it moves, or is about to.
+    pub fn is_moving(&self, tick: Tick, ticks: u16) -> bool {
+        tick.0 < self.start.saturating_add(u32::from(ticks))
+    }
+}
+
+/// Something that flies, as it was when it was fired: where it is follows from that.
+#[derive(State, Clone, Debug, PartialEq)]
+pub struct Bolt {
+    /// Who fired it.
+    pub owner: u32,
+    /// With what: weapons 1 to 4, and from [`ENEMY_BOLT`](crate::weapons::ENEMY_BOLT) on what enemies fire.
+    #[field(range = 0..=15)]
+    pub weapon: u8,
+    /// Where it was fired.
+    #[field(range = -128.0..=128.0, step = 0.015_625, predict = hold)]
+    pub position: [f32; 3],
+    /// Metres a second.
+    #[field(range = -64.0..=64.0, step = 0.031_25, predict = hold)]
+    pub velocity: [f32; 3],
+    /// The tick in which it was fired.
+    pub born: u32,
+}
+
+impl Bolt {
+    /// Where it is so many seconds after it was fired.
+    pub fn after(&self, seconds: f32) -> Vec3 {
+        let fall = weapons::bolt_gravity(self.weapon) * 0.5 * seconds * seconds;
+        Vec3::from(self.position) + Vec3::from(self.velocity) * seconds - Vec3::Y * fall
+    }
+
+    /// Where it is at an instant, in ticks.
+    pub fn at(&self, ticks: f64) -> Vec3 {
+        let since = (ticks - f64::from(self.born)).max(0.0);
+        self.after(since as f32 * crate::TICK_SECONDS)
+    }
+}
+
+/// What is played.
+#[derive(State, Schema, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Two robots escape together.
+    Cooperative,
+    /// Everyone against everyone.
+    Versus,
+}
+
+/// How far a match is (OA-8).
+#[derive(State, Schema, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// For players to connect.
+    Waiting,
+    /// For players to load.
+    Loading,
+    /// It is played.
+    Playing,
+    /// The players escaped.
+    Won,
+    /// The players gave up.
+    Lost,
+    /// Time is up, somebody has enough points, or it was cancelled.
+    Over,
+}
+
+/// The match: one entity of it.
+#[derive(State, Clone, Debug, PartialEq)]
+pub struct Round {
+    /// What is played.
+    pub mode: Mode,
+    /// How far it is.
+    pub phase: Phase,
+    /// The tick at which the phase began.
+    pub since: u32,
+    /// The tick at which the phase ends by itself; 0 for never.
+    pub ends: u32,
+    /// The farthest checkpoint that was reached.
+    #[field(range = 0..=31)]
+    pub checkpoint: u8,
+    /// Points of each slot.
+    pub points: [i16; SLOTS_MAX],
+    /// Kills of each slot.
+    pub kills: [u16; SLOTS_MAX],
+    /// Deaths of each slot.
+    pub deaths: [u16; SLOTS_MAX],
+    /// The ticks at which the boss's weak points were last hit; 0 for never.
+    pub weak_points: [u32; 2],
+}
+
+impl Round {
+    /// A match that waits for its players.
+    pub const fn new(mode: Mode) -> Self {
+        Self {
+            mode,
+            phase: Phase::Waiting,
+            since: 0,
+            ends: 0,
+            checkpoint: 0,
+            points: [0; SLOTS_MAX],
+            kills: [0; SLOTS_MAX],
+            deaths: [0; SLOTS_MAX],
+            weak_points: [0; 2],
+        }
+    }
+
+    /// Whether it is over, one way or another.
+    pub const fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Won | Phase::Lost | Phase::Over)
+    }
+}
+
+/// The kinds as [`kinds`] registered them.
+#[derive(Clone, Copy, Debug)]
+pub struct KindIds {
+    /// [`Robot`], number 1.
+    pub robot: Kind<Robot>,
+    /// [`Enemy`], number 2.
+    pub enemy: Kind<Enemy>,
+    /// [`Device`], number 3.
+    pub device: Kind<Device>,
+    /// [`Bolt`], number 4.
+    pub bolt: Kind<Bolt>,
+    /// [`Round`], number 5.
+    pub round: Kind<Round>,
+}
+
+/// The kinds of the game, the same on both sides.
+///
+/// ```
+/// let (kinds, ids) = muse_biobot::kinds();
+/// assert_eq!(kinds.len(), 5);
+/// assert_eq!(kinds.find(1), Some(ids.robot.id()));
+/// ```
+pub fn kinds() -> (Kinds, KindIds) {
+    let mut kinds = Kinds::new();
+    let fresh = "every kind has a number of its own";
+    let ids = KindIds {
+        robot: kinds.register(KindOptions::new(1)).expect(fresh),
+        enemy: kinds.register(KindOptions::new(2)).expect(fresh),
+        device: kinds.register(KindOptions::new(3)).expect(fresh),
+        bolt: kinds.register(KindOptions::new(4)).expect(fresh),
+        round: kinds.register(KindOptions::new(5)).expect(fresh),
+    };
+    (kinds, ids)
+}
+
+/// Most players of a match.
+pub const SLOTS_MAX: usize = 16;
+/// Health of a robot.
+pub const HEALTH_MAX: u8 = 100;
+/// Height of a robot.
+pub const ROBOT_HEIGHT: f32 = 1.8;
+/// Radius of a robot.
+pub const ROBOT_RADIUS: f32 = 0.4;
+/// Height of its eyes above its feet.
+pub const EYE_HEIGHT: f32 = 1.6;
+/// Ticks it takes to aim down the sights.
+pub const AIM_TICKS: u8 = 8;
