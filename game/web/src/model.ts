@@ -1,0 +1,164 @@
+// What the page draws, apart from how it arrived. moment.ts fills these types from the Worker's frames; everything that
+// draws, sounds or writes numbers on the screen reads them and nothing else.
+
+export type Triple = [number, number, number];
+
+export interface RobotView {
+  entity: number;
+  slot: number;
+  own: boolean;
+  position: Triple;
+  velocity: Triple;
+  yaw: number;
+  pitch: number;
+  /** 0 in the air, 1 on the ground, 2 + n on platform n. */
+  standing: number;
+  health: number;
+  alive: boolean;
+  weapon: number;
+  /** Bit n: owns weapon n + 1. */
+  owned: number;
+  /** Shots left, by weapon - 1. */
+  magazines: [number, number, number, number];
+  cooldownTicks: number;
+  /** 0 when not reloading. */
+  reloadTicks: number;
+  /** Radians. */
+  recoil: number;
+  /** 0 from the hip, 1 along the sights. */
+  aim: number;
+  /** Counts every shot; a change is a shot to show. */
+  shots: number;
+  respawnTicks: number;
+  checkpoint: number;
+  /** Its player is away. */
+  absent: boolean;
+}
+
+export enum Species {
+  Tank = 0,
+  Cat = 1,
+  Wasp = 2,
+  Boss = 3,
+}
+
+export enum Stance {
+  Idle = 0,
+  Chase = 1,
+  Fire = 2,
+  Jump = 3,
+  Dead = 4,
+}
+
+export interface EnemyView {
+  entity: number;
+  species: Species;
+  position: Triple;
+  velocity: Triple;
+  yaw: number;
+  pitch: number;
+  health: number;
+  stance: Stance;
+  shots: number;
+}
+
+export interface DeviceView {
+  index: number;
+  /** Of a door, a lift or a platform: 0 shut or down, 1 open or up. */
+  progress: number;
+  pressed: boolean;
+  /** Slot of the robot that holds it, or -1. */
+  holder: number;
+  /** Where it is now. */
+  position: Triple;
+}
+
+export interface BoltView {
+  entity: number;
+  owner: number;
+  weapon: number;
+  position: Triple;
+  velocity: Triple;
+}
+
+/** Something that happened, told once. */
+export interface EffectView {
+  kind: number;
+  slot: number;
+  entity: number;
+  at: Triple;
+  to: Triple;
+  weapon: number;
+  material: number;
+  amount: number;
+}
+
+export enum Mode {
+  Cooperative = 0,
+  Versus = 1,
+}
+
+export enum Phase {
+  Waiting = 0,
+  Loading = 1,
+  Playing = 2,
+  Won = 3,
+  Lost = 4,
+  Over = 5,
+}
+
+export interface RoundView {
+  mode: Mode;
+  phase: Phase;
+  ticksLeft: number;
+  points: number[];
+  kills: number[];
+  deaths: number[];
+  checkpoint: number;
+  /** Ticks for which each weak point of the boss still counts as hit. */
+  weakPoints: [number, number];
+}
+
+export interface NetView {
+  rttMs: number;
+  jitterMs: number;
+  /** 0 to 1. */
+  loss: number;
+  inputBufferTicks: number;
+  interpolationDelayMs: number;
+  mispredictions: number;
+  correction: number;
+  bytesInPerSecond: number;
+  bytesOutPerSecond: number;
+  snapshotsPerSecond: number;
+  /** 0 good, 1 fair, 2 poor, 3 bad. */
+  quality: number;
+  /** 0 memory, 1 WebTransport, 2 WebSocket. */
+  link: number;
+  stepRatio: number;
+  inputsLate: number;
+  snapshotsLost: number;
+}
+
+/** Everything of one moment. */
+export interface Moment {
+  tick: number;
+  /** The Worker's clock. */
+  timeMs: number;
+  interrupted: boolean;
+  own: RobotView | undefined;
+  robots: RobotView[];
+  enemies: EnemyView[];
+  devices: DeviceView[];
+  bolts: BoltView[];
+  effects: EffectView[];
+  round: RoundView;
+  net: NetView;
+}
+
+export const WEAPON_NAMES = ["", "Blaster", "Launcher", "Scatter", "Rail"] as const;
+export const TICKS_PER_SECOND = 50;
+export const SLOTS_MAX = 16;
+/** By weapon, as `game/biobot/src/weapons.rs` has them. */
+export const MAGAZINE_SIZES = [0, 24, 4, 6, 3] as const;
+export const RELOAD_TICKS = [60, 60, 110, 90, 130] as const;

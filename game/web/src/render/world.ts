@@ -1,0 +1,137 @@
+// The level's solids as one mesh: tops, sides and feet in different tones of the material's colour, bright edges for the silhouette, lamps on long
+// walls, planks on crates. Everything follows from the level's file and is the same every time.
+
+import { BufferAttribute, BufferGeometry, Color, EdgesGeometry, Group, LineBasicMaterial, LineSegments, Mesh } from "three";
+import { mergeGeometries } from "three/addons/utils/BufferGeometryUtils.js";
+import { type Level, middle, type Side, size, type Solid } from "../level.ts";
+import type { Triple } from "../model.ts";
+import type { Quality } from "../settings.ts";
+import { glassMaterial, worldMaterial } from "./materials.ts";
+import { HULL_DARK, materialColour } from "./palette.ts";
+import { Shape } from "./shape.ts";
+
+export function buildWorld(level: Level, quality: Quality): Group {
+  const group = new Group();
+  const geometries = level.solids.filter((solid) => solid.material !== "glass").map((solid) => paintSolid(solid));
+  const decoration = new Shape();
+  let decorated = false;
+  for (const solid of level.solids) decorated = decorate(solid, decoration) || decorated;
+  if (decorated) geometries.push(decoration.build());
+  const mesh = new Mesh(mergeGeometries(geometries, false), worldMaterial(quality !== "low"));
+  mesh.receiveShadow = true;
+  mesh.castShadow = true;
+  group.add(mesh);
+  const panes = level.solids.filter((solid) => solid.material === "glass").map((solid) => paintSolid(solid));
+  if (panes.length > 0) group.add(new Mesh(mergeGeometries(panes, false), glassMaterial()));
+  if (quality !== "low") group.add(edges(level.solids));
+  return group;
+}
+
+/** The corners of a solid: four at the foot, four above; two of those fall on the foot of a ramp. */
+export function corners(solid: Solid): Triple[] {
+  const { min, max, rise } = solid;
+  const top = (x: number, z: number): Triple => [x, rise === undefined || isHigh(rise, x, z, solid) ? max[1] : min[1], z];
+  return [
+    [min[0], min[1], min[2]],
+    [max[0], min[1], min[2]],
+    [max[0], min[1], max[2]],
+    [min[0], min[1], max[2]],
+    top(min[0], min[2]),
+    top(max[0], min[2]),
+    top(max[0], max[2]),
+    top(min[0], max[2]),
+  ];
+}
+
+function isHigh(rise: Side, x: number, z: number, { min, max }: Solid): boolean {
+  switch (rise) {
+    case "+x":
+      return x === max[0];
+    case "-x":
+      return x === min[0];
+    case "+z":
+      return z === max[2];
+    case "-z":
+      return z === min[2];
+  }
+}
+
+function solidGeometry(solid: Solid): BufferGeometry {
+  const points = corners(solid);
+  const positions: number[] = [];
+  for (const [a, b, c, d] of FACES) {
+    for (const corner of [a, b, c, a, c, d]) positions.push(...(points[corner] ?? [0, 0, 0]));
+  }
+  const geometry = new BufferGeometry();
+  geometry.setAttribute("position", new BufferAttribute(new Float32Array(positions), 3));
+  geometry.computeVertexNormals();
+  return geometry;
+}
+
+function paintSolid(solid: Solid): BufferGeometry {
+  const geometry = solidGeometry(solid);
+  const material = solid.material ?? "concrete";
+  const base = new Color(materialColour(material));
+  const side = base.clone().multiplyScalar(0.86);
+  const foot = base.clone().lerp(new Color(0x3a2f4c), 0.45);
+  const positions = geometry.getAttribute("position");
+  const normals = geometry.getAttribute("normal");
+  const tall = solid.max[1] - solid.min[1] > 1.2;
+  const colours = new Float32Array(positions.count * 3);
+  for (let index = 0; index < positions.count; index += 1) {
+    const upwards = normals.getY(index) > 0.5;
+    const low = tall && positions.getY(index) < solid.min[1] + 0.01;
+    (upwards ? base : low ? foot : side).toArray(colours, index * 3);
+  }
+  const glow = material === "energy" ? 0.8 : 0;
+  geometry.setAttribute("color", new BufferAttribute(colours, 3));
+  geometry.setAttribute("glow", new BufferAttribute(new Float32Array(positions.count).fill(glow), 1));
+  return geometry;
+}
+
+/** Lamps along walls and planks on crates; whether anything was added. */
+function decorate(solid: Solid, shape: Shape): boolean {
+  const [width, height, depth] = size(solid);
+  if (solid.rise !== undefined) return false;
+  const centre = middle(solid);
+  if (solid.material === "wood") {
+    for (const y of [0.15, 0.85]) shape.box([width + 0.06, 0.14, depth + 0.06], 0x7d4a2c, { at: [centre[0], solid.min[1] + height * y, centre[2]] });
+    return true;
+  }
+  const long = Math.max(width, depth);
+  const thin = Math.min(width, depth);
+  if (height < 2.4 || long < 5 || thin > 2.5) return false;
+  const alongX = width >= depth;
+  const count = Math.max(1, Math.floor(long / 7));
+  for (let index = 0; index < count; index += 1) {
+    const along = ((index + 0.5) / count - 0.5) * long;
+    for (const side of [-1, 1]) lamp(shape, centre, solid, alongX, along, (thin / 2) * side, side);
+  }
+  const cap: Triple = alongX ? [width, 0.12, depth + 0.16] : [width + 0.16, 0.12, depth];
+  shape.box(cap, 0x6b5f74, { at: [centre[0], solid.max[1] - 0.06, centre[2]] });
+  return true;
+}
+
+function lamp(shape: Shape, centre: Triple, solid: Solid, alongX: boolean, along: number, across: number, side: number): void {
+  const y = Math.min(solid.max[1] - 0.7, solid.min[1] + 3.1);
+  const place = (out: number): Triple => (alongX ? [centre[0] + along, y, centre[2] + across + side * out] : [centre[0] + across + side * out, y, centre[2] + along]);
+  const box = (length: number, tall: number, thick: number): Triple => (alongX ? [length, tall, thick] : [thick, tall, length]);
+  shape.box(box(1.3, 0.24, 0.1), HULL_DARK, { at: place(0.05) });
+  shape.box(box(1.1, 0.09, 0.05), 0xffcf8a, { at: place(0.11), glow: 1 });
+}
+
+function edges(solids: readonly Solid[]): LineSegments {
+  const lines = solids.map((solid) => new EdgesGeometry(solidGeometry(solid), 20));
+  const material = new LineBasicMaterial({ color: 0xffe6c8, transparent: true, opacity: 0.16 });
+  return new LineSegments(mergeGeometries(lines, false), material);
+}
+
+/** Outwards by the right-hand rule: bottom, top, then the four sides. */
+const FACES: readonly (readonly [number, number, number, number])[] = [
+  [0, 1, 2, 3],
+  [4, 7, 6, 5],
+  [0, 4, 5, 1],
+  [1, 5, 6, 2],
+  [2, 6, 7, 3],
+  [3, 7, 4, 0],
+];
