@@ -165,7 +165,7 @@ export class App implements Actions {
     addEventListener("pointerdown", () => this.sounds.engine.wake());
     document.addEventListener("pointerlockchange", () => {
       const { game } = this;
-      if (this.devices.locked || game === undefined || game.chat.open || game.netGraph.open || game.watching) return;
+      if (this.devices.locked || game === undefined || game.wantsPointer) return;
       this.openPause();
     });
     publish(this);
@@ -187,7 +187,7 @@ export class App implements Actions {
       this.openPause();
       return true;
     }
-    if (key === "Mouse0" && !this.devices.locked && !game.netGraph.open && !game.watching) {
+    if (key === "Mouse0" && !this.devices.locked && !game.wantsPointer) {
       this.devices.lock();
       return true;
     }

@@ -63,7 +63,7 @@ export function attractMoment(seconds: number): Moment {
 /** Where the picture is taken from; it drifts. */
 export function attractCamera(seconds: number): { at: Triple; towards: Triple } {
   const drift = Math.sin(seconds * 0.13);
-  return { at: [0.4 + drift * 0.9, 1.55 + Math.cos(seconds * 0.17) * 0.15, 5.2], towards: [1.1 + drift * 0.3, 1.15, -2] };
+  return { at: [0.6 + drift * 0.7, 1.35 + Math.cos(seconds * 0.17) * 0.12, 5.4], towards: [1.5 + drift * 0.2, 1.25, -2] };
 }
 
 function robot(slot: number, position: Triple, yaw: number, weapon: number): RobotView {

@@ -185,6 +185,11 @@ export class Game {
     this.parts.stage = stage;
   }
 
+  /** Whether something of the game's own needs the pointer: no reason to open the pause menu. */
+  get wantsPointer(): boolean {
+    return this.chat.open || this.netGraph.open || this.vote !== undefined || this.watching;
+  }
+
   get watching(): boolean {
     return this.timeline !== undefined;
   }

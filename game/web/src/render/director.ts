@@ -45,7 +45,7 @@ export class Director implements ActorListener {
     if (events.fired) this.robotFired(view, robot);
     if (events.died) {
       this.effects.debris.burst(robot.root, this.floorBelow(position), 3.4);
-      this.effects.explosion([position[0], position[1] + 0.9, position[2]], 0.5);
+      this.effects.explosion([position[0], position[1] + 0.9, position[2]], 0.5, this.floorBelow(position));
       this.sounds.play(recipes.DEATH, own ? undefined : position);
       if (own) this.camera.shake(0.9);
     }
@@ -68,14 +68,14 @@ export class Director implements ActorListener {
     this.effects.debris.burst(enemy.root, this.floorBelow(position), species === Species.Boss ? 7 : 3.5);
     enemy.root.visible = false;
     const power = [1.1, 0.5, 0.3, 2.4][species] ?? 0.5;
-    this.effects.explosion([position[0], position[1] + 0.4, position[2]], power);
+    this.effects.explosion([position[0], position[1] + 0.4, position[2]], power, this.floorBelow(position));
     this.sounds.enemyDied(position, species);
     this.camera.shake(this.nearness(position) * power * 0.5);
   }
 
   boltGone(bolt: BoltView): void {
     if (bolt.weapon === LAUNCHER || bolt.weapon === ENEMY_BOLT) {
-      this.effects.explosion(bolt.position, bolt.weapon === LAUNCHER ? 0.8 : 0.5);
+      this.effects.explosion(bolt.position, bolt.weapon === LAUNCHER ? 0.8 : 0.5, this.floorBelow(bolt.position));
       this.sounds.play(recipes.EXPLOSION, bolt.position);
       this.camera.shake(this.nearness(bolt.position) * 0.5);
       return;
@@ -111,7 +111,7 @@ export class Director implements ActorListener {
         this.sounds.impact(at, materialName(effect.material));
         break;
       case EFFECT_KIND.EXPLOSION:
-        this.effects.explosion(at, 0.9);
+        this.effects.explosion(at, 0.9, this.floorBelow(at));
         this.sounds.play(recipes.EXPLOSION, at);
         this.camera.shake(this.nearness(at) * 0.6);
         break;

@@ -68,11 +68,12 @@ export class Effects {
     this.flash(place.set(...at), struck.sparks, 0.4 * power, 0.08);
   }
 
-  explosion(at: Triple, size: number): void {
+  /** `floor` is the height of the ground below, which is scorched if it is near. */
+  explosion(at: Triple, size: number, floor: number): void {
     this.flash(place.set(...at), 0xffc36b, 5 * size, 0.28);
     this.particles.emit(at, { count: 36, colour: 0xffa53a, speed: 11 * size, size: 0.12, seconds: 0.45, weight: 0.3 });
     this.particles.emit(at, { count: 20, colour: 0x4a3a44, speed: 4 * size, size: 0.2, seconds: 0.9, weight: -0.06 });
-    this.decals.add(at, [0, 1, 0], 0x1a1420, 0.9 * size);
+    if (at[1] - floor < 1.5) this.decals.add([at[0], floor, at[2]], [0, 1, 0], 0x1a1420, 0.9 * size);
   }
 
   /** A ring of sparks around somebody who appears, or a pickup that is taken. */

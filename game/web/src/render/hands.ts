@@ -4,6 +4,8 @@ import { Group, Mesh, type PerspectiveCamera, type Vector3 } from "three";
 import type { RobotView } from "../model.ts";
 import { actorMaterial } from "./materials.ts";
 import { angleBetween, ease, Spring } from "./motion.ts";
+import { HULL_DARK, HULL_ROBOT } from "./palette.ts";
+import { Shape } from "./shape.ts";
 import { weaponModel } from "./weapon_models.ts";
 
 export class Hands {
@@ -19,6 +21,8 @@ export class Hands {
 
   constructor(camera: PerspectiveCamera) {
     this.mesh = new Mesh(weaponModel(1, 0).geometry, actorMaterial().material);
+    const arm = new Shape().box([0.13, 0.13, 0.5], HULL_ROBOT, { at: [0, -0.16, 0.3], turn: [0.25, 0, 0] }, 0.9).box([0.12, 0.14, 0.14], HULL_DARK, { at: [0, -0.09, 0.04] });
+    this.mesh.add(new Mesh(arm.build(), this.mesh.material));
     this.root.add(this.mesh);
     camera.add(this.root);
     this.mesh.scale.setScalar(0.62);

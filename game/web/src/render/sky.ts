@@ -21,7 +21,7 @@ export class Sky {
     sun.scale.setScalar(120);
     this.dome.add(sun, skyline());
     scene.add(this.dome);
-    if (quality !== "low") this.castShadows(quality === "high" ? 2048 : 1024);
+    if (quality !== "low") this.castShadows(quality === "high" ? 4096 : 2048);
   }
 
   follow(place: Vector3): void {

@@ -115,6 +115,8 @@ export class Stage {
     this.hands.hide();
     this.view.camera.position.set(...at);
     this.view.camera.lookAt(...towards);
+    this.view.camera.fov = TITLE_FIELD;
+    this.view.camera.updateProjectionMatrix();
     this.actors.update(moment, -1, seconds);
     this.devices?.update(moment.devices, seconds);
     this.beacons?.update(moment, seconds);
@@ -197,6 +199,7 @@ export class Stage {
 }
 
 const LOW_WIDTH = 640;
+const TITLE_FIELD = 46;
 const projected = new Vector3();
 const eye = new Vector3();
 const ahead = new Vector3();

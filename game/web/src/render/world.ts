@@ -107,7 +107,7 @@ function decorate(solid: Solid, shape: Shape): boolean {
     const along = ((index + 0.5) / count - 0.5) * long;
     for (const side of [-1, 1]) lamp(shape, centre, solid, alongX, along, (thin / 2) * side, side);
   }
-  const cap: Triple = alongX ? [width, 0.12, depth + 0.16] : [width + 0.16, 0.12, depth];
+  const cap: Triple = alongX ? [width, 0.12, depth + 0.04] : [width + 0.04, 0.12, depth];
   shape.box(cap, 0x6b5f74, { at: [centre[0], solid.max[1] - 0.06, centre[2]] });
   return true;
 }

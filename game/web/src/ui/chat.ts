@@ -41,6 +41,7 @@ export class Chat {
   private key(event: KeyboardEvent): void {
     event.stopPropagation();
     if (event.key !== "Enter" && event.key !== "Escape") return;
+    event.preventDefault();
     const text = this.input.value.trim();
     if (event.key === "Enter" && text !== "") this.say(text);
     this.input.hidden = true;

@@ -77,6 +77,15 @@ export function row(label: string, control: HTMLElement): HTMLElement {
   return element("div", { class: "row" }, element("span", { class: "label", text: label }), control);
 }
 
+/** Enter in a line of text. The key is used up, or it would press whatever has the focus next. */
+export function onEnter(input: HTMLInputElement, act: () => void): void {
+  input.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    act();
+  });
+}
+
 /** Moves the focus with the arrow keys; whether the key was used. */
 export function moveFocus(root: HTMLElement, key: string): boolean {
   const active = document.activeElement;

@@ -1,7 +1,7 @@
 // Friends, rooms and the ranking: lists from the master.
 
 import type { Actions } from "./actions.ts";
-import { button, element } from "./dom.ts";
+import { button, element, onEnter } from "./dom.ts";
 import { keysHint, page, type Screen } from "./screens.ts";
 
 interface Friend {
@@ -43,7 +43,7 @@ export function friendsScreen(actions: Actions): Screen {
     error.textContent = "Asked.";
     await refresh();
   };
-  number.addEventListener("keydown", (event) => event.key === "Enter" && void add());
+  onEnter(number, () => void add());
   const left = element("div", {}, element("h3", { text: "Play together" }), room);
   const right = element(
     "div",
@@ -79,7 +79,7 @@ function roomPart(actions: Actions, redraw: () => void, fail: (body: unknown) =>
   const join = (): void => {
     if (code.value.trim() !== "") void enter(`/v1/room/${encodeURIComponent(code.value.trim().toUpperCase())}`);
   };
-  code.addEventListener("keydown", (event) => event.key === "Enter" && join());
+  onEnter(code, join);
   return [
     element("div", { class: "bar" }, button("Make a room", () => void enter("/v1/room"), { class: "main", id: "make-room" })),
     element("h3", { text: "Or enter a code" }),

@@ -2,7 +2,7 @@
 
 import { NAME_LENGTH_MAX } from "../settings.ts";
 import type { Actions } from "./actions.ts";
-import { button, element } from "./dom.ts";
+import { button, element, onEnter } from "./dom.ts";
 import { keysHint, type Screen } from "./screens.ts";
 
 export function titleScreen(actions: Actions): Screen {
@@ -10,7 +10,7 @@ export function titleScreen(actions: Actions): Screen {
   name.value = actions.settings.name;
   name.dataset.focus = "";
   const enter = (): void => actions.signIn(name.value.trim() === "" ? "Guest" : name.value.trim());
-  name.addEventListener("keydown", (event) => event.key === "Enter" && enter());
+  onEnter(name, enter);
   const root = element(
     "section",
     { class: "shade" },
