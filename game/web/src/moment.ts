@@ -204,7 +204,8 @@ function readDevice(get: Get): DeviceView {
 
 function readBolt(get: Get): BoltView {
   return {
-    entity: get(BOLT.ID),
+    // A bolt that is only predicted has no entity yet; the tick of its birth tells it from others.
+    entity: get(BOLT.ID) === 0 ? -1 - get(BOLT.BORN) : get(BOLT.ID),
     owner: get(BOLT.OWNER),
     weapon: get(BOLT.WEAPON),
     position: triple(get, BOLT.X),

@@ -11,6 +11,8 @@ export interface Hint {
 
 export class Objectives {
   private current = 0;
+  /** Points on the way to the current task that the own robot has passed. */
+  private passed = 0;
   private readonly deviceIndex: Map<string, number>;
 
   constructor(private readonly level: Level) {
@@ -23,6 +25,7 @@ export class Objectives {
       const objective = this.level.objectives[index];
       if (objective !== undefined && this.done(objective, moment)) {
         this.current = index + 1;
+        this.passed = 0;
         return;
       }
     }
@@ -36,8 +39,19 @@ export class Objectives {
     const { go, use, hold, stand, take, fight } = own.act;
     const device = (use ?? hold ?? stand ?? take)?.device;
     const target = go?.at ?? fight?.at ?? this.placeOf(device);
-    const by = own.by?.find((point, index) => index === (own.by?.length ?? 0) - 1 && target !== undefined && gap(from, target) > gap(point, target) + 2);
-    return { text: objective.name, at: by ?? target };
+    return { text: objective.name, at: this.nextOnTheWay(own.by ?? [], from) ?? target };
+  }
+
+  /** The points of the way come one after the other; whoever is at a later one has passed those before. */
+  private nextOnTheWay(way: readonly Triple[], from: Triple): Triple | undefined {
+    for (let index = way.length - 1; index >= this.passed; index -= 1) {
+      const point = way[index];
+      if (point !== undefined && gap(from, point) < NEAR_METRES) {
+        this.passed = index + 1;
+        break;
+      }
+    }
+    return way[this.passed];
   }
 
   private placeOf(id: string | undefined): Triple | undefined {
@@ -64,3 +78,5 @@ export class Objectives {
 function gap(from: Triple, to: Triple): number {
   return Math.hypot(to[0] - from[0], to[1] - from[1], to[2] - from[2]);
 }
+
+const NEAR_METRES = 2;

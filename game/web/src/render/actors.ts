@@ -13,8 +13,6 @@ import { Shape } from "./shape.ts";
 export interface ActorListener {
   robot(view: RobotView, robot: Robot, events: RobotEvents): void;
   enemy(view: EnemyView, enemy: Enemy, events: EnemyEvents, before: EnemyView | undefined): void;
-  /** A bolt that is no more; it ended here. */
-  boltGone(bolt: BoltView): void;
 }
 
 interface ShownEnemy {
@@ -22,15 +20,10 @@ interface ShownEnemy {
   view: EnemyView;
 }
 
-interface ShownBolt {
-  root: Group;
-  view: BoltView;
-}
-
 export class Actors {
   private readonly robots = new Map<number, Robot>();
   private readonly enemies = new Map<number, ShownEnemy>();
-  private readonly bolts = new Map<number, ShownBolt>();
+  private readonly bolts = new Map<number, Group>();
   private readonly surface = actorMaterial();
 
   constructor(
@@ -52,7 +45,7 @@ export class Actors {
   clear(): void {
     for (const robot of this.robots.values()) this.scene.remove(robot.root);
     for (const { enemy } of this.enemies.values()) this.scene.remove(enemy.root);
-    for (const { root } of this.bolts.values()) this.scene.remove(root);
+    for (const root of this.bolts.values()) this.scene.remove(root);
     this.robots.clear();
     this.enemies.clear();
     this.bolts.clear();
@@ -99,21 +92,17 @@ export class Actors {
 
   private updateBolts(moment: Moment): void {
     for (const view of moment.bolts) {
-      let shown = this.bolts.get(view.entity);
-      if (shown === undefined) {
-        shown = { root: this.makeBolt(view, moment), view };
-        this.bolts.set(view.entity, shown);
-        this.scene.add(shown.root);
+      let root = this.bolts.get(view.entity);
+      if (root === undefined) {
+        root = this.makeBolt(view, moment);
+        this.bolts.set(view.entity, root);
+        this.scene.add(root);
       }
-      shown.view = view;
-      shown.root.position.set(...view.position);
+      root.position.set(...view.position);
       const [x, y, z] = view.velocity;
-      shown.root.lookAt(view.position[0] + x, view.position[1] + y, view.position[2] + z);
+      root.lookAt(view.position[0] + x, view.position[1] + y, view.position[2] + z);
     }
-    forget(this.bolts, new Set(moment.bolts.map((bolt) => bolt.entity)), ({ root, view }) => {
-      this.listener.boltGone(view);
-      this.scene.remove(root);
-    });
+    forget(this.bolts, new Set(moment.bolts.map((bolt) => bolt.entity)), (root) => this.scene.remove(root));
   }
 
   private makeBolt(bolt: BoltView, moment: Moment): Group {

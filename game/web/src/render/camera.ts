@@ -27,6 +27,11 @@ export class ViewCamera {
   private time = 0;
   private lastFeet = Number.NaN;
 
+  /** Whether a wall has pushed the camera so near that the own robot would fill the picture. */
+  get crowded(): boolean {
+    return this.view === "shoulder" && this.distance < CROWDED_METRES;
+  }
+
   /** Shakes the picture; 1 is a blow, 0.1 a shot. */
   shake(amount: number): void {
     this.trauma = Math.min(1, this.trauma + amount);
@@ -101,6 +106,7 @@ function shoulderSide(aim: number): number {
 export const EYE_HEIGHT = 1.6;
 const SHOULDER_DISTANCE = 2.9;
 const MARGIN = 0.22;
+const CROWDED_METRES = 0.9;
 const eye = new Vector3();
 const pivot = new Vector3();
 const back = new Vector3();

@@ -101,9 +101,10 @@ export class Devices {
       root.position.set(stand.at[0], floor, stand.at[2]);
       shown.halo = this.halo(root, glow, colour, shown.top + 0.3, 1.5);
     } else if (plate !== undefined) {
-      const [x, , z] = middle(plate.area);
-      shown.moving = mesh(parts.plate(size(plate.area), colour));
-      root.position.set(x, plate.area.min[1], z);
+      const centre = middle(plate.area);
+      // A tall one is a volume inside of something else, such as a lift, and has no plate of its own.
+      if (plate.area.max[1] - plate.area.min[1] < PLATE_HEIGHT_MAX) shown.moving = mesh(parts.plate(size(plate.area), colour));
+      root.position.set(centre[0], this.floorBelow(centre), centre[2]);
     } else if (door !== undefined) this.buildDoor(shown, door, level, colour, mesh);
     else if (lift !== undefined || platform !== undefined) {
       const box = (lift ?? platform) as Area;
@@ -200,3 +201,4 @@ function notice(shown: Shown, view: DeviceView): DeviceChange["what"] | undefine
 }
 
 const LAMP_OFF = 0xff3528;
+const PLATE_HEIGHT_MAX = 2;

@@ -2,12 +2,12 @@
 
 import { Vector3 } from "three";
 import { EFFECT_KIND } from "../frame.ts";
-import { type BoltView, type EffectView, type EnemyView, type RobotView, Species, Stance, type Triple } from "../model.ts";
+import { type EffectView, type EnemyView, type RobotView, Species, Stance, type Triple } from "../model.ts";
 import type { Solids } from "../solids.ts";
 import type { GameSounds } from "../sound/game_sounds.ts";
 import * as recipes from "../sound/recipes.ts";
 import { type ActorListener, ENEMY_BOLT } from "./actors.ts";
-import { EYE_HEIGHT, lookDirection, type ViewCamera } from "./camera.ts";
+import type { ViewCamera } from "./camera.ts";
 import type { DeviceChange } from "./devices.ts";
 import type { Effects } from "./effects.ts";
 import type { Enemy, EnemyEvents } from "./enemies.ts";
@@ -18,8 +18,6 @@ export class Director implements ActorListener {
   solids: Solids | undefined;
   /** Where the own weapon's muzzle is in the first person, when it is not the rig's. */
   ownMuzzle: ((target: Vector3) => Vector3) | undefined;
-  /** Slots whose shots came with an end this time; the others' ends are worked out here. */
-  private readonly traced = new Set<number>();
 
   constructor(
     private readonly effects: Effects,
@@ -29,7 +27,6 @@ export class Director implements ActorListener {
 
   /** What the game says has happened. Call before the actors are updated. */
   happened(list: readonly EffectView[], muzzleOf: (slot: number, target: Vector3) => Vector3 | undefined): void {
-    this.traced.clear();
     for (const effect of list) this.one(effect, muzzleOf);
   }
 
@@ -73,18 +70,6 @@ export class Director implements ActorListener {
     this.camera.shake(this.nearness(position) * power * 0.5);
   }
 
-  boltGone(bolt: BoltView): void {
-    if (bolt.weapon === LAUNCHER || bolt.weapon === ENEMY_BOLT) {
-      this.effects.explosion(bolt.position, bolt.weapon === LAUNCHER ? 0.8 : 0.5, this.floorBelow(bolt.position));
-      this.sounds.play(recipes.EXPLOSION, bolt.position);
-      this.camera.shake(this.nearness(bolt.position) * 0.5);
-      return;
-    }
-    const [x, y, z] = bolt.velocity;
-    const length = Math.hypot(x, y, z) || 1;
-    this.effects.impact(bolt.position, [-x / length, -y / length, -z / length], "enemy", 0.6);
-  }
-
   device(change: DeviceChange): void {
     const { door, lift, pickup } = change.spec.what;
     if (pickup !== undefined) {
@@ -102,13 +87,11 @@ export class Director implements ActorListener {
     switch (effect.kind) {
       case EFFECT_KIND.SHOT: {
         const from = muzzleOf(slot, muzzle) ?? muzzle.set(...at);
-        if (weapon !== LAUNCHER) this.effects.tracer(from, end.set(...to), playerColour(slot), weapon);
-        this.traced.add(slot);
+        if (slot >= 0 && weapon !== LAUNCHER) this.effects.tracer(from, end.set(...to), playerColour(slot), weapon);
         break;
       }
       case EFFECT_KIND.IMPACT:
-        this.effects.impact(at, to, materialName(effect.material), weapon === 3 ? 0.6 : 1);
-        this.sounds.impact(at, materialName(effect.material));
+        this.impact(effect);
         break;
       case EFFECT_KIND.EXPLOSION:
         this.effects.explosion(at, 0.9, this.floorBelow(at));
@@ -130,23 +113,24 @@ export class Director implements ActorListener {
     }
   }
 
+  private impact({ at, to, weapon, material }: EffectView): void {
+    if (weapon === ENEMY_BOLT) {
+      this.effects.explosion(at, 0.5, this.floorBelow(at));
+      this.sounds.play(recipes.EXPLOSION, at, 0.7);
+      return;
+    }
+    // What enemies fire bursts in the air as well: it marks nothing.
+    const name = weapon > ENEMY_BOLT ? "enemy" : materialName(material);
+    this.effects.impact(at, to, name, weapon === SCATTER ? 0.6 : 1);
+    this.sounds.impact(at, name);
+  }
+
   private robotFired(view: RobotView, robot: Robot): void {
     const colour = playerColour(view.slot);
     const from = view.own && this.ownMuzzle !== undefined ? this.ownMuzzle(muzzle) : robot.muzzle(muzzle);
     this.effects.muzzle(from, colour, view.weapon);
     this.sounds.shot(view.position, view.weapon, view.own);
     if (view.own) this.camera.shake([0, 0.12, 0.3, 0.32, 0.42][view.weapon] ?? 0.1);
-    if (this.traced.has(view.slot) || view.weapon === LAUNCHER || this.solids === undefined) return;
-    const eye: Triple = [view.position[0], view.position[1] + EYE_HEIGHT, view.position[2]];
-    const pellets = view.weapon === 3 ? 8 : 1;
-    for (let pellet = 0; pellet < pellets; pellet += 1) {
-      const stray = view.weapon === 3 ? 0.07 : 0.004;
-      lookDirection(view.yaw + (Math.random() - 0.5) * stray, view.pitch + (Math.random() - 0.5) * stray, direction);
-      const hit = this.solids.cast(eye, [direction.x, direction.y, direction.z], 90);
-      end.set(...eye).addScaledVector(direction, hit.distance);
-      this.effects.tracer(from, end, colour, view.weapon);
-      if (hit.distance < 90) this.effects.impact([end.x, end.y, end.z], hit.normal, this.solids.materialOf(hit), view.weapon === 3 ? 0.5 : 1);
-    }
   }
 
   private ground(feet: Triple): string {
@@ -166,6 +150,6 @@ export class Director implements ActorListener {
 }
 
 const LAUNCHER = 2;
+const SCATTER = 3;
 const muzzle = new Vector3();
 const end = new Vector3();
-const direction = new Vector3();

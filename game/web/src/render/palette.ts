@@ -5,10 +5,11 @@ import { Color } from "three";
 
 export const SKY_TOP = 0x3a3a7a;
 export const SKY_HORIZON = 0xf2a679;
+export const ABYSS = 0x3a2740;
 export const FOG = 0xc98a78;
 export const KEY_LIGHT = 0xffd9a8;
-export const SKY_LIGHT = 0x9a8fd0;
-export const GROUND_LIGHT = 0x9a7480;
+export const SKY_LIGHT = 0xb9aee0;
+export const GROUND_LIGHT = 0xb48a8c;
 
 /** By name; the order is the game's own numbering. */
 export const MATERIAL_COLOURS: Record<string, number> = {

@@ -4,16 +4,16 @@
 import { BackSide, Color, DirectionalLight, FogExp2, HemisphereLight, Mesh, MeshBasicMaterial, type Scene, ShaderMaterial, SphereGeometry, Sprite, type Texture, Vector3 } from "three";
 import type { Quality } from "../settings.ts";
 import { glowMaterial } from "./materials.ts";
-import { FOG, GROUND_LIGHT, KEY_LIGHT, SKY_HORIZON, SKY_LIGHT, SKY_TOP } from "./palette.ts";
+import { ABYSS, FOG, GROUND_LIGHT, KEY_LIGHT, SKY_HORIZON, SKY_LIGHT, SKY_TOP } from "./palette.ts";
 import { Shape } from "./shape.ts";
 
 export class Sky {
-  private readonly key = new DirectionalLight(KEY_LIGHT, 2.9);
+  private readonly key = new DirectionalLight(KEY_LIGHT, 2.7);
   private readonly dome: Mesh;
 
   constructor(scene: Scene, quality: Quality, glow: Texture) {
     scene.fog = new FogExp2(FOG, 0.011);
-    scene.add(new HemisphereLight(SKY_LIGHT, GROUND_LIGHT, 2.3), this.key, this.key.target);
+    scene.add(new HemisphereLight(SKY_LIGHT, GROUND_LIGHT, 2.9), this.key, this.key.target);
     this.dome = new Mesh(new SphereGeometry(380, 24, 12), skyMaterial());
     this.dome.frustumCulled = false;
     const sun = new Sprite(glowMaterial(glow, 0xffd9a0, 0.9));
@@ -50,13 +50,14 @@ function skyMaterial(): ShaderMaterial {
     side: BackSide,
     depthWrite: false,
     fog: false,
-    uniforms: { top: { value: new Color(SKY_TOP) }, horizon: { value: new Color(SKY_HORIZON) }, haze: { value: new Color(FOG) } },
+    uniforms: { top: { value: new Color(SKY_TOP) }, horizon: { value: new Color(SKY_HORIZON) }, haze: { value: new Color(FOG) }, abyss: { value: new Color(ABYSS) } },
     vertexShader: "varying vec3 vPlace; void main() { vPlace = normalize(position); gl_Position = projectionMatrix * modelViewMatrix * vec4(position, 1.0); }",
-    fragmentShader: `uniform vec3 top; uniform vec3 horizon; uniform vec3 haze; varying vec3 vPlace;
+    fragmentShader: `uniform vec3 top; uniform vec3 horizon; uniform vec3 haze; uniform vec3 abyss; varying vec3 vPlace;
       void main() {
         float height = vPlace.y;
         vec3 colour = mix(horizon, top, smoothstep(0.02, 0.55, height));
         colour = mix(haze, colour, smoothstep(-0.02, 0.12, height));
+        colour = mix(abyss, colour, smoothstep(-0.4, -0.03, height));
         gl_FragColor = vec4(colour, 1.0);
         #include <tonemapping_fragment>
         #include <colorspace_fragment>
@@ -83,5 +84,5 @@ function skyline(): Mesh {
   return new Mesh(shape.build(), new MeshBasicMaterial({ vertexColors: true, fog: false }));
 }
 
-const SUN = new Vector3(-0.62, 0.6, 0.42).normalize();
+const SUN = new Vector3(-0.5, 0.74, 0.4).normalize();
 const SHADOW_METRES = 32;

@@ -93,7 +93,7 @@ export class Stage {
   draw(moment: Moment, effects: readonly EffectView[], look: Look, seconds: number): void {
     const { own } = moment;
     const first = this.view.view === "first";
-    const hidden = first && own !== undefined ? own.entity : -1;
+    const hidden = (first || this.view.crowded) && own !== undefined ? own.entity : -1;
     this.director.ownMuzzle = first ? (target) => this.hands.muzzle(target) : undefined;
     this.director.happened(effects, (slot, target) => this.muzzleOf(moment, slot, target));
     if (own !== undefined) {

@@ -12,7 +12,7 @@ import { Shape } from "./shape.ts";
 
 export function buildWorld(level: Level, quality: Quality): Group {
   const group = new Group();
-  const geometries = level.solids.filter((solid) => solid.material !== "glass").map((solid) => paintSolid(solid));
+  const geometries = level.solids.filter((solid) => solid.material !== "glass").map((solid) => paintSolid(solid, level));
   const decoration = new Shape();
   let decorated = false;
   for (const solid of level.solids) decorated = decorate(solid, decoration) || decorated;
@@ -21,7 +21,7 @@ export function buildWorld(level: Level, quality: Quality): Group {
   mesh.receiveShadow = true;
   mesh.castShadow = true;
   group.add(mesh);
-  const panes = level.solids.filter((solid) => solid.material === "glass").map((solid) => paintSolid(solid));
+  const panes = level.solids.filter((solid) => solid.material === "glass").map((solid) => paintSolid(solid, level));
   if (panes.length > 0) group.add(new Mesh(mergeGeometries(panes, false), glassMaterial()));
   if (quality !== "low") group.add(edges(level.solids));
   return group;
@@ -68,12 +68,24 @@ function solidGeometry(solid: Solid): BufferGeometry {
   return geometry;
 }
 
-function paintSolid(solid: Solid): BufferGeometry {
+/** The way through a level changes its colour, so that one sees how far one has come. */
+function tintAlong(colour: Color, solid: Solid, level: Level): void {
+  const start = level.spawns[0]?.at ?? [0, 0, 0];
+  const [x, , z] = middle(solid);
+  const way = (Math.abs(x - start[0]) + Math.abs(z - start[2])) / WAY_METRES;
+  const place = Math.max(0, Math.min(TINTS.length - 1.001, way * (TINTS.length - 1)));
+  const from = new Color(TINTS[Math.floor(place)]);
+  const to = new Color(TINTS[Math.floor(place) + 1]);
+  colour.multiply(from.lerp(to, place % 1));
+}
+
+function paintSolid(solid: Solid, level: Level): BufferGeometry {
   const geometry = solidGeometry(solid);
   const material = solid.material ?? "concrete";
   const base = new Color(materialColour(material));
+  if (material === "concrete") tintAlong(base, solid, level);
   const side = base.clone().multiplyScalar(0.86);
-  const foot = base.clone().lerp(new Color(0x3a2f4c), 0.45);
+  const foot = base.clone().lerp(new Color(0x4a3d5c), 0.35);
   const positions = geometry.getAttribute("position");
   const normals = geometry.getAttribute("normal");
   const tall = solid.max[1] - solid.min[1] > 1.2;
@@ -126,6 +138,9 @@ function edges(solids: readonly Solid[]): LineSegments {
   return new LineSegments(mergeGeometries(lines, false), material);
 }
 
+/** Sand, terracotta, dusk, steel, and cold where the boss waits. */
+const TINTS = [0xfff4e6, 0xffe4d2, 0xf6dfec, 0xdfe6fa, 0xd2f2ee];
+const WAY_METRES = 200;
 /** Outwards by the right-hand rule: bottom, top, then the four sides. */
 const FACES: readonly (readonly [number, number, number, number])[] = [
   [0, 1, 2, 3],

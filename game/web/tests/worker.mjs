@@ -1,0 +1,187 @@
+// The Worker in a real browser against a real server, without a picture: WebTransport, WebSocket, practice, and that matches come out
+// in the browser's engine as they do natively. Run after scripts/build-web.sh:
+//
+//   node tests/worker.mjs [program of the server]
+//
+// The server is the example `serve` of muse-biobot-web, built by cargo unless it is named. CHROMIUM names another browser.
+
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+import { createServer } from "vite";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const root = join(here, "..");
+const patienceMs = 60_000;
+
+const program = process.argv[2] ?? buildServer();
+const tests = [
+  ["matches come out as they do natively", determinism],
+  ["practice needs no server", practice],
+  ["a match over WebTransport", () => overLink("webtransport")],
+  ["a match over WebSocket", () => overLink("websocket")],
+  ["a server that is away is said to be", nobody],
+  ["a server that goes says so", goodbye],
+];
+
+const vite = await createServer({ root, configFile: false, logLevel: "error", server: { port: 21_480, strictPort: false, host: "127.0.0.1" } });
+await vite.listen();
+const origin = `http://127.0.0.1:${vite.config.server.port}`;
+const profile = mkdtempSync(join(tmpdir(), "biobot-worker-"));
+const browser = await chromium.launchPersistentContext(profile, {
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: [
+    "--no-sandbox",
+    "--headless",
+    "--disable-gpu",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+  ],
+});
+let failed = 0;
+for (const [name, test] of tests) {
+  const begin = performance.now();
+  try {
+    await test();
+    console.log(`ok      ${name} (${Math.round(performance.now() - begin)} ms)`);
+  } catch (error) {
+    failed += 1;
+    console.log(`FAILED  ${name}: ${error.stack ?? error}`);
+  }
+}
+await browser.close();
+await vite.close();
+rmSync(profile, { recursive: true, force: true });
+console.log(`worker: ${tests.length - failed} passed, ${failed} failed`);
+process.exit(failed === 0 ? 0 : 1);
+
+async function determinism() {
+  const lines = readFileSync(join(root, "client/tests/trials.txt"), "utf8").split("\n");
+  const trials = lines.filter((line) => line !== "" && !line.startsWith("#")).map((line) => line.split(" "));
+  assert.ok(trials.length >= 4);
+  await withPage(async (page) => {
+    const wanted = trials.map(([mode, players, seed, ticks]) => [mode, Number(players), Number(seed), Number(ticks)]);
+    const checksums = await page.evaluate((trials) => globalThis.test.trials(trials), wanted);
+    assert.deepEqual(checksums, trials.map((trial) => trial[4]));
+  });
+}
+
+async function practice() {
+  await withPage(async (page) => {
+    await say(page, { kind: "start", mode: "practice", game: "cooperative", name: "Ada", bots: 1, difficulty: 1, seed: 7 });
+    await playing(page);
+    await walks(page);
+    const kinds = await page.evaluate(() => globalThis.test.seen.events.map((event) => event.type));
+    assert.ok(kinds.includes("welcome") && kinds.includes("names"), kinds.join());
+  });
+}
+
+async function overLink(link) {
+  await withServer(async (server) => {
+    await withPage(async (page) => {
+      await say(page, { kind: "start", mode: "server", name: "Ada", ...server, prefer: link });
+      await playing(page);
+      const connected = await page.evaluate(() => globalThis.test.seen.events.find((event) => event.type === "connected"));
+      assert.equal(connected.link, link);
+      await walks(page);
+      await say(page, { kind: "chat", text: "hello" });
+      await until(page, "the chat", () => globalThis.test.seen.events.some((event) => event.type === "chat" && event.text === "hello"));
+      // 100 ms each way: the round trip shows it.
+      await say(page, { kind: "conditions", delayMs: 100, jitterMs: 0, lossPercent: 0 });
+      await until(page, "a long round trip", () => globalThis.test.get("net", 0, 0) > 150);
+    });
+  });
+}
+
+async function nobody() {
+  await withPage(async (page) => {
+    await say(page, { kind: "start", mode: "server", name: "Ada", address: "127.0.0.1:9", key: "22".repeat(32) });
+    await until(page, "an end", () => globalThis.test.seen.events.some((event) => event.type === "closed"));
+  });
+}
+
+async function goodbye() {
+  await withPage(async (page) => {
+    await withServer(async (server) => {
+      await say(page, { kind: "start", mode: "server", name: "Ada", ...server });
+      await playing(page);
+    });
+    // The program was ended without a word; the page notices the silence.
+    await until(page, "an interruption", () => globalThis.test.seen.events.some((event) => event.type === "interrupted"));
+  });
+}
+
+/** Waits until the match is played and the own robot is drawn. */
+async function playing(page) {
+  await until(page, "a match", () => globalThis.test.get("round", 0, 1) === 2 && globalThis.test.own(2) !== undefined);
+}
+
+/** Walks ahead and asserts that the robot moves. */
+async function walks(page) {
+  const place = () => page.evaluate(() => [globalThis.test.own(2), globalThis.test.own(4)]);
+  const [x, z] = await place();
+  for (const yaw of [0, 1.5, 3, 4.5]) {
+    await page.evaluate((yaw) => globalThis.test.act({ forward: 1, yaw }), yaw);
+    await page.waitForTimeout(400);
+  }
+  await page.evaluate(() => globalThis.test.act({}));
+  const frames = await page.evaluate(() => globalThis.test.seen.frames);
+  await until(page, "more frames", (before) => globalThis.test.seen.frames > before + 20, frames);
+  const far = await page.evaluate(([x, z]) => Math.hypot(globalThis.test.own(2) - x, globalThis.test.own(4) - z), [x, z]);
+  const speed = await page.evaluate(() => globalThis.test.get("net", 0, 7));
+  assert.ok(far > 0.05 || speed > 0, `moved ${far} m`);
+}
+
+async function withPage(act) {
+  const page = await browser.newPage();
+  const problems = [];
+  page.on("pageerror", (error) => problems.push(String(error)));
+  page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
+  try {
+    await page.goto(`${origin}/tests/worker.html`);
+    await until(page, "the Worker", () => globalThis.test?.seen.ready || globalThis.test?.seen.events.length > 0);
+    await act(page);
+  } catch (error) {
+    const events = await page.evaluate(() => JSON.stringify(globalThis.test?.seen.events.map(({ level, ...rest }) => rest))).catch(() => "none");
+    error.message += `\nevents: ${events}\nconsole: ${problems.join("\n")}`;
+    throw error;
+  } finally {
+    await page.close();
+  }
+}
+
+async function withServer(act) {
+  const server = spawn(program, ["cooperative", "1"], { stdio: ["ignore", "pipe", "inherit"] });
+  try {
+    const lines = createInterface({ input: server.stdout })[Symbol.asyncIterator]();
+    const { value } = await lines.next();
+    await act(JSON.parse(value));
+  } finally {
+    server.kill("SIGKILL");
+  }
+}
+
+function say(page, message) {
+  return page.evaluate((message) => globalThis.test.say(message), message);
+}
+
+async function until(page, what, test, argument) {
+  await page.waitForFunction(test, argument, { timeout: patienceMs, polling: 20 }).catch((error) => {
+    throw new Error(`waited in vain for ${what}: ${error.message}`);
+  });
+}
+
+function buildServer() {
+  execFileSync("cargo", ["build", "--quiet", "-p", "muse-biobot-web", "--example", "serve"], { cwd: join(root, "../.."), stdio: "inherit" });
+  const metadata = execFileSync("cargo", ["metadata", "--no-deps", "--format-version", "1"], { cwd: join(root, "../.."), maxBuffer: 1 << 26 });
+  return join(JSON.parse(metadata).target_directory, "debug/examples/serve");
+}
