@@ -1,10 +1,14 @@
 // The colours of the game, in one place. Warm sand in the light, violet slate in the shadow, one glowing accent per player; enemies are
 // near-black with red eyes, so that friend and foe are told apart by silhouette and by glow alone.
 
-import { Color } from "three";
+import { Color, Vector3 } from "three";
 
 export const SKY_TOP = 0x3a3a7a;
 export const SKY_HORIZON = 0xf2a679;
+/** How strong they are, and where the sun stands. */
+export const KEY_STRENGTH = 2.7;
+export const SKY_STRENGTH = 2.9;
+export const SUN = new Vector3(-0.5, 0.74, 0.4).normalize();
 export const ABYSS = 0x3a2740;
 export const FOG = 0xc98a78;
 export const KEY_LIGHT = 0xffd9a8;

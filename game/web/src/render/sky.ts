@@ -1,19 +1,19 @@
 // Sky, light and distance: a gradient dome with a low sun, towers in the haze, a warm key light that casts the shadows and a cool light from
 // above. The shadow follows the player, so that a small map is enough.
 
-import { BackSide, Color, DirectionalLight, FogExp2, HemisphereLight, Mesh, MeshBasicMaterial, type Scene, ShaderMaterial, SphereGeometry, Sprite, type Texture, Vector3 } from "three";
+import { BackSide, Color, DirectionalLight, FogExp2, HemisphereLight, Mesh, MeshBasicMaterial, type Scene, ShaderMaterial, SphereGeometry, Sprite, type Texture, type Vector3 } from "three";
 import type { Quality } from "../settings.ts";
 import { glowMaterial } from "./materials.ts";
-import { ABYSS, FOG, GROUND_LIGHT, KEY_LIGHT, SKY_HORIZON, SKY_LIGHT, SKY_TOP } from "./palette.ts";
+import { ABYSS, FOG, GROUND_LIGHT, KEY_LIGHT, KEY_STRENGTH, SKY_HORIZON, SKY_LIGHT, SKY_STRENGTH, SKY_TOP, SUN } from "./palette.ts";
 import { Shape } from "./shape.ts";
 
 export class Sky {
-  private readonly key = new DirectionalLight(KEY_LIGHT, 2.7);
+  private readonly key = new DirectionalLight(KEY_LIGHT, KEY_STRENGTH);
   private readonly dome: Mesh;
 
   constructor(scene: Scene, quality: Quality, glow: Texture) {
     scene.fog = new FogExp2(FOG, 0.011);
-    scene.add(new HemisphereLight(SKY_LIGHT, GROUND_LIGHT, 2.9), this.key, this.key.target);
+    scene.add(new HemisphereLight(SKY_LIGHT, GROUND_LIGHT, SKY_STRENGTH), this.key, this.key.target);
     this.dome = new Mesh(new SphereGeometry(380, 24, 12), skyMaterial());
     this.dome.frustumCulled = false;
     const sun = new Sprite(glowMaterial(glow, 0xffd9a0, 0.9));
@@ -84,5 +84,4 @@ function skyline(): Mesh {
   return new Mesh(shape.build(), new MeshBasicMaterial({ vertexColors: true, fog: false }));
 }
 
-const SUN = new Vector3(-0.5, 0.74, 0.4).normalize();
 const SHADOW_METRES = 32;

@@ -13,6 +13,7 @@ import { Devices } from "./devices.ts";
 import { Director } from "./director.ts";
 import { Effects } from "./effects.ts";
 import { Hands } from "./hands.ts";
+import { useSimpleLight } from "./materials.ts";
 import { Sky } from "./sky.ts";
 import { buildWorld } from "./world.ts";
 
@@ -41,6 +42,9 @@ export class Stage {
   private devices: Devices | undefined;
   private beacons: Beacons | undefined;
   private world: ReturnType<typeof buildWorld> | undefined;
+  /** Share of the pixels of quality low, and the time of a picture that it follows. */
+  private scale = 1;
+  private pace = 0.03;
   /** How far the own shot would go. */
   private aimDistance = 60;
 
@@ -51,7 +55,9 @@ export class Stage {
     private readonly sounds: GameSounds,
   ) {
     this.renderer = new WebGLRenderer({ canvas, antialias: quality !== "low", powerPreference: "high-performance" });
+    useSimpleLight(quality === "low");
     this.renderer.toneMapping = NeutralToneMapping;
+    useSimpleLight(quality === "low");
     this.renderer.toneMappingExposure = 1;
     this.renderer.shadowMap.enabled = quality !== "low";
     this.renderer.shadowMap.type = PCFShadowMap;
@@ -144,7 +150,7 @@ export class Stage {
   }
 
   resize(): void {
-    const scale = this.quality === "low" ? Math.min(1, LOW_WIDTH / innerWidth) : Math.min(devicePixelRatio, this.quality === "high" ? 2 : 1);
+    const scale = this.quality === "low" ? Math.min(1, LOW_WIDTH / innerWidth) * this.scale : Math.min(devicePixelRatio, this.quality === "high" ? 2 : 1);
     this.renderer.setPixelRatio(1);
     this.renderer.setSize(Math.round(innerWidth * scale), Math.round(innerHeight * scale), false);
     this.canvas.style.width = "100%";
@@ -158,7 +164,20 @@ export class Stage {
     this.renderer.dispose();
   }
 
+  /** Fewer pixels when pictures take too long, more when there is time: for machines without a GPU. */
+  private keepPace(seconds: number): void {
+    if (this.quality !== "low") return;
+    this.pace += (seconds - this.pace) * 0.05;
+    const before = this.scale;
+    if (this.pace > SLOW_SECONDS) this.scale = Math.max(SCALE_MIN, this.scale * 0.85);
+    else if (this.pace < QUICK_SECONDS) this.scale = Math.min(1, this.scale * 1.15);
+    if (this.scale === before) return;
+    this.pace = (SLOW_SECONDS + QUICK_SECONDS) / 2;
+    this.resize();
+  }
+
   private finish(seconds: number): void {
+    this.keepPace(seconds);
     this.effects.update(seconds);
     this.sky.follow(this.view.camera.position);
     this.renderer.render(this.scene, this.view.camera);
@@ -199,6 +218,9 @@ export class Stage {
 }
 
 const LOW_WIDTH = 640;
+const SCALE_MIN = 0.6;
+const SLOW_SECONDS = 0.045;
+const QUICK_SECONDS = 0.02;
 const TITLE_FIELD = 46;
 const projected = new Vector3();
 const eye = new Vector3();

@@ -17,7 +17,7 @@ export function buildWorld(level: Level, quality: Quality): Group {
   let decorated = false;
   for (const solid of level.solids) decorated = decorate(solid, decoration) || decorated;
   if (decorated) geometries.push(decoration.build());
-  const mesh = new Mesh(mergeGeometries(geometries, false), worldMaterial(quality !== "low"));
+  const mesh = new Mesh(mergeGeometries(geometries, false), worldMaterial());
   mesh.receiveShadow = true;
   mesh.castShadow = true;
   group.add(mesh);
