@@ -63,6 +63,8 @@ pub struct Contact {
     pub device: Option<usize>,
     /// What it is made of.
     pub material: Material,
+    /// How much nearer than [`SKIN`] the hull was at the beginning: what grids have taken away, step by step.
+    pub lack: f32,
     /// Whether the hull was inside at the beginning.
     pub inside: bool,
 }
@@ -277,6 +279,7 @@ impl Brush {
         let mut leave = 1.0_f32;
         let mut normal = Vec3::ZERO;
         let mut inside = true;
+        let mut lack = 0.0;
         for (out, distance) in self.planes(sweep.half) {
             let before = out.dot(sweep.start) - distance;
             let after = before + out.dot(sweep.delta);
@@ -292,6 +295,7 @@ impl Brush {
                 let share = ((before - sweep.skin) / way).max(0.0);
                 if share > enter {
                     (enter, normal) = (share, out);
+                    lack = (sweep.skin - before).clamp(0.0, sweep.skin);
                 }
             } else {
                 leave = leave.min((before + sweep.skin) / way);
@@ -302,6 +306,7 @@ impl Brush {
             normal,
             device,
             material: self.material,
+            lack,
             inside,
         };
         if inside {

@@ -5,11 +5,14 @@
 
 mod validate;
 
+use std::sync::OnceLock;
+
 use glam::Vec3;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::collision::{Body, Collision, grid};
+use crate::nav::{Mesh, Size};
 use crate::states::{Device, Mode, Species};
 use muse_netcode::Tick;
 
@@ -70,6 +73,8 @@ pub(crate) struct Baked {
     pub collision: Collision,
     /// For each device, the places of those it needs.
     pub needs: Vec<Vec<usize>>,
+    /// Where agents of each size can go; baked when first asked for.
+    pub meshes: [OnceLock<Mesh>; 3],
 }
 
 /// Something that never moves.
@@ -171,6 +176,9 @@ pub struct Checkpoint {
     pub area: Area,
     /// Where players come back, in order of slots.
     pub spawns: Vec<Spawn>,
+    /// The doors that are open for who begins here.
+    #[serde(default)]
+    pub opens: Vec<String>,
 }
 
 /// Something of the level that is used, or that moves.
@@ -544,6 +552,11 @@ impl Level {
     /// What never moves, for casts.
     pub fn collision(&self) -> &Collision {
         &self.baked.collision
+    }
+
+    /// Where enemies and bots of a size can go.
+    pub fn mesh(&self, size: Size) -> &Mesh {
+        self.baked.meshes[size as usize].get_or_init(|| Mesh::bake(self, size))
     }
 
     /// The place of a device in the list.

@@ -11,6 +11,8 @@ pub mod enemies;
 pub mod level;
 pub mod messages;
 pub mod mover;
+pub mod nav;
+mod pairs;
 pub mod player;
 mod practice;
 mod rules;
@@ -32,6 +34,7 @@ pub use states::{
 
 use muse_netcode::SessionConfig;
 use muse_netcode::clock::ClockConfig;
+use muse_netcode::inputs::InputBufferConfig;
 use muse_netcode::interpolation::InterpolationConfig;
 use muse_netcode::quality::QualityConfig;
 use muse_netcode::smoothing::SmoothingConfig;
@@ -54,8 +57,10 @@ pub fn session_config() -> SessionConfig {
     SessionConfig::new(TICK)
         .snapshot_interval(SNAPSHOT_TICKS)
         .bytes_per_snapshot(4_096)
-        // Twice the packets would not fit into what a player may send.
+        // Twice the packets would not fit into what a player may send. See `pairs` for what is done about loss.
         .clock(ClockConfig::new(TICK).copies(false))
+        // A lost datagram takes two ticks with it, and the next comes two ticks later.
+        .inputs(InputBufferConfig::new(TICK).wait_max(3.5))
         .interpolation(InterpolationConfig::new(TICK).smoothing(smoothing))
         .quality(QualityConfig::default().gone_after(Duration::from_secs(10)))
 }

@@ -229,6 +229,7 @@ impl Mover<'_> {
             };
             self.at += self.velocity * (left * contact.share);
             left -= left * contact.share;
+            self.restore(&contact);
             if count == PLANES_MAX {
                 break;
             }
@@ -251,6 +252,14 @@ impl Mover<'_> {
             }
         }
         blocked
+    }
+
+    /// Keeps the distance that rounding to the grid takes away little by little.
+    fn restore(&mut self, contact: &Contact) {
+        let kept = self.at + contact.normal * contact.lack;
+        if contact.lack > 0.0 && !self.around.collision.overlaps(kept, HULL) {
+            self.at = kept;
+        }
     }
 
     /// Straight, as far as it gets. Says how far, upwards.
@@ -276,6 +285,7 @@ impl Mover<'_> {
             return None;
         }
         self.at -= Vec3::Y * (depth * contact.share);
+        self.restore(&contact);
         Some(contact)
     }
 
@@ -317,8 +327,8 @@ const DT: f32 = crate::TICK_SECONDS;
 pub const RUN_SPEED: f32 = 6.0;
 /// Metres a second squared.
 pub const GRAVITY: f32 = 20.0;
-/// A jump of 1.3 m: the square root of 2 x 20 x 1.3, and what the first tick of gravity is late.
-pub const JUMP_SPEED: f32 = 7.3;
+/// A jump of 1.3 m: the square root of 2 x 20 x 1.3, less what the first tick without gravity gives.
+pub const JUMP_SPEED: f32 = 7.03;
 /// What can be walked on: the cosine of 46 degrees.
 pub const WALKABLE: f32 = 0.694_6;
 /// The highest step.

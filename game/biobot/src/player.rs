@@ -14,6 +14,7 @@ use muse_wire::Instant;
 
 use crate::level::Level;
 use crate::messages::{FromPlayer, Name, ToPlayer, VERSION};
+use crate::pairs::Pairs;
 use crate::rules::{Effect, Rules};
 use crate::states::{Bolt, Device, Enemy, KindIds, Mode, Robot, Round, kinds};
 use crate::{Command, session_config};
@@ -79,6 +80,8 @@ pub struct Player {
     seen: Vec<Seen>,
     shots: BTreeMap<EntityId, u8>,
     outbox: VecDeque<FromPlayer>,
+    pairs: Pairs,
+    packet: Vec<u8>,
     frame: Frame,
     figures: Figures,
 }
@@ -114,6 +117,8 @@ impl Player {
             seen: Vec::new(),
             shots: BTreeMap::new(),
             outbox: VecDeque::from([hello, FromPlayer::Loaded]),
+            pairs: Pairs::default(),
+            packet: vec![0; PACKET_BYTES],
             frame: Frame::default(),
             figures: Figures::new(now),
             kinds,
@@ -200,7 +205,7 @@ impl Player {
         }
     }
 
-    /// Simulates what is due with what the player does now, and writes the next packet to the front of `buffer`. Says how long it is;
+    /// Simulates what is due with what the player does now, and writes the next datagram to the front of `buffer`. Says how long it is;
     /// `None` when there is nothing more to do now.
     pub fn poll_packet(
         &mut self,
@@ -213,14 +218,26 @@ impl Player {
             false => None,
         };
         let command = Command { claim, ..command }.snapped();
-        let len = self
-            .client
-            .poll_packet(now, &mut self.rules, |_| command, buffer);
-        self.collect_effects();
-        if let Some(len) = len {
+        loop {
+            let mut newest = None;
+            let input = |tick: Tick| {
+                newest = Some(tick);
+                command
+            };
+            let len = self
+                .client
+                .poll_packet(now, &mut self.rules, input, &mut self.packet)?;
+            self.collect_effects();
+            let packet = &self.packet[..len];
+            // Every second tick waits for the next one.
+            let waits = newest.is_some_and(|tick| tick.0 % 2 == 0);
+            if waits && self.pairs.hold(packet) {
+                continue;
+            }
+            let len = self.pairs.join(packet, buffer)?;
             self.figures.handle_out(now, len);
+            return Some(len);
         }
-        len
     }
 
     /// When [`poll_packet`](Self::poll_packet) has something next; `None` until the server has been heard.
@@ -404,5 +421,7 @@ fn enemies_apart(a: &Enemy, b: &Enemy) -> f32 {
 
 /// Things to be seen that wait for a frame.
 const SEEN_MAX: usize = 256;
+/// Longest packet of inputs.
+const PACKET_BYTES: usize = 1_024;
 /// Messages that wait to be sent.
 const OUTBOX_MAX: usize = 64;

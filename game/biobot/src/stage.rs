@@ -17,6 +17,7 @@ use crate::cheats::{CheatConfig, Offence, PlayerReport, Report};
 use crate::enemies::{Horde, HordeContext, RobotThere};
 use crate::level::Level;
 use crate::messages::{FromPlayer, Line, ToPlayer};
+use crate::pairs;
 use crate::rules::{Effect, Rules};
 use crate::states::{KindIds, Mode, Phase, Robot, Round, SLOTS_MAX, kinds};
 use crate::{TICKS_PER_SECOND, session_config};
@@ -269,7 +270,7 @@ impl Stage {
         &self.horde
     }
 
-    /// A packet of the netcode arrived.
+    /// A datagram of a player arrived.
     pub fn handle_packet(
         &mut self,
         now: Instant,
@@ -284,7 +285,12 @@ impl Stage {
         {
             return Ok(());
         }
-        let result = self.server.handle_packet(now, client, bytes);
+        let (first, second) = pairs::split(bytes).unwrap_or_default();
+        let before = match first.is_empty() {
+            true => Ok(()),
+            false => self.server.handle_packet(now, client, first),
+        };
+        let result = before.and(self.server.handle_packet(now, client, second));
         if let (Some(slot), Err(_)) = (slot, &result) {
             self.seats[slot].conduct.note(Offence::BadPacket);
         }
@@ -305,6 +311,7 @@ impl Stage {
         let raise = |client, effect| raised.push((client, effect));
         let tick = self.server.poll_tick(now, &mut self.rules, raise)?;
         self.tick = tick;
+        self.move_orphans();
         let mut robots = self.robots();
         self.check_falls(&mut robots);
         self.combat.record(&self.server, self.kinds, tick, &robots);

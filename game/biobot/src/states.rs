@@ -17,7 +17,7 @@ pub struct Robot {
     #[field(range = -128.0..=128.0, step = 0.001_953_125, velocity = velocity)]
     pub position: [f32; 3],
     /// Metres a second, without what carries it.
-    #[field(range = -64.0..=64.0, step = 0.015_625, predict = hold)]
+    #[field(range = -64.0..=64.0, step = 0.05, predict = hold)]
     pub velocity: [f32; 3],
     /// Where it looks: 0 along -z, growing to the left.
     #[field(angle = 12)]

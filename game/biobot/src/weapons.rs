@@ -54,7 +54,7 @@ pub const TABLE: [Weapon; WEAPONS] = [
         magazine: 24,
         interval_ticks: 8,
         reload_ticks: 60,
-        kick: 18,
+        kick: 22,
         range: 90.0,
         speed: 0.0,
         blast: 0.0,
@@ -162,7 +162,7 @@ pub const WEAPONS: usize = 4;
 /// Bolts from this number on are fired by enemies: species [`Tank`](crate::Species::Tank) first.
 pub const ENEMY_BOLT: u8 = 8;
 /// Milliradians of recoil that go away in a tick.
-pub const KICK_DECAY: u32 = 3;
+pub const KICK_DECAY: u32 = 2;
 
 #[cfg(test)]
 mod tests {

@@ -23,6 +23,15 @@ pub(super) fn check(level: &mut Level) -> Result<(), LevelError> {
     for objective in &level.objectives {
         objectives(level, objective)?;
     }
+    for checkpoint in &level.checkpoints {
+        for name in &checkpoint.opens {
+            let found = level.device(name);
+            let opens = found.is_some_and(|index| level.devices[index].ticks() > 0);
+            opens
+                .then_some(())
+                .ok_or_else(|| unknown(&checkpoint.name, name))?;
+        }
+    }
     level.baked.collision = Collision::new(&level.solids);
     level.baked.needs = level
         .devices

@@ -67,26 +67,15 @@ impl Stage {
 
     /// Everything that a match which begins at a later checkpoint has behind it.
     pub(super) fn open_until(&mut self, checkpoint: u8) {
-        if checkpoint == 0 {
-            return;
-        }
-        let Some(reached) = self.level.checkpoints.get(usize::from(checkpoint)) else {
+        let level = std::sync::Arc::clone(&self.level);
+        let Some(reached) = level.checkpoints.get(usize::from(checkpoint)) else {
             return;
         };
-        // Levels lead along -z: what latches and lies before the checkpoint is open.
-        let border = reached.area.max[2];
-        for index in 0..self.level.devices.len() {
-            let spec = &self.level.devices[index];
-            let (DeviceKind::Door { needs, .. } | DeviceKind::Lift { needs, .. }) = &spec.what
-            else {
-                continue;
-            };
-            if needs.latch && spec.place().z >= border - 1.0 {
-                let mut device = self.rules.surroundings.devices()[index].clone();
-                device.active = true;
-                device.start = self.tick.0;
-                self.set_device(device);
-            }
+        for index in reached.opens.iter().filter_map(|id| level.device(id)) {
+            let mut device = self.rules.surroundings.devices()[index].clone();
+            device.active = true;
+            device.start = self.tick.0;
+            self.set_device(device);
         }
     }
 

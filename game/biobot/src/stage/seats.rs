@@ -1,8 +1,10 @@
 //! Who plays: seats that are kept for a while, votes, chat (OA-8, OA-9, OA-16).
 
+use muse_netcode::prediction::{StepContext, run_step};
 use muse_netcode::{ClientId, EntityId};
 
 use super::{Audience, JoinError, Profile, Stage};
+use crate::Command;
 use crate::cheats::{Conduct, Offence};
 use crate::messages::{CHAT_BYTES_MAX, FromPlayer, NAME_BYTES_MAX, Name, ToPlayer, VERSION, clean};
 use crate::states::{Mode, Phase, Robot};
@@ -212,6 +214,28 @@ impl Stage {
         let nobody = self.seats.iter().all(|seat| seat.id.is_none());
         if nobody && self.round.phase == Phase::Playing {
             self.finish(Phase::Over);
+        }
+    }
+
+    /// Robots whose players have lost their connection stop, and fall if they were in the air.
+    pub(super) fn move_orphans(&mut self) {
+        for slot in 0..self.seats.len() {
+            let seat = &self.seats[slot];
+            let (None, Some(entity)) = (seat.client, seat.robot) else {
+                continue;
+            };
+            let Some(mut robot) = self.server.world().state(self.kinds.robot, entity) else {
+                continue;
+            };
+            let idle = Command {
+                yaw: robot.yaw,
+                pitch: robot.pitch,
+                ..Command::default()
+            };
+            let raise = &mut |_| ();
+            let mut context = StepContext::new(self.tick, true, raise);
+            run_step(&mut self.rules, &mut robot, &idle, &mut context);
+            self.set_robot(entity, &robot);
         }
     }
 

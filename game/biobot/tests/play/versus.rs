@@ -1,0 +1,163 @@
+//! Everyone against everyone: hits as they were seen, kills, the feed, the table (NC-4, NC-30).
+
+use std::sync::Arc;
+
+use muse_biobot::player::Switches;
+use muse_biobot::weapons::angles;
+use muse_biobot::{Command, Phase, Player, StageConfig, ToPlayer};
+use muse_netem::{Conditions, Jitter};
+use muse_wire::Duration;
+
+use crate::table::{Table, yard};
+
+/// Shots and hits of a player with a blaster on another that runs to and fro across its view.
+fn duel(delay_ms: u64, loss: f64, switches: Switches) -> (u32, usize, Table) {
+    let conditions = Conditions::default()
+        .delay(Duration::from_millis(delay_ms))
+        .jitter(Jitter::Uniform(Duration::from_millis(4)))
+        .loss(loss);
+    let config = StageConfig::new(Arc::new(yard("versus", "")))
+        .slots(2)
+        .kills_to_win(1_000);
+    let mut table = Table::new(config, 2, conditions, 21);
+    table.begin();
+    table.guests[0].player.set_switches(switches);
+    let heard = table.guests[0].heard.len();
+    let mut turn = 0_u32;
+    for _ in 0..3_000 * 4 {
+        turn += 1;
+        let now = table.now;
+        table.guests[0].player.frame(now);
+        table.step(&mut |who, player| match who {
+            0 => aim(player),
+            // To and fro, about 3 m each way.
+            _ => Command {
+                forward: if turn / 120 % 2 == 0 { 1 } else { -1 },
+                ..Command::default()
+            },
+        });
+    }
+    let shots = u32::from(table.robot(0).shots);
+    let hits = table.guests[0].heard[heard..]
+        .iter()
+        .filter(|message| matches!(message, ToPlayer::Hit { .. }))
+        .count();
+    (shots, hits, table)
+}
+
+/// At what is on the screen; the weapon is held still between shots.
+fn aim(player: &mut Player) -> Command {
+    let frame = player.last_frame();
+    let tick = frame.time.tick;
+    let (Some(own), Some(other)) = (&frame.own, frame.robots.first()) else {
+        return Command::default();
+    };
+    if !other.robot.alive() {
+        return Command::default();
+    }
+    let way = other.robot.middle() - own.robot.eye();
+    let (yaw, pitch) = angles(way);
+    let fires = tick.0 % 40 < 2;
+    Command {
+        yaw,
+        pitch: pitch - own.robot.recoil(tick),
+        aim: true,
+        fire: fires && own.robot.aiming() == 1.0,
+        weapon: 1,
+        ..Command::default()
+    }
+}
+
+#[test]
+fn shots_hit_what_was_seen() {
+    for (delay, loss) in [(30, 0.0), (200, 0.0), (30, 0.2)] {
+        let (shots, hits, table) = duel(delay, loss, Switches::default());
+        println!("{delay} ms each way, loss {loss}: {hits} of {shots} shots hit");
+        assert!(shots > 25, "{shots}");
+        assert!(
+            hits as f64 > f64::from(shots) * 0.85,
+            "{delay} ms: {hits} of {shots}"
+        );
+        let conduct = &table.stage.report().players[0].conduct;
+        let forged = conduct.count(muse_biobot::cheats::Offence::ClaimForged);
+        assert!(
+            forged <= shots / 10,
+            "{forged} honest claims were not believed"
+        );
+    }
+}
+
+#[test]
+fn without_compensation_they_do_not() {
+    let off = Switches {
+        lag_compensation: false,
+        ..Switches::default()
+    };
+    let (shots, hits, _) = duel(200, 0.0, off);
+    assert!((hits as f64) < f64::from(shots) * 0.7, "{hits} of {shots}");
+}
+
+#[test]
+fn kills_are_told_counted_and_end_the_match() {
+    let config = StageConfig::new(Arc::new(yard("versus", "")))
+        .slots(2)
+        .kills_to_win(2);
+    let mut table = Table::new(config, 2, Conditions::default(), 2);
+    table.begin();
+    for _ in 0..6_000 * 4 {
+        let now = table.now;
+        table.guests[0].player.frame(now);
+        table.step(&mut |who, player| match who {
+            0 => aim(player),
+            _ => Command::default(),
+        });
+        if table.stage.outcome().is_some() {
+            break;
+        }
+    }
+    table.run(3, |_, _| Command::default());
+    let outcome = table.stage.outcome().expect("two kills").clone();
+    assert_eq!(outcome.phase, Phase::Over);
+    assert_eq!((outcome.table[0].slot, outcome.table[0].kills), (0, 2));
+    assert_eq!((outcome.table[1].slot, outcome.table[1].deaths), (1, 2));
+    for guest in &table.guests {
+        let feed = guest.heard.iter().filter(|message| {
+            matches!(
+                message,
+                ToPlayer::KillFeed {
+                    killer: Some(0),
+                    victim: 1,
+                    weapon: 1
+                }
+            )
+        });
+        assert_eq!(feed.count(), 2);
+        assert!(
+            guest
+                .heard
+                .iter()
+                .any(|message| matches!(message, ToPlayer::Result { .. }))
+        );
+    }
+    let hurt = |message: &&ToPlayer| matches!(message, ToPlayer::Hurt { .. });
+    let victim = table.guests[1].heard.iter().find(hurt).expect("it was hit");
+    // The shooter stands at x -4, the victim at 4: it comes from the left, along -x.
+    let ToPlayer::Hurt { direction, .. } = victim else {
+        return;
+    };
+    assert!(direction.abs() > 0.1, "{direction}");
+    assert!(!table.guests[0].heard.iter().any(|message| hurt(&message)));
+}
+
+#[test]
+fn sixteen_fit() {
+    let config = StageConfig::new(Arc::new(muse_biobot::Level::arena())).slots(16);
+    let mut table = Table::new(config, 16, Conditions::default(), 3);
+    table.begin();
+    let mut people: Vec<_> = (0..16).map(crate::network::Restless::new).collect();
+    table.run(400, |slot, _| people[slot].act());
+    let now = table.now;
+    for guest in &mut table.guests {
+        assert_eq!(guest.player.frame(now).robots.len(), 15);
+    }
+}
