@@ -58,6 +58,9 @@ export class NetGraph {
       technique("Lag compensation", "lagCompensation"),
     );
     this.root.hidden = true;
+    // The Worker remembers what an earlier match had set; a new one begins with a good link.
+    send({ ...this.conditions });
+    send({ ...this.switches });
   }
 
   get open(): boolean {
