@@ -7,7 +7,7 @@ use muse_schema::Schema;
 use crate::{Game, Rng, Step};
 
 /// The state: two fighters and what flies through the air.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Schema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Schema)]
 pub struct Duel {
     /// Frames since the beginning.
     pub time: u32,
@@ -71,9 +71,8 @@ pub struct Buttons {
 impl Buttons {
     /// Buttons from the low six bits.
     pub fn from_bits(bits: u8) -> Self {
-        let is = |bit: u8| bits >> bit & 1 != 0;
-        let (left, right, jump) = (is(0), is(1), is(2));
-        let (strike, throw, parry) = (is(3), is(4), is(5));
+        let [left, right, jump, strike, throw, parry] =
+            std::array::from_fn(|bit| bits >> bit & 1 != 0);
         Self {
             left,
             right,
@@ -99,14 +98,9 @@ pub enum DuelEvent {
 impl Duel {
     /// The beginning, with this seed of chance.
     pub fn new(seed: u64) -> Self {
-        let (fighters, knives) = ([Fighter::default(); 2], [Flying::default(); 16]);
-        let (sparks, rng) = ([Flying::default(); 24], Rng::new(seed));
         let mut duel = Self {
-            time: 0,
-            fighters,
-            knives,
-            sparks,
-            rng,
+            rng: Rng::new(seed),
+            ..Self::default()
         };
         duel.place();
         duel
@@ -114,13 +108,8 @@ impl Duel {
 
     fn place(&mut self) {
         for (fighter, x) in self.fighters.iter_mut().zip([-1_500, 1_500]) {
-            let wins = fighter.wins;
-            *fighter = Fighter {
-                at: [x, 0],
-                health: 100,
-                wins,
-                ..Fighter::default()
-            };
+            (fighter.at, fighter.speed, fighter.health) = ([x, 0], [0, 0], 100);
+            (fighter.blow, fighter.reload) = (0, 0);
         }
         self.knives = [Flying::default(); 16];
     }
@@ -149,12 +138,7 @@ impl Duel {
             let facing = (other.at[0] - fighter.at[0]).signum();
             let speed = [facing * 60, self.rng.range(0, 20) as i16];
             if let Some(knife) = self.knives.iter_mut().find(|knife| knife.left == 0) {
-                *knife = Flying {
-                    at,
-                    speed,
-                    left: 120,
-                    owner: who as u8,
-                };
+                *knife = Flying::new(at, speed, 120, who as u8);
             }
         }
         if fighter.blow == 12 && near(other.at, fighter.at, [420, 300]) {
@@ -164,30 +148,15 @@ impl Duel {
 
     fn hit(&mut self, whom: usize, damage: i16, step: &mut Step<'_, Self>) {
         let parries = step.input(whom).is_some_and(|buttons| buttons.parry);
-        step.emit(if parries {
-            DuelEvent::Parried(whom)
-        } else {
-            DuelEvent::Hit(whom)
-        });
+        let told = [DuelEvent::Hit(whom), DuelEvent::Parried(whom)];
+        step.emit(told[usize::from(parries)]);
         let fighter = &mut self.fighters[whom];
         fighter.health -= if parries { 1 } else { damage };
         let at = [fighter.at[0], fighter.at[1] + 150];
-        for spark in self
-            .sparks
-            .iter_mut()
-            .filter(|spark| spark.left == 0)
-            .take(6)
-        {
-            let speed = [
-                self.rng.range(-40, 40) as i16,
-                self.rng.range(10, 60) as i16,
-            ];
-            *spark = Flying {
-                at,
-                speed,
-                left: 40,
-                owner: 0,
-            };
+        let free = self.sparks.iter_mut().filter(|spark| spark.left == 0);
+        for spark in free.take(6) {
+            let speed = [(-40, 40), (10, 60)].map(|(min, max)| self.rng.range(min, max) as i16);
+            *spark = Flying::new(at, speed, 40, 0);
         }
         if fighter.health <= 0 {
             step.emit(DuelEvent::Won(1 - whom));
@@ -199,12 +168,9 @@ impl Duel {
     fn fly(&mut self, step: &mut Step<'_, Self>) {
         for index in 0..self.knives.len() {
             let knife = &mut self.knives[index];
-            if knife.left == 0 {
+            if !knife.fly(1) {
                 continue;
             }
-            knife.left -= 1;
-            knife.speed[1] -= 1;
-            knife.at = moved(knife.at, knife.speed);
             let mut sparks = self.sparks.iter().filter(|spark| spark.left > 0);
             if sparks.any(|spark| near(spark.at, knife.at, [20, 20])) {
                 knife.speed[1] = 25;
@@ -216,11 +182,31 @@ impl Duel {
                 self.hit(target, 7, step);
             }
         }
-        for spark in self.sparks.iter_mut().filter(|spark| spark.left > 0) {
-            spark.left -= 1;
-            spark.speed[1] -= 3;
-            spark.at = moved(spark.at, spark.speed);
+        for spark in &mut self.sparks {
+            spark.fly(3);
         }
+    }
+}
+
+impl Flying {
+    fn new(at: [i16; 2], speed: [i16; 2], left: u8, owner: u8) -> Self {
+        Self {
+            at,
+            speed,
+            left,
+            owner,
+        }
+    }
+
+    /// Flies on and falls; whether there is anything that does.
+    fn fly(&mut self, weight: i16) -> bool {
+        if self.left == 0 {
+            return false;
+        }
+        self.left -= 1;
+        self.speed[1] -= weight;
+        self.at = moved(self.at, self.speed);
+        true
     }
 }
 
@@ -239,10 +225,8 @@ impl Game for Duel {
 
 /// Nobody leaves the place, and nothing falls through the ground.
 fn moved(at: [i16; 2], speed: [i16; 2]) -> [i16; 2] {
-    [
-        (at[0] + speed[0]).clamp(-4_000, 4_000),
-        (at[1] + speed[1]).max(0),
-    ]
+    let [x, y] = [at[0] + speed[0], at[1] + speed[1]];
+    [x.clamp(-4_000, 4_000), y.max(0)]
 }
 
 fn near(one: [i16; 2], other: [i16; 2], reach: [i16; 2]) -> bool {

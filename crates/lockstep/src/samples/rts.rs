@@ -8,7 +8,7 @@ use muse_schema::Schema;
 use crate::{Game, Rng, Step};
 
 /// The state.
-#[derive(Debug, PartialEq, Eq, Schema)]
+#[derive(Debug, Default, PartialEq, Eq, Schema)]
 pub struct Rts {
     /// Steps since the beginning.
     pub time: u32,
@@ -72,44 +72,36 @@ pub enum RtsEvent {
 impl Rts {
     /// Armies of `each` units for so many players, around the map's edge.
     pub fn new(players: u8, each: usize, seed: u64) -> Self {
-        let mut rng = Rng::new(seed);
-        let mut units = Vec::with_capacity(usize::from(players) * each);
+        let mut game = Self {
+            rng: Rng::new(seed),
+            ..Self::default()
+        };
         for owner in 0..players {
-            let base = usize::from(owner) % BASE_X.len();
+            let base = usize::from(owner) % BASES_X.len();
+            let base = [BASES_X[base], BASES_Y[base]];
             for _ in 0..each {
-                let at = [BASE_X[base], BASE_Y[base]]
-                    .map(|tile| tile * TILE + rng.range(-2 * TILE, 2 * TILE));
+                let at = base.map(|tile| tile * TILE + game.rng.range(-2 * TILE, 2 * TILE));
                 let at = at.map(|place| place.clamp(0, SIZE * TILE - 1));
-                let (health, reload, goal) = (100, 0, at);
-                units.push(Unit {
+                game.units.push(Unit {
                     owner,
-                    health,
-                    reload,
+                    health: 100,
+                    reload: 0,
                     at,
-                    goal,
+                    goal: at,
                 });
             }
         }
-        Self {
-            time: 0,
-            units,
-            rng,
-        }
+        game
     }
 
     fn order(&mut self, owner: u8, order: &Order) {
         let from = order.from.map(|tile| i32::from(tile) * TILE);
         let reach = i32::from(order.radius) * TILE;
-        let to = order
-            .to
-            .map(|tile| i32::from(tile).min(SIZE - 1) * TILE + TILE / 2);
-        for unit in self
-            .units
-            .iter_mut()
-            .filter(|unit| unit.owner == owner && unit.health > 0)
-        {
-            let picked = (0..2).all(|axis| (unit.at[axis] - from[axis]).abs() <= reach);
-            if picked {
+        let middle = |tile| i32::from(tile).min(SIZE - 1) * TILE + TILE / 2;
+        let to = order.to.map(middle);
+        let living = self.units.iter_mut().filter(|unit| unit.health > 0);
+        for unit in living.filter(|unit| unit.owner == owner) {
+            if (0..2).all(|axis| (unit.at[axis] - from[axis]).abs() <= reach) {
                 let spread = [self.rng.range(-TILE, TILE), self.rng.range(-TILE, TILE)];
                 unit.goal = [0, 1].map(|axis| (to[axis] + spread[axis]).clamp(0, SIZE * TILE - 1));
             }
@@ -139,12 +131,8 @@ impl Rts {
     fn fight(&mut self, step: &mut Step<'_, Self>) {
         let mut heads = [NOBODY; (SIZE * SIZE) as usize];
         let mut next = vec![NOBODY; self.units.len()];
-        for (index, unit) in self
-            .units
-            .iter()
-            .enumerate()
-            .filter(|(_, unit)| unit.health > 0)
-        {
+        let units = self.units.iter().enumerate();
+        for (index, unit) in units.filter(|(_, unit)| unit.health > 0) {
             let tile = tile_of(unit.at);
             (next[index], heads[tile]) = (heads[tile], index as u16);
         }
@@ -154,18 +142,9 @@ impl Rts {
                 self.units[index].reload = unit.reload.saturating_sub(1);
                 continue;
             }
-            let mut nearest: Option<(i32, u16)> = None;
-            for (dx, dy) in [
-                (0, 0),
-                (-1, 0),
-                (1, 0),
-                (0, -1),
-                (0, 1),
-                (-1, -1),
-                (1, 1),
-                (-1, 1),
-                (1, -1),
-            ] {
+            let mut nearest = (REACH + 1, NOBODY);
+            for neighbour in 0..9 {
+                let (dx, dy) = (neighbour % 3 - 1, neighbour / 3 - 1);
                 let place = [unit.at[0] + dx * TILE, unit.at[1] + dy * TILE];
                 if place.iter().any(|axis| !(0..SIZE * TILE).contains(axis)) {
                     continue;
@@ -173,16 +152,14 @@ impl Rts {
                 let mut at = heads[tile_of(place)];
                 while at != NOBODY {
                     let other = &self.units[usize::from(at)];
-                    let distance =
-                        (other.at[0] - unit.at[0]).abs() + (other.at[1] - unit.at[1]).abs();
-                    if other.owner != unit.owner && other.health > 0 && distance <= REACH {
-                        nearest =
-                            Some(nearest.map_or((distance, at), |best| best.min((distance, at))));
+                    let apart = [0, 1].map(|axis| (other.at[axis] - unit.at[axis]).abs());
+                    if other.owner != unit.owner && other.health > 0 {
+                        nearest = nearest.min((apart[0] + apart[1], at));
                     }
                     at = next[usize::from(at)];
                 }
             }
-            if let Some((_, foe)) = nearest {
+            if let (..=REACH, foe) = nearest {
                 let damage = 5 + self.rng.below(10) as u8;
                 self.units[index].reload = 10;
                 let foe = &mut self.units[usize::from(foe)];
@@ -202,10 +179,8 @@ impl Game for Rts {
     fn step(&mut self, step: &mut Step<'_, Self>) {
         self.time += 1;
         for (seat, orders) in step.players() {
-            orders
-                .iter()
-                .take(ORDERS_MAX)
-                .for_each(|order| self.order(seat.0, order));
+            let orders = orders.iter().take(ORDERS_MAX);
+            orders.for_each(|order| self.order(seat.0, order));
         }
         self.walk();
         self.fight(step);
@@ -241,5 +216,5 @@ const NOBODY: u16 = u16::MAX;
 /// Orders of one player in one turn.
 const ORDERS_MAX: usize = 16;
 /// Where armies begin, in tiles.
-const BASE_X: [i32; 8] = [4, 60, 60, 4, 32, 32, 4, 60];
-const BASE_Y: [i32; 8] = [4, 60, 4, 60, 4, 60, 32, 32];
+const BASES_X: [i32; 8] = [4, 60, 60, 4, 32, 32, 4, 60];
+const BASES_Y: [i32; 8] = [4, 60, 4, 60, 4, 60, 32, 32];
