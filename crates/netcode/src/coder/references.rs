@@ -53,6 +53,16 @@ impl<'a> References<'a> {
         self
     }
 
+    /// Rows with their ages, newest first, of which the first `count` are references: at least one, and those behind the last like it.
+    #[inline]
+    pub(crate) const fn from_parts(
+        rows: [&'a [i32]; References::COUNT_MAX],
+        ages: [u32; References::COUNT_MAX],
+        count: usize,
+    ) -> Self {
+        Self { rows, ages, count }
+    }
+
     /// A single row of no age: not the same entity's.
     pub(super) fn with_row(mut self, row: &'a [i32]) -> Self {
         self.rows = [row; Self::COUNT_MAX];

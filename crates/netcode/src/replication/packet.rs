@@ -352,15 +352,17 @@ impl Slot {
             return none;
         };
         let age = tick - self.baseline;
+        let mut steps = [age, 0, 0, 0];
         let mut ages = [age, 0, 0, 0];
-        let mut references = References::new().with(age, row);
+        let mut rows = [row; References::COUNT_MAX];
+        let mut count = 1;
         // Only those count that have been of this kind, and are remembered.
         let reach = history
             .saturating_sub(age)
             .min(self.baseline - object.since + 1);
         let known = self.known & u64::MAX.checked_shr(64 - reach.min(64)).unwrap_or(0);
         let mut last = 0;
-        for (step, apart) in ages[1..].iter_mut().zip(REFERENCES_APART) {
+        for apart in REFERENCES_APART {
             let rest = known & u64::MAX.checked_shl(last + apart).unwrap_or(0);
             let back = rest.trailing_zeros();
             let Some(row) = (back < 64)
@@ -369,11 +371,12 @@ impl Slot {
             else {
                 break;
             };
-            references = references.with(age + back, row);
-            *step = back - last;
+            (steps[count], ages[count]) = (back - last, age + back);
+            rows[count..].fill(row);
+            count += 1;
             last = back;
         }
-        (ages, references)
+        (steps, References::from_parts(rows, ages, count))
     }
 }
 

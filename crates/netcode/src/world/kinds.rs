@@ -48,12 +48,12 @@ impl Kinds {
         }
     }
 
-    /// For how many ticks a state can serve others as a baseline, 4 to 128, 64 unless set. It should cover the longest
-    /// round trip; beyond it states travel whole. Costs the server that many copies of all rows and the client as many of
-    /// those it sees.
+    /// For how many ticks a state can serve others as a baseline, 4 to 128, rounded up to a power of two; 64 unless set. It should
+    /// cover the longest round trip; beyond it states travel whole. Costs the server that many copies of all rows and the
+    /// client as many of those it sees.
     #[must_use]
     pub fn with_history(mut self, ticks: u32) -> Self {
-        self.history = ticks.clamp(HISTORY_MIN, HISTORY_MAX);
+        self.history = ticks.clamp(HISTORY_MIN, HISTORY_MAX).next_power_of_two();
         self
     }
 

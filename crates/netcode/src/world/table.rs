@@ -11,7 +11,7 @@ pub(crate) struct Table {
     /// The object of each row.
     objects: Vec<u32>,
     free: Vec<u32>,
-    /// The table of tick t is at t modulo the length.
+    /// The table of tick t is at t modulo the length, a power of two because rows ask for many of them.
     past: Vec<Past>,
 }
 
@@ -23,6 +23,7 @@ struct Past {
 
 impl Table {
     pub(crate) fn new(width: usize, history: u32) -> Self {
+        debug_assert!(history.is_power_of_two(), "kinds round it up");
         let past = Past {
             tick: NEVER,
             rows: Vec::new(),
@@ -66,7 +67,7 @@ impl Table {
     /// The row as it was, unless the tick is too long ago or was never committed.
     #[inline]
     pub(crate) fn past(&self, row: u32, tick: u32) -> Option<&[i32]> {
-        let past = &self.past[tick as usize % self.past.len()];
+        let past = &self.past[self.place(tick)];
         if past.tick != tick {
             return None;
         }
@@ -74,12 +75,16 @@ impl Table {
         past.rows.get(start..start + self.width)
     }
 
+    #[inline]
+    fn place(&self, tick: u32) -> usize {
+        tick as usize & (self.past.len() - 1)
+    }
+
     /// Keeps the rows as those of `tick` and tells which objects' rows are others than at `last`.
     pub(crate) fn commit(&mut self, tick: Tick, last: Option<Tick>, mut changed: impl FnMut(u32)) {
-        let ring = self.past.len();
         let width = self.width.max(1);
         let before = last
-            .map(|last| &self.past[last.0 as usize % ring].rows[..])
+            .map(|last| &self.past[self.place(last.0)].rows[..])
             .unwrap_or_default();
         let rows = self.current.chunks_exact(width);
         for ((row, object), index) in rows.zip(&self.objects).zip(0..) {
@@ -89,7 +94,8 @@ impl Table {
                 changed(*object);
             }
         }
-        let past = &mut self.past[tick.0 as usize % ring];
+        let place = self.place(tick.0);
+        let past = &mut self.past[place];
         past.tick = tick.0;
         past.rows.clear();
         past.rows.extend_from_slice(&self.current);
