@@ -1,55 +1,10 @@
 //! The programs of `muse bench relay --v1`, over the loopback interface and with few clients.
 #![cfg(unix)]
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdout, Command, Stdio};
+#[path = "support/program.rs"]
+mod program;
 
-use serde_json::Value;
-
-/// A program of the benchmark, driven by lines.
-struct Program {
-    child: Child,
-    output: BufReader<ChildStdout>,
-}
-
-impl Program {
-    fn start(line: &str) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_muse"))
-            .args(line.split_whitespace())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the binary can be started");
-        let output = BufReader::new(child.stdout.take().expect("piped"));
-        Self { child, output }
-    }
-
-    /// The rest of the next line, which begins with `word`.
-    fn expect(&mut self, word: &str) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("a line");
-        assert!(line.starts_with(word), "{line:?} instead of {word}");
-        line[word.len()..].trim().to_owned()
-    }
-
-    fn say(&mut self, line: &str) {
-        let input = self.child.stdin.as_mut().expect("piped");
-        writeln!(input, "{line}").expect("it listens");
-    }
-
-    fn stop(&mut self) -> Value {
-        self.say("stop");
-        serde_json::from_str(&self.expect("result ")).expect("JSON")
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // Fails harmlessly when it has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use program::Program;
 
 #[test]
 fn every_broadcast_over_tcp_arrives_even_beside_hostile_clients() {
