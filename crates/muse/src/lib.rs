@@ -92,3 +92,12 @@ pub mod prelude {
     #[cfg(not(target_arch = "wasm32"))]
     pub use crate::{Client, Server};
 }
+
+/// The programs of the guides are compiled and run as this crate's own.
+#[cfg(doctest)]
+mod guides {
+    #[doc = include_str!("../../../docs/guide/start-rust.md")]
+    struct StartRust;
+    #[doc = include_str!("../../../docs/guide/delivery.md")]
+    struct Delivery;
+}
