@@ -3,7 +3,7 @@
 
 import { Color, Vector3 } from "three";
 
-export const SKY_TOP = 0x3a3a7a;
+export const SKY_TOP = 0x4a4482;
 export const SKY_HORIZON = 0xf2a679;
 /** How strong they are, and where the sun stands. */
 export const KEY_STRENGTH = 2.7;
@@ -26,7 +26,7 @@ export const MATERIAL_COLOURS: Record<string, number> = {
 };
 export const MATERIAL_NAMES: readonly string[] = Object.keys(MATERIAL_COLOURS);
 
-export const HULL_DARK = 0x24222f;
+export const HULL_DARK = 0x322f40;
 export const HULL_ENEMY = 0x2d2733;
 export const HULL_ROBOT = 0xe6dcc8;
 export const JOINT = 0x3b3a4c;

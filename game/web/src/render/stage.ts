@@ -14,6 +14,7 @@ import { Director } from "./director.ts";
 import { Effects } from "./effects.ts";
 import { Hands } from "./hands.ts";
 import { useSimpleLight } from "./materials.ts";
+import { glowingPipeline, type Pipeline, plainPipeline } from "./pipeline.ts";
 import { Sky } from "./sky.ts";
 import { buildWorld } from "./world.ts";
 
@@ -33,6 +34,7 @@ export class Stage {
   readonly view = new ViewCamera();
   readonly scene = new Scene();
   private readonly renderer: WebGLRenderer;
+  private readonly pipeline: Pipeline;
   private readonly effects: Effects;
   private readonly sky: Sky;
   private readonly director: Director;
@@ -61,6 +63,8 @@ export class Stage {
     this.renderer.toneMappingExposure = 1;
     this.renderer.shadowMap.enabled = quality !== "low";
     this.renderer.shadowMap.type = PCFShadowMap;
+    const make = quality === "high" ? glowingPipeline : plainPipeline;
+    this.pipeline = make(this.renderer, this.scene, this.view.camera);
     this.effects = new Effects(this.scene, quality);
     this.sky = new Sky(this.scene, quality, this.effects.texture);
     this.director = new Director(this.effects, sounds, this.view);
@@ -152,7 +156,7 @@ export class Stage {
   resize(): void {
     const scale = this.quality === "low" ? Math.min(1, LOW_WIDTH / innerWidth) * this.scale : Math.min(devicePixelRatio, this.quality === "high" ? 2 : 1);
     this.renderer.setPixelRatio(1);
-    this.renderer.setSize(Math.round(innerWidth * scale), Math.round(innerHeight * scale), false);
+    this.pipeline.resize(Math.round(innerWidth * scale), Math.round(innerHeight * scale));
     this.canvas.style.width = "100%";
     this.canvas.style.height = "100%";
     this.view.camera.aspect = innerWidth / innerHeight;
@@ -180,7 +184,7 @@ export class Stage {
     this.keepPace(seconds);
     this.effects.update(seconds);
     this.sky.follow(this.view.camera.position);
-    this.renderer.render(this.scene, this.view.camera);
+    this.pipeline.render();
   }
 
   private listen(moment: Moment): void {
