@@ -84,7 +84,7 @@ export class Game {
       moment,
       yaw: look.yaw,
       hint: this.mode === "cooperative" && moment.own !== undefined ? this.objectives.hint(moment.own.slot, own) : undefined,
-      crosshair: this.parts.stage.crosshair(own, look),
+      crosshair: this.parts.stage.crosshair(own),
       project: (point) => this.parts.stage.project(point),
       names: this.names,
       scores: this.parts.devices.held.has(this.parts.settings.keys.scores) || this.parts.devices.pad().held.has("scores"),

@@ -14,6 +14,7 @@ import { Director } from "./director.ts";
 import { Effects } from "./effects.ts";
 import { Hands } from "./hands.ts";
 import { useSimpleLight } from "./materials.ts";
+import { ease } from "./motion.ts";
 import { glowingPipeline, type Pipeline, plainPipeline } from "./pipeline.ts";
 import { Sky } from "./sky.ts";
 import { buildWorld } from "./world.ts";
@@ -47,7 +48,8 @@ export class Stage {
   /** Share of the pixels of quality low, and the time of a picture that it follows. */
   private scale = 1;
   private pace = 0.03;
-  /** How far the own shot would go. */
+  /** Where the own shot would go, recoil included, and how far. */
+  private aim: Look = { yaw: 0, pitch: 0 };
   private aimDistance = 60;
 
   constructor(
@@ -107,10 +109,11 @@ export class Stage {
     this.director.ownMuzzle = first ? (target) => this.hands.muzzle(target) : undefined;
     this.director.happened(effects, (slot, target) => this.muzzleOf(moment, slot, target));
     if (own !== undefined) {
-      this.view.update({ position: own.position, yaw: look.yaw, pitch: look.pitch + own.recoil, aim: own.aim }, this.cast, seconds);
+      this.aim = { yaw: look.yaw, pitch: look.pitch + own.recoil };
+      this.view.update({ position: own.position, ...this.aim, aim: own.aim }, this.cast, seconds);
       if (first) this.hands.update(own, look.yaw, look.pitch, seconds);
       else this.hands.hide();
-      this.measureAim(moment, look);
+      this.measureAim(moment, seconds);
     }
     this.actors.update(moment, hidden, seconds);
     for (const change of this.devices?.update(moment.devices, seconds) ?? []) this.director.device(change);
@@ -148,8 +151,8 @@ export class Stage {
   }
 
   /** Where the own shot would go, on the screen: beside the middle when the camera looks over the shoulder at something near. */
-  crosshair(own: Triple, look: Look): ScreenPoint {
-    eyeOf(own, EYE_HEIGHT, eye).addScaledVector(lookDirection(look.yaw, look.pitch, ahead), this.aimDistance);
+  crosshair(own: Triple): ScreenPoint {
+    eyeOf(own, EYE_HEIGHT, eye).addScaledVector(lookDirection(this.aim.yaw, this.aim.pitch, ahead), this.aimDistance);
     return this.project([eye.x, eye.y, eye.z]);
   }
 
@@ -201,11 +204,11 @@ export class Stage {
     return this.actors.robotOf(view.entity)?.muzzle(target);
   }
 
-  private measureAim(moment: Moment, look: Look): void {
+  private measureAim(moment: Moment, seconds: number): void {
     const { own } = moment;
     if (own === undefined) return;
     eyeOf(own.position, EYE_HEIGHT, eye);
-    lookDirection(look.yaw, look.pitch, ahead);
+    lookDirection(this.aim.yaw, this.aim.pitch, ahead);
     let distance = this.cast(eye, ahead, 60);
     const others = [...moment.enemies, ...moment.robots.filter((robot) => !robot.own && robot.alive)];
     for (const other of others) {
@@ -214,7 +217,7 @@ export class Stage {
       const aside = projected.addScaledVector(ahead, -along).length();
       if (along > 0 && along < distance && aside < 0.8) distance = along;
     }
-    this.aimDistance = Math.max(1.5, distance);
+    this.aimDistance = ease(this.aimDistance, Math.max(1.5, distance), 25, seconds);
   }
 
   private readonly cast = (from: Vector3, direction: Vector3, limit: number): number =>
