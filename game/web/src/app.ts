@@ -39,6 +39,7 @@ export class App implements Actions {
   private readonly notice = element("div", { class: "notice", attributes: { role: "status" } });
   private lastPractice: PracticeOptions | undefined;
   private lastPreferences: Preferences | undefined;
+  private invitation = new URLSearchParams(location.search).get("room");
   private queuedSince = 0;
   private signedIn = false;
   private lastPictureMs = performance.now();
@@ -240,6 +241,7 @@ export class App implements Actions {
       case "online":
         this.account = event.account;
         this.masterStatus = { text: `Online as number ${event.account}`, online: true };
+        void this.enterInvitedRoom();
         break;
       case "offline":
         this.masterStatus = { text: event.full ? "The server is full; trying again" : "No server; trying again", online: false };
@@ -259,6 +261,17 @@ export class App implements Actions {
       default:
         break;
     }
+  }
+
+  /** Whoever came by a friend's address goes into his room, once. */
+  private async enterInvitedRoom(): Promise<void> {
+    const code = this.invitation;
+    this.invitation = null;
+    if (code === null) return;
+    const answer = await this.api("POST", `/v1/room/${encodeURIComponent(code)}`);
+    if (answer.status !== 200) return this.say(`There is no room ${code}.`);
+    this.room = code;
+    this.say(`You are in room ${code}.`);
   }
 
   private begin(event: Extract<GameEvent, { type: "welcome" }>): void {

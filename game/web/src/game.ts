@@ -86,6 +86,7 @@ export class Game {
       hint: this.mode === "cooperative" && moment.own !== undefined ? this.objectives.hint(moment.own.slot, own) : undefined,
       crosshair: this.parts.stage.crosshair(own),
       project: (point) => this.parts.stage.project(point),
+      sees: (point) => this.parts.stage.sees(point),
       names: this.names,
       scores: this.parts.devices.held.has(this.parts.settings.keys.scores) || this.parts.devices.pad().held.has("scores"),
       prompt: this.prompt(moment),

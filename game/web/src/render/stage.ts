@@ -150,6 +150,13 @@ export class Stage {
     return { x: (projected.x * 0.5 + 0.5) * innerWidth, y: (0.5 - projected.y * 0.5) * innerHeight, behind: projected.z > 1 };
   }
 
+  /** Whether nothing of the level is between the camera and a point. */
+  sees(point: Triple): boolean {
+    projected.set(...point).sub(this.view.camera.position);
+    const distance = projected.length();
+    return this.cast(this.view.camera.position, projected.divideScalar(Math.max(distance, 1e-6)), distance) >= distance - 0.01;
+  }
+
   /** Where the own shot would go, on the screen: beside the middle when the camera looks over the shoulder at something near. */
   crosshair(own: Triple): ScreenPoint {
     eyeOf(own, EYE_HEIGHT, eye).addScaledVector(lookDirection(this.aim.yaw, this.aim.pitch, ahead), this.aimDistance);

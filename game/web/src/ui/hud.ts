@@ -14,6 +14,7 @@ export interface HudInput {
   hint: Hint | undefined;
   crosshair: ScreenPoint;
   project: (point: Triple) => ScreenPoint;
+  sees: (point: Triple) => boolean;
   names: readonly string[];
   scores: boolean;
   prompt: string;
@@ -157,12 +158,14 @@ export class Hud {
     this.ping.innerHTML = html;
   }
 
-  private updatePlates({ moment, project, names }: HudInput): void {
+  private updatePlates({ moment, project, sees, names }: HudInput): void {
     const present = new Set<number>();
     for (const robot of moment.robots) {
       if (robot.own || !robot.alive) continue;
-      if (moment.round.mode === Mode.Versus && moment.own !== undefined && gap(robot.position, moment.own.position) > PLATE_METRES) continue;
-      const point = project([robot.position[0], robot.position[1] + 2.15, robot.position[2]]);
+      const above: Triple = [robot.position[0], robot.position[1] + 2.15, robot.position[2]];
+      // A partner is shown through walls, an opponent is not.
+      if (moment.round.mode === Mode.Versus && !(moment.own !== undefined && gap(robot.position, moment.own.position) < PLATE_METRES && sees(above))) continue;
+      const point = project(above);
       if (point.behind) continue;
       present.add(robot.slot);
       let plate = this.plates.get(robot.slot);

@@ -71,7 +71,7 @@ function roomPart(actions: Actions, redraw: () => void, fail: (body: unknown) =>
     };
     return [
       element("div", { class: "big code", id: "room-code", text: actions.room }),
-      element("p", { text: "Give this code to your friend. Whoever made the room presses Play for both." }),
+      element("p", { text: `Give this code to your friend, or the address ${location.origin}/?room=${actions.room}. Whoever made the room presses Play for both.` }),
       element("div", { class: "bar" }, button("Play", () => actions.show("play"), { class: "main" }), button("Leave the room", () => void leave())),
     ];
   }
