@@ -33,7 +33,7 @@ step() {
 
 # Sums what cargo test, nextest and the decoder say: "12 passed; 1 failed" or "12 passed, 1 failed".
 count_tests() {
-    grep -E '^test result:|^ *Summary |^decoder:|^rp:|^relay-v[12]:' "$log" | awk '
+    grep -E '^test result:|^ *Summary |^decoder:|^rp:|^relay-v[12]:|^capi[a-z-]*:|^csharp[a-z-]*:|^session:|^wireshark:' "$log" | awk '
         { for (i = 2; i <= NF; i++) {
               if ($i ~ /^passed/) passed += $(i - 1)
               if ($i ~ /^failed/) failed += $(i - 1) } }
@@ -42,7 +42,8 @@ count_tests() {
 
 format() {
     # Names the files that `make fmt` would change.
-    cargo fmt --all -- --check -l && (cd bench/peers && cargo fmt -- --check -l) && (cd fuzz && cargo fmt -- --check -l)
+    cargo fmt --all -- --check -l && (cd bench/peers && cargo fmt -- --check -l) &&
+        (cd bindings/capi/header && cargo fmt -- --check -l) && (cd fuzz && cargo fmt -- --check -l)
 }
 
 run_tests() {
@@ -79,6 +80,12 @@ independent_rp() {
     python3 tests/rp/test_rp.py "$(target_dir)/debug/muse"
 }
 
+# Reads what the capture test and the bindings' session recorded.
+wireshark() {
+    command -v tshark >/dev/null || DEBIAN_FRONTEND=noninteractive install tshark
+    python3 tests/wireshark/test_wireshark.py "$(target_dir)/tmp/capture"
+}
+
 install() {
     apt-get -qq update && apt-get -qq install -y --no-install-recommends "$@" >/dev/null
 }
@@ -107,6 +114,8 @@ main() {
     step "independent relay client" relay_v1
     step "independent relay v2 client" relay_v2
     step "players behind routers" routers
+    step "bindings for C and C#" scripts/bindings.sh
+    step "wireshark" wireshark
     step "documentation tests" cargo test --quiet --workspace --doc
     step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --no-deps --workspace
     step "play" scripts/play.sh

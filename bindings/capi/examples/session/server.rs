@@ -1,0 +1,147 @@
+//! The server of the session: answers what the script asks for.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use muse_drivers::{Server, new_key};
+use muse_transport::{ConnectionId, Event, SendError, ServerOptions};
+use muse_wire::Duration;
+
+use crate::proxy::{Proxy, Weather};
+use crate::rules::{
+    Arrivals, BULK, CUT, HELLO, NUMBERS, ORDERED, REPORT, TEXT, bulk, config, digest, number_of,
+};
+
+/// Serves behind a bad network until standard input ends; with two paths, records a capture and the keys to read it.
+pub(crate) fn serve(record: Option<(&str, &str)>) -> Result<(), Box<dyn Error>> {
+    let key = new_key()?;
+    let public = key.public();
+    let mut server = Server::bind("127.0.0.1:0", config()?, ServerOptions::new(key))?;
+    if let Some((_, keys)) = record {
+        let file = std::sync::Mutex::new(std::fs::File::create(keys)?);
+        server.endpoint_mut().danger_key_log(Arc::new(move |line| {
+            let mut file = file.lock().unwrap_or_else(|error| error.into_inner());
+            writeln!(file, "{line}").expect("the key log can be written");
+        }));
+    }
+    let weather = Arc::new(Weather::default());
+    let capture = record.map(|(capture, _)| capture);
+    let proxy = Proxy::start(server.local_addr()?, Arc::clone(&weather), capture)?;
+    println!("ready {} {public}", proxy.address());
+    let running = Arc::new(AtomicBool::new(true));
+    let stop = Arc::clone(&running);
+    std::thread::spawn(move || {
+        // The end of the input is the signal; what comes before means nothing.
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        stop.store(false, Ordering::Relaxed);
+    });
+    let mut desk = Desk {
+        weather,
+        guests: BTreeMap::new(),
+    };
+    while running.load(Ordering::Relaxed) {
+        server.wait(Duration::from_millis(20))?;
+        let mut failure = None;
+        server.tick(|server, event| {
+            if let Err(error) = desk.handle(server, &event) {
+                failure = Some(error);
+            }
+        })?;
+        desk.answer(&mut server)?;
+        if let Some(error) = failure {
+            return Err(error.into());
+        }
+    }
+    Ok(proxy.stop()?)
+}
+
+struct Desk {
+    weather: Arc<Weather>,
+    guests: BTreeMap<ConnectionId, Guest>,
+}
+
+#[derive(Default)]
+struct Guest {
+    hello: String,
+    arrivals: Arrivals,
+    /// A report was asked for, which waits for what still has to come.
+    owes_report: bool,
+}
+
+impl Desk {
+    fn handle(&mut self, server: &mut Server, event: &Event<'_>) -> Result<(), SendError> {
+        match event {
+            Event::Connected {
+                connection, hello, ..
+            } => {
+                let hello = String::from_utf8_lossy(hello).into_owned();
+                let guest = Guest {
+                    hello,
+                    ..Guest::default()
+                };
+                self.guests.insert(*connection, guest);
+            }
+            Event::Closed { connection, .. } => drop(self.guests.remove(connection)),
+            Event::Message {
+                connection,
+                channel,
+                payload,
+            } => return self.message(server, *connection, *channel, payload),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn message(
+        &mut self,
+        server: &mut Server,
+        connection: ConnectionId,
+        channel: u8,
+        payload: &[u8],
+    ) -> Result<(), SendError> {
+        let Some(guest) = self.guests.get_mut(&connection) else {
+            return Ok(());
+        };
+        match payload {
+            [REPORT] => guest.owes_report = true,
+            [HELLO] => say(server, connection, &format!("hello {}", guest.hello))?,
+            [CUT] => self.weather.cut(),
+            [BULK, ..] => {
+                let (len, digest) = (payload.len(), digest(payload));
+                let text = format!("large: {len} bytes, digest {digest:016x}");
+                say(server, connection, &text)?;
+                server.send(connection, ORDERED, &bulk(2))?;
+            }
+            payload => {
+                if let Some(number) = number_of(payload) {
+                    if number < NUMBERS {
+                        guest.arrivals.add(channel, number);
+                    }
+                    server.send(connection, channel, payload)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports to those who asked, once what has to come has come.
+    fn answer(&mut self, server: &mut Server) -> Result<(), SendError> {
+        for (connection, guest) in &mut self.guests {
+            if guest.owes_report && guest.arrivals.is_complete(false) {
+                guest.owes_report = false;
+                for line in guest.arrivals.lines(false) {
+                    say(server, *connection, &line)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn say(server: &mut Server, connection: ConnectionId, text: &str) -> Result<(), SendError> {
+    let message = [&[TEXT], text.as_bytes()].concat();
+    server.send(connection, ORDERED, &message).map(drop)
+}

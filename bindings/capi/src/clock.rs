@@ -1,0 +1,394 @@
+//! The client's clock with the inputs that it paces, and the server's buffer of them.
+//!
+//! An input is up to [`MUSE_INPUT_MAX`] bytes that mean something to the game alone. What the client's clock writes goes to the server's buffer;
+//! the buffer's report goes back with each snapshot and steers the clock.
+
+use muse_netcode::Tick;
+use muse_netcode::clock::{ClientClock, ClockConfig, Due};
+use muse_netcode::inputs::{
+    InputBuffer, InputBufferConfig, InputForTick, InputSender, InputSenderConfig, Report,
+};
+use muse_schema::{BitReader, BitWriter, Options, Schema};
+use muse_wire::{Duration, Instant};
+
+use crate::context::{Inner, Muse, Thing, stale, with};
+use crate::memory;
+use crate::status::{Failure, MuseStatus};
+
+/// Longest input of a tick, in bytes.
+pub const MUSE_INPUT_MAX: usize = 60;
+
+/// What a clock asks for.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MuseDue {
+    /// Write a packet without an input: the way to the server is still being measured.
+    Probe = 1,
+    /// Simulate this tick and write a packet with its input.
+    Tick = 2,
+    /// Write a packet once more, without a new input.
+    Copy = 3,
+}
+
+/// What a server knows of a player's input for a tick.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MuseInputKind {
+    /// It came in time.
+    Received = 1,
+    /// It did not, so the last one counts once more.
+    Repeated = 2,
+    /// None came for so long that nothing is assumed; its length is 0.
+    Missing = 3,
+}
+
+/// What a clock shows.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MuseClockState {
+    /// What time it is on the server, in ticks; less than 0 before the first snapshot.
+    pub server_ticks: f64,
+    /// The instant that is being played, in ticks; less than 0 before it plays.
+    pub play_ticks: f64,
+    /// Speed of the clock against time; 1 when it is where it should be.
+    pub rate: f64,
+    /// How far ahead of the server the client plays, in microseconds.
+    pub ahead_us: u64,
+    /// The mean of the last round trips, in microseconds; 0 before the first.
+    pub round_trip_us: u64,
+    /// Ticks that were never simulated because the program stood still.
+    pub skipped: u64,
+}
+
+/// An input as the game's bytes.
+#[derive(Schema, Clone, Debug, Default, PartialEq)]
+pub(crate) struct Bytes {
+    #[field(max = 60)]
+    bytes: Vec<u8>,
+}
+
+pub(crate) struct Clock {
+    clock: ClientClock,
+    sender: InputSender<Bytes>,
+}
+
+pub(crate) struct Inputs(InputBuffer<Bytes>);
+
+impl Inner {
+    fn clock(&mut self, handle: u64) -> Result<&mut Clock, Failure> {
+        match self.thing(handle)? {
+            Thing::Clock(clock) => Ok(clock),
+            _ => Err(stale()),
+        }
+    }
+
+    fn inputs(&mut self, handle: u64) -> Result<&mut InputBuffer<Bytes>, Failure> {
+        match self.thing(handle)? {
+            Thing::Inputs(inputs) => Ok(&mut inputs.0),
+            _ => Err(stale()),
+        }
+    }
+}
+
+/// A client's clock for ticks of this length, the same as the server's, and the sender of its inputs.
+///
+/// # Safety
+/// `muse` is null or a living Muse; `clock` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn muse_clock_new(
+    muse: *mut Muse,
+    tick_us: u64,
+    clock: *mut u64,
+) -> MuseStatus {
+    // SAFETY: as this function demands.
+    unsafe {
+        with(muse, |inner| {
+            let place = memory::place(clock)?;
+            let clock = Clock {
+                clock: ClientClock::new(ClockConfig::new(tick(tick_us)?)),
+                sender: InputSender::new(InputSenderConfig::default()),
+            };
+            place.put(inner.insert(Thing::Clock(Box::new(clock)))?);
+            Ok(MuseStatus::Ok)
+        })
+    }
+}
+
+/// A snapshot arrived at `now_us` that the server made in `tick`, with the report that `muse_inputs_report` wrote there; null for none.
+///
+/// # Safety
+/// `muse` is null or a living Muse; `len` bytes can be read at `report`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn muse_clock_snapshot(
+    muse: *mut Muse,
+    clock: u64,
+    now_us: u64,
+    tick: u32,
+    report: *const u8,
+    len: usize,
+) -> MuseStatus {
+    // SAFETY: as this function demands.
+    unsafe {
+        with(muse, |inner| {
+            let bytes = memory::bytes(report, len)?;
+            let clock = inner.clock(clock)?;
+            let report = match bytes {
+                [] => None,
+                bytes => Some(read_report(bytes)?),
+            };
+            let now = Instant::from_micros(now_us);
+            clock
+                .clock
+                .handle_snapshot(now, Tick(tick), report.as_ref());
+            if let Some(report) = &report {
+                clock.sender.handle_report(report);
+            }
+            Ok(MuseStatus::Ok)
+        })
+    }
+}
+
+/// What is due by `now_us`: a MuseDue, and the tick of one. MUSE_STATUS_NONE when nothing is. Each asks for a packet by `muse_clock_write`.
+///
+/// # Safety
+/// `muse` is null or a living Muse; `due` and `tick` are null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn muse_clock_poll(
+    muse: *mut Muse,
+    clock: u64,
+    now_us: u64,
+    due: *mut u8,
+    tick: *mut u32,
+) -> MuseStatus {
+    // SAFETY: as this function demands.
+    unsafe {
+        with(muse, |inner| {
+            let (due, tick) = (memory::place(due)?, memory::place(tick)?);
+            let clock = &mut inner.clock(clock)?.clock;
+            clock.advance(Instant::from_micros(now_us));
+            let (kind, number) = match clock.poll() {
+                None => return Ok(MuseStatus::None),
+                Some(Due::Probe) => (MuseDue::Probe, 0),
+                Some(Due::Copy) => (MuseDue::Copy, 0),
+                Some(Due::Tick(tick)) => (MuseDue::Tick, tick.0),
+            };
+            due.put(kind as u8);
+            tick.put(number);
+            Ok(MuseStatus::Ok)
+        })
+    }
+}
+
+/// Writes the packet that the last `muse_clock_poll` asked for, for an unreliable channel. For a tick, `input` is what the player does in it,
+/// at most MUSE_INPUT_MAX bytes; otherwise null. 1,024 bytes of buffer are always enough; with fewer than that nothing is done.
+///
+/// # Safety
+/// `muse` is null or a living Muse; `input_len` bytes can be read at `input`; `capacity` bytes can be written at `buffer`; `len` is null or can
+/// be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn muse_clock_write(
+    muse: *mut Muse,
+    clock: u64,
+    now_us: u64,
+    tick: u32,
+    input: *const u8,
+    input_len: usize,
+    buffer: *mut u8,
+    capacity: usize,
+    len: *mut usize,
+) -> MuseStatus {
+    // SAFETY: as this function demands.
+    unsafe {
+        with(muse, |inner| {
+            let place = memory::place(len)?;
+            let bytes = memory::bytes(input, input_len)?;
+            let clock = inner.clock(clock)?;
+            if bytes.len() > MUSE_INPUT_MAX {
+                return Err(Failure::argument("an input has at most 60 bytes"));
+            }
+            if capacity < PACKET_MAX {
+                place.put(PACKET_MAX);
+                let text = "the buffer is too short for every packet";
+                return Err(Failure::new(MuseStatus::ErrorShortBuffer, text));
+            }
+            if !input.is_null() {
+                let bytes = bytes.to_vec();
+                clock.sender.push(Tick(tick), Bytes { bytes });
+            }
+            let header = clock.clock.header(Instant::from_micros(now_us));
+            let mut packet = [0; PACKET_MAX];
+            let mut writer = BitWriter::new(&mut packet);
+            clock
+                .sender
+                .write(header, &mut writer)
+                .map_err(|error| Failure::new(MuseStatus::ErrorArgument, error.to_string()))?;
+            let written = writer.finish();
+            memory::copy_out(&packet[..written], buffer, capacity, &place)?;
+            Ok(MuseStatus::Ok)
+        })
+    }
+}
+
+/// What a clock shows, as of its last poll.
+///
+/// # Safety
+/// `muse` is null or a living Muse; `state` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn muse_clock_read(
+    muse: *mut Muse,
+    clock: u64,
+    state: *mut MuseClockState,
+) -> MuseStatus {
+    // SAFETY: as this function demands.
+    unsafe {
+        with(muse, |inner| {
+            let place = memory::place(state)?;
+            let clock = &inner.clock(clock)?.clock;
+            let micros = |time: Option<Duration>| time.map_or(0, Duration::as_micros);
+            place.put(MuseClockState {
+                server_ticks: clock.server_time().map_or(-1.0, |time| time.ticks()),
+                play_ticks: clock.play_time().map_or(-1.0, |time| time.ticks()),
+                rate: clock.rate(),
+                ahead_us: micros(clock.ahead()),
+                round_trip_us: micros(clock.round_trip()),
+                skipped: clock.skipped(),
+            });
+            Ok(MuseStatus::Ok)
+        })
+    }
+}
+
+/// One client's inputs on the server, which simulates `next_tick` next.
+///
+/// # Safety
+/// `muse` is null or a living Muse; `inputs` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn muse_inputs_new(
+    muse: *mut Muse,
+    tick_us: u64,
+    next_tick: u32,
+    inputs: *mut u64,
+) -> MuseStatus {
+    // SAFETY: as this function demands.
+    unsafe {
+        with(muse, |inner| {
+            let place = memory::place(inputs)?;
+            let config = InputBufferConfig::new(tick(tick_us)?);
+            let inputs = Inputs(InputBuffer::new(config, Tick(next_tick)));
+            place.put(inner.insert(Thing::Inputs(Box::new(inputs)))?);
+            Ok(MuseStatus::Ok)
+        })
+    }
+}
+
+/// A packet arrived that `muse_clock_write` wrote. One that is not is refused and harmless.
+///
+/// # Safety
+/// `muse` is null or a living Muse; `len` bytes can be read at `packet`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn muse_inputs_packet(
+    muse: *mut Muse,
+    inputs: u64,
+    now_us: u64,
+    packet: *const u8,
+    len: usize,
+) -> MuseStatus {
+    // SAFETY: as this function demands.
+    unsafe {
+        with(muse, |inner| {
+            let bytes = memory::bytes(packet, len)?;
+            let now = Instant::from_micros(now_us);
+            inner
+                .inputs(inputs)?
+                .handle_packet(now, &mut BitReader::new(bytes))
+                .map_err(|error| Failure::new(MuseStatus::ErrorMalformed, error.to_string()))?;
+            Ok(MuseStatus::Ok)
+        })
+    }
+}
+
+/// Takes the input of `tick`, which was due at `due_us`: a MuseInputKind and its bytes. The buffer has at least MUSE_INPUT_MAX bytes.
+///
+/// # Safety
+/// `muse` is null or a living Muse; `capacity` bytes can be written at `buffer`; `len` and `kind` are null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn muse_inputs_take(
+    muse: *mut Muse,
+    inputs: u64,
+    tick: u32,
+    due_us: u64,
+    buffer: *mut u8,
+    capacity: usize,
+    len: *mut usize,
+    kind: *mut u8,
+) -> MuseStatus {
+    // SAFETY: as this function demands.
+    unsafe {
+        with(muse, |inner| {
+            let (len, kind) = (memory::place(len)?, memory::place(kind)?);
+            let inputs = inner.inputs(inputs)?;
+            if capacity < MUSE_INPUT_MAX {
+                len.put(MUSE_INPUT_MAX);
+                let text = "the buffer is too short for every input";
+                return Err(Failure::new(MuseStatus::ErrorShortBuffer, text));
+            }
+            let taken = inputs.take(Tick(tick), Instant::from_micros(due_us));
+            kind.put(match &taken {
+                InputForTick::Received(_) => MuseInputKind::Received,
+                InputForTick::Repeated { .. } => MuseInputKind::Repeated,
+                InputForTick::Missing => MuseInputKind::Missing,
+            } as u8);
+            memory::copy_out(&taken.input().bytes, buffer, capacity, &len)?;
+            Ok(MuseStatus::Ok)
+        })
+    }
+}
+
+/// Writes what to tell the client at `now_us`, in the snapshot of the tick that was due at `due_us`: at most 32 bytes, for `muse_clock_snapshot`.
+///
+/// # Safety
+/// `muse` is null or a living Muse; `capacity` bytes can be written at `buffer`; `len` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn muse_inputs_report(
+    muse: *mut Muse,
+    inputs: u64,
+    now_us: u64,
+    due_us: u64,
+    buffer: *mut u8,
+    capacity: usize,
+    len: *mut usize,
+) -> MuseStatus {
+    // SAFETY: as this function demands.
+    unsafe {
+        with(muse, |inner| {
+            let len = memory::place(len)?;
+            let (now, due) = (Instant::from_micros(now_us), Instant::from_micros(due_us));
+            let report = inner.inputs(inputs)?.report(now, due);
+            let mut bytes = [0; REPORT_MAX];
+            let mut writer = BitWriter::new(&mut bytes);
+            report
+                .write(&Options::NONE, &mut writer)
+                .map_err(|error| Failure::new(MuseStatus::ErrorArgument, error.to_string()))?;
+            let written = writer.finish();
+            memory::copy_out(&bytes[..written], buffer, capacity, &len)?;
+            Ok(MuseStatus::Ok)
+        })
+    }
+}
+
+fn read_report(bytes: &[u8]) -> Result<Report, Failure> {
+    Report::read(&Options::NONE, &mut BitReader::new(bytes))
+        .map_err(|error| Failure::new(MuseStatus::ErrorMalformed, error.to_string()))
+}
+
+/// The length of a tick, if there can be one of that length.
+pub(crate) fn tick(tick_us: u64) -> Result<Duration, Failure> {
+    match tick_us {
+        1_000..=1_000_000 => Ok(Duration::from_micros(tick_us)),
+        _ => Err(Failure::argument("a tick lasts 1 ms to 1 s")),
+    }
+}
+
+/// Room for the longest packet: 15 inputs.
+const PACKET_MAX: usize = 1_024;
+const REPORT_MAX: usize = 32;

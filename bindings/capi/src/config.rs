@@ -1,0 +1,194 @@
+//! Channels and settings as C structures in which zero means the default.
+
+use muse_transport::congestion::Congestion;
+use muse_transport::{ChannelConfig, Config, Delivery, Priority, Repair};
+use muse_wire::Duration;
+
+use crate::memory;
+use crate::status::{Failure, MuseStatus};
+
+/// How a channel delivers.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MuseDelivery {
+    /// At most once, in any order.
+    Unreliable = 0,
+    /// At most once, never older than what was delivered before.
+    Sequenced = 1,
+    /// Exactly once, in any order, as soon as it arrives.
+    ReliableUnordered = 2,
+    /// The newest surely arrives, older ones may be skipped.
+    ReliableSequenced = 3,
+    /// Exactly once, in the order sent.
+    ReliableOrdered = 4,
+    /// In order, and of each window of messages at least a promised share arrives.
+    PartiallyReliable = 5,
+}
+
+/// What a reliable channel pays for low latency under loss.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MuseRepair {
+    /// Parity over recent packets, up to 42 % extra bytes. The default.
+    Balanced = 0,
+    /// Nothing extra on first transmission.
+    Frugal = 1,
+    /// Parity with every packet, up to 114 % extra bytes.
+    Fast = 2,
+}
+
+/// How urgent a message is.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MusePriority {
+    /// What the channel says; of a channel, normal.
+    Default = 0,
+    /// Before everything else.
+    Urgent = 1,
+    /// Before what is normal.
+    High = 2,
+    /// As usual.
+    Normal = 3,
+    /// When nothing else waits.
+    Low = 4,
+}
+
+/// One channel. All zero is an unreliable channel with the defaults.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MuseChannel {
+    /// A MuseDelivery.
+    pub delivery: u8,
+    /// A MuseRepair.
+    pub repair: u8,
+    /// A MusePriority.
+    pub priority: u8,
+    /// Share of the bandwidth beside channels of the same priority, 1 to 255; 0 for 16.
+    pub weight: u8,
+    /// Partially reliable: messages in a window.
+    pub window: u16,
+    /// Partially reliable: how many of a hundred arrive at least.
+    pub percent: u8,
+    /// 0.
+    pub reserved: u8,
+    /// Bytes that may wait before sending fails; 0 for 8 MiB.
+    pub queue_bytes: u32,
+    /// Messages that may wait before sending fails; 0 for 32,768.
+    pub queue_messages: u32,
+}
+
+/// What both sides of a connection agree on, and limits. 0 is the default of every field but `channels`; times are microseconds.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct MuseConfig {
+    /// A number that other games do not use.
+    pub protocol: u64,
+    /// A number that changes with the game's messages: who has another is refused.
+    pub schema: u64,
+    /// The channels, numbered from 0 in this order; the same on both sides.
+    pub channels: *const MuseChannel,
+    /// How many there are, 1 to 256.
+    pub channel_count: usize,
+    /// Largest message in bytes; 0 for 16 MiB.
+    pub message_max: u64,
+    /// Longest time that an acknowledgement waits; 0 for 50 ms.
+    pub ack_delay_us: u64,
+    /// A silent connection pings this often; 0 for 2 s.
+    pub keep_alive_us: u64,
+    /// Nothing heard for this long interrupts a connection; 0 for 6 s.
+    pub silence_us: u64,
+    /// An interrupted connection may come back within this time; 0 for 30 s.
+    pub resume_within_us: u64,
+    /// Connections at once; 0 for 16,384.
+    pub connections_max: u64,
+    /// A fixed rate in bytes a second instead of congestion control, for links that are not shared; 0 for congestion control.
+    pub fixed_rate: u64,
+}
+
+impl MuseConfig {
+    /// The config that this describes.
+    ///
+    /// # Safety
+    /// `channels` is null, or `channel_count` channels can be read there.
+    pub(crate) unsafe fn build(&self) -> Result<Config, Failure> {
+        // SAFETY: as this function demands; a MuseChannel is valid whatever its bits.
+        let channels = unsafe { memory::items(self.channels, self.channel_count) }?;
+        let mut config = Config::new(self.protocol).schema(self.schema);
+        for channel in channels {
+            config = config.channel(channel.build()?);
+        }
+        if self.message_max != 0 {
+            config = config.message_max(usize::try_from(self.message_max).unwrap_or(usize::MAX));
+        }
+        if self.ack_delay_us != 0 {
+            config = config.ack_delay(Duration::from_micros(self.ack_delay_us));
+        }
+        if self.keep_alive_us != 0 {
+            config = config.keep_alive(Duration::from_micros(self.keep_alive_us));
+        }
+        if self.silence_us != 0 {
+            config = config.silence(Duration::from_micros(self.silence_us));
+        }
+        if self.resume_within_us != 0 {
+            config = config.resume_within(Duration::from_micros(self.resume_within_us));
+        }
+        if self.connections_max != 0 {
+            config =
+                config.connections_max(usize::try_from(self.connections_max).unwrap_or(usize::MAX));
+        }
+        if self.fixed_rate != 0 {
+            config = config.congestion(Congestion::fixed(self.fixed_rate));
+        }
+        config.build().map_err(config_failure)
+    }
+}
+
+impl MuseChannel {
+    fn build(&self) -> Result<ChannelConfig, Failure> {
+        let delivery = match self.delivery {
+            0 => Delivery::Unreliable,
+            1 => Delivery::Sequenced,
+            2 => Delivery::ReliableUnordered,
+            3 => Delivery::ReliableSequenced,
+            4 => Delivery::ReliableOrdered,
+            5 => Delivery::partially_reliable(self.window, self.percent).map_err(config_failure)?,
+            _ => return Err(Failure::argument("no such MuseDelivery")),
+        };
+        let repair = match self.repair {
+            0 => Repair::Balanced,
+            1 => Repair::Frugal,
+            2 => Repair::Fast,
+            _ => return Err(Failure::argument("no such MuseRepair")),
+        };
+        let mut channel = ChannelConfig::new(delivery).repair(repair);
+        if let Some(priority) = priority(self.priority)? {
+            channel = channel.priority(priority);
+        }
+        if self.weight != 0 {
+            channel = channel.weight(self.weight);
+        }
+        if self.queue_bytes != 0 {
+            channel = channel.queue_bytes(self.queue_bytes as usize);
+        }
+        if self.queue_messages != 0 {
+            channel = channel.queue_messages(self.queue_messages as usize);
+        }
+        Ok(channel)
+    }
+}
+
+/// A [`MusePriority`]; none for the default.
+pub(crate) fn priority(number: u8) -> Result<Option<Priority>, Failure> {
+    match number {
+        0 => Ok(None),
+        1 => Ok(Some(Priority::Urgent)),
+        2 => Ok(Some(Priority::High)),
+        3 => Ok(Some(Priority::Normal)),
+        4 => Ok(Some(Priority::Low)),
+        _ => Err(Failure::argument("no such MusePriority")),
+    }
+}
+
+fn config_failure(error: impl ToString) -> Failure {
+    Failure::new(MuseStatus::ErrorConfig, error.to_string())
+}
