@@ -87,10 +87,29 @@ sessions() {
     fi
 }
 
+# The first program of a page, as a newcomer would copy it.
+program_of() {
+    awk -v fence='```'"$2" '$0 == "```" && inside { exit } inside { print } $0 == fence { inside = 1 }' "$1"
+}
+
+start_pages() {
+    local page
+    for page in docs/guide/start-c.md bindings/capi/README.md; do
+        program_of "$page" c >"$out/hello.c"
+        gcc "$out/hello.c" -Ibindings/capi/include -L"$library" -lmuse -Wl,-rpath,"$library" -o "$out/hello"
+        [[ $("$out/hello") == hello ]]
+    done
+    program_of docs/guide/start-unity.md csharp >"$out/Hello.cs"
+    mcs -unsafe -langversion:latest -out:"$out/Hello.exe" "$out/Hello.cs" bindings/csharp/Runtime/*.cs
+    [[ $(csharp Hello) == "heard hello" ]]
+    echo "session-pages: 3 passed, 0 failed"
+}
+
 build
 "$out/api"
 "$out/threads"
 under_valgrind
 csharp Api
 csharp Throughput "${THROUGHPUT_SECONDS:-3}"
+start_pages
 sessions
