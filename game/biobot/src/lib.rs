@@ -15,6 +15,7 @@ pub mod nav;
 mod pairs;
 pub mod player;
 mod practice;
+pub mod replay;
 mod rules;
 pub mod stage;
 mod states;

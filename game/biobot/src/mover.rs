@@ -219,10 +219,9 @@ impl Mover<'_> {
     fn slide(&mut self, seconds: f32, grounded: bool) -> bool {
         let mut left = seconds;
         let mut planes = [Vec3::ZERO; PLANES_MAX];
-        let mut count = 0;
         let mut blocked = false;
         let wanted = self.velocity;
-        for _ in 0..PLANES_MAX {
+        for count in 0..PLANES_MAX {
             let Some(contact) = self.sweep(self.velocity * left) else {
                 self.at += self.velocity * left;
                 return blocked;
@@ -230,11 +229,7 @@ impl Mover<'_> {
             self.at += self.velocity * (left * contact.share);
             left -= left * contact.share;
             self.restore(&contact);
-            if count == PLANES_MAX {
-                break;
-            }
             planes[count] = contact.normal;
-            count += 1;
             let slope = grounded && contact.normal.y >= WALKABLE;
             blocked |= contact.normal.y < WALKABLE;
             if slope {
@@ -242,7 +237,7 @@ impl Mover<'_> {
                 let flat = contact.normal.x * self.velocity.x + contact.normal.z * self.velocity.z;
                 self.velocity.y = -flat / contact.normal.y + 1e-4;
             } else {
-                self.velocity = clipped(self.velocity, &planes[..count]);
+                self.velocity = clipped(self.velocity, &planes[..=count]);
             }
             if self.velocity.dot(wanted) <= 0.0 && !slope {
                 self.velocity = Vec3::new(0.0, self.velocity.y.min(0.0), 0.0);

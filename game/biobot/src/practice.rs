@@ -42,7 +42,17 @@ impl Practice {
 
     /// With settings of one's own.
     pub fn with(config: StageConfig, players: u8, now: Instant) -> Self {
+        Self::seated(Stage::new(config, now), players, now)
+    }
+
+    /// The same, recorded: see [`replay`](crate::replay).
+    pub fn recorded(config: StageConfig, players: u8, now: Instant) -> Self {
         let mut stage = Stage::new(config, now);
+        stage.start_recording(now);
+        Self::seated(stage, players, now)
+    }
+
+    fn seated(mut stage: Stage, players: u8, now: Instant) -> Self {
         let level = Arc::clone(stage.level());
         let mut all = Vec::new();
         for slot in 0..players {

@@ -18,6 +18,7 @@ use crate::enemies::{Horde, HordeContext, RobotThere};
 use crate::level::Level;
 use crate::messages::{FromPlayer, Line, ToPlayer};
 use crate::pairs;
+use crate::replay::{Figures, Operation, Recorder};
 use crate::rules::{Effect, Rules};
 use crate::states::{KindIds, Mode, Phase, Robot, Round, SLOTS_MAX, kinds};
 use crate::{TICKS_PER_SECOND, session_config};
@@ -104,6 +105,27 @@ impl StageConfig {
     pub fn play_ticks(mut self, ticks: u32) -> Self {
         self.play_ticks = ticks.max(1);
         self
+    }
+
+    /// The level.
+    pub fn level(&self) -> &Arc<Level> {
+        &self.level
+    }
+
+    pub(crate) const fn slot_count(&self) -> u8 {
+        self.slots
+    }
+
+    /// Seed, difficulty, slots, whether it cancels, kills to win and ticks to play.
+    pub(crate) const fn parts(&self) -> (u64, u8, u8, bool, u16, u32) {
+        (
+            self.seed,
+            self.difficulty,
+            self.slots,
+            self.cancels,
+            self.kills_to_win,
+            self.play_ticks,
+        )
     }
 
     /// What counts as a cheat.
@@ -203,6 +225,9 @@ pub struct Stage {
     raised: Vec<(ClientId, Effect)>,
     outbox: VecDeque<(Audience, ToPlayer)>,
     outcome: Option<Outcome>,
+    recorder: Option<Box<Recorder>>,
+    /// The time of a match that is run again.
+    pub(crate) replay_micros: u64,
 }
 
 impl Stage {
@@ -234,6 +259,8 @@ impl Stage {
             raised: Vec::new(),
             outbox: VecDeque::new(),
             outcome: None,
+            recorder: None,
+            replay_micros: now.as_micros(),
             config,
         };
         stage.enter(Phase::Waiting, phases::WAIT_TICKS);
@@ -277,6 +304,10 @@ impl Stage {
         client: ClientId,
         bytes: &[u8],
     ) -> Result<(), PacketError> {
+        self.log(Some(now), || Operation::Packet {
+            client: client.0,
+            bytes: bytes.to_vec(),
+        });
         let second = self.tick.0 / TICKS_PER_SECOND;
         let config = self.config.cheats;
         let slot = self.slot_of(client);
@@ -299,8 +330,12 @@ impl Stage {
 
     /// A message arrived, as bytes. What is damaged is dropped and counted.
     pub fn handle_message_bytes(&mut self, client: ClientId, bytes: &[u8]) {
+        self.log(None, || Operation::Message {
+            client: client.0,
+            bytes: bytes.to_vec(),
+        });
         match FromPlayer::decode(bytes) {
-            Ok(message) => self.handle_message(client, &message),
+            Ok(message) => self.take_message(client, &message),
             Err(_) => self.note(client, Offence::BadMessage),
         }
     }
@@ -311,6 +346,7 @@ impl Stage {
         let raise = |client, effect| raised.push((client, effect));
         let tick = self.server.poll_tick(now, &mut self.rules, raise)?;
         self.tick = tick;
+        self.log(Some(now), || Operation::Tick);
         self.move_orphans();
         let mut robots = self.robots();
         self.check_falls(&mut robots);
@@ -323,6 +359,7 @@ impl Stage {
         self.tick_phase();
         self.write_round();
         self.server.commit();
+        self.record_tick();
         Some(tick)
     }
 
@@ -333,7 +370,30 @@ impl Stage {
 
     /// Writes the next packet of the netcode to the front of `buffer`, and says whose it is and how long.
     pub fn poll_packet(&mut self, now: Instant, buffer: &mut [u8]) -> Option<(ClientId, usize)> {
+        let room = buffer.len() as u32;
+        self.log(Some(now), || Operation::Drain { room });
         self.server.poll_packet(now, buffer)
+    }
+
+    /// From now on everything is recorded, which has to begin before anybody comes: see [`replay`](crate::replay). Costs about 10 kB a
+    /// second for two players.
+    pub fn start_recording(&mut self, now: Instant) {
+        let recorder = Recorder::new(&self.config, now.as_micros());
+        self.recorder = Some(Box::new(recorder));
+    }
+
+    /// What has been recorded since this was called last, to be appended to a file.
+    pub fn take_recording(&mut self) -> Vec<u8> {
+        let recorder = self.recorder.as_mut();
+        recorder.map(|recorder| recorder.take()).unwrap_or_default()
+    }
+
+    /// The end of the recording.
+    pub fn finish_recording(&mut self) -> Vec<u8> {
+        let recorder = self.recorder.take();
+        recorder
+            .map(|recorder| recorder.finish(self.tick.0))
+            .unwrap_or_default()
     }
 
     /// The next message, and for whom.
@@ -433,9 +493,42 @@ impl Stage {
     }
 
     fn tell(&mut self, audience: Audience, message: ToPlayer) {
+        if let (Some(recorder), Audience::Everyone) = (&mut self.recorder, audience) {
+            recorder.note_message(&message);
+        }
         if self.outbox.len() < OUTBOX_MAX {
             self.outbox.push_back((audience, message));
         }
+    }
+
+    fn log(&mut self, now: Option<Instant>, operation: impl FnOnce() -> Operation) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note(now.map(Instant::as_micros), operation());
+        }
+    }
+
+    fn record_tick(&mut self) {
+        let Some(mut recorder) = self.recorder.take() else {
+            return;
+        };
+        let mut figures = Vec::new();
+        if self.tick.0.is_multiple_of(TICKS_PER_SECOND) {
+            for seat in &self.seats {
+                let Some(client) = seat.client else {
+                    continue;
+                };
+                let trip = self.server.round_trip(client).unwrap_or_default();
+                let inputs = self.server.input_counters(client);
+                let late = inputs.map_or(0, |inputs| inputs.repeated + inputs.missing);
+                figures.push(Figures {
+                    slot: seat.slot,
+                    rtt_ms: (trip.as_micros() / 1_000) as u32,
+                    late: late.min(u64::from(u32::MAX)) as u32,
+                });
+            }
+        }
+        recorder.handle_tick(self, &figures);
+        self.recorder = Some(recorder);
     }
 
     fn slot_of(&self, client: ClientId) -> Option<usize> {

@@ -7,6 +7,7 @@ use super::{Audience, JoinError, Profile, Stage};
 use crate::Command;
 use crate::cheats::{Conduct, Offence};
 use crate::messages::{CHAT_BYTES_MAX, FromPlayer, NAME_BYTES_MAX, Name, ToPlayer, VERSION, clean};
+use crate::replay::Operation;
 use crate::states::{Mode, Phase, Robot};
 
 /// A place in the match.
@@ -58,6 +59,14 @@ pub(super) struct Vote {
 impl Stage {
     /// A client comes. Says which slot it has.
     pub fn join(&mut self, client: ClientId, profile: Profile) -> Result<u8, JoinError> {
+        self.log(None, || Operation::Join {
+            client: client.0,
+            id: profile.id,
+            name: clean(&profile.name, NAME_BYTES_MAX),
+            slot: profile.slot,
+            checkpoint: profile.checkpoint,
+            owned: profile.owned,
+        });
         if self.outcome.is_some() {
             return Err(JoinError::Over);
         }
@@ -93,6 +102,7 @@ impl Stage {
 
     /// A client comes who only watches.
     pub fn watch(&mut self, client: ClientId) -> Result<(), JoinError> {
+        self.log(None, || Operation::Watch { client: client.0 });
         if self.slot_of(client).is_some() || self.watchers.contains(&client) {
             return Err(JoinError::Twice);
         }
@@ -104,6 +114,7 @@ impl Stage {
 
     /// A connection was lost or closed. The seat is kept for 10 s while the match is played.
     pub fn leave(&mut self, client: ClientId) {
+        self.log(None, || Operation::Leave { client: client.0 });
         self.watchers.retain(|watcher| *watcher != client);
         self.server.leave(client);
         let Some(slot) = self.slot_of(client) else {
@@ -130,6 +141,10 @@ impl Stage {
 
     /// A message arrived.
     pub fn handle_message(&mut self, client: ClientId, message: &FromPlayer) {
+        self.handle_message_bytes(client, &message.encode());
+    }
+
+    pub(super) fn take_message(&mut self, client: ClientId, message: &FromPlayer) {
         let Some(slot) = self.slot_of(client) else {
             return;
         };

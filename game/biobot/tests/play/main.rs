@@ -1,9 +1,11 @@
 //! Whole matches in virtual time: the stage, players, and a network between them.
 
 mod devices;
+mod escape;
 mod hostile;
 mod network;
 mod phases;
+mod recording;
 mod table;
 mod versus;
 mod weapons;

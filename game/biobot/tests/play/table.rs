@@ -41,10 +41,33 @@ enum Parcel {
 
 impl Table {
     pub(crate) fn new(config: StageConfig, players: u8, conditions: Conditions, seed: u64) -> Self {
+        Self::seated(config, players, conditions, (seed, false))
+    }
+
+    /// Recorded from the beginning.
+    pub(crate) fn recorded(
+        config: StageConfig,
+        players: u8,
+        conditions: Conditions,
+        seed: u64,
+    ) -> Self {
+        Self::seated(config, players, conditions, (seed, true))
+    }
+
+    fn seated(
+        config: StageConfig,
+        players: u8,
+        conditions: Conditions,
+        (seed, recorded): (u64, bool),
+    ) -> Self {
         let now = Instant::from_secs(1);
+        let mut stage = Stage::new(config, now);
+        if recorded {
+            stage.start_recording(now);
+        }
         let mut table = Self {
             now,
-            stage: Stage::new(config, now),
+            stage,
             guests: Vec::new(),
             under_way: BTreeMap::new(),
             sent: 0,
