@@ -8,7 +8,7 @@ import { toLevel } from "./level.ts";
 import type { ApiAnswer, Link } from "./link.ts";
 import type { Api, GameEvent, Preferences } from "./protocol.ts";
 import { Stage } from "./render/stage.ts";
-import { loadSettings, type Quality, saveSettings, type Settings } from "./settings.ts";
+import { loadSettings, saveSettings, type Settings } from "./settings.ts";
 import { SoundEngine } from "./sound/engine.ts";
 import { GameSounds } from "./sound/game_sounds.ts";
 import * as recipes from "./sound/recipes.ts";
@@ -385,7 +385,7 @@ export class App implements Actions {
   }
 
   private makeStage(): Stage {
-    return new Stage(this.canvas, this.settings.quality as Quality, this.settings, this.sounds);
+    return new Stage(this.canvas, this.settings.quality, this.settings, this.sounds);
   }
 
   /** A canvas keeps its first context, so another quality needs another canvas. */

@@ -28,6 +28,27 @@ const FLAGS = [
   "--disable-sync",
 ];
 
+class Walker {
+  constructor(page, directory) {
+    this.page = page;
+    this.directory = directory;
+  }
+
+  /** Waits for a screen and keeps its picture. */
+  async see(screen, name = screen) {
+    await this.page.waitForFunction((wanted) => window.biobot?.screen === wanted, screen, { timeout: 60_000 });
+    await this.page.screenshot({ path: join(this.directory, `${name}.png`), timeout: 60_000 });
+  }
+
+  async press(...keys) {
+    for (const key of keys) await this.page.keyboard.press(key);
+  }
+
+  until(test, argument) {
+    return this.page.waitForFunction(test, argument, { timeout: 60_000 });
+  }
+}
+
 const given = process.argv[2];
 const server = given === undefined ? await preview({ root: ROOT, preview: { host: "127.0.0.1", port: 22010 } }) : undefined;
 const address = given ?? server.resolvedUrls.local[0];
@@ -58,27 +79,6 @@ async function walk(size) {
   } finally {
     await context.close();
     rmSync(profile, { recursive: true, force: true });
-  }
-}
-
-class Walker {
-  constructor(page, directory) {
-    this.page = page;
-    this.directory = directory;
-  }
-
-  /** Waits for a screen and keeps its picture. */
-  async see(screen, name = screen) {
-    await this.page.waitForFunction((wanted) => window.biobot?.screen === wanted, screen, { timeout: 60_000 });
-    await this.page.screenshot({ path: join(this.directory, `${name}.png`), timeout: 60_000 });
-  }
-
-  async press(...keys) {
-    for (const key of keys) await this.page.keyboard.press(key);
-  }
-
-  until(test, argument) {
-    return this.page.waitForFunction(test, argument, { timeout: 60_000 });
   }
 }
 

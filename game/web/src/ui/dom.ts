@@ -23,7 +23,7 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(tag: Tag, prope
   return made;
 }
 
-export function button(label: string, onClick: () => void, options: { class?: string; id?: string; key?: string } = {}): HTMLButtonElement {
+export function button(label: string, onClick: () => void, options: { class?: string; id?: string } = {}): HTMLButtonElement {
   const made = element("button", { class: options.class ?? "plain", text: label, onClick, attributes: { type: "button" } });
   if (options.id !== undefined) made.id = options.id;
   return made;
