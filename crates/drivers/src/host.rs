@@ -7,6 +7,8 @@ use muse_relay::v2::{Link, LinkEvent, Through};
 use muse_transport::{Config, ConfigError, ConnectionId, Endpoint, Event};
 use muse_wire::{Duration, Instant, Machine};
 
+#[cfg(feature = "web")]
+use crate::web::{WebListener, WithWeb};
 use crate::{Clock, Driver, SystemEntropy, UdpDriver};
 
 /// An endpoint that runs over a UDP socket in a game loop.
@@ -15,6 +17,9 @@ pub(crate) struct Host {
     pub(crate) driver: UdpDriver,
     /// The relay that peers may come through.
     link: Option<Link>,
+    /// Where browsers come in.
+    #[cfg(feature = "web")]
+    web: Option<WebListener>,
     clock: Clock,
     /// Time of the last poll or flush: one reading serves everything that happens in between.
     now: Instant,
@@ -29,6 +34,8 @@ impl Host {
             endpoint: endpoint(clock, config)?,
             driver,
             link: None,
+            #[cfg(feature = "web")]
+            web: None,
             clock,
             now: clock.now(),
             buffer: Vec::new(),
@@ -38,11 +45,14 @@ impl Host {
     /// Takes in what has arrived and what has become due.
     pub(crate) fn poll(&mut self) -> io::Result<()> {
         self.now = self.clock.now();
-        let (now, machine) = (self.now, &mut self.endpoint);
-        match &mut self.link {
-            None => take_in(&mut self.driver, now, machine),
-            Some(link) => take_in(&mut self.driver, now, &mut Through { machine, link }),
+        let (now, machine, link) = (self.now, &mut self.endpoint, self.link.as_mut());
+        #[cfg(feature = "web")]
+        if let Some(web) = &mut self.web {
+            web.take_in(now, machine);
+            let mut machine = WithWeb { machine, web };
+            return take_in(&mut self.driver, link, now, &mut machine);
         }
+        take_in(&mut self.driver, link, now, machine)
     }
 
     pub(crate) fn poll_event<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<Event<'b>> {
@@ -51,12 +61,13 @@ impl Host {
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.now = self.clock.now();
-        let (now, machine) = (self.now, &mut self.endpoint);
-        match &mut self.link {
-            None => self.driver.flush(now, machine)?,
-            Some(link) => self.driver.flush(now, &mut Through { machine, link })?,
-        };
-        Ok(())
+        let (now, machine, link) = (self.now, &mut self.endpoint, self.link.as_mut());
+        #[cfg(feature = "web")]
+        if let Some(web) = &mut self.web {
+            let mut machine = WithWeb { machine, web };
+            return send_out(&mut self.driver, link, now, &mut machine);
+        }
+        send_out(&mut self.driver, link, now, machine)
     }
 
     /// Sends what is to be sent, then sleeps until something arrives or becomes due, for `timeout` at most.
@@ -66,7 +77,31 @@ impl Host {
         let link = self.link.as_ref().and_then(Link::poll_timeout);
         let due = [self.endpoint.poll_timeout(), link].into_iter().flatten();
         let due = due.min().map(|due| self.clock.until(due));
-        self.driver.wait(due.unwrap_or(timeout).min(timeout))
+        let timeout = due.unwrap_or(timeout).min(timeout);
+        #[cfg(feature = "web")]
+        if let Some(web) = &self.web {
+            if !web.fall_asleep() {
+                return Ok(true);
+            }
+            let woken = self.driver.wait(timeout);
+            web.wake_up();
+            return woken;
+        }
+        self.driver.wait(timeout)
+    }
+
+    /// Lets browsers come as well.
+    #[cfg(feature = "web")]
+    pub(crate) fn set_web(&mut self, mut web: WebListener) -> io::Result<()> {
+        web.wake_at(self.driver.local_addr()?)?;
+        self.web = Some(web);
+        Ok(())
+    }
+
+    /// Where browsers come in.
+    #[cfg(feature = "web")]
+    pub(crate) fn web(&self) -> Option<&WebListener> {
+        self.web.as_ref()
     }
 
     /// Lets peers come through a relay as well.
@@ -118,12 +153,37 @@ impl Drop for Host {
     }
 }
 
-/// Takes in what has arrived and what has become due.
-fn take_in(driver: &mut UdpDriver, now: Instant, machine: &mut impl Machine) -> io::Result<()> {
-    driver.receive(now, machine)?;
-    if machine.poll_timeout().is_some_and(|due| due <= now) {
-        machine.handle_timeout(now);
+/// Takes in what has arrived, through a relay as well, and what has become due.
+fn take_in<M: Machine>(
+    driver: &mut UdpDriver,
+    link: Option<&mut Link>,
+    now: Instant,
+    machine: &mut M,
+) -> io::Result<()> {
+    fn take<M: Machine>(driver: &mut UdpDriver, now: Instant, machine: &mut M) -> io::Result<()> {
+        driver.receive(now, machine)?;
+        if machine.poll_timeout().is_some_and(|due| due <= now) {
+            machine.handle_timeout(now);
+        }
+        Ok(())
     }
+    match link {
+        None => take(driver, now, machine),
+        Some(link) => take(driver, now, &mut Through { machine, link }),
+    }
+}
+
+/// Sends what is to be sent, through a relay as well.
+fn send_out<M: Machine>(
+    driver: &mut UdpDriver,
+    link: Option<&mut Link>,
+    now: Instant,
+    machine: &mut M,
+) -> io::Result<()> {
+    match link {
+        None => driver.flush(now, machine)?,
+        Some(link) => driver.flush(now, &mut Through { machine, link })?,
+    };
     Ok(())
 }
 

@@ -117,6 +117,31 @@ impl Server {
         drivers.into_iter().enumerate().map(shard).collect()
     }
 
+    /// Lets browsers in as well: the same connections, events and channels, whatever the link of a client is. One listener; a new
+    /// one replaces the one before. [`wait`](Self::wait) wakes up for browsers too.
+    ///
+    /// ```
+    /// use muse_drivers::{Server, WebListener, WebOptions, new_key};
+    /// use muse_transport::{ChannelConfig, Config, Delivery, ServerOptions};
+    /// let config = Config::new(7).channel(ChannelConfig::new(Delivery::ReliableOrdered));
+    /// let server = Server::bind("127.0.0.1:0", config, ServerOptions::new(new_key()?))?;
+    /// let mut server = server.with_web(WebListener::bind(WebOptions::new("127.0.0.1:0".parse().expect("an address")))?)?;
+    /// println!("browsers ask http://{}/link", server.web().expect("just given").address());
+    /// server.tick(|_, _| {})?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg(feature = "web")]
+    pub fn with_web(mut self, web: crate::WebListener) -> io::Result<Self> {
+        self.host.set_web(web)?;
+        Ok(self)
+    }
+
+    /// Where browsers come in, for its addresses and counters.
+    #[cfg(feature = "web")]
+    pub fn web(&self) -> Option<&crate::WebListener> {
+        self.host.web()
+    }
+
     /// Opens a room at a relay, so that clients behind routers can come by its code, and others as before. One room at a time; a
     /// new one replaces the one before. [`poll_relay_event`](Self::poll_relay_event) says when it is open. An
     /// [`Invitation`](muse_relay::v2::Invitation) holds the code together with the server's key.
