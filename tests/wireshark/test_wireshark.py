@@ -161,6 +161,11 @@ class Checks:
         nothing_is_malformed(capture, "muse_relay")
         nothing_looks_malformed(capture)
         assert [int(row[0]) for row in fields(capture, "muse_relay.time")] == times
+        # An address of 0 is nobody's, so this one is not recognised by itself.
+        pcap.udp(5000, 7777, struct.pack("<HBBIHB", 0, 0, 8, 99, 0, 0))
+        capture = pcap.save("relay-udp.pcap")
+        asked = fields(capture, "muse_relay.time", options=("-d", "udp.port==7777,muse_relay"))
+        assert [row[0] for row in asked][-1] == "99" and fields(capture, "muse_relay.time")[-1] == [""]
         return f"{len(times)} datagrams"
 
     def relay_v1_streams(self):

@@ -24,6 +24,8 @@ local malformed = ProtoExpert.new("muse_relay.malformed", "Malformed", expert.gr
 relay.experts = { malformed }
 
 local UDP_HEADER, UDP_MAX, TCP_HEADER = 11, 1432, 5
+-- What Wireshark calls the ports of UDP.
+local UDP_PORTS = 3
 
 local function dissect_udp(buffer, pinfo, tree)
     local len = buffer:len()
@@ -79,7 +81,7 @@ local function dissect_packet(buffer, pinfo, tree)
 end
 
 function relay.dissector(buffer, pinfo, tree)
-    if pinfo.port_type == 3 or pinfo.match_string == nil and pinfo.curr_proto == "UDP" then
+    if pinfo.port_type == UDP_PORTS then
         return dissect_udp(buffer, pinfo, tree)
     end
     dissect_tcp_pdus(buffer, tree, TCP_HEADER, tcp_length, dissect_packet)

@@ -636,10 +636,7 @@ typedef struct MusePose {
 extern "C" {
 #endif // __cplusplus
 
-// The meaning of a status in a few words. Never null; the text belongs to the library and lives for ever.
-//
-// # Safety
-// None is needed: any number will do.
+// The meaning of a status in a few words, for any number. Never null; the text belongs to the library and lives for ever.
 const char *muse_status_text(int32_t status);
 
 // Version of this interface: the upper 16 bits change when a program has to be compiled anew.

@@ -48,10 +48,7 @@ pub enum MuseStatus {
     ErrorFull = -16,
 }
 
-/// The meaning of a status in a few words. Never null; the text belongs to the library and lives for ever.
-///
-/// # Safety
-/// None is needed: any number will do.
+/// The meaning of a status in a few words, for any number. Never null; the text belongs to the library and lives for ever.
 #[unsafe(no_mangle)]
 pub extern "C" fn muse_status_text(status: i32) -> *const c_char {
     let text = match status {
