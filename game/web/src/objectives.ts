@@ -65,7 +65,7 @@ export class Objectives {
     const robots = moment.robots.filter((robot) => robot.alive);
     if (until.active !== undefined) {
       const index = this.deviceIndex.get(until.active.device);
-      return moment.devices.some((device) => device.index === index && (device.pressed || device.progress > 0.5));
+      return moment.devices.some((device) => device.index === index && device.pressed);
     }
     if (until.checkpoint !== undefined) return moment.round.checkpoint >= until.checkpoint.number;
     const all = until.all_in?.area;

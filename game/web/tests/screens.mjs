@@ -37,6 +37,7 @@ class Walker {
   /** Waits for a screen and keeps its picture. */
   async see(screen, name = screen) {
     await this.page.waitForFunction((wanted) => window.biobot?.screen === wanted, screen, { timeout: 60_000 });
+    await this.page.evaluate(() => Promise.all(document.querySelector(".screen")?.getAnimations().map((animation) => animation.finished) ?? []));
     await this.page.screenshot({ path: join(this.directory, `${name}.png`), timeout: 60_000 });
   }
 

@@ -1,13 +1,14 @@
 // The Worker in a real browser against a real server, without a picture: WebTransport, WebSocket, practice, and that matches come out
 // in the browser's engine as they do natively. Run after scripts/build-web.sh:
 //
-//   node tests/worker.mjs [program of the server]
+//   node tests/worker.mjs [directory of the programs [words of a test's name]]
 //
-// The server is the example `serve` of muse-biobot-web, built by cargo unless it is named. CHROMIUM names another browser.
+// The programs are the examples `serve` and `trial` of muse-biobot-web, built by cargo unless their directory is named. CHROMIUM names
+// another browser.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
@@ -19,17 +20,26 @@ const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, "..");
 const patienceMs = 60_000;
 
-const program = process.argv[2] ?? buildServer();
-const tests = [
+const programs = process.argv[2] ?? buildPrograms();
+const words = process.argv[3] ?? "";
+const all = [
   ["matches come out as they do natively", determinism],
+  ["a recorded match can be watched", watching],
   ["practice needs no server", practice],
   ["a match over WebTransport", () => overLink("webtransport")],
   ["a match over WebSocket", () => overLink("websocket")],
   ["a server that is away is said to be", nobody],
-  ["a server that goes says so", goodbye],
+  ["a server that is killed is missed", goodbye],
 ];
+const tests = all.filter(([name]) => name.includes(words));
 
-const vite = await createServer({ root, configFile: false, logLevel: "error", server: { port: 21_480, strictPort: false, host: "127.0.0.1" } });
+const recordings = mkdtempSync(join(tmpdir(), "biobot-recordings-"));
+const vite = await createServer({
+  root,
+  configFile: false,
+  logLevel: "error",
+  server: { port: 21_480, host: "127.0.0.1", fs: { allow: [root, recordings] } },
+});
 await vite.listen();
 const origin = `http://127.0.0.1:${vite.config.server.port}`;
 const profile = mkdtempSync(join(tmpdir(), "biobot-worker-"));
@@ -60,18 +70,45 @@ for (const [name, test] of tests) {
 }
 await browser.close();
 await vite.close();
-rmSync(profile, { recursive: true, force: true });
+for (const directory of [profile, recordings]) rmSync(directory, { recursive: true, force: true });
 console.log(`worker: ${tests.length - failed} passed, ${failed} failed`);
 process.exit(failed === 0 ? 0 : 1);
 
 async function determinism() {
-  const lines = readFileSync(join(root, "client/tests/trials.txt"), "utf8").split("\n");
-  const trials = lines.filter((line) => line !== "" && !line.startsWith("#")).map((line) => line.split(" "));
-  assert.ok(trials.length >= 4);
+  const trials = [
+    ["cooperative", 2, 1, 3000],
+    ["cooperative", 1, 2, 1500],
+    ["versus", 2, 3, 1500],
+    ["versus", 8, 4, 1000],
+  ];
+  const native = trials.map((trial, number) => {
+    const file = join(recordings, `${number}.replay`);
+    return JSON.parse(execFileSync(join(programs, "trial"), [...trial.map(String), file], { encoding: "utf8" }));
+  });
+  assert.ok(native.every(({ compared }) => compared >= 10), JSON.stringify(native));
+  assert.equal(new Set(native.map(({ checksum }) => checksum)).size, trials.length, "each match is another");
   await withPage(async (page) => {
-    const wanted = trials.map(([mode, players, seed, ticks]) => [mode, Number(players), Number(seed), Number(ticks)]);
-    const checksums = await page.evaluate((trials) => globalThis.test.trials(trials), wanted);
-    assert.deepEqual(checksums, trials.map((trial) => trial[4]));
+    // The same match played in the browser, and the recording of the native one run again there.
+    assert.deepEqual(await page.evaluate((trials) => globalThis.test.trials(trials), trials), native);
+    for (const number of trials.keys()) {
+      const verdict = await page.evaluate((url) => globalThis.test.verify(url), `${origin}/@fs${recordings}/${number}.replay`);
+      assert.deepEqual(verdict, native[number]);
+    }
+  });
+}
+
+async function watching() {
+  const file = join(recordings, "watch.replay");
+  execFileSync(join(programs, "trial"), ["versus", "2", "5", "1000", file]);
+  await withPage(async (page) => {
+    await page.evaluate((url) => globalThis.test.watch(url), `${origin}/@fs${file}`);
+    await until(page, "a robot", () => globalThis.test.seen.frame?.count("robots") === 2 && globalThis.test.own(2) !== undefined);
+    const told = await page.evaluate(() => globalThis.test.seen.events.find((event) => event.type === "replay"));
+    assert.ok(told.ticks > 800 && told.names.length === 2, JSON.stringify(told));
+    await say(page, { kind: "replay", tick: 700, speed: 0, slot: 1 });
+    await until(page, "the instant", () => Math.abs(globalThis.test.seen.frame.tick - 700) < 2 && globalThis.test.seen.frame.ownSlot === 1);
+    await say(page, { kind: "replay", speed: 8 });
+    await until(page, "the end", (last) => globalThis.test.seen.frame.tick > last - 3, told.ticks);
   });
 }
 
@@ -160,7 +197,7 @@ async function withPage(act) {
 }
 
 async function withServer(act) {
-  const server = spawn(program, ["cooperative", "1"], { stdio: ["ignore", "pipe", "inherit"] });
+  const server = spawn(join(programs, "serve"), ["cooperative", "1"], { stdio: ["ignore", "pipe", "inherit"] });
   try {
     const lines = createInterface({ input: server.stdout })[Symbol.asyncIterator]();
     const { value } = await lines.next();
@@ -180,8 +217,9 @@ async function until(page, what, test, argument) {
   });
 }
 
-function buildServer() {
-  execFileSync("cargo", ["build", "--quiet", "-p", "muse-biobot-web", "--example", "serve"], { cwd: join(root, "../.."), stdio: "inherit" });
-  const metadata = execFileSync("cargo", ["metadata", "--no-deps", "--format-version", "1"], { cwd: join(root, "../.."), maxBuffer: 1 << 26 });
-  return join(JSON.parse(metadata).target_directory, "debug/examples/serve");
+function buildPrograms() {
+  const repository = join(root, "../..");
+  execFileSync("cargo", ["build", "--quiet", "-p", "muse-biobot-web", "--examples"], { cwd: repository, stdio: "inherit" });
+  const metadata = execFileSync("cargo", ["metadata", "--no-deps", "--format-version", "1"], { cwd: repository, maxBuffer: 1 << 26 });
+  return join(JSON.parse(metadata).target_directory, "debug/examples");
 }

@@ -42,6 +42,7 @@ export class Hands {
     if (view.weapon !== this.shown.weapon || view.slot !== this.shown.slot) {
       this.shown = { weapon: view.weapon, slot: view.slot };
       this.mesh.geometry = weaponModel(view.weapon, view.slot).geometry;
+      this.mesh.scale.setScalar(view.weapon === LAUNCHER ? 0.42 : 0.62);
       this.lowered = 1;
     }
     if (this.shots >= 0 && view.shots !== this.shots) this.kick.push(view.weapon === 1 ? 3.2 : 6.5);
@@ -63,6 +64,8 @@ export class Hands {
     this.root.rotation.set(kick * 0.22 - this.lowered * 0.7 - this.sway.pitch, -this.sway.yaw, this.sway.yaw * 0.6 + this.lowered * 0.3);
   }
 }
+
+const LAUNCHER = 2;
 
 function clamp(value: number): number {
   return Math.max(-0.08, Math.min(0.08, value));

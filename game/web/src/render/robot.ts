@@ -63,7 +63,7 @@ export class Robot {
     this.arms = [arm(-1), arm(1)];
     this.legs = [leg(-1), leg(1)];
     this.weapon = mesh(weaponModel(1, slot).geometry);
-    this.hand.position.set(0.22, 0.26, -0.26);
+    this.hand.position.set(0.36, 0.26, -0.3);
     this.torso.add(this.hand);
     this.hand.add(this.weapon);
   }
@@ -156,13 +156,13 @@ export class Robot {
     this.lowering = ease(this.lowering, view.reloadTicks > 0 ? 0.9 : 0, view.reloadTicks > 0 ? 12 : 7, seconds);
     const up = view.pitch * 0.7 + this.lean.forward;
     const tilt = up - this.lowering * 0.9 + kick * 0.25;
-    this.hand.position.set(0.22 - this.aim * 0.12, 0.26 + this.aim * 0.14 + up * 0.16 - this.lowering * 0.14, -0.36 - this.aim * 0.06 + kick * 0.12);
+    this.hand.position.set(0.38 - this.aim * 0.16, 0.26 + this.aim * 0.14 + up * 0.16 - this.lowering * 0.14, -0.36 - this.aim * 0.06 + kick * 0.12);
     this.hand.rotation.set(tilt, 0, this.lowering * 0.4);
     const reach = 0.95 + this.aim * 0.25;
     const [left, right] = this.arms;
-    right.upper.rotation.set(reach * 0.55 + tilt * 0.7 + kick * 0.1, 0.1, -0.1);
+    right.upper.rotation.set(reach * 0.55 + tilt * 0.7 + kick * 0.1, -0.05, 0.02);
     right.lower.rotation.set(0.85 + this.aim * 0.2, 0, 0.12);
-    left.upper.rotation.set(reach * 0.75 + tilt * 0.7 - this.airborne * 0.3, -0.55, 0.1 - this.airborne * 0.6);
+    left.upper.rotation.set(reach * 0.8 + tilt * 0.7 - this.airborne * 0.3, -0.75, 0.1 - this.airborne * 0.6);
     left.lower.rotation.set(0.7, -0.2, 0.25);
   }
 }
