@@ -316,7 +316,7 @@ export class App implements Actions {
   private showLoading(text: string, share = 0.05): void {
     if (this.game !== undefined) this.leaveGame(false);
     if (this.loading === undefined) {
-      this.loading = loadingScreen(text);
+      this.loading = loadingScreen(text, () => this.leaveMatch());
       this.screens.show(this.loading);
     }
     this.loading.progress(share, text);
@@ -324,6 +324,13 @@ export class App implements Actions {
 
   private showQueue(preferences: Preferences): void {
     this.screens.show(queueScreen(this, () => performance.now() - this.queuedSince, preferences));
+  }
+
+  /** Gives the seat up, wherever one is on the way into a match or in it. */
+  private leaveMatch(): void {
+    this.link.send({ kind: "leave-match" });
+    this.link.send({ kind: "stop" });
+    this.show("home");
   }
 
   private openPause(): void {
@@ -341,10 +348,7 @@ export class App implements Actions {
         game.paused = true;
         this.screens.show(this.make("settings"));
       },
-      leave: () => {
-        this.link.send({ kind: "leave-match" });
-        this.show("home");
-      },
+      leave: () => this.leaveMatch(),
     });
     this.parent.append(this.pause);
     this.pause.querySelector<HTMLElement>("[data-focus]")?.focus();

@@ -99,13 +99,14 @@ export function practiceScreen(actions: Actions): Screen {
   return { name: "practice", root: page("Practice", [content], [keysHint()]), back: () => actions.back() };
 }
 
-export function loadingScreen(text: string): Screen & { progress(share: number, text: string): void } {
+export function loadingScreen(text: string, cancel: () => void): Screen & { progress(share: number, text: string): void } {
   const bar = element("i");
   const line = element("p", { class: "lead", text });
-  const root = page("Loading", [element("div", {}, line, element("div", { class: "loadbar" }, bar))], [element("span", { text: tip() })], "full");
+  const root = page("Loading", [element("div", {}, line, element("div", { class: "loadbar" }, bar))], [element("span", { text: tip() }), button("Leave", cancel)], "full");
   return {
     name: "loading",
     root,
+    back: cancel,
     progress: (share, what) => {
       bar.style.width = `${share * 100}%`;
       line.textContent = what;

@@ -23,7 +23,11 @@ export function friendsScreen(actions: Actions): Screen {
   const error = element("p", { class: "error", attributes: { role: "status" } });
   const list = element("div", { class: "scroll" });
   const room = element("div");
-  const fail = (body: unknown): void => { error.textContent = reason(body); };
+  const tell = (text: string, bad: boolean): void => {
+    error.textContent = text;
+    error.className = bad ? "error" : "status-line";
+  };
+  const fail = (body: unknown): void => tell(reason(body), true);
   const refresh = async (): Promise<void> => {
     const answer = await actions.api("GET", "/v1/friends");
     if (answer.status !== 200) return fail(answer.body);
@@ -40,7 +44,7 @@ export function friendsScreen(actions: Actions): Screen {
     const answer = await actions.api("PUT", `/v1/friends/${account}`);
     if (answer.status >= 400 || answer.status === 0) return fail(answer.body);
     number.value = "";
-    error.textContent = "Asked.";
+    tell("Asked. Your friend has to accept.", false);
     await refresh();
   };
   onEnter(number, () => void add());
@@ -99,7 +103,7 @@ function friendsTable(actions: Actions, friends: readonly Friend[], refresh: () 
     if (friend.state === "friend" && actions.room !== undefined && friend.online) controls.append(button("Invite", () => void act("POST", `${path}/invite`)));
     controls.append(button("Remove", () => void act("DELETE", path)));
     const state = friend.state === "friend" ? (friend.online ? "online" : "away") : friend.state;
-    return element("tr", {}, element("td", { text: friend.name ?? `Guest ${friend.account}` }), element("td", { text: state }), element("td", {}, controls));
+    return element("tr", {}, element("td", { text: nameOf(friend) }), element("td", { text: state }), element("td", {}, controls));
   });
   return element("table", {}, element("tbody", {}, ...rows));
 }
@@ -123,12 +127,17 @@ function rankingTable(lines: readonly RankingLine[], own: number | undefined): H
       "tr",
       { class: line.account === own ? "own" : "" },
       element("td", { text: String(line.place) }),
-      element("td", { text: line.name ?? `Guest ${line.account}` }),
+      element("td", { text: nameOf(line) }),
       element("td", { class: "number", text: String(line.points) }),
       element("td", { class: "number", text: String(Math.round(line.rating)) }),
     ),
   );
   return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
+}
+
+/** Guests have no name at the master; the end of their number tells them apart. */
+function nameOf({ name, account }: { name: string | null; account: number }): string {
+  return name ?? `Guest ${String(account).slice(-4)}`;
 }
 
 function listOf<Item>(body: unknown, field: string): Item[] {
