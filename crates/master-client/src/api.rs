@@ -18,7 +18,8 @@ macro_rules! body {
 body!(
     /// Signs a guest in, and makes his account the first time.
     GuestRequest {
-        /// At least 16 random bytes as text, kept on the device like a password.
+        /// 16 to 256 random characters, kept on the device like a password.
+        #[cfg_attr(feature = "openapi", schema(min_length = 16, max_length = 256))]
         device_key: String,
     }
 );
@@ -26,8 +27,10 @@ body!(
     /// A name and a password: to sign in, or to give them to a guest's account.
     PasswordRequest {
         /// 3 to 24 letters, digits, `-` or `_`.
+        #[cfg_attr(feature = "openapi", schema(pattern = "^[A-Za-z0-9_-]{3,24}$"))]
         name: String,
         /// 8 to 128 characters.
+        #[cfg_attr(feature = "openapi", schema(min_length = 8, max_length = 128))]
         password: String,
     }
 );
@@ -128,6 +131,7 @@ body!(
     /// Something to say.
     ChatRequest {
         /// 1 to 500 characters.
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 500))]
         text: String,
     }
 );

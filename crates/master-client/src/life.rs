@@ -254,6 +254,8 @@ impl Life {
                     self.events.push_back(Event::Offline(until));
                 } else {
                     self.link = Link::Stopped;
+                    let closing = FromMaster::Closing { come_back };
+                    self.events.push_back(Event::Message(closing));
                 }
             }
             FromMaster::Queue(state) => {

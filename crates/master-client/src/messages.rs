@@ -179,6 +179,11 @@ pub enum ToServer {
         /// Who.
         account: AccountId,
     },
+    /// A player is out: he left for good, or an operator sent him away.
+    Remove {
+        /// Who.
+        account: AccountId,
+    },
     /// The results of this match are stored; the server may end.
     ResultStored {
         /// Which match.

@@ -54,6 +54,8 @@ pub enum ServerEvent {
     Assigned(Assignment),
     /// Let one more player in.
     Admit(AccountId),
+    /// Send a player away, and keep his seat no longer.
+    Remove(AccountId),
     /// End the process: the result is stored, the match is called off, or the master has been away too long with nothing to play.
     End,
 }
@@ -142,6 +144,7 @@ impl ServerLife {
                 self.tell();
             }
             ToServer::Admit { account } => self.events.push_back(ServerEvent::Admit(account)),
+            ToServer::Remove { account } => self.events.push_back(ServerEvent::Remove(account)),
             ToServer::ResultStored { match_id } => {
                 if self.report.match_id == Some(match_id) {
                     self.end();

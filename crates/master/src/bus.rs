@@ -5,12 +5,13 @@
 
 use muse_master_client::messages::{MatchResult, Report, ToServer};
 use muse_master_client::{AccountId, MatchId, ServerId, TicketId};
+use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 use crate::ticket::Ticket;
 
 /// One thing to know.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Note {
     /// A ticket was stored or changed.
@@ -33,6 +34,12 @@ pub enum Note {
     Tell(AccountId, String),
     /// To a game server, wherever it is connected.
     ToServer(ServerId, ToServer),
+    /// To every player: a message as JSON.
+    TellAll(String),
+    /// Out with a player, who is told why.
+    Kick(AccountId, String),
+    /// Whoever has one of these players connected says that he is [`Back`](Self::Back).
+    WhoIsHere(Vec<AccountId>),
 }
 
 /// A bus.
@@ -41,6 +48,10 @@ pub trait Bus: Send + Sync {
     fn publish(&self, note: Note);
     /// Everything from now on. Who reads too slowly is told that he missed something.
     fn subscribe(&self) -> broadcast::Receiver<Note>;
+    /// Whether other masters use it too. Then notes can be lost on the way, and a leader looks into the store from time to time.
+    fn is_shared(&self) -> bool {
+        false
+    }
 }
 
 /// The bus of one master.

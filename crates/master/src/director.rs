@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use muse_master_client::messages::{FromMaster, MatchResult, Outcome, QueueState, Report};
 use muse_master_client::{AccountId, MatchId, Preferences, ServerId, TicketId};
 use muse_wire::{Duration, Instant};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::matching::{Filled, Group, MatchingConfig, Queue};
 use crate::ticket::Ticket;
@@ -301,9 +301,9 @@ impl Director {
         })
     }
 
-    /// From now on no match is made; running ones finish.
-    pub fn drain(&mut self) {
-        self.draining = true;
+    /// Whether no match is made from now on; running ones finish.
+    pub fn drain(&mut self, draining: bool) {
+        self.draining = draining;
     }
 
     /// A ticket was stored, new or changed.
@@ -315,6 +315,35 @@ impl Director {
     /// A ticket was taken back.
     pub fn handle_ticket_gone(&mut self, ticket: TicketId) {
         self.queue.remove(ticket);
+    }
+
+    /// What the store holds, for a leader that may have missed something: tickets that it does not know wait from now on, and those that are no
+    /// longer there are forgotten. How many are new. Their players count as present, because nobody can be asked while the bus is lost.
+    pub fn handle_tickets(&mut self, now: Instant, stored: Vec<Ticket>) -> usize {
+        let known: FxHashSet<TicketId> = self.queue.tickets().map(|ticket| ticket.id).collect();
+        let kept: FxHashSet<TicketId> = stored.iter().map(|ticket| ticket.id).collect();
+        let playing = self.matches.values().flat_map(|found| &found.players);
+        let playing: FxHashSet<AccountId> = playing.copied().collect();
+        // One that is younger may have been stored since the store was asked.
+        let gone = self
+            .queue
+            .tickets()
+            .filter(|ticket| !kept.contains(&ticket.id) && ticket.since + TICKETS_SETTLE < now);
+        let mut gone: Vec<TicketId> = gone.map(|ticket| ticket.id).collect();
+        gone.sort_unstable();
+        for ticket in gone {
+            self.queue.remove(ticket);
+        }
+        let mut new = 0;
+        for ticket in stored {
+            let mut party = ticket.party.iter().map(|member| member.account);
+            if known.contains(&ticket.id) || party.any(|account| playing.contains(&account)) {
+                continue;
+            }
+            self.handle_ticket(now, ticket);
+            new += 1;
+        }
+        new
     }
 
     /// A player's connection was lost.
@@ -405,6 +434,9 @@ impl Director {
 
 /// Matches that one leader may make in one epoch, as bits; epochs have the rest of the 53 that JavaScript reads.
 const COUNTER_BITS: u32 = 32;
+
+/// How long a ticket may take from the store to its leader.
+const TICKETS_SETTLE: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests;

@@ -3,11 +3,13 @@
 pub mod process;
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 
 use muse_master_client::ServerId;
 
 use crate::director::Placement;
+use crate::operators::ServerLine;
 
 /// A server, or none if there is no room.
 pub type Allocation = Pin<Box<dyn Future<Output = Option<ServerId>> + Send>>;
@@ -26,6 +28,10 @@ pub trait Fleet: Send + Sync {
     fn drain(&self);
     /// Servers that are starting, ready and busy.
     fn counts(&self) -> Counts;
+    /// Every server, in order of their ports.
+    fn servers(&self) -> Vec<ServerLine>;
+    /// Where a server's output is kept, if it is.
+    fn log(&self, server: ServerId) -> Option<PathBuf>;
 }
 
 /// How many servers there are.

@@ -1,6 +1,7 @@
 //! The HTTP interface: JSON, described by `/openapi.json`, which is generated from this code.
 
 pub(crate) mod accounts;
+pub(crate) mod admin;
 pub(crate) mod failure;
 mod game;
 mod operations;
@@ -8,28 +9,66 @@ mod play;
 mod push;
 mod social;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, FromRequestParts};
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method};
 use axum::routing::{get, post, put};
 use muse_master_client::AccountId;
 use tower_governor::GovernorLayer;
 use tower_governor::governor::GovernorConfigBuilder;
+use tower_http::cors::{AllowOrigin, CorsLayer};
 use utoipa::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 
 use crate::clock;
+use crate::server::StartError;
 use crate::shared::Shared;
 use crate::store::StoreError;
 use failure::Failure;
 
-/// All routes. `per_second` requests of one address are served in the long run, 20 times as many in a burst; 0 is for no limit.
-pub(crate) fn router(shared: Arc<Shared>, per_second: u32) -> Router {
-    let mut api = Router::new()
+/// All routes, and `others` beside them. `per_second` requests of one address are served in the long run, 20 times as many in a burst; 0 is
+/// for no limit.
+pub(crate) fn router(shared: Arc<Shared>, per_second: u32, others: Option<Router>) -> Router {
+    let mut api = players().merge(admin::router());
+    if let Some(burst) = per_second.checked_mul(20).filter(|burst| *burst > 0) {
+        let nanos = 1_000_000_000 / u64::from(per_second);
+        let limit = GovernorConfigBuilder::default()
+            .per_nanosecond(nanos.max(1))
+            .burst_size(burst)
+            .finish()
+            .expect("neither is zero");
+        api = api.layer(GovernorLayer::new(limit).error_handler(failure::limited));
+    }
+    let own = api
+        .route("/v1/server", get(game::server))
+        .route("/health", get(operations::health))
+        .route("/ready", get(operations::ready))
+        .route("/metrics", get(operations::metrics))
+        .route("/openapi.json", get(operations::openapi))
+        .method_not_allowed_fallback(failure::wrong_method)
+        .layer(DefaultBodyLimit::max(BODY_MAX))
+        .with_state(shared);
+    match others {
+        Some(others) => own.fallback_service(others),
+        None => own.fallback(failure::nothing_here),
+    }
+}
+
+/// What game servers on this machine ask, without TLS.
+pub(crate) fn server_router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/v1/server", get(game::server))
+        .fallback(failure::nothing_here)
+        .with_state(shared)
+}
+
+/// What players ask.
+fn players() -> Router<Arc<Shared>> {
+    Router::new()
         .route("/v1/guest", post(accounts::guest))
         .route("/v1/sign-in", post(accounts::sign_in))
         .route("/v1/refresh", post(accounts::refresh))
@@ -76,27 +115,37 @@ pub(crate) fn router(shared: Arc<Shared>, per_second: u32) -> Router {
             "/v1/chat/direct/{account}",
             post(social::say_direct).get(social::direct_history),
         )
-        .route("/v1/push", get(push::push));
-    if let Some(burst) = per_second.checked_mul(20).filter(|burst| *burst > 0) {
-        let nanos = 1_000_000_000 / u64::from(per_second);
-        let limit = GovernorConfigBuilder::default()
-            .per_nanosecond(nanos.max(1))
-            .burst_size(burst)
-            .finish()
-            .expect("neither is zero");
-        api = api.layer(GovernorLayer::new(limit).error_handler(failure::limited));
-    }
-    api.route("/v1/server", get(game::server))
-        .route("/health", get(operations::health))
-        .route("/ready", get(operations::ready))
-        .route("/metrics", get(operations::metrics))
-        .route("/openapi.json", get(operations::openapi))
-        .method_not_allowed_fallback(failure::wrong_method)
-        .fallback(failure::nothing_here)
-        .layer(DefaultBodyLimit::max(BODY_MAX))
-        .with_state(shared)
+        .route("/v1/push", get(push::push))
 }
 
+/// Lets pages of these origins use the interface.
+pub(crate) fn with_origins(routes: Router, origins: &[String]) -> Result<Router, StartError> {
+    if origins.is_empty() {
+        return Ok(routes);
+    }
+    let allowed = if origins.iter().any(|origin| origin == "*") {
+        AllowOrigin::any()
+    } else {
+        let value = |origin: &String| {
+            let value = HeaderValue::from_str(origin).ok();
+            let scheme = origin.starts_with("http://") || origin.starts_with("https://");
+            value
+                .filter(|_| scheme && !origin.ends_with('/'))
+                .ok_or_else(|| StartError::Origin(origin.clone()))
+        };
+        AllowOrigin::list(origins.iter().map(value).collect::<Result<Vec<_>, _>>()?)
+    };
+    let layer = CorsLayer::new()
+        .allow_origin(allowed)
+        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::DELETE])
+        .allow_headers([AUTHORIZATION, CONTENT_TYPE])
+        .expose_headers([RETRY_AFTER])
+        .max_age(std::time::Duration::from_secs(3_600));
+    Ok(routes.layer(layer))
+}
+
+pub(crate) use accounts::hash_password;
+pub(crate) use admin::{check_operator, sample};
 pub(crate) use push::gone as player_gone;
 
 /// Installs the recorder of figures, once.
@@ -105,10 +154,6 @@ pub(crate) fn install_recorder() {
         tracing::warn!("another recorder of figures is installed: /metrics stays empty");
     }
 }
-
-/// The routes with the addresses of those who ask, as `axum::serve` wants them.
-pub(crate) type Service =
-    axum::extract::connect_info::IntoMakeServiceWithConnectInfo<Router, SocketAddr>;
 
 /// The signed-in player who asks.
 #[derive(Clone, Copy, Debug)]
@@ -128,6 +173,7 @@ pub(crate) async fn signed_in(shared: &Shared, token: &str) -> Result<AccountId,
     let access = shared.keys.check_access(token, clock::now());
     let access = access.map_err(|_| Failure::SIGN_IN)?;
     match shared.store.account(access.account).await {
+        Ok(account) if accounts::is_banned(&account, clock::now()) => Err(Failure::BANNED),
         Ok(account) if account.generation == access.generation => Ok(access.account),
         Ok(_) | Err(StoreError::NotFound(_)) => Err(Failure::SIGN_IN),
         Err(error) => Err(error.into()),
@@ -150,7 +196,10 @@ pub(crate) fn bearer(parts: &Parts) -> Option<&str> {
         accounts::ranking, play::play, play::leave, play::state, social::friends, social::befriend, social::unfriend,
         social::block, social::invite, social::open_room, social::room, social::leave_room, social::join_room,
         social::say_room, social::room_history, social::say_match, social::match_history, social::say_direct,
-        social::direct_history, operations::health, operations::ready, operations::metrics,
+        social::direct_history, admin::sign_in, admin::overview, admin::players, admin::kick, admin::ban, admin::unban,
+        admin::mute, admin::unmute, admin::queue, admin::matches, admin::match_log, admin::end_match, admin::servers,
+        admin::chat, admin::delete_line, admin::drain, admin::announce, admin::audit, admin::operators,
+        admin::set_operator, admin::remove_operator, operations::health, operations::ready, operations::metrics,
     )
 )]
 pub(crate) struct Description;

@@ -58,8 +58,9 @@ impl Hub {
         let mut players = lock(&self.players);
         match players.sessions.admit(clock::now(), account) {
             Admission::Admitted { session, replaced } => {
-                if let Some(old) = replaced {
-                    players.senders.remove(&old);
+                if let Some(sender) = replaced.and_then(|old| players.senders.remove(&old)) {
+                    // Without this the two devices would take turns for ever.
+                    let _ = sender.try_send(Utf8Bytes::from_static(REPLACED));
                 }
                 let (sender, receiver) = mpsc::channel(MESSAGES_MAX);
                 players.senders.insert(session, sender);
@@ -110,6 +111,43 @@ impl Hub {
         if matches!(sent, Some(Err(_))) {
             players.senders.remove(&session);
         }
+    }
+
+    /// Tells every player.
+    pub fn tell_all(&self, message: &str) {
+        let message = Utf8Bytes::from(message);
+        let mut players = lock(&self.players);
+        players
+            .senders
+            .retain(|_, sender| sender.try_send(message.clone()).is_ok());
+    }
+
+    /// Says last things to a player and closes his connection; false if he is not here.
+    pub fn close(&self, account: AccountId, messages: &[String]) -> bool {
+        let mut players = lock(&self.players);
+        let Some(session) = players.sessions.session_of(account) else {
+            return false;
+        };
+        if let Some(sender) = players.senders.remove(&session) {
+            for message in messages {
+                let _ = sender.try_send(Utf8Bytes::from(message.as_str()));
+            }
+        }
+        true
+    }
+
+    /// Players who are here, at most so many, in order of their numbers.
+    pub fn online(&self, at_most: usize) -> Vec<AccountId> {
+        let players = lock(&self.players);
+        let mut online: Vec<AccountId> = players.sessions.accounts().collect();
+        online.sort_unstable();
+        online.truncate(at_most);
+        online
+    }
+
+    /// How many players there is room for.
+    pub fn players_max(&self) -> usize {
+        lock(&self.players).sessions.players_max()
     }
 
     /// Says a last thing to every player and closes all connections.
@@ -171,5 +209,41 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What the older of two connections of one account is told last.
+const REPLACED: &str = r#"{"type":"closing","come_back":false}"#;
 /// Messages that wait for one connection.
 const MESSAGES_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use muse_master_client::messages::{FromMaster, decode};
+
+    #[test]
+    fn the_older_of_two_connections_is_told_not_to_come_back() {
+        let hub = Hub::new(1);
+        let Entered::Admitted(_, mut first) = hub.enter(AccountId(1)) else {
+            unreachable!("there is room");
+        };
+        assert!(matches!(hub.enter(AccountId(1)), Entered::Admitted(..)));
+        let last = first.try_recv().expect("told");
+        let closing = FromMaster::Closing { come_back: false };
+        assert_eq!(decode::<FromMaster>(&last).expect("a message"), closing);
+        assert!(first.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_player_is_closed_with_last_words() {
+        let hub = Hub::new(2);
+        let Entered::Admitted(_, mut messages) = hub.enter(AccountId(1)) else {
+            unreachable!("there is room");
+        };
+        assert!(!hub.close(AccountId(2), &[]));
+        assert!(hub.close(AccountId(1), &["bye".to_owned()]));
+        assert_eq!(messages.try_recv().expect("told").as_str(), "bye");
+        assert!(matches!(
+            messages.try_recv(),
+            Err(mpsc::error::TryRecvError::Disconnected)
+        ));
+    }
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
 use muse_master_client::messages::{Assignment, FromMaster, ToServer, encode};
-use muse_master_client::{MatchId, ServerId};
+use muse_master_client::{AccountId, MatchId, ServerId};
 use muse_wire::Instant;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
@@ -48,6 +48,7 @@ enum Done {
     Placed(MatchId, Option<ServerId>),
     Ended(MatchId, Option<Vec<Ticket>>),
     Lease(Result<Option<Lease>, StoreError>),
+    Tickets(Result<Vec<Ticket>, StoreError>),
     OldEpoch,
 }
 
@@ -82,18 +83,14 @@ impl Term {
             .flat_map(|ticket| ticket.party.clone())
             .collect();
         term.director.restore(clock::now(), tickets, matches);
-        for member in parties {
-            if shared.hub.is_online(member.account) {
-                term.director.handle_back(member.account);
-            }
-        }
+        let waiting = parties.iter().map(|member| member.account).collect();
+        shared.bus.publish(Note::WhoIsHere(waiting));
         shared.status.set_leading(true);
         let mut renew = tokio::time::interval(RENEW_EVERY.into());
+        let mut look = tokio::time::interval(LOOK_EVERY);
         let mut draining = shared.draining.subscribe();
         loop {
-            if *draining.borrow_and_update() {
-                term.director.drain();
-            }
+            term.director.drain(*draining.borrow_and_update());
             term.act();
             if clock::now() >= term.lease.until {
                 return "the lease ran out".to_owned();
@@ -111,6 +108,10 @@ impl Term {
                     return reason;
                 },
                 _ = renew.tick() => term.renew(),
+                _ = look.tick(), if shared.bus.is_shared() => {
+                    let tickets = shared.store.tickets(term.lease.epoch);
+                    term.when_done(tickets, Done::Tickets);
+                }
                 _ = draining.changed() => {}
                 () = tokio::time::sleep(wait) => term.director.handle_timeout(clock::now()),
             }
@@ -155,6 +156,7 @@ impl Term {
         match done {
             Done::Created(match_id, Ok(created)) if created.gone.is_empty() => {
                 metrics::counter!("muse_matches_created").increment(1);
+                self.shared.journal.note(match_id, "made and stored");
                 self.director.handle_created(now, match_id);
             }
             Done::Created(match_id, Ok(created)) => {
@@ -176,9 +178,14 @@ impl Term {
                 return refused(&error);
             }
             Done::Placed(match_id, Some(server)) => {
+                let text = format!("placed on server {server}");
+                self.shared.journal.note(match_id, text);
                 self.director.handle_placed(now, match_id, server);
             }
-            Done::Placed(match_id, None) => self.director.handle_not_placed(now, match_id),
+            Done::Placed(match_id, None) => {
+                self.shared.journal.note(match_id, "no server to be had");
+                self.director.handle_not_placed(now, match_id);
+            }
             Done::Ended(match_id, requeued) => {
                 let requeued = requeued.unwrap_or_default();
                 self.director.handle_ended(now, match_id, requeued);
@@ -186,6 +193,13 @@ impl Term {
             Done::Lease(Ok(Some(lease))) if lease.epoch == self.lease.epoch => self.lease = lease,
             Done::Lease(Ok(_)) => return Err("another master leads".to_owned()),
             Done::Lease(Err(error)) => tracing::warn!(%error, "the lease is not renewed"),
+            Done::Tickets(Ok(tickets)) => {
+                let new = self.director.handle_tickets(now, tickets);
+                if new > 0 {
+                    tracing::info!(new, "tickets found in the store");
+                }
+            }
+            Done::Tickets(Err(error)) => tracing::warn!(%error, "the queue is not read"),
             Done::OldEpoch => return Err(StoreError::OldEpoch.to_string()),
         }
         Ok(())
@@ -215,6 +229,7 @@ impl Term {
                     );
                 }
                 Action::RecordRunning { match_id } => {
+                    self.shared.journal.note(match_id, "has begun");
                     self.insist(move || store.record_running(epoch, match_id), |()| None);
                 }
                 Action::Admit {
@@ -223,6 +238,8 @@ impl Term {
                     players,
                     backfill,
                 } => {
+                    let text = format!("{} told where to go", listed(&players));
+                    self.shared.journal.note(match_id, text);
                     if backfill {
                         for &account in &players {
                             let admit = ToServer::Admit { account };
@@ -240,11 +257,15 @@ impl Term {
                     });
                 }
                 Action::FreeSeat { match_id, account } => {
+                    let text = format!("{account} gave his seat up");
+                    self.shared.journal.note(match_id, text);
                     self.insist(move || store.free_seat(epoch, match_id, account), |()| None);
                 }
                 Action::EndMatch(ending) => {
                     let match_id = ending.match_id;
                     tracing::info!(%match_id, outcome = ?ending.outcome, "match over");
+                    let text = format!("over: {:?}", ending.outcome);
+                    self.shared.journal.note(match_id, text);
                     self.insist(
                         move || store.end_match(epoch, ending.clone(), clock::now()),
                         move |requeued| Some(Done::Ended(match_id, requeued)),
@@ -263,7 +284,7 @@ impl Term {
         }
     }
 
-    fn tell(&self, account: muse_master_client::AccountId, message: &FromMaster) {
+    fn tell(&self, account: AccountId, message: &FromMaster) {
         self.shared
             .bus
             .publish(Note::Tell(account, encode(message)));
@@ -344,13 +365,15 @@ impl Term {
     }
 }
 
-/// An old epoch ends the term; anything else is tried again.
+/// What could not be stored may be stored all the same, if only the answer was lost: the term ends, and the next one reads what is.
 fn refused(error: &StoreError) -> Result<(), String> {
     tracing::error!(%error, "not stored");
-    match error {
-        StoreError::OldEpoch => Err(error.to_string()),
-        _ => Ok(()),
-    }
+    Err(error.to_string())
+}
+
+fn listed(accounts: &[AccountId]) -> String {
+    let names: Vec<String> = accounts.iter().map(AccountId::to_string).collect();
+    names.join(", ")
 }
 
 fn fresh_holder() -> u64 {
@@ -359,5 +382,7 @@ fn fresh_holder() -> u64 {
     u64::from_le_bytes(bytes) >> 11
 }
 
+/// How often a leader whose bus may lose something looks into the store.
+const LOOK_EVERY: StdDuration = StdDuration::from_secs(5);
 /// The queue that is led.
 const QUEUE: &str = "default";

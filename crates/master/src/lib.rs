@@ -11,13 +11,16 @@
 
 pub mod bus;
 mod clock;
+mod config;
 pub mod director;
 pub mod fleet;
 mod http;
 pub mod hub;
+mod journal;
 mod leader;
 pub mod lease;
 pub mod matching;
+pub mod operators;
 pub mod ports;
 pub mod rating;
 pub mod secrets;
@@ -26,5 +29,8 @@ pub mod sessions;
 mod shared;
 pub mod store;
 pub mod ticket;
+mod tls;
+mod token_keys;
 
-pub use server::{Master, MasterConfig, StartError};
+pub use config::MasterConfig;
+pub use server::{Master, StartError};

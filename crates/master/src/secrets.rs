@@ -87,6 +87,28 @@ impl Keys {
         server.parse().map(ServerId).map_err(|_| InvalidToken)
     }
 
+    /// A token of an operator.
+    pub fn operator(&self, name: &str, generation: u64, now: Instant) -> String {
+        let expires_s = (now + OPERATOR_LIFE).as_micros() / 1_000_000;
+        let body = format!("{name}.{generation}.{expires_s}");
+        let tag = hex(hmac::sign(&self.key, format!("operator.{body}").as_bytes()).as_ref());
+        format!("{body}.{tag}")
+    }
+
+    /// The name and the generation of an operator's token, if it is ours and still holds.
+    pub fn check_operator(&self, token: &str, now: Instant) -> Result<(String, u64), InvalidToken> {
+        let (body, tag) = token.rsplit_once('.').ok_or(InvalidToken)?;
+        self.verify(&format!("operator.{body}"), tag)?;
+        let mut parts = body.splitn(3, '.');
+        let name = parts.next().ok_or(InvalidToken)?;
+        let mut number = || parts.next()?.parse::<u64>().ok();
+        let (generation, expires_s) = number().zip(number()).ok_or(InvalidToken)?;
+        if now >= Instant::from_secs(expires_s) {
+            return Err(InvalidToken);
+        }
+        Ok((name.to_owned(), generation))
+    }
+
     fn verify(&self, body: &str, tag: &str) -> Result<(), InvalidToken> {
         let tag = unhex(tag).ok_or(InvalidToken)?;
         hmac::verify(&self.key, body.as_bytes(), &tag).map_err(|_| InvalidToken)
@@ -141,6 +163,8 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
 
 /// Life of an access token.
 pub const ACCESS_LIFE: Duration = Duration::from_secs(900);
+/// Life of an operator's token.
+pub const OPERATOR_LIFE: Duration = Duration::from_secs(8 * 3_600);
 /// Life of a refresh token.
 pub const REFRESH_LIFE: Duration = Duration::from_secs(30 * 86_400);
 /// Without I and O; 24 of them give 190 million codes.
@@ -171,6 +195,7 @@ mod tests {
                 Err(InvalidToken)
             );
             assert_eq!(keys.check_server(nonsense), Err(InvalidToken));
+            assert!(keys.check_operator(nonsense, Instant::ZERO).is_err());
         }
         let credential = keys.server(ServerId(5));
         assert_eq!(keys.check_server(&credential), Ok(ServerId(5)));
@@ -178,6 +203,23 @@ mod tests {
             keys.check_access(&credential, Instant::ZERO),
             Err(InvalidToken)
         );
+    }
+
+    #[test]
+    fn an_operators_token_is_no_players_token() {
+        let keys = Keys::new("one");
+        let token = keys.operator("ada", 2, Instant::ZERO);
+        let known = keys.check_operator(&token, Instant::ZERO);
+        assert_eq!(known, Ok(("ada".to_owned(), 2)));
+        assert!(keys.check_access(&token, Instant::ZERO).is_err());
+        let late = Instant::ZERO + OPERATOR_LIFE;
+        assert_eq!(keys.check_operator(&token, late), Err(InvalidToken));
+        let access = Access {
+            account: AccountId(7),
+            generation: 0,
+        };
+        let access = keys.access(access, Instant::ZERO);
+        assert!(keys.check_operator(&access, Instant::ZERO).is_err());
     }
 
     #[test]

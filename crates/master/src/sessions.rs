@@ -87,6 +87,16 @@ impl Sessions {
         self.by_account.get(&account).copied()
     }
 
+    /// Everybody who is here, in no particular order.
+    pub fn accounts(&self) -> impl Iterator<Item = AccountId> {
+        self.by_account.keys().copied()
+    }
+
+    /// How many there is room for.
+    pub fn players_max(&self) -> usize {
+        self.players_max
+    }
+
     /// A player knocks. Who takes over from his own older session needs no room.
     pub fn admit(&mut self, now: Instant, account: AccountId) -> Admission {
         let replaced = self.by_account.get(&account).copied();

@@ -1,22 +1,25 @@
 //! What every part of a running master has in common.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
-use muse_master_client::messages::{FromMaster, Seat, encode};
+use muse_master_client::messages::{FromMaster, Seat, ToServer, encode};
 use muse_master_client::{AccountId, MatchId, Preferences};
 use muse_transport::ServerPublicKey;
-use muse_transport::token::{TokenGrant, TokenIssuer};
+use muse_transport::token::TokenGrant;
+use muse_wire::Instant;
 use tokio::sync::{Semaphore, watch};
 
 use crate::bus::{Bus, Note};
 use crate::clock;
 use crate::director::DirectorConfig;
 use crate::fleet::Fleet;
-use crate::hub::Hub;
-use crate::secrets::{Keys, SystemEntropy, hex, unhex};
+use crate::hub::{Hub, lock};
+use crate::journal::Journal;
+use crate::secrets::{Keys, SystemEntropy, random_text, unhex};
 use crate::store::{Store, StoreError, StoredSeat};
 use crate::ticket::{Play, Ticket};
+use crate::token_keys::TokenKeys;
 
 pub(crate) struct Shared {
     pub(crate) config: SharedConfig,
@@ -25,9 +28,11 @@ pub(crate) struct Shared {
     pub(crate) fleet: Arc<dyn Fleet>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) keys: Arc<Keys>,
-    pub(crate) issuer: TokenIssuer,
+    pub(crate) token_keys: Mutex<TokenKeys>,
     pub(crate) draining: watch::Sender<bool>,
     pub(crate) status: Status,
+    pub(crate) journal: Journal,
+    pub(crate) started: Instant,
     /// Password hashes that are computed at once.
     pub(crate) hashing: Semaphore,
 }
@@ -71,7 +76,32 @@ impl Status {
 impl Shared {
     /// The public keys with which game servers check connect tokens.
     pub(crate) fn token_keys(&self) -> Vec<(u32, String)> {
-        vec![(self.issuer.key_id(), hex(&self.issuer.public_key()))]
+        lock(&self.token_keys).public()
+    }
+
+    /// Reads the keys of connect tokens from the store, and adds tomorrow's.
+    pub(crate) async fn keep_token_keys(&self) -> Result<(), StoreError> {
+        let now_s = clock::now().as_micros() / 1_000_000;
+        let damaged = || StoreError::Unavailable("a secret is damaged".to_owned());
+        // What a version without rotation has signed with.
+        let first = self.store.secret("connect_tokens", random_text()).await?;
+        let first = TokenKeys::new(first).to_text();
+        let stored = self.store.secret(TOKEN_KEYS, first).await?;
+        let keys = TokenKeys::parse(&stored).ok_or_else(damaged)?;
+        let wanted = keys.kept_up(now_s, random_text);
+        let keys = if wanted == keys {
+            keys
+        } else {
+            // Another master may have been quicker; then its list holds.
+            let fresh = wanted.to_text();
+            let stored = self
+                .store
+                .exchange_secret(TOKEN_KEYS, stored, fresh)
+                .await?;
+            TokenKeys::parse(&stored).ok_or_else(damaged)?
+        };
+        *lock(&self.token_keys) = keys;
+        Ok(())
     }
 
     /// A way into a match, with a fresh token.
@@ -81,7 +111,8 @@ impl Shared {
         let grant = TokenGrant::new(account.0, ServerPublicKey::from_bytes(key), address)
             .user_data(&stored.match_id.0.to_le_bytes());
         let now_s = clock::now().as_micros() / 1_000_000;
-        let token = self.issuer.issue(&grant, now_s, &mut SystemEntropy).ok()?;
+        let issuer = lock(&self.token_keys).issuer(self.config.protocol_id, now_s)?;
+        let token = issuer.issue(&grant, now_s, &mut SystemEntropy).ok()?;
         Some(Seat {
             match_id: stored.match_id,
             address: stored.address.clone(),
@@ -150,11 +181,23 @@ impl Shared {
         &self,
         account: AccountId,
     ) -> Result<Option<MatchId>, StoreError> {
-        let match_id = self.store.standing(account).await?.match_id;
-        if let Some(match_id) = match_id {
+        let standing = self.store.standing(account).await?;
+        if let Some(match_id) = standing.match_id {
             self.bus.publish(Note::SeatLeft(match_id, account));
         }
-        Ok(match_id)
+        if let Some(seat) = standing.seat {
+            let remove = ToServer::Remove { account };
+            self.bus.publish(Note::ToServer(seat.server, remove));
+        }
+        Ok(standing.match_id)
+    }
+
+    /// Sends a player away: out of the queue, out of his match, and his connection is closed with these words.
+    pub(crate) async fn kick(&self, account: AccountId, reason: &str) -> Result<(), StoreError> {
+        self.leave_queue(account).await?;
+        self.leave_match(account).await?;
+        self.bus.publish(Note::Kick(account, reason.to_owned()));
+        Ok(())
     }
 }
 
@@ -166,3 +209,6 @@ pub(crate) fn queue_state(ticket: &Ticket) -> muse_master_client::messages::Queu
         preferences: ticket.preferences.clone(),
     }
 }
+
+/// Where the keys of connect tokens are kept.
+const TOKEN_KEYS: &str = "token_keys";

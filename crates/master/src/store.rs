@@ -5,7 +5,9 @@
 //! not in the order in which the answers are awaited.
 
 mod migrations;
-pub mod sqlite;
+mod sql;
+mod sqlite;
+mod worker;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,7 +20,9 @@ use thiserror::Error;
 
 use crate::director::{Ending, NewMatch, StoredMatch};
 use crate::lease::Lease;
+use crate::operators::{AuditLine, MatchLine, PlayerLine, Sentence, StoredOperator, TicketLine};
 use crate::ticket::{Play, Ticket};
+pub use worker::SqlStore;
 
 /// What a transaction comes to.
 pub type Answer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
@@ -39,6 +43,9 @@ pub enum StoreError {
     /// It contradicts what is stored.
     #[error("{0}")]
     Conflict(&'static str),
+    /// Not for this account.
+    #[error("{0}")]
+    Forbidden(&'static str),
 }
 
 /// The tickets of a match that was not created, because these are gone.
@@ -101,6 +108,8 @@ pub struct StoredAccount {
     pub view: AccountView,
     /// Raised by signing out everywhere.
     pub generation: u64,
+    /// Until when an operator keeps it out.
+    pub banned_until: Option<Instant>,
 }
 
 /// What one player does about another.
@@ -135,87 +144,133 @@ pub struct Said {
 }
 
 macro_rules! store {
-    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),* $(,)?) -> $answer:ty;)*) => {
+    ($(mod $module:ident { $($(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),* $(,)?) -> $answer:ty;)* })*) => {
         /// The store.
         pub trait Store: Send + Sync {
-            $($(#[$doc])* fn $name(&self, $($argument: $kind),*) -> Answer<$answer>;)*
+            $($($(#[$doc])* fn $name(&self, $($argument: $kind),*) -> Answer<$answer>;)*)*
+        }
+
+        impl Store for SqlStore {
+            $($(fn $name(&self, $($argument: $kind),*) -> Answer<$answer> {
+                self.call(move |sql| sql::$module::$name(sql, $($argument),*))
+            })*)*
         }
     };
 }
 
 store! {
-    /// A secret that all masters share, made by the first one that asks with `fresh`.
-    fn secret(name: &'static str, fresh: String) -> String;
-    /// Asks for the lease of a queue, or renews it; none if another one holds it.
-    fn lease(queue: String, holder: u64, now: Instant) -> Option<Lease>;
-    /// Everything that a new leader takes over.
-    fn restore(epoch: u64) -> (Vec<Ticket>, Vec<StoredMatch>);
-    /// Tickets become a match, if all are there.
-    fn create_match(epoch: u64, new: NewMatch, now: Instant) -> Created;
-    /// A ticket becomes seats of a running match.
-    fn fill_seats(epoch: u64, match_id: MatchId, ticket: TicketId) -> Fill;
-    /// A match is on this server.
-    fn record_server(epoch: u64, match_id: MatchId, server: ServerId) -> ();
-    /// A match has begun.
-    fn record_running(epoch: u64, match_id: MatchId) -> ();
-    /// A seat is given up.
-    fn free_seat(epoch: u64, match_id: MatchId, account: AccountId) -> ();
-    /// A match is over: results and ratings once, seats freed, tickets back in the queue. Those, or none if it was over already.
-    fn end_match(epoch: u64, ending: Ending, now: Instant) -> Option<Vec<Ticket>>;
-    /// The ticket of a player who stayed away.
-    fn end_ticket(epoch: u64, ticket: TicketId) -> ();
-
-    /// *Play* (OA-4): for the player alone, or for his whole room if he leads it.
-    fn play(account: AccountId, preferences: Preferences, insists: bool, now: Instant) -> Played;
-    /// Takes a ticket back; the whole party leaves.
-    fn leave_queue(account: AccountId) -> Option<Ticket>;
-    /// What is going on with a player.
-    fn standing(account: AccountId) -> Standing;
-    /// A game server says where it is.
-    fn register_server(server: ServerId, address: String, public_key: String, now: Instant) -> ();
-    /// Where a match is, for everyone in it.
-    fn match_seat(match_id: MatchId) -> Option<StoredSeat>;
-
-    /// The account of a device, made the first time.
-    fn guest(device: String, now: Instant) -> AccountId;
-    /// Gives an account a name and a password hash, or new ones.
-    fn set_password(account: AccountId, name: String, password: String) -> ();
-    /// The account of a name, and its password hash.
-    fn password(name: String) -> Option<(AccountId, String)>;
-    /// What is known of an account.
-    fn account(account: AccountId) -> StoredAccount;
-    /// A refresh token, as a hash.
-    fn add_refresh(account: AccountId, token: String, expires: Instant, now: Instant) -> ();
-    /// Exchanges a refresh token; one that was used before signs the account out everywhere.
-    fn rotate_refresh(old: String, fresh: String, expires: Instant, now: Instant) -> AccountId;
-    /// Voids every token of an account.
-    fn sign_out_everywhere(account: AccountId) -> ();
-    /// Everything that is kept about an account.
-    fn export(account: AccountId) -> serde_json::Value;
-    /// Deletes it all. What it played stays in others' results, without a name.
-    fn delete(account: AccountId) -> ();
-
-    /// A step between two players. True if they are friends now.
-    fn befriend(account: AccountId, other: AccountId, step: FriendStep) -> bool;
-    /// Friends, requests both ways and blocked accounts.
-    fn friends(account: AccountId) -> Vec<FriendView>;
-    /// Opens a room with this code, unless it exists.
-    fn open_room(account: AccountId, code: String, now: Instant) -> RoomView;
-    /// Enters a room.
-    fn join_room(account: AccountId, code: String, now: Instant) -> RoomView;
-    /// Leaves it. Who stays.
-    fn leave_room(account: AccountId) -> Vec<AccountId>;
-    /// The player's room.
-    fn room(account: AccountId) -> Option<RoomView>;
-    /// Writes a line of chat.
-    fn say(from: AccountId, target: ChatTarget, text: String, now: Instant) -> Said;
-    /// The last hundred lines, oldest first.
-    fn history(account: AccountId, target: ChatTarget) -> Vec<ChatLine>;
-
-    /// Saved progress of a game; version 0 if there is none.
-    fn progress(account: AccountId, game: String) -> Progress;
-    /// Writes it, if it is based on the version that is stored. The new version.
-    fn save_progress(account: AccountId, game: String, based_on: u64, document: String) -> u64;
-    /// Lines of the season's ranking, from a place on, at most 100.
-    fn ranking(from_place: u64) -> Vec<RankingLine>;
+    mod leading {
+        /// A secret that all masters share, made by the first one that asks with `fresh`.
+        fn secret(name: &'static str, fresh: String) -> String;
+        /// Replaces a secret, unless somebody else did. What it is now.
+        fn exchange_secret(name: &'static str, old: String, fresh: String) -> String;
+        /// Asks for the lease of a queue, or renews it; none if another one holds it.
+        fn lease(queue: String, holder: u64, now: Instant) -> Option<Lease>;
+        /// Everything that a new leader takes over.
+        fn restore(epoch: u64) -> (Vec<Ticket>, Vec<StoredMatch>);
+        /// Every ticket, oldest first, for a leader that may have missed something.
+        fn tickets(epoch: u64) -> Vec<Ticket>;
+        /// Tickets become a match, if all are there.
+        fn create_match(epoch: u64, new: NewMatch, now: Instant) -> Created;
+        /// A ticket becomes seats of a running match.
+        fn fill_seats(epoch: u64, match_id: MatchId, ticket: TicketId) -> Fill;
+        /// A match is on this server.
+        fn record_server(epoch: u64, match_id: MatchId, server: ServerId) -> ();
+        /// A match has begun.
+        fn record_running(epoch: u64, match_id: MatchId) -> ();
+        /// A seat is given up.
+        fn free_seat(epoch: u64, match_id: MatchId, account: AccountId) -> ();
+        /// A match is over: results and ratings once, seats freed, tickets back in the queue. Those, or none if it was over already.
+        fn end_match(epoch: u64, ending: Ending, now: Instant) -> Option<Vec<Ticket>>;
+        /// The ticket of a player who stayed away.
+        fn end_ticket(epoch: u64, ticket: TicketId) -> ();
+    }
+    mod queue {
+        /// *Play* (OA-4): for the player alone, or for his whole room if he leads it.
+        fn play(account: AccountId, preferences: Preferences, insists: bool, now: Instant) -> Played;
+        /// Takes a ticket back; the whole party leaves.
+        fn leave_queue(account: AccountId) -> Option<Ticket>;
+        /// What is going on with a player.
+        fn standing(account: AccountId) -> Standing;
+        /// Everybody who has a seat in a match with a server, and which match.
+        fn seated() -> Vec<(AccountId, MatchId)>;
+        /// A game server says where it is.
+        fn register_server(server: ServerId, address: String, public_key: String, now: Instant) -> ();
+        /// Where a match is, for everyone in it.
+        fn match_seat(match_id: MatchId) -> Option<StoredSeat>;
+    }
+    mod accounts {
+        /// The account of a device, made the first time.
+        fn guest(device: String, now: Instant) -> AccountId;
+        /// Gives an account a name and a password hash, or new ones.
+        fn set_password(account: AccountId, name: String, password: String) -> ();
+        /// The account of a name, and its password hash.
+        fn password(name: String) -> Option<(AccountId, String)>;
+        /// What is known of an account.
+        fn account(account: AccountId) -> StoredAccount;
+        /// A refresh token, as a hash.
+        fn add_refresh(account: AccountId, token: String, expires: Instant, now: Instant) -> ();
+        /// Exchanges a refresh token; one that was used before signs the account out everywhere.
+        fn rotate_refresh(old: String, fresh: String, expires: Instant, now: Instant) -> AccountId;
+        /// Voids every token of an account.
+        fn sign_out_everywhere(account: AccountId) -> ();
+        /// Everything that is kept about an account.
+        fn export(account: AccountId) -> serde_json::Value;
+        /// Deletes it all. What it played stays in others' results, without a name.
+        fn delete(account: AccountId) -> ();
+        /// Saved progress of a game; version 0 if there is none.
+        fn progress(account: AccountId, game: String) -> Progress;
+        /// Writes it, if it is based on the version that is stored. The new version.
+        fn save_progress(account: AccountId, game: String, based_on: u64, document: String) -> u64;
+        /// Lines of the season's ranking, from a place on, at most 100.
+        fn ranking(from_place: u64) -> Vec<RankingLine>;
+    }
+    mod social {
+        /// A step between two players. True if they are friends now.
+        fn befriend(account: AccountId, other: AccountId, step: FriendStep) -> bool;
+        /// Friends, requests both ways and blocked accounts.
+        fn friends(account: AccountId) -> Vec<FriendView>;
+        /// Opens a room with this code, unless it exists.
+        fn open_room(account: AccountId, code: String, now: Instant) -> RoomView;
+        /// Enters a room.
+        fn join_room(account: AccountId, code: String, now: Instant) -> RoomView;
+        /// Leaves it. Who stays.
+        fn leave_room(account: AccountId) -> Vec<AccountId>;
+        /// The player's room.
+        fn room(account: AccountId) -> Option<RoomView>;
+        /// Writes a line of chat.
+        fn say(from: AccountId, target: ChatTarget, text: String, now: Instant) -> Said;
+        /// The last hundred lines, oldest first.
+        fn history(account: AccountId, target: ChatTarget) -> Vec<ChatLine>;
+    }
+    mod operators {
+        /// An operator with a password hash, new or with a new one.
+        fn set_operator(name: String, password: String, now: Instant) -> ();
+        /// What is kept of an operator.
+        fn operator(name: String) -> Option<StoredOperator>;
+        /// Everyone who is one.
+        fn operators() -> Vec<String>;
+        /// Is none any more; the last one stays.
+        fn remove_operator(name: String) -> ();
+        /// Writes down what an operator did.
+        fn audit(line: AuditLine) -> ();
+        /// The last 200 things that operators did, newest first.
+        fn audits() -> Vec<AuditLine>;
+        /// Bans, mutes or lifts it, and writes it down.
+        fn sanction(operator: String, sentence: Sentence, now: Instant) -> ();
+        /// Deletes a line of chat, and writes it down. The line.
+        fn delete_line(operator: String, line: u64, now: Instant) -> ChatLine;
+        /// The last hundred lines of chat, of everybody or of one, newest first.
+        fn chat_lines(account: Option<AccountId>) -> Vec<ChatLine>;
+        /// Players by the beginning of their name or by number, or these if nothing is searched for; at most 100.
+        fn player_lines(search: String, online: Vec<AccountId>, now: Instant) -> Vec<PlayerLine>;
+        /// Tickets that wait, oldest first.
+        fn ticket_lines(now: Instant) -> Vec<TicketLine>;
+        /// How many tickets wait, and since when the oldest does.
+        fn waiting() -> (u64, Option<Instant>);
+        /// Matches that are not over, and the last fifty that are.
+        fn match_lines() -> Vec<MatchLine>;
+        /// One match.
+        fn match_line(match_id: MatchId) -> MatchLine;
+    }
 }

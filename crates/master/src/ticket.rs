@@ -2,9 +2,10 @@
 
 use muse_master_client::{AccountId, MatchId, Preferences, TicketId};
 use muse_wire::Instant;
+use serde::{Deserialize, Serialize};
 
 /// One player, or a party that stays together, in a queue.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ticket {
     /// Its name.
     pub id: TicketId,
@@ -13,6 +14,7 @@ pub struct Ticket {
     /// What is asked of the match.
     pub preferences: Preferences,
     /// Since when; kept over changes, disconnects and matches that were called off.
+    #[serde(with = "micros")]
     pub since: Instant,
     /// How many matches of this ticket were called off before they began.
     pub attempts: u8,
@@ -32,7 +34,7 @@ impl Ticket {
 }
 
 /// A player in a ticket.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Member {
     /// Who.
     pub account: AccountId,
@@ -79,6 +81,20 @@ impl Play {
             Some(_) if insists => Self::Stay,
             Some(_) => Self::Leave,
         }
+    }
+}
+
+/// A time as microseconds, between masters.
+mod micros {
+    use muse_wire::Instant;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(at: &Instant, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(at.as_micros())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Instant, D::Error> {
+        u64::deserialize(from).map(Instant::from_micros)
     }
 }
 

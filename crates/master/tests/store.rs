@@ -1,8 +1,8 @@
 //! What every store promises; each one passes the same suite.
 
 use muse_master::director::{Ending, NewMatch};
-use muse_master::store::sqlite::SqliteStore;
-use muse_master::store::{ChatTarget, Fill, FriendStep, Store, StoreError};
+use muse_master::operators::{Sanction, Sentence};
+use muse_master::store::{ChatTarget, Fill, FriendStep, SqlStore, Store, StoreError};
 use muse_master::ticket::{Play, Ticket};
 use muse_master_client::messages::{MatchResult, Outcome, PlayerResult};
 use muse_master_client::{AccountId, MatchId, Preferences, ServerId};
@@ -339,30 +339,136 @@ async fn an_account_is_exported_and_deleted(store: &dyn Store) {
     assert_ne!(fresh, one);
 }
 
+async fn sanctions_hold_until_they_are_lifted_and_are_written_down(store: &dyn Store) {
+    let [one, other] = guests(store).await;
+    let sentence = |sanction, until: Option<Instant>| Sentence {
+        account: one,
+        sanction,
+        until,
+        reason: "rude".to_owned(),
+    };
+    let impose =
+        |sanction, until| store.sanction("ada".to_owned(), sentence(sanction, until), at(1));
+    impose(Sanction::Ban, Some(at(100))).await.expect("banned");
+    impose(Sanction::Mute, Some(at(50))).await.expect("muted");
+    let banned = store.account(one).await.expect("known").banned_until;
+    assert_eq!(banned, Some(at(100)));
+    let say = |now| store.say(one, ChatTarget::Direct(other), "hello".to_owned(), now);
+    assert!(matches!(say(at(49)).await, Err(StoreError::Forbidden(_))));
+    let line = say(at(50)).await.expect("the mute is over").line;
+    let listed = store
+        .player_lines(one.to_string(), Vec::new(), at(49))
+        .await
+        .expect("read");
+    assert_eq!(listed[0].banned_until_ms, Some(at(100).as_millis()));
+    assert_eq!(listed[0].muted_until_ms, Some(at(50).as_millis()));
+    assert_eq!(listed[0].reasons, ["rude", "rude"]);
+    impose(Sanction::Ban, None).await.expect("lifted");
+    assert_eq!(store.account(one).await.expect("known").banned_until, None);
+    let deleted = store.delete_line("ada".to_owned(), line.id, at(60)).await;
+    assert_eq!(deleted, Ok(line.clone()));
+    assert_eq!(store.chat_lines(None).await, Ok(Vec::new()));
+    let again = store.delete_line("ada".to_owned(), line.id, at(60)).await;
+    assert_eq!(again, Err(StoreError::NotFound("line")));
+    let written = store.audits().await.expect("read");
+    let actions: Vec<&str> = written.iter().map(|line| line.action.as_str()).collect();
+    assert_eq!(actions, ["delete_line", "unban", "mute", "ban"]);
+    assert!(written.iter().all(|line| line.operator == "ada"));
+}
+
+async fn operators_have_generations_and_the_last_one_stays(store: &dyn Store) {
+    let set = |name: &str, password: &str| {
+        store.set_operator(name.to_owned(), password.to_owned(), at(0))
+    };
+    set("ada", "one").await.expect("made");
+    set("ada", "two").await.expect("changed");
+    let known = store.operator("ada".to_owned()).await.expect("read");
+    let known = known.expect("there");
+    assert_eq!((known.password.as_str(), known.generation), ("two", 1));
+    let last = store.remove_operator("ada".to_owned()).await;
+    assert!(matches!(last, Err(StoreError::Conflict(_))));
+    set("bob", "three").await.expect("made");
+    store
+        .remove_operator("ada".to_owned())
+        .await
+        .expect("removed");
+    assert_eq!(store.operators().await, Ok(vec!["bob".to_owned()]));
+}
+
+async fn operators_see_tickets_and_matches(store: &dyn Store) {
+    let [one, other, third] = guests(store).await;
+    let lease = store.lease("q".to_owned(), 1, at(0)).await.expect("asked");
+    let epoch = lease.expect("free").epoch;
+    let tickets = [queued(store, one).await, queued(store, other).await];
+    queued(store, third).await;
+    let new = new_match(1, &tickets);
+    store
+        .create_match(epoch, new, at(2))
+        .await
+        .expect("created");
+    let waiting = store.ticket_lines(at(11)).await.expect("read");
+    assert_eq!((waiting.len(), waiting[0].waited_ms), (1, 10_000));
+    assert_eq!(store.waiting().await, Ok((1, Some(at(1)))));
+    let live = store.match_line(MatchId(1)).await.expect("read");
+    assert_eq!((live.players.len(), live.ended_ms), (2, None));
+    let ending = finished(1, &[(one, 10), (other, 30)]);
+    store.end_match(epoch, ending, at(9)).await.expect("ended");
+    let over = store.match_lines().await.expect("read");
+    assert_eq!(over[0].outcome.as_deref(), Some("finished"));
+    assert_eq!(over[0].players.len(), 2);
+    let found = store
+        .player_lines(String::new(), vec![third, one], at(12))
+        .await;
+    let found = found.expect("read");
+    assert!(found[0].ticket.is_some() && found[1].points == 10);
+}
+
+async fn secrets_are_made_once_and_exchanged_once(store: &dyn Store) {
+    let text = str::to_owned;
+    assert_eq!(store.secret("s", text("a")).await, Ok(text("a")));
+    assert_eq!(store.secret("s", text("b")).await, Ok(text("a")));
+    assert_eq!(
+        store.exchange_secret("s", text("a"), text("c")).await,
+        Ok(text("c"))
+    );
+    assert_eq!(
+        store.exchange_secret("s", text("a"), text("d")).await,
+        Ok(text("c"))
+    );
+}
+
 macro_rules! suite {
-    ($($name:ident),*) => {
-        $(#[test]
-        fn $name() {
-            let folder = tempfile::tempdir().expect("a folder");
-            let store = SqliteStore::open(&folder.path().join("muse.db")).expect("opened");
-            let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-            runtime.block_on(super::$name(&store));
-        })*
+    ($($name:ident),* $(,)?) => {
+        mod sqlite {
+            use super::*;
+            $(#[test]
+            fn $name() {
+                let folder = tempfile::tempdir().expect("a folder");
+                let store = SqlStore::sqlite(&folder.path().join("muse.db")).expect("opened");
+                runtime().block_on(super::$name(&store));
+            })*
+        }
     };
 }
 
-mod sqlite {
-    use super::*;
-    suite!(
-        play_again_updates_or_leaves,
-        a_match_takes_tickets_and_ends_once,
-        an_old_epoch_changes_nothing,
-        tickets_return_from_a_match_that_was_called_off,
-        refresh_tokens_are_used_once,
-        names_are_unique_and_progress_is_optimistic,
-        friends_rooms_and_chat,
-        an_account_is_exported_and_deleted
-    );
+suite!(
+    play_again_updates_or_leaves,
+    a_match_takes_tickets_and_ends_once,
+    an_old_epoch_changes_nothing,
+    tickets_return_from_a_match_that_was_called_off,
+    refresh_tokens_are_used_once,
+    names_are_unique_and_progress_is_optimistic,
+    friends_rooms_and_chat,
+    an_account_is_exported_and_deleted,
+    sanctions_hold_until_they_are_lifted_and_are_written_down,
+    operators_have_generations_and_the_last_one_stays,
+    operators_see_tickets_and_matches,
+    secrets_are_made_once_and_exchanged_once,
+);
+
+fn runtime() -> tokio::runtime::Runtime {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.expect("a runtime")
 }
 
 #[test]
@@ -370,12 +476,12 @@ fn a_file_of_a_newer_version_is_refused_and_an_old_one_opens_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("muse.db");
     for _ in 0..2 {
-        SqliteStore::open(&path).expect("opened");
+        SqlStore::sqlite(&path).expect("opened");
     }
     let connection = rusqlite::Connection::open(&path).expect("opened");
     connection
         .execute_batch("PRAGMA user_version = 999")
         .expect("written");
-    let refused = SqliteStore::open(&path);
+    let refused = SqlStore::sqlite(&path);
     assert!(matches!(refused, Err(StoreError::Unavailable(why)) if why.contains("newer")));
 }

@@ -24,7 +24,7 @@ pub(crate) use player::{Arguments as PlayerArguments, run as run_player};
 #[derive(Args)]
 #[command(
     after_help = "Example: muse master --listen 0.0.0.0:7777 --database muse.db --game \"./my-game-server --headless\"\n\n\
-The interface is described at /openapi.json, figures are at /metrics, and docs/master.md explains both.\n\
+The interface is described at /openapi.json, figures are at /metrics, operators go to /admin; docs/master.md explains them.\n\
 Ctrl-C or SIGTERM drains: no new matches, running ones finish. A second one ends at once."
 )]
 pub(crate) struct Arguments {
@@ -34,6 +34,12 @@ pub(crate) struct Arguments {
     /// The file that keeps everything; it is made if it is not there.
     #[arg(long, value_name = "FILE", default_value = "muse.db")]
     database: PathBuf,
+    /// Certificate chain as a PEM file: the master then speaks TLS. Game servers on this machine use the next port, without it.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's key as a PEM file.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Players at once; more are told to come back in 10 seconds.
     #[arg(long, value_name = "N", default_value_t = 100)]
     players_max: usize,
@@ -64,6 +70,15 @@ pub(crate) struct Arguments {
     /// The game's protocol id, which connect tokens name.
     #[arg(long, value_name = "N", default_value_t = game::PROTOCOL)]
     protocol_id: u64,
+    /// Name of an operator who may use /admin; the password (12 characters or more) is read from MUSE_OPERATOR_PASSWORD.
+    #[arg(long, value_name = "NAME")]
+    operator: Option<String>,
+    /// Folder for the output of game servers, shown at /admin; without it their errors go where the master's go.
+    #[arg(long, value_name = "FOLDER")]
+    logs: Option<PathBuf>,
+    /// Origin of a page that may use the master from a browser, such as https://game.example, or *; can be repeated.
+    #[arg(long = "origin", value_name = "ORIGIN")]
+    origins: Vec<String>,
     /// How long running matches may take to finish after Ctrl-C or SIGTERM.
     #[arg(long, value_name = "S", default_value_t = 600)]
     drain_s: u64,
@@ -80,7 +95,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         .context("cannot start the runtime")?;
     runtime.block_on(async move {
         let master = Master::start(config).await?;
-        println!("http://{}", master.address());
+        let scheme = arguments.tls_cert.as_ref().map_or("http", |_| "https");
+        println!("{scheme}://{}", master.address());
         let mut look = tokio::time::interval(LOOK_EVERY);
         while !interrupt.is_raised() {
             look.tick().await;
@@ -108,7 +124,21 @@ fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
             vec![program, "master-game".to_owned()]
         }
     };
-    Ok(MasterConfig::new(arguments.listen, &arguments.database)
+    let origins: Vec<&str> = arguments.origins.iter().map(String::as_str).collect();
+    let mut config = MasterConfig::new(arguments.listen, &arguments.database);
+    if let Some((certificates, key)) = arguments.tls_cert.as_ref().zip(arguments.tls_key.as_ref()) {
+        config = config.tls(certificates, key);
+    }
+    if let Some(folder) = &arguments.logs {
+        config = config.logs(folder);
+    }
+    if let Some(name) = &arguments.operator {
+        let password = std::env::var("MUSE_OPERATOR_PASSWORD")
+            .context("set MUSE_OPERATOR_PASSWORD to the operator's password")?;
+        config = config.operator(name, &password);
+    }
+    Ok(config
+        .origins(&origins)
         .players_max(arguments.players_max)
         .requests_per_second(arguments.requests_per_second)
         .protocol_id(arguments.protocol_id)

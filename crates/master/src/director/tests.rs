@@ -320,9 +320,26 @@ fn a_seat_that_is_given_up_is_offered_and_never_twice() {
 #[test]
 fn a_draining_leader_makes_no_matches() {
     let mut director = Director::new(DirectorConfig::default(), 1);
-    director.drain();
+    director.drain(true);
     director.handle_ticket(at(0), ticket(1));
     director.handle_ticket(at(0), ticket(2));
     director.handle_timeout(at(5));
     assert_eq!(actions(&mut director), []);
+}
+
+#[test]
+fn a_leader_that_missed_notes_finds_them_in_the_store() {
+    let mut director = Director::new(DirectorConfig::default(), 1);
+    let late = Instant::from_secs(60);
+    let (missed, forgotten) = (ticket(1), ticket(2));
+    director.handle_ticket(Instant::ZERO, forgotten);
+    assert_eq!(director.handle_tickets(late, vec![missed.clone()]), 1);
+    assert_eq!(director.queued(), 1);
+    // What is known is not new, and who has been matched is not queued again.
+    assert_eq!(director.handle_tickets(late, vec![missed.clone()]), 0);
+    director.handle_ticket(late, ticket(3));
+    director.handle_timeout(late);
+    assert_eq!((director.queued(), director.matches()), (0, 1));
+    assert_eq!(director.handle_tickets(late, vec![missed, ticket(3)]), 0);
+    assert_eq!(director.queued(), 0);
 }

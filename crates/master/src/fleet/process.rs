@@ -4,7 +4,9 @@
 //! its port. Its credential and address come in the environment, which other users of the machine cannot read, and never on the command line.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::net::{Ipv4Addr, UdpSocket};
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,6 +20,7 @@ use crate::bus::{Bus, Note};
 use crate::clock;
 use crate::director::Placement;
 use crate::hub::{Hub, lock};
+use crate::operators::ServerLine;
 use crate::ports::{FIRST_PORT, Ports};
 use crate::secrets::Keys;
 
@@ -30,6 +33,7 @@ pub struct ProcessConfig {
     warm: usize,
     matches_max: usize,
     first_port: u16,
+    logs: Option<PathBuf>,
 }
 
 impl ProcessConfig {
@@ -42,6 +46,7 @@ impl ProcessConfig {
             warm: 1,
             matches_max: 20,
             first_port: FIRST_PORT,
+            logs: None,
         }
     }
 
@@ -66,6 +71,13 @@ impl ProcessConfig {
     /// The first port, 8888 by default; there are as many as matches and warm servers.
     pub fn first_port(mut self, first_port: u16) -> Self {
         self.first_port = first_port;
+        self
+    }
+
+    /// A folder for what the servers write, one file each, the newest 200 of them; none by default, and then their errors go where the
+    /// master's go. A file and not a pipe, because servers outlive their master.
+    pub fn logs(mut self, folder: Option<PathBuf>) -> Self {
+        self.logs = folder;
         self
     }
 }
@@ -193,6 +205,14 @@ impl ProcessFleet {
             .command
             .split_first()
             .ok_or_else(|| std::io::Error::other("the command is empty"))?;
+        let output = |file: &File| file.try_clone().map(Stdio::from);
+        let (out, err) = match self.log(server) {
+            Some(path) => {
+                let file = create_log(&path)?;
+                (output(&file)?, output(&file)?)
+            }
+            None => (Stdio::null(), Stdio::inherit()),
+        };
         Command::new(program)
             .args(arguments)
             .env("MUSE_MASTER", &config.master)
@@ -200,7 +220,8 @@ impl ProcessFleet {
             .env("MUSE_SERVER_ADDRESS", format!("{}:{port}", config.host))
             .env("MUSE_SERVER_PORT", port.to_string())
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(out)
+            .stderr(err)
             .process_group(0)
             .spawn()
     }
@@ -379,6 +400,30 @@ impl Fleet for ProcessFleet {
     fn counts(&self) -> Counts {
         lock(&self.inner.state).counts()
     }
+
+    fn servers(&self) -> Vec<ServerLine> {
+        let state = lock(&self.inner.state);
+        let line = |(server, process): (&ServerId, &Process)| ServerLine {
+            server: *server,
+            port: process.port,
+            standing: match process.standing {
+                Standing::Starting => "starting",
+                Standing::Ready => "ready",
+                Standing::Busy => "busy",
+            }
+            .to_owned(),
+            connected: self.inner.hub.has_server(*server),
+            adopted: process.end.is_none(),
+        };
+        let mut lines: Vec<ServerLine> = state.processes.iter().map(line).collect();
+        lines.sort_by_key(|line| line.port);
+        lines
+    }
+
+    fn log(&self, server: ServerId) -> Option<PathBuf> {
+        let folder = self.inner.config.logs.as_ref()?;
+        Some(folder.join(format!("server-{server}.log")))
+    }
 }
 
 impl State {
@@ -395,6 +440,28 @@ impl State {
             busy: count(Standing::Busy),
         }
     }
+}
+
+/// The file for a server's output, and room for it.
+fn create_log(path: &Path) -> std::io::Result<File> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+        let logs = std::fs::read_dir(folder)?.flatten().filter_map(|entry| {
+            let name = entry.file_name();
+            let ours = name
+                .to_str()
+                .is_some_and(|name| name.starts_with("server-"));
+            let changed = entry.metadata().and_then(|data| data.modified()).ok()?;
+            ours.then(|| (changed, entry.path()))
+        });
+        let mut logs: Vec<_> = logs.collect();
+        logs.sort_unstable();
+        let old = logs.len().saturating_sub(LOGS_KEPT - 1);
+        for (_, path) in &logs[..old] {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+    File::options().create(true).append(true).open(path)
 }
 
 /// A port that nobody has bound, not even a stranger.
@@ -421,5 +488,7 @@ const START_MAX: Duration = Duration::from_secs(10);
 const END_GRACE: Duration = Duration::from_secs(2);
 /// How long an adopted server may be without a connection.
 const ADOPTED_SILENCE: Duration = Duration::from_secs(10);
+/// Files of servers' output that are kept.
+const LOGS_KEPT: usize = 200;
 /// Ports beyond what is needed, for those that strangers hold.
 const PORTS_SPARE: usize = 64;

@@ -12,6 +12,7 @@ use muse_master_client::api::{
     AccountView, ErrorBody, GuestRequest, PasswordRequest, Progress, RankingPage, RefreshRequest,
     SignedIn,
 };
+use muse_wire::Instant;
 use serde::Deserialize;
 
 use super::Player;
@@ -19,6 +20,7 @@ use super::failure::{Body, Failure, Path, Query};
 use crate::clock;
 use crate::secrets::{ACCESS_LIFE, Access, REFRESH_LIFE, hashed, random_text};
 use crate::shared::Shared;
+use crate::store::StoredAccount;
 
 /// Signs a guest in by the key of his device; the first time an account is made.
 #[utoipa::path(post, path = "/v1/guest", request_body = GuestRequest, responses(
@@ -27,8 +29,8 @@ pub(crate) async fn guest(
     State(shared): State<Arc<Shared>>,
     Body(request): Body<GuestRequest>,
 ) -> Result<Json<SignedIn>, Failure> {
-    if !(16..=256).contains(&request.device_key.len()) {
-        return Err(Failure::invalid("a device key has 16 to 256 bytes"));
+    if !(16..=256).contains(&request.device_key.chars().count()) {
+        return Err(Failure::invalid("a device key has 16 to 256 characters"));
     }
     let device = hashed(&request.device_key);
     let account = shared.store.guest(device, clock::now()).await?;
@@ -44,21 +46,11 @@ pub(crate) async fn sign_in(
 ) -> Result<Json<SignedIn>, Failure> {
     check_password(&request)?;
     let known = shared.store.password(request.name).await?;
-    // A name that nobody has takes as long as a wrong password.
-    let (account, hash) = match known {
-        Some((account, hash)) => (Some(account), hash),
-        None => (None, NOBODYS_HASH.to_owned()),
-    };
-    let password = request.password;
-    let right = blocking(&shared, move || {
-        let hash = PasswordHash::new(&hash).ok()?;
-        let verified = Argon2::default().verify_password(password.as_bytes(), &hash);
-        Some(verified.is_ok())
-    })
-    .await?;
-    match (account, right) {
-        (Some(account), Some(true)) => signed_in(&shared, account).await.map(Json),
-        _ => Err(Failure::WRONG_PASSWORD),
+    let (account, hash) = known.unzip();
+    let right = is_right(&shared, request.password, hash).await?;
+    match account.filter(|_| right) {
+        Some(account) => signed_in(&shared, account).await.map(Json),
+        None => Err(Failure::WRONG_PASSWORD),
     }
 }
 
@@ -84,7 +76,11 @@ pub(crate) async fn refresh(
         tracing::warn!("a refresh token was used twice");
         return Err(Failure::SIGN_IN);
     }
-    tokens(&shared, account, fresh).await.map(Json)
+    let known = shared.store.account(account).await?;
+    if is_banned(&known, now) {
+        return Err(Failure::BANNED);
+    }
+    Ok(Json(tokens(&shared, &known, fresh)))
 }
 
 /// Voids every token of the account.
@@ -118,18 +114,8 @@ pub(crate) async fn set_password(
 ) -> Result<StatusCode, Failure> {
     check_password(&request)?;
     let PasswordRequest { name, password } = request;
-    let hash = blocking(&shared, move || {
-        let mut salt = [0; 16];
-        getrandom::fill(&mut salt).ok()?;
-        let salt = SaltString::encode_b64(&salt).ok()?;
-        let hash = Argon2::default().hash_password(password.as_bytes(), &salt);
-        Some(hash.ok()?.to_string())
-    })
-    .await?;
-    shared
-        .store
-        .set_password(account, name, hash.ok_or(Failure::BUSY)?)
-        .await?;
+    let hash = hashed_password(&shared, password).await?;
+    shared.store.set_password(account, name, hash).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -211,30 +197,67 @@ pub(crate) async fn ranking(
 async fn signed_in(shared: &Shared, account: AccountId) -> Result<SignedIn, Failure> {
     let refresh = random_text();
     let now = clock::now();
+    // Who is banned gets no token that would outlive the ban.
+    let known = shared.store.account(account).await?;
+    if is_banned(&known, now) {
+        return Err(Failure::BANNED);
+    }
     shared
         .store
         .add_refresh(account, hashed(&refresh), now + REFRESH_LIFE, now)
         .await?;
-    tokens(shared, account, refresh).await
+    Ok(tokens(shared, &known, refresh))
 }
 
-async fn tokens(
-    shared: &Shared,
-    account: AccountId,
-    refresh_token: String,
-) -> Result<SignedIn, Failure> {
-    let generation = shared.store.account(account).await?.generation;
+fn tokens(shared: &Shared, known: &StoredAccount, refresh_token: String) -> SignedIn {
+    let account = known.view.account;
     let access = Access {
         account,
-        generation,
+        generation: known.generation,
     };
     metrics::counter!("muse_sign_ins").increment(1);
-    Ok(SignedIn {
+    SignedIn {
         account,
         access_token: shared.keys.access(access, clock::now()),
         refresh_token,
         expires_s: ACCESS_LIFE.as_micros() / 1_000_000,
-    })
+    }
+}
+
+/// Whether an operator keeps this account out.
+pub(super) fn is_banned(account: &StoredAccount, now: Instant) -> bool {
+    account.banned_until.is_some_and(|until| until > now)
+}
+
+/// Whether a password is the one with this hash. Without a hash it takes as long, so that nobody learns which names there are.
+pub(super) async fn is_right(
+    shared: &Shared,
+    password: String,
+    hash: Option<String>,
+) -> Result<bool, Failure> {
+    let known = hash.is_some();
+    let hash = hash.unwrap_or_else(|| NOBODYS_HASH.to_owned());
+    let right = blocking(shared, move || {
+        let hash = PasswordHash::new(&hash).ok()?;
+        let verified = Argon2::default().verify_password(password.as_bytes(), &hash);
+        Some(verified.is_ok())
+    });
+    Ok(right.await? == Some(true) && known)
+}
+
+/// The hash of a password.
+pub(super) async fn hashed_password(shared: &Shared, password: String) -> Result<String, Failure> {
+    let hash = blocking(shared, move || hash_password(&password)).await?;
+    hash.ok_or(Failure::BUSY)
+}
+
+/// The hash of a password; slow on purpose.
+pub(crate) fn hash_password(password: &str) -> Option<String> {
+    let mut salt = [0; 16];
+    getrandom::fill(&mut salt).ok()?;
+    let salt = SaltString::encode_b64(&salt).ok()?;
+    let hash = Argon2::default().hash_password(password.as_bytes(), &salt);
+    Some(hash.ok()?.to_string())
 }
 
 /// Runs a slow hash on a thread of its own, if not too many do.

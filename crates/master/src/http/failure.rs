@@ -30,6 +30,11 @@ impl Failure {
         "wrong_password",
         "there is no account with this name and password",
     );
+    pub(crate) const BANNED: Self = Self::new(
+        StatusCode::FORBIDDEN,
+        "banned",
+        "an operator has banned this account",
+    );
     pub(crate) const BUSY: Self = Self::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "busy",
@@ -66,6 +71,7 @@ impl From<StoreError> for Failure {
         let (status, code) = match &error {
             StoreError::NotFound(_) => (StatusCode::NOT_FOUND, "not_found"),
             StoreError::Conflict(_) => (StatusCode::CONFLICT, "conflict"),
+            StoreError::Forbidden(_) => (StatusCode::FORBIDDEN, "forbidden"),
             // What the database says is for the log, not for players.
             StoreError::Unavailable(why) => {
                 tracing::error!(%why, "the store is not available");

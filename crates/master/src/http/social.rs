@@ -134,6 +134,9 @@ pub(crate) async fn join_room(
     Path(code): Path<String>,
 ) -> Result<Json<RoomView>, Failure> {
     let code = code.to_ascii_uppercase();
+    if code.len() != 6 || !code.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        return Err(StoreError::NotFound("room").into());
+    }
     Ok(Json(
         shared.store.join_room(account, code, clock::now()).await?,
     ))

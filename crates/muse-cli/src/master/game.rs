@@ -133,6 +133,12 @@ impl Game {
                 self.assignment = Some(assignment);
             }
             ServerEvent::Admit(account) => self.seated.push(account),
+            ServerEvent::Remove(account) => {
+                self.seated.retain(|seated| *seated != account);
+                if let Some(connection) = self.players.remove(&account) {
+                    self.server.close(connection, 2, "sent away");
+                }
+            }
             ServerEvent::End => {
                 for connection in self.players.values() {
                     self.server.close(*connection, 0, "the match is over");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant as Clock};
 use anyhow::Context;
 use clap::Args;
 use muse_drivers::Client;
-use muse_master_client::messages::{decode, encode};
+use muse_master_client::messages::{FromMaster, decode, encode};
 use muse_master_client::{Action, Event, Life, LifeConfig, Preferences};
 use muse_transport::token::ConnectToken;
 use muse_transport::{Connect, Event as GameEvent};
@@ -162,6 +162,9 @@ impl Player {
                 );
                 self.play_again();
             }
+            Event::Message(FromMaster::Refused { code, .. }) => println!("refused {code}"),
+            Event::Message(FromMaster::Announcement { text }) => println!("announced {text}"),
+            Event::Message(FromMaster::Closing { .. }) => println!("stopped"),
             other => tracing::debug!(?other, "heard"),
         }
     }

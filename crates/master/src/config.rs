@@ -1,0 +1,141 @@
+//! What a master is told before it starts.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use axum::Router;
+
+use crate::director::DirectorConfig;
+use crate::sessions::PLAYERS_MAX_DEFAULT;
+
+/// How a master runs.
+#[derive(Clone, Debug)]
+pub struct MasterConfig {
+    pub(crate) listen: SocketAddr,
+    pub(crate) database: PathBuf,
+    pub(crate) players_max: usize,
+    pub(crate) requests_per_second: u32,
+    pub(crate) protocol_id: u64,
+    pub(crate) director: DirectorConfig,
+    pub(crate) game: Vec<String>,
+    pub(crate) game_host: String,
+    pub(crate) warm: usize,
+    pub(crate) matches_max: usize,
+    pub(crate) first_port: u16,
+    pub(crate) logs: Option<PathBuf>,
+    pub(crate) routes: Option<Router>,
+    pub(crate) origins: Vec<String>,
+    pub(crate) operator: Option<(String, String)>,
+    pub(crate) tls: Option<(PathBuf, PathBuf)>,
+}
+
+impl MasterConfig {
+    /// Listens at `listen` and keeps everything in the file `database`.
+    pub fn new(listen: SocketAddr, database: impl Into<PathBuf>) -> Self {
+        Self {
+            listen,
+            database: database.into(),
+            players_max: PLAYERS_MAX_DEFAULT,
+            requests_per_second: 50,
+            protocol_id: 0,
+            director: DirectorConfig::default(),
+            game: Vec::new(),
+            game_host: "127.0.0.1".to_owned(),
+            warm: 1,
+            matches_max: 20,
+            first_port: crate::ports::FIRST_PORT,
+            logs: None,
+            routes: None,
+            origins: Vec::new(),
+            operator: None,
+            tls: None,
+        }
+    }
+
+    /// Players at once, 100 by default (OA-2). Each costs a socket and less than 20 kB.
+    pub fn players_max(mut self, players_max: usize) -> Self {
+        self.players_max = players_max;
+        self
+    }
+
+    /// Requests of one address in a second in the long run, 50 by default, and 20 times as many in a burst; 0 for no limit.
+    pub fn requests_per_second(mut self, requests_per_second: u32) -> Self {
+        self.requests_per_second = requests_per_second;
+        self
+    }
+
+    /// The protocol that connect tokens name, 0 by default: the game's.
+    pub fn protocol_id(mut self, protocol_id: u64) -> Self {
+        self.protocol_id = protocol_id;
+        self
+    }
+
+    /// How matches are made and followed.
+    pub fn director(mut self, director: DirectorConfig) -> Self {
+        self.director = director;
+        self
+    }
+
+    /// The program of the game server and its arguments; without one no match gets a server.
+    pub fn game(mut self, command: Vec<String>) -> Self {
+        self.game = command;
+        self
+    }
+
+    /// The address at which players reach game servers, 127.0.0.1 by default.
+    pub fn game_host(mut self, host: &str) -> Self {
+        host.clone_into(&mut self.game_host);
+        self
+    }
+
+    /// Game servers that wait for a match, 1 by default.
+    pub fn warm(mut self, warm: usize) -> Self {
+        self.warm = warm;
+        self
+    }
+
+    /// Matches at once, 20 by default.
+    pub fn matches_max(mut self, matches_max: usize) -> Self {
+        self.matches_max = matches_max;
+        self
+    }
+
+    /// The first port of game servers, 8888 by default.
+    pub fn first_port(mut self, first_port: u16) -> Self {
+        self.first_port = first_port;
+        self
+    }
+
+    /// A folder for what game servers write, shown on the operators' page; none by default, and then their errors go where the master's go.
+    pub fn logs(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.logs = Some(folder.into());
+        self
+    }
+
+    /// Serves these wherever the master has no route of its own, for example the game's page at `/`; nothing by default. The master's are below
+    /// `/v1` and `/admin`, and `/health`, `/ready`, `/metrics` and `/openapi.json`.
+    pub fn routes(mut self, routes: Router) -> Self {
+        self.routes = Some(routes);
+        self
+    }
+
+    /// Pages of these origins may use the master from a browser, such as `https://game.example`; `*` for all, none by default: a page that the
+    /// master serves itself needs none. There are no cookies, so a foreign page can do nothing in a player's name.
+    pub fn origins(mut self, origins: &[&str]) -> Self {
+        self.origins = origins.iter().map(|&origin| origin.to_owned()).collect();
+        self
+    }
+
+    /// An operator who may use `/admin`, made or given a new password when the master starts; none by default.
+    pub fn operator(mut self, name: &str, password: &str) -> Self {
+        self.operator = Some((name.to_owned(), password.to_owned()));
+        self
+    }
+
+    /// Ends TLS itself, with a certificate chain and a key as PEM files; none by default. Game servers on this machine then connect without it to the
+    /// next port, which listens for them on the loopback address alone.
+    pub fn tls(mut self, certificates: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.tls = Some((certificates.into(), key.into()));
+        self
+    }
+}

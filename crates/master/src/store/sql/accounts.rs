@@ -1,0 +1,277 @@
+//! Accounts, their tokens, their progress and the ranking.
+
+use muse_master_client::AccountId;
+use muse_master_client::api::{AccountView, Progress, RankingLine};
+use muse_wire::Instant;
+use serde_json::{Value as Json, json};
+
+use super::queue::{leave_queue, standing};
+use super::social::leave_room;
+use super::{Result, Sql, Value, fresh_id, values};
+use crate::rating::Rating;
+use crate::store::{StoreError, StoredAccount};
+
+pub(in crate::store) fn guest(
+    sql: &mut dyn Sql,
+    device: String,
+    now: Instant,
+) -> Result<AccountId> {
+    let known = sql.row(
+        "SELECT account FROM accounts WHERE device = ?1",
+        values![&device],
+    )?;
+    if let Some(row) = known {
+        return Ok(AccountId(row.number(0)?));
+    }
+    let account = AccountId(fresh_id()?);
+    let rating = Rating::default();
+    sql.execute(
+        "INSERT INTO accounts (account, device, rating, uncertainty, created_us) VALUES (?1, ?2, ?3, ?4, ?5)",
+        values![account, device, rating.value, rating.uncertainty, now],
+    )?;
+    Ok(account)
+}
+
+pub(in crate::store) fn set_password(
+    sql: &mut dyn Sql,
+    account: AccountId,
+    name: String,
+    password: String,
+) -> Result<()> {
+    if sql.exists(
+        "SELECT 1 FROM accounts WHERE name = ?1 AND account <> ?2",
+        values![&name, account],
+    )? {
+        return Err(StoreError::Conflict("the name is taken"));
+    }
+    found(sql.execute(
+        "UPDATE accounts SET name = ?2, password = ?3 WHERE account = ?1",
+        values![account, name, password],
+    )?)
+}
+
+pub(in crate::store) fn password(
+    sql: &mut dyn Sql,
+    name: String,
+) -> Result<Option<(AccountId, String)>> {
+    let row = sql.row(
+        "SELECT account, password FROM accounts WHERE name = ?1 AND password IS NOT NULL",
+        values![name],
+    )?;
+    match row {
+        Some(row) => Ok(Some((AccountId(row.number(0)?), row.text(1)?))),
+        None => Ok(None),
+    }
+}
+
+pub(in crate::store) fn account(sql: &mut dyn Sql, account: AccountId) -> Result<StoredAccount> {
+    let row = sql.row(
+        "SELECT a.name, a.rating, a.uncertainty, a.points, a.generation, s.until_us
+         FROM accounts a LEFT JOIN sanctions s ON s.account = a.account AND s.kind = 'ban'
+         WHERE a.account = ?1",
+        values![account],
+    )?;
+    let row = row.ok_or(StoreError::NotFound("account"))?;
+    Ok(StoredAccount {
+        view: AccountView {
+            account,
+            name: row.optional_text(0)?,
+            rating: row.real(1)?,
+            uncertainty: row.real(2)?,
+            points: row.integer(3)?,
+        },
+        generation: row.number(4)?,
+        banned_until: row.optional_instant(5)?,
+    })
+}
+
+pub(in crate::store) fn add_refresh(
+    sql: &mut dyn Sql,
+    account: AccountId,
+    token: String,
+    expires: Instant,
+    now: Instant,
+) -> Result<()> {
+    sql.execute(
+        "DELETE FROM refresh_tokens WHERE account = ?1 AND expires_us <= ?2",
+        values![account, now],
+    )?;
+    sql.execute(
+        "INSERT INTO refresh_tokens (token, account, expires_us) VALUES (?1, ?2, ?3)",
+        values![token, account, expires],
+    )?;
+    Ok(())
+}
+
+/// A second use is answered by voiding every token of the account, which must hold although it is answered with an error: so it is
+/// told apart here by account 0.
+pub(in crate::store) fn rotate_refresh(
+    sql: &mut dyn Sql,
+    old: String,
+    fresh: String,
+    expires: Instant,
+    now: Instant,
+) -> Result<AccountId> {
+    let row = sql.row(
+        "SELECT account, used FROM refresh_tokens WHERE token = ?1 AND expires_us > ?2",
+        values![&old, now],
+    )?;
+    let row = row.ok_or(StoreError::NotFound("token"))?;
+    let owner = AccountId(row.number(0)?);
+    if row.integer(1)? != 0 {
+        sign_out_everywhere(sql, owner)?;
+        return Ok(AccountId(0));
+    }
+    sql.execute(
+        "UPDATE refresh_tokens SET used = 1 WHERE token = ?1",
+        values![old],
+    )?;
+    add_refresh(sql, owner, fresh, expires, now)?;
+    Ok(owner)
+}
+
+pub(in crate::store) fn sign_out_everywhere(sql: &mut dyn Sql, account: AccountId) -> Result<()> {
+    sql.execute(
+        "DELETE FROM refresh_tokens WHERE account = ?1",
+        values![account],
+    )?;
+    found(sql.execute(
+        "UPDATE accounts SET generation = generation + 1 WHERE account = ?1",
+        values![account],
+    )?)
+}
+
+pub(in crate::store) fn export(sql: &mut dyn Sql, id: AccountId) -> Result<Json> {
+    let kept = account(sql, id)?;
+    let mut list = |statement: &'static str, names: &[&str]| -> Result<Vec<Json>> {
+        let rows = sql.rows(statement, values![id])?;
+        let object = |row: super::Row| {
+            let fields = names.iter().zip(row.0);
+            let fields = fields.map(|(name, value)| ((*name).to_owned(), as_json(value)));
+            Json::Object(fields.collect())
+        };
+        Ok(rows.into_iter().map(object).collect())
+    };
+    Ok(json!({
+        "account": kept.view,
+        "progress": list("SELECT game, version, document FROM progress WHERE account = ?1 ORDER BY game", &["game", "version", "document"])?,
+        "results": list("SELECT match_id, points, rating FROM results WHERE account = ?1 ORDER BY match_id", &["match", "points", "rating"])?,
+        "friends": list("SELECT other, state FROM friends WHERE account = ?1 ORDER BY other", &["account", "state"])?,
+        "chat": list("SELECT line, channel, text, at_us FROM chat WHERE sender = ?1 ORDER BY line", &["id", "channel", "text", "at_us"])?,
+        "sanctions": list("SELECT kind, until_us, reason FROM sanctions WHERE account = ?1 ORDER BY kind", &["kind", "until_us", "reason"])?,
+    }))
+}
+
+fn as_json(value: Value) -> Json {
+    match value {
+        Value::Integer(number) => json!(number),
+        Value::Real(number) => json!(number),
+        Value::Text(text) => json!(text),
+        Value::Null => Json::Null,
+    }
+}
+
+pub(in crate::store) fn delete(sql: &mut dyn Sql, account: AccountId) -> Result<()> {
+    if standing(sql, account)?.match_id.is_some() {
+        return Err(StoreError::Conflict("the account is in a match"));
+    }
+    leave_queue(sql, account)?;
+    leave_room(sql, account)?;
+    for statement in [
+        "DELETE FROM refresh_tokens WHERE account = ?1",
+        "DELETE FROM progress WHERE account = ?1",
+        "DELETE FROM results WHERE account = ?1",
+        "DELETE FROM friends WHERE account = ?1 OR other = ?1",
+        "DELETE FROM chat WHERE sender = ?1",
+        "DELETE FROM sanctions WHERE account = ?1",
+    ] {
+        sql.execute(statement, values![account])?;
+    }
+    found(sql.execute("DELETE FROM accounts WHERE account = ?1", values![account])?)
+}
+
+pub(in crate::store) fn progress(
+    sql: &mut dyn Sql,
+    account: AccountId,
+    game: String,
+) -> Result<Progress> {
+    let row = sql.row(
+        "SELECT version, document FROM progress WHERE account = ?1 AND game = ?2",
+        values![account, game],
+    )?;
+    Ok(match row {
+        Some(row) => Progress {
+            version: row.number(0)?,
+            document: row.parsed(1)?,
+        },
+        None => Progress {
+            version: 0,
+            document: Json::Null,
+        },
+    })
+}
+
+pub(in crate::store) fn save_progress(
+    sql: &mut dyn Sql,
+    account: AccountId,
+    game: String,
+    based_on: u64,
+    document: String,
+) -> Result<u64> {
+    let games = sql.row(
+        "SELECT count(*) FROM progress WHERE account = ?1 AND game <> ?2",
+        values![account, &game],
+    )?;
+    if games.map_or(Ok(0), |row| row.integer(0))? >= GAMES_MAX {
+        return Err(StoreError::Conflict(
+            "an account has progress in 16 games at most",
+        ));
+    }
+    let changed = if based_on == 0 {
+        sql.execute(
+            "INSERT INTO progress (account, game, version, document) VALUES (?1, ?2, 1, ?3)
+             ON CONFLICT (account, game) DO NOTHING",
+            values![account, game, document],
+        )?
+    } else {
+        sql.execute(
+            "UPDATE progress SET version = version + 1, document = ?4
+             WHERE account = ?1 AND game = ?2 AND version = ?3",
+            values![account, game, based_on, document],
+        )?
+    };
+    if changed == 0 {
+        return Err(StoreError::Conflict("the progress was changed elsewhere"));
+    }
+    Ok(based_on + 1)
+}
+
+pub(in crate::store) fn ranking(sql: &mut dyn Sql, from_place: u64) -> Result<Vec<RankingLine>> {
+    let skipped = from_place.max(1) - 1;
+    let rows = sql.rows(
+        "SELECT account, name, points, rating FROM accounts
+         ORDER BY points DESC, account LIMIT 100 OFFSET ?1",
+        values![skipped],
+    )?;
+    let line = |(row, place): (&super::Row, u64)| {
+        Ok(RankingLine {
+            place,
+            account: AccountId(row.number(0)?),
+            name: row.optional_text(1)?,
+            points: row.integer(2)?,
+            rating: row.real(3)?,
+        })
+    };
+    rows.iter().zip(skipped + 1..).map(line).collect()
+}
+
+fn found(rows: usize) -> Result<()> {
+    if rows == 0 {
+        Err(StoreError::NotFound("account"))
+    } else {
+        Ok(())
+    }
+}
+
+/// Games for which one account keeps progress.
+const GAMES_MAX: i64 = 16;
