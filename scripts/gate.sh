@@ -75,6 +75,16 @@ routers() {
     tests/relay-v2/nats.sh "$(target_dir)/debug/muse"
 }
 
+# The master's OpenAPI page, asked by schemathesis.
+openapi() {
+    scripts/openapi-check.sh "$(target_dir)/debug/muse"
+}
+
+# The operators' page, in Chromium.
+admin_page() {
+    scripts/admin-check.sh "$(target_dir)/debug/muse"
+}
+
 independent_rp() {
     command -v python3 >/dev/null || install python3
     python3 tests/rp/test_rp.py "$(target_dir)/debug/muse"
@@ -114,6 +124,8 @@ main() {
     step "independent relay client" relay_v1
     step "independent relay v2 client" relay_v2
     step "players behind routers" routers
+    step "OpenAPI page" openapi
+    step "operators' page" admin_page
     step "bindings for C and C#" scripts/bindings.sh
     step "wireshark" wireshark
     step "documentation tests" cargo test --quiet --workspace --doc

@@ -1,5 +1,7 @@
 //! The master as it ships: the binary, its child processes and its file, killed by pid in the middle of things.
 
+mod faults;
+mod operators;
 mod program;
 
 use std::time::Duration;

@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -14,7 +16,9 @@ use serde_json::Value;
 pub(crate) struct Master {
     child: Child,
     authority: String,
-    folder: std::rc::Rc<tempfile::TempDir>,
+    folder: Rc<tempfile::TempDir>,
+    /// How the folder is seen from here, if the master sees another one by that name.
+    seen: Option<PathBuf>,
     arguments: Vec<String>,
     game_seconds: f64,
 }
@@ -22,7 +26,7 @@ pub(crate) struct Master {
 impl Master {
     /// Starts a master whose matches last so many seconds.
     pub(crate) fn start(arguments: &[&str], game_seconds: f64) -> Self {
-        let folder = std::rc::Rc::new(tempfile::tempdir().expect("a folder"));
+        let folder = Rc::new(tempfile::tempdir().expect("a folder"));
         let mut arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
         if !arguments.iter().any(|argument| argument == "--first-port") {
             arguments.extend(["--first-port".to_owned(), free_ports().to_string()]);
@@ -32,6 +36,7 @@ impl Master {
             child,
             authority,
             folder,
+            seen: None,
             arguments,
             game_seconds,
         }
@@ -39,16 +44,59 @@ impl Master {
 
     /// Another master with the same file.
     pub(crate) fn start_beside(other: &Self) -> Self {
-        let folder = std::rc::Rc::clone(&other.folder);
+        let folder = Rc::clone(&other.folder);
         let arguments = vec!["--first-port".to_owned(), free_ports().to_string()];
         let (child, authority) = spawn(&folder, &arguments, other.game_seconds);
         Self {
             child,
             authority,
             folder,
+            seen: None,
             arguments,
             game_seconds: other.game_seconds,
         }
+    }
+
+    /// A master whose folder is a disk of so many megabytes.
+    pub(crate) fn start_on_small_disk(megabytes: u32) -> Self {
+        let folder = Rc::new(tempfile::tempdir().expect("a folder"));
+        let arguments = vec!["--first-port".to_owned(), free_ports().to_string()];
+        // A file system in a name space of its own, as any user may make one.
+        let script = format!(
+            "mount -t tmpfs -o size={megabytes}m tmpfs {} && exec \"$@\"",
+            folder.path().display()
+        );
+        let mut command = Command::new("unshare");
+        command.args([
+            "--user",
+            "--map-root-user",
+            "--mount",
+            "sh",
+            "-c",
+            &script,
+            "sh",
+        ]);
+        command.arg(env!("CARGO_BIN_EXE_muse"));
+        let (child, authority) = spawn_by(command, &folder, &arguments, 1.0);
+        let inside = folder.path().strip_prefix("/").expect("absolute");
+        let seen = Some(PathBuf::from(format!("/proc/{}/root", child.id())).join(inside));
+        Self {
+            child,
+            authority,
+            folder,
+            seen,
+            arguments,
+            game_seconds: 1.0,
+        }
+    }
+
+    /// The master's folder.
+    pub(crate) fn folder(&self) -> &Path {
+        self.seen.as_deref().unwrap_or(self.folder.path())
+    }
+
+    pub(crate) fn authority(&self) -> &str {
+        &self.authority
     }
 
     /// Starts it again after [`kill`](Self::kill), at the same address.
@@ -82,7 +130,7 @@ impl Master {
     pub(crate) fn stop_between_transactions(&self) {
         wait_for("a quiet moment", Duration::from_secs(20), || {
             signal(self.pid(), "STOP");
-            let connection = rusqlite::Connection::open(self.folder.path().join("muse.db"));
+            let connection = rusqlite::Connection::open(self.folder().join("muse.db"));
             let free = connection
                 .expect("the file")
                 .execute_batch("BEGIN IMMEDIATE; ROLLBACK");
@@ -95,14 +143,51 @@ impl Master {
 
     /// A number from the file, read beside the running master.
     pub(crate) fn rows(&self, sql: &str) -> i64 {
-        let path = self.folder.path().join("muse.db");
-        let connection = rusqlite::Connection::open(path).expect("the file");
+        let copies = self.seen.as_ref().map(|seen| {
+            // SQLite would resolve the way into the other name space to a path in this one.
+            let copies = tempfile::tempdir().expect("a folder");
+            for name in ["muse.db", "muse.db-wal"] {
+                std::fs::copy(seen.join(name), copies.path().join(name)).expect("copied");
+            }
+            copies
+        });
+        let folder = copies.as_ref().unwrap_or(&self.folder).path();
+        let connection = rusqlite::Connection::open(folder.join("muse.db")).expect("the file");
         connection
             .busy_timeout(Duration::from_secs(5))
             .expect("set");
         connection
             .query_row(sql, [], |row| row.get(0))
             .expect("a number")
+    }
+
+    /// Waits until a query counts so many, looking as often as it can.
+    pub(crate) fn wait_in_file(&self, what: &str, sql: &str, count: i64) {
+        let connection =
+            rusqlite::Connection::open(self.folder().join("muse.db")).expect("the file");
+        let begun = Instant::now();
+        while connection
+            .query_row(sql, [], |row| row.get::<_, i64>(0))
+            .ok()
+            != Some(count)
+        {
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "not within a minute: {what}"
+            );
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Keeps everybody from writing to the file until it is dropped.
+    pub(crate) fn lock_file(&self) -> rusqlite::Connection {
+        let connection =
+            rusqlite::Connection::open(self.folder().join("muse.db")).expect("the file");
+        connection
+            .busy_timeout(Duration::from_secs(5))
+            .expect("set");
+        connection.execute_batch("BEGIN IMMEDIATE").expect("locked");
+        connection
     }
 
     /// Pids of all game servers of this folder's masters.
@@ -135,11 +220,14 @@ impl Master {
         found
     }
 
-    pub(crate) fn token(&self, device: u32) -> String {
+    pub(crate) fn sign_in(&self, device: u32) -> Value {
         let body = format!(r#"{{"device_key":"{}"}}"#, device_key(device));
-        let signed_in = self
-            .request(Request::post("/v1/guest", &body))
-            .expect_json(200);
+        self.request(Request::post("/v1/guest", &body))
+            .expect_json(200)
+    }
+
+    pub(crate) fn token(&self, device: u32) -> String {
+        let signed_in = self.sign_in(device);
         signed_in["access_token"]
             .as_str()
             .expect("a token")
@@ -163,30 +251,34 @@ impl Master {
     }
 
     pub(crate) fn request(&self, request: Request) -> Answer {
-        let mut stream = TcpStream::connect(&self.authority).expect("the master listens");
-        let bearer = request.bearer.map_or_else(String::new, |token| {
-            format!("Authorization: Bearer {token}\r\n")
-        });
-        let text = format!(
-            "{} {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{bearer}\r\n{}",
-            request.method,
-            request.path,
-            self.authority,
-            request.body.len(),
-            request.body
-        );
-        stream.write_all(text.as_bytes()).expect("sent");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("answered");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("an HTTP answer");
-        let status = head
-            .split(' ')
-            .nth(1)
-            .and_then(|status| status.parse().ok());
-        Answer {
-            status: status.expect("a status"),
-            body: body.to_owned(),
-        }
+        ask(&self.authority, request)
+    }
+}
+
+/// Asks whoever is there.
+pub(crate) fn ask(authority: &str, request: Request) -> Answer {
+    let mut stream = TcpStream::connect(authority).expect("the master listens");
+    let bearer = request.bearer.map_or_else(String::new, |token| {
+        format!("Authorization: Bearer {token}\r\n")
+    });
+    let text = format!(
+        "{} {} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{bearer}\r\n{}",
+        request.method,
+        request.path,
+        request.body.len(),
+        request.body
+    );
+    stream.write_all(text.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("answered");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("an HTTP answer");
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
+    Answer {
+        status: status.expect("a status"),
+        body: body.to_owned(),
     }
 }
 
@@ -201,12 +293,24 @@ impl Drop for Master {
 }
 
 fn spawn(folder: &tempfile::TempDir, arguments: &[String], game_seconds: f64) -> (Child, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_muse"));
+    let command = Command::new(env!("CARGO_BIN_EXE_muse"));
+    spawn_by(command, folder, arguments, game_seconds)
+}
+
+fn spawn_by(
+    mut command: Command,
+    folder: &tempfile::TempDir,
+    arguments: &[String],
+    game_seconds: f64,
+) -> (Child, String) {
+    command.arg("master");
+    if !arguments.iter().any(|argument| argument == "--database") {
+        command.arg("--database").arg(folder.path().join("muse.db"));
+    }
     command
-        .args(["master", "--database"])
-        .arg(folder.path().join("muse.db"))
         .args(arguments)
         .env("MUSE_TEST_FOLDER", folder.path())
+        .env("MUSE_OPERATOR_PASSWORD", OPERATOR_PASSWORD)
         .env("MUSE_GAME_SECONDS", game_seconds.to_string())
         .stdout(Stdio::piped());
     if !arguments.iter().any(|argument| argument == "--listen") {
@@ -266,6 +370,10 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    pub(crate) fn status(&self) -> u16 {
+        self.status
+    }
+
     pub(crate) fn expect(self, status: u16) -> String {
         assert_eq!(self.status, status, "{}", self.body);
         self.body
@@ -355,6 +463,17 @@ pub(crate) fn signal(pid: u32, name: &str) {
     assert!(status.expect("kill runs").success());
 }
 
+/// A variable of a process's environment.
+pub(crate) fn variable(pid: u32, name: &str) -> String {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).expect("it runs");
+    let environment = String::from_utf8(environment).expect("text");
+    let mut variables = environment
+        .split('\0')
+        .filter_map(|line| line.split_once('='));
+    let found = variables.find(|(found, _)| *found == name);
+    found.expect("it is set").1.to_owned()
+}
+
 /// The first of a hundred ports that no other test uses.
 pub(crate) fn free_ports() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
@@ -372,4 +491,6 @@ fn device_key(device: u32) -> String {
     format!("device key of player number {device}")
 }
 
+/// What operators of the masters under test sign in with.
+pub(crate) const OPERATOR_PASSWORD: &str = "password of an operator";
 const LOOK_EVERY: Duration = Duration::from_millis(50);
