@@ -288,7 +288,8 @@ export class App implements Actions {
 
   private finish(event: Extract<GameEvent, { type: "result" }>): void {
     const { game } = this;
-    if (game === undefined) return;
+    // A recording goes on after the end it shows.
+    if (game === undefined || game.watching) return;
     this.sounds.play(event.won ? recipes.VICTORY : recipes.DEFEAT);
     const result = { won: event.won, lines: event.lines, cooperative: game.mode === "cooperative", ownSlot: game.slot };
     this.leaveGame();

@@ -249,7 +249,7 @@ export class Game {
     const { link } = this.parts;
     this.names = event.names;
     this.timeline?.root.remove();
-    this.timeline = new Timeline(event.ticks, event.tickMs, event.names, {
+    this.timeline = new Timeline({ first: event.first ?? 0, last: event.ticks, tickMs: event.tickMs, names: event.names, marks: event.marks ?? [] }, {
       speed: (speed) => link.send({ kind: "replay", speed }),
       seek: (tick) => link.send({ kind: "replay", tick }),
       watch: (slot) => link.send({ kind: "replay", slot }),

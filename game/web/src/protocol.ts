@@ -235,8 +235,8 @@ export type GameEvent =
   | { type: "result"; won: boolean; lines: ResultLine[] }
   /** Any other message of the game server, as its schema writes it. */
   | { type: "message"; message: unknown }
-  /** A replay is open. */
-  | { type: "replay"; ticks: number; tickMs: number; names: string[] }
+  /** A replay is open: its last tick and its first, and the ticks at which something was told. */
+  | { type: "replay"; ticks: number; first?: number; tickMs: number; names: string[]; marks?: number[] }
   // With the master.
   | { type: "online"; account: number }
   | { type: "offline"; retryMs: number; full: boolean }

@@ -55,7 +55,9 @@ export class Effects {
     this.particles.emit(triple(at), { count: weapon === 3 ? 8 : 3, colour, speed: 4, size: 0.04, seconds: 0.12, weight: 0 });
   }
 
-  tracer(from: Vector3, to: Vector3, colour: number, weapon: number): void {
+  /** Begins a little before the muzzle, so that it never passes the camera. */
+  tracer(muzzle: Vector3, to: Vector3, colour: number, weapon: number): void {
+    const from = place.copy(muzzle).lerp(to, Math.min(0.3, 0.7 / Math.max(muzzle.distanceTo(to), 0.1)));
     if (weapon === 4) this.tracers.add(from, to, colour, 0.14, 0.5);
     this.tracers.add(from, to, weapon === 4 ? 0xffffff : colour, weapon === 3 ? 0.025 : 0.045, weapon === 4 ? 0.3 : 0.13);
   }

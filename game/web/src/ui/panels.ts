@@ -53,6 +53,16 @@ export interface TimelineActions {
   leave(): void;
 }
 
+export interface RecordingInfo {
+  /** Ticks of its beginning and its end. */
+  first: number;
+  last: number;
+  tickMs: number;
+  names: readonly string[];
+  /** Ticks at which something happened. */
+  marks: readonly number[];
+}
+
 export class Timeline {
   readonly root: HTMLElement;
   private readonly range = element("input", { id: "timeline", attributes: { type: "range", min: "0", step: "1", "aria-label": "Time" } });
@@ -62,12 +72,17 @@ export class Timeline {
   private dragging = false;
 
   constructor(
-    private readonly ticks: number,
-    private readonly tickMs: number,
-    names: readonly string[],
+    private readonly recording: RecordingInfo,
     actions: TimelineActions,
   ) {
-    this.range.max = String(ticks);
+    const { first, last, names } = recording;
+    this.range.min = String(first);
+    this.range.max = String(last);
+    const track = element("div", { class: "track" }, this.range);
+    for (const mark of recording.marks.slice(0, MARKS_MAX)) {
+      const share = (mark - first) / Math.max(1, last - first);
+      track.append(element("i", { attributes: { style: `left:${share * 100}%` } }));
+    }
     const play = button("Pause", () => {
       this.speed = this.speed === 0 ? 1 : 0;
       play.textContent = this.speed === 0 ? "Play" : "Pause";
@@ -83,14 +98,20 @@ export class Timeline {
     this.range.addEventListener("change", () => { this.dragging = false; });
     this.range.addEventListener("input", () => actions.seek(Number(this.range.value)));
     for (const [slot, name] of names.entries()) {
-      if (name !== "") this.views.append(button(name, () => actions.watch(slot), { class: "option" }));
+      if (name === "") continue;
+      const view = button(name, () => actions.watch(slot), { class: "option" });
+      view.dataset.slot = String(slot);
+      this.views.append(view);
     }
-    this.root = element("div", { class: "timeline" }, play, faster, this.range, this.time, this.views, button("Leave", actions.leave, { id: "replay-leave" }));
+    this.root = element("div", { class: "timeline" }, play, faster, track, this.time, this.views, button("Leave", actions.leave, { id: "replay-leave" }));
   }
 
   update(tick: number, slot: number): void {
     if (!this.dragging) this.range.value = String(Math.round(tick));
-    this.time.textContent = `${clock((tick * this.tickMs) / 1000)} / ${clock((this.ticks * this.tickMs) / 1000)}`;
-    for (const [index, view] of Array.from(this.views.children).entries()) view.setAttribute("aria-checked", String(index === slot));
+    const { first, last, tickMs } = this.recording;
+    this.time.textContent = `${clock(((tick - first) * tickMs) / 1000)} / ${clock(((last - first) * tickMs) / 1000)}`;
+    for (const view of this.views.querySelectorAll<HTMLElement>("button")) view.setAttribute("aria-checked", String(view.dataset.slot === String(slot)));
   }
 }
+
+const MARKS_MAX = 300;

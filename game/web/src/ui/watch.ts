@@ -6,7 +6,7 @@ import { keysHint, page, type Screen } from "./screens.ts";
 
 export function watchScreen(actions: Actions): Screen {
   const error = element("p", { class: "error", attributes: { role: "status" } });
-  const file = element("input", { id: "replay-file", attributes: { type: "file", accept: ".muse,.replay,.muser,application/octet-stream", hidden: "" } });
+  const file = element("input", { id: "replay-file", attributes: { type: "file", accept: ".muserply", hidden: "" } });
   file.addEventListener("change", () => {
     const chosen = file.files?.[0];
     if (chosen !== undefined) void chosen.arrayBuffer().then((bytes) => actions.watch(bytes));
