@@ -55,11 +55,16 @@ impl<'a> References<'a> {
 
     /// Rows with their ages, newest first, of which the first `count` are references: at least one, and those behind the last like it.
     #[inline]
-    pub(crate) const fn from_parts(
+    pub(crate) fn from_parts(
         rows: [&'a [i32]; References::COUNT_MAX],
         ages: [u32; References::COUNT_MAX],
         count: usize,
     ) -> Self {
+        // The receiver builds its own one by one, and of what is too old only the first counts.
+        if ages[count - 1] > AGE_MAX {
+            let parts = ages.into_iter().zip(rows).take(count);
+            return parts.fold(Self::new(), |all, (age, row)| all.with(age, row));
+        }
         Self { rows, ages, count }
     }
 
@@ -231,3 +236,22 @@ const AGE_MAX: u32 = 255;
 const HALF: i64 = 1 << 15;
 /// Factors beyond this are of no use, and products must fit.
 const FACTOR_MAX: i64 = 1 << 28;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_sides_have_the_same_references_of_what_slept_for_long() {
+        let rows: [&[i32]; 4] = [&[1], &[2], &[3], &[3]];
+        for first in [1, 200, 252, 254, 255, 256, 1_516, 100_000] {
+            let ages = [first, first + 1, first + 3, 0];
+            let sent = References::from_parts(rows, ages, 3);
+            let parts = ages.into_iter().zip(rows).take(3);
+            let read = parts.fold(References::new(), |all, (age, row)| all.with(age, row));
+            assert_eq!(sent.len(), read.len(), "{first}");
+            assert_eq!(sent.ages(), read.ages(), "{first}");
+            assert_eq!(sent.rows, read.rows, "{first}");
+        }
+    }
+}
