@@ -4,6 +4,7 @@
 //! server's side of a match, [`Player`] a client's, [`Practice`] both in one program. Begin with [`Rules`], which is what both
 //! sides run.
 
+pub mod bots;
 pub mod cheats;
 pub mod collision;
 mod command;

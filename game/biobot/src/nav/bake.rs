@@ -159,10 +159,7 @@ fn cut(mesh: &mut Mesh, surfaces: &[u16], level: &Level) {
                         }
                     }
                 }
-                let [left, front] = mesh.origin;
                 mesh.rectangles.push(Rectangle {
-                    min: center([x + left, z + front]),
-                    max: center([right + left, last + front]),
                     plane: top(&level.solids[usize::from(solid)]).unwrap_or_default(),
                     gates: Vec::new(),
                 });
