@@ -41,6 +41,7 @@ export class App implements Actions {
   private lastPreferences: Preferences | undefined;
   private invitation = new URLSearchParams(location.search).get("room");
   private queuedSince = 0;
+  private watched = false;
   private signedIn = false;
   private lastPictureMs = performance.now();
   private readonly beganMs = performance.now();
@@ -114,12 +115,14 @@ export class App implements Actions {
   practice(options: PracticeOptions): void {
     this.lastPractice = options;
     this.showLoading("Preparing the level");
+    this.watched = false;
     const name = this.settings.name === "" ? "You" : this.settings.name;
     this.link.send({ kind: "start", mode: "practice", name, ...options });
   }
 
   watch(bytes: ArrayBuffer): void {
     this.showLoading("Opening the recording");
+    this.watched = true;
     this.link.send({ kind: "start", mode: "replay", bytes }, [bytes]);
   }
 
@@ -283,7 +286,9 @@ export class App implements Actions {
     this.loading = undefined;
     this.screens.hide();
     this.canvas.focus();
-    this.devices.lock();
+    // A recording is steered with the pointer, a match with the mouse.
+    if (!this.watched) this.devices.lock();
+    this.watched = false;
   }
 
   private finish(event: Extract<GameEvent, { type: "result" }>): void {

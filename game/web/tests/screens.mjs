@@ -5,12 +5,13 @@
 // Without an address it serves dist/ itself; then there is no master, and the screens that need one show how that looks. With the address of a running
 // `muse up` it queues as well. CHROMIUM names the browser, /usr/bin/chromium unless told otherwise.
 
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import { preview } from "vite";
+import { initSync, trial } from "../src/wasm/biobot.js";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const SIZES = [
@@ -75,6 +76,7 @@ async function walk(size) {
     await menus(walker);
     await match(walker, "cooperative");
     await match(walker, "versus");
+    await watch(walker);
   } catch (error) {
     failures.push(`${size.width}: ${error.message}`);
   } finally {
@@ -134,4 +136,25 @@ async function match(walker, game) {
   await walker.see("game", `${game}-pause`);
   await page.click("#leave-match");
   await walker.see("home");
+}
+
+/** A match that bots have played, watched from the middle through the eyes of the second one. */
+async function watch(walker) {
+  const { page } = walker;
+  await page.click("#watch");
+  await walker.see("watch");
+  await page.setInputFiles("#replay-file", { name: "match.muserply", mimeType: "application/octet-stream", buffer: recording() });
+  await walker.until(() => window.biobot.match?.position !== undefined);
+  await page.fill("#timeline", "600");
+  await page.click('[data-slot="1"]');
+  await walker.until(() => window.biobot.match.tick >= 600);
+  await walker.see("game", "replay");
+  await page.click("#replay-pause");
+  await page.click("#replay-leave");
+  await walker.see("home");
+}
+
+function recording() {
+  initSync({ module: readFileSync(join(ROOT, "src/wasm/biobot_bg.wasm")) });
+  return Buffer.from(trial("versus", 4, 7, 1_000));
 }
