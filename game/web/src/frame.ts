@@ -186,7 +186,7 @@ export const NET = {
   INTERPOLATION_DELAY_MS: 4,
   /** Since the start. */
   MISPREDICTIONS: 5,
-  /** Metres of the last correction. */
+  /** Metres between where the own robot is shown and where it is predicted: what is left of the last correction. */
   CORRECTION: 6,
   BYTES_IN_PER_S: 7,
   BYTES_OUT_PER_S: 8,
@@ -197,14 +197,14 @@ export const NET = {
   QUALITY: 12,
   /** 0 memory, 1 WebTransport, 2 WebSocket. */
   LINK: 13,
-  /** Largest step of another's picture in the last second, as a multiple of what the speed allows. */
+  /** 1 while nothing of others has moved further than its speed allows, and more by the metres that something did. */
   STEP_RATIO: 14,
-  /** Inputs that came too late at the server, since the start. */
+  /** Inputs that came too late at the server, since the start; 0 where that is not known. */
   INPUTS_LATE: 15,
   /** Ticks that the client is ahead of the server. */
   AHEAD_TICKS: 16,
-  /** Speed of the client's clock, 1 is even. */
-  CLOCK_RATE: 17,
+  /** States of the server that had been predicted right. */
+  CONFIRMED: 17,
   SNAPSHOTS_LOST: 18,
   CONDITION_DELAY_MS: 19,
   CONDITION_JITTER_MS: 20,
@@ -212,6 +212,8 @@ export const NET = {
   PREDICTION: 22,
   INTERPOLATION: 23,
   LAG_COMPENSATION: 24,
+  /** Steps of others beyond what their speed allows, since the start. */
+  JUMPS: 25,
 } as const;
 
 export type SectionName = keyof typeof SECTIONS;
