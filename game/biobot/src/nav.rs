@@ -225,7 +225,8 @@ impl Mesh {
         let mut best: Option<(f32, Span)> = None;
         for span in spans {
             let far = (span.height - height).abs();
-            if far <= within && best.is_none_or(|(least, _)| far < least) {
+            let known = span.rectangle != u16::MAX;
+            if known && far <= within && best.is_none_or(|(least, _)| far < least) {
                 best = Some((far, *span));
             }
         }

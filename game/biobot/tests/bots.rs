@@ -4,6 +4,7 @@
 #[path = "play/table.rs"]
 #[allow(
     dead_code,
+    clippy::panic,
     reason = "the table serves other tests, too, and not all need all of it"
 )]
 mod table;
@@ -72,9 +73,13 @@ fn play(seed: u64) -> (Table, Vec<String>) {
 fn two_bots_escape_within_a_quarter_of_an_hour() {
     for seed in seeds() {
         let (table, log) = play(seed);
-        let Some(outcome) = table.stage.outcome() else {
-            panic!("seed {seed}: no end in sight:\n{}", log.join("\n"));
-        };
+        let outcome = table.stage.outcome();
+        assert!(
+            outcome.is_some(),
+            "seed {seed}: no end in sight:\n{}",
+            log.join("\n")
+        );
+        let outcome = outcome.expect("it was just looked at");
         assert_eq!(outcome.phase, Phase::Won, "seed {seed}");
         let minutes = f64::from(outcome.ticks) / 50.0 / 60.0;
         println!("seed {seed}: {minutes:.1} minutes, {:?}", outcome.table);
@@ -91,6 +96,52 @@ fn two_bots_escape_within_a_quarter_of_an_hour() {
             );
         }
     }
+}
+
+#[test]
+fn the_same_seed_is_the_same_match() {
+    let run = |seed: u64| {
+        let level = Arc::new(Level::escape());
+        let config = StageConfig::new(Arc::clone(&level)).seed(seed).slots(2);
+        let mut table = Table::new(config, 2, network(), seed);
+        let mut brains = [1, 2].map(|bot| Brain::new(Arc::clone(&level), seed * 10 + bot));
+        for _ in 0..60 * 200 {
+            let now = table.now + Duration::from_millis(5);
+            table.step(&mut |slot, player| brains[slot].act(now, player));
+        }
+        table.stage.checksum()
+    };
+    assert_eq!(run(3), run(3));
+    assert_ne!(run(3), run(4));
+}
+
+#[test]
+fn bots_fill_a_match_of_everyone_against_everyone() {
+    let level = Arc::new(Level::arena());
+    let config = StageConfig::new(Arc::clone(&level))
+        .slots(6)
+        .kills_to_win(5);
+    let mut table = Table::new(config, 6, network(), 1);
+    let mut brains: Vec<Brain> = (0..6)
+        .map(|bot| Brain::new(Arc::clone(&level), bot))
+        .collect();
+    for _ in 0..310 * 200 {
+        let now = table.now + Duration::from_millis(5);
+        table.step(&mut |slot, player| brains[slot].act(now, player));
+        if table.stage.outcome().is_some() {
+            break;
+        }
+    }
+    let outcome = table.stage.outcome().expect("it ends by kills or by time");
+    let kills = |slot: usize| table.stage.round().kills[slot];
+    let fighters = (0..6).filter(|slot| kills(*slot) > 0).count();
+    assert_eq!(outcome.phase, Phase::Over);
+    assert!(
+        outcome.table[0].kills >= 5,
+        "somebody wins: {:?}",
+        outcome.table
+    );
+    assert!(fighters >= 3, "most of them hit: {:?}", outcome.table);
 }
 
 /// 15 minutes, and what it takes to begin.

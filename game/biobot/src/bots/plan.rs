@@ -88,11 +88,12 @@ impl Plan {
             if robot.alive() {
                 // Who goes back is back.
                 let objectives = level.objectives.iter().enumerate();
-                let inside = objectives.filter(|(_, objective)| match &objective.until {
+                let mut inside = objectives.filter(|(_, objective)| match &objective.until {
                     Until::AllIn { area } | Until::AnyIn { area } => is_in(area, robot.feet()),
                     _ => false,
                 });
-                known.reached = inside.last().map_or(known.reached, |(index, _)| index + 1);
+                let last = inside.next_back();
+                known.reached = last.map_or(known.reached, |(index, _)| index + 1);
             }
         }
         let open = |index: &usize| !self.is_done(level, frame, *index);

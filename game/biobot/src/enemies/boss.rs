@@ -133,7 +133,7 @@ impl Horde {
             .foes
             .iter()
             .filter(|foe| foe.species == Species::Wasp && foe.died.is_none());
-        let calls = mind.phase() >= 2 && mind.turn % 4 == 0 && wasps.count() < 3;
+        let calls = mind.phase() >= 2 && mind.turn.is_multiple_of(4) && wasps.count() < 3;
         let kind = match self.rng.bool() {
             _ if calls => AttackKind::Call,
             true => AttackKind::Volley,
@@ -163,7 +163,7 @@ impl Horde {
                 return true;
             }
             AttackKind::Volley => {
-                if since % VOLLEY_TICKS == 0 {
+                if since.is_multiple_of(VOLLEY_TICKS) {
                     let there = &prey[attack.done as usize % prey.len()];
                     let error = self.hardness.error;
                     self.foes[index].shoot(context, there, error, &mut self.rng);
@@ -171,7 +171,7 @@ impl Horde {
                 }
             }
             AttackKind::Fan => {
-                if since % FAN_TICKS == 0 {
+                if since.is_multiple_of(FAN_TICKS) {
                     let nearest = &prey[0];
                     let (middle, _) = angles(nearest.robot.feet() - at);
                     let share = attack.done as f32 / (FAN_BOLTS - 1) as f32 - 0.5;

@@ -136,11 +136,12 @@ fn cut(mesh: &mut Mesh, surfaces: &[u16], level: &Level) {
     for z in 0..depth {
         for x in 0..width {
             let index = (z * width + x) as usize;
-            for span in mesh.starts[index] as usize..mesh.starts[index + 1] as usize {
+            let here = mesh.starts[index] as usize..mesh.starts[index + 1] as usize;
+            for (span, solid) in here.clone().zip(&surfaces[here]) {
                 if mesh.spans[span].rectangle != u16::MAX || mesh.rectangles.len() >= PIECES_MAX {
                     continue;
                 }
-                let solid = surfaces[span];
+                let solid = *solid;
                 let mut right = x;
                 while right - x < SIDE_MAX && find(mesh, right + 1, z, solid).is_some() {
                     right += 1;
