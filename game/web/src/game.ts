@@ -83,7 +83,7 @@ export class Game {
     this.hud.update({
       moment,
       yaw: look.yaw,
-      hint: this.mode === "cooperative" && moment.own !== undefined ? this.objectives.hint(moment.own.slot, own) : undefined,
+      hint: this.mode === "cooperative" && moment.own !== undefined && !this.watching ? this.objectives.hint(moment.own.slot, own) : undefined,
       crosshair: this.parts.stage.crosshair(own),
       project: (point) => this.parts.stage.project(point),
       sees: (point) => this.parts.stage.sees(point),
