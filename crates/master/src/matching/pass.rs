@@ -160,7 +160,8 @@ impl Queue {
     ) -> Vec<Lane<'_>> {
         let default = usize::from(self.config.players);
         let mut fitting = Vec::new();
-        for (signature, size, places) in self.lanes.lanes() {
+        *checks = checks.saturating_sub(self.lanes.shapes());
+        for (signature, size, places) in self.lanes.near(&draft.signature) {
             *checks = checks.saturating_sub(1);
             // A number that the other one asks for decides how many seats there are.
             let players = draft.signature.players.or(signature.players);
@@ -292,7 +293,7 @@ impl Queue {
     /// Like [`fill`](Self::fill) for a match that runs: its preferences are settled, so that a ticket must agree with them alone.
     fn fill_seats(&self, now: Instant, draft: &mut Draft, players: Option<u8>, checks: &mut usize) {
         let mut candidates: BTreeSet<(Place, usize)> = BTreeSet::new();
-        for (signature, size, places) in self.lanes.lanes() {
+        for (signature, size, places) in self.lanes.near(&draft.signature) {
             *checks = checks.saturating_sub(1);
             let number = signature.players.is_none() || signature.players == players;
             if number && size <= draft.free() && draft.signature.covers(signature) {
@@ -365,7 +366,7 @@ fn after(place: Place) -> (std::ops::Bound<Place>, std::ops::Bound<Place>) {
 }
 
 /// Most work of one pass: looking at a lane costs 1, comparing with a ticket [`CHECK_COST`].
-const CHECKS_MAX: usize = 8_000_000;
+const CHECKS_MAX: usize = 3_000_000;
 const CHECK_COST: usize = 8;
 /// Tickets of one lane that are looked at for the seats of one running match.
 const BACKFILL_LOOKED_AT: usize = 256;
