@@ -25,6 +25,8 @@ import { watchScreen } from "./ui/watch.ts";
 
 export class App implements Actions {
   readonly settings: Settings;
+  /** What the page's address asks for; docs/game.md lists it. */
+  private readonly parameters = new URLSearchParams(location.search);
   account: number | undefined;
   room: string | undefined;
   masterStatus = { text: "Not signed in", online: false };
@@ -39,7 +41,7 @@ export class App implements Actions {
   private readonly notice = element("div", { class: "notice", attributes: { role: "status" } });
   private lastPractice: PracticeOptions | undefined;
   private lastPreferences: Preferences | undefined;
-  private invitation = new URLSearchParams(location.search).get("room");
+  private invitation = this.parameters.get("room");
   private queuedSince = 0;
   private watched = false;
   private signedIn = false;
@@ -52,7 +54,7 @@ export class App implements Actions {
     private readonly link: Link,
   ) {
     this.settings = loadSettings(localStorage);
-    const wanted = new URLSearchParams(location.search).get("quality");
+    const wanted = this.parameters.get("quality");
     if (wanted === "low" || wanted === "medium" || wanted === "high") this.settings.quality = wanted;
     this.sounds = new GameSounds(new SoundEngine());
     this.sounds.engine.setVolume(this.settings.volume);
@@ -92,9 +94,11 @@ export class App implements Actions {
   signIn(name: string): void {
     this.settings.name = name;
     saveSettings(localStorage, this.settings);
+    const address = this.parameters.get("server");
+    if (address !== null) return this.joinServer(address, name);
     this.signedIn = true;
     this.masterStatus = { text: "Connecting", online: false };
-    const url = new URLSearchParams(location.search).get("master") ?? location.origin;
+    const url = this.parameters.get("master") ?? location.origin;
     this.link.send({ kind: "sign-in", url, name, deviceKey: this.settings.deviceKey });
     this.show("home");
   }
@@ -275,6 +279,12 @@ export class App implements Actions {
     if (answer.status !== 200) return this.say(`There is no room ${code}.`);
     this.room = code;
     this.say(`You are in room ${code}.`);
+  }
+
+  /** A game server that the address of the page names, without a master. */
+  private joinServer(address: string, name: string): void {
+    this.showLoading(`Joining ${address}`);
+    this.link.send({ kind: "start", mode: "server", name, address, key: this.parameters.get("key") ?? "" });
   }
 
   private begin(event: Extract<GameEvent, { type: "welcome" }>): void {
