@@ -42,6 +42,7 @@ export class Game {
   private timeline: Timeline | undefined;
   private lastSeen: Moment | undefined;
   private spawned = -1;
+  private padViewHeld = false;
   private weaponWish: 0 | 1 | 2 | 3 | 4 = 0;
 
   constructor(
@@ -149,8 +150,7 @@ export class Game {
       return true;
     }
     if (key === keys.view) {
-      const { view } = this.parts.stage.view;
-      this.parts.stage.setView(view === "first" ? "shoulder" : "first");
+      this.changeView();
       return true;
     }
     if (key === keys.scores) {
@@ -207,6 +207,9 @@ export class Game {
     const { devices, settings, link } = this.parts;
     const busy = this.paused || this.chat.open || this.vote !== undefined;
     const pad = devices.pad();
+    const viewPressed = pad.held.has("view");
+    if (viewPressed && !this.padViewHeld && !busy) this.changeView();
+    this.padViewHeld = viewPressed;
     if (!busy) {
       turnByStick(this.look, settings, pad, seconds);
       turnByKeys(this.look, devices.held, seconds);
@@ -217,6 +220,11 @@ export class Game {
       this.weaponWish = 0;
     }
     link.send(input);
+  }
+
+  private changeView(): void {
+    const { view } = this.parts.stage.view;
+    this.parts.stage.setView(view === "first" ? "shoulder" : "first");
   }
 
   /** Looks where the robot looks when it appears somewhere. */
