@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::program::{Master, OPERATOR_PASSWORD, Player, Request};
+use crate::program::{Master, OPERATOR_PASSWORD, Player, Request, wait_for};
 
 fn signed_in(master: &Master) -> String {
     let body = format!(r#"{{"name":"ada","password":"{OPERATOR_PASSWORD}"}}"#);
@@ -46,7 +46,9 @@ fn players_are_kicked_banned_and_muted() {
     );
     master.request(kick.bearer(&operator)).expect(204);
     players[0].expect("stopped", Duration::from_secs(10));
-    assert_eq!(master.rows("SELECT count(*) FROM seats"), 1);
+    wait_for("his seat is free", Duration::from_secs(10), || {
+        master.rows("SELECT count(*) FROM seats") == 1
+    });
     let ban = Request::put(
         &format!("/admin/api/players/{account}/ban"),
         r#"{"hours":1,"reason":"rude"}"#,
