@@ -166,7 +166,7 @@ export class App implements Actions {
   private wire(): void {
     this.link.onFrame = (buffer) => this.game?.takeFrame(buffer);
     this.link.onEvent = (event) => this.event(event);
-    this.devices.onKey = (key) => this.key(key);
+    this.devices.onKey = (key, event) => this.key(key, event.target);
     this.devices.onLook = (x, y) => this.game?.mouse(x, y);
     this.devices.onWheel = (steps) => this.game?.wheel(steps);
     addEventListener("resize", () => this.stage.resize());
@@ -179,7 +179,7 @@ export class App implements Actions {
     publish(this);
   }
 
-  private key(key: string): boolean {
+  private key(key: string, target: EventTarget | null): boolean {
     this.sounds.engine.wake();
     if (this.captured !== undefined) {
       const take = this.captured;
@@ -195,7 +195,8 @@ export class App implements Actions {
       this.openPause();
       return true;
     }
-    if (key === "Mouse0" && !this.devices.locked && !game.wantsPointer) {
+    const onPicture = target === this.canvas && game.netGraph.open;
+    if (key === "Mouse0" && !this.devices.locked && (!game.wantsPointer || onPicture)) {
       this.devices.lock();
       return true;
     }

@@ -59,7 +59,7 @@ export class InputDevices {
       event.preventDefault();
       return;
     }
-    if (isTyping(event.target)) return;
+    if (isFor(event.target, event.code)) return;
     this.held.add(event.code);
     if (this.locked && event.code !== "F5" && event.code !== "F12") event.preventDefault();
   }
@@ -71,8 +71,10 @@ export class InputDevices {
   }
 }
 
-function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLInputElement || target instanceof HTMLSelectElement || target instanceof HTMLTextAreaElement;
+/** Whether a key belongs to what has the focus: all of them to a line of text, arrows to a slider. */
+function isFor(target: EventTarget | null, key: string): boolean {
+  if (!(target instanceof HTMLInputElement)) return false;
+  return target.type !== "range" || key.startsWith("Arrow");
 }
 
 /** The standard mapping of browsers: A jumps, triggers aim and fire, X reloads, B uses, the cross chooses weapons. */
