@@ -215,6 +215,8 @@ pub struct Stage {
     rules: Rules,
     seats: Vec<Seat>,
     watchers: Vec<ClientId>,
+    /// Those who have left for good, for the report.
+    left: Vec<PlayerReport>,
     devices: Devices,
     combat: Combat,
     horde: Horde,
@@ -248,6 +250,7 @@ impl Stage {
             combat: Combat::new(),
             seats: (0..config.slots).map(Seat::new).collect(),
             watchers: Vec::new(),
+            left: Vec::new(),
             kinds,
             server,
             level,
@@ -346,6 +349,7 @@ impl Stage {
         let raise = |client, effect| raised.push((client, effect));
         let tick = self.server.poll_tick(now, &mut self.rules, raise)?;
         self.tick = tick;
+        self.set_budgets();
         self.log(Some(now), || Operation::Tick);
         self.move_orphans();
         let mut robots = self.robots();
@@ -408,17 +412,11 @@ impl Stage {
 
     /// What players tried that they should not have.
     pub fn report(&self) -> Report {
-        let players = self.seats.iter().filter(|seat| seat.id.is_some());
-        let line = |seat: &Seat| PlayerReport {
-            slot: seat.slot,
-            id: seat.id.unwrap_or_default(),
-            name: seat.name.clone(),
-            suspect: seat.conduct.is_suspect(&self.config.cheats),
-            conduct: seat.conduct.clone(),
-        };
-        Report {
-            players: players.map(line).collect(),
-        }
+        let there = self.seats.iter().filter(|seat| seat.id.is_some());
+        let lines = there.map(|seat| self.report_of(seat));
+        let mut players: Vec<PlayerReport> = lines.chain(self.left.iter().cloned()).collect();
+        players.sort_by_key(|player| player.slot);
+        Report { players }
     }
 
     /// One number for everything in the world: the same on every machine for the same match.
@@ -439,6 +437,16 @@ impl Stage {
             }
         }
         sum.value
+    }
+
+    fn report_of(&self, seat: &Seat) -> PlayerReport {
+        PlayerReport {
+            slot: seat.slot,
+            id: seat.id.unwrap_or_default(),
+            name: seat.name.clone(),
+            suspect: seat.conduct.is_suspect(&self.config.cheats),
+            conduct: seat.conduct.clone(),
+        }
     }
 
     /// The robots that are in the match, in the order of slots.

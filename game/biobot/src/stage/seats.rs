@@ -23,6 +23,8 @@ pub(super) struct Seat {
     pub greeted: bool,
     /// The tick at which the connection was lost.
     pub dropped: Option<u32>,
+    /// The tick from which on its snapshots have to fit into few bytes.
+    pub steady: Option<u32>,
     pub vote: Option<bool>,
     pub checkpoint: u8,
     pub owned: u8,
@@ -40,6 +42,7 @@ impl Seat {
             loaded: false,
             greeted: false,
             dropped: None,
+            steady: None,
             vote: None,
             checkpoint: 0,
             owned: 0,
@@ -87,6 +90,7 @@ impl Stage {
         seat.dropped = None;
         seat.vote = None;
         seat.greeted = false;
+        seat.steady = Some(self.tick.0 + JOINING_TICKS);
         if back {
             self.seat_again(client, slot);
         } else {
@@ -232,6 +236,18 @@ impl Stage {
         }
     }
 
+    /// Who comes gets everything at once; later, what is most urgent, within what a player's link has to bear (OA-19).
+    pub(super) fn set_budgets(&mut self) {
+        let steady = SNAPSHOT_BYTES + SNAPSHOT_BYTES_EACH * self.seats.len().max(2);
+        for seat in &mut self.seats {
+            let due = seat.steady.is_some_and(|tick| self.tick.0 >= tick);
+            if let (true, Some(client)) = (due, seat.client) {
+                seat.steady = None;
+                self.server.set_budget(client, steady);
+            }
+        }
+    }
+
     /// Robots whose players have lost their connection stop, and fall if they were in the air.
     pub(super) fn move_orphans(&mut self) {
         for slot in 0..self.seats.len() {
@@ -300,13 +316,12 @@ impl Stage {
 
     /// Nobody has the seat any more.
     fn empty(&mut self, slot: usize) {
-        let seat = &mut self.seats[slot];
-        let conduct = std::mem::take(&mut seat.conduct);
-        let robot = seat.robot;
-        *seat = Seat {
-            conduct,
-            ..Seat::new(slot as u8)
-        };
+        if self.seats[slot].id.is_some() && self.left.len() < LEFT_MAX {
+            let report = self.report_of(&self.seats[slot]);
+            self.left.push(report);
+        }
+        let robot = self.seats[slot].robot;
+        self.seats[slot] = Seat::new(slot as u8);
         if let Some(entity) = robot {
             // It was in the world as long as it had the seat.
             let _ = self.server.world_mut().despawn(entity);
@@ -336,5 +351,12 @@ impl Stage {
     }
 }
 
+/// Ticks in which who comes may get a lot: 3 s.
+const JOINING_TICKS: u32 = 3 * crate::TICKS_PER_SECOND;
+/// Bytes of a snapshot, and more for each player: 24 kbit/s for two and 64 for sixteen, with what transport and headers add.
+const SNAPSHOT_BYTES: usize = 46;
+const SNAPSHOT_BYTES_EACH: usize = 13;
+/// Reports of those who have left.
+const LEFT_MAX: usize = 64;
 /// Ticks for which a seat is kept: 10 s.
 const SEAT_TICKS: u32 = 10 * crate::TICKS_PER_SECOND;

@@ -88,3 +88,94 @@ fn messages_out_of_turn_are_counted_and_do_nothing() {
             >= 40
     );
 }
+
+/// What a player does who cheats, and what becomes of it.
+fn cheat(
+    seconds: u32,
+    mut act: impl FnMut(&mut muse_biobot::Player) -> Command,
+) -> (Table, glam::Vec3) {
+    let mut table = Table::near(yard("versus", ""), 2);
+    table.begin();
+    let before = table.robot(1).feet();
+    table.run(seconds * 50, |who, player| match who {
+        0 => Command::default(),
+        _ => act(player),
+    });
+    (table, before)
+}
+
+#[test]
+fn nobody_runs_faster_than_robots_run() {
+    // All keys at once, and a look that is no number.
+    let wild = Command {
+        forward: 127,
+        right: -128,
+        yaw: f32::NAN,
+        ..Command::default()
+    };
+    let (table, before) = cheat(1, |_| wild);
+    let far = table.robot(1).feet().distance(before);
+    assert!(far < 6.1, "{far} m in a second");
+}
+
+#[test]
+fn nobody_jumps_in_the_air() {
+    let mut highest = 0.0_f32;
+    let mut turn = 0;
+    let (_, _) = cheat(4, |player| {
+        turn += 1;
+        highest = highest.max(player.predicted().map_or(0.0, |robot| robot.position[1]));
+        Command {
+            jump: turn % 2 == 0,
+            ..Command::default()
+        }
+    });
+    assert!(highest < 1.4, "{highest} m");
+}
+
+#[test]
+fn nobody_fires_faster_than_the_weapon_or_without_rounds() {
+    let (table, _) = cheat(2, |_| Command {
+        fire: true,
+        reload: true,
+        weapon: 3,
+        ..Command::default()
+    });
+    // 35 ticks from shot to shot.
+    let shots = table.robot(1).shots;
+    assert!(shots <= 3, "{shots} shots of the scatter in 2 s");
+}
+
+#[test]
+fn nobody_chooses_the_past_to_shoot_at() {
+    use muse_netcode::TickTime;
+    use muse_netcode::rewind::Claim;
+    let long_ago = Claim::at(TickTime::from_ticks(10.0));
+    let (table, _) = cheat(3, |_| Command {
+        fire: true,
+        claim: Some(long_ago),
+        ..Command::default()
+    });
+    let conduct = &table.stage.report().players[1].conduct;
+    assert!(
+        conduct.count(Offence::ClaimForged) > 10,
+        "{}",
+        table.stage.report()
+    );
+    assert_eq!(table.robot(0).health, 100);
+}
+
+#[test]
+fn who_leaves_stays_in_the_report() {
+    let mut table = Table::near(yard("cooperative", ""), 2);
+    table.begin();
+    let client = table.guests[1].client;
+    for _ in 0..30 {
+        table.stage.handle_message_bytes(client, &[255; 9]);
+    }
+    table.leave(1);
+    table.run(510, |_, _| Command::default());
+    let report = table.stage.report();
+    let left = report.players.iter().find(|player| player.id == 101);
+    assert!(left.is_some_and(|player| player.suspect), "{report}");
+}

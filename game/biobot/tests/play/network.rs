@@ -240,3 +240,46 @@ fn the_same_match_gives_the_same_sums() {
     assert_eq!(first, play());
     assert!(first.windows(2).all(|pair| pair[0] != pair[1]));
 }
+
+#[test]
+fn a_fight_fits_into_its_bytes() {
+    // Two bots in the hall of cats.
+    let level = Arc::new(muse_biobot::Level::escape());
+    let config = StageConfig::new(Arc::clone(&level)).slots(2).seed(5);
+    let mut table = Table::at_checkpoint(config, network(60, 0.0), 5);
+    table.begin();
+    let mut brains = [1, 2].map(|bot| muse_biobot::bots::Brain::new(Arc::clone(&level), bot));
+    table.run(100, |_, _| Command::default());
+    let start: Vec<_> = table
+        .guests
+        .iter()
+        .map(|guest| (guest.bytes, guest.packets))
+        .collect();
+    let (mut awake, mut most) = (0, 0);
+    for _ in 0..1_000 {
+        let now = table.now;
+        table.run(1, |slot, player| brains[slot].act(now, player));
+        awake += table.stage.horde().active();
+        most = most.max(table.stage.horde().active());
+    }
+    for (guest, (bytes, packets)) in table.guests.iter().zip(start) {
+        let payload = |way: usize| {
+            let bytes = (guest.bytes[way] - bytes[way]) as f64 / 20.0;
+            let packets = (guest.packets[way] - packets[way]) as f64 / 20.0;
+            (bytes + packets * TRANSPORT_BYTES) * 8.0 / 1e3
+        };
+        println!(
+            "FIGURE fight with {:.1} enemies in the mean, {most} at most: up {:.1} kbit/s, down {:.1} kbit/s",
+            awake as f64 / 1e3,
+            payload(0),
+            payload(1)
+        );
+        assert!(
+            payload(0) < 24.0 && payload(1) < 24.0,
+            "{:.1}, {:.1}",
+            payload(0),
+            payload(1)
+        );
+    }
+    assert!(most >= 4, "{most} enemies were awake");
+}

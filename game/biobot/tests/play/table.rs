@@ -18,6 +18,8 @@ pub(crate) struct Table {
     sent: u64,
     conditions: Conditions,
     seed: u64,
+    /// What every player has unlocked.
+    checkpoint: u8,
 }
 
 /// A player and its link.
@@ -73,9 +75,24 @@ impl Table {
             sent: 0,
             conditions,
             seed,
+            checkpoint: 0,
         };
         for slot in 0..players {
             table.join(u64::from(slot) + 100).expect("there is a seat");
+        }
+        table
+    }
+
+    /// Two players who begin at a checkpoint.
+    pub(crate) fn at_checkpoint(
+        config: StageConfig,
+        conditions: Conditions,
+        checkpoint: u8,
+    ) -> Self {
+        let mut table = Self::seated(config, 0, conditions, (1, false));
+        table.checkpoint = checkpoint;
+        for id in [100, 101] {
+            table.join(id).expect("there is a seat");
         }
         table
     }
@@ -93,6 +110,7 @@ impl Table {
         let profile = Profile {
             id,
             name: format!("player {id}"),
+            checkpoint: self.checkpoint,
             ..Profile::default()
         };
         let slot = self.stage.join(client, profile)?;
