@@ -1,7 +1,7 @@
 # Everything a developer or CI runs. `make help` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help test quick play bench wasm decode fuzz fmt
+.PHONY: help test quick play page bench wasm decode fuzz fmt
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -15,6 +15,9 @@ quick: ## Formatting and tests only
 
 play: ## Run the echo demo
 	@scripts/play.sh
+
+page: ## Build the game's page into game/web/dist
+	@scripts/build-page.sh
 
 bench: ## Measure the transport beside its peers
 	cargo run --release -p muse-cli -- bench transport

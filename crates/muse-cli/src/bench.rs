@@ -15,6 +15,7 @@ mod cubes;
 mod flood;
 mod isolation;
 mod master;
+mod matches;
 mod measure;
 mod muse_role;
 mod netcode;
@@ -68,6 +69,8 @@ enum Benchmark {
     Netcode(netcode::Arguments),
     /// What a master carries: sessions, tickets, sign-ins, matching.
     Master(master::Arguments),
+    /// What a match of Biobot costs a server, and each player in bytes.
+    Match(matches::Arguments),
     /// Instructions per message, against the figure that is checked in.
     Cost(cost::Arguments),
 }
@@ -83,6 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Benchmark::Rollback(arguments) => rollback::run(arguments),
         Benchmark::Netcode(arguments) => netcode::run(arguments),
         Benchmark::Master(arguments) => master::run(arguments),
+        Benchmark::Match(arguments) => matches::run(arguments),
         Benchmark::Cost(arguments) => cost::run(arguments),
     }
 }

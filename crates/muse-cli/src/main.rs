@@ -1,7 +1,9 @@
 //! The `muse` binary: everything of Muse that is run rather than linked.
 
 mod bench;
+mod bots;
 mod echo;
+mod game;
 mod interrupt;
 mod lab;
 mod master;
@@ -10,6 +12,7 @@ mod proxy;
 mod relay;
 mod replay;
 mod rp;
+mod up;
 
 use std::process::ExitCode;
 
@@ -44,6 +47,12 @@ enum Command {
     Replay(replay::Arguments),
     /// Run the shipped netcode in virtual time and draw what happens.
     Lab(lab::Arguments),
+    /// The page, the master, game servers and a relay on this machine: open it and play.
+    Up(up::Arguments),
+    /// A game server of Biobot, for one match.
+    Game(game::Arguments),
+    /// Players of Biobot without people.
+    Bots(bots::Arguments),
     /// Sessions, matchmaking, game servers on demand, friends, chat, ranking.
     Master(master::Arguments),
     /// A game server without a game.
@@ -91,6 +100,9 @@ fn main() -> ExitCode {
         Command::Proxy(arguments) => proxy::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),
+        Command::Up(arguments) => up::run(&arguments),
+        Command::Game(arguments) => game::run(&arguments),
+        Command::Bots(arguments) => bots::run(&arguments),
         Command::Master(arguments) => master::run(&arguments),
         Command::MasterGame => master::run_game(),
         Command::MasterPlayer(arguments) => master::run_player(&arguments),

@@ -2,7 +2,7 @@
 
 mod game;
 mod player;
-mod socket;
+pub(crate) mod socket;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

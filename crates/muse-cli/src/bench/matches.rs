@@ -1,0 +1,206 @@
+//! `muse bench match`: what a match of Biobot costs a server, and what it costs each player in bytes.
+//!
+//! Servers are processes of `muse game`, players are one process of `muse bots`, over real UDP on this machine. A match of two among
+//! enemies, a match of sixteen, and twenty matches at once beside an idle timer, which says how late this machine itself is.
+
+mod control;
+mod programs;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use serde::Serialize;
+
+use super::bars::{Bar, judge};
+use super::counters::cpu_time;
+use super::results::write_json;
+use crate::bots::Figures as PlayerFigures;
+use control::Control;
+use programs::{Bots, Game};
+
+/// What to measure.
+#[derive(Args)]
+#[command(after_help = "Example: muse bench match --quick --bars")]
+pub(crate) struct Arguments {
+    /// How long each match is watched, in seconds.
+    #[arg(long, value_name = "S", default_value_t = 40, value_parser = clap::value_parser!(u64).range(2..=600))]
+    seconds: u64,
+    /// Matches at once.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
+    matches: u32,
+    /// A fifth of the time.
+    #[arg(long)]
+    quick: bool,
+    /// One line per bar; exit code 3 if one falls short.
+    #[arg(long)]
+    bars: bool,
+    /// Write everything to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// What was measured.
+#[derive(Debug, Serialize)]
+struct Figures {
+    two: MatchFigures,
+    sixteen: MatchFigures,
+    many: ManyFigures,
+}
+
+/// One match.
+#[derive(Debug, Serialize)]
+struct MatchFigures {
+    players: usize,
+    /// CPU time of the server in percent of a core.
+    server_core_percent: f64,
+    /// Of the player with most.
+    up_kbit_s_max: f64,
+    down_kbit_s_max: f64,
+    /// Of the player with fewest.
+    datagrams_down_s_min: f64,
+    enemies_mean: f64,
+    /// Steps of others beyond what their speed allows, of all players.
+    jumps: u64,
+    late_p99_ms: f64,
+}
+
+/// Many matches at once.
+#[derive(Debug, Serialize)]
+struct ManyFigures {
+    matches: usize,
+    players: usize,
+    servers_core_percent: f64,
+    /// Of the server with the latest ticks.
+    late_p99_ms_max: f64,
+    late_p99_ms_median: f64,
+    control_p99_ms: f64,
+}
+
+/// Measures and prints.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let seconds = match arguments.quick {
+        true => (arguments.seconds / 5).max(2),
+        false => arguments.seconds,
+    };
+    let window = Duration::from_secs(seconds);
+    let file = std::env::temp_dir().join(format!("muse-bench-{}.json", std::process::id()));
+    std::fs::write(&file, programs::crowded_level()?)?;
+    let level = file.to_str().context("the directory's path is no text")?;
+    eprintln!("a match of 2 among enemies");
+    let two = one_match(2, "coop", Some(level), window);
+    std::fs::remove_file(&file)?;
+    let two = two?;
+    eprintln!("a match of 16");
+    let sixteen = one_match(16, "versus", None, window)?;
+    eprintln!("{} matches of 2 at once", arguments.matches);
+    let many = many_matches(arguments.matches, window)?;
+    let figures = Figures { two, sixteen, many };
+    println!("{}", serde_json::to_string_pretty(&figures)?);
+    if let Some(path) = &arguments.json {
+        write_json(path, &figures)?;
+    }
+    match arguments.bars {
+        true => Ok(judge(&bars(&figures))),
+        false => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn bars(figures: &Figures) -> Vec<Bar> {
+    let most = |name: &str, value: f64, limit: f64| Bar::at_most(name, Some(value), Some(limit));
+    let Figures { two, sixteen, many } = figures;
+    vec![
+        Bar::at_least("match_2_enemies", Some(two.enemies_mean), 8.0),
+        most("match_2_server_core_percent", two.server_core_percent, 2.0),
+        most("match_2_up_kbit_s", two.up_kbit_s_max, 24.0),
+        most("match_2_down_kbit_s", two.down_kbit_s_max, 24.0),
+        Bar::at_least(
+            "match_2_datagrams_down_s",
+            Some(two.datagrams_down_s_min),
+            20.0,
+        ),
+        most(
+            "match_16_server_core_percent",
+            sixteen.server_core_percent,
+            10.0,
+        ),
+        most("match_16_down_kbit_s", sixteen.down_kbit_s_max, 64.0),
+        most(
+            "matches_late_p99_ms_above_control",
+            many.late_p99_ms_max - many.control_p99_ms,
+            2.0,
+        ),
+    ]
+}
+
+fn one_match(
+    players: u32,
+    mode: &str,
+    level: Option<&str>,
+    window: Duration,
+) -> anyhow::Result<MatchFigures> {
+    let game = Game::start(players, mode, level)?;
+    let mut bots = Bots::start(&game, players, level)?;
+    bots.wait_until_all_play()?;
+    let before = cpu_time(game.id())?;
+    std::thread::sleep(window);
+    let used = cpu_time(game.id())?.saturating_sub(before);
+    let told = bots.finish()?;
+    let late = game.finish()?;
+    let over = |value: fn(&PlayerFigures) -> f64, join: fn(f64, f64) -> f64| {
+        told.iter().map(value).reduce(join).unwrap_or(f64::NAN)
+    };
+    Ok(MatchFigures {
+        players: told.len(),
+        server_core_percent: used.as_secs_f64() / window.as_secs_f64() * 100.0,
+        up_kbit_s_max: over(|player| player.up_kbit_s, f64::max),
+        down_kbit_s_max: over(|player| player.down_kbit_s, f64::max),
+        datagrams_down_s_min: over(|player| player.datagrams_down_s, f64::min),
+        enemies_mean: over(|player| player.enemies_mean, f64::min),
+        jumps: told.iter().map(|player| player.jumps).sum(),
+        late_p99_ms: late.p99_ms,
+    })
+}
+
+fn many_matches(matches: u32, window: Duration) -> anyhow::Result<ManyFigures> {
+    let mut games = Vec::new();
+    let mut crowds = Vec::new();
+    for _ in 0..matches {
+        let game = Game::start(2, "coop", None)?;
+        crowds.push(Bots::start(&game, 2, None)?);
+        games.push(game);
+    }
+    for bots in &mut crowds {
+        bots.wait_until_all_play()?;
+    }
+    let used = |games: &[Game]| -> anyhow::Result<f64> {
+        let times = games.iter().map(|game| cpu_time(game.id()));
+        let sum = times.sum::<anyhow::Result<Duration>>()?;
+        Ok(sum.as_secs_f64())
+    };
+    let before = used(&games)?;
+    let control = Control::start();
+    std::thread::sleep(window);
+    let control = control.finish();
+    let after = used(&games)?;
+    let mut players = 0;
+    for bots in crowds {
+        players += bots.finish()?.len();
+    }
+    let late: anyhow::Result<Vec<f64>> = games
+        .into_iter()
+        .map(|game| Ok(game.finish()?.p99_ms))
+        .collect();
+    let mut late = late?;
+    late.sort_by(f64::total_cmp);
+    Ok(ManyFigures {
+        matches: late.len(),
+        players,
+        servers_core_percent: (after - before) / window.as_secs_f64() * 100.0,
+        late_p99_ms_max: late.last().copied().unwrap_or(f64::NAN),
+        late_p99_ms_median: late.get(late.len() / 2).copied().unwrap_or(f64::NAN),
+        control_p99_ms: control.p99_ms,
+    })
+}

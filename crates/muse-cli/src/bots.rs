@@ -1,0 +1,292 @@
+//! `muse bots`: players without people, over real UDP: they join, play, fail and come again, for load and to fill matches.
+//!
+//! [`seat`] is a player's place in a match, [`agent`] his life with a master, [`tally`] what is counted.
+
+mod agent;
+mod seat;
+mod tally;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration as SystemDuration, Instant as Clock};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use muse_biobot::bots::Brain;
+use muse_biobot::{Level, Phase, Player};
+use muse_master_client::Preferences;
+use muse_transport::token::ConnectToken;
+use muse_transport::{Connect, ServerPublicKey};
+use muse_wire::Instant;
+
+use crate::game::PlayMode;
+use crate::interrupt::Interrupt;
+use agent::{Agent, Order};
+use seat::{Seat, State};
+pub(crate) use tally::Figures;
+use tally::Tally;
+
+/// How many, and where.
+#[derive(Args)]
+#[command(
+    after_help = "Example: muse bots --count 2 --master http://127.0.0.1:8080\n         \
+muse bots --count 4 --server 127.0.0.1:7000 --key KEY\n\n\
+At a master they queue again after each match, until Ctrl-C. At a server they play one match."
+)]
+pub(crate) struct Arguments {
+    /// How many bots.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    count: u32,
+    /// Address and port of a game server that lets anybody in.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        requires = "key",
+        required_unless_present = "master",
+        conflicts_with = "master"
+    )]
+    server: Option<String>,
+    /// The server's public key, as it prints it.
+    #[arg(long, value_name = "KEY")]
+    key: Option<ServerPublicKey>,
+    /// Address of a master: `http://host:port`.
+    #[arg(long, value_name = "URL")]
+    master: Option<String>,
+    /// What to play; anything unless told otherwise.
+    #[arg(long, value_enum)]
+    mode: Option<PlayMode>,
+    /// Players of the match, bots included, that is asked of a master.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
+    players: Option<u8>,
+    /// A level's file, if the server has one of its own.
+    #[arg(long, value_name = "FILE")]
+    level: Option<PathBuf>,
+    /// What chance goes by: how bots err, and who they are to a master.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// End after so many seconds.
+    #[arg(long, value_name = "S")]
+    seconds: Option<u64>,
+    /// End when every bot has played so many matches.
+    #[arg(long, value_name = "N")]
+    matches: Option<u32>,
+    /// Print what each bot sent and received while it played, as JSON.
+    #[arg(long)]
+    figures: bool,
+}
+
+/// Plays until there is nothing more to play, or until Ctrl-C.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let interrupt = Interrupt::listen()?;
+    let mut bots = make(arguments)?;
+    let started = Clock::now();
+    let limit = arguments.seconds.map(SystemDuration::from_secs);
+    let mut told = false;
+    while !interrupt.is_raised() && limit.is_none_or(|limit| started.elapsed() < limit) {
+        for bot in &mut bots {
+            bot.turn()?;
+        }
+        if !told && bots.iter().all(Bot::is_playing) {
+            println!("all {} play", bots.len());
+            told = true;
+        }
+        let done = |bot: &Bot| bot.is_done(arguments.matches);
+        if bots.iter().all(done) {
+            break;
+        }
+        std::thread::sleep(nap(&bots));
+    }
+    for bot in &mut bots {
+        bot.stand_up()?;
+    }
+    report(&bots, arguments.figures)
+}
+
+fn make(arguments: &Arguments) -> anyhow::Result<Vec<Bot>> {
+    let level = match &arguments.level {
+        None => None,
+        Some(file) => {
+            let text = std::fs::read_to_string(file)
+                .with_context(|| format!("cannot read {}", file.display()))?;
+            let level = Level::parse(&text)
+                .with_context(|| format!("{} is not a level", file.display()))?;
+            Some(Arc::new(level))
+        }
+    };
+    let bot = |number: u32| -> anyhow::Result<Bot> {
+        let seed = arguments
+            .seed
+            .wrapping_mul(1_000)
+            .wrapping_add(number.into());
+        let name = format!("Bot {number}");
+        let mut bot = Bot {
+            name,
+            seed,
+            level: level.clone(),
+            agent: None,
+            seat: None,
+            brain: None,
+            tally: Tally::default(),
+            started: Clock::now(),
+            matches: 0,
+            fate: None,
+        };
+        match (&arguments.server, arguments.key, &arguments.master) {
+            (Some(server), Some(key), _) => bot.sit_down(server, Connect::pinned(key))?,
+            (_, _, Some(master)) => {
+                let authority = master.trim_start_matches("http://").trim_end_matches('/');
+                if authority.contains('/') {
+                    bail!("{master} is not an address such as http://127.0.0.1:8080");
+                }
+                let key = format!("muse-bots-{seed:020}");
+                bot.agent = Some(Agent::new(authority, key, seed, preferences(arguments))?);
+            }
+            _ => bail!("say where to play: --server and --key, or --master"),
+        }
+        Ok(bot)
+    };
+    (1..=arguments.count).map(bot).collect()
+}
+
+fn preferences(arguments: &Arguments) -> Preferences {
+    let wanted = Preferences {
+        players: arguments.players,
+        ..Preferences::default()
+    };
+    match arguments.mode {
+        None => wanted,
+        Some(PlayMode::Coop) => wanted.choice("mode", "cooperative"),
+        Some(PlayMode::Versus) => wanted.choice("mode", "versus"),
+    }
+}
+
+/// One bot.
+struct Bot {
+    name: String,
+    seed: u64,
+    level: Option<Arc<Level>>,
+    /// None at a server without a master.
+    agent: Option<Agent>,
+    seat: Option<Seat>,
+    brain: Option<Brain>,
+    tally: Tally,
+    started: Clock,
+    matches: u32,
+    /// Why the last match ended for this bot.
+    fate: Option<String>,
+}
+
+impl Bot {
+    fn turn(&mut self) -> anyhow::Result<()> {
+        let now = self.now();
+        let orders = self.agent.as_mut().map(|agent| agent.turn(now));
+        for order in orders.unwrap_or_default() {
+            match order {
+                Order::Join(invitation) => {
+                    let token = ConnectToken::from_text(&invitation.token)?;
+                    self.sit_down(&invitation.address, Connect::token(token))?;
+                }
+                Order::Leave => self.stand_up()?,
+            }
+        }
+        let Some(seat) = &mut self.seat else {
+            return Ok(());
+        };
+        let connected = *seat.state() == State::Connected;
+        let (brain, seed) = (&mut self.brain, self.seed);
+        seat.turn(|player, now| {
+            let level = || Arc::clone(player.level());
+            let brain = brain.get_or_insert_with(|| Brain::new(level(), seed));
+            brain.act(now, player)
+        })?;
+        self.tally.look(seat);
+        if !connected
+            && *seat.state() == State::Connected
+            && let Some(agent) = &mut self.agent
+        {
+            agent.handle_connected();
+        }
+        if let State::Over(why) = seat.state() {
+            tracing::info!(bot = self.name, why, "the match is over");
+            self.fate = Some(match seat.result() {
+                Some(_) => "played to the end".to_owned(),
+                None => why.clone(),
+            });
+            self.matches += 1;
+            self.seat = None;
+            if let Some(agent) = &mut self.agent {
+                agent.handle_lost(now);
+            }
+        }
+        Ok(())
+    }
+
+    fn sit_down(&mut self, address: &str, how: Connect) -> anyhow::Result<()> {
+        self.stand_up()?;
+        self.brain = None;
+        let seat = Seat::connect(address, how, &self.name, self.level.clone());
+        self.seat = Some(seat.with_context(|| format!("cannot connect to {address}"))?);
+        Ok(())
+    }
+
+    fn stand_up(&mut self) -> anyhow::Result<()> {
+        match self.seat.take() {
+            Some(mut seat) => seat.leave(),
+            None => Ok(()),
+        }
+    }
+
+    fn is_playing(&self) -> bool {
+        let player = self.seat.as_ref().and_then(Seat::player);
+        let round = player.and_then(Player::round);
+        round.is_some_and(|round| round.phase == Phase::Playing)
+    }
+
+    fn is_done(&self, matches: Option<u32>) -> bool {
+        match &self.agent {
+            Some(agent) => matches.is_some_and(|matches| agent.matches() >= matches),
+            None => self.seat.is_none(),
+        }
+    }
+
+    fn now(&self) -> Instant {
+        let micros = self.started.elapsed().as_micros();
+        Instant::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+}
+
+/// How long all of them may sleep: until the first has something to do, and never so long that what arrived waits.
+fn nap(bots: &[Bot]) -> SystemDuration {
+    let due = |bot: &Bot| {
+        let seat = bot.seat.as_ref()?;
+        Some(seat.due()?.saturating_since(seat.now()).as_micros())
+    };
+    let first = bots.iter().filter_map(due).min();
+    let micros = first.unwrap_or(NAP_MICROS_MAX);
+    SystemDuration::from_micros(micros.clamp(NAP_MICROS_MIN, NAP_MICROS_MAX))
+}
+
+/// Exits with 1 if a bot's match was not played to its end.
+fn report(bots: &[Bot], figures: bool) -> anyhow::Result<ExitCode> {
+    for bot in bots {
+        if let Some(fate) = &bot.fate {
+            println!("{}: {} matches; the last: {fate}", bot.name, bot.matches);
+        }
+    }
+    if figures {
+        let all: Vec<_> = bots.iter().map(|bot| bot.tally.figures()).collect();
+        println!("{}", serde_json::to_string(&all)?);
+    }
+    let refused = |bot: &Bot| {
+        let fate = bot.fate.as_deref();
+        bot.agent.is_none() && fate.is_some_and(|fate| fate != "played to the end")
+    };
+    match bots.iter().any(refused) {
+        true => Ok(ExitCode::FAILURE),
+        false => Ok(ExitCode::SUCCESS),
+    }
+}
+
+const NAP_MICROS_MIN: u64 = 500;
+const NAP_MICROS_MAX: u64 = 5_000;

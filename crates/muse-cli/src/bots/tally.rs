@@ -1,0 +1,100 @@
+//! What a bot sent, received and saw while it played, for benchmarks.
+
+use muse_biobot::player::NetStatistics;
+use muse_biobot::{Phase, Player, Stance};
+use muse_wire::Instant;
+use serde::{Deserialize, Serialize};
+
+use super::seat::Seat;
+
+/// Counters since the match began.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    begin: Option<Mark>,
+    last: Option<Mark>,
+    /// Looks at the match, and enemies that were alive in them.
+    looks: u64,
+    enemies: u64,
+    enemies_min: Option<usize>,
+    net: NetStatistics,
+}
+
+/// The transport's counters at a time.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    at: Instant,
+    sent: u64,
+    received: u64,
+    packets: u64,
+}
+
+/// What it comes to.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Figures {
+    pub(crate) played_s: f64,
+    /// UDP payload, encryption and everything included.
+    pub(crate) up_kbit_s: f64,
+    pub(crate) down_kbit_s: f64,
+    pub(crate) datagrams_down_s: f64,
+    pub(crate) enemies_mean: f64,
+    pub(crate) enemies_min: usize,
+    pub(crate) rtt_ms: f32,
+    pub(crate) jumps: u64,
+}
+
+impl Tally {
+    /// Takes a look, once each turn.
+    pub(crate) fn look(&mut self, seat: &Seat) {
+        let (Some(stats), Some(player)) = (seat.stats(), seat.player()) else {
+            return;
+        };
+        let playing = player
+            .round()
+            .is_some_and(|round| round.phase == Phase::Playing);
+        if !playing {
+            return;
+        }
+        let mark = Mark {
+            at: seat.now(),
+            sent: stats.bytes_sent,
+            received: stats.bytes_received,
+            packets: stats.packets_received,
+        };
+        self.begin.get_or_insert(mark);
+        self.last = Some(mark);
+        let alive = enemies(player);
+        self.looks += 1;
+        self.enemies += alive as u64;
+        let least = self.enemies_min.unwrap_or(alive);
+        self.enemies_min = Some(least.min(alive));
+        self.net = player.last_frame().statistics;
+    }
+
+    pub(crate) fn figures(&self) -> Figures {
+        let (Some(begin), Some(last)) = (self.begin, self.last) else {
+            return Figures::default();
+        };
+        let seconds = last.at.saturating_since(begin.at).as_secs_f64();
+        let rate = |from: u64, to: u64| match seconds > 0.0 {
+            true => to.saturating_sub(from) as f64 / seconds,
+            false => 0.0,
+        };
+        Figures {
+            played_s: seconds,
+            up_kbit_s: rate(begin.sent, last.sent) * 8.0 / 1e3,
+            down_kbit_s: rate(begin.received, last.received) * 8.0 / 1e3,
+            datagrams_down_s: rate(begin.packets, last.packets),
+            enemies_mean: self.enemies as f64 / self.looks.max(1) as f64,
+            enemies_min: self.enemies_min.unwrap_or(0),
+            rtt_ms: self.net.rtt_ms,
+            jumps: self.net.jumps,
+        }
+    }
+}
+
+fn enemies(player: &Player) -> usize {
+    let enemies = player.last_frame().enemies.iter();
+    enemies
+        .filter(|shown| shown.enemy.stance != Stance::Dead)
+        .count()
+}

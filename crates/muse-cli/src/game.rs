@@ -1,0 +1,219 @@
+//! `muse game`: the authoritative server of one match of Biobot (OA-7 to OA-10, OA-15 to OA-17), for players over UDP and in browsers.
+//!
+//! Started by a master, whose environment says where it is, it registers, takes the match that it is given and lets in who has a
+//! connect token. Started by hand it lets in anybody, which the option's name says. One match, then the process ends.
+//! [`host`] has the connections and the stage, [`duty`] the life with the master, [`records`] what is kept of a match.
+
+mod duty;
+pub(crate) mod host;
+mod lateness;
+mod locals;
+mod records;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use muse_biobot::{Level, Mode};
+use muse_drivers::{Server, WebListener, WebOptions, new_key};
+use muse_transport::token::TokenVerifier;
+use muse_transport::{ChannelConfig, Config, Delivery, ServerOptions};
+use muse_wire::Duration;
+
+use crate::interrupt::Interrupt;
+use duty::Duty;
+use host::{Host, MatchPlan};
+pub(crate) use lateness::{Late, Lateness};
+use records::{Records, Tape};
+
+/// Where to listen, what to play, what to keep.
+#[derive(Args)]
+#[command(
+    after_help = "Example: muse game --listen 127.0.0.1:7000 --mode versus --players 4 --danger-no-tokens\n\n\
+A master starts it without --danger-no-tokens and tells it by the environment where to register: see `muse up` and\n\
+`muse master --game \"muse game\"`. It prints where it listens and its public key; when the match is over it prints what\n\
+players tried that they should not have, and how late its ticks were. Ctrl-C or SIGTERM ends the match."
+)]
+pub(crate) struct Arguments {
+    /// Address and port for players over UDP; port 0 lets the system choose. A master says it by the environment.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// TCP port for browsers; unless told otherwise the number of the UDP port.
+    #[arg(long, value_name = "PORT", conflicts_with = "no_web")]
+    web: Option<u16>,
+    /// No browsers.
+    #[arg(long)]
+    no_web: bool,
+    /// A level's file instead of the one that belongs to the mode.
+    #[arg(long, value_name = "FILE")]
+    level: Option<PathBuf>,
+    /// What is played; a master's match says it itself.
+    #[arg(long, value_enum, default_value_t = PlayMode::Coop)]
+    mode: PlayMode,
+    /// People that the match waits for; unless told otherwise 2, less those whose place a bot takes.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
+    players: Option<u8>,
+    /// Bots of this server's own that play along.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=15))]
+    bots: u8,
+    /// 0 easy, 1 normal, 2 hard.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=2))]
+    difficulty: u8,
+    /// What chance goes by; drawn at random unless told otherwise.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Longest versus match in seconds.
+    #[arg(long, value_name = "S", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    versus_s: u32,
+    /// File to record the match to, to be watched and verified.
+    #[arg(long, value_name = "FILE")]
+    replay: Option<PathBuf>,
+    /// Directory for what is kept of each match: the recording, the report and, if the program crashes, why.
+    #[arg(long, value_name = "DIRECTORY")]
+    records: Option<PathBuf>,
+    /// Print the figures of the match as one line of JSON at the end.
+    #[arg(long)]
+    figures: bool,
+    /// End when the program that started this one ends.
+    #[arg(long)]
+    with_parent: bool,
+    /// Let anybody in who knows the address and the key: for tests and parties, not for the internet.
+    #[arg(long)]
+    danger_no_tokens: bool,
+}
+
+/// What is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlayMode {
+    /// Two against the machine.
+    Coop,
+    /// Everyone against everyone.
+    Versus,
+}
+
+impl From<PlayMode> for Mode {
+    fn from(mode: PlayMode) -> Self {
+        match mode {
+            PlayMode::Coop => Self::Cooperative,
+            PlayMode::Versus => Self::Versus,
+        }
+    }
+}
+
+/// Hosts one match and ends.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let interrupt = Interrupt::listen()?;
+    let records = Records::open(arguments.records.as_deref())?;
+    let plan = plan(arguments)?;
+    let posting = duty::Posting::from_environment()?;
+    let listen = match (&posting, arguments.listen) {
+        (Some(posting), _) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, posting.port)),
+        (None, Some(listen)) => listen,
+        (None, None) => {
+            bail!("say where to listen, for example --listen 127.0.0.1:7000 --danger-no-tokens")
+        }
+    };
+    if posting.is_none() && !arguments.danger_no_tokens {
+        bail!(
+            "no master has started this server, so nobody has a token for it: use `muse up`, or --danger-no-tokens"
+        );
+    }
+    let key = new_key()?;
+    let public = key.public().to_string();
+    let mut options = ServerOptions::new(key);
+    if posting.is_some() {
+        options = options.tokens(TokenVerifier::new());
+    }
+    let mut server = Server::bind(listen, config(), options)
+        .with_context(|| format!("cannot listen at {listen}"))?;
+    let mut line = format!("listening at {}, key {public}", server.local_addr()?);
+    if !arguments.no_web {
+        let web = open_web(arguments.web, &server)?;
+        line += &format!(", browsers at {}", web.address());
+        server = server.with_web(web)?;
+    }
+    println!("{line}");
+    let duty = posting
+        .map(|posting| Duty::new(&posting, &public))
+        .transpose()?;
+    let tape = Tape::new(arguments.replay.as_deref(), arguments.records.as_deref());
+    let mut host = Host::new(server, plan, duty, tape);
+    let parent = arguments.with_parent.then(parent_id);
+    while !host.is_over() && !interrupt.is_raised() && parent.is_none_or(|id| id == parent_id()) {
+        host.turn()?;
+    }
+    host.close()?;
+    records.write(&host)?;
+    print!("{}", host.report());
+    println!("{}", host.lateness());
+    if arguments.figures {
+        println!("{}", serde_json::to_string(&host.figures())?);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What both sides of Biobot agree on; the browser's client has the same channels. Nothing heard for 10 s is the end of a
+/// connection, whatever was heard before goes on where it was (OA-9, OA-10).
+pub(crate) fn config() -> Config {
+    Config::new(u64::from(muse_biobot::PROTOCOL))
+        .channel(ChannelConfig::new(Delivery::Unreliable))
+        .channel(ChannelConfig::new(Delivery::ReliableOrdered))
+        .keep_alive(Duration::from_millis(500))
+        .silence(Duration::from_secs(2))
+        .resume_within(Duration::from_secs(8))
+}
+
+fn plan(arguments: &Arguments) -> anyhow::Result<MatchPlan> {
+    let level = match &arguments.level {
+        None => None,
+        Some(file) => {
+            let text = std::fs::read_to_string(file)
+                .with_context(|| format!("cannot read {}", file.display()))?;
+            let level = Level::parse(&text)
+                .with_context(|| format!("{} is not a level", file.display()))?;
+            Some(Arc::new(level))
+        }
+    };
+    let seed = match arguments.seed {
+        Some(seed) => seed,
+        None => {
+            let mut bytes = [0; 8];
+            muse_drivers::fill_random(&mut bytes)?;
+            u64::from_le_bytes(bytes)
+        }
+    };
+    Ok(MatchPlan {
+        level,
+        mode: arguments.mode.into(),
+        players: arguments
+            .players
+            .unwrap_or(2u8.saturating_sub(arguments.bots).max(1)),
+        bots: arguments.bots,
+        difficulty: arguments.difficulty,
+        seed,
+        versus_ticks: arguments.versus_s * muse_biobot::TICKS_PER_SECOND,
+    })
+}
+
+fn open_web(port: Option<u16>, server: &Server) -> anyhow::Result<WebListener> {
+    let mut address = server.local_addr()?;
+    if let Some(port) = port {
+        address.set_port(port);
+    }
+    WebListener::bind(WebOptions::new(address))
+        .with_context(|| format!("cannot listen for browsers at {address}"))
+}
+
+#[cfg(unix)]
+fn parent_id() -> u32 {
+    std::os::unix::process::parent_id()
+}
+
+/// Where programs do not know who started them, they stay.
+#[cfg(not(unix))]
+fn parent_id() -> u32 {
+    0
+}

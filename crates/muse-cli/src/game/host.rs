@@ -1,0 +1,493 @@
+//! The connections and the stage of one match.
+//!
+//! Call [`Host::turn`] in a loop until [`Host::is_over`], then [`Host::close`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use muse_biobot::cheats::Report;
+use muse_biobot::{Audience, Level, Mode, Outcome, Phase, Profile, Stage, StageConfig};
+use muse_drivers::Server;
+use muse_master_client::AccountId;
+use muse_master_client::messages::{Assignment, Outcome as MatchOutcome};
+use muse_netcode::ClientId;
+use muse_transport::{CloseReason, ConnectionId, Event};
+use muse_wire::{Duration, Instant};
+use serde::Serialize;
+
+use super::duty::{Duty, Standing};
+use super::lateness::{Late, Lateness};
+use super::locals::Locals;
+use super::records::Tape;
+
+/// What is to be played.
+#[derive(Clone, Debug)]
+pub(crate) struct MatchPlan {
+    /// Another level than the mode's own.
+    pub(crate) level: Option<Arc<Level>>,
+    pub(crate) mode: Mode,
+    /// People; bots come on top.
+    pub(crate) players: u8,
+    pub(crate) bots: u8,
+    pub(crate) difficulty: u8,
+    pub(crate) seed: u64,
+    pub(crate) versus_ticks: u32,
+}
+
+impl MatchPlan {
+    /// What the master asks for; where it says nothing, what the command line said.
+    fn assigned(&self, assignment: &Assignment) -> Self {
+        let choice = |name: &str| assignment.preferences.choices.get(name).map(String::as_str);
+        let mode = match choice("mode") {
+            Some("versus") => Mode::Versus,
+            Some("cooperative" | "coop") => Mode::Cooperative,
+            _ => self.mode,
+        };
+        let difficulty = match choice("difficulty") {
+            Some("0" | "easy") => 0,
+            Some("1" | "normal") => 1,
+            Some("2" | "hard") => 2,
+            _ => self.difficulty,
+        };
+        let players = u8::try_from(assignment.players.len()).unwrap_or(u8::MAX);
+        Self {
+            mode,
+            difficulty,
+            players,
+            bots: assignment.bots,
+            level: self.level.clone().filter(|level| level.mode == mode),
+            ..self.clone()
+        }
+    }
+
+    fn stage(&self, now: Instant) -> Stage {
+        let own = || Arc::new(Level::of(self.mode));
+        let config = StageConfig::new(self.level.clone().unwrap_or_else(own))
+            .seed(self.seed)
+            .difficulty(self.difficulty)
+            .slots(self.players.saturating_add(self.bots))
+            .play_ticks(self.versus_ticks);
+        Stage::new(config, now)
+    }
+}
+
+/// A client in the match.
+#[derive(Clone, Copy, Debug)]
+struct Guest {
+    connection: ConnectionId,
+    account: AccountId,
+}
+
+/// A seat whose player went and may come back.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    account: AccountId,
+    until: Instant,
+}
+
+/// One match and who is connected to it.
+pub(crate) struct Host {
+    server: Server,
+    duty: Option<Duty>,
+    plan: MatchPlan,
+    /// There from the master's assignment on; by hand, from the first player on.
+    stage: Option<Stage>,
+    guests: BTreeMap<ClientId, Guest>,
+    /// Bots that fill the match up.
+    locals: Locals,
+    /// Which slot an account had last, for the result.
+    slots: BTreeMap<AccountId, u8>,
+    kept: Vec<Kept>,
+    next: u32,
+    lateness: Lateness,
+    tape: Option<Tape>,
+    /// Up to when the tape has it.
+    taped: Instant,
+    /// When the match ended, which the players are still to learn.
+    ended: Option<Instant>,
+    buffer: Vec<u8>,
+    packet: Vec<u8>,
+}
+
+/// What a benchmark reads.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Figures {
+    pub(crate) late: Late,
+    pub(crate) outcome: Option<&'static str>,
+}
+
+impl Host {
+    pub(crate) fn new(
+        server: Server,
+        plan: MatchPlan,
+        duty: Option<Duty>,
+        tape: Option<Tape>,
+    ) -> Self {
+        Self {
+            server,
+            duty,
+            plan,
+            stage: None,
+            guests: BTreeMap::new(),
+            locals: Locals::default(),
+            slots: BTreeMap::new(),
+            kept: Vec::new(),
+            next: 1,
+            lateness: Lateness::default(),
+            tape,
+            taped: Instant::ZERO,
+            ended: None,
+            buffer: Vec::new(),
+            packet: vec![0; PACKET_BYTES],
+        }
+    }
+
+    /// Waits for something to do, at most until the next tick, and does it.
+    pub(crate) fn turn(&mut self) -> anyhow::Result<()> {
+        let due = self.stage.as_ref().map(Stage::poll_timeout);
+        let wait = due.map_or(LOOK_EVERY, |due| due.saturating_since(self.server.now()));
+        self.server.wait(wait.min(LOOK_EVERY))?;
+        self.server.poll()?;
+        self.take_in();
+        let now = self.server.now();
+        if let Some(duty) = &mut self.duty
+            && let Some(assignment) = duty.turn(now, &mut self.server)?
+        {
+            tracing::info!(number = assignment.match_id.0, "hosts a match");
+            self.plan = self.plan.assigned(&assignment);
+            self.open(now);
+        }
+        self.tick(now);
+        self.speak();
+        self.keep_seats(now);
+        self.send_away();
+        self.tell_master();
+        self.record(now);
+        self.server.flush()?;
+        Ok(())
+    }
+
+    /// Whether the match is over and everybody has been told, or the master has no use for this server.
+    pub(crate) fn is_over(&self) -> bool {
+        let told = |since: Instant| {
+            self.guests.is_empty() || self.server.now().saturating_since(since) >= FAREWELL_MAX
+        };
+        match &self.duty {
+            Some(duty) => duty.has_ended() && self.ended.is_none_or(told),
+            None => self.ended.is_some_and(told),
+        }
+    }
+
+    /// Ends whatever goes on: players are told, and the master that nothing counts.
+    pub(crate) fn close(&mut self) -> anyhow::Result<()> {
+        if let (Some(tape), Some(stage)) = (&mut self.tape, &mut self.stage) {
+            tape.append(&stage.finish_recording());
+        }
+        let since = self.server.now();
+        if let Some(duty) = self.duty.as_mut().filter(|duty| !duty.has_ended()) {
+            duty.finish(MatchOutcome::Aborted, false, |_| 0);
+            while !duty.has_ended() && self.server.now().saturating_since(since) < FAREWELL_MAX {
+                self.server.poll()?;
+                duty.turn(self.server.now(), &mut self.server)?;
+                self.server.wait(LOOK_EVERY)?;
+            }
+        }
+        for guest in self.guests.values() {
+            self.server
+                .close(guest.connection, CODE_OVER, "the server closes");
+        }
+        self.server.flush()?;
+        Ok(())
+    }
+
+    /// What players tried that they should not have.
+    pub(crate) fn report(&self) -> Report {
+        self.stage.as_ref().map(Stage::report).unwrap_or_default()
+    }
+
+    pub(crate) fn lateness(&self) -> &Lateness {
+        &self.lateness
+    }
+
+    pub(crate) fn figures(&self) -> Figures {
+        let name = |outcome: &Outcome| match (outcome.cancelled, outcome.phase) {
+            (true, _) => "cancelled",
+            (_, Phase::Won) => "won",
+            (_, Phase::Lost) => "lost",
+            _ => "over",
+        };
+        let outcome = self.stage.as_ref().and_then(Stage::outcome);
+        Figures {
+            late: self.lateness.figures(),
+            outcome: outcome.map(name),
+        }
+    }
+
+    /// The master's number of the match.
+    pub(crate) fn match_number(&self) -> Option<u64> {
+        self.duty.as_ref().and_then(Duty::match_number)
+    }
+
+    fn take_in(&mut self) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        while let Some(event) = self.server.poll_event(&mut buffer) {
+            match event {
+                Event::Connected {
+                    connection,
+                    account,
+                    ..
+                } => self.come(connection, account),
+                Event::Closed { connection, reason } => self.go(connection, &reason),
+                Event::Message {
+                    connection,
+                    channel,
+                    payload,
+                } => {
+                    let now = self.server.now();
+                    let Some(client) = self.client_of(connection) else {
+                        continue;
+                    };
+                    let Some(stage) = &mut self.stage else {
+                        continue;
+                    };
+                    match channel {
+                        // The stage counts what is damaged.
+                        PACKETS => {
+                            let _ = stage.handle_packet(now, client, payload);
+                        }
+                        _ => stage.handle_message_bytes(client, payload),
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.buffer = buffer;
+    }
+
+    /// The stage is there from now on, with its bots.
+    fn open(&mut self, now: Instant) {
+        if self.stage.is_none() {
+            let mut stage = self.plan.stage(now);
+            let number = self.match_number();
+            if self.tape.as_mut().is_some_and(|tape| tape.begin(number)) {
+                stage.start_recording(now);
+            }
+            let first = ClientId(u32::MAX - u32::from(u8::MAX));
+            self.locals = Locals::seat(&mut stage, self.plan.bots, first, self.plan.seed, now);
+            self.stage = Some(stage);
+        }
+    }
+
+    fn come(&mut self, connection: ConnectionId, account: u64) {
+        let now = self.server.now();
+        let has_seat = |duty: &Duty| duty.has_seat(AccountId(account));
+        if self.duty.as_ref().is_some_and(|duty| !has_seat(duty)) {
+            let text = "no seat in this match";
+            return self.server.close(connection, CODE_REFUSED, text);
+        }
+        // Without tokens nobody can be told from another, so nobody gets a seat back.
+        let account = match self.duty {
+            Some(_) => AccountId(account),
+            None => AccountId(connection.to_bits()),
+        };
+        self.open(now);
+        let Some(stage) = &mut self.stage else {
+            return;
+        };
+        let client = ClientId(self.next);
+        self.next = self.next.wrapping_add(1);
+        let profile = Profile {
+            id: account.0,
+            ..Profile::default()
+        };
+        match stage.join(client, profile) {
+            Ok(slot) => {
+                tracing::info!(%account, slot, "came");
+                // Who was there by an older connection has been replaced.
+                self.guests.retain(|_, guest| {
+                    let other = guest.account != account;
+                    if !other {
+                        let text = "came by another connection";
+                        self.server.close(guest.connection, CODE_OVER, text);
+                    }
+                    other
+                });
+                self.kept.retain(|kept| kept.account != account);
+                self.slots.insert(account, slot);
+                let guest = Guest {
+                    connection,
+                    account,
+                };
+                self.guests.insert(client, guest);
+            }
+            Err(error) => {
+                let text = error.to_string();
+                self.server.close(connection, CODE_REFUSED, &text);
+            }
+        }
+    }
+
+    fn go(&mut self, connection: ConnectionId, reason: &CloseReason) {
+        let Some(client) = self.client_of(connection) else {
+            return;
+        };
+        let Some(guest) = self.guests.remove(&client) else {
+            return;
+        };
+        let now = self.server.now();
+        tracing::info!(account = %guest.account, ?reason, "went");
+        let Some(stage) = &mut self.stage else {
+            return;
+        };
+        stage.leave(client);
+        // Who was silent has had the time already.
+        let until = match reason {
+            CloseReason::Lost => now,
+            _ => now + SEAT_KEPT,
+        };
+        if stage.round().phase == Phase::Playing {
+            self.kept.push(Kept {
+                account: guest.account,
+                until,
+            });
+        }
+    }
+
+    fn tick(&mut self, now: Instant) {
+        let Some(stage) = &mut self.stage else {
+            return;
+        };
+        loop {
+            let due = stage.poll_timeout();
+            if stage.poll_tick(now).is_none() {
+                break;
+            }
+            self.lateness.note(now.saturating_since(due));
+        }
+        self.locals.play(stage, now);
+        while let Some((client, len)) = stage.poll_packet(now, &mut self.packet) {
+            if let Some(guest) = self.guests.get(&client) {
+                // What does not go is lost, as the network might have lost it.
+                let _ = self
+                    .server
+                    .send(guest.connection, PACKETS, &self.packet[..len]);
+            } else {
+                self.locals.handle_packet(now, client, &self.packet[..len]);
+            }
+        }
+    }
+
+    fn speak(&mut self) {
+        let Some(stage) = &mut self.stage else {
+            return;
+        };
+        while let Some((audience, message)) = stage.poll_message() {
+            self.locals.handle_message(audience, &message);
+            let bytes = message.encode();
+            for (client, guest) in &self.guests {
+                let meant = match audience {
+                    Audience::Everyone => true,
+                    Audience::One(one) => one == *client,
+                };
+                if meant {
+                    // A queue that is full is that of a client that is gone; the connection says so soon.
+                    let _ = self.server.send(guest.connection, MESSAGES, &bytes);
+                }
+            }
+        }
+        if self.ended.is_none() && stage.outcome().is_some() {
+            self.ended = Some(self.server.now());
+            for guest in self.guests.values() {
+                self.server
+                    .finish(guest.connection, CODE_OVER, "the match is over");
+            }
+            self.hand_in();
+        }
+    }
+
+    fn hand_in(&mut self) {
+        let Some(outcome) = self.stage.as_ref().and_then(Stage::outcome) else {
+            return;
+        };
+        let Some(duty) = &mut self.duty else {
+            return;
+        };
+        let how = match outcome.cancelled {
+            true => MatchOutcome::Cancelled,
+            false => MatchOutcome::Finished,
+        };
+        let together = self.plan.mode == Mode::Cooperative;
+        let slots = &self.slots;
+        duty.finish(how, together, |account| {
+            let slot = slots.get(&account);
+            let line = |slot: &u8| outcome.table.iter().find(|line| line.slot == *slot);
+            slot.and_then(line).map_or(0, |line| i64::from(line.points))
+        });
+    }
+
+    /// Who has no seat any more is sent away.
+    fn send_away(&mut self) {
+        if let Some(duty) = &self.duty {
+            let out = |guest: &&Guest| !duty.has_seat(guest.account);
+            for guest in self.guests.values().filter(out) {
+                let text = "no seat in this match";
+                self.server.close(guest.connection, CODE_REFUSED, text);
+            }
+        }
+    }
+
+    /// Seats that nobody came back to are given up.
+    fn keep_seats(&mut self, now: Instant) {
+        let duty = &mut self.duty;
+        self.kept.retain(|kept| {
+            let over = kept.until <= now;
+            if over && let Some(duty) = duty.as_mut() {
+                duty.give_up(kept.account);
+            }
+            !over
+        });
+    }
+
+    fn record(&mut self, now: Instant) {
+        if let (Some(tape), Some(stage)) = (&mut self.tape, &mut self.stage)
+            && now.saturating_since(self.taped) >= TAPE_EVERY
+        {
+            tape.append(&stage.take_recording());
+            self.taped = now;
+        }
+    }
+
+    fn tell_master(&mut self) {
+        if let (Some(duty), Some(stage)) = (&mut self.duty, &self.stage) {
+            duty.tell(Standing {
+                phase: stage.round().phase,
+                present: self.guests.values().map(|guest| guest.account).collect(),
+            });
+        }
+    }
+
+    fn client_of(&self, connection: ConnectionId) -> Option<ClientId> {
+        let mut guests = self.guests.iter();
+        let found = guests.find(|(_, guest)| guest.connection == connection);
+        found.map(|(client, _)| *client)
+    }
+}
+
+/// Channel of the netcode's packets.
+pub(crate) const PACKETS: u8 = 0;
+/// Channel of messages.
+pub(crate) const MESSAGES: u8 = 1;
+/// Bytes of a packet that fit into one datagram with everything around them.
+pub(crate) const PACKET_BYTES: usize = 1_100;
+/// Why a connection is closed: the match is over.
+const CODE_OVER: u16 = 0;
+/// Why a connection is closed: it may not play.
+const CODE_REFUSED: u16 = 1;
+/// How long a seat is kept for a player who closed the connection.
+const SEAT_KEPT: Duration = Duration::from_secs(10);
+/// How often a recording goes to its file: so much is lost if the program is killed.
+const TAPE_EVERY: Duration = Duration::from_secs(1);
+/// Longest time for farewells.
+const FAREWELL_MAX: Duration = Duration::from_secs(3);
+/// How long the loop sleeps at most, so that the master and signals are heard.
+const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -1,0 +1,179 @@
+//! `muse up`: everything on one machine: the page, the master, game servers on demand and a relay (OA-1 to OA-11).
+//!
+//! One address is enough for a player: the master serves the [`page`] there besides its own. It starts `muse game` for each match; all of it
+//! ends with this program.
+
+mod page;
+mod replays;
+mod routes;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use muse_master::director::DirectorConfig;
+use muse_master::matching::MatchingConfig;
+use muse_master::{Master, MasterConfig};
+use tokio::process::{Child, Command};
+
+use crate::interrupt::Interrupt;
+use page::Page;
+use replays::Replays;
+
+/// Where, for whom, and what to keep.
+#[derive(Args)]
+#[command(after_help = "Example: muse up --port 8080\n\n\
+Open the address that it prints in two windows and press Play in both. With --host and the name or address of this machine\n\
+others in the network can play, too; a page over plain HTTP from another machine uses WebSockets instead of WebTransport.\n\
+Ctrl-C or SIGTERM ends everything.")]
+pub(crate) struct Arguments {
+    /// Port of the page and of the master; 0 lets the system choose.
+    #[arg(long, value_name = "PORT", default_value_t = 8_080)]
+    port: u16,
+    /// Name or address at which players reach this machine. Unless told otherwise only this machine is served.
+    #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
+    host: String,
+    /// Players of a match for which nobody asks a number.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=16))]
+    players: u8,
+    /// Offer bots after so many seconds of waiting; 0 for never.
+    #[arg(long, value_name = "S", default_value_t = 15)]
+    bots_after_s: u64,
+    /// Matches at once.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    matches_max: usize,
+    /// First port of game servers.
+    #[arg(long, value_name = "PORT", default_value_t = 8_888)]
+    first_port: u16,
+    /// Port of the relay, UDP; 0 lets the system choose.
+    #[arg(long, value_name = "PORT", default_value_t = 7_788)]
+    relay_port: u16,
+    /// Directory of the built page; unless told otherwise `game/web/dist`.
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "no_page")]
+    page: Option<PathBuf>,
+    /// Serve no page: for bots and for other clients.
+    #[arg(long)]
+    no_page: bool,
+    /// Directory for accounts and for what is kept of matches; made if it is not there. Unless told otherwise `.muse`.
+    #[arg(long, value_name = "DIRECTORY", default_value = ".muse")]
+    data: PathBuf,
+}
+
+/// Serves until it is told to end.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let interrupt = Interrupt::listen()?;
+    let page = match arguments.no_page {
+        true => Page::default(),
+        false => Page::load(&page::find(arguments.page.as_deref())?)?,
+    };
+    std::fs::create_dir_all(&arguments.data)
+        .with_context(|| format!("cannot make {}", arguments.data.display()))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(serve(arguments, page, &interrupt))
+}
+
+async fn serve(
+    arguments: &Arguments,
+    page: Page,
+    interrupt: &Interrupt,
+) -> anyhow::Result<ExitCode> {
+    let program = std::env::current_exe().context("cannot find this program's file")?;
+    let program = program.into_os_string().into_string();
+    let program = program.map_err(|_| anyhow!("this program's path is no text"))?;
+    let relay = start_relay(&program, arguments).await?;
+    let master = Master::start(master_config(&program, arguments, page)?).await?;
+    let port = master.address().port();
+    let host = &arguments.host;
+    match arguments.no_page {
+        true => println!("master   http://{host}:{port}/"),
+        false => {
+            println!("Biobot is at http://{host}:{port}/");
+            println!("Open it in two windows and press Play in both. Ctrl-C ends everything.");
+        }
+    }
+    println!("matches  from port {}, UDP and TCP", arguments.first_port);
+    println!("relay    {} UDP", relay.address);
+    let mut look = tokio::time::interval(LOOK_EVERY);
+    while !interrupt.is_raised() {
+        look.tick().await;
+    }
+    eprintln!("ending");
+    master.drain(DRAIN_MAX).await;
+    drop(relay);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn master_config(program: &str, arguments: &Arguments, page: Page) -> anyhow::Result<MasterConfig> {
+    let bots_after = match arguments.bots_after_s {
+        0 => None,
+        seconds => Some(muse_wire::Duration::from_secs(seconds)),
+    };
+    let matching = MatchingConfig::default()
+        .players(arguments.players)
+        .bots_after(bots_after);
+    let directory = arguments.data.join("matches");
+    let records = directory
+        .to_str()
+        .ok_or_else(|| anyhow!("the path of --data is no text"))?;
+    let game = [program, "game", "--with-parent", "--records", records];
+    let listen = SocketAddr::new(bind_address(&arguments.host), arguments.port);
+    let routes = routes::routes(page, Replays::new(directory.clone()));
+    Ok(MasterConfig::new(listen, arguments.data.join("master.db"))
+        .protocol_id(u64::from(muse_biobot::PROTOCOL))
+        .director(DirectorConfig::default().matching(matching))
+        .game(game.map(str::to_owned).to_vec())
+        .game_host(&arguments.host)
+        .routes(routes)
+        .matches_max(arguments.matches_max)
+        .first_port(arguments.first_port))
+}
+
+/// A relay in a process of its own, which ends when this is dropped.
+struct Relay {
+    address: String,
+    _child: Child,
+}
+
+async fn start_relay(program: &str, arguments: &Arguments) -> anyhow::Result<Relay> {
+    let listen = SocketAddr::new(bind_address(&arguments.host), arguments.relay_port);
+    let mut child = Command::new(program)
+        .args(["relay", &listen.to_string(), "--drain-seconds", "0"])
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .context("cannot start the relay")?;
+    let output = child.stdout.take().context("the relay has no output")?;
+    let line = page::first_line(output).await;
+    let bound = line
+        .strip_prefix("ready ")
+        .and_then(|it| it.rsplit_once(':'));
+    let Some((_, port)) = bound else {
+        return Err(anyhow!(
+            "the relay did not start at {listen}; choose another --relay-port"
+        ));
+    };
+    Ok(Relay {
+        address: format!("{}:{port}", arguments.host),
+        _child: child,
+    })
+}
+
+/// Only this machine, unless it is to be reached by another name.
+fn bind_address(host: &str) -> IpAddr {
+    match host {
+        "127.0.0.1" | "localhost" => Ipv4Addr::LOCALHOST.into(),
+        _ => Ipv4Addr::UNSPECIFIED.into(),
+    }
+}
+
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Matches end with this program; they are told so when it has gone.
+const DRAIN_MAX: Duration = Duration::from_millis(500);
