@@ -64,7 +64,8 @@ sessions() {
     exec 9>"$out/input.$$"
     rm "$out/input.$$"
     while ! read -r ready address key <"$out/server.txt"; do
-        kill -0 $server && sleep 0.05
+        kill -0 $server || return 1
+        sleep 0.05
     done
     [[ $ready == ready ]]
     "$library/examples/session" play "$address" "$key" >"$out/session.rust.txt" || status=1
