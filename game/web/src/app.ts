@@ -7,6 +7,7 @@ import { InputDevices } from "./input/devices.ts";
 import { toLevel } from "./level.ts";
 import type { ApiAnswer, Link } from "./link.ts";
 import type { Api, GameEvent, Preferences } from "./protocol.ts";
+import { suitableQuality } from "./render/quality.ts";
 import { Stage } from "./render/stage.ts";
 import { loadSettings, saveSettings, type Settings } from "./settings.ts";
 import { SoundEngine } from "./sound/engine.ts";
@@ -53,7 +54,7 @@ export class App implements Actions {
     private readonly parent: HTMLElement,
     private readonly link: Link,
   ) {
-    this.settings = loadSettings(localStorage);
+    this.settings = loadSettings(localStorage, suitableQuality);
     const wanted = this.parameters.get("quality");
     if (wanted === "low" || wanted === "medium" || wanted === "high") this.settings.quality = wanted;
     this.sounds = new GameSounds(new SoundEngine());

@@ -89,13 +89,14 @@ export function defaultSettings(): Settings {
   };
 }
 
-export function loadSettings(store: Store): Settings {
+/** `suitable` is asked for the quality when none was chosen yet. */
+export function loadSettings(store: Store, suitable: () => Quality = () => "medium"): Settings {
   const settings = defaultSettings();
   const stored = parse(store.getItem(STORE_KEY));
   if (typeof stored.name === "string") settings.name = stored.name.slice(0, NAME_LENGTH_MAX);
   if (typeof stored.deviceKey === "string" && /^[0-9a-f]{64}$/.test(stored.deviceKey)) settings.deviceKey = stored.deviceKey;
   if (typeof stored.sensitivity === "number") settings.sensitivity = clamp(stored.sensitivity, 0.1, 5);
-  if (isQuality(stored.quality)) settings.quality = stored.quality;
+  settings.quality = isQuality(stored.quality) ? stored.quality : suitable();
   if (typeof stored.shake === "boolean") settings.shake = stored.shake;
   if (typeof stored.volume === "number") settings.volume = clamp(stored.volume, 0, 1);
   if (typeof stored.invertPitch === "boolean") settings.invertPitch = stored.invertPitch;

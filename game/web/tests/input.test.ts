@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { actionsHeld, NO_PAD, PITCH_MAX, toInput, turnByKeys, turnByMouse, turnByStick } from "../src/input/commands.ts";
+import { isSoftware } from "../src/render/quality.ts";
 import { defaultSettings, loadSettings, rebind, saveSettings, type Store } from "../src/settings.ts";
 
 const settings = defaultSettings();
@@ -79,6 +80,14 @@ describe("settings", () => {
     expect(loadSettings(store)).toMatchObject({ volume: 0.7, sensitivity: 5, quality: "medium", keys: { jump: "Space" } });
     store.setItem("biobot.settings", "{");
     expect(loadSettings(store).volume).toBe(0.7);
+  });
+
+  it("take a quality that suits the machine until one is chosen", () => {
+    const store = memory();
+    expect(loadSettings(store, () => "low").quality).toBe("low");
+    expect(loadSettings(store, () => "high").quality).toBe("low");
+    expect(isSoftware("ANGLE (Google, Vulkan 1.3.0 (SwiftShader Device), SwiftShader driver)")).toBe(true);
+    expect(isSoftware("ANGLE (Intel, Mesa Intel(R) Iris(R) Xe Graphics)")).toBe(false);
   });
 
   it("never leave an action without a key", () => {
