@@ -43,7 +43,7 @@ impl Default for Skill {
             reaction_ticks: 13,
             error: 0.022,
             turn: 0.12,
-            pause_ticks: 400,
+            pause_ticks: 450,
         }
     }
 }
@@ -63,7 +63,7 @@ impl Skill {
         self
     }
 
-    /// Longest time for which it looks around for what to do next, in ticks: 400 (8 s) unless told otherwise. It takes half of it at
+    /// Longest time for which it looks around for what to do next, in ticks: 450 (9 s) unless told otherwise. It takes half of it at
     /// least, and follows at once who seems to know.
     #[must_use]
     pub const fn pause_ticks(mut self, ticks: u32) -> Self {
@@ -318,8 +318,9 @@ impl Brain {
                     return (Some(there), 5.0);
                 }
                 if sees {
+                    // It fights where it is; only the boss has a side for each.
                     self.hunt_at = tick.0 + HUNT_TICKS;
-                    return (Some(*at), FIGHT_RADIUS);
+                    return (Some(*at).filter(|_| self.aim.is_at_boss()), FIGHT_RADIUS);
                 }
                 if tick.0 < self.hunt_at {
                     return (Some(*at), 1.5);

@@ -82,7 +82,15 @@ fn two_bots_escape_within_a_quarter_of_an_hour() {
         let outcome = outcome.expect("it was just looked at");
         assert_eq!(outcome.phase, Phase::Won, "seed {seed}");
         let minutes = f64::from(outcome.ticks) / 50.0 / 60.0;
-        println!("seed {seed}: {minutes:.1} minutes, {:?}", outcome.table);
+        let rates = table.guests.iter().map(|guest| {
+            let rate = |way: usize| guest.bytes[way] as f64 * 8.0 / 1e3 / (minutes * 60.0);
+            format!("{:.1} up, {:.1} down", rate(0), rate(1))
+        });
+        let rates: Vec<String> = rates.collect();
+        println!(
+            "seed {seed}: {minutes:.1} minutes, {rates:?} kbit/s, {:?}",
+            outcome.table
+        );
         assert!(
             (5.0..=15.0).contains(&minutes),
             "seed {seed}: {minutes} minutes:\n{}",

@@ -104,6 +104,11 @@ impl Aim {
         self.target.is_some_and(|target| target.far > 14.0)
     }
 
+    pub(super) fn is_at_boss(&self) -> bool {
+        self.target
+            .is_some_and(|target| target.species == Some(Species::Boss))
+    }
+
     /// Where the target is, when shooting from here has had no effect for a while.
     pub(super) fn in_vain(&self, tick: Tick) -> Option<Vec3> {
         let target = self.target?;

@@ -240,8 +240,8 @@ impl Horde {
 
 /// Both weak points within this: half a second.
 const TOGETHER_TICKS: u32 = 25;
-/// Ticks for which it reels after a strike: 4 s.
-const REEL_TICKS: u32 = 200;
+/// Ticks for which it reels after a strike: 5 s.
+const REEL_TICKS: u32 = 250;
 /// Ticks for which its weak points are open, at first.
 const OPEN_TICKS: u32 = 120;
 /// Ticks from its waking to its first attack.

@@ -288,7 +288,7 @@ pub(super) const fn traits(species: Species) -> &'static Traits {
 
 const TANK: Traits = Traits {
     size: Size::Tank,
-    health: 560.0,
+    health: 640.0,
     points: 150,
     speed: 2.0,
     turn: 1.6,
@@ -306,7 +306,7 @@ const TANK: Traits = Traits {
 
 const CAT: Traits = Traits {
     size: Size::Cat,
-    health: 84.0,
+    health: 96.0,
     points: 50,
     speed: 5.5,
     turn: 9.0,
