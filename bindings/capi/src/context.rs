@@ -243,7 +243,10 @@ mod tests {
         let muse = muse_new();
         // SAFETY: it lives until it is freed below.
         unsafe {
-            let status = with(muse, |_| None.expect("a failure made for this test"));
+            let status = with(muse, |inner| {
+                let missing = inner.slots.first().map(|_| MuseStatus::Ok);
+                Ok(missing.expect("a failure made for this test"))
+            });
             assert_eq!(status, MuseStatus::ErrorPanic);
             assert_eq!(with(muse, |_| Ok(MuseStatus::Ok)), MuseStatus::ErrorPanic);
             muse_free(muse);
