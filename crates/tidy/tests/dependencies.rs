@@ -70,8 +70,8 @@ const DIRECTIONS: [(&str, &[&str]); 20] = [
         &["muse-wire", "muse-schema", "muse-netcode", "muse-lockstep"],
     ),
 ];
-/// What a crate's tests and examples may use besides: the virtual network, and types to send.
-const IN_TESTS: [&str; 2] = ["muse-netem", "muse-schema"];
+/// What a crate's tests and examples may use besides: the virtual network, sockets, and types to send.
+const IN_TESTS: [&str; 3] = ["muse-netem", "muse-drivers", "muse-schema"];
 /// Licences that may be linked into a game; the same as in `deny.toml`.
 const LICENCES: [&str; 11] = [
     "MIT",
