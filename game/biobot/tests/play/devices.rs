@@ -46,10 +46,11 @@ fn walk(table: &mut Table, slot: usize, to: [f32; 3], other: Command) {
             command
         });
         if there {
-            return;
+            break;
         }
     }
-    panic!(
+    assert!(
+        there,
         "robot {slot} did not come to {to:?}: it is at {:?}",
         table.robot(slot as u8).position
     );

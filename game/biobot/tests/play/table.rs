@@ -204,7 +204,8 @@ impl Table {
                 return;
             }
         }
-        panic!(
+        assert!(
+            done(self),
             "it did not happen within {ticks} ticks; round {:?}",
             self.stage.round()
         );

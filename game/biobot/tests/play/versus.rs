@@ -23,16 +23,18 @@ fn duel(delay_ms: u64, loss: f64, switches: Switches) -> (u32, usize, Table) {
     table.begin();
     table.guests[0].player.set_switches(switches);
     let heard = table.guests[0].heard.len();
-    let mut turn = 0_u32;
-    for _ in 0..3_000 * 4 {
-        turn += 1;
+    for turn in 0..3_000_u32 * 4 {
         let now = table.now;
         table.guests[0].player.frame(now);
         table.step(&mut |who, player| match who {
             0 => aim(player),
             // To and fro, about 3 m each way.
             _ => Command {
-                forward: if turn / 120 % 2 == 0 { 1 } else { -1 },
+                forward: if (turn / 120).is_multiple_of(2) {
+                    1
+                } else {
+                    -1
+                },
                 ..Command::default()
             },
         });
