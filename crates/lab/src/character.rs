@@ -35,6 +35,11 @@ impl Body {
         self.place().distance(other.place())
     }
 
+    /// How fast it is, in metres a second.
+    pub fn speed(&self) -> f32 {
+        Vec2::new(self.velocity[0], self.velocity[2]).length()
+    }
+
     /// Where it is on the plane.
     pub fn place(&self) -> Vec2 {
         Vec2::new(self.position[0], self.position[2])

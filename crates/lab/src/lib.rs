@@ -6,16 +6,26 @@
 //! - [`character`] is the little game that is played in them, and [`crowd`] its bots.
 //! - [`figures`] makes one picture for each mechanism.
 //! - [`plot`] draws them as SVG.
+//! - [`recording`] is what players' hands did, [`arena`] a match that is measured, [`grid`] the prototype's grid of networks over it, [`report`] a
+//!   run as a page, [`compare`] two runs side by side, [`measurements`] what is written down of one, [`ab`] the prototype's beta
+//!   test as experiments.
 //!
 //! Nothing here predicts, interpolates, extrapolates or rewinds: all of that is called in `muse_netcode`, so that what is shown is what
 //! games get. A test holds it to that.
 //!
 //! `muse lab figures` writes all pictures to `docs/pictures`.
 
+pub mod ab;
+pub mod arena;
 pub mod character;
+pub mod compare;
 pub mod crowd;
 pub mod figures;
+pub mod grid;
+pub mod measurements;
 pub mod plot;
+pub mod recording;
+pub mod report;
 pub mod stage;
 
 pub use figures::{Picture, pictures};

@@ -321,6 +321,11 @@ impl Series {
         }
     }
 
+    /// The highest of its points.
+    pub fn highest(&self) -> Option<f64> {
+        self.points.iter().map(|point| point.1).reduce(f64::max)
+    }
+
     fn draw(&self, chart: &mut Chart<'_>) -> Drawn {
         let ink = self.colour.ink();
         let points = self.points.iter().copied();

@@ -38,6 +38,18 @@ fn every_picture_is_of_the_shipped_mechanism() {
     }
 }
 
+#[test]
+fn what_is_measured_is_what_ships() {
+    let sources = sources();
+    for (file, calls) in MEASURES {
+        let found = sources.iter().find(|(known, _)| known.ends_with(file));
+        let (_, text) = found.expect("the file is there");
+        for call in calls {
+            assert!(text.contains(call), "{file} does not call {call}");
+        }
+    }
+}
+
 /// Whether a line declares a function with this in its name.
 fn names(code: &str, word: &str) -> bool {
     let name = code.split("fn ").nth(1).unwrap_or_default();
@@ -46,19 +58,20 @@ fn names(code: &str, word: &str) -> bool {
 }
 
 fn sources() -> Vec<(PathBuf, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let folders = [root.clone(), root.join("figures")];
-    let files = folders.iter().flat_map(|folder| {
-        let files = std::fs::read_dir(folder).expect("the folder is there");
-        files.map(|file| file.expect("it can be read").path())
-    });
-    files
-        .filter(|path| path.extension().is_some_and(|ending| ending == "rs"))
-        .map(|path| {
-            let text = std::fs::read_to_string(&path).expect("it can be read");
-            (path, text)
-        })
-        .collect()
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    let mut sources = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for file in std::fs::read_dir(folder).expect("the folder is there") {
+            let path = file.expect("it can be read").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                let text = std::fs::read_to_string(&path).expect("it can be read");
+                sources.push((path, text));
+            }
+        }
+    }
+    sources
 }
 
 /// What functions here are not about.
@@ -94,4 +107,37 @@ const CALLS: [(&str, &[&str]); 15] = [
     ("fairness", &["shots::run("]),
     ("authority", &["Referee::new", ".judge("]),
     ("quality", &[".quality()"]),
+];
+
+/// What the measured match is made of.
+const MEASURES: [(&str, &[&str]); 3] = [
+    (
+        "arena.rs",
+        &[
+            "Server::new",
+            "Hits::new",
+            ".admit(",
+            ".hitscan(",
+            ".poll_tick(",
+        ],
+    ),
+    (
+        "arena/seat.rs",
+        &[
+            "Client::new",
+            "Remotes::new",
+            ".shown_player()",
+            ".show(",
+            ".shown_time()",
+        ],
+    ),
+    (
+        "arena/views.rs",
+        &[
+            "Remotes::new",
+            "Interpolated::new",
+            "Extrapolator::new",
+            "derive_motion(",
+        ],
+    ),
 ];

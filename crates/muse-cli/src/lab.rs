@@ -1,14 +1,21 @@
-//! `muse lab`: runs of the shipped netcode in virtual time, and pictures of them.
+//! `muse lab`: runs of the shipped netcode in virtual time, and what they show.
 
-use std::path::PathBuf;
+mod ab;
+mod compare;
+mod figures;
+mod grids;
+mod inputs;
+mod measurements;
+mod progress;
+mod run;
+
 use std::process::ExitCode;
 
-use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 
 /// What to make.
 #[derive(Args)]
-#[command(after_help = "Example: muse lab figures --out docs/pictures")]
+#[command(after_help = "Example: muse lab run --quick --out report")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -16,46 +23,34 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run the grid of networks and write a report: a page, and JSON.
+    Run(run::Arguments),
+    /// Compare two runs.
+    Compare(compare::Arguments),
+    /// The questions of a beta test, answered by players who aim and react as people do.
+    Ab(ab::Arguments),
+    /// Compare the grids in lab/grids with what the netcode does now, or refresh them.
+    Grids(grids::Arguments),
+    /// Write the figures of a run into docs/measurements.md.
+    Measurements(measurements::Arguments),
+    /// Write the recorded inputs of the laboratory's players.
+    Inputs(inputs::Arguments),
     /// Write the pictures of docs/netcode.md, the same bytes every time.
-    Figures(Figures),
-}
-
-#[derive(Args)]
-#[command(after_help = "Example: muse lab figures --only clock --out pictures")]
-struct Figures {
-    /// The folder to write to; it is made if it is not there.
-    #[arg(long, value_name = "FOLDER", default_value = "docs/pictures")]
-    out: PathBuf,
-    /// Only the picture of this name.
-    #[arg(long, value_name = "NAME")]
-    only: Option<String>,
+    Figures(figures::Arguments),
 }
 
 /// Does what the arguments say.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
-        Command::Figures(figures) => figures.write(),
+        Command::Run(arguments) => arguments.run(),
+        Command::Compare(arguments) => arguments.run(),
+        Command::Ab(arguments) => arguments.run(),
+        Command::Grids(arguments) => arguments.run(),
+        Command::Measurements(arguments) => arguments.run(),
+        Command::Inputs(arguments) => arguments.run(),
+        Command::Figures(arguments) => arguments.run(),
     }
 }
 
-impl Figures {
-    fn write(&self) -> anyhow::Result<ExitCode> {
-        let wanted = |name: &str| self.only.as_deref().is_none_or(|only| only == name);
-        let all = muse_lab::figures::ALL;
-        let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
-        ensure!(
-            all.iter().any(|(name, _)| wanted(name)),
-            "there is no such picture; there are {}",
-            names.join(", ")
-        );
-        std::fs::create_dir_all(&self.out)
-            .with_context(|| format!("cannot make the folder {}", self.out.display()))?;
-        for (name, plot) in all.iter().filter(|(name, _)| wanted(name)) {
-            let path = self.out.join(format!("{name}.svg"));
-            std::fs::write(&path, plot().svg())
-                .with_context(|| format!("cannot write {}", path.display()))?;
-            println!("{}", path.display());
-        }
-        Ok(ExitCode::SUCCESS)
-    }
-}
+/// What a command exits with that found a difference, or a bar that is not held.
+const EXIT_DIFFERS: u8 = 3;
