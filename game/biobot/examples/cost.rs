@@ -10,41 +10,46 @@ use muse_biobot::{Command, Level, Player, Profile, Stage, StageConfig};
 use muse_netcode::ClientId;
 use muse_wire::Instant;
 
-/// Times of ticks with so many enemies awake.
+/// Times of ticks, in microseconds.
 #[derive(Default)]
-struct Times {
-    ticks: u32,
-    sum: Duration,
-    most: Duration,
-}
+struct Times(Vec<f64>);
 
 impl Times {
     fn add(&mut self, time: Duration) {
-        self.ticks += 1;
-        self.sum += time;
-        self.most = self.most.max(time);
+        self.0.push(time.as_secs_f64() * 1e6);
     }
 
-    fn print(&self, what: &str) {
-        let mean = self.sum.as_secs_f64() * 1e6 / f64::from(self.ticks.max(1));
+    fn print(&mut self, what: &str) {
+        self.0.sort_by(f64::total_cmp);
+        let at = |share: f64| self.0[((self.0.len() - 1) as f64 * share) as usize];
+        if self.0.is_empty() {
+            return println!("{what}: never");
+        }
+        let mean = self.0.iter().sum::<f64>() / self.0.len() as f64;
         println!(
-            "{what}: {} ticks, {mean:.1} us a tick ({:.3} % of a core at 50 a second), slowest {:.1} us",
-            self.ticks,
+            "{what}: {} ticks, mean {mean:.1} us ({:.2} % of a core at 50 a second), median {:.1}, p99 {:.1}",
+            self.0.len(),
             mean * 50.0 / 1e4,
-            self.most.as_secs_f64() * 1e6
+            at(0.5),
+            at(0.99),
         );
     }
 }
 
 fn main() {
-    let level = Arc::new(Level::escape());
-    let (mut few, mut many, mut horde) = (Times::default(), Times::default(), 0);
-    for seed in 1..=5 {
-        horde = horde.max(play(seed, &level, &mut few, &mut many));
+    let asleep = Level::escape();
+    let mut awake = asleep.clone();
+    // Nobody sleeps: everybody looks for a way to the players from the beginning.
+    awake.enemies.iter_mut().for_each(|enemy| enemy.wake = None);
+    for (name, level) in [("the level", asleep), ("everybody awake", awake)] {
+        let level = Arc::new(level);
+        let (mut few, mut many, mut most) = (Times::default(), Times::default(), 0);
+        for seed in 1..=3 {
+            most = most.max(play(seed, &level, &mut few, &mut many));
+        }
+        few.print(&format!("{name}, fewer than 8 awake"));
+        many.print(&format!("{name}, 8 to {most} awake"));
     }
-    few.print("fewer than 8 enemies awake");
-    many.print("8 or more enemies awake");
-    println!("most enemies awake: {horde}");
 }
 
 fn play(seed: u64, level: &Arc<Level>, few: &mut Times, many: &mut Times) -> usize {
@@ -63,7 +68,7 @@ fn play(seed: u64, level: &Arc<Level>, few: &mut Times, many: &mut Times) -> usi
     let mut brains = [1, 2].map(|bot| Brain::new(Arc::clone(level), seed * 10 + bot));
     let mut buffer = vec![0; 1_400];
     let mut most = 0;
-    for tick in 1..=45_000_u64 {
+    for tick in 1..=20_000_u64 {
         let now = Instant::from_millis(tick * 20);
         let mut inputs: Vec<(usize, Vec<u8>)> = Vec::new();
         for (slot, player) in players.iter_mut().enumerate() {
