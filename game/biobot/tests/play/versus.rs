@@ -157,9 +157,17 @@ fn sixteen_fit() {
     let mut table = Table::new(config, 16, Conditions::default(), 3);
     table.begin();
     let mut people: Vec<_> = (0..16).map(crate::network::Restless::new).collect();
+    table.run(200, |slot, _| people[slot].act());
+    let before: Vec<u64> = table.guests.iter().map(|guest| guest.bytes[1]).collect();
     table.run(400, |slot, _| people[slot].act());
     let now = table.now;
-    for guest in &mut table.guests {
+    let mut most = 0.0_f64;
+    for (guest, before) in table.guests.iter_mut().zip(before) {
         assert_eq!(guest.player.frame(now).robots.len(), 15);
+        // 8 s; 25 datagrams a second, to each of which the transport adds.
+        let bytes = (guest.bytes[1] - before) as f64 / 8.0 + 25.0 * 28.0;
+        most = most.max(bytes * 8.0 / 1e3);
     }
+    println!("FIGURE sixteen restless players: {most:.1} kbit/s down at most");
+    assert!(most < 64.0, "{most} kbit/s");
 }
