@@ -290,7 +290,7 @@ impl<'a> Cases<'a> {
         Plot::new(
             "Hits: does the server agree with the shooter's screen?",
             "The mean over all jitters and losses; half of the shots are near misses, so that half can be right by luck. With lag compensation nearly all agree, up to its limit: what is older than \
-             250 ms is judged in the present, which is most of what 320 ms brings.",
+             250 ms is judged in the present, which is some of what 160 ms brings, and all of what 320 ms brings.",
         )
         .panel(panel)
     }
