@@ -103,6 +103,8 @@ pub(crate) struct Host {
     tape: Option<Tape>,
     /// Up to when the tape has it.
     taped: Instant,
+    /// On the players as they were when the match ended.
+    report: Option<Report>,
     /// When the match ended, which the players are still to learn.
     ended: Option<Instant>,
     buffer: Vec<u8>,
@@ -136,6 +138,7 @@ impl Host {
             lateness: Lateness::default(),
             tape,
             taped: Instant::ZERO,
+            report: None,
             ended: None,
             buffer: Vec::new(),
             packet: vec![0; PACKET_BYTES],
@@ -202,7 +205,8 @@ impl Host {
 
     /// What players tried that they should not have.
     pub(crate) fn report(&self) -> Report {
-        self.stage.as_ref().map(Stage::report).unwrap_or_default()
+        let now = || self.stage.as_ref().map(Stage::report);
+        self.report.clone().or_else(now).unwrap_or_default()
     }
 
     pub(crate) fn lateness(&self) -> &Lateness {
@@ -397,6 +401,7 @@ impl Host {
         }
         if self.ended.is_none() && stage.outcome().is_some() {
             self.ended = Some(self.server.now());
+            self.report = Some(stage.report());
             for guest in self.guests.values() {
                 self.server
                     .finish(guest.connection, CODE_OVER, "the match is over");
