@@ -83,12 +83,13 @@ impl Skill {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use muse_biobot::bots::Brain;
+/// use muse_biobot::bots::{Brain, Skill};
 /// use muse_biobot::{Level, Practice};
 /// use muse_wire::Instant;
 /// let level = Arc::new(Level::escape());
 /// let mut practice = Practice::new(Level::escape(), 2, 7, Instant::ZERO);
-/// let mut brains = [Brain::new(Arc::clone(&level), 1), Brain::new(level, 2)];
+/// let rash = Skill::default().pause_ticks(0);
+/// let mut brains = [1, 2].map(|seed| Brain::new(Arc::clone(&level), seed).skill(rash));
 /// for milli in (0..4_000).step_by(10) {
 ///     let now = Instant::from_millis(milli);
 ///     practice.tick(now, |slot, player| brains[slot].act(now, player));
