@@ -109,11 +109,10 @@ async function queue() {
 async function move() {
   await walk(players[0], [[-4, 3]]);
   await walk(players[1], [[4, 3]]);
-  for (const page of players) {
-    await until(page, "the other where he is", () => {
-      const { others } = window.biobot.match;
-      return others.length === 1 && Math.abs(Math.abs(others[0].position[0]) - 4) < 1;
-    });
+  for (const [index, page] of players.entries()) {
+    const there = await players[1 - index].evaluate(() => window.biobot.match.position);
+    const seen = ([x, , z]) => window.biobot.match.others.some(({ position }) => Math.hypot(position[0] - x, position[2] - z) < 0.5);
+    await until(page, "the other where he is", seen, there);
     await picture(page, `match-${page.player}`);
   }
 }
