@@ -1,0 +1,262 @@
+//! The client's side: what arrived, ticks with the player's inputs, and what is to be drawn, once a frame.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+use bevy_app::{App, Plugin, PreUpdate};
+use bevy_ecs::prelude::*;
+use muse::netcode::{self, EntityId, Tick};
+use muse::{Duration, Event};
+
+use crate::connection::{
+    ConnectTo, ConnectionChanged, ConnectionState, Diagnostics, NetTick, OnScreen, PlayerInput,
+};
+use crate::events::Raised;
+use crate::kinds::{self, EntityMap};
+use crate::protocol::{EVENTS, Game, Protocol, STATES};
+use crate::server::PACKET_BYTES;
+
+/// Plays sessions of a [`Protocol`] as a client, in `PreUpdate`; [`ConnectTo`] says over which connection.
+pub struct ClientPlugin<G: Game> {
+    protocol: Mutex<Option<Protocol<G>>>,
+}
+
+impl<G: Game> ClientPlugin<G> {
+    /// A client of this protocol. The rules `G` must be there as a resource.
+    pub fn new(protocol: Protocol<G>) -> Self {
+        Self {
+            protocol: Mutex::new(Some(protocol)),
+        }
+    }
+}
+
+impl<G: Game> Plugin for ClientPlugin<G> {
+    fn build(&self, app: &mut App) {
+        let protocol = self.protocol.lock().ok().and_then(|mut held| held.take());
+        let Some(protocol) = protocol else {
+            return;
+        };
+        for exchange in &protocol.exchanges {
+            exchange.add_messages(app);
+        }
+        app.add_message::<ConnectionChanged>();
+        app.add_message::<Raised<G::Event>>();
+        app.init_resource::<NetTick>();
+        app.init_resource::<Diagnostics>();
+        app.init_resource::<OnScreen>();
+        app.init_resource::<ConnectionState>();
+        app.insert_resource(PlayerInput(G::Input::default()));
+        app.insert_resource(NetClient::<G> { session: None });
+        app.insert_resource(Machinery(Some(Box::new(Works {
+            protocol,
+            map: EntityMap::default(),
+            gone: BTreeSet::new(),
+            buffer: Vec::new(),
+            packet: vec![0; PACKET_BYTES],
+        }))));
+        app.add_systems(PreUpdate, play::<G>);
+    }
+}
+
+/// The session, in systems of the client that run once a frame; there is none in it during ticks, and before the first [`ConnectTo`].
+#[derive(Resource)]
+pub struct NetClient<G: Game> {
+    session: Option<Box<Session<G>>>,
+}
+
+struct Session<G: Game> {
+    game: netcode::Client<G>,
+    link: Mutex<muse::Client>,
+}
+
+impl<G: Game> NetClient<G> {
+    /// The session.
+    pub fn game(&self) -> Option<&netcode::Client<G>> {
+        Some(&self.session.as_ref()?.game)
+    }
+
+    /// The connection, for channels of the game's own and for leaving.
+    pub fn link(&mut self) -> Option<&mut muse::Client> {
+        self.session.as_mut()?.link.get_mut().ok()
+    }
+}
+
+/// What only the plugin uses; taken out while it works.
+#[derive(Resource)]
+struct Machinery<G: Game>(Option<Box<Works<G>>>);
+
+struct Works<G: Game> {
+    protocol: Protocol<G>,
+    map: EntityMap,
+    /// Entities that are gone but may still be shown, as what is shown is in the past.
+    gone: BTreeSet<EntityId>,
+    buffer: Vec<u8>,
+    packet: Vec<u8>,
+}
+
+fn play<G: Game>(world: &mut World) {
+    let taken = world.get_resource_mut::<Machinery<G>>();
+    let Some(mut works) = taken.and_then(|mut machinery| machinery.0.take()) else {
+        return;
+    };
+    if let Some(ConnectTo(link)) = world.remove_resource::<ConnectTo>() {
+        let session = works.begin(world, link.into_inner().expect("nobody else locks it"));
+        world.insert_resource(NetClient { session });
+    }
+    let held = world.get_resource_mut::<NetClient<G>>();
+    let session = held.and_then(|mut client| client.session.take());
+    let rules = world.remove_resource::<G>();
+    if let (Some(mut session), Some(mut rules)) = (session, rules) {
+        works.receive(world, &mut session, &mut rules);
+        works.simulate(world, &mut session, &mut rules);
+        works.mirror(world, &mut session.game);
+        works.tell(world, &mut session);
+        world.insert_resource(rules);
+        world.insert_resource(NetClient {
+            session: Some(session),
+        });
+    }
+    if let Some(mut machinery) = world.get_resource_mut::<Machinery<G>>() {
+        machinery.0 = Some(works);
+    }
+}
+
+impl<G: Game> Works<G> {
+    fn begin(&mut self, world: &mut World, link: muse::Client) -> Option<Box<Session<G>>> {
+        let protocol = &mut self.protocol;
+        let game = netcode::Client::new(
+            protocol.session,
+            protocol.kinds(),
+            protocol.player,
+            protocol.distance,
+            link.now(),
+        );
+        for part in &mut protocol.parts {
+            part.begin(&game);
+        }
+        for entity in std::mem::take(&mut self.map).here.into_keys() {
+            world.despawn(entity);
+        }
+        self.gone.clear();
+        change(world, ConnectionState::Connecting);
+        let link = Mutex::new(link);
+        Some(Box::new(Session { game, link }))
+    }
+
+    /// Takes in what arrived.
+    fn receive(&mut self, world: &mut World, session: &mut Session<G>, rules: &mut G) {
+        let link = session.link.get_mut().expect("nobody else locks it");
+        let mut buffer = std::mem::take(&mut self.buffer);
+        // A socket that fails keeps failing, and the connection is lost: the state tells it.
+        let _ = link.poll();
+        while let Some(event) = link.poll_event(&mut buffer) {
+            match event {
+                Event::Connected { .. } | Event::Resumed { .. } => {
+                    change(world, ConnectionState::Connected);
+                }
+                Event::Interrupted { .. } => change(world, ConnectionState::Interrupted),
+                Event::Refused { reason, .. } => change(world, ConnectionState::Refused(reason)),
+                Event::Unanswered { .. } => change(world, ConnectionState::Unanswered),
+                Event::Closed { reason, .. } => change(world, ConnectionState::Closed(reason)),
+                Event::Message {
+                    channel: STATES,
+                    payload,
+                    ..
+                } => {
+                    // One that came twice or too late is of no use; the receiver's counters know of it.
+                    let _ = session.game.handle_packet(link.now(), rules, payload);
+                }
+                _ => {}
+            }
+        }
+        self.buffer = buffer;
+    }
+
+    /// Simulates what is due, with the inputs that the game's systems write in each tick, and sends them.
+    fn simulate(&mut self, world: &mut World, session: &mut Session<G>, rules: &mut G) {
+        let link = session.link.get_mut().expect("nobody else locks it");
+        let (now, schedule) = (link.now(), self.protocol.schedule);
+        let mut input = |tick: Tick| {
+            world.insert_resource(NetTick(tick));
+            // A schedule that nobody made has nothing to run.
+            let _ = world.try_run_schedule(schedule);
+            let input = world.get_resource::<PlayerInput<G::Input>>();
+            input.map_or_else(G::Input::default, |input| input.0.clone())
+        };
+        while let Some(len) = session
+            .game
+            .poll_packet(now, rules, &mut input, &mut self.packet)
+        {
+            // What does not go is lost, as the network might have lost it.
+            let _ = link.send(STATES, &self.packet[..len]);
+        }
+    }
+
+    /// Brings the entities up to date, and shows them as they are to be drawn.
+    fn mirror(&mut self, world: &mut World, game: &mut netcode::Client<G>) {
+        while let Some(update) = game.poll_update() {
+            kinds::mirror(world, game, &update, &mut self.map, &mut self.gone);
+            for part in &mut self.protocol.parts {
+                part.update(world, game, &update, &self.map);
+            }
+        }
+        while let Some(event) = game.poll_event() {
+            let mut exchanges = self.protocol.exchanges.iter();
+            exchanges.any(|exchange| exchange.receive(world, &event, &self.map));
+        }
+        while let Some(effect) = game.poll_effect() {
+            let (event, change) = (effect.event, effect.change);
+            world.write_message(Raised {
+                client: None,
+                event,
+                change,
+            });
+        }
+        let mut lingering = BTreeSet::new();
+        for part in &mut self.protocol.parts {
+            part.show(world, game, &self.map, &mut lingering);
+        }
+        kinds::show_player(world, game, &self.map);
+        let Self { gone, map, .. } = self;
+        gone.retain(|id| {
+            let stays = lingering.contains(id);
+            if !stays && let Some(entity) = map.remove(*id) {
+                world.despawn(entity);
+            }
+            stays
+        });
+        world.insert_resource(OnScreen(game.claim()));
+    }
+
+    /// Sends what the game has to say, and takes the figures.
+    fn tell(&mut self, world: &mut World, session: &mut Session<G>) {
+        let link = session.link.get_mut().expect("nobody else locks it");
+        for exchange in &mut self.protocol.exchanges {
+            exchange.collect(world, &mut |message| {
+                // A full queue loses it; the channel's counters know of it.
+                let _ = link.send(EVENTS, message);
+            });
+        }
+        let _ = link.flush();
+        let stats = link.stats();
+        let (game, figures) = (&session.game, stats.unwrap_or_default());
+        let prediction = game.prediction();
+        world.insert_resource(Diagnostics {
+            connections: usize::from(stats.is_some()),
+            round_trip: figures.rtt,
+            loss: figures.loss,
+            bytes_sent: figures.bytes_sent,
+            bytes_received: figures.bytes_received,
+            ahead: game.clock().ahead().unwrap_or(Duration::ZERO),
+            behind: game.interpolation_delay().unwrap_or(Duration::ZERO),
+            confirmed: prediction.confirmed,
+            corrected: prediction.corrected,
+            slipped: 0,
+        });
+    }
+}
+
+fn change(world: &mut World, state: ConnectionState) {
+    world.insert_resource(state.clone());
+    world.write_message(ConnectionChanged(state));
+}

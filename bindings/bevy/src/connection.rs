@@ -1,0 +1,109 @@
+//! Connections as resources and messages.
+
+use std::sync::Mutex;
+
+use bevy_ecs::prelude::*;
+use muse::netcode::rewind::Claim;
+use muse::netcode::{ClientId, Tick};
+use muse::{CloseReason, Duration, Refusal};
+
+/// Insert it on the server to serve these connections, at any time.
+#[derive(Resource)]
+pub struct ServeOn(pub(crate) Mutex<muse::Server>);
+
+impl ServeOn {
+    /// Serves what this socket brings. Its config must be [`Protocol::transport`](crate::Protocol::transport)'s.
+    pub fn new(link: muse::Server) -> Self {
+        Self(Mutex::new(link))
+    }
+}
+
+/// Insert it on the client to connect, at any time; a session before it ends.
+#[derive(Resource)]
+pub struct ConnectTo(pub(crate) Mutex<muse::Client>);
+
+impl ConnectTo {
+    /// Plays over this connection. Its config must be [`Protocol::transport`](crate::Protocol::transport)'s.
+    pub fn new(link: muse::Client) -> Self {
+        Self(Mutex::new(link))
+    }
+}
+
+/// How the client stands with its server.
+#[derive(Resource, Clone, Debug, Default, PartialEq, Eq)]
+pub enum ConnectionState {
+    /// There was no [`ConnectTo`] yet.
+    #[default]
+    Idle,
+    /// The handshake is under way.
+    Connecting,
+    /// The session runs.
+    Connected,
+    /// Nothing has been heard for a while; it may come back.
+    Interrupted,
+    /// The server did not let us in.
+    Refused(Refusal),
+    /// Nobody answered.
+    Unanswered,
+    /// It is over.
+    Closed(CloseReason),
+}
+
+/// On the client: [`ConnectionState`] is another.
+#[derive(Message, Clone, Debug)]
+pub struct ConnectionChanged(pub ConnectionState);
+
+/// On the server: a client is there, and sees what it may. Spawn its player with [`Owner`](crate::Owner).
+#[derive(Message, Clone, Debug)]
+pub struct ClientCame {
+    /// Its number.
+    pub client: ClientId,
+    /// Who, by connect token; 0 without one.
+    pub account: u64,
+}
+
+/// On the server: a client is gone. What becomes of what it owned is for the game to say.
+#[derive(Message, Clone, Debug)]
+pub struct ClientWent {
+    /// Its number.
+    pub client: ClientId,
+    /// Why.
+    pub reason: CloseReason,
+}
+
+/// The tick that is being simulated, in `FixedUpdate` on either side.
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NetTick(pub Tick);
+
+/// On the client: what the player does in this tick. Write it in `FixedUpdate`.
+#[derive(Resource, Clone, Debug, Default)]
+pub struct PlayerInput<I: Send + Sync + 'static>(pub I);
+
+/// On the client: what a shot fired at what is on the screen carries, so that the server can judge by it.
+#[derive(Resource, Clone, Copy, Debug, Default)]
+pub struct OnScreen(pub Option<Claim>);
+
+/// How it goes, as of the last frame. On the server the figures of connections are sums.
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq)]
+pub struct Diagnostics {
+    /// Connections.
+    pub connections: usize,
+    /// Round-trip time; on the server the longest.
+    pub round_trip: Duration,
+    /// Share of packets lost, 0 to 1; on the server the worst.
+    pub loss: f32,
+    /// Bytes sent, without IP and UDP headers.
+    pub bytes_sent: u64,
+    /// Bytes received, without IP and UDP headers.
+    pub bytes_received: u64,
+    /// On the client: how far ahead of the server it plays.
+    pub ahead: Duration,
+    /// On the client: how far in the past others are shown.
+    pub behind: Duration,
+    /// On the client: states of the own player that had been predicted.
+    pub confirmed: u64,
+    /// On the client: states of the own player that had not.
+    pub corrected: u64,
+    /// On the server: ticks of time that it could not keep up with.
+    pub slipped: u64,
+}

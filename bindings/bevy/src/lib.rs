@@ -1,0 +1,43 @@
+//! Muse for Bevy: components that the server owns and clients see, a player that its client predicts, others that are interpolated.
+//!
+//! Only `bevy_app` and `bevy_ecs` are used, so it builds fast and runs headless. A [`Protocol`] says what is replicated; both sides build the same
+//! one and give it to [`ServerPlugin`] or [`ClientPlugin`]. The session's clock drives `FixedMain`: systems in `FixedUpdate` run once in each
+//! tick of the session. (With `bevy_time`, leave its fixed loop out or choose another schedule with [`Protocol::schedule`].)
+//!
+//! On the server, spawn entities with [`Replicated`] and a registered component; [`Owner`] makes one a client's, and if it has the player's component,
+//! the client plays it. [`VisibleTo`] limits who sees an entity. On the client the same entities appear, with [`NetId`]; what the components hold is what is
+//! to be drawn: the own player as predicted, others as interpolated, the rest as last told.
+//!
+//! The player in `examples/predicted_player.rs` takes less than 120 lines, server and client.
+
+mod client;
+mod components;
+mod connection;
+mod events;
+mod kinds;
+mod protocol;
+mod server;
+
+pub use client::{ClientPlugin, NetClient};
+pub use components::{NetId, Owner, Predicted, Replicated, VisibleTo};
+pub use connection::{
+    ClientCame, ClientWent, ConnectTo, ConnectionChanged, ConnectionState, Diagnostics, NetTick,
+    OnScreen, PlayerInput, ServeOn,
+};
+pub use events::{FromClient, FromServer, Raised, ToClients, ToServer};
+pub use muse;
+pub use protocol::{Game, Player, Protocol};
+pub use server::{NetServer, ServerPlugin};
+
+/// What almost every game needs: `use muse_bevy::prelude::*;`.
+pub mod prelude {
+    pub use crate::{
+        ClientCame, ClientPlugin, ClientWent, ConnectTo, ConnectionState, Diagnostics, FromClient,
+        FromServer, Game, NetClient, NetId, NetServer, NetTick, OnScreen, Owner, Player,
+        PlayerInput, Predicted, Protocol, Raised, Replicated, ServeOn, ServerPlugin, ToClients,
+        ToServer, VisibleTo,
+    };
+    pub use muse::netcode::prediction::{Step, StepContext};
+    pub use muse::netcode::{Audience, ClientId, EventClass, KindOptions, SessionConfig};
+    pub use muse::{Duration, Schema, State};
+}

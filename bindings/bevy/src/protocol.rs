@@ -1,0 +1,179 @@
+//! What both sides agree on: the rules, what is replicated, which events there are.
+
+use bevy_app::FixedMain;
+use bevy_ecs::component::Mutable;
+use bevy_ecs::prelude::*;
+use bevy_ecs::schedule::{InternedScheduleLabel, ScheduleLabel};
+use muse::netcode::prediction::Step;
+use muse::netcode::{Audience, EventClass, Kind, KindOptions, Kinds, SessionConfig};
+use muse::{ChannelConfig, Config, Delivery, Schema, State};
+
+use crate::events::{ClientEvent, Exchange, ServerEvent};
+use crate::kinds::{Component as Part, Replicate};
+
+/// The rules of a game as a resource: the step that server and client run alike.
+pub trait Game:
+    Resource<Mutability = Mutable>
+    + Step<State: Player, Input: Send + Sync + 'static, Event: Send + Sync + 'static>
+{
+}
+
+impl<G> Game for G
+where
+    G: Resource<Mutability = Mutable> + Step,
+    G::State: Player,
+    G::Input: Send + Sync + 'static,
+    G::Event: Send + Sync + 'static,
+{
+}
+
+/// A component that can be replicated: derive `Component` and `State`.
+pub trait Player: bevy_ecs::component::Component<Mutability = Mutable> + State {}
+
+impl<C: bevy_ecs::component::Component<Mutability = Mutable> + State> Player for C {}
+
+/// What is replicated. Build the same one on both sides.
+///
+/// ```
+/// use bevy_ecs::prelude::*;
+/// use muse_bevy::prelude::*;
+///
+/// #[derive(Component, State, Clone, Debug, Default)]
+/// struct Runner {
+///     #[field(range = -100.0..=100.0, step = 0.001)]
+///     x: f32,
+/// }
+/// #[derive(Resource)]
+/// struct Rules;
+/// impl Step for Rules {
+///     type State = Runner;
+///     type Input = bool;
+///     type Event = ();
+///     fn step(&mut self, runner: &mut Runner, run: &bool, _: &mut StepContext<'_, ()>) {
+///         runner.x += if *run { 0.1 } else { 0.0 };
+///     }
+/// }
+/// let config = SessionConfig::new(Duration::from_millis(20));
+/// let protocol = Protocol::<Rules>::new(config, KindOptions::new(1), |a, b| (a.x - b.x).abs());
+/// assert_ne!(protocol.hash(), 0);
+/// ```
+pub struct Protocol<G: Game> {
+    pub(crate) session: SessionConfig,
+    kinds: Kinds,
+    pub(crate) player: Kind<G::State>,
+    pub(crate) distance: fn(&G::State, &G::State) -> f32,
+    pub(crate) parts: Vec<Box<dyn Part<G>>>,
+    pub(crate) exchanges: Vec<Box<dyn Exchange<G>>>,
+    pub(crate) schedule: InternedScheduleLabel,
+}
+
+impl<G: Game> Protocol<G> {
+    /// For sessions with these settings, whose players are of this kind. `distance` says how far apart two players look.
+    ///
+    /// # Panics
+    /// When the kind cannot be registered, which the declarations alone decide; see [`KindError`](muse::netcode::world::KindError).
+    pub fn new(
+        session: SessionConfig,
+        player: KindOptions,
+        distance: fn(&G::State, &G::State) -> f32,
+    ) -> Self {
+        let mut kinds = Kinds::new();
+        let part = Replicate::new(&mut kinds, player, false, Some(distance));
+        let player = part.kind();
+        Self {
+            session,
+            kinds,
+            player,
+            distance,
+            parts: vec![Box::new(part)],
+            exchanges: Vec::new(),
+            schedule: FixedMain.intern(),
+        }
+    }
+
+    /// Replicates a component as an entity's main one, under this number; on clients it holds what was last told. An entity has one main component.
+    ///
+    /// # Panics
+    /// When the kind cannot be registered, which the declarations alone decide; see [`KindError`](muse::netcode::world::KindError).
+    pub fn replicate<C: Player>(self, id: u16) -> Self {
+        self.register::<C>(KindOptions::new(id), false, None)
+    }
+
+    /// As [`replicate`](Self::replicate), and clients interpolate it; `distance` says how far apart two states look.
+    ///
+    /// # Panics
+    /// When the kind cannot be registered, which the declarations alone decide; see [`KindError`](muse::netcode::world::KindError).
+    pub fn interpolate<C: Player>(self, id: u16, distance: fn(&C, &C) -> f32) -> Self {
+        self.register(KindOptions::new(id), false, Some(distance))
+    }
+
+    /// Replicates a component that goes along with a main one, to this audience: everyone, the owner, or the others. At most 7.
+    ///
+    /// # Panics
+    /// When the kind cannot be registered, which the declarations alone decide; see [`KindError`](muse::netcode::world::KindError).
+    pub fn part<C: Player>(self, id: u16, audience: Audience) -> Self {
+        self.register::<C>(KindOptions::new(id).part(audience), true, None)
+    }
+
+    /// Events that the server sends with [`ToClients`](crate::ToClients) and clients get as [`FromServer`](crate::FromServer), in step with states.
+    pub fn server_event<E: Schema + Send + Sync + 'static>(
+        mut self,
+        id: u16,
+        class: EventClass,
+    ) -> Self {
+        self.exchanges
+            .push(Box::new(ServerEvent::<E>::new(id, class)));
+        self
+    }
+
+    /// Events that clients send with [`ToServer`](crate::ToServer), reliably and in order, and the server gets as [`FromClient`](crate::FromClient).
+    pub fn client_event<E: Schema + Send + Sync + 'static>(mut self, id: u16) -> Self {
+        self.exchanges.push(Box::new(ClientEvent::<E>::new(id)));
+        self
+    }
+
+    /// The schedule that runs once in each tick. `FixedMain` unless told otherwise.
+    pub fn schedule(mut self, label: impl ScheduleLabel) -> Self {
+        self.schedule = label.intern();
+        self
+    }
+
+    /// Changes with everything that both sides must have in common.
+    pub fn hash(&self) -> u64 {
+        self.kinds.hash()
+    }
+
+    /// The transport that goes with it, for a game with this number: channel 0 for states and inputs, channel 1 for events of clients. Add channels of
+    /// your own behind them.
+    pub fn transport(&self, game: u64) -> Config {
+        Config::new(game)
+            .schema(self.hash())
+            .channel(ChannelConfig::new(Delivery::Unreliable))
+            .channel(ChannelConfig::new(Delivery::ReliableOrdered))
+    }
+
+    /// The kinds, for a session.
+    pub(crate) fn kinds(&self) -> Kinds {
+        let mut kinds = Kinds::new();
+        for part in &self.parts {
+            part.declare(&mut kinds);
+        }
+        kinds
+    }
+
+    fn register<C: Player>(
+        mut self,
+        options: KindOptions,
+        is_part: bool,
+        distance: Option<fn(&C, &C) -> f32>,
+    ) -> Self {
+        let part = Replicate::new(&mut self.kinds, options, is_part, distance);
+        self.parts.push(Box::new(part));
+        self
+    }
+}
+
+/// Where states and inputs travel.
+pub(crate) const STATES: u8 = 0;
+/// Where events of clients travel.
+pub(crate) const EVENTS: u8 = 1;

@@ -1,0 +1,320 @@
+//! The server's side: connections in, ticks, snapshots out, once a frame.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use bevy_app::{App, Plugin, PreUpdate};
+use bevy_ecs::prelude::*;
+use muse::netcode::prediction::EffectChange;
+use muse::netcode::{self, ClientId, EntityId, Kind};
+use muse::{ConnectionId, Event};
+
+use crate::components::{NetId, Owner, Replicated, VisibleTo};
+use crate::connection::{ClientCame, ClientWent, Diagnostics, NetTick, ServeOn};
+use crate::events::Raised;
+use crate::kinds::{self, EntityMap};
+use crate::protocol::{EVENTS, Game, Protocol, STATES};
+
+/// Runs sessions of a [`Protocol`] as their server, in `PreUpdate`; [`ServeOn`] says on which socket.
+pub struct ServerPlugin<G: Game> {
+    protocol: Mutex<Option<Protocol<G>>>,
+}
+
+impl<G: Game> ServerPlugin<G> {
+    /// A server of this protocol. The rules `G` must be there as a resource.
+    pub fn new(protocol: Protocol<G>) -> Self {
+        Self {
+            protocol: Mutex::new(Some(protocol)),
+        }
+    }
+}
+
+impl<G: Game> Plugin for ServerPlugin<G> {
+    fn build(&self, app: &mut App) {
+        let protocol = self.protocol.lock().ok().and_then(|mut held| held.take());
+        let Some(protocol) = protocol else {
+            return;
+        };
+        for exchange in &protocol.exchanges {
+            exchange.add_messages(app);
+        }
+        app.add_message::<ClientCame>();
+        app.add_message::<ClientWent>();
+        app.add_message::<Raised<G::Event>>();
+        app.init_resource::<NetTick>();
+        app.init_resource::<Diagnostics>();
+        app.insert_resource(Machinery(Some(Box::new(Works {
+            protocol,
+            map: EntityMap::default(),
+            buffer: Vec::new(),
+            packet: vec![0; PACKET_BYTES],
+            visibility: BTreeMap::new(),
+        }))));
+        app.add_systems(PreUpdate, serve::<G>);
+    }
+}
+
+/// The session, in systems of the server: who is there, what they do, and the world as clients are told it.
+#[derive(Resource)]
+pub struct NetServer<G: Game> {
+    /// The session.
+    pub game: netcode::Server<G>,
+    link: Mutex<muse::Server>,
+    seats: BTreeMap<ClientId, ConnectionId>,
+    player: Kind<G::State>,
+}
+
+impl<G: Game> NetServer<G> {
+    /// The connections, for channels of the game's own and for closing one.
+    ///
+    /// # Panics
+    /// Never: whoever holds the session holds its connections.
+    pub fn link(&mut self) -> &mut muse::Server {
+        self.link.get_mut().expect("nobody else locks it")
+    }
+
+    /// The connection of a client.
+    pub fn connection(&self, client: ClientId) -> Option<ConnectionId> {
+        self.seats.get(&client).copied()
+    }
+
+    /// The kind of players, for [`Hits`](muse::netcode::Hits).
+    pub fn player_kind(&self) -> Kind<G::State> {
+        self.player
+    }
+}
+
+/// What only the plugin uses; taken out while it works.
+#[derive(Resource)]
+struct Machinery<G: Game>(Option<Box<Works<G>>>);
+
+struct Works<G: Game> {
+    protocol: Protocol<G>,
+    map: EntityMap,
+    buffer: Vec<u8>,
+    packet: Vec<u8>,
+    /// Who sees what, as last told.
+    visibility: BTreeMap<ClientId, Vec<EntityId>>,
+}
+
+fn serve<G: Game>(world: &mut World) {
+    let taken = world.get_resource_mut::<Machinery<G>>();
+    let Some(mut works) = taken.and_then(|mut machinery| machinery.0.take()) else {
+        return;
+    };
+    if let Some(ServeOn(link)) = world.remove_resource::<ServeOn>() {
+        let link = link.into_inner().expect("nobody else locks it");
+        let protocol = &works.protocol;
+        let game = netcode::Server::new(
+            protocol.session,
+            protocol.kinds(),
+            protocol.player,
+            link.now(),
+        );
+        works.map = EntityMap::default();
+        world.insert_resource(NetServer::<G> {
+            game,
+            link: Mutex::new(link),
+            seats: BTreeMap::new(),
+            player: protocol.player,
+        });
+    }
+    if world.contains_resource::<NetServer<G>>() && world.contains_resource::<G>() {
+        works.receive(world);
+        while works.tick(world) {}
+        works.send(world);
+    }
+    if let Some(mut machinery) = world.get_resource_mut::<Machinery<G>>() {
+        machinery.0 = Some(works);
+    }
+}
+
+impl<G: Game> Works<G> {
+    /// Takes in what arrived.
+    fn receive(&mut self, world: &mut World) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        // A socket that fails keeps failing, and clients time out: there is nobody to tell in here.
+        let _ = session::<G>(world).link().poll();
+        loop {
+            let mut net = session::<G>(world);
+            let Some(event) = net.link().poll_event(&mut buffer) else {
+                break;
+            };
+            match event {
+                Event::Connected {
+                    connection,
+                    account,
+                    ..
+                } => {
+                    let client = seat(connection);
+                    net.seats.insert(client, connection);
+                    net.game.watch(client);
+                    world.write_message(ClientCame { client, account });
+                }
+                Event::Closed { connection, reason } => {
+                    let client = seat(connection);
+                    net.seats.remove(&client);
+                    net.game.leave(client);
+                    self.visibility.remove(&client);
+                    world.write_message(ClientWent { client, reason });
+                }
+                Event::Message {
+                    connection,
+                    channel: STATES,
+                    payload,
+                } => {
+                    let now = net.link().now();
+                    // A damaged packet is the sender's affair; the session's own counters know of it.
+                    let _ = net.game.handle_packet(now, seat(connection), payload);
+                }
+                Event::Message {
+                    connection,
+                    channel: EVENTS,
+                    payload,
+                } => {
+                    let client = seat(connection);
+                    let mut exchanges = self.protocol.exchanges.iter();
+                    exchanges.any(|exchange| exchange.accept(world, client, payload));
+                }
+                _ => {}
+            }
+        }
+        self.buffer = buffer;
+    }
+
+    /// Simulates a tick if it is time.
+    fn tick(&mut self, world: &mut World) -> bool {
+        let mut raised = Vec::new();
+        let ticked = world.resource_scope(|world, mut rules: Mut<G>| {
+            let mut net = session::<G>(world);
+            let now = net.link().now();
+            let raise = |client, event| raised.push((client, event));
+            net.game.poll_tick(now, &mut *rules, raise)
+        });
+        let Some(tick) = ticked else {
+            return false;
+        };
+        world.insert_resource(NetTick(tick));
+        for (client, event) in raised {
+            let (client, change) = (Some(client), EffectChange::Raised);
+            world.write_message(Raised {
+                client,
+                event,
+                change,
+            });
+        }
+        self.load_players(world);
+        // A schedule that nobody made has nothing to run.
+        let _ = world.try_run_schedule(self.protocol.schedule);
+        self.store(world);
+        true
+    }
+
+    /// Players are where their steps took them.
+    fn load_players(&self, world: &mut World) {
+        let net = session::<G>(world);
+        let players: Vec<(Entity, G::State)> = net
+            .game
+            .clients()
+            .filter_map(|client| {
+                let id = net.game.player(client)?;
+                let state = net.game.world().state(self.protocol.player, id)?;
+                Some((*self.map.there.get(&id)?, state))
+            })
+            .collect();
+        for (entity, state) in players {
+            if let Some(mut component) = world.get_mut::<G::State>(entity) {
+                *component = state;
+            }
+        }
+    }
+
+    /// What the game has made of the tick is what clients are told of it.
+    fn store(&mut self, world: &mut World) {
+        world.resource_scope(|world, mut net: Mut<NetServer<G>>| {
+            let Self { protocol, map, .. } = self;
+            for part in &mut protocol.parts {
+                part.store(world, &mut net.game, map);
+            }
+            kinds::follow(world, &mut net.game, map, protocol.player);
+            for exchange in &mut protocol.exchanges {
+                exchange.emit(world, &mut net.game, map);
+            }
+            self.limit(world, &mut net.game);
+            net.game.commit();
+        });
+    }
+
+    /// Tells each client's view what it may see, if anything is hidden from anybody.
+    fn limit(&mut self, world: &mut World, game: &mut netcode::Server<G>) {
+        let mut query = world
+            .query_filtered::<(&NetId, Option<&VisibleTo>, Option<&Owner>), With<Replicated>>();
+        let hidden = query.iter(world).any(|(_, limit, _)| limit.is_some());
+        if !hidden && self.visibility.is_empty() {
+            return;
+        }
+        let clients: Vec<ClientId> = game.clients().collect();
+        for client in clients {
+            let sees = |limit: Option<&VisibleTo>, owner: Option<&Owner>| {
+                limit.is_none_or(|limit| limit.0.contains(&client))
+                    || owner.is_some_and(|owner| owner.0 == client)
+            };
+            let seen: Vec<EntityId> = query
+                .iter(world)
+                .filter(|(_, limit, owner)| sees(*limit, *owner))
+                .map(|(id, _, _)| id.0)
+                .collect();
+            if self.visibility.get(&client) != Some(&seen) {
+                game.set_interest(client, seen.iter().map(|id| (*id, 1.0)));
+                self.visibility.insert(client, seen);
+            }
+        }
+    }
+
+    /// Sends what is to be sent.
+    fn send(&mut self, world: &mut World) {
+        let mut net = session::<G>(world);
+        let net = &mut *net;
+        let link = net.link.get_mut().expect("nobody else locks it");
+        let interval = net.game.snapshot_interval();
+        let mut figures = Diagnostics::default();
+        for (client, connection) in &net.seats {
+            if let Some(budget) = link.budget(*connection) {
+                let bytes = budget.this_tick(interval);
+                net.game.set_budget(*client, bytes.max(SNAPSHOT_BYTES_MIN));
+            }
+            if let Some(stats) = link.stats(*connection) {
+                figures.connections += 1;
+                figures.round_trip = figures.round_trip.max(stats.rtt);
+                figures.loss = figures.loss.max(stats.loss);
+                figures.bytes_sent += stats.bytes_sent;
+                figures.bytes_received += stats.bytes_received;
+            }
+        }
+        figures.slipped = net.game.slipped();
+        let now = link.now();
+        while let Some((client, len)) = net.game.poll_packet(now, &mut self.packet) {
+            if let Some(connection) = net.seats.get(&client) {
+                // What does not go is lost, as the network might have lost it.
+                let _ = link.send(*connection, STATES, &self.packet[..len]);
+            }
+        }
+        // As with polling: nobody to tell.
+        let _ = link.flush();
+        world.insert_resource(figures);
+    }
+}
+
+fn session<G: Game>(world: &mut World) -> Mut<'_, NetServer<G>> {
+    world.resource_mut::<NetServer<G>>()
+}
+
+/// A connection's place among the server's, which no other has at the same time.
+fn seat(connection: ConnectionId) -> ClientId {
+    ClientId(connection.to_bits() as u32)
+}
+
+/// Bytes that a snapshot may have however congested the path is: without any the client's clock would stop.
+const SNAPSHOT_BYTES_MIN: usize = 256;
+/// Bytes of a packet that fit into one datagram with everything around them.
+pub(crate) const PACKET_BYTES: usize = 1_100;
