@@ -199,6 +199,28 @@ fn a_silent_client_is_found_at_its_new_address() {
     }
 }
 
+#[test]
+fn a_client_that_says_little_is_found_at_its_new_address() {
+    for seed in 0..20 {
+        let mut pair = Pair::new(config(), seed);
+        pair.simulation.network_mut().set_default(wan(0.0));
+        pair.connect();
+        let tape = tap(&mut pair);
+        let new = SocketAddr::from(([192, 0, 2, 1], 4_321));
+        pair.simulation
+            .network_mut()
+            .readdress(client_address(), new);
+        // Each packet is shorter than a challenge, and comes after the challenge before it was given up.
+        let found = (0..8).any(|_| {
+            pair.send(Side::Client, 2, b"x");
+            let until = pair.now() + Duration::from_millis(1_500);
+            pair.run_until(until, |pair| !changes(pair).is_empty())
+        });
+        assert!(found, "seed {seed}: {:?}", pair.log);
+        assert_not_amplified(&tape, new, pair.now());
+    }
+}
+
 /// What an attacker who sees everything that the client sends does with it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Attack {

@@ -155,16 +155,17 @@ impl Connection {
             .candidate
             .as_mut()
             .filter(|candidate| candidate.pending)?;
-        candidate.pending = false;
-        candidate.tries += 1;
         let room = candidate
             .received
             .saturating_sub(candidate.sent)
             .min(self.mtu.current());
-        let (to, challenge) = (candidate.address, candidate.challenge);
+        // A quiet peer's first packets may be shorter than a challenge: then it waits for more of them.
         if room < CHALLENGE_ROOM || buffer.len() < room {
             return None;
         }
+        candidate.pending = false;
+        candidate.tries += 1;
+        let (to, challenge) = (candidate.address, candidate.challenge);
         let plan = Plan {
             challenge: Some(challenge),
             ack_now: true,
