@@ -8,7 +8,7 @@
 //! the client plays it. [`VisibleTo`] limits who sees an entity. On the client the same entities appear, with [`NetId`]; what the components hold is what is
 //! to be drawn: the own player as predicted, others as interpolated, the rest as last told.
 //!
-//! The player in `examples/predicted_player.rs` takes less than 120 lines, server and client.
+//! The player in `examples/predicted_runner.rs` takes less than 120 lines, server and client.
 
 mod client;
 mod components;

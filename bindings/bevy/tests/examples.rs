@@ -10,8 +10,8 @@
 mod fps_hitscan;
 #[path = "../examples/moving_boxes.rs"]
 mod moving_boxes;
-#[path = "../examples/predicted_player.rs"]
-mod predicted_player;
+#[path = "../examples/predicted_runner.rs"]
+mod predicted_runner;
 #[path = "../examples/common/run.rs"]
 mod run;
 
@@ -42,7 +42,7 @@ fn all<C: Component + Clone>(app: &mut App) -> Vec<C> {
 
 #[test]
 fn two_runners_are_predicted_and_see_each_other() -> Outcome {
-    use predicted_player::{Runner, client, protocol, server};
+    use predicted_runner::{Runner, client, protocol, server};
     let (link, connect) = run::listen(&protocol())?;
     let mut server = server(link);
     let (mut one, mut two) = (client(connect()?), client(connect()?));
