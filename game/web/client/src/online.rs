@@ -220,11 +220,14 @@ impl Online {
     }
 }
 
-/// The channels that both sides have; a server of Biobot has the same.
+/// The channels that both sides have; a server of Biobot has the same. Nothing heard for 10 s is the end of a connection (OA-10).
 pub fn config() -> Config {
     Config::new(u64::from(PROTOCOL))
         .channel(ChannelConfig::new(Delivery::Unreliable))
         .channel(ChannelConfig::new(Delivery::ReliableOrdered))
+        .keep_alive(Duration::from_millis(500))
+        .silence(Duration::from_secs(2))
+        .resume_within(Duration::from_secs(8))
 }
 
 fn handle_message(
