@@ -13,7 +13,7 @@ quick: ## Formatting and tests only
 	cargo fmt --all --check
 	cargo test --workspace --quiet
 
-play: ## Run the echo demo
+play: ## Build the game and serve it on this machine
 	@scripts/play.sh
 
 page: ## Build the game's page into game/web/dist

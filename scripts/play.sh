@@ -1,33 +1,53 @@
 #!/usr/bin/env bash
-# The demo behind `make play`: an echo server and a client that talks to it, encrypted, over UDP on this machine.
+# What `make play` does: builds the page and the program, and runs everything on this machine until Ctrl-C.
+#
+# Without a terminal (CI, the gate) it is a check that ends by itself: everything is started on free ports, the page is fetched if it has been
+# built, two bots are matched and play, and everything is ended again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-echo "building the demo"
-cargo build --release --quiet -p muse-net --example echo
-target=$(cargo metadata --no-deps --format-version 1 | sed -E 's/.*"target_directory":"([^"]*)".*/\1/')
-echo=$target/release/examples/echo
+port=${PORT:-8080}
+target() {
+    cargo metadata --no-deps --format-version 1 | sed -E 's/.*"target_directory":"([^"]*)".*/\1/'
+}
 
-log=$(mktemp)
-"$echo" server 127.0.0.1:0 >"$log" 2>&1 &
-server=$!
-trap 'kill "$server" 2>/dev/null; rm -f "$log"' EXIT
+if [[ -t 1 && -z ${MUSE_PLAY_CHECK:-} ]]; then
+    scripts/build-page.sh
+    echo "building the program"
+    cargo build --release --quiet -p muse-cli
+    exec "$(target)/release/muse" up --port "$port" "$@"
+fi
 
-# The server says where it listens and by which key clients know it.
-for _ in $(seq 100); do
-    line=$(grep -m1 '^listening at ' "$log" || true)
-    [[ -n $line ]] && break
-    kill -0 "$server" 2>/dev/null || { cat "$log"; exit 1; }
-    read -r -t 0.1 <> <(:) || true
+echo "building the program"
+cargo build --release --quiet -p muse-cli
+muse=$(target)/release/muse
+data=$(mktemp -d)
+log=$data/log
+page=(--no-page)
+[[ -f game/web/dist/index.html ]] && page=(--page game/web/dist)
+"$muse" up --port 0 --relay-port 0 --first-port 25900 --data "$data/muse" "${page[@]}" >"$log" 2>&1 &
+up=$!
+trap 'kill "$up" 2>/dev/null; wait "$up" 2>/dev/null; rm -rf "$data"' EXIT
+
+# It says where it is.
+url=
+for _ in $(seq 150); do
+    url=$(sed -nE 's/^(Biobot is at|master  ) (http[^ ]*)$/\2/p' "$log")
+    [[ -n $url ]] && break
+    kill -0 "$up" 2>/dev/null || { cat "$log"; exit 1; }
+    sleep 0.1
 done
-[[ -n $line ]] || { echo "the server did not start"; cat "$log"; exit 1; }
-address=$(sed -E 's/^listening at ([^,]+),.*/\1/' <<<"$line")
-key=$(sed -E 's/.* key ([0-9a-f]+).*/\1/' <<<"$line")
-
-echo "server: $line"
-echo "client: says three things and waits for each echo"
-"$echo" client "$address" "$key" one two three
-echo
-echo "By hand, in two terminals:"
-echo "  cargo run --release -p muse-net --example echo -- server"
-echo "  cargo run --release -p muse-net --example echo -- client"
+[[ -n $url ]] || { echo "muse up did not start"; cat "$log"; exit 1; }
+cat "$log"
+fetch() {
+    python3 -c 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=10).read().decode())' "$1"
+}
+fetch "${url}health" >/dev/null && echo "the master answers"
+if [[ ${page[0]} == --page ]]; then
+    fetch "$url" | grep -q '<script' && echo "the page is served"
+else
+    echo "the page is not built (make page): played without it"
+fi
+echo "two bots: matched by the master, in a match for a few seconds"
+timeout 60 "$muse" bots --count 2 --master "$url" --mode versus --players 2 --seconds 20 | tee "$data/bots"
+grep -q '^all 2 play$' "$data/bots" || { echo "the bots did not play"; cat "$log"; exit 1; }
