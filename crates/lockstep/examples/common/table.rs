@@ -61,7 +61,7 @@ pub(crate) fn play<G: Game>(
                 file.write_all(&recorder.take_bytes())?;
             }
         }
-        socket.wait(Duration::from_millis(2).into())?;
+        socket.wait(Duration::from_millis(2))?;
     }
     if let Some(file) = &mut file {
         file.write_all(&recorder.finish())?;
