@@ -11,7 +11,7 @@ use muse::{Duration, Event};
 use crate::connection::{
     ConnectTo, ConnectionChanged, ConnectionState, Diagnostics, NetTick, OnScreen, PlayerInput,
 };
-use crate::events::Raised;
+use crate::events::{Raised, run_tick};
 use crate::kinds::{self, EntityMap};
 use crate::protocol::{EVENTS, Game, Protocol, STATES};
 use crate::server::PACKET_BYTES;
@@ -178,8 +178,7 @@ impl<G: Game> Works<G> {
         let (now, schedule) = (link.now(), self.protocol.schedule);
         let mut input = |tick: Tick| {
             world.insert_resource(NetTick(tick));
-            // A schedule that nobody made has nothing to run.
-            let _ = world.try_run_schedule(schedule);
+            run_tick(world, schedule);
             let input = world.get_resource::<PlayerInput<G::Input>>();
             input.map_or_else(G::Input::default, |input| input.0.clone())
         };

@@ -11,7 +11,7 @@ use muse::{ConnectionId, Event};
 
 use crate::components::{NetId, Owner, Replicated, VisibleTo};
 use crate::connection::{ClientCame, ClientWent, Diagnostics, NetTick, ServeOn};
-use crate::events::Raised;
+use crate::events::{Raised, run_tick};
 use crate::kinds::{self, EntityMap};
 use crate::protocol::{EVENTS, Game, Protocol, STATES};
 
@@ -204,8 +204,7 @@ impl<G: Game> Works<G> {
             });
         }
         self.load_players(world);
-        // A schedule that nobody made has nothing to run.
-        let _ = world.try_run_schedule(self.protocol.schedule);
+        run_tick(world, self.protocol.schedule);
         self.store(world);
         true
     }
