@@ -61,7 +61,7 @@ async fn every_delivery_mode_works_over_both_links() {
         let session = server.web().and_then(|web| web.session(address));
         assert_eq!(session.map(|session| session.kind), Some(kind));
 
-        let large: Vec<u8> = (0..100_000_u32).map(|i| (i * 7 >> 3) as u8).collect();
+        let large: Vec<u8> = (0..100_000_u32).map(|i| ((i * 7) >> 3) as u8).collect();
         for channel in 0..6 {
             browsers[0].send(channel, &[channel, 1]);
             server
@@ -111,8 +111,8 @@ async fn one_server_has_players_of_every_link() {
     let mut log = Log::default();
     let web = server.web().expect("given");
     let mut browsers = [
-        Browser::connect(web, WebKind::WebTransport, key.clone()).await,
-        Browser::connect(web, WebKind::WebSocket, key.clone()).await,
+        Browser::connect(web, WebKind::WebTransport, key).await,
+        Browser::connect(web, WebKind::WebSocket, key).await,
     ];
     let to = server.local_addr().expect("bound");
     let mut native = Client::connect(to, every_mode(), Connect::pinned(key)).expect("a socket");
@@ -239,7 +239,7 @@ async fn endings_are_told_on_either_side() {
         let mut log = Log::default();
         let web = server.web().expect("given");
         let mut browsers = [
-            Browser::connect(web, kind, key.clone()).await,
+            Browser::connect(web, kind, key).await,
             Browser::connect(web, kind, key).await,
         ];
         until(

@@ -55,7 +55,7 @@ async fn messages_that_are_no_datagrams_end_their_session_alone() {
     .enumerate()
     {
         let Ok(Pipe::Socket(mut socket)) = Pipe::open(&web, WebKind::WebSocket).await else {
-            panic!("a WebSocket");
+            unreachable!("a WebSocket");
         };
         // The server may hang up in the middle of it.
         let _ = socket.send(message).await;
@@ -66,7 +66,7 @@ async fn messages_that_are_no_datagrams_end_their_session_alone() {
     }
     // A stream that is longer than a datagram.
     let Ok(Pipe::Transport(session)) = Pipe::open(&web, WebKind::WebTransport).await else {
-        panic!("a session");
+        unreachable!("a session");
     };
     let mut stream = session.open_uni().await.expect("open").await.expect("open");
     let _ = stream.write_all(&[7; 5_000]).await;

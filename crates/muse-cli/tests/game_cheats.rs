@@ -328,7 +328,7 @@ fn judge(trial: &Trial) {
 fn judge_report(text: &str) {
     let line = |name: &str| {
         let found = text.lines().find(|line| line.contains(name));
-        found.unwrap_or_else(|| panic!("nothing on {name}: {text}"))
+        found.unwrap_or_else(|| unreachable!("nothing on {name}: {text}"))
     };
     assert!(line("(Honest").contains("clean"), "{text}");
     let hostile = line("(Hostile");

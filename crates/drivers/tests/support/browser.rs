@@ -31,7 +31,7 @@ pub(crate) fn every_mode() -> Config {
         partial,
     ];
     let add = |config: Config, mode| config.channel(ChannelConfig::new(mode));
-    modes.into_iter().fold(Config::new(0x7765_62), add)
+    modes.into_iter().fold(Config::new(0x77_6562), add)
 }
 
 /// A server for UDP and browsers, and its key.
