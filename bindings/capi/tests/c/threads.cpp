@@ -68,7 +68,11 @@ void echo(Muse *muse, uint64_t endpoint, const std::atomic<bool> &running) {
         MuseEvent event;
         while (muse_next_event(muse, endpoint, &event) == MUSE_STATUS_OK) {
             if (event.kind == MUSE_EVENT_KIND_MESSAGE) {
-                muse_send(muse, endpoint, event.connection, event.channel, event.payload, event.payload_len, nullptr, nullptr);
+                // Another thread may hold the Muse for a moment, and then this call has done nothing.
+                while (muse_send(muse, endpoint, event.connection, event.channel, event.payload, event.payload_len, nullptr, nullptr) ==
+                       MUSE_STATUS_ERROR_BUSY) {
+                    std::this_thread::yield();
+                }
             }
         }
         muse_flush(muse, endpoint);
