@@ -90,7 +90,7 @@ independent_rp() {
     python3 tests/rp/test_rp.py "$(target_dir)/debug/muse"
 }
 
-# Reads what the capture test and the bindings' session recorded.
+# Reads what the capture test recorded.
 wireshark() {
     command -v tshark >/dev/null || DEBIAN_FRONTEND=noninteractive install tshark
     python3 tests/wireshark/test_wireshark.py "$(target_dir)/tmp/capture"

@@ -108,9 +108,6 @@ class Checks:
     def packets_as_delivered(self):
         return self._muse("delivered.pcap", "keys.txt")
 
-    def the_session_of_the_bindings(self):
-        return self._muse("session.pcapng", "session.keys")
-
     def packets_without_keys(self):
         capture = self._folder / "sent.pcap"
         if not capture.exists():
