@@ -22,23 +22,15 @@ pub enum Offence {
     ClaimForged,
     /// A shot without having what it takes: no such weapon.
     WeaponNotOwned,
-    /// Use of something that is for another player, or too far away.
-    UseRefused,
     /// A message that is not due: a vote without anything to vote on, a second greeting.
     OutOfTurn,
     /// Text that is not text.
     BadText,
-    /// A place that was not within what the speed allows (validated movement).
-    TooFast,
-    /// A second jump in the air (validated movement).
-    AirJump,
-    /// A place inside of a wall or beyond one (validated movement).
-    ThroughWall,
 }
 
 impl Offence {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 9] = [
         Self::BadPacket,
         Self::BadMessage,
         Self::PacketFlood,
@@ -46,12 +38,8 @@ impl Offence {
         Self::InputReach,
         Self::ClaimForged,
         Self::WeaponNotOwned,
-        Self::UseRefused,
         Self::OutOfTurn,
         Self::BadText,
-        Self::TooFast,
-        Self::AirJump,
-        Self::ThroughWall,
     ];
 
     /// Its name, for logs.
@@ -64,12 +52,8 @@ impl Offence {
             Self::InputReach => "inputs out of reach",
             Self::ClaimForged => "forged claim",
             Self::WeaponNotOwned => "weapon not owned",
-            Self::UseRefused => "use refused",
             Self::OutOfTurn => "message out of turn",
             Self::BadText => "bad text",
-            Self::TooFast => "too fast",
-            Self::AirJump => "jump in the air",
-            Self::ThroughWall => "through a wall",
         }
     }
 }
