@@ -12,7 +12,8 @@ scripts/build-web.sh
 cd game/web
 # Again only if what is to be installed has changed.
 if ! cmp -s package-lock.json node_modules/.installed; then
-    npm ci --no-audit --no-fund --loglevel=error
+    # Not `npm ci`: it refuses lock files that leave out what other platforms need.
+    npm install --no-save --no-audit --no-fund --loglevel=error
     cp package-lock.json node_modules/.installed
 fi
 echo "building the page"
