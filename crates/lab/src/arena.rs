@@ -1,4 +1,4 @@
-//! A match that is measured: one server and its clients over a virtual network, each mechanism switched on or off, every frame and every
+//! A match that is measured: one server and its clients over a [`Carrier`], mostly a virtual network, each mechanism switched on or off, every frame and every
 //! shot noted down (NC-3 to NC-8, NC-27 to NC-31).
 //!
 //! Unlike [`Stage`](crate::stage::Stage), which serves pictures, it goes from event to event: packets arrive to the microsecond, clients
@@ -6,22 +6,23 @@
 //! screen has the newest state that arrived, without prediction the own player is where the server last said, without lag
 //! compensation shots are judged in the present.
 
+mod carrier;
 mod notes;
 mod seat;
 mod views;
 
+pub use carrier::{Carrier, Virtual, Way};
 pub use notes::{Journal, Mean, Movement};
 pub use seat::{Mind, Seat, Sight, Switches};
 pub use views::{VIEWS, ViewTally};
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use glam::{Vec2, Vec3};
 use muse_netcode::rewind::{Except, HitVolume, Pose, RewindConfig, Rig, Shot, Verdict, Volume};
 use muse_netcode::{ClientId, EntityId, Hits, Server, SessionConfig, Tick};
-use muse_netem::{Conditions, Network, NodeId};
-use muse_wire::{Duration, Ecn, Instant};
+use muse_netem::Conditions;
+use muse_wire::{Duration, Instant};
 
 use crate::character::{Body, Rules, TICK_SECONDS, TICKS_PER_SECOND, kinds};
 use crate::stage::TICK;
@@ -52,8 +53,7 @@ pub struct Arena {
     server: Server<Rules>,
     hits: Hits<Body>,
     seats: Vec<Seat>,
-    network: Network,
-    node: NodeId,
+    carrier: Box<dyn Carrier>,
     seed: u64,
     truth: BTreeMap<EntityId, Truth>,
     verdicts: BTreeMap<(ClientId, Tick), Judged>,
@@ -77,9 +77,17 @@ impl Arena {
 
     /// As [`new`](Self::new), with settings for both sides.
     pub fn with_config(seed: u64, switches: Switches, config: SessionConfig) -> Self {
+        Self::over(Box::new(Virtual::new(seed)), seed, switches, config)
+    }
+
+    /// As [`with_config`](Self::with_config), over something else than a virtual network.
+    pub fn over(
+        carrier: Box<dyn Carrier>,
+        seed: u64,
+        switches: Switches,
+        config: SessionConfig,
+    ) -> Self {
         let (all, body) = kinds();
-        let mut network = Network::new(seed);
-        let node = network.add_node(SERVER);
         let hits = Hits::new(RewindConfig::new(TICKS_PER_SECOND), body, rig(), pose);
         Self {
             now: Instant::ZERO,
@@ -88,8 +96,7 @@ impl Arena {
             server: Server::new(config, all, body, Instant::ZERO),
             hits: hits.expect("one rig"),
             seats: Vec::new(),
-            network,
-            node,
+            carrier,
             seed,
             truth: BTreeMap::new(),
             verdicts: BTreeMap::new(),
@@ -108,13 +115,10 @@ impl Arena {
         let number = self.seats.len() as u32;
         let id = ClientId(number);
         let entity = self.server.join(id, &start).expect("there is room");
-        let address = SocketAddr::from(([192, 0, 2, 2], 1_000 + number as u16));
-        let node = self.network.add_node(address);
-        self.network.set_links(self.node, node, conditions);
+        self.carrier.join(&conditions);
         let seat = Seat::new(
             id,
             entity,
-            address,
             self.config,
             self.switches,
             self.seed,
@@ -152,7 +156,7 @@ impl Arena {
             for seat in &self.seats {
                 next = next.min(seat.next_wake());
             }
-            let next = self.network.next_delivery().map_or(next, |at| at.min(next));
+            let next = self.carrier.wait(self.now, next.min(end));
             self.now = next.max(self.now + Duration::from_micros(1)).min(end);
         }
     }
@@ -185,15 +189,18 @@ impl Arena {
     }
 
     fn deliver(&mut self) {
-        while let Some(delivery) = self.network.poll_deliver(self.now) {
-            let seat = |address| self.seats.iter().position(|seat| seat.address == address);
-            if let Some(index) = seat(delivery.to) {
-                self.seats[index].handle_packet(self.now, delivery.payload);
-                self.play(index);
-            } else if let Some(index) = seat(delivery.from) {
-                let id = self.seats[index].id();
-                // Late and doubled ones are refused, as they should be.
-                let _ = self.server.handle_packet(self.now, id, delivery.payload);
+        let mut packet = Vec::new();
+        while let Some(way) = self.carrier.poll(self.now, &mut packet) {
+            match way {
+                Way::Down(index) => {
+                    self.seats[index].handle_packet(self.now, &packet);
+                    self.play(index);
+                }
+                Way::Up(index) => {
+                    let id = self.seats[index].id();
+                    // Late and doubled ones are refused, as they should be.
+                    let _ = self.server.handle_packet(self.now, id, &packet);
+                }
             }
         }
     }
@@ -204,10 +211,8 @@ impl Arena {
             self.server.commit();
             let mut buffer = [0; PACKET_BYTES];
             while let Some((client, len)) = self.server.poll_packet(self.now, &mut buffer) {
-                let to = self.seats[client.0 as usize].address;
-                let payload = &buffer[..len];
-                self.network
-                    .send(self.now, SERVER, to, Ecn::NotCapable, payload);
+                let way = Way::Down(client.0 as usize);
+                self.carrier.send(self.now, way, &buffer[..len]);
             }
             self.look_at_truth(tick);
         }
@@ -280,9 +285,7 @@ impl Arena {
         let seat = &mut self.seats[index];
         let mut buffer = [0; PACKET_BYTES];
         while let Some(len) = seat.poll_packet(self.now, &mut buffer) {
-            let payload = &buffer[..len];
-            self.network
-                .send(self.now, seat.address, SERVER, Ecn::NotCapable, payload);
+            self.carrier.send(self.now, Way::Up(index), &buffer[..len]);
         }
         if seat.draws_at() > self.now {
             return;
@@ -346,8 +349,3 @@ pub const RADIUS: f32 = 0.4;
 const RANGE: f32 = 200.0;
 /// Largest packet.
 const PACKET_BYTES: usize = 1_200;
-/// Where the server is.
-const SERVER: SocketAddr = SocketAddr::new(
-    std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)),
-    1,
-);

@@ -12,7 +12,7 @@ use crate::report::{escaped, number, page, write_to};
 /// let plan = Plan::quick().with_seconds(1);
 /// let cases = plan.cases();
 /// let result = cases[0].run(&Recording::shipped(), 1, 1);
-/// # let about = muse_lab::grid::About { seed: 1, seconds: 1, recordings: vec![] };
+/// # let about = muse_lab::grid::About { seed: 1, seconds: 1, recordings: vec![], over: None };
 /// let run = |results| Run { format: 1, about: about.clone(), cases: results };
 /// let (before, mut after) = (run(vec![result.clone()]), run(vec![result]));
 /// assert!(!Comparison::new(&before, &after).differs());

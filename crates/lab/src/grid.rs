@@ -15,12 +15,14 @@ pub use findings::{Finding, findings};
 pub use replay::Replay;
 pub use run::{About, CaseResult, Run, RunError, in_parallel};
 
+use muse_netcode::SessionConfig;
 use muse_netem::{Conditions, Jitter};
 use muse_wire::Duration;
 use serde::{Deserialize, Serialize};
 
-use crate::arena::{Arena, Switches};
+use crate::arena::{Arena, Carrier, Switches, Virtual};
 use crate::recording::Recording;
+use crate::stage::TICK;
 use figures::rounded;
 
 /// One kind of network.
@@ -62,24 +64,27 @@ pub struct Plan {
 impl Cell {
     /// The conditions of either way. Jitter is normal, of both ways together so much of the round trip, and part of its mean.
     pub fn conditions(&self) -> Conditions {
+        let (least, mean, deviation) = self.delays();
+        let jitter = match self.jitter_percent {
+            0 => Jitter::None,
+            _ => Jitter::Normal { mean, deviation },
+        };
+        Conditions::default()
+            .delay(least)
+            .jitter(jitter)
+            .loss(f64::from(self.loss_percent) / 100.0)
+    }
+
+    /// Of either way: the least delay, and mean and standard deviation of what comes on top of it.
+    pub fn delays(&self) -> (Duration, Duration, Duration) {
         let way = u64::from(self.round_trip_ms) * 500;
         let share = f64::from(self.jitter_percent) / 100.0;
         let deviation = f64::from(self.round_trip_ms) * 1e3 * share / core::f64::consts::SQRT_2;
         let deviation = Duration::from_micros(deviation as u64);
         // Three deviations above the least: hardly a draw is cut off, and the mean stays where it is.
         let mean = deviation * 3;
-        let jitter = match self.jitter_percent {
-            0 => Jitter::None,
-            _ => Jitter::Normal { mean, deviation },
-        };
-        let least = way.saturating_sub(match self.jitter_percent {
-            0 => 0,
-            _ => mean.as_micros(),
-        });
-        Conditions::default()
-            .delay(Duration::from_micros(least))
-            .jitter(jitter)
-            .loss(f64::from(self.loss_percent) / 100.0)
+        let least = Duration::from_micros(way.saturating_sub(mean.as_micros()));
+        (least, mean, deviation)
     }
 
     /// In words.
@@ -99,17 +104,33 @@ impl Case {
 
     /// Runs it with these recordings for so many seconds. The same numbers every time.
     pub fn run(&self, recordings: &[Recording], seed: u64, seconds: u32) -> CaseResult {
+        let carrier = Box::new(Virtual::new(self.seed(seed)));
+        self.run_over(carrier, recordings, seed, seconds)
+    }
+
+    /// What chance follows from in a run with this seed. Cases that differ in switches only have the same network.
+    pub fn seed(&self, seed: u64) -> u64 {
         let Cell {
             round_trip_ms,
             jitter_percent,
             loss_percent,
         } = self.cell;
-        // Cases that differ in switches only have the same network.
         let cell = u64::from(round_trip_ms) << 16
             | u64::from(jitter_percent) << 8
             | u64::from(loss_percent);
-        let seed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ cell;
-        let mut arena = Arena::new(seed, self.switches);
+        seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ cell
+    }
+
+    /// As [`run`](Self::run), over something that has the cell's conditions by itself.
+    pub fn run_over(
+        &self,
+        carrier: Box<dyn Carrier>,
+        recordings: &[Recording],
+        seed: u64,
+        seconds: u32,
+    ) -> CaseResult {
+        let seed = self.seed(seed);
+        let mut arena = Arena::over(carrier, seed, self.switches, SessionConfig::new(TICK));
         for (recording, number) in recordings.iter().zip(0..) {
             let player = Replay::new(recording.clone(), seed ^ number);
             arena.join(recording.start(), self.cell.conditions(), player);

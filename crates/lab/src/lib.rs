@@ -9,6 +9,7 @@
 //! - [`recording`] is what players' hands did, [`arena`] a match that is measured, [`grid`] the prototype's grid of networks over it, [`report`] a
 //!   run as a page, [`compare`] two runs side by side, [`measurements`] what is written down of one, [`ab`] the prototype's beta
 //!   test as experiments.
+//! - [`sim`] is the whole system, with everything that goes wrong.
 //!
 //! Nothing here predicts, interpolates, extrapolates or rewinds: all of that is called in `muse_netcode`, so that what is shown is what
 //! games get. A test holds it to that.
@@ -26,6 +27,7 @@ pub mod measurements;
 pub mod plot;
 pub mod recording;
 pub mod report;
+pub mod sim;
 pub mod stage;
 
 pub use figures::{Picture, pictures};

@@ -1,144 +1,43 @@
-//! The laboratory's part of `docs/measurements.md`, written from the grid that is kept for review.
+//! `docs/measurements.md`, the whole page: written from the sheets in `bench/results`, one for each thing that was measured, and from the
+//! grid that is kept for review. Nobody writes on the page itself; a test holds it to what it is made from.
 
-use thiserror::Error;
+mod grid;
+mod sheet;
 
-use crate::arena::Switches;
-use crate::grid::{CaseResult, Figures, Run, SWITCHES, findings};
-use crate::report::{number, write_to};
+pub use sheet::{Sheet, SheetError, Table};
 
-/// Why the page could not be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum PageError {
-    /// It does not say where the part belongs.
-    #[error("the page has no part between `{BEGIN}` and `{END}`")]
-    Marks,
-}
+use crate::grid::Run;
+use crate::report::write_to;
 
-/// The page with the part of a run in it.
+/// The page of these sheets, in the order of their numbers, with the grid after them.
 ///
 /// ```
 /// use muse_lab::grid::{About, Run};
-/// use muse_lab::measurements::page;
-/// let about = About { seed: 1, seconds: 60, recordings: vec![] };
+/// use muse_lab::measurements::{Sheet, page};
+/// let about = About { seed: 1, seconds: 60, recordings: vec![], over: None };
 /// let run = Run { format: 1, about, cases: vec![] };
-/// let text = "before\n<!-- laboratory: begin -->\nold\n<!-- laboratory: end -->\nafter\n";
-/// let page = page(text, &run).expect("the marks are there");
-/// assert!(page.starts_with("before\n") && page.ends_with("after\n") && !page.contains("old"));
+/// let text = r#"{"order": 1, "title": "Echoes", "commands": ["muse bench echo"], "made": "2026-01-31", "machine": "a laptop",
+///     "results": {"echo_us": 12.5}}"#;
+/// let page = page(&[Sheet::parse(text).expect("a sheet")], &run);
+/// assert!(page.contains("## Echoes") && page.contains("| echo us | 12.5 |"));
 /// ```
-pub fn page(text: &str, run: &Run) -> Result<String, PageError> {
-    let (before, rest) = text.split_once(BEGIN).ok_or(PageError::Marks)?;
-    let (_, after) = rest.split_once(END).ok_or(PageError::Marks)?;
-    Ok(format!("{before}{BEGIN}\n{}{END}{after}", part(run)))
-}
-
-fn part(run: &Run) -> String {
-    let mut text = format!(
-        "## Netcode under bad networks\n\n    muse lab run --out report\n    muse lab measurements\n\n{} cases of {} s, {} players with recorded inputs, seed {}, in virtual time: the same numbers on every machine. \
-         Means over jitters and losses of 0 to 8 %; [laboratory.md](laboratory.md) says what each figure is.\n\n",
-        run.cases.len(),
-        run.about.seconds,
-        run.about.recordings.len(),
-        run.about.seed,
-    );
-    for finding in findings(run) {
-        write_to(
-            &mut text,
-            format_args!(
-                "- {}{}. {}\n",
-                finding.title,
-                if finding.holds {
-                    ""
-                } else {
-                    " (not borne out)"
-                },
-                finding.says
-            ),
-        );
+pub fn page(sheets: &[Sheet], run: &Run) -> String {
+    let mut sheets: Vec<&Sheet> = sheets.iter().collect();
+    sheets.sort_by(|a, b| (a.order, &a.title).cmp(&(b.order, &b.title)));
+    let mut text = INTRODUCTION.to_owned();
+    for sheet in sheets {
+        write_to(&mut text, format_args!("\n{}", sheet.markdown()));
     }
-    let mut round_trips: Vec<u32> = run
-        .cases
-        .iter()
-        .map(|case| case.case.cell.round_trip_ms)
-        .collect();
-    round_trips.dedup();
-    text.push_str("\n| |");
-    for round_trip in &round_trips {
-        write_to(&mut text, format_args!(" {round_trip} ms |"));
-    }
-    text.push_str("\n| --- |");
-    text.push_str(&" --- |".repeat(round_trips.len()));
-    text.push('\n');
-    for (name, switches, value) in ROWS {
-        write_to(&mut text, format_args!("| {name} |"));
-        for round_trip in &round_trips {
-            let mean = mean(run.with(switches), *round_trip, value);
-            write_to(&mut text, format_args!(" {} |", number(mean)));
-        }
-        text.push('\n');
-    }
+    write_to(&mut text, format_args!("\n{}", grid::part(run)));
     text
 }
 
-fn mean<'a>(
-    cases: impl Iterator<Item = &'a CaseResult>,
-    round_trip_ms: u32,
-    value: fn(&Figures) -> Option<f64>,
-) -> Option<f64> {
-    let figures: Vec<f64> = cases
-        .filter(|result| result.case.cell.round_trip_ms == round_trip_ms)
-        .filter_map(|result| value(&result.figures))
-        .collect();
-    (!figures.is_empty()).then(|| figures.iter().sum::<f64>() / figures.len() as f64)
-}
+const INTRODUCTION: &str = "# Measurements
 
-type Row = (&'static str, Switches, fn(&Figures) -> Option<f64>);
+<!-- Written by `muse lab measurements` from bench/results and lab/grids; changes here are lost. -->
 
-const ROWS: [Row; 14] = [
-    (
-        "distance of others from the server's present, m",
-        Switches::ALL,
-        |f| Some(f.distance_m),
-    ),
-    ("the same without interpolation", SWITCHES[1].0, |f| {
-        Some(f.distance_m)
-    }),
-    ("jumps of a shown player a minute", Switches::ALL, |f| {
-        Some(f.jumps_per_minute)
-    }),
-    ("the same without interpolation", SWITCHES[1].0, |f| {
-        Some(f.jumps_per_minute)
-    }),
-    ("underruns, % of frames", Switches::ALL, |f| {
-        f.underruns_percent
-    }),
-    ("mispredicted, % of answers", Switches::ALL, |f| {
-        f.mispredicted_percent
-    }),
-    ("inputs in time, %", Switches::ALL, |f| {
-        Some(f.inputs_in_time_percent)
-    }),
-    ("from a key to the own screen, ms", Switches::ALL, |f| {
-        Some(f.key_to_own_ms)
-    }),
-    ("the same without prediction", SWITCHES[2].0, |f| {
-        Some(f.key_to_own_ms)
-    }),
-    ("from a key to another's screen, ms", Switches::ALL, |f| {
-        Some(f.key_to_other_ms)
-    }),
-    ("shots judged as seen, %", Switches::ALL, |f| {
-        Some(f.hits_agreed_percent)
-    }),
-    ("the same without lag compensation", SWITCHES[3].0, |f| {
-        Some(f.hits_agreed_percent)
-    }),
-    ("to each client, kbit/s", Switches::ALL, |f| {
-        Some(f.down_kbit_s)
-    }),
-    ("from each client, kbit/s", Switches::ALL, |f| {
-        Some(f.up_kbit_s)
-    }),
-];
-const BEGIN: &str = "<!-- laboratory: begin -->";
-const END: &str = "<!-- laboratory: end -->";
+Every figure, the machine it is from, and the command that gives it again. Encryption is on in every row of Muse. Figures in virtual time are the same on
+every machine; figures of CPU time are not, and ratios between rows of one run move less than the figures.
+
+A new figure: run the command with `--json out.json`, then `muse lab measurements --add NAME=out.json`, where NAME is the sheet's name in `bench/results`.
+";

@@ -40,12 +40,13 @@ pub fn html(run: &Run, machine: Option<&Machine>) -> String {
     write_to(
         &mut body,
         format_args!(
-            "<h1>Netcode under bad networks</h1>\n<p class=\"lead\">{} cases: {} players with recorded inputs ({}), {} s each at 50 ticks a second in virtual time, seed {}. \
+            "<h1>Netcode under bad networks</h1>\n<p class=\"lead\">{} cases: {} players with recorded inputs ({}), {} s each at 50 ticks a second {}, seed {}. \
              Everything shown is what the shipped client and server did.</p>\n",
             run.cases.len(),
             about.recordings.len(),
             escaped(&about.recordings.join(", ")),
             about.seconds,
+            escaped(about.over.as_deref().unwrap_or("in virtual time")),
             about.seed,
         ),
     );
@@ -53,10 +54,16 @@ pub fn html(run: &Run, machine: Option<&Machine>) -> String {
         write_to(
             &mut body,
             format_args!(
-                "<p class=\"lead\">The run took {:.0} s on {} threads, {:.0} s of CPU time in all. All other numbers are the same on every machine and in every run.</p>\n",
+                "<p class=\"lead\">The run took {:.0} s on {} threads, {:.0} s of CPU time in all. {}</p>\n",
                 machine.wall_seconds,
                 machine.threads,
                 machine.cpu_seconds_in_all(),
+                match about.over {
+                    None => {
+                        "All other numbers are the same on every machine and in every run."
+                    }
+                    Some(_) => "Numbers differ from run to run, for time and packets were real.",
+                },
             ),
         );
     }

@@ -5,9 +5,12 @@ mod compare;
 mod figures;
 mod grids;
 mod inputs;
+mod load;
 mod measurements;
 mod progress;
 mod run;
+mod sim;
+mod sockets;
 
 use std::process::ExitCode;
 
@@ -29,9 +32,13 @@ enum Command {
     Compare(compare::Arguments),
     /// The questions of a beta test, answered by players who aim and react as people do.
     Ab(ab::Arguments),
+    /// The whole system with everything that goes wrong, seed after seed, and what it promises checked.
+    Sim(sim::Arguments),
     /// Compare the grids in lab/grids with what the netcode does now, or refresh them.
     Grids(grids::Arguments),
-    /// Write the figures of a run into docs/measurements.md.
+    /// More and more bots against `muse up`, until something breaks.
+    Load(load::Arguments),
+    /// Write docs/measurements.md from the results that are kept.
     Measurements(measurements::Arguments),
     /// Write the recorded inputs of the laboratory's players.
     Inputs(inputs::Arguments),
@@ -45,7 +52,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Command::Run(arguments) => arguments.run(),
         Command::Compare(arguments) => arguments.run(),
         Command::Ab(arguments) => arguments.run(),
+        Command::Sim(arguments) => arguments.run(),
         Command::Grids(arguments) => arguments.run(),
+        Command::Load(arguments) => arguments.run(),
         Command::Measurements(arguments) => arguments.run(),
         Command::Inputs(arguments) => arguments.run(),
         Command::Figures(arguments) => arguments.run(),

@@ -1,7 +1,6 @@
 //! A client, its player, and its screen.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use glam::Vec2;
 use muse_netcode::inputs::InputCounters;
@@ -68,7 +67,6 @@ pub struct Sight<'a> {
 pub struct Seat {
     id: ClientId,
     entity: EntityId,
-    pub(super) address: SocketAddr,
     client: Client<Rules>,
     switches: Switches,
     mind: Box<dyn Mind>,
@@ -123,7 +121,6 @@ impl Seat {
     pub(super) fn new(
         id: ClientId,
         entity: EntityId,
-        address: SocketAddr,
         config: SessionConfig,
         switches: Switches,
         seed: u64,
@@ -137,7 +134,6 @@ impl Seat {
         Self {
             id,
             entity,
-            address,
             remotes: Remotes::new(kind, client.interpolation(), Body::distance),
             client,
             switches,

@@ -30,6 +30,9 @@ pub struct About {
     pub seconds: u32,
     /// Of players in each.
     pub recordings: Vec<String>,
+    /// What packets went over, if not a virtual network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<String>,
 }
 
 /// What came out of a case.
@@ -85,6 +88,7 @@ impl Run {
                 seed,
                 seconds: plan.seconds(),
                 recordings: recordings.iter().map(|r| r.name().to_owned()).collect(),
+                over: None,
             },
             cases: results,
         }

@@ -7,11 +7,12 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use clap::Args;
-use muse_lab::grid::{Plan, Run, findings};
+use muse_lab::grid::{CaseResult, Plan, Run, findings};
 use muse_lab::recording::Recording;
 use muse_lab::report::{self, Machine};
 
 use super::progress;
+use super::sockets::Sockets;
 
 #[derive(Args)]
 #[command(
@@ -24,6 +25,10 @@ pub(super) struct Arguments {
     /// Only the corners of the grid, 20 s each.
     #[arg(long)]
     quick: bool,
+    /// Over real sockets through `muse proxy` and in real time, rather than over a virtual network. Cases take as long as they last, eight at a
+    /// time; numbers are no longer the same in every run.
+    #[arg(long)]
+    sockets: bool,
     /// Print the JSON of the run instead of the findings.
     #[arg(long)]
     json: bool,
@@ -59,7 +64,10 @@ impl Arguments {
         };
         std::fs::create_dir_all(&self.out)
             .with_context(|| format!("cannot make the folder {}", self.out.display()))?;
-        let (run, machine) = make(&plan, &recordings, self.seed, self.threads)?;
+        let (run, machine) = match self.sockets {
+            true => make_over_sockets(&plan, &recordings, self.seed, self.threads)?,
+            false => make(&plan, &recordings, self.seed, self.threads)?,
+        };
         let json = run.emit();
         self.write("run.json", &json)?;
         self.write(
@@ -107,13 +115,60 @@ pub(super) fn make(
     seed: u64,
     threads: Option<usize>,
 ) -> anyhow::Result<(Run, Machine)> {
+    measure(
+        plan,
+        recordings,
+        seed,
+        progress::threads(threads),
+        |_, case| case(),
+    )
+}
+
+/// The same over real sockets.
+fn make_over_sockets(
+    plan: &Plan,
+    recordings: &[Recording],
+    seed: u64,
+    threads: Option<usize>,
+) -> anyhow::Result<(Run, Machine)> {
+    let cases = plan.cases();
+    let failure = Mutex::new(None);
+    // They mostly wait.
+    let threads = threads.unwrap_or(SOCKET_CASES);
+    let (mut run, machine) = measure(plan, recordings, seed, threads, |number, virtually| {
+        let case = cases[number];
+        match Sockets::new(case.cell, recordings.len(), seed + number as u64) {
+            Ok(sockets) => case.run_over(Box::new(sockets), recordings, seed, plan.seconds()),
+            Err(error) => {
+                if let Ok(mut failure) = failure.lock() {
+                    *failure = Some(error);
+                }
+                // Something has to be there; it is thrown away with everything else.
+                virtually()
+            }
+        }
+    })?;
+    run.about.over = Some("in real time over sockets and muse proxy".to_owned());
+    match failure.into_inner().ok().flatten() {
+        Some(error) => Err(error),
+        None => Ok((run, machine)),
+    }
+}
+
+fn measure(
+    plan: &Plan,
+    recordings: &[Recording],
+    seed: u64,
+    threads: usize,
+    work: impl Fn(usize, &dyn Fn() -> CaseResult) -> CaseResult + Sync,
+) -> anyhow::Result<(Run, Machine)> {
     let cases = plan.cases().len();
-    let (threads, bar) = (progress::threads(threads), progress::bar(cases, "grid")?);
+    let bar = progress::bar(cases, "grid")?;
     let cpu = Mutex::new(vec![0.0; cases]);
     let started = Instant::now();
     let run = Run::make(plan, recordings, seed, threads, |number, case| {
         let before = progress::thread_cpu();
-        let result = case();
+        let result = work(number, case);
         let took = progress::thread_cpu().saturating_sub(before);
         if let Ok(mut cpu) = cpu.lock() {
             cpu[number] = took.as_secs_f64();
@@ -158,3 +213,5 @@ fn read_recordings(folder: &Path) -> anyhow::Result<Vec<Recording>> {
 /// Of runs that nobody gave one.
 pub(super) const SEED: u64 = 1;
 const PLAYERS_MAX: usize = 64;
+/// Cases over sockets at a time.
+const SOCKET_CASES: usize = 8;

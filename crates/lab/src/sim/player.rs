@@ -1,0 +1,372 @@
+//! A player in the simulation: at the master, on the way to a match, or in it, over a real endpoint and with the game's client.
+
+use std::net::SocketAddr;
+
+use muse_master_client::messages::FromMaster;
+use muse_master_client::{AccountId, MatchId, ServerId};
+use muse_netcode::{EntityId, Tick};
+use muse_relay::v2::{Link, RoomCode};
+use muse_transport::token::ConnectToken;
+use muse_transport::{CloseReason, Config, Connect, ConnectionId, Endpoint, Event, SeededEntropy};
+use muse_wire::{Duration, Instant};
+
+use super::aid::{Aid, Part, Plant};
+use super::game::{Ground, Played};
+use super::master::Heard;
+use super::promise::{GAME, NETCODE, Received, Sent, turns};
+use super::station::Station;
+
+/// A player and his program.
+pub(super) struct Player {
+    pub(super) account: AccountId,
+    pub(super) address: SocketAddr,
+    pub(super) standing: Standing,
+    /// Since when.
+    pub(super) since: Instant,
+    /// His link to the master is up.
+    pub(super) is_online: bool,
+    /// Sends nonsense to the game server now and then.
+    pub(super) is_hostile: bool,
+    seat: Option<Seat>,
+    asked_at: Instant,
+    patience: Duration,
+    skew_ppm: i64,
+    random: fastrand::Rng,
+    pub(super) received: u64,
+    pub(super) played: Duration,
+}
+
+/// Where a player stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// His program does not run.
+    Off,
+    /// At the master, doing nothing.
+    Idle,
+    /// At the master, waiting for a match.
+    Waits,
+    /// A match was found, or lost; he is to get or has got a seat.
+    Seated,
+    /// In a match.
+    Plays,
+}
+
+/// What there is of a connection to a game server.
+struct Seat {
+    match_id: MatchId,
+    server: ServerId,
+    station: Station,
+    connection: ConnectionId,
+    game: Box<dyn Played>,
+    sent: Sent,
+    received: Received,
+    talked_at: Instant,
+}
+
+/// What the master gives a player to play.
+pub(super) struct Ticket {
+    pub(super) match_id: MatchId,
+    pub(super) server: ServerId,
+    pub(super) address: SocketAddr,
+    /// The relay and the room in it, if that is where the server is, and whether a direct way is looked for.
+    pub(super) room: Option<(SocketAddr, RoomCode, bool)>,
+    pub(super) token: ConnectToken,
+    pub(super) seed: u64,
+}
+
+impl Player {
+    pub(super) fn new(account: AccountId, address: SocketAddr, seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        Self {
+            account,
+            address,
+            standing: Standing::Idle,
+            since: Instant::ZERO,
+            is_online: true,
+            is_hostile: random.u32(..12) == 0,
+            seat: None,
+            asked_at: Instant::ZERO,
+            patience: Duration::from_millis(u64::from(random.u32(100..4_000))),
+            skew_ppm: random.i64(-200..=200),
+            random,
+            received: 0,
+            played: Duration::ZERO,
+        }
+    }
+
+    /// The entities that he knows of, and of which tick.
+    pub(super) fn sees(&self) -> Option<(ServerId, Vec<(EntityId, Tick)>)> {
+        let seat = self.seat.as_ref()?;
+        let mut known = Vec::new();
+        seat.game
+            .sees(&mut |entity, tick| known.push((entity, tick)));
+        Some((seat.server, known))
+    }
+
+    /// The match that he is in or on his way to.
+    pub(super) fn match_id(&self) -> Option<MatchId> {
+        self.seat.as_ref().map(|seat| seat.match_id)
+    }
+
+    /// His program is killed.
+    pub(super) fn crash(&mut self, now: Instant) {
+        self.leave_seat();
+        self.stand(now, Standing::Off);
+    }
+
+    /// And started again.
+    pub(super) fn start(&mut self, now: Instant) {
+        self.stand(now, Standing::Idle);
+        self.patience = Duration::from_millis(200);
+    }
+
+    /// The master says something.
+    pub(super) fn hear(&mut self, now: Instant, message: &FromMaster) {
+        match (message, self.standing) {
+            (_, Standing::Off) => {}
+            (FromMaster::Queue(_), Standing::Idle | Standing::Waits | Standing::Seated) => {
+                self.leave_seat();
+                self.stand(now, Standing::Waits);
+            }
+            (FromMaster::LeftQueue, Standing::Waits) => self.stand(now, Standing::Idle),
+            (FromMaster::MatchFound { .. }, Standing::Idle | Standing::Waits) => {
+                self.stand(now, Standing::Seated);
+            }
+            (FromMaster::MatchOver { match_id, .. }, Standing::Seated | Standing::Plays) => {
+                // What still arrives of its end is awaited, for the promises are about that, too.
+                if self.match_id().is_none_or(|own| own == *match_id)
+                    && self.standing == Standing::Seated
+                {
+                    self.leave_seat();
+                    self.stand(now, Standing::Idle);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// He has neither a seat nor a ticket.
+    pub(super) fn hear_nowhere(&mut self, now: Instant) {
+        if matches!(self.standing, Standing::Waits | Standing::Seated) {
+            self.leave_seat();
+            self.stand(now, Standing::Idle);
+        }
+    }
+
+    /// The master gave him a seat.
+    pub(super) fn take_seat(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        config: &Config,
+        ground: &Ground,
+    ) {
+        let is_there = self.standing == Standing::Plays && self.match_id() == Some(ticket.match_id);
+        if self.standing == Standing::Off || is_there {
+            return;
+        }
+        self.leave_seat();
+        let local = self.local(now);
+        let mut endpoint = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(ticket.seed));
+        let link = ticket.room.map(|(relay, code, direct)| {
+            let mut seed = [0; 32];
+            fastrand::Rng::with_seed(ticket.seed).fill(&mut seed);
+            Link::join(local, relay, code, seed).direct(direct)
+        });
+        let address = match &link {
+            Some(_) => Link::host_address(),
+            None => ticket.address,
+        };
+        let Ok(connection) = endpoint.connect(local, address, Connect::token(ticket.token)) else {
+            return;
+        };
+        self.seat = Some(Seat {
+            match_id: ticket.match_id,
+            server: ticket.server,
+            station: Station::new(endpoint, link),
+            connection,
+            game: ground.play(local, self.account, ticket.seed),
+            sent: Sent::default(),
+            received: Received::default(),
+            talked_at: now,
+        });
+        self.stand(now, Standing::Seated);
+    }
+
+    pub(super) fn handle_datagram(&mut self, now: Instant, from: SocketAddr, payload: &mut [u8]) {
+        let local = self.local(now);
+        if let Some(seat) = &mut self.seat {
+            seat.station.handle_datagram(local, from, payload);
+        }
+    }
+
+    /// Lets time pass until `now`; says what he tells the master, or which promise was broken.
+    pub(super) fn step(&mut self, now: Instant, aid: &mut Aid) -> Result<Option<Heard>, String> {
+        self.take_events(now, aid)?;
+        self.play(now, aid);
+        let local = self.local(now);
+        if let Some(seat) = &mut self.seat {
+            seat.station.handle_time(local);
+            seat.station.send(local, self.address, &mut aid.post);
+        }
+        aid.meter.lap(Part::PlayerTransport);
+        Ok(self.ask(now))
+    }
+
+    /// What he has to say to the master, if he can reach it: repeated, since the master may have been down.
+    fn ask(&mut self, now: Instant) -> Option<Heard> {
+        if !self.is_online || now < self.asked_at + ASK_AGAIN {
+            return None;
+        }
+        let heard = match self.standing {
+            Standing::Idle if now > self.since + self.patience => {
+                self.patience = Duration::from_millis(u64::from(self.random.u32(100..4_000)));
+                self.stand(now, Standing::Waits);
+                Heard::Play(self.account)
+            }
+            Standing::Waits => Heard::Play(self.account),
+            Standing::Seated if self.seat.is_none() => Heard::Where(self.account),
+            _ => return None,
+        };
+        self.asked_at = now;
+        Some(heard)
+    }
+
+    fn take_events(&mut self, now: Instant, aid: &mut Aid) -> Result<(), String> {
+        let local = self.local(now);
+        let mut buffer = Vec::new();
+        loop {
+            let Some(seat) = &mut self.seat else {
+                return Ok(());
+            };
+            match seat.station.endpoint.poll_event(&mut buffer) {
+                None => return Ok(()),
+                Some(Event::Connected { .. }) => self.stand(now, Standing::Plays),
+                Some(Event::Message {
+                    channel, payload, ..
+                }) if channel == NETCODE || channel == GAME => {
+                    aid.meter.lap(Part::PlayerTransport);
+                    match channel {
+                        NETCODE => seat.game.handle_packet(local, payload),
+                        _ => seat.game.handle_message(payload),
+                    }
+                    aid.meter.lap(Part::PlayerGame);
+                }
+                Some(Event::Message {
+                    channel, payload, ..
+                }) => seat.take(self.account, channel, payload, &mut aid.plant)?,
+                Some(Event::Closed {
+                    reason: CloseReason::ByPeer { code, .. },
+                    ..
+                }) if code == super::CODE_OVER => {
+                    seat.close(self.account)?;
+                    self.leave_seat();
+                    self.stand(now, Standing::Idle);
+                }
+                Some(Event::Closed { .. } | Event::Refused { .. } | Event::Unanswered { .. }) => {
+                    // Lost: the master knows where he belongs.
+                    self.leave_seat();
+                    self.stand(now, Standing::Seated);
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Sends inputs and messages.
+    fn play(&mut self, now: Instant, aid: &mut Aid) {
+        let local = self.local(now);
+        let is_playing = self.standing == Standing::Plays;
+        let Some(seat) = self.seat.as_mut().filter(|_| is_playing) else {
+            return;
+        };
+        let (endpoint, connection) = (&mut seat.station.endpoint, seat.connection);
+        while let Some(message) = seat.game.poll_message() {
+            let _ = endpoint.send(local, connection, GAME, &message);
+        }
+        if seat.game.due().is_some_and(|at| at <= local) {
+            aid.meter.lap(Part::PlayerTransport);
+            let (random, is_hostile) = (&mut self.random, self.is_hostile);
+            seat.game.play(local, &mut |packet| {
+                if is_hostile && random.u8(..20) == 0 {
+                    let at = random.u32(..packet.len().max(1) as u32) as usize;
+                    packet[at] ^= random.u8(1..);
+                }
+                // A connection that closes takes nothing more.
+                let _ = endpoint.send(local, connection, NETCODE, packet);
+            });
+            aid.meter.lap(Part::PlayerGame);
+        }
+        if now < seat.talked_at + TALK {
+            return;
+        }
+        seat.talked_at = now;
+        for channel in turns((now.as_millis() / TALK.as_millis()) as u32) {
+            if endpoint.queued(connection, *channel).1 > QUEUE_MAX {
+                continue;
+            }
+            let message = seat.sent.message(*channel, false);
+            if endpoint
+                .send(local, connection, *channel, &message)
+                .is_err()
+            {
+                // It was not taken, so it does not count; what was counted is over with the connection.
+                break;
+            }
+        }
+    }
+
+    fn leave_seat(&mut self) {
+        if let Some(seat) = self.seat.take() {
+            self.received += seat.received.count();
+        }
+    }
+
+    fn stand(&mut self, now: Instant, standing: Standing) {
+        if self.standing == Standing::Plays {
+            self.played += now - self.since;
+        }
+        if self.standing != standing {
+            self.since = now;
+        }
+        self.standing = standing;
+    }
+
+    /// His own clock, which is a little faster or slower, and began otherwise.
+    fn local(&self, now: Instant) -> Instant {
+        let micros = now.as_micros() as i64;
+        Instant::from_micros(
+            (micros + micros * self.skew_ppm / 1_000_000) as u64
+                + 5_000_000
+                + self.account.0 * 1_000,
+        )
+    }
+}
+
+impl Seat {
+    fn take(
+        &mut self,
+        account: AccountId,
+        channel: u8,
+        payload: &[u8],
+        plant: &mut Plant,
+    ) -> Result<(), String> {
+        let taken = self.received.take(channel, payload, plant);
+        taken.map_err(|broken| self.tell(account, &broken))
+    }
+
+    /// The match ended in order: has everything come?
+    fn close(&self, account: AccountId) -> Result<(), String> {
+        let closed = self.received.close();
+        closed.map_err(|broken| self.tell(account, &broken))
+    }
+
+    fn tell(&self, account: AccountId, broken: &str) -> String {
+        format!("account {account} from server {}: {broken}", self.server)
+    }
+}
+
+/// How often what the master may not have heard is said again.
+const ASK_AGAIN: Duration = Duration::from_secs(3);
+const TALK: Duration = Duration::from_millis(400);
+const QUEUE_MAX: usize = 200;
