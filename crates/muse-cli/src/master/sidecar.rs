@@ -1,0 +1,186 @@
+//! A game server's life with Agones, through the program that Agones puts beside it (OA-5).
+//!
+//! Three things are not as they seem. `ready` only asks, so the server is ready when the watch says so, and it is asked again until then. What a
+//! server labels itself with gets `agones.dev/sdk-` in front. And the task that carries the signs of life ends without a word
+//! when the other side restarts, so each sign checks that somebody still takes it, and begins anew if not.
+
+use std::sync::mpsc as std_mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use agones::Sdk;
+use anyhow::{Context, anyhow};
+use muse_master::fleet::agones::{NODE, PROTOCOL, protocol_label};
+use tokio::sync::mpsc;
+
+/// The connection. Dropping it tells Agones that this server may go.
+pub(crate) struct Sidecar {
+    name: String,
+    address: String,
+    commands: Option<mpsc::UnboundedSender<Command>>,
+    asked: bool,
+    thread: Option<JoinHandle<()>>,
+}
+
+enum Command {
+    Ready,
+}
+
+/// What Agones says about this server.
+struct Posted {
+    name: String,
+    address: String,
+}
+
+impl Sidecar {
+    /// Waits until Agones says where this server is, and begins to give signs of life.
+    pub(crate) fn connect(protocol_id: u64) -> anyhow::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("cannot start the runtime")?;
+        let (commands, received) = mpsc::unbounded_channel();
+        let (posted, answer) = std_mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            runtime.block_on(async move {
+                match begin(protocol_id).await {
+                    Ok((sdk, found)) => {
+                        let _ = posted.send(Ok(found));
+                        live(sdk, received).await;
+                    }
+                    Err(error) => drop(posted.send(Err(error))),
+                }
+            });
+        });
+        let posted = answer
+            .recv()
+            .map_err(|_| anyhow!("Agones does not answer"))??;
+        tracing::info!(name = posted.name, address = posted.address, "in a cluster");
+        Ok(Self {
+            name: posted.name,
+            address: posted.address,
+            commands: Some(commands),
+            asked: false,
+            thread: Some(thread),
+        })
+    }
+
+    /// The server's name in the cluster.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where players reach it.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// A match may come. Says so once, however often it is called.
+    pub(crate) fn ready(&mut self) {
+        if !std::mem::replace(&mut self.asked, true)
+            && let Some(commands) = &self.commands
+        {
+            let _ = commands.send(Command::Ready);
+        }
+    }
+}
+
+impl Drop for Sidecar {
+    fn drop(&mut self) {
+        // Without a sender the thread says goodbye and ends.
+        self.commands = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Connects, labels this server and finds out where it is. Agones knows the address when the pod has a machine.
+async fn begin(protocol_id: u64) -> anyhow::Result<(Sdk, Posted)> {
+    let mut sdk = Sdk::new(None, None).await.context("no sidecar of Agones")?;
+    let own = |label: &'static str| label.trim_start_matches(SDK_PREFIX);
+    sdk.set_label(own(PROTOCOL), protocol_label(protocol_id))
+        .await?;
+    if let Ok(node) = std::env::var("MUSE_NODE") {
+        sdk.set_label(own(NODE), node).await?;
+    }
+    loop {
+        let found = sdk.get_gameserver().await?;
+        let name = found.object_meta.map(|meta| meta.name);
+        let address = found.status.and_then(|status| {
+            let port = status.ports.first()?.port;
+            (!status.address.is_empty()).then(|| format!("{}:{port}", status.address))
+        });
+        if let Some((name, address)) = name.zip(address) {
+            return Ok((sdk, Posted { name, address }));
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Gives signs of life until nobody sends commands any more, then says goodbye.
+async fn live(mut sdk: Sdk, mut commands: mpsc::UnboundedReceiver<Command>) {
+    let healthy = tokio::spawn(stay_healthy(sdk.clone()));
+    let mut getting_ready = None;
+    while let Some(Command::Ready) = commands.recv().await {
+        getting_ready = Some(tokio::spawn(get_ready(sdk.clone())));
+    }
+    if let Some(task) = getting_ready {
+        task.abort();
+    }
+    let goodbye = tokio::time::timeout(GOODBYE_MAX, sdk.shutdown()).await;
+    if !matches!(goodbye, Ok(Ok(()))) {
+        tracing::warn!("Agones was not told that this server ends");
+    }
+    healthy.abort();
+}
+
+/// A sign of life every two seconds, whatever becomes of the other side meanwhile.
+async fn stay_healthy(sdk: Sdk) {
+    let mut beat = tokio::time::interval(HEALTH_EVERY);
+    let mut signs = sdk.health_check();
+    loop {
+        beat.tick().await;
+        // A task that has ended takes no more; one that is stuck is full.
+        if signs.try_send(()).is_err() {
+            tracing::warn!("Agones does not take signs of life, again");
+            signs = sdk.health_check();
+            let _ = signs.try_send(());
+        }
+    }
+}
+
+/// Asks to be ready until the server is.
+async fn get_ready(mut sdk: Sdk) {
+    loop {
+        match tokio::time::timeout(READY_MAX, ask_ready(&mut sdk)).await {
+            Ok(Ok(())) => return tracing::info!("ready for a match"),
+            Ok(Err(error)) => tracing::warn!("not ready yet: {error}"),
+            Err(_) => tracing::warn!("not ready yet"),
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Asks, and waits until it is so.
+async fn ask_ready(sdk: &mut Sdk) -> anyhow::Result<()> {
+    // The watch first: a change in between would be missed.
+    let mut watch = sdk.watch_gameserver().await?;
+    sdk.ready().await?;
+    while let Some(found) = watch.message().await? {
+        let state = found.status.map(|status| status.state).unwrap_or_default();
+        if matches!(state.as_str(), "Ready" | "Allocated" | "Reserved") {
+            return Ok(());
+        }
+    }
+    Err(anyhow!("the watch ended"))
+}
+
+/// What Agones puts in front of what servers say themselves.
+const SDK_PREFIX: &str = "agones.dev/sdk-";
+/// Agones counts a server as lost after three times five seconds without a sign, by default.
+const HEALTH_EVERY: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Time for the cluster to make a server ready before it is asked again.
+const READY_MAX: Duration = Duration::from_secs(10);
+const GOODBYE_MAX: Duration = Duration::from_secs(5);
