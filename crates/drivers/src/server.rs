@@ -211,6 +211,9 @@ impl Server {
 
     /// Flushes, then sleeps until something arrives or becomes due, for `timeout` at most; [`poll`](Self::poll) comes next.
     /// Whether something arrived.
+    ///
+    /// A loop with ticks of its own waits here for the rest of each tick and polls whenever it wakes, instead of sleeping elsewhere:
+    /// a flood of strangers' datagrams fills the socket's buffer within a tick, and what no longer fits is lost, players' packets too.
     pub fn wait(&mut self, timeout: impl Into<Duration>) -> io::Result<bool> {
         self.host.wait(timeout.into())
     }
