@@ -1,10 +1,11 @@
-//! The transport workloads W1 to W4, written once and run by every library under test.
+//! The transport workloads W1 to W4, written once and run by every library under test; and the [`bodies`] that netcode replicates.
 //!
 //! A library takes part by implementing [`Library`] and [`Peer`]; [`run`] is then its whole `main`. The program is a
 //! server or a client of one workload, speaks the line protocol of [`control`] on its standard streams, and measures
 //! nothing of its own process: CPU time, memory and interface counters are read from outside, between the marks that
 //! the line protocol gives. So the library's code is the only thing that differs between two programs.
 
+pub mod bodies;
 pub mod control;
 mod fat_pipe;
 mod latency;

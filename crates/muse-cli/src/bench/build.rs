@@ -25,17 +25,7 @@ pub(crate) fn build(peers: &[String]) -> anyhow::Result<Vec<Library>> {
     if peers.is_empty() {
         return Ok(Vec::new());
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/peers");
-    let manifest = folder.join("Cargo.toml").canonicalize().with_context(|| {
-        format!(
-            "the peers' source is not at {}; --peers none does without",
-            folder.display()
-        )
-    })?;
-    eprintln!(
-        "building the peers in {} (cargo build --release)",
-        manifest.display()
-    );
+    let manifest = manifest("bench/peers")?;
     let programs = run_cargo(&manifest, &[])?;
     peers
         .iter()
@@ -49,7 +39,27 @@ pub(crate) fn build(peers: &[String]) -> anyhow::Result<Vec<Library>> {
 
 /// Builds one program of the peers that is not a transport.
 pub(crate) fn build_program(peer: &str) -> anyhow::Result<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/peers");
+    let manifest = manifest("bench/peers")?;
+    let program = format!("peer-{peer}");
+    let path = run_cargo(&manifest, &["--bin", &program])?.remove(&program);
+    path.with_context(|| format!("cargo built no program for {peer}"))
+}
+
+/// Builds the programs that run plugins for Bevy, which takes long for the first time, and finds `names` among them.
+pub(crate) fn build_bevy(names: &[&str]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut programs = run_cargo(&manifest("bench/peers/bevy")?, &["--workspace"])?;
+    let find = |name: &&str| {
+        let path = programs.remove(*name);
+        path.with_context(|| format!("cargo built no program {name}"))
+    };
+    names.iter().map(find).collect()
+}
+
+/// The manifest of a workspace of peers, which is about to be built.
+fn manifest(folder: &str) -> anyhow::Result<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(folder);
     let manifest = folder.join("Cargo.toml").canonicalize().with_context(|| {
         format!(
             "the peers' source is not at {}; --peers none does without",
@@ -60,9 +70,7 @@ pub(crate) fn build_program(peer: &str) -> anyhow::Result<PathBuf> {
         "building the peers in {} (cargo build --release)",
         manifest.display()
     );
-    let program = format!("peer-{peer}");
-    let path = run_cargo(&manifest, &["--bin", &program])?.remove(&program);
-    path.with_context(|| format!("cargo built no program for {peer}"))
+    Ok(manifest)
 }
 
 /// Runs cargo and returns the path of each program by name.

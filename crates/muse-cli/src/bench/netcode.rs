@@ -3,8 +3,9 @@
 //! N1: 1,000 bodies that all move at 20 ticks a second, 8 clients with round trips of 20 to 160 ms, 2 % loss and different
 //! interest. First everything runs in virtual time in this process: bytes are counted, and every state that a client decodes is
 //! compared with the server's. Then the server's part runs again alone with the same answers, for its CPU time; what is
-//! done once for all clients is measured apart. N2: the same with 200 visible of many.
+//! done once for all clients is measured apart. N2: the same with 200 visible of many. Plugins for Bevy are measured in [`bevy`].
 
+mod bevy;
 mod cost;
 mod simulation;
 
@@ -25,7 +26,7 @@ use simulation::{Interest, Setup, TICKS_WARM, Traffic, simulate};
 /// How long, and what to print.
 #[derive(Args)]
 #[command(
-    after_help = "Example: muse bench netcode --bars\n\nTimes are CPU time of a release build; run them on a quiet machine."
+    after_help = "Example: muse bench netcode --bars\n         muse bench netcode --bevy --bars   the plugin for Bevy beside its peers\n\nTimes are CPU time of a release build; run them on a quiet machine."
 )]
 pub(crate) struct Arguments {
     /// Fewer ticks and runs.
@@ -34,6 +35,9 @@ pub(crate) struct Arguments {
     /// Let the server send its packets by UDP over loopback, and count that.
     #[arg(long)]
     udp: bool,
+    /// Measure Muse's plugin for Bevy beside lightyear and bevy_replicon instead, over UDP and in real time.
+    #[arg(long, conflicts_with = "udp")]
+    bevy: bool,
     /// Print a line for each bar.
     #[arg(long)]
     bars: bool,
@@ -73,6 +77,9 @@ struct Row {
 
 /// Runs and prints.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if arguments.bevy {
+        return bevy::run(arguments);
+    }
     let socket = if arguments.udp { Some(sink()?) } else { None };
     let sender = socket.as_ref().map(|(sender, _)| sender);
     let ticks = TICKS_WARM + if arguments.quick { 60 } else { 200 };

@@ -1,18 +1,22 @@
-//! Where the generated code finds the traits: games depend on the facade `muse-net`, our own crates on `muse-schema`.
+//! Where the generated code finds the traits: games depend on the facade `muse-net` or on `muse-bevy`, our own crates on `muse-schema`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 
 /// The path of `muse-schema` in the crate being compiled.
 pub(crate) fn path() -> TokenStream {
-    // The facade only if it is there and `muse-schema` itself is not.
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
         .and_then(|folder| {
             std::fs::read_to_string(std::path::Path::new(&folder).join("Cargo.toml")).ok()
         })
         .unwrap_or_default();
-    if !depends_on(&manifest, "muse-schema") && depends_on(&manifest, "muse-net") {
+    // A facade only if `muse-schema` itself is not there.
+    if depends_on(&manifest, "muse-schema") {
+        quote!(::muse_schema)
+    } else if depends_on(&manifest, "muse-net") {
         quote!(::muse::schema)
+    } else if depends_on(&manifest, "muse-bevy") {
+        quote!(::muse_bevy::muse::schema)
     } else {
         quote!(::muse_schema)
     }

@@ -1,11 +1,11 @@
 //! Bodies that all move on smooth paths, as in the workload N1, coded row by row without anything around it.
-//!
-//! The motion is made by additions, multiplications, divisions and roots only, so every machine makes the same.
 
 use std::time::Duration;
 
 use anyhow::ensure;
 use fastrand::Rng;
+use muse_bench_workload::bodies;
+pub(crate) use muse_bench_workload::bodies::TICKS_PER_SECOND;
 use muse_netcode::coder::{Models, References, RowCoder};
 use muse_schema::{Columns, RowWriter, State};
 use muse_wire::range::{Decoder, Encoder};
@@ -138,62 +138,25 @@ fn history(ticks: usize) -> Vec<Vec<Row>> {
         .collect()
 }
 
-/// A body that is steered at random, but smoothly.
+/// A body of the workload, as state.
 pub(crate) struct Moving {
     pub(crate) body: Body,
-    acceleration: [f32; 3],
-    wanted: [f32; 3],
-    turn: [f32; 3],
-    turn_wanted: [f32; 3],
+    path: bodies::Moving,
 }
 
 impl Moving {
     pub(crate) fn new(rng: &mut Rng) -> Self {
+        let path = bodies::Moving::new(rng);
         Self {
-            body: Body {
-                position: [0.0; 3].map(|_: f32| (rng.f32() - 0.5) * 400.0),
-                rotation: [0.0, 0.0, 0.0, 1.0],
-                velocity: [0.0; 3].map(|_: f32| (rng.f32() - 0.5) * 8.0),
-            },
-            acceleration: [0.0; 3],
-            wanted: [0.0; 3],
-            turn: [0.0; 3].map(|_: f32| rng.f32() - 0.5),
-            turn_wanted: [0.0; 3].map(|_: f32| rng.f32() - 0.5),
+            body: Body::from(path.body),
+            path,
         }
     }
 
-    /// A tick, in finer steps so that the path has no corners.
+    /// A tick.
     pub(crate) fn step(&mut self, rng: &mut Rng) {
-        if rng.u32(0..20) == 0 {
-            // Towards the middle, or anywhere.
-            let centre = self.body.position.map(|place| -place * 0.01);
-            self.wanted = centre.map(|pull| pull + (rng.f32() - 0.5) * 8.0);
-            self.turn_wanted = [0.0; 3].map(|_: f32| (rng.f32() - 0.5) * 3.0);
-        }
-        let seconds = 1.0 / (TICKS_PER_SECOND as f32 * STEPS as f32);
-        for _ in 0..STEPS {
-            for axis in 0..3 {
-                let wish = self.wanted[axis] - self.body.velocity[axis] * 0.2;
-                self.acceleration[axis] += (wish - self.acceleration[axis]) * seconds * 3.0;
-                self.body.velocity[axis] += self.acceleration[axis] * seconds;
-                self.body.position[axis] += self.body.velocity[axis] * seconds;
-                self.turn[axis] += (self.turn_wanted[axis] - self.turn[axis]) * seconds * 2.0;
-            }
-            self.rotate(seconds);
-        }
-    }
-
-    fn rotate(&mut self, seconds: f32) {
-        let [x, y, z, w] = self.body.rotation;
-        let [a, b, c] = self.turn.map(|turn| turn * seconds / 2.0);
-        let turned = [
-            x + a * w + b * z - c * y,
-            y + b * w + c * x - a * z,
-            z + c * w + a * y - b * x,
-            w - a * x - b * y - c * z,
-        ];
-        let length = turned.iter().map(|part| part * part).sum::<f32>().sqrt();
-        self.body.rotation = turned.map(|part| part / length);
+        self.path.step(rng);
+        self.body = Body::from(self.path.body);
     }
 
     fn row(&self) -> Row {
@@ -203,11 +166,18 @@ impl Moving {
     }
 }
 
+impl From<bodies::Body> for Body {
+    fn from(body: bodies::Body) -> Self {
+        Self {
+            position: body.position,
+            rotation: body.rotation,
+            velocity: body.velocity,
+        }
+    }
+}
+
 const BODIES: usize = 1_000;
 const ROWS_PER_PACKET: usize = 200;
-pub(crate) const TICKS_PER_SECOND: f64 = 20.0;
-/// Steps of the motion in a tick.
-const STEPS: usize = 4;
 /// How much older the oldest reference is than the baseline.
 const OLDER_MAX: usize = 4;
 
