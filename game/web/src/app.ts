@@ -4,6 +4,7 @@ import { ATTRACT_LEVEL, attractCamera, attractMoment } from "./attract.ts";
 import { publish } from "./diagnostics.ts";
 import { Game } from "./game.ts";
 import { InputDevices } from "./input/devices.ts";
+import { type MenuKey, PadMenu } from "./input/pad_menu.ts";
 import { toLevel } from "./level.ts";
 import type { ApiAnswer, Link } from "./link.ts";
 import type { Api, GameEvent, Preferences } from "./protocol.ts";
@@ -14,7 +15,7 @@ import { SoundEngine } from "./sound/engine.ts";
 import { GameSounds } from "./sound/game_sounds.ts";
 import * as recipes from "./sound/recipes.ts";
 import type { Actions, PracticeOptions, ScreenName } from "./ui/actions.ts";
-import { element, focusable, moveFocus } from "./ui/dom.ts";
+import { element, focusable, moveFocus, take } from "./ui/dom.ts";
 import { pausePanel } from "./ui/panels.ts";
 import { loadingScreen, playScreen, practiceScreen, queueScreen } from "./ui/play.ts";
 import { resultScreen } from "./ui/result.ts";
@@ -35,6 +36,7 @@ export class App implements Actions {
   game: Game | undefined;
   private readonly sounds: GameSounds;
   private readonly devices: InputDevices;
+  private readonly padMenu = new PadMenu();
   private stage: Stage;
   private captured: ((key: string) => void) | undefined;
   private pause: HTMLElement | undefined;
@@ -46,6 +48,7 @@ export class App implements Actions {
   private queuedSince = 0;
   private watched = false;
   private signedIn = false;
+  firstPictureMs: number | undefined;
   private lastPictureMs = performance.now();
   private readonly beganMs = performance.now();
 
@@ -169,6 +172,7 @@ export class App implements Actions {
     this.link.onEvent = (event) => this.event(event);
     this.devices.onKey = (key, event) => this.key(key, event.target);
     this.devices.onLook = (x, y) => this.game?.mouse(x, y);
+    this.devices.onChange = () => this.game?.heldChanged();
     this.devices.onWheel = (steps) => this.game?.wheel(steps);
     addEventListener("resize", () => this.stage.resize());
     addEventListener("pointerdown", () => this.sounds.engine.wake());
@@ -193,7 +197,8 @@ export class App implements Actions {
     const covered = this.screens.current !== "game";
     if (game === undefined || covered) return this.screens.key(key);
     if (key === "Escape" && !game.chat.open) {
-      this.openPause();
+      if (game.watching) this.show("home");
+      else this.openPause();
       return true;
     }
     const onPicture = target === this.canvas && game.netGraph.open;
@@ -202,6 +207,22 @@ export class App implements Actions {
       return true;
     }
     return game.key(key);
+  }
+
+  /** The gamepad steers what the keyboard steers: screens, the pause menu, a vote. In the game it plays, except for Start. */
+  private padKeys(nowMs: number): void {
+    for (const key of this.padMenu.poll(this.devices.padButtons(), nowMs)) this.padKey(key);
+  }
+
+  private padKey(key: MenuKey): void {
+    const { game } = this;
+    const playing = game !== undefined && this.pause === undefined && this.screens.current === "game";
+    if (key === "Start") {
+      if (playing || this.pause !== undefined) this.key("Escape", null);
+      return;
+    }
+    if (playing && !game.wantsMenu) return;
+    if (key === "Enter" || !this.key(key, null)) take(key);
   }
 
   private event(event: GameEvent): void {
@@ -230,13 +251,13 @@ export class App implements Actions {
         this.showLoading("Match found", 0.1);
         break;
       case "game-lost":
-        this.say("The game server was lost. Back to the master.");
-        this.show("home");
+        this.say("The game server was lost. Asking the master.");
+        this.wentHome();
         break;
       case "back":
         if (event.outcome !== "finished" && this.screens.current !== "result") {
           this.say(event.outcome === "cancelled" ? "The match was called off." : "The match is over.");
-          this.show("home");
+          this.wentHome();
         }
         break;
       default:
@@ -316,6 +337,12 @@ export class App implements Actions {
   private connectionOver(text: string): void {
     if (this.game === undefined && this.loading === undefined) return;
     this.say(text);
+    this.wentHome();
+  }
+
+  /** The Worker has left the match by itself, and may be on its way into another: it is not told to stop. */
+  private wentHome(): void {
+    this.leaveGame(false);
     this.show("home");
   }
 
@@ -394,6 +421,7 @@ export class App implements Actions {
 
   private picture(nowMs: number): void {
     requestAnimationFrame((next) => this.picture(next));
+    this.padKeys(nowMs);
     const seconds = Math.min(0.1, (nowMs - this.lastPictureMs) / 1000);
     if (this.game === undefined && this.settings.quality === "low" && seconds < 0.09) return;
     this.lastPictureMs = nowMs;
@@ -404,6 +432,7 @@ export class App implements Actions {
     const time = (nowMs - this.beganMs) / 1000;
     const { at, towards } = attractCamera(time);
     this.stage.drawFrom(at, towards, attractMoment(time), seconds);
+    this.firstPictureMs ??= performance.now();
   }
 
   private makeStage(): Stage {

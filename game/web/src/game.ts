@@ -14,6 +14,7 @@ import { keyLabel, type Settings } from "./settings.ts";
 import type { GameSounds } from "./sound/game_sounds.ts";
 import * as recipes from "./sound/recipes.ts";
 import { Chat } from "./ui/chat.ts";
+import { focusable, moveFocus } from "./ui/dom.ts";
 import { Hud } from "./ui/hud.ts";
 import { NetGraph } from "./ui/netgraph.ts";
 import { Timeline, VotePanel } from "./ui/panels.ts";
@@ -63,6 +64,11 @@ export class Game {
   /** What is on the screen, or undefined before the first frame. */
   get seen(): Moment | undefined {
     return this.lastSeen;
+  }
+
+  /** The newest frame as it came. */
+  get newest(): Moment | undefined {
+    return this.moments.latest;
   }
 
   takeFrame(buffer: ArrayBuffer): void {
@@ -134,6 +140,11 @@ export class Game {
     }
   }
 
+  /** What is held has changed: it is told at once, since the next picture may take long. */
+  heldChanged(): void {
+    this.sendInput(0);
+  }
+
   /** A key went down; whether it was used. */
   key(key: string): boolean {
     const { keys } = this.parts.settings;
@@ -143,7 +154,11 @@ export class Game {
       else this.parts.devices.lock();
       return true;
     }
-    if (this.chat.open || this.paused || this.vote !== undefined) return false;
+    if (this.vote !== undefined) return moveFocus(this.vote.root, key);
+    if (this.chat.open || this.paused) return false;
+    const byGraph = this.netGraph.open ? this.netGraphKey(key) : undefined;
+    if (byGraph !== undefined) return byGraph;
+    if (this.timeline !== undefined && moveFocus(this.timeline.root, key)) return true;
     if (key === keys.chat && this.timeline === undefined) {
       this.parts.devices.held.clear();
       this.chat.begin();
@@ -191,6 +206,11 @@ export class Game {
     return this.chat.open || this.netGraph.open || this.vote !== undefined || this.watching;
   }
 
+  /** Whether the gamepad steers a menu of the game's own instead of the robot. */
+  get wantsMenu(): boolean {
+    return this.vote !== undefined || this.watching;
+  }
+
   get watching(): boolean {
     return this.timeline !== undefined;
   }
@@ -201,6 +221,18 @@ export class Game {
     this.hud.root.remove();
     this.parts.sounds.silence();
     this.parts.stage.clear();
+  }
+
+  /** The keyboard in the net graph: Tab goes into it, arrows, Enter and Space work there, everything else plays on. Whether the key was used, if it was meant for it. */
+  private netGraphKey(key: string): boolean | undefined {
+    const { root } = this.netGraph;
+    const inside = root.contains(document.activeElement);
+    if (key === "Tab") {
+      if (inside) moveFocus(root, "ArrowDown");
+      else focusable(root)[0]?.focus();
+      return true;
+    }
+    return inside && /^(Arrow|Enter|Space)/.test(key) ? moveFocus(root, key) : undefined;
   }
 
   private sendInput(seconds: number): void {

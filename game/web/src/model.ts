@@ -138,6 +138,17 @@ export interface NetView {
   stepRatio: number;
   inputsLate: number;
   snapshotsLost: number;
+  /** Steps of others beyond what their speed allows, since the start. */
+  jumps: number;
+  /** What this page does to its own link. */
+  conditionDelayMs: number;
+  conditionJitterMs: number;
+  /** 0 to 1. */
+  conditionLoss: number;
+  /** 1 while it is on. */
+  prediction: number;
+  interpolation: number;
+  lagCompensation: number;
 }
 
 /** Everything of one moment. */

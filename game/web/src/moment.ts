@@ -259,6 +259,13 @@ function readNet(frame: Frame): NetView {
     stepRatio: get(NET.STEP_RATIO),
     inputsLate: get(NET.INPUTS_LATE),
     snapshotsLost: get(NET.SNAPSHOTS_LOST),
+    jumps: get(NET.JUMPS),
+    conditionDelayMs: get(NET.CONDITION_DELAY_MS),
+    conditionJitterMs: get(NET.CONDITION_JITTER_MS),
+    conditionLoss: get(NET.CONDITION_LOSS),
+    prediction: get(NET.PREDICTION),
+    interpolation: get(NET.INTERPOLATION),
+    lagCompensation: get(NET.LAG_COMPENSATION),
   };
 }
 

@@ -181,5 +181,6 @@ function decodeBase64(text: string): Uint8Array<ArrayBuffer> {
 /** Longest time that a session may take to open. */
 const OPEN_MS = 4_000;
 const QUEUE_DATAGRAMS = 256;
-const DATAGRAM_MAX = 1_200;
+/** A datagram of the transport and what a relay puts in front. */
+const DATAGRAM_MAX = 1_208;
 const BUFFERED_BYTES_MAX = 64 * 1024;

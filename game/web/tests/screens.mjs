@@ -1,9 +1,9 @@
-// Walks through every screen in Chromium and keeps a picture of each in pictures/, at 1280x720 and 1920x1080.
+// Walks through every screen in Chromium and keeps a picture of each in pictures/ or where PICTURES says, at 1280x720 and 1920x1080.
 //
 //   node tests/screens.mjs [address]
 //
 // Without an address it serves dist/ itself; then there is no master, and the screens that need one show how that looks. With the address of a running
-// `muse up` it queues as well. CHROMIUM names the browser, /usr/bin/chromium unless told otherwise.
+// `muse up` it queues as well. The last picture, biobot.png, is what the README shows. CHROMIUM names the browser, /usr/bin/chromium unless told otherwise.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import { preview } from "vite";
+import { executablePath, FLAGS } from "./browser.mjs";
 import { initSync, trial } from "../src/wasm/biobot.js";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -18,17 +19,6 @@ const SIZES = [
   { width: 1280, height: 720 },
   { width: 1920, height: 1080 },
 ];
-const FLAGS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--use-angle=swiftshader",
-  "--enable-unsafe-swiftshader",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
-
 class Walker {
   constructor(page, directory) {
     this.page = page;
@@ -52,22 +42,23 @@ class Walker {
 }
 
 const given = process.argv[2];
-const server = given === undefined ? await preview({ root: ROOT, preview: { host: "127.0.0.1", port: 22010 } }) : undefined;
+const server = given === undefined ? await preview({ root: ROOT, preview: { host: "127.0.0.1", port: Number(process.env.PORT ?? 22010) } }) : undefined;
 const address = given ?? server.resolvedUrls.local[0];
 const failures = [];
 try {
   for (const size of SIZES) await walk(size);
+  await poster();
 } finally {
   await server?.close();
 }
 for (const failure of failures) console.error(failure);
+console.log(`screens: ${SIZES.length - Math.min(SIZES.length, failures.length)} passed, ${failures.length} failed`);
 process.exitCode = failures.length === 0 ? 0 : 1;
 
 async function walk(size) {
   const profile = mkdtempSync(join(tmpdir(), "biobot-screens-"));
-  const directory = join(ROOT, "pictures", `${size.width}x${size.height}`);
+  const directory = join(process.env.PICTURES ?? join(ROOT, "pictures"), `${size.width}x${size.height}`);
   mkdirSync(directory, { recursive: true });
-  const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
   const context = await chromium.launchPersistentContext(profile, { executablePath, headless: true, viewport: size, args: FLAGS });
   const page = context.pages()[0] ?? (await context.newPage());
   page.on("pageerror", (error) => failures.push(`${size.width}: ${error.message}`));
@@ -82,6 +73,28 @@ async function walk(size) {
   } finally {
     await context.close();
     rmSync(profile, { recursive: true, force: true });
+  }
+}
+
+/** The picture of the README (docs/pictures/biobot.png): both robots in the first room, at quality high. */
+async function poster() {
+  const directory = process.env.PICTURES ?? join(ROOT, "pictures");
+  const browser = await chromium.launch({ executablePath, args: FLAGS });
+  try {
+    const page = await browser.newPage({ viewport: SIZES[0] });
+    const walker = new Walker(page, directory);
+    await page.goto(`${address}?quality=high`);
+    await page.fill("#name", "Ada");
+    await page.click("#practice");
+    await page.click("#start-practice");
+    await walker.until(() => window.biobot.match?.phase === "Playing" && window.biobot.match.others.length === 1);
+    // The partner is under way to the barrier: both are seen, and where they go.
+    await walker.until(() => window.biobot.match.others[0].position[2] < 3.5);
+    await walker.see("game", "biobot");
+  } catch (error) {
+    failures.push(`poster: ${error.message}`);
+  } finally {
+    await browser.close();
   }
 }
 

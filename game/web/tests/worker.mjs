@@ -15,6 +15,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import { createServer } from "vite";
+import { executablePath, FLAGS } from "./browser.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, "..");
@@ -30,6 +31,7 @@ const all = [
   ["a match over WebSocket", () => overLink("websocket")],
   ["a server that is away is said to be", nobody],
   ["a server that is killed is missed", goodbye],
+  ["every sound is heard, and from where it is", sounds],
 ];
 const tests = all.filter(([name]) => name.includes(words));
 
@@ -38,24 +40,14 @@ const vite = await createServer({
   root,
   configFile: false,
   logLevel: "error",
-  server: { port: 21_480, host: "127.0.0.1", fs: { allow: [root, recordings] } },
+  server: { port: Number(process.env.PORT ?? 21_480), host: "127.0.0.1", fs: { allow: [root, recordings] } },
 });
 await vite.listen();
-const origin = `http://127.0.0.1:${vite.config.server.port}`;
+const origin = vite.resolvedUrls.local[0].replace(/\/$/, "");
 const profile = mkdtempSync(join(tmpdir(), "biobot-worker-"));
 const browser = await chromium.launchPersistentContext(profile, {
-  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  args: [
-    "--no-sandbox",
-    "--headless",
-    "--disable-gpu",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-  ],
+  executablePath,
+  args: FLAGS,
 });
 let failed = 0;
 for (const [name, test] of tests) {
@@ -157,25 +149,41 @@ async function goodbye() {
   });
 }
 
+async function sounds() {
+  const page = await browser.newPage();
+  try {
+    await page.goto(`${origin}/tests/sounds.html`);
+    await until(page, "the sounds", () => globalThis.sounds !== undefined);
+    const all = await page.evaluate(() => globalThis.sounds.all());
+    assert.ok(all.length > 20, `${all.length} sounds`);
+    for (const [name, ears] of all) assert.ok(Math.max(...ears) > 0.0005 && Math.max(...ears) < 0.7, `${name}: ${ears}`);
+    const [left, right] = await page.evaluate(() => globalThis.sounds.from([-6, 0, 0]));
+    assert.ok(left > 2 * right, `from the left: ${left}, ${right}`);
+    const near = await page.evaluate(() => globalThis.sounds.from([0, 0, -3]));
+    const far = await page.evaluate(() => globalThis.sounds.from([0, 0, -40]));
+    assert.ok(near[0] > 3 * far[0], `near ${near}, far ${far}`);
+    assert.deepEqual(await page.evaluate(() => globalThis.sounds.volume(0)), [0, 0]);
+    assert.ok((await page.evaluate(() => globalThis.sounds.hum()))[0] > 0.001, "hums go on");
+  } finally {
+    await page.close();
+  }
+}
+
 /** Waits until the match is played and the own robot is drawn. */
 async function playing(page) {
   await until(page, "a match", () => globalThis.test.get("round", 0, 1) === 2 && globalThis.test.own(2) !== undefined);
 }
 
-/** Walks ahead and asserts that the robot moves. */
+/** Walks ahead until the robot is elsewhere, stops, and asserts that it stands there and that bytes have come for it. */
 async function walks(page) {
-  const place = () => page.evaluate(() => [globalThis.test.own(2), globalThis.test.own(4)]);
-  const [x, z] = await place();
-  for (const yaw of [0, 1.5, 3, 4.5]) {
-    await page.evaluate((yaw) => globalThis.test.act({ forward: 1, yaw }), yaw);
-    await page.waitForTimeout(400);
-  }
+  const from = await page.evaluate(() => [globalThis.test.own(2), globalThis.test.own(4)]);
+  await page.evaluate(() => globalThis.test.act({ forward: 1 }));
+  await until(page, "two metres", ([x, z]) => Math.hypot(globalThis.test.own(2) - x, globalThis.test.own(4) - z) > 2, from);
   await page.evaluate(() => globalThis.test.act({}));
-  const frames = await page.evaluate(() => globalThis.test.seen.frames);
-  await until(page, "more frames", (before) => globalThis.test.seen.frames > before + 20, frames);
-  const far = await page.evaluate(([x, z]) => Math.hypot(globalThis.test.own(2) - x, globalThis.test.own(4) - z), [x, z]);
-  const speed = await page.evaluate(() => globalThis.test.get("net", 0, 7));
-  assert.ok(far > 0.05 || speed > 0, `moved ${far} m`);
+  await until(page, "a stop", () => Math.hypot(globalThis.test.own(5), globalThis.test.own(7)) < 0.01);
+  await until(page, "bytes", () => globalThis.test.get("net", 0, 7) > 0 && globalThis.test.get("net", 0, 8) > 0);
+  const moved = await page.evaluate(([x, z]) => Math.hypot(globalThis.test.own(2) - x, globalThis.test.own(4) - z), from);
+  assert.ok(moved > 2 && moved < 10, `moved ${moved} m`);
 }
 
 async function withPage(act) {

@@ -2,6 +2,7 @@
 
 import type { Action } from "../settings.ts";
 import { NO_PAD, type Pad } from "./commands.ts";
+import type { PadButtons } from "./pad_menu.ts";
 
 export class InputDevices {
   readonly held = new Set<string>();
@@ -9,13 +10,15 @@ export class InputDevices {
   onKey: (key: string, event: KeyboardEvent | MouseEvent) => boolean = () => false;
   onLook: (x: number, y: number) => void = () => undefined;
   onWheel: (steps: number) => void = () => undefined;
+  /** What is held has changed. */
+  onChange: () => void = () => undefined;
 
   constructor(private readonly canvas: () => HTMLCanvasElement) {
     addEventListener("keydown", (event) => this.keyDown(event));
-    addEventListener("keyup", (event) => this.held.delete(event.code));
+    addEventListener("keyup", (event) => this.letGo(event.code));
     addEventListener("blur", () => this.held.clear());
     addEventListener("mousedown", (event) => this.mouseDown(event));
-    addEventListener("mouseup", (event) => this.held.delete(`Mouse${event.button}`));
+    addEventListener("mouseup", (event) => this.letGo(`Mouse${event.button}`));
     addEventListener("mousemove", (event) => {
       if (this.locked) this.onLook(event.movementX, event.movementY);
     });
@@ -44,8 +47,8 @@ export class InputDevices {
   }
 
   pad(): Pad {
-    const pad = navigator.getGamepads?.().find((found) => found !== null && found.connected);
-    if (pad === undefined || pad === null) return NO_PAD;
+    const pad = connectedPad();
+    if (pad === undefined) return NO_PAD;
     const held = new Set<Action>();
     for (const [index, action] of PAD_BUTTONS) {
       if (pad.buttons[index]?.pressed === true) held.add(action);
@@ -54,25 +57,50 @@ export class InputDevices {
     return { moveX: axis(0), moveY: axis(1), lookX: axis(2), lookY: axis(3), held };
   }
 
+  /** The gamepad as menus read it. */
+  padButtons(): PadButtons {
+    const pad = connectedPad();
+    const down = new Set<number>();
+    for (const [index, button] of (pad?.buttons ?? []).entries()) {
+      if (button.pressed) down.add(index);
+    }
+    return { down, stickX: pad?.axes[0] ?? 0, stickY: pad?.axes[1] ?? 0 };
+  }
+
   private keyDown(event: KeyboardEvent): void {
     if (!event.repeat && this.onKey(event.code, event)) {
       event.preventDefault();
       return;
     }
     if (isFor(event.target, event.code)) return;
-    this.held.add(event.code);
+    this.hold(event.code);
     if (this.locked && event.code !== "F5" && event.code !== "F12") event.preventDefault();
   }
 
   private mouseDown(event: MouseEvent): void {
     const key = `Mouse${event.button}`;
     if (this.onKey(key, event)) return;
-    if (this.locked) this.held.add(key);
+    if (this.locked) this.hold(key);
+  }
+
+  private hold(key: string): void {
+    if (this.held.has(key)) return;
+    this.held.add(key);
+    this.onChange();
+  }
+
+  private letGo(key: string): void {
+    if (this.held.delete(key)) this.onChange();
   }
 }
 
-/** Whether a key belongs to what has the focus: all of them to a line of text, arrows to a slider. */
+function connectedPad(): Gamepad | undefined {
+  return navigator.getGamepads?.().find((found) => found?.connected === true) ?? undefined;
+}
+
+/** Whether a key belongs to what has the focus: all of them to a line of text, arrows to a slider, Enter and Space to a button. */
 function isFor(target: EventTarget | null, key: string): boolean {
+  if (target instanceof HTMLButtonElement) return key === "Enter" || key === "Space";
   if (!(target instanceof HTMLInputElement)) return false;
   return target.type !== "range" || key.startsWith("Arrow");
 }

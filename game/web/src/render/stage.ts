@@ -16,6 +16,7 @@ import { Hands } from "./hands.ts";
 import { useSimpleLight } from "./materials.ts";
 import { ease } from "./motion.ts";
 import { glowingPipeline, type Pipeline, plainPipeline } from "./pipeline.ts";
+import { RoundShadows } from "./shadows.ts";
 import { Sky } from "./sky.ts";
 import { buildWorld } from "./world.ts";
 
@@ -41,6 +42,7 @@ export class Stage {
   private readonly director: Director;
   private readonly actors: Actors;
   private readonly hands: Hands;
+  private readonly shadows: RoundShadows | undefined;
   private solids = new Solids([]);
   private devices: Devices | undefined;
   private beacons: Beacons | undefined;
@@ -61,7 +63,6 @@ export class Stage {
     this.renderer = new WebGLRenderer({ canvas, antialias: quality !== "low", powerPreference: "high-performance" });
     useSimpleLight(quality === "low");
     this.renderer.toneMapping = NeutralToneMapping;
-    useSimpleLight(quality === "low");
     this.renderer.toneMappingExposure = 1;
     this.renderer.shadowMap.enabled = quality !== "low";
     this.renderer.shadowMap.type = PCFShadowMap;
@@ -71,6 +72,7 @@ export class Stage {
     this.sky = new Sky(this.scene, quality, this.effects.texture);
     this.director = new Director(this.effects, sounds, this.view);
     this.actors = new Actors(this.scene, this.effects.texture, this.director);
+    this.shadows = quality === "low" ? new RoundShadows(this.scene, this.effects.texture) : undefined;
     this.scene.add(this.view.camera);
     this.hands = new Hands(this.view.camera);
     this.view.shakeAllowed = settings.shake;
@@ -92,6 +94,7 @@ export class Stage {
     this.actors.clear();
     this.effects.clear();
     this.hands.hide();
+    this.shadows?.clear();
     for (const part of [this.world, this.devices?.root, this.beacons?.root]) {
       if (part !== undefined) this.scene.remove(part);
     }
@@ -119,6 +122,7 @@ export class Stage {
     for (const change of this.devices?.update(moment.devices, seconds) ?? []) this.director.device(change);
     this.solids.moving = this.devices?.bodies() ?? [];
     this.beacons?.update(moment, seconds);
+    this.shadows?.update(moment, this.solids);
     this.listen(moment);
     this.finish(seconds);
   }
@@ -133,6 +137,7 @@ export class Stage {
     this.actors.update(moment, -1, seconds);
     this.devices?.update(moment.devices, seconds);
     this.beacons?.update(moment, seconds);
+    this.shadows?.update(moment, this.solids);
     this.finish(seconds);
   }
 

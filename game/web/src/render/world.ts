@@ -15,7 +15,7 @@ export function buildWorld(level: Level, quality: Quality): Group {
   const geometries = level.solids.filter((solid) => solid.material !== "glass").map((solid) => paintSolid(solid, level));
   const decoration = new Shape();
   let decorated = false;
-  for (const solid of level.solids) decorated = decorate(solid, decoration) || decorated;
+  for (const solid of level.solids) decorated = decorate(solid, decoration, quality) || decorated;
   if (decorated) geometries.push(decoration.build());
   const mesh = new Mesh(mergeGeometries(geometries, false), worldMaterial());
   mesh.receiveShadow = true;
@@ -102,9 +102,9 @@ function paintSolid(solid: Solid, level: Level): BufferGeometry {
 }
 
 /** Lamps along walls and planks on crates; whether anything was added. */
-function decorate(solid: Solid, shape: Shape): boolean {
+function decorate(solid: Solid, shape: Shape, quality: Quality): boolean {
   const [width, height, depth] = size(solid);
-  if (solid.rise !== undefined) return false;
+  if (solid.rise !== undefined || solid.material === "glass" || solid.material === "energy") return false;
   const centre = middle(solid);
   if (solid.material === "wood") {
     for (const y of [0.15, 0.85]) shape.box([width + 0.06, 0.14, depth + 0.06], 0x7d4a2c, { at: [centre[0], solid.min[1] + height * y, centre[2]] });
@@ -112,6 +112,7 @@ function decorate(solid: Solid, shape: Shape): boolean {
   }
   const long = Math.max(width, depth);
   const thin = Math.min(width, depth);
+  if (thin >= FLOOR_METRES) return paveFloor(shape, solid, quality);
   if (height < 2.4 || long < 5 || thin > 2.5) return false;
   const alongX = width >= depth;
   const count = Math.max(1, Math.floor(long / 7));
@@ -119,9 +120,39 @@ function decorate(solid: Solid, shape: Shape): boolean {
     const along = ((index + 0.5) / count - 0.5) * long;
     for (const side of [-1, 1]) lamp(shape, centre, solid, alongX, along, (thin / 2) * side, side);
   }
+  trimWall(shape, solid, alongX);
   const cap: Triple = alongX ? [width, 0.12, depth + 0.04] : [width + 0.04, 0.12, depth];
   shape.box(cap, 0x6b5f74, { at: [centre[0], solid.max[1] - 0.06, centre[2]] });
   return true;
+}
+
+/** A bright rim around a floor, so that one sees where it ends; seams where the material draws none itself. */
+function paveFloor(shape: Shape, { min, max }: Solid, quality: Quality): boolean {
+  const [width, depth] = [max[0] - min[0], max[2] - min[2]];
+  const [x, z] = [(min[0] + max[0]) / 2, (min[2] + max[2]) / 2];
+  const strip = (at: [number, number], wide: number, deep: number, colour: number): Shape => shape.box([wide, STRIP_METRES, deep], colour, { at: [at[0], max[1], at[1]] });
+  for (const side of [-1, 1]) {
+    strip([x, z + side * (depth / 2 - RIM_METRES / 2)], width, RIM_METRES, RIM);
+    strip([x + side * (width / 2 - RIM_METRES / 2), z], RIM_METRES, depth, RIM);
+  }
+  if (quality !== "low") return true;
+  for (let across = Math.ceil(min[0] / SEAM_METRES) * SEAM_METRES; across < max[0] - 1; across += SEAM_METRES) if (across > min[0] + 1) strip([across, z], 0.07, depth, SEAM);
+  for (let along = Math.ceil(min[2] / SEAM_METRES) * SEAM_METRES; along < max[2] - 1; along += SEAM_METRES) if (along > min[2] + 1) strip([x, along], width, 0.07, SEAM);
+  return true;
+}
+
+/** A dark foot and pillars in a wall, for scale. */
+function trimWall(shape: Shape, solid: Solid, alongX: boolean): void {
+  const [width, height, depth] = size(solid);
+  const [x, y, z] = middle(solid);
+  shape.box(alongX ? [width, 0.3, depth + 0.08] : [width + 0.08, 0.3, depth], SKIRTING, { at: [x, solid.min[1] + 0.15, z] });
+  const long = alongX ? width : depth;
+  const count = Math.floor(long / PILLAR_METRES);
+  for (let index = 0; index <= count; index += 1) {
+    const along = count === 0 ? 0 : (index / count - 0.5) * (long - 0.5);
+    const at: Triple = alongX ? [x + along, y, z] : [x, y, z + along];
+    shape.box(alongX ? [0.45, height, depth + 0.2] : [width + 0.2, height, 0.45], PILLAR, { at }, 0.9);
+  }
 }
 
 function lamp(shape: Shape, centre: Triple, solid: Solid, alongX: boolean, along: number, across: number, side: number): void {
@@ -138,6 +169,15 @@ function edges(solids: readonly Solid[]): LineSegments {
   return new LineSegments(mergeGeometries(lines, false), material);
 }
 
+const FLOOR_METRES = 4;
+const STRIP_METRES = 0.03;
+const RIM_METRES = 0.16;
+const SEAM_METRES = 4;
+const PILLAR_METRES = 7;
+const RIM = 0xd9b48a;
+const SEAM = 0x8f7a78;
+const SKIRTING = 0x4a4256;
+const PILLAR = 0x94808a;
 /** Sand, terracotta, dusk, steel, and cold where the boss waits. */
 const TINTS = [0xfff4e6, 0xffe4d2, 0xf6dfec, 0xdfe6fa, 0xd2f2ee];
 const WAY_METRES = 200;

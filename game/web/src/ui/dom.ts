@@ -99,6 +99,20 @@ export function moveFocus(root: HTMLElement, key: string): boolean {
   return true;
 }
 
+/** What Enter, left and right do to what has the focus, for a gamepad: presses a button, moves a slider. */
+export function take(key: string): void {
+  const active = document.activeElement;
+  if (active instanceof HTMLButtonElement && key === "Enter") active.click();
+  if (!(active instanceof HTMLInputElement)) return;
+  if (active.type === "range" && (key === "ArrowLeft" || key === "ArrowRight")) {
+    if (key === "ArrowRight") active.stepUp();
+    else active.stepDown();
+    active.dispatchEvent(new Event("input", { bubbles: true }));
+  } else if (active.type === "text" && key === "Enter") {
+    active.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true }));
+  }
+}
+
 export function focusable(root: HTMLElement): HTMLElement[] {
   return Array.from(root.querySelectorAll<HTMLElement>("button:not([disabled]), input, select")).filter((found) => found.offsetParent !== null);
 }

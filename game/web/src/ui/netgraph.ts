@@ -69,6 +69,8 @@ export class NetGraph {
 
   toggle(): void {
     this.root.hidden = !this.root.hidden;
+    const { activeElement } = document;
+    if (this.root.hidden && activeElement instanceof HTMLElement && this.root.contains(activeElement)) activeElement.blur();
   }
 
   /** Takes a sample, ten times a second; draws only when open. */

@@ -65,7 +65,8 @@ export function queueScreen(actions: Actions, waited: () => number, wanted: Pref
   const timer = setInterval(refresh, 250);
   const leave = button("Leave the queue", () => actions.leaveQueue(), { id: "leave-queue" });
   leave.dataset.focus = "";
-  const parts = [wanted.choices.mode ?? "any mode", wanted.players === undefined ? "any number of players" : `${wanted.players} players`];
+  const mode = MODES.find(([value]) => value === wanted.choices.mode)?.[1] ?? "Any mode";
+  const parts: string[] = [mode, wanted.players === undefined ? "any number of players" : `${wanted.players} players`];
   if (wanted.choices.difficulty !== undefined) parts.push(DIFFICULTIES[Number(wanted.choices.difficulty)]?.[1].toLowerCase() ?? "");
   const content = element("div", {}, time, element("p", { class: "lead", text: parts.join(", ") }), note, element("div", { class: "bar", attributes: { style: "margin-top:2rem" } }, leave));
   return { name: "queue", root: page("In the queue", [content], [keysHint()]), back: () => actions.leaveQueue(), leave: () => clearInterval(timer) };

@@ -59,11 +59,12 @@ export function settingsScreen(actions: Actions, captureKey: (take: (key: string
     save();
     drawKeys();
   });
-  const keysColumn = element("div", { class: "scroll" }, element("h3", { text: "Keys" }), keys, element("div", { class: "bar", attributes: { style: "margin-top:1rem" } }, reset));
+  const keysColumn = element("div", { class: "scroll" }, element("h3", { text: "Keys" }), keys);
   const back = button("Done", () => actions.back(), { class: "main" });
+  const ends = element("div", { class: "bar" }, reset, back);
   return {
     name: "settings",
-    root: page("Settings", [element("div", { class: "columns" }, general, keysColumn)], [keysHint(), back], "full"),
+    root: page("Settings", [element("div", { class: "columns" }, general, keysColumn)], [keysHint(), ends], "full"),
     back: () => actions.back(),
   };
 }

@@ -33,11 +33,18 @@ async function loadList(list: HTMLElement, watch: (path: string) => void): Promi
     if (!answer.ok) return;
     const names: unknown = await answer.json();
     if (!Array.isArray(names)) return;
-    const buttons = names.filter((name): name is string => typeof name === "string").slice(0, REPLAYS_SHOWN).map((name) => button(name, () => watch(`/replays/${encodeURIComponent(name)}`)));
+    const buttons = names.filter((name): name is string => typeof name === "string").slice(0, REPLAYS_SHOWN).map((name) => recording(name, watch));
     list.replaceChildren(element("div", { class: "menu" }, ...buttons));
   } catch {
     list.replaceChildren();
   }
+}
+
+function recording(name: string, watch: (path: string) => void): HTMLElement {
+  const number = /^match-(\d+)\.muserply$/.exec(name)?.[1];
+  const made = button(number === undefined ? name : `Match ${number}`, () => watch(`/replays/${encodeURIComponent(name)}`));
+  made.dataset.replay = name;
+  return made;
 }
 
 async function open(path: string, actions: Actions, error: HTMLElement): Promise<void> {
