@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Whether every crate that is to be published could be: complete metadata, and a package that holds everything it needs. Nothing is uploaded. With --build
+# each package is unpacked and compiled as a user would get it, which takes minutes. With cargo-semver-checks installed and a release tagged, the interface is
+# compared with that of the last release.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target=$(cargo metadata --no-deps --format-version 1 | sed -E 's/.*"target_directory":"([^"]*)".*/\1/')
+names=$(cargo metadata --no-deps --format-version 1 | python3 -c '
+import json, sys
+wrong = []
+for package in json.load(sys.stdin)["packages"]:
+    if package["publish"] == []:
+        continue
+    for field in ("description", "license", "repository", "readme", "keywords", "categories"):
+        if not package[field]:
+            wrong.append("{}: no {}".format(package["name"], field))
+    print(package["name"])
+if wrong:
+    sys.exit("publish-check: " + "; ".join(wrong))
+')
+read -r -d '' -a crates <<<"$names" || true
+packages=()
+for crate in "${crates[@]}"; do
+    packages+=(-p "$crate")
+done
+verify=(--no-verify)
+[[ ${1:-} == --build ]] && verify=()
+# All at once: each finds the others among the packages, as if they were published already.
+cargo package --quiet --allow-dirty "${verify[@]}" "${packages[@]}"
+for crate in "${crates[@]}"; do
+    file=("$target/package/$crate"-*.crate)
+    [[ -f ${file[-1]} ]] || {
+        echo "publish-check: $crate was not packaged" >&2
+        exit 1
+    }
+done
+echo "publish-check: ${#crates[@]} crates can be packaged: ${crates[*]}"
+
+release=$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || true)
+if [[ -n $release ]] && cargo semver-checks --version >/dev/null 2>&1; then
+    cargo semver-checks --baseline-rev "$release" "${packages[@]}"
+else
+    echo "publish-check: no release or no cargo-semver-checks: interfaces are not compared"
+fi
