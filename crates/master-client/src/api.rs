@@ -1,5 +1,7 @@
 //! Bodies of the HTTP interface; `/openapi.json` of a running master describes every call.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::messages::{ChatLine, QueueState, Seat};
@@ -52,6 +54,21 @@ body!(
         refresh_token: String,
         /// Life of the access token, in seconds.
         expires_s: u64,
+    }
+);
+body!(
+    /// A game server that a cluster started asks for its credential; it shows the fleet's key as `Authorization: Bearer`.
+    EnrolRequest {
+        /// Its name in the cluster.
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 253))]
+        name: String,
+    }
+);
+body!(
+    /// A game server may connect.
+    Enrolled {
+        /// What it shows at `/v1/server`.
+        credential: String,
     }
 );
 body!(
@@ -125,6 +142,29 @@ body!(
         code: String,
         /// Who is in it; the first one leads and may *play*.
         members: Vec<AccountId>,
+    }
+);
+body!(
+    /// A relay.
+    RelayPlace {
+        /// The region it is in.
+        region: String,
+        /// Host and UDP port.
+        address: String,
+    }
+);
+body!(
+    /// Every relay.
+    RelayPage {
+        /// In an order that stays.
+        relays: Vec<RelayPlace>,
+    }
+);
+body!(
+    /// What a player measured.
+    RoundTrips {
+        /// Milliseconds to the relays of regions, at most 16; a missing one is out of reach.
+        latency_ms: BTreeMap<String, u16>,
     }
 );
 body!(

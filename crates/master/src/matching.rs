@@ -137,6 +137,14 @@ impl MatchingConfig {
         self
     }
 
+    /// The regions of a match in which there are servers, in order of the worst round trip of its players; empty if nobody measured any. What else
+    /// players name is not handed on.
+    pub(crate) fn regions_by_latency(&self, preferences: &Preferences) -> Vec<String> {
+        let mut regions = regions_by_latency(preferences);
+        regions.retain(|region| self.regions.contains(region));
+        regions
+    }
+
     /// The number of a region.
     fn region(&self, name: Option<&str>) -> Option<u8> {
         let name = name?;
@@ -293,7 +301,7 @@ impl Queue {
 }
 
 /// The regions of a match in order of the worst round trip of its players; empty if nobody measured any.
-pub(crate) fn regions_by_latency(preferences: &Preferences) -> Vec<String> {
+fn regions_by_latency(preferences: &Preferences) -> Vec<String> {
     let mut regions: Vec<(u16, &String)> = preferences
         .latency_ms
         .iter()

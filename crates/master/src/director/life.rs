@@ -7,7 +7,7 @@ use muse_master_client::{AccountId, MatchId, Preferences, ServerId, TicketId};
 use muse_wire::{Duration, Instant};
 
 use super::{Action, Director, Ending, NewMatch, Placement, StoredMatch};
-use crate::matching::{Filled, regions_by_latency};
+use crate::matching::Filled;
 use crate::ticket::{Backfill, Ticket};
 
 /// What the director knows of a match.
@@ -336,6 +336,7 @@ impl Director {
             .iter()
             .filter(|player| !report.seated.contains(player));
         let promised = found.filling + promised.count();
+        let regions = self.config.matching.regions_by_latency(&found.preferences);
         // The region is not asked of the fleet: it is the best one, or one with which all were content.
         self.queue.set_backfill(Backfill {
             match_id,
@@ -343,7 +344,7 @@ impl Director {
                 .open_seats
                 .saturating_sub(u8::try_from(promised).unwrap_or(u8::MAX)),
             preferences: found.preferences.clone(),
-            region: regions_by_latency(&found.preferences).into_iter().next(),
+            region: regions.into_iter().next(),
             rating: found.rating,
             since: now,
         });
@@ -436,7 +437,7 @@ impl Director {
         self.timers.insert((found.until.max(now), match_id));
         self.actions.push_back(Action::Place(Placement {
             match_id,
-            regions: regions_by_latency(&found.preferences),
+            regions: self.config.matching.regions_by_latency(&found.preferences),
             preferences: found.preferences.clone(),
             players: found.players.clone(),
             bots: found.bots,

@@ -343,3 +343,38 @@ fn a_leader_that_missed_notes_finds_them_in_the_store() {
     assert_eq!(director.handle_tickets(late, vec![missed, ticket(3)]), 0);
     assert_eq!(director.queued(), 0);
 }
+
+#[test]
+fn a_match_is_placed_where_its_worst_round_trip_is_best_among_regions_that_exist() {
+    let matching = MatchingConfig::default()
+        .regions(&["eu", "us", "asia"])
+        .latency_ms(300.0, 0.0);
+    let config = DirectorConfig::default().matching(matching);
+    let mut director = Director::new(config, 1);
+    let far = Preferences::default()
+        .latency("eu", 20)
+        .latency("us", 60)
+        .latency("asia", 250)
+        .latency("Not a region!", 1);
+    let near = far.clone().latency("eu", 110).latency("us", 30);
+    for (n, preferences) in [(1, far), (2, near)] {
+        let ticket = Ticket {
+            preferences,
+            ..ticket(n)
+        };
+        director.handle_ticket(at(0), ticket);
+    }
+    director.handle_timeout(at(1));
+    let Some(Action::CreateMatch(new)) = director.poll_action() else {
+        unreachable!("two players wait");
+    };
+    director.handle_created(at(1), new.match_id);
+    let placed = actions(&mut director).into_iter().find_map(|action| {
+        let Action::Place(placement) = action else {
+            return None;
+        };
+        Some(placement.regions)
+    });
+    let expected = ["us", "eu", "asia"].map(str::to_owned).to_vec();
+    assert_eq!(placed, Some(expected));
+}
