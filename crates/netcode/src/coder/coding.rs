@@ -66,8 +66,8 @@ impl Coding for Encoder<'_> {
         }
         if learns {
             model.head.learn(head.min(ESCAPE));
+            model.learn(folded);
         }
-        model.learn(folded);
         Ok(difference)
     }
 
@@ -108,8 +108,8 @@ impl Coding for Decoder<'_> {
         }
         if learns {
             model.head.learn(head);
+            model.learn(folded);
         }
-        model.learn(folded);
         Ok((folded >> 1) as i32 ^ -((folded & 1) as i32))
     }
 

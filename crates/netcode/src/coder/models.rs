@@ -203,7 +203,7 @@ impl Models {
         Some(usize::from(plan.judged[usize::from(self.judged)]))
     }
 
-    /// Whether this row's numbers change the models of their shape, which after many rows is not worth its time in each.
+    /// Whether this row's numbers change their models, which after many rows is not worth its time in each.
     #[inline]
     pub(super) const fn learns(&self) -> bool {
         self.turn < TURNS_EARLY || self.turn.is_multiple_of(TURNS_LEARNT)
@@ -355,7 +355,7 @@ const TURNS_EARLY: u32 = 64;
 /// After how many rows predictors of a column are compared, early and late.
 const TURNS_APART_EARLY: u32 = 4;
 const TURNS_APART: u32 = 16;
-/// After how many rows the shape of numbers is learnt, once early rows are over; how large they are is always.
+/// After how many rows it is learnt how large numbers are, once early rows are over.
 const TURNS_LEARNT: u32 = 4;
 /// Over how many rows the load is averaged.
 const LOAD_ROWS: u32 = 1_024;
