@@ -55,7 +55,7 @@ under_valgrind() {
 
 # Plays the session in each language and compares what they print.
 sessions() {
-    local server ready address key status=0 name
+    local server ready address key more status=0 name
     rm -f "$target"/tmp/capture/session.*
     mkfifo "$out/input.$$"
     "$library/examples/session" serve "$target/tmp/capture/session.pcapng" "$target/tmp/capture/session.keys" \
@@ -63,7 +63,7 @@ sessions() {
     server=$!
     exec 9>"$out/input.$$"
     rm "$out/input.$$"
-    while ! read -r ready address key <"$out/server.txt"; do
+    while ! read -r ready address key more <"$out/server.txt"; do
         kill -0 $server || return 1
         sleep 0.05
     done

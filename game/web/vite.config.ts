@@ -6,5 +6,6 @@ export default defineConfig({
   base: "./",
   build: { target: "es2022", outDir: "dist", emptyOutDir: true, chunkSizeWarningLimit: 900 },
   worker: { format: "es" },
-  server: { host: "127.0.0.1" },
+  // The sessions are those of the npm package.
+  server: { host: "127.0.0.1", fs: { allow: [".", "../../bindings/typescript"] } },
 });

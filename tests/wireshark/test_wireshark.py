@@ -1,14 +1,18 @@
 """The dissectors of tools/wireshark, tried with tshark: every packet of every capture is dissected, none is malformed.
 
-    python3 tests/wireshark/test_wireshark.py FOLDER
+    python3 tests/wireshark/test_wireshark.py FOLDER [MUSE]
 
 FOLDER holds captures of the Muse protocol that tests recorded: sent.pcap, delivered.pcap and keys.txt of the transport's capture test, and
-session.pcapng with session.keys of bindings/capi/examples/session. What is not there is skipped, but not all of it. Captures of MUSE-RP v1 and relay v1
+session.pcapng with session.keys of bindings/capi/examples/session. What is not there is skipped, but not all of it. With MUSE, the program, a match of
+the sample game is recorded besides: bots play through `muse proxy`. Captures of MUSE-RP v1 and relay v1
 are made here, of the datagrams recorded from the original and of every packet that docs/relay-v1.md describes.
 """
 
+import contextlib
 import json
 import pathlib
+import re
+import signal
 import struct
 import subprocess
 import sys
@@ -82,9 +86,36 @@ class Pcap:
         return path
 
 
+def record_match(muse, folder):
+    """Two bots play against each other for a while, through a proxy that loses packets and records all of them."""
+    game = [muse, "game", "--listen", "127.0.0.1:0", "--no-web", "--danger-no-tokens", "--danger-key-log", str(folder / "match.keys")]
+    game += ["--mode", "versus", "--players", "2", "--seed", "1", "--versus-s", "15"]
+    with running(game) as server:
+        address, key = re.search(r"listening at (\S+), key (\w+)", server.stdout.readline()).groups()
+        proxy = [muse, "proxy", "--listen", "127.0.0.1:0", "--to", address, "--rtt", "40", "--loss", "2"]
+        with running([*proxy, "--capture", str(folder / "match.pcapng")]) as line:
+            front = re.search(r"127\.0\.0\.1:\d+", line.stdout.readline()).group()
+            bots = [muse, "bots", "--count", "2", "--server", front, "--key", key, "--mode", "versus", "--matches", "1", "--seconds", "40"]
+            subprocess.run(bots, check=True, capture_output=True, timeout=120)
+            line.send_signal(signal.SIGINT)
+            line.wait(20)
+
+
+@contextlib.contextmanager
+def running(command):
+    """A program that is ended when it is no longer needed."""
+    program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        yield program
+    finally:
+        program.kill()
+        program.wait()
+
+
 class Checks:
-    def __init__(self, folder):
+    def __init__(self, folder, muse):
         self._folder = folder
+        self._muse_program = muse
 
     def _muse(self, capture, keys, unreliable="0"):
         capture, keys = self._folder / capture, self._folder / keys
@@ -107,6 +138,15 @@ class Checks:
 
     def packets_as_delivered(self):
         return self._muse("delivered.pcap", "keys.txt")
+
+    def the_session_of_the_bindings(self):
+        return self._muse("session.pcapng", "session.keys")
+
+    def a_match_of_the_game(self):
+        if not self._muse_program:
+            return None
+        record_match(self._muse_program, self._folder)
+        return self._muse("match.pcapng", "match.keys", unreliable="0")
 
     def packets_without_keys(self):
         capture = self._folder / "sent.pcap"
@@ -186,7 +226,7 @@ class Checks:
 
 def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "target/tmp/capture")
-    checks = Checks(folder)
+    checks = Checks(folder, sys.argv[2] if len(sys.argv) > 2 else None)
     tests = [getattr(checks, name) for name in vars(Checks) if not name.startswith("_")]
     failed = passed = 0
     for test in tests:

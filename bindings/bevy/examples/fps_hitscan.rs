@@ -2,6 +2,9 @@
 
 #[path = "common/run.rs"]
 mod run;
+#[cfg(feature = "window")]
+#[path = "common/window.rs"]
+mod window;
 
 use bevy_app::{App, FixedUpdate, Update};
 use bevy_ecs::prelude::*;
@@ -224,6 +227,7 @@ fn count(
     }
 }
 
+#[cfg(not(feature = "window"))]
 fn main() -> std::io::Result<()> {
     let (server_link, connect) = run::listen(&protocol())?;
     let mut server = server(server_link);
@@ -231,6 +235,34 @@ fn main() -> std::io::Result<()> {
     run::together(&mut [&mut server, &mut ada, &mut bob], 6.0, || false);
     for (name, app) in [("Ada", &ada), ("Bob", &bob)] {
         println!("{name}: {:?}", app.world().resource::<Score>());
+    }
+    Ok(())
+}
+
+/// Ada's screen in a window, from above: herself, who else is there, and a flash when she hits. Until it is closed.
+#[cfg(feature = "window")]
+fn main() -> std::io::Result<()> {
+    let (server_link, connect) = run::listen(&protocol())?;
+    let mut server = server(server_link);
+    let (mut ada, mut bob) = (client(connect()?), client(connect()?));
+    let mut picture = window::Picture::open("Ada's screen")?;
+    let mut soldiers = ada.world_mut().query::<(&Soldier, Has<Predicted>)>();
+    let mut markers = 0;
+    while picture.show() {
+        for app in [&mut server, &mut ada, &mut bob] {
+            app.update();
+        }
+        let score = *ada.world().resource::<Score>();
+        let hit = score.markers > std::mem::replace(&mut markers, score.markers);
+        for (soldier, own) in soldiers.iter(ada.world()) {
+            let [x, _, z] = soldier.position;
+            let colour = match (own, hit) {
+                (true, _) => 0x60_E060,
+                (false, true) => 0xFF_FFFF,
+                (false, false) => 0xE0_6060,
+            };
+            picture.square([x, z], 2.0, colour);
+        }
     }
     Ok(())
 }

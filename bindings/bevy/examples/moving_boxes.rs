@@ -2,6 +2,9 @@
 
 #[path = "common/run.rs"]
 mod run;
+#[cfg(feature = "window")]
+#[path = "common/window.rs"]
+mod window;
 
 use bevy_app::{App, FixedUpdate, Update};
 use bevy_ecs::prelude::*;
@@ -129,6 +132,7 @@ pub(crate) fn client(link: muse_bevy::muse::Client) -> App {
     app
 }
 
+#[cfg(not(feature = "window"))]
 fn draw(boxes: Query<(&MovingBox, Option<&Label>)>, how: Res<Diagnostics>) {
     if let Some((first, label)) = boxes.iter().next() {
         let (count, late) = (boxes.iter().count(), how.behind.as_millis());
@@ -143,10 +147,33 @@ fn draw(boxes: Query<(&MovingBox, Option<&Label>)>, how: Res<Diagnostics>) {
 /// The number of the box that not everybody sees.
 pub(crate) const SECRET: u8 = 5;
 
+#[cfg(not(feature = "window"))]
 fn main() -> std::io::Result<()> {
     let (link, connect) = run::listen(&protocol())?;
     let (mut server, mut client) = (server(link, 50), client(connect()?));
     client.add_systems(Update, draw);
     run::together(&mut [&mut server, &mut client], 3.0, || false);
+    Ok(())
+}
+
+/// The client's boxes in a window, until it is closed.
+#[cfg(feature = "window")]
+fn main() -> std::io::Result<()> {
+    let (link, connect) = run::listen(&protocol())?;
+    let (mut server, mut client) = (server(link, 50), client(connect()?));
+    let mut picture = window::Picture::open("Moving boxes")?;
+    let mut boxes = client.world_mut().query::<(&MovingBox, Option<&Label>)>();
+    while picture.show() {
+        server.update();
+        client.update();
+        for (moving, label) in boxes.iter(client.world()) {
+            let colour = if label.is_some() {
+                0xF0_C040
+            } else {
+                0x40_A0F0
+            };
+            picture.square(moving.position, 2.0, colour);
+        }
+    }
     Ok(())
 }

@@ -41,3 +41,8 @@ pub mod prelude {
     pub use muse::netcode::{Audience, ClientId, EventClass, KindOptions, SessionConfig};
     pub use muse::{Duration, Schema, State};
 }
+
+/// The program of the guide is compiled and run as this crate's own.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/start-bevy.md")]
+struct StartBevy;

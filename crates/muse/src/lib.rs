@@ -3,7 +3,8 @@
 //! A connection has up to 256 channels, and each delivers as the game chooses ([`Delivery`]): positions may be lost and
 //! never come late, shots arrive once in any order, chat arrives once and in order. Everything is encrypted and the server is
 //! known by its key; risky options have `danger` in their name. There is no async runtime: a game loop calls
-//! [`tick`](Server::tick), and a service may await instead (feature `tokio`).
+//! [`tick`](Server::tick), and a service may await instead (feature `tokio`). With feature `web`,
+//! browsers reach a server as well.
 //!
 //! A complete server and client:
 //!
@@ -71,6 +72,8 @@ pub use muse_drivers::{AsyncClient, AsyncServer};
 pub use muse_drivers::{
     Client, Server, SystemEntropy, UdpDriver, UdpOptions, load_or_create_key, new_key,
 };
+#[cfg(all(feature = "web", not(target_arch = "wasm32")))]
+pub use muse_drivers::{WebListener, WebOptions};
 pub use muse_schema::{Message, Registry, Schema, State};
 pub use muse_transport::congestion::{Budget, Congestion};
 pub use muse_transport::token;

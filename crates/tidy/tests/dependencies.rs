@@ -7,7 +7,7 @@ use muse_tidy::{File, repository_files, repository_root};
 use serde_json::Value;
 
 /// What each crate may use of ours, as the table in `ARCHITECTURE.md` says; `*` stands for everything.
-const DIRECTIONS: [(&str, &[&str]); 21] = [
+const DIRECTIONS: [(&str, &[&str]); 22] = [
     ("muse-wire", &[]),
     ("muse-schema-derive", &[]),
     ("muse-schema", &["muse-wire", "muse-schema-derive"]),
@@ -48,6 +48,11 @@ const DIRECTIONS: [(&str, &[&str]); 21] = [
             "muse-netcode",
             "muse-drivers",
         ],
+    ),
+    (
+        "muse-typescript",
+        // The facade for the server of the guide.
+        &["muse-wire", "muse-transport", "muse-net"],
     ),
     (
         "muse-biobot-web",

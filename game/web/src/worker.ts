@@ -5,7 +5,7 @@
 
 import type { FromWorker, GameEvent, Input, LinkKind, SignIn, ToWorker } from "./protocol.ts";
 import init, { Client } from "./wasm/biobot.js";
-import { openSession, type Session } from "./worker_link.ts";
+import { openSession, type Session } from "../../../bindings/typescript/src/session.ts";
 import { MasterLink } from "./worker_master.ts";
 
 interface Scope {
@@ -225,7 +225,7 @@ async function open(to: Server): Promise<void> {
   try {
     const session = await openSession(
       to.address,
-      to.prefer,
+      to.prefer === "websocket" ? "websocket" : "webtransport",
       {
         datagram: (bytes) =>
           guarded(() => {

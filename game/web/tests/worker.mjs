@@ -40,7 +40,7 @@ const vite = await createServer({
   root,
   configFile: false,
   logLevel: "error",
-  server: { port: Number(process.env.PORT ?? 21_480), host: "127.0.0.1", fs: { allow: [root, recordings] } },
+  server: { port: Number(process.env.PORT ?? 21_480), host: "127.0.0.1", fs: { allow: [root, recordings, join(root, "../../bindings/typescript")] } },
 });
 await vite.listen();
 const origin = vite.resolvedUrls.local[0].replace(/\/$/, "");

@@ -2,7 +2,7 @@
 //! megabyte, a cut that the connection survives, and a second connection.
 //!
 //! `session serve` is the server behind a bad network of its own; it ends when its standard input does. `session play ADDRESS KEY` is the
-//! client in Rust; `tests/c/session.c` and `bindings/csharp` have the same client in C and C#. What a client prints is its result, line by line.
+//! client in Rust; `tests/c/session.c`, `bindings/csharp` and `bindings/typescript` have the same client in C, C# and TypeScript. What a client prints is its result, line by line.
 
 mod client;
 mod proxy;
@@ -18,8 +18,8 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome: Result<(), Box<dyn Error>> = match words[..] {
-        ["serve"] => server::serve(None),
-        ["serve", capture, keys] => server::serve(Some((capture, keys))),
+        ["serve"] => server::serve(None, alone),
+        ["serve", capture, keys] => server::serve(Some((capture, keys)), alone),
         ["play", address, key] => client::play(address, key),
         _ => Err(USAGE.into()),
     };
@@ -30,4 +30,9 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// UDP is the only link.
+fn alone(server: muse_drivers::Server) -> std::io::Result<(muse_drivers::Server, String)> {
+    Ok((server, String::new()))
 }

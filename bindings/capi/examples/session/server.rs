@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,11 +15,16 @@ use crate::rules::{
     Arrivals, BULK, CUT, HELLO, NUMBERS, ORDERED, REPORT, TEXT, bulk, config, digest, number_of,
 };
 
-/// Serves behind a bad network until standard input ends; with two paths, records a capture and the keys to read it.
-pub(crate) fn serve(record: Option<(&str, &str)>) -> Result<(), Box<dyn Error>> {
+/// Serves behind a bad network until standard input ends; with two paths, records a capture and the keys to read it. `extend` may add links of
+/// other kinds to the server, and says where they are.
+pub(crate) fn serve(
+    record: Option<(&str, &str)>,
+    extend: impl FnOnce(Server) -> io::Result<(Server, String)>,
+) -> Result<(), Box<dyn Error>> {
     let key = new_key()?;
     let public = key.public();
-    let mut server = Server::bind("127.0.0.1:0", config()?, ServerOptions::new(key))?;
+    let server = Server::bind("127.0.0.1:0", config()?, ServerOptions::new(key))?;
+    let (mut server, more) = extend(server)?;
     if let Some((_, keys)) = record {
         let file = std::sync::Mutex::new(std::fs::File::create(keys)?);
         server.endpoint_mut().danger_key_log(Arc::new(move |line| {
@@ -30,7 +35,7 @@ pub(crate) fn serve(record: Option<(&str, &str)>) -> Result<(), Box<dyn Error>> 
     let weather = Arc::new(Weather::default());
     let capture = record.map(|(capture, _)| capture);
     let proxy = Proxy::start(server.local_addr()?, Arc::clone(&weather), capture)?;
-    println!("ready {} {public}", proxy.address());
+    println!("ready {} {public} {more}", proxy.address());
     let running = Arc::new(AtomicBool::new(true));
     let stop = Arc::clone(&running);
     std::thread::spawn(move || {

@@ -3,7 +3,8 @@
  * WebSocket. The server's `GET /link` says where both are (crates/drivers/src/web.rs).
  */
 
-import type { LinkKind } from "./protocol.ts";
+/** By what datagrams travel. */
+export type LinkKind = "webtransport" | "websocket";
 
 export interface Session {
   readonly kind: LinkKind;

@@ -1,0 +1,20 @@
+//! The server of the session that every binding plays (`bindings/capi/examples/session`), for browsers as well: the fourth word that it prints is
+//! where they find it.
+
+#[path = "../../../capi/examples/session/proxy.rs"]
+mod proxy;
+#[path = "../../../capi/examples/session/rules.rs"]
+#[allow(dead_code, reason = "some of it is the client's")]
+mod rules;
+#[path = "../../../capi/examples/session/server.rs"]
+mod server;
+
+use muse_drivers::{Server, WebListener, WebOptions};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    server::serve(None, |server: Server| {
+        let web = WebListener::bind(WebOptions::new(server.local_addr()?))?;
+        let address = web.address().to_string();
+        Ok((server.with_web(web)?, address))
+    })
+}

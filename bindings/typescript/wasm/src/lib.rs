@@ -1,0 +1,330 @@
+//! Muse's transport for a page: a client's connection without a socket, as a class of JavaScript.
+//!
+//! `bindings/typescript/src` opens WebTransport or WebSocket sessions and gives datagrams to a [`Connection`]; nothing here does IO or knows the
+//! time. Everything crosses the border as numbers, texts and bytes, so the generated code stays small.
+
+mod settings;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use muse_transport::token::ConnectToken;
+use muse_transport::{
+    CloseReason, Connect, ConnectionId, Endpoint, Entropy, Event, Outcome, SendOptions,
+    ServerPublicKey,
+};
+use muse_wire::{Datagram, Duration, Ecn, Instant, Link, Machine};
+use wasm_bindgen::prelude::wasm_bindgen;
+
+pub use settings::Settings;
+
+/// What [`Connection::next_event`] found.
+#[wasm_bindgen]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// Nothing more.
+    None,
+    /// The server let us in; `payload` is what it said.
+    Connected,
+    /// It did not; `text` says why.
+    Refused,
+    /// Nobody answered.
+    Unanswered,
+    /// `payload` came on `channel`.
+    Message,
+    /// What became of the message with the number `receipt`; `text` is `delivered`, `lost` or `expired`.
+    Receipt,
+    /// Nothing has been heard for a while.
+    Interrupted,
+    /// It is back, and nothing reliable was lost.
+    Resumed,
+    /// It is over; `text` says why, and `code` is the server's number for it.
+    Closed,
+}
+
+/// A client's connection to one server, over any pipe that carries datagrams. Times are milliseconds of the page's monotonic clock.
+#[wasm_bindgen]
+pub struct Connection {
+    endpoint: Endpoint,
+    connection: ConnectionId,
+    packet: Vec<u8>,
+    /// The rest of a transmission that holds several datagrams.
+    waiting: VecDeque<Vec<u8>>,
+    /// What the event that was told last says.
+    told: Told,
+    buffer: Vec<u8>,
+}
+
+#[wasm_bindgen]
+impl Connection {
+    /// Begins to connect. `trust` is the server's public key in hexadecimal, or a connect token as the master gives it. `hello` reaches the server with the
+    /// connection. Fails with a text that says what is wrong.
+    #[wasm_bindgen(constructor)]
+    pub fn new(
+        now_ms: f64,
+        unix_s: f64,
+        settings: Settings,
+        trust: &str,
+        is_token: bool,
+        hello: &[u8],
+    ) -> Result<Connection, String> {
+        let how = match is_token {
+            true => Connect::token(ConnectToken::from_text(trust).map_err(text)?),
+            false => Connect::pinned(trust.parse::<ServerPublicKey>().map_err(text)?),
+        };
+        let timeout = settings.timeout();
+        let config = settings.into_config()?.link(LINK);
+        let mut endpoint = Endpoint::new(config, Random::new()?);
+        let now = at(now_ms);
+        endpoint.set_unix_time(now, unix_s as u64);
+        let how = how.hello(hello).timeout(timeout);
+        let connection = endpoint.connect(now, server(), how).map_err(text)?;
+        Ok(Self {
+            endpoint,
+            connection,
+            packet: vec![0; DATAGRAM_MAX],
+            waiting: VecDeque::new(),
+            told: Told::default(),
+            buffer: Vec::new(),
+        })
+    }
+
+    /// The session received this.
+    pub fn handle_datagram(&mut self, now_ms: f64, mut bytes: Vec<u8>) {
+        let datagram = Datagram {
+            from: server(),
+            ecn: Ecn::NotCapable,
+            payload: &mut bytes,
+        };
+        self.endpoint.handle_datagram(at(now_ms), datagram);
+    }
+
+    /// Does what has become due.
+    pub fn advance(&mut self, now_ms: f64) {
+        let now = at(now_ms);
+        if self.endpoint.poll_timeout().is_some_and(|due| due <= now) {
+            self.endpoint.handle_timeout(now);
+        }
+    }
+
+    /// What the session is to send next.
+    pub fn poll_transmit(&mut self, now_ms: f64) -> Option<Vec<u8>> {
+        if self.waiting.is_empty()
+            && let Some(transmit) = self.endpoint.poll_transmit(at(now_ms), &mut self.packet)
+        {
+            let datagrams = transmit.datagrams(&self.packet);
+            self.waiting.extend(datagrams.map(<[u8]>::to_vec));
+        }
+        self.waiting.pop_front()
+    }
+
+    /// When to call [`advance`](Self::advance) and [`poll_transmit`](Self::poll_transmit) next, if ever.
+    pub fn poll_timeout(&mut self) -> Option<f64> {
+        let due = self.endpoint.poll_timeout()?;
+        Some(due.as_micros() as f64 / 1e3)
+    }
+
+    /// What happened next; the other getters tell of it until the next call.
+    pub fn next_event(&mut self) -> EventKind {
+        let mut told = Told::default();
+        let kind = loop {
+            let Some(event) = self.endpoint.poll_event(&mut self.buffer) else {
+                break EventKind::None;
+            };
+            if let Some(kind) = told.take(event) {
+                break kind;
+            }
+        };
+        self.told = told;
+        kind
+    }
+
+    /// The channel of a message.
+    #[wasm_bindgen(getter)]
+    pub fn channel(&self) -> u8 {
+        self.told.channel
+    }
+
+    /// The number with which the server closed.
+    #[wasm_bindgen(getter)]
+    pub fn code(&self) -> u16 {
+        self.told.code
+    }
+
+    /// The number that [`send`](Self::send) returned.
+    #[wasm_bindgen(getter)]
+    pub fn receipt(&self) -> f64 {
+        self.told.receipt
+    }
+
+    /// Words that go with an event.
+    #[wasm_bindgen(getter)]
+    pub fn text(&self) -> String {
+        self.told.text.clone()
+    }
+
+    /// Bytes that go with an event; they are handed over.
+    pub fn take_payload(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.told.payload)
+    }
+
+    /// Sends a message and returns its number in its channel, or fails with a text that says why. With `wants_receipt`, an event tells what became of it.
+    pub fn send(
+        &mut self,
+        now_ms: f64,
+        channel: u8,
+        payload: &[u8],
+        wants_receipt: bool,
+    ) -> Result<f64, String> {
+        let options = match wants_receipt {
+            true => SendOptions::default().receipt(),
+            false => SendOptions::default(),
+        };
+        let connection = self.connection;
+        self.endpoint
+            .send_with(at(now_ms), connection, channel, payload, &options)
+            .map(|id| id.number as f64)
+            .map_err(text)
+    }
+
+    /// Says goodbye at once, or with `finish` after everything reliable has arrived.
+    pub fn close(&mut self, now_ms: f64, code: u16, words: &str, finish: bool) {
+        let (now, connection) = (at(now_ms), self.connection);
+        match finish {
+            true => self.endpoint.finish(now, connection, code, words),
+            false => self.endpoint.close(now, connection, code, words),
+        }
+    }
+
+    /// Round-trip time and jitter in milliseconds, loss from 0 to 1, bytes and packets sent and received, bytes a second that arrive; empty without a connection.
+    pub fn stats(&self) -> Vec<f64> {
+        let Some(stats) = self.endpoint.stats(self.connection) else {
+            return Vec::new();
+        };
+        vec![
+            stats.rtt.as_micros() as f64 / 1e3,
+            stats.jitter.as_micros() as f64 / 1e3,
+            f64::from(stats.loss),
+            stats.bytes_sent as f64,
+            stats.bytes_received as f64,
+            stats.packets_sent as f64,
+            stats.packets_received as f64,
+            stats.bandwidth as f64,
+        ]
+    }
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection")
+            .field("connection", &self.connection)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What an event says, without its lifetime.
+#[derive(Default)]
+struct Told {
+    channel: u8,
+    code: u16,
+    receipt: f64,
+    text: String,
+    payload: Vec<u8>,
+}
+
+impl Told {
+    fn take(&mut self, event: Event<'_>) -> Option<EventKind> {
+        Some(match event {
+            Event::Connected { user_data, .. } => {
+                self.payload = user_data.to_vec();
+                EventKind::Connected
+            }
+            Event::Refused { reason, .. } => {
+                self.text = reason.to_string();
+                EventKind::Refused
+            }
+            Event::Unanswered { .. } => EventKind::Unanswered,
+            Event::Message {
+                channel, payload, ..
+            } => {
+                self.channel = channel;
+                self.payload = payload.to_vec();
+                EventKind::Message
+            }
+            Event::Receipt { receipt, .. } => {
+                self.channel = receipt.id.channel;
+                self.receipt = receipt.id.number as f64;
+                self.text = match receipt.outcome {
+                    Outcome::Delivered => "delivered",
+                    Outcome::Lost => "lost",
+                    Outcome::Expired => "expired",
+                }
+                .to_owned();
+                EventKind::Receipt
+            }
+            Event::Interrupted { .. } => EventKind::Interrupted,
+            Event::Resumed { .. } => EventKind::Resumed,
+            Event::Closed { reason, .. } => {
+                (self.code, self.text) = end(reason);
+                EventKind::Closed
+            }
+            // Addresses mean nothing to a page.
+            _ => return None,
+        })
+    }
+}
+
+/// Why it ended, in a number and words.
+fn end(reason: CloseReason) -> (u16, String) {
+    match reason {
+        CloseReason::ByPeer { code, text } => (code, format!("by the server: {text}")),
+        CloseReason::ByUs => (0, "by us".to_owned()),
+        CloseReason::Lost => (0, "lost".to_owned()),
+        CloseReason::Replaced => (0, "replaced".to_owned()),
+        _ => (0, "protocol".to_owned()),
+    }
+}
+
+/// The browser's randomness, which has been seen to work.
+struct Random;
+
+impl Random {
+    fn new() -> Result<Self, String> {
+        getrandom::fill(&mut [0; 16]).map_err(text)?;
+        Ok(Self)
+    }
+}
+
+impl Entropy for Random {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        getrandom::fill(bytes).expect("the source of randomness has worked before");
+    }
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn at(now_ms: f64) -> Instant {
+    Instant::from_micros((now_ms * 1e3) as u64)
+}
+
+/// A session leads to one server: the address only has to be the same each time.
+fn server() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 1))
+}
+
+/// Largest datagram of WebTransport and WebSocket alike, as the server's side has it.
+const DATAGRAM_MAX: usize = 1_200;
+const LINK: Link = Link {
+    datagram_min: DATAGRAM_MAX,
+    datagram_max: DATAGRAM_MAX,
+    ..Link::UDP
+};
+/// How long an attempt to connect lasts unless told otherwise.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The server of the guide is compiled as this crate's own.
+#[cfg(doctest)]
+#[doc = include_str!("../../../../docs/guide/start-browser.md")]
+struct StartBrowser;
