@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Compiles the browser's client (game/web/client) to WebAssembly and writes the module to game/web/src/wasm, which the page imports.
+# Another crate of the workspace with `scripts/build-web.sh PACKAGE NAME DIRECTORY`.
 # With rustup's target where it can be had, else with Debian's packages for the web. Says what to install when something is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 target=wasm32-unknown-unknown
-name=biobot
-output=game/web/src/wasm
+package=${1:-muse-biobot-web}
+name=${2:-biobot}
+output=${3:-game/web/src/wasm}
 # Their own directories: another compiler and other settings than the workspace's.
 target_dir=${CARGO_TARGET_DIR:-$PWD/target}/web
 bytes_max=$((2 * 1000 * 1000))
@@ -30,7 +32,7 @@ command -v cargo >/dev/null || fail "cargo is missing. Install Rust from https:/
 if ! has_target && command -v rustup >/dev/null; then
     timeout 300 rustup --quiet target add "$target" >/dev/null 2>&1 || true
 fi
-build=(build --quiet --profile web -p muse-biobot-web --target "$target" --target-dir "$target_dir")
+build=(build --quiet --profile web -p "$package" --target "$target" --target-dir "$target_dir")
 if has_target; then
     # A wrapper that caches native builds may not know this target's flags; it is left as it is configured.
     cargo "${build[@]}"
@@ -58,7 +60,7 @@ cargo build --quiet --release --manifest-path game/web/bindgen/Cargo.toml --targ
 
 rm -rf "$output"
 mkdir -p "$output"
-"$target_dir/bindgen/release/biobot-bindgen" "$target_dir/$target/web/muse_biobot_web.wasm" "$output" "$name"
+"$target_dir/bindgen/release/biobot-bindgen" "$target_dir/$target/web/${package//-/_}.wasm" "$output" "$name"
 
 # Smaller still where the tool is installed; never needed.
 if command -v wasm-opt >/dev/null; then

@@ -10,10 +10,12 @@ mod lateness;
 mod locals;
 mod records;
 
+use std::fs::File;
+use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -80,6 +82,9 @@ pub(crate) struct Arguments {
     /// End when the program that started this one ends.
     #[arg(long)]
     with_parent: bool,
+    /// File to write the connections' secrets to, so that Wireshark can read a capture: for tests, never with players.
+    #[arg(long, value_name = "FILE")]
+    danger_key_log: Option<PathBuf>,
     /// Let anybody in who knows the address and the key: for tests and parties, not for the internet.
     #[arg(long)]
     danger_no_tokens: bool,
@@ -129,6 +134,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let mut server = Server::bind(listen, config(), options)
         .with_context(|| format!("cannot listen at {listen}"))?;
+    if let Some(path) = &arguments.danger_key_log {
+        log_keys(&mut server, path)?;
+    }
     let mut line = format!("listening at {}, key {public}", server.local_addr()?);
     if !arguments.no_web {
         let web = open_web(arguments.web, &server)?;
@@ -153,6 +161,20 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         println!("{}", serde_json::to_string(&host.figures())?);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Appends the secrets of every connection to a file as they are made.
+fn log_keys(server: &mut Server, path: &Path) -> anyhow::Result<()> {
+    let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    let file = Mutex::new(file);
+    let log = move |line: &str| {
+        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = writeln!(file, "{line}") {
+            tracing::warn!(%error, "the key log cannot be written");
+        }
+    };
+    server.endpoint_mut().danger_key_log(Arc::new(log));
+    Ok(())
 }
 
 /// What both sides of Biobot agree on; the browser's client has the same channels. Nothing heard for 10 s is the end of a
