@@ -199,7 +199,7 @@ impl Connection {
         self.deadline = now + options.connect_timeout * u64::from(options.connect_tries);
         let address = SocketAddr::new(self.reliable_address.ip(), port);
         self.partial_address = Some(address);
-        self.acknowledge(now, Channel::Reliable, effects);
+        self.acknowledge_after(now, HANDSHAKE_DELAYS, Channel::Reliable, effects);
         Ok(Some(address))
     }
 
@@ -228,7 +228,7 @@ impl Connection {
         let mut sender = Sender::new(options.window, packet.ack, options.initial_timer);
         sender.queue(Flags::INIT, 0, Vec::new());
         // It acknowledges INIT3, so it waits like an acknowledgement.
-        sender.hold(now + options.ack_delay);
+        sender.hold(now + options.ack_delay * HANDSHAKE_DELAYS);
         self.halves[Channel::Partial.index()] = Some(ChannelState {
             sender,
             receiver: Receiver::partial(promise, packet.sequence),
@@ -265,7 +265,7 @@ impl Connection {
                 .handle(packet.sequence, 0, (0, Vec::new()), |_| ());
             self.open(now, options, effects);
         }
-        self.acknowledge(now, Channel::Partial, effects);
+        self.acknowledge_after(now, HANDSHAKE_DELAYS, Channel::Partial, effects);
         opens
     }
 
@@ -469,10 +469,20 @@ impl Connection {
 
     /// A bare ACK of the last number accepted.
     pub(crate) fn acknowledge(&self, now: Instant, channel: Channel, effects: &mut Effects) {
+        self.acknowledge_after(now, 1, channel, effects);
+    }
+
+    fn acknowledge_after(
+        &self,
+        now: Instant,
+        delays: u64,
+        channel: Channel,
+        effects: &mut Effects,
+    ) {
         if let Some(half) = &self.halves[channel.index()]
             && let Some((to, packet)) = self.ack_packet(channel, half.receiver.ack())
         {
-            effects.send_ack(now, channel, to, &packet);
+            effects.send_ack(now, delays, channel, to, &packet);
         }
     }
 
@@ -575,5 +585,8 @@ fn port(number: u32) -> Option<u16> {
 const OFFER_REPEAT: Duration = Duration::from_secs(1);
 /// The timer is never shorter.
 const TIMER_MIN: Duration = Duration::from_millis(20);
+/// What answers a step of the handshake waits so many delays of acknowledgements: it is the first message that the original notes, with
+/// code that is compiled at that moment, and if it is not done the connection stops at the first loss.
+const HANDSHAKE_DELAYS: u64 = 10;
 /// Most messages kept that arrive before the connection is open.
 const EARLY_MAX: usize = 1_024;

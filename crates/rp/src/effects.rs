@@ -42,10 +42,11 @@ impl Effects {
         }
     }
 
-    /// Has an acknowledgement sent after the usual delay.
+    /// Has an acknowledgement sent after so many of the usual delays.
     pub(crate) fn send_ack(
         &mut self,
         now: Instant,
+        delays: u64,
         channel: Channel,
         to: SocketAddr,
         packet: &Packet<'_>,
@@ -56,8 +57,10 @@ impl Effects {
         if self.ack_delay.is_zero() {
             self.push(channel, small);
         } else if self.delayed.len() < OUTGOING_MAX {
-            let at = now + self.ack_delay;
-            self.delayed.push_back((at, channel, small));
+            let at = now + self.ack_delay * delays;
+            // Nearly always the last one.
+            let place = self.delayed.partition_point(|(other, ..)| *other <= at);
+            self.delayed.insert(place, (at, channel, small));
         } else {
             self.stats.overflowed += 1;
         }

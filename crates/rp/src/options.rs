@@ -91,8 +91,8 @@ impl HostOptions {
     }
 
     /// How long acknowledgements wait. The original forgets what it has sent if the acknowledgement comes before it has noted the
-    /// message, and then repeats the wrong one for ever. Default 5 ms, which adds as much to each window's round trip; none
-    /// is right where nobody uses the original.
+    /// message, and then repeats the wrong one for ever. Default 5 ms, which adds as much to each window's round trip, and ten times as
+    /// much to each step of the handshake; none is right where nobody uses the original.
     pub fn ack_delay(mut self, delay: Duration) -> Self {
         self.ack_delay = delay;
         self
