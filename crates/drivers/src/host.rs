@@ -8,7 +8,7 @@ use muse_transport::{Config, ConfigError, ConnectionId, Endpoint, Event};
 use muse_wire::{Duration, Instant, Machine};
 
 #[cfg(feature = "web")]
-use crate::web::{WebListener, WithWeb};
+use crate::web::{RECEIVE_MAX, WebListener, WithWeb};
 use crate::{Clock, Driver, SystemEntropy, UdpDriver};
 
 /// An endpoint that runs over a UDP socket in a game loop.
@@ -48,7 +48,7 @@ impl Host {
         let (now, machine, link) = (self.now, &mut self.endpoint, self.link.as_mut());
         #[cfg(feature = "web")]
         if let Some(web) = &mut self.web {
-            web.take_in(now, machine);
+            web.take_in(now, machine, RECEIVE_MAX);
             let mut machine = WithWeb { machine, web };
             return take_in(&mut self.driver, link, now, &mut machine);
         }

@@ -11,7 +11,7 @@
 //! - [`Clock`] and [`fill_random`]: the time and the randomness that cores never fetch themselves;
 //! - [`LanAnnouncer`] and [`LanFinder`]: games on the same local network;
 //! - [`load_or_create_key`]: the file with the key that a server is known by;
-//! - `WebListener` (feature `web`): browsers, over WebTransport and WebSocket, beside UDP;
+//! - `WebListener` (feature `web`): browsers, over WebTransport and WebSocket, beside UDP; `UdpWebDriver` has both for any machine;
 //! - `AsyncUdp`, `AsyncClient` and `AsyncServer` (feature `tokio`): the same inside an async service.
 //!
 //! For a machine of one's own, a game loop is a clock, a driver, the machine, and one `poll` per tick:
@@ -97,4 +97,6 @@ pub use stream::{StreamCounters, StreamDriver, Turn};
 #[cfg(not(target_arch = "wasm32"))]
 pub use udp::{UdpCounters, UdpDriver, UdpOptions};
 #[cfg(all(feature = "web", not(target_arch = "wasm32")))]
-pub use web::{WebCounters, WebKind, WebListener, WebOptions, WebSession, is_web_address};
+pub use web::{
+    UdpWebDriver, WebCounters, WebKind, WebListener, WebOptions, WebSession, is_web_address,
+};

@@ -7,9 +7,10 @@
 //! - `runtime` is what runs on the thread: it accepts, and ends everything.
 //! - `transport` and `socket` are the two kinds of link, `http` the little HTTP before a WebSocket.
 //! - `port` is a session as the thread sees it, `doors` who may have one.
-//! - `route` sorts what a machine sends: to browsers, or on to the next driver.
+//! - `route` sorts what a machine sends: to browsers, or on to the next driver; `both` is a driver that does so for any machine.
 
 mod address;
+mod both;
 mod certificate;
 mod doors;
 mod http;
@@ -34,6 +35,7 @@ use muse_wire::{Datagram, Duration, Ecn, Instant, Link, Machine, Transmit};
 use tokio::sync::{mpsc, oneshot};
 
 pub use self::address::is_web_address;
+pub use self::both::UdpWebDriver;
 pub use self::options::WebOptions;
 pub(crate) use self::route::WithWeb;
 pub use self::shared::WebCounters;
@@ -65,6 +67,7 @@ pub struct WebListener {
     from_web: mpsc::Receiver<FromWeb>,
     sessions: HashMap<SocketAddr, Outgoing>,
     shared: Arc<Shared>,
+    datagram_max: usize,
     /// Where wake-up calls come from.
     waker: Option<SocketAddr>,
     /// Dropped to end the thread.
@@ -112,6 +115,7 @@ impl WebListener {
         let (to_game, from_web) = mpsc::channel(QUEUE_IN);
         let (stop, stopped) = oneshot::channel();
         let shared = Arc::new(Shared::default());
+        let datagram_max = options.datagram_max;
         let (bound, is_bound) = std::sync::mpsc::sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("muse-web".to_owned())
@@ -130,10 +134,11 @@ impl WebListener {
             from_web,
             sessions: HashMap::new(),
             shared,
+            datagram_max,
             waker: None,
             stop: Some(stop),
             thread: Some(thread),
-            buffer: vec![0; DATAGRAM_MAX].into_boxed_slice(),
+            buffer: vec![0; datagram_max].into_boxed_slice(),
         })
     }
 
@@ -207,10 +212,15 @@ impl WebListener {
         self.shared.asleep.store(false, Ordering::SeqCst);
     }
 
-    /// Gives the machine what has arrived from browsers, and says how many datagrams that were.
-    pub(crate) fn take_in<M: Machine + ?Sized>(&mut self, now: Instant, machine: &mut M) -> usize {
+    /// Gives the machine what has arrived from browsers, but no more than `limit`, and says how many datagrams that were.
+    pub(crate) fn take_in<M: Machine + ?Sized>(
+        &mut self,
+        now: Instant,
+        machine: &mut M,
+        limit: usize,
+    ) -> usize {
         let mut count = 0;
-        for _ in 0..RECEIVE_MAX {
+        for _ in 0..limit {
             match self.from_web.try_recv() {
                 Ok(FromWeb::Opened { address, outgoing }) => {
                     self.sessions.insert(address, outgoing);
@@ -247,7 +257,7 @@ impl WebListener {
             return true;
         };
         for datagram in transmit.datagrams(buffer) {
-            if datagram.len() > DATAGRAM_MAX {
+            if datagram.len() > self.datagram_max {
                 Shared::count(&self.shared.oversized, 1);
             } else if outgoing.queue.try_send(datagram.to_vec()).is_err() {
                 Shared::count(&self.shared.dropped_out, 1);
@@ -259,7 +269,7 @@ impl WebListener {
 
 impl Driver for WebListener {
     fn receive<M: Machine + ?Sized>(&mut self, now: Instant, machine: &mut M) -> io::Result<usize> {
-        Ok(self.take_in(now, machine))
+        Ok(self.take_in(now, machine, RECEIVE_MAX))
     }
 
     /// What is for no browser is dropped and counted.
@@ -308,11 +318,11 @@ impl fmt::Debug for WebListener {
     }
 }
 
-/// Largest datagram that a browser's link carries, either way. What does not fit into a datagram of QUIC goes over a stream of its own.
+/// Largest datagram of the transport that a browser's link carries, either way. What does not fit into a datagram of QUIC goes over a stream of its own.
 pub(crate) const DATAGRAM_MAX: usize = 1_200;
 /// Datagrams from all browsers that may wait for the game loop: 5 MB at most.
 const QUEUE_IN: usize = 4_096;
 /// What one receive takes from the queue.
-const RECEIVE_MAX: usize = QUEUE_IN;
+pub(crate) const RECEIVE_MAX: usize = QUEUE_IN;
 /// Datagrams that one flush takes from a machine.
 const FLUSH_MAX: usize = 16_384;

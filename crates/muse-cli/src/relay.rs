@@ -20,6 +20,7 @@ use metrics::Metrics;
 /// Which relay, where, and with which limits.
 #[derive(Args)]
 #[command(after_help = "Example: muse relay [::]:7788 --metrics 127.0.0.1:9100
+         muse relay [::]:7788 --web 7788 --web-transport-port 7789
          muse relay --v1 0.0.0.0:7777
 
 It prints one line when it is ready. Ctrl-C or SIGTERM drains it: no new clients, those that are there
@@ -38,6 +39,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u64).range(0..=3_600))]
     drain_seconds: u64,
     #[command(flatten)]
+    web: v2::WebArguments,
+    #[command(flatten)]
     limits: v2::LimitArguments,
     #[command(flatten)]
     v1_limits: v1::LimitArguments,
@@ -53,11 +56,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     let mut server = match arguments.v1 {
         true => Server::V1(Box::new(v1::Server::bind(listen, &arguments.v1_limits)?)),
-        false => Server::V2(Box::new(v2::Server::bind(listen, &arguments.limits)?)),
+        false => {
+            let server = v2::Server::bind(listen, &arguments.limits)?;
+            Server::V2(Box::new(server.with_web(&arguments.web)?))
+        }
     };
     let mut line = format!("ready {}", server.local_addr()?);
     if let Some(metrics) = &metrics {
         line += &format!(" metrics http://{}/metrics", metrics.address());
+    }
+    if let Some(web) = server.web_address() {
+        line += &format!(" browsers http://{web}/link");
     }
     println!("{line}");
     while !interrupt.is_raised() {
@@ -81,6 +90,13 @@ impl Server {
         match self {
             Self::V1(server) => server.local_addr(),
             Self::V2(server) => server.local_addr(),
+        }
+    }
+
+    fn web_address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::V1(_) => None,
+            Self::V2(server) => server.web_address(),
         }
     }
 

@@ -3,6 +3,10 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use muse_relay::v2::packet::DATA_HEADER_LEN;
+
+use super::DATAGRAM_MAX;
+
 /// Where and how to let browsers in.
 ///
 /// ```
@@ -20,6 +24,8 @@ pub struct WebOptions {
     pub(super) origins: Vec<String>,
     pub(super) sessions_max: usize,
     pub(super) sessions_per_address: usize,
+    /// Longest datagram, either way.
+    pub(super) datagram_max: usize,
 }
 
 impl WebOptions {
@@ -33,6 +39,7 @@ impl WebOptions {
             origins: Vec::new(),
             sessions_max: 1_024,
             sessions_per_address: 64,
+            datagram_max: DATAGRAM_MAX,
         }
     }
 
@@ -67,6 +74,13 @@ impl WebOptions {
     /// Sessions at once from one IPv4 address or IPv6 /64. Default: 64; players behind one router share it.
     pub fn sessions_per_address(mut self, sessions: usize) -> Self {
         self.sessions_per_address = sessions;
+        self
+    }
+
+    /// Lets datagrams be as long as those of a relay are, which has 8 bytes to put in front: 1,208. Default: 1,200, what the transport
+    /// needs.
+    pub fn for_relay(mut self) -> Self {
+        self.datagram_max = DATAGRAM_MAX + DATA_HEADER_LEN;
         self
     }
 

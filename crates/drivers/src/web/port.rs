@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::address::Addresses;
 use super::doors::Pass;
 use super::shared::{FromWeb, Outgoing, Shared};
-use super::{DATAGRAM_MAX, WebKind, WebSession};
+use super::{WebKind, WebSession};
 
 /// What every session needs.
 #[derive(Clone, Debug)]
@@ -19,14 +19,20 @@ pub(super) struct Harbour {
     to_game: mpsc::Sender<FromWeb>,
     shared: Arc<Shared>,
     addresses: Arc<Mutex<Addresses>>,
+    datagram_max: usize,
 }
 
 impl Harbour {
-    pub(super) fn new(to_game: mpsc::Sender<FromWeb>, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(
+        to_game: mpsc::Sender<FromWeb>,
+        shared: Arc<Shared>,
+        datagram_max: usize,
+    ) -> Self {
         Self {
             to_game,
             shared,
             addresses: Arc::default(),
+            datagram_max,
         }
     }
 
@@ -89,7 +95,7 @@ impl Port {
         self.heard_ms.store(heard.max(1), Ordering::Relaxed);
         Shared::count(&shared.datagrams_in, 1);
         Shared::count(&shared.bytes_in, bytes.len());
-        if bytes.is_empty() || bytes.len() > DATAGRAM_MAX {
+        if bytes.is_empty() || bytes.len() > self.harbour.datagram_max {
             Shared::count(&shared.oversized, 1);
             return;
         }
@@ -124,6 +130,11 @@ impl Port {
             }
             tokio::time::sleep_until(until).await;
         }
+    }
+
+    /// Longest datagram that the browser may send.
+    pub(super) fn datagram_max(&self) -> usize {
+        self.harbour.datagram_max
     }
 
     pub(super) fn sent(&self, bytes: usize) {

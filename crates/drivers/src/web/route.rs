@@ -6,12 +6,12 @@ use super::{FLUSH_MAX, WebListener, is_web_address};
 
 /// A machine as the driver beside a [`WebListener`] sees it.
 #[derive(Debug)]
-pub(crate) struct WithWeb<'a, M> {
+pub(crate) struct WithWeb<'a, M: ?Sized> {
     pub(crate) machine: &'a mut M,
     pub(crate) web: &'a WebListener,
 }
 
-impl<M: Machine> Machine for WithWeb<'_, M> {
+impl<M: Machine + ?Sized> Machine for WithWeb<'_, M> {
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
         // Nobody but a browser has such an address, whatever a packet says.
         if !is_web_address(datagram.from) && !self.web.is_wake(datagram.from) {

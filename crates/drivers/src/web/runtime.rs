@@ -55,7 +55,7 @@ pub(super) fn run(
                     address: open.address,
                     transport_address: open.transport_address,
                 }));
-                let harbour = Harbour::new(to_game, Arc::clone(&shared));
+                let harbour = Harbour::new(to_game, Arc::clone(&shared), options.datagram_max);
                 serve(open, options, &doors, harbour, stopped).await;
             }
             Err(error) => {

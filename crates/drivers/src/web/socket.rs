@@ -21,7 +21,7 @@ use super::http::{self, Asked};
 use super::options::WebOptions;
 use super::port::{Harbour, Port};
 use super::shared::Shared;
-use super::{DATAGRAM_MAX, WebKind, WebSession};
+use super::{WebKind, WebSession};
 
 /// What every connection over TCP needs.
 pub(super) struct Sockets {
@@ -84,8 +84,8 @@ impl Sockets {
         let Some((port, to_browser)) = self.harbour.open(session, pass).await else {
             return Ok(());
         };
-        let socket =
-            WebSocketStream::from_raw_socket(stream, Role::Server, Some(socket_config())).await;
+        let config = socket_config(self.options.datagram_max);
+        let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
         carry(socket, &port, to_browser).await;
         port.close().await;
         Ok(())
@@ -191,13 +191,13 @@ where
     Ok(())
 }
 
-fn socket_config() -> WebSocketConfig {
+fn socket_config(message_max: usize) -> WebSocketConfig {
     let mut config = WebSocketConfig::default();
     config.read_buffer_size = 4 << 10;
     config.write_buffer_size = 16 << 10;
     config.max_write_buffer_size = 64 << 10;
-    config.max_message_size = Some(DATAGRAM_MAX);
-    config.max_frame_size = Some(DATAGRAM_MAX);
+    config.max_message_size = Some(message_max);
+    config.max_frame_size = Some(message_max);
     config
 }
 

@@ -16,7 +16,7 @@ use super::options::WebOptions;
 use super::port::{Harbour, Port};
 use super::shared::Shared;
 use super::window::WideWindow;
-use super::{DATAGRAM_MAX, WebKind, WebSession};
+use super::{WebKind, WebSession};
 
 /// What every session needs.
 pub(super) struct Transports {
@@ -129,7 +129,9 @@ async fn read_datagrams(connection: &Connection, port: &Port) {
 /// Reads streams of one datagram each. Ends with the session, or when a browser sends what is none.
 async fn read_streams(connection: &Connection, port: &Port) {
     while let Ok(mut stream) = connection.accept_uni().await {
-        let read = tokio::time::timeout(STREAM_WITHIN, read_stream(&mut stream)).await;
+        let read =
+            tokio::time::timeout(STREAM_WITHIN, read_stream(&mut stream, port.datagram_max()))
+                .await;
         match read {
             Ok(Ok(bytes)) => {
                 Shared::count(&port.shared().by_stream, 1);
@@ -145,8 +147,8 @@ async fn read_streams(connection: &Connection, port: &Port) {
 
 struct TooLong;
 
-async fn read_stream(stream: &mut RecvStream) -> Result<Vec<u8>, TooLong> {
-    let mut bytes = vec![0; DATAGRAM_MAX + 1];
+async fn read_stream(stream: &mut RecvStream, len_max: usize) -> Result<Vec<u8>, TooLong> {
+    let mut bytes = vec![0; len_max + 1];
     let mut len = 0;
     while len < bytes.len() {
         match stream.read(&mut bytes[len..]).await {

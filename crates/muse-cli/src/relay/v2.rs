@@ -1,11 +1,17 @@
-//! `muse relay`: relay v2 over a real socket, on one thread.
+//! `muse relay`: relay v2 over a real socket, on one thread; browsers have a second one for their links.
+//!
+//! The relay's machine knows a browser by an address that stands for its session, so that everything holds for browsers that holds for
+//! others: limits, proofs of addresses, moves to a new session.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration as SystemDuration;
 
 use anyhow::Context;
 use clap::Args;
-use muse_drivers::{Clock, Driver, UdpDriver, UdpOptions, fill_random};
+use muse_drivers::{
+    Clock, Driver, UdpDriver, UdpOptions, UdpWebDriver, WebListener, WebOptions, fill_random,
+};
 use muse_relay::v2::{Limits, Relay};
 use muse_wire::{Duration, Machine};
 
@@ -64,10 +70,62 @@ impl LimitArguments {
     }
 }
 
+/// Browsers, beside players over UDP.
+#[derive(Args, Clone, Debug)]
+#[group(id = "web_v2")]
+#[command(next_help_heading = "Browsers")]
+pub(crate) struct WebArguments {
+    /// Let browsers in as well, at this TCP port; usually the number of the UDP port, 0 lets the system choose.
+    #[arg(long, value_name = "PORT", conflicts_with = "v1")]
+    web: Option<u16>,
+    /// UDP port of WebTransport, another than the relay's; unless told otherwise the system chooses.
+    #[arg(long, value_name = "PORT", requires = "web", default_value_t = 0)]
+    web_transport_port: u16,
+    /// PEM file of a certificate chain, for pages that come over HTTPS; with --web-key.
+    #[arg(long, value_name = "FILE", requires = "web", requires = "web_key")]
+    web_certificate: Option<PathBuf>,
+    /// PEM file of the certificate's private key.
+    #[arg(long, value_name = "FILE", requires = "web_certificate")]
+    web_key: Option<PathBuf>,
+    /// Let in only pages of this origin, as in https://game.example; may be given several times.
+    #[arg(long, value_name = "ORIGIN", requires = "web")]
+    web_origin: Vec<String>,
+    /// Browsers at a time; one more is refused.
+    #[arg(long, value_name = "N", requires = "web", default_value_t = 1_024)]
+    web_sessions: usize,
+    /// Browsers at a time from one IP address (IPv6: /64).
+    #[arg(long, value_name = "N", requires = "web", default_value_t = 64)]
+    web_sessions_per_ip: usize,
+}
+
+impl WebArguments {
+    /// The listener, at the IP address of `relay`, if one is wanted.
+    fn listen(&self, mut relay: SocketAddr) -> anyhow::Result<Option<WebListener>> {
+        let Some(port) = self.web else {
+            return Ok(None);
+        };
+        relay.set_port(port);
+        let mut options = WebOptions::new(relay)
+            .for_relay()
+            .transport_port(self.web_transport_port)
+            .sessions_max(self.web_sessions)
+            .sessions_per_address(self.web_sessions_per_ip);
+        if let (Some(chain), Some(key)) = (&self.web_certificate, &self.web_key) {
+            options = options.certificate(chain, key);
+        }
+        for origin in &self.web_origin {
+            options = options.origin(origin);
+        }
+        let web = WebListener::bind(options)
+            .with_context(|| format!("cannot listen for browsers at {relay}"))?;
+        Ok(Some(web))
+    }
+}
+
 /// A relay and its socket.
 pub(crate) struct Server {
     relay: Relay,
-    driver: UdpDriver,
+    driver: UdpWebDriver,
     clock: Clock,
 }
 
@@ -83,9 +141,22 @@ impl Server {
         fill_random(&mut seed).context("the system gives no randomness")?;
         Ok(Self {
             relay: Relay::new(clock.now(), limits.limits(), seed),
-            driver,
+            driver: UdpWebDriver::new(driver),
             clock,
         })
+    }
+
+    /// Lets browsers in, if they are wanted.
+    pub(crate) fn with_web(mut self, web: &WebArguments) -> anyhow::Result<Self> {
+        if let Some(web) = web.listen(self.driver.local_addr()?)? {
+            self.driver = self.driver.with_web(web)?;
+        }
+        Ok(self)
+    }
+
+    /// Where pages ask for the way in, if browsers are let in.
+    pub(crate) fn web_address(&self) -> Option<SocketAddr> {
+        self.driver.web().map(WebListener::address)
     }
 
     /// Where it listens.
@@ -127,7 +198,7 @@ impl Server {
 
     /// The page that Prometheus reads.
     pub(crate) fn metrics(&self) -> String {
-        let (stats, udp) = (self.relay.stats(), self.driver.counters());
+        let (stats, udp) = (self.relay.stats(), self.driver.udp().counters());
         let mut page = Page::default();
         let (rooms, guests) = (self.relay.rooms() as f64, self.relay.guests() as f64);
         page.gauge("muse_relay_rooms", "Rooms at present.", rooms);
@@ -207,8 +278,51 @@ impl Server {
             "Pairs that found a direct way.",
             stats.directs,
         );
+        if let Some(web) = self.driver.web() {
+            web_metrics(&mut page, web);
+        }
         page.finish()
     }
+}
+
+fn web_metrics(page: &mut Page, web: &WebListener) {
+    let counters = web.counters();
+    page.gauge(
+        "muse_relay_web_sessions",
+        "Browsers at present.",
+        web.sessions() as f64,
+    );
+    page.counters(
+        "muse_relay_web_sessions_total",
+        "Sessions of browsers, by what became of them.",
+        "outcome",
+        &[
+            ("opened", counters.sessions_opened),
+            ("closed", counters.sessions_closed),
+            ("refused", counters.sessions_refused),
+            ("misbehaved", counters.violations),
+        ],
+    );
+    page.counters(
+        "muse_relay_web_datagrams_total",
+        "Datagrams of browsers, by direction.",
+        "direction",
+        &[
+            ("in", counters.datagrams_received),
+            ("out", counters.datagrams_sent),
+        ],
+    );
+    page.counters(
+        "muse_relay_web_dropped_total",
+        "Datagrams of browsers that went nowhere, by cause.",
+        "cause",
+        &[
+            ("incoming", counters.dropped_incoming),
+            ("outgoing", counters.dropped_outgoing),
+            ("oversized", counters.oversized),
+            ("unreachable", counters.unreachable),
+        ],
+    );
 }
 
 /// How often the loop looks up when nothing is due.
