@@ -43,6 +43,7 @@ count_tests() {
 format() {
     # Names the files that `make fmt` would change.
     cargo fmt --all -- --check -l && (cd bench/peers && cargo fmt -- --check -l) &&
+        (cd bench/peers/bevy && cargo fmt -p muse-bench-bevy -p bevy-muse -p bevy-peers -- --check -l) &&
         (cd bindings/capi/header && cargo fmt -- --check -l) && (cd fuzz && cargo fmt -- --check -l)
 }
 
@@ -90,10 +91,11 @@ independent_rp() {
     python3 tests/rp/test_rp.py "$(target_dir)/debug/muse"
 }
 
-# Reads what the capture test recorded.
+# Reads what the capture test and the bindings' session recorded, and a match.
 wireshark() {
     command -v tshark >/dev/null || DEBIAN_FRONTEND=noninteractive install tshark
-    python3 tests/wireshark/test_wireshark.py "$(target_dir)/tmp/capture"
+    cargo build --quiet -p muse-cli &&
+        python3 tests/wireshark/test_wireshark.py "$(target_dir)/tmp/capture" "$(target_dir)/debug/muse"
 }
 
 install() {
@@ -132,6 +134,7 @@ main() {
     step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --no-deps --workspace
     step "play" scripts/play.sh
     step "dependencies" deny
+    step "packages" scripts/publish-check.sh
     step "wasm32" scripts/wasm-check.sh
     step "windows" scripts/windows-check.sh
     step "fuzz" scripts/fuzz-smoke.sh
