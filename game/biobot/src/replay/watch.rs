@@ -161,6 +161,19 @@ impl Recording {
         &self.frame
     }
 
+    /// Who has left since is one of the players, too.
+    fn keep(&mut self, names: Vec<Name>) {
+        for name in names.into_iter().filter(|name| !name.name.is_empty()) {
+            match self
+                .names
+                .binary_search_by_key(&name.slot, |known| known.slot)
+            {
+                Ok(place) => self.names[place] = name,
+                Err(place) => self.names.insert(place, name),
+            }
+        }
+    }
+
     /// Collects names and marks, and checks that everything can be read.
     fn index(&mut self) -> Result<(), RecordingError> {
         let mut rows = Rows::new();
@@ -168,8 +181,8 @@ impl Recording {
             let damaged = RecordingError::Damaged { at: place.start };
             let news = self.read(place, &mut rows).ok_or(damaged)?;
             for message in news.messages {
-                if let ToPlayer::Names { names } = &message {
-                    self.names.clone_from(names);
+                if let ToPlayer::Names { names } = message {
+                    self.keep(names);
                     continue;
                 }
                 let told = matches!(
