@@ -6,10 +6,12 @@
 //! no overshooting; the clock is steered to it by running up to a few percent faster or slower, and never jumps.
 
 mod delays;
+mod drift;
 mod losses;
 mod steered;
 
 pub use delays::{Delays, Need};
+pub use drift::Drift;
 pub use losses::Losses;
 pub use steered::Steered;
 

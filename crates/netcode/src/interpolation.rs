@@ -51,7 +51,8 @@ impl InterpolationConfig {
 
 /// One entity as it is shown: its last states, in order, and the way between them.
 ///
-/// `distance` says how far apart two states are, in the game's own measure, to decide how a gap is closed.
+/// `distance` says how far apart two states are, in the game's own measure, to decide how a gap is closed. Where it is [`f32::MAX`] there is no way from
+/// the one to the other (a respawn, a teleport), and nothing is shown between them.
 ///
 /// ```
 /// use muse_netcode::{Tick, TickTime};
@@ -230,6 +231,9 @@ impl<S: State> Interpolated<S> {
         let ((start, from), (end, to)) = (&self.states[from], &self.states[to]);
         let ticks = (*end - *start).max(1) as f64;
         let share = ((at - f64::from(start.0)) / ticks) as f32;
+        if (self.distance)(from, to) >= f32::MAX {
+            return if share < 1.0 { from } else { to }.clone();
+        }
         // Beyond the last state a Hermite curve would run away: the straight line of its end is safer.
         let seconds = if share <= 1.0 {
             ticks as f32 * self.config.tick_seconds

@@ -44,6 +44,7 @@ use crate::snapshot::FormatError;
 pub struct SessionConfig {
     tick: Duration,
     snapshot_interval: u32,
+    packet_interval: u32,
     bytes_per_snapshot: usize,
     catch_up_max: u32,
     inputs: InputBufferConfig,
@@ -62,6 +63,7 @@ impl SessionConfig {
         Self {
             tick,
             snapshot_interval: 1,
+            packet_interval: 1,
             bytes_per_snapshot: 16_384,
             catch_up_max: 5,
             inputs: InputBufferConfig::new(tick),
@@ -95,6 +97,14 @@ impl SessionConfig {
     /// Ticks from one snapshot to the next. 1 unless told otherwise; more saves bytes, and shows others that much later.
     pub fn snapshot_interval(mut self, ticks: u32) -> Self {
         self.snapshot_interval = ticks.max(1);
+        self
+    }
+
+    /// Ticks from one packet of a client to the next, 1 to 7, on both sides the same: each carries the inputs of so many ticks. 1 unless told
+    /// otherwise; more saves bytes where a datagram costs more than what is in it, and inputs wait for each other. What is lost is made
+    /// good by the packet after it, which comes that much later: servers ask for inputs earlier when there is loss.
+    pub fn packet_interval(mut self, ticks: u32) -> Self {
+        self.packet_interval = ticks.clamp(1, PACKET_INTERVAL_MAX);
         self
     }
 
@@ -155,6 +165,8 @@ impl SessionConfig {
     }
 }
 
+/// Most ticks of inputs that wait for each other: two packets' worth has to fit into one.
+const PACKET_INTERVAL_MAX: u32 = 7;
 /// Longest delay of spectators.
 const SPECTATOR_DELAY_MAX: Duration = Duration::from_secs(600);
 

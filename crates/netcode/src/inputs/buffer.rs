@@ -6,7 +6,7 @@ use muse_wire::{Duration, Instant};
 use super::report::{MISS_SHARE_MAX, STAMP_MICROS};
 use super::{Heard, INPUTS_PER_PACKET_MAX, Input, InputError, Report, Stamp, packet};
 use crate::Tick;
-use crate::clock::{Delays, Losses, Need, PacketHeader, QUICK_SHARE};
+use crate::clock::{Delays, Drift, Losses, Need, PacketHeader, QUICK_SHARE};
 
 /// Settings of an [`InputBuffer`].
 ///
@@ -22,6 +22,7 @@ pub struct InputBufferConfig {
     repeat_max: u32,
     wait_max: f64,
     reserve: f64,
+    packet_ticks: u32,
 }
 
 impl InputBufferConfig {
@@ -33,6 +34,7 @@ impl InputBufferConfig {
             repeat_max: 12,
             wait_max: 1.4,
             reserve: 0.2,
+            packet_ticks: 1,
         }
     }
 
@@ -58,6 +60,13 @@ impl InputBufferConfig {
         } else {
             ticks.clamp(0.0, 16.0)
         };
+        self
+    }
+
+    /// Ticks whose inputs the client sends in one packet; see [`SessionConfig::packet_interval`](crate::SessionConfig::packet_interval), which
+    /// sets it. 1 unless told otherwise; what is lost then comes again that much later.
+    pub(crate) fn packet_ticks(mut self, ticks: u32) -> Self {
+        self.packet_ticks = ticks.clamp(1, INPUTS_PER_PACKET_MAX as u32);
         self
     }
 
@@ -157,6 +166,7 @@ pub struct InputBuffer<I> {
     /// Distance of the clocks that delays are counted from.
     reference: Option<Stamp>,
     losses: Losses,
+    drift: Drift,
     heard: Option<(u16, Instant)>,
     copies: u32,
     doubled: bool,
@@ -190,6 +200,7 @@ impl<I: Input> InputBuffer<I> {
             delays: Delays::new(),
             reference: None,
             losses: Losses::new(),
+            drift: Drift::new(),
             heard: None,
             copies: 1,
             doubled: false,
@@ -299,6 +310,11 @@ impl<I: Input> InputBuffer<I> {
         self.losses.share()
     }
 
+    /// How fast the client's clock runs.
+    pub fn drift(&self) -> &Drift {
+        &self.drift
+    }
+
     /// How much longer than the mean the slowest of a hundred packets takes.
     pub fn jitter_p99(&self) -> Duration {
         Duration::from_micros((self.delays.quantile(0.99) - self.delays.mean()).max(0) as u64)
@@ -317,7 +333,9 @@ impl<I: Input> InputBuffer<I> {
         }
         let distance = Stamp::of(now).distance(header.stamp);
         let reference = *self.reference.get_or_insert(distance);
-        self.delays.record(distance.since(reference));
+        let delay = distance.since(reference);
+        self.delays.record(delay);
+        self.drift.record(now, delay);
         self.since_lead += 1;
         // Seldom when much is known: then a few packets more change little.
         let every = LEAD_EVERY.max(self.delays.len() as u32 / 32);
@@ -331,16 +349,19 @@ impl<I: Input> InputBuffer<I> {
     fn compute_lead(&self) -> Option<i32> {
         let tick = self.tick_micros();
         let halves = if self.doubled { 2 } else { 1 };
+        let packet_ticks = self.config.packet_ticks;
+        // The first input of a packet waits for the others.
+        let waits = tick * (packet_ticks as i32 - 1);
         let required = self.delays.required(&Need {
-            first: 0,
-            spacing: tick / halves,
-            copies: self.copies * halves as u32,
+            first: waits,
+            spacing: tick * packet_ticks as i32 / halves,
+            copies: (self.copies / packet_ticks).max(1) * halves as u32,
             loss: self.losses.share(),
             miss_share_max: MISS_SHARE_MAX,
         })?;
         let reserve = (f64::from(tick) * self.config.reserve) as i32;
         let wait_max = (f64::from(tick) * self.config.wait_max) as i32;
-        let limit = self.delays.quantile(0.99).saturating_add(wait_max);
+        let limit = self.delays.quantile(0.99).saturating_add(wait_max + waits);
         Some(required.saturating_add(reserve).min(limit))
     }
 

@@ -14,16 +14,23 @@ use crate::clock::PacketHeader;
 pub struct InputSenderConfig {
     redundancy_min: usize,
     redundancy_max: usize,
+    packet_ticks: usize,
 }
 
 impl InputSenderConfig {
-    /// Fewest earlier inputs sent along. 2 unless told otherwise; one that equals its neighbour costs a bit.
+    /// Fewest earlier inputs sent along for each that is new. 2 unless told otherwise; one that equals its neighbour costs a bit.
     pub fn redundancy_min(mut self, inputs: usize) -> Self {
         self.redundancy_min = inputs.min(INPUTS_PER_PACKET_MAX - 1);
         self
     }
 
-    /// Most earlier inputs sent along. 8 unless told otherwise, at most 14.
+    /// Ticks from one packet to the next; see [`SessionConfig::packet_interval`](crate::SessionConfig::packet_interval), which sets it.
+    pub(crate) fn packet_ticks(mut self, ticks: u32) -> Self {
+        self.packet_ticks = (ticks as usize).clamp(1, INPUTS_PER_PACKET_MAX);
+        self
+    }
+
+    /// Most earlier inputs sent along for each that is new. 8 unless told otherwise, at most 14.
     pub fn redundancy_max(mut self, inputs: usize) -> Self {
         self.redundancy_max = inputs.min(INPUTS_PER_PACKET_MAX - 1);
         self
@@ -35,6 +42,7 @@ impl Default for InputSenderConfig {
         Self {
             redundancy_min: 2,
             redundancy_max: 8,
+            packet_ticks: 1,
         }
     }
 }
@@ -115,7 +123,8 @@ impl<I: Input> InputSender<I> {
         header: PacketHeader,
         writer: &mut BitWriter<'_>,
     ) -> Result<(), EncodeError> {
-        let count = self.inputs.len().min(self.redundancy + 1);
+        let count = (self.redundancy + 1) * self.config.packet_ticks;
+        let count = self.inputs.len().min(count);
         packet::write(
             header,
             self.newest.0 as u16,
@@ -124,7 +133,7 @@ impl<I: Input> InputSender<I> {
         )
     }
 
-    /// How many earlier inputs go along with the newest.
+    /// How many earlier inputs go along with each that is new.
     pub fn redundancy(&self) -> usize {
         self.redundancy
     }

@@ -135,7 +135,7 @@ where
             kind,
             distance,
             clock: ClientClock::new(config.clock),
-            sender: InputSender::new(config.sender),
+            sender: InputSender::new(config.sender.packet_ticks(config.packet_interval)),
             predictor: Predictor::new(),
             smoothing: Smoothing::new(config.smoothing),
             receiver,
@@ -196,11 +196,13 @@ where
         buffer: &mut [u8],
     ) -> Option<usize> {
         self.advance(now);
-        let due = self.clock.poll()?;
-        if let Due::Tick(tick) = due {
+        while let Due::Tick(tick) = self.clock.poll()? {
             let input = input(tick);
             self.sender.push(tick, input.clone());
             self.predictor.predict(rules, tick, input);
+            if (tick.0 + 1).is_multiple_of(self.config.packet_interval) {
+                break;
+            }
         }
         let delay = self.playback.delay().unwrap_or_default();
         let held = |(number, at): (u16, Instant)| (number, now.saturating_since(at));

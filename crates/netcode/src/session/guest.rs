@@ -49,7 +49,7 @@ struct Round {
 impl<I: Input> Guest<I> {
     pub(super) fn new(config: &SessionConfig, world: &World, client: ClientId, next: Tick) -> Self {
         Self {
-            inputs: InputBuffer::new(config.inputs, next),
+            inputs: InputBuffer::new(config.inputs.packet_ticks(config.packet_interval), next),
             taken: InputForTick::Missing,
             view: View::new(world, client),
             player: None,

@@ -12,6 +12,7 @@ use muse_wire::{Duration, Instant};
 use super::delayed::Delayed;
 use super::guest::{Guest, PLAYER_WEIGHT};
 use super::{PacketError, SessionConfig};
+use crate::clock::Drift;
 use crate::inputs::{InputCounters, InputForTick};
 use crate::prediction::{Step, StepContext, run_step};
 use crate::replication::View;
@@ -179,6 +180,11 @@ where
     /// How the client's inputs have come so far.
     pub fn input_counters(&self, client: ClientId) -> Option<&InputCounters> {
         Some(self.clients.get(&client)?.inputs.counters())
+    }
+
+    /// How fast the client's clock runs against the server's, for games that want to know who hurries.
+    pub fn clock_drift(&self, client: ClientId) -> Option<&Drift> {
+        Some(self.clients.get(&client)?.inputs.drift())
     }
 
     /// The way to the client and back, as it is in the mean; `None` before the first answer.
