@@ -7,7 +7,7 @@ use muse_tidy::{File, repository_files, repository_root};
 use serde_json::Value;
 
 /// What each crate may use of ours, as the table in `ARCHITECTURE.md` says; `*` stands for everything.
-const DIRECTIONS: [(&str, &[&str]); 22] = [
+const DIRECTIONS: [(&str, &[&str]); 23] = [
     ("muse-wire", &[]),
     ("muse-schema-derive", &[]),
     ("muse-schema", &["muse-wire", "muse-schema-derive"]),
@@ -66,6 +66,10 @@ const DIRECTIONS: [(&str, &[&str]); 22] = [
             // The server of its example.
             "muse-drivers",
         ],
+    ),
+    (
+        "muse-relay-web",
+        &["muse-wire", "muse-transport", "muse-relay"],
     ),
     ("muse-bench-workload", &[]),
     ("muse-tidy", &[]),
