@@ -1,8 +1,11 @@
 //! What a modified client could try, counted for each player and told at the end (OA-17).
 //!
-//! Commands say what a player presses and not where it is, so most cheats cannot even be said: what a client can do is send what no
-//! honest client sends. Nothing of that reaches another player; it is dropped here, and counted.
+//! Commands say what a player presses, and the server's rules say what comes of it, so no cheat has an effect on others; where players move
+//! themselves ([`Movement::Validated`](crate::Movement)) what cannot be is refused. What is left of a cheat is the attempt: an honest
+//! client does not send what its own prediction says will lead to nothing. Prediction errs when inputs come late, so of what that explains a
+//! few are forgiven: [`CheatConfig`] says how many.
 
+use muse_netcode::clock::Drift;
 use muse_netcode::inputs::InputCounters;
 
 /// What was tried.
@@ -16,7 +19,7 @@ pub enum Offence {
     PacketFlood,
     /// More messages than anybody writes.
     MessageFlood,
-    /// Inputs for ticks that are too far ahead, or for long ago.
+    /// Inputs for ticks that are too far ahead.
     InputReach,
     /// A shot that claims to have seen an instant which it cannot have seen.
     ClaimForged,
@@ -26,11 +29,29 @@ pub enum Offence {
     OutOfTurn,
     /// Text that is not text.
     BadText,
+    /// A lever or a button used from far away, or one that is another robot's.
+    UseFromAfar,
+    /// The trigger of a weapon that cools down or is being reloaded.
+    FireTooFast,
+    /// A jump in the air.
+    JumpInAir,
+    /// A shot from where the player's robot is not.
+    ShotFromElsewhere,
+    /// Something done by the dead.
+    ActsWhileDead,
+    /// A clock that runs faster than time, to move or fire more often.
+    FastClock,
+    /// Faster than robots run, where players move themselves.
+    TooFast,
+    /// Through a wall or a door, where players move themselves.
+    ThroughWalls,
+    /// Higher than a jump leads, or standing on nothing, where players move themselves.
+    Flight,
 }
 
 impl Offence {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 18] = [
         Self::BadPacket,
         Self::BadMessage,
         Self::PacketFlood,
@@ -40,6 +61,15 @@ impl Offence {
         Self::WeaponNotOwned,
         Self::OutOfTurn,
         Self::BadText,
+        Self::UseFromAfar,
+        Self::FireTooFast,
+        Self::JumpInAir,
+        Self::ShotFromElsewhere,
+        Self::ActsWhileDead,
+        Self::FastClock,
+        Self::TooFast,
+        Self::ThroughWalls,
+        Self::Flight,
     ];
 
     /// Its name, for logs.
@@ -54,16 +84,28 @@ impl Offence {
             Self::WeaponNotOwned => "weapon not owned",
             Self::OutOfTurn => "message out of turn",
             Self::BadText => "bad text",
+            Self::UseFromAfar => "use from afar",
+            Self::FireTooFast => "fire too fast",
+            Self::JumpInAir => "jump in the air",
+            Self::ShotFromElsewhere => "shot from elsewhere",
+            Self::ActsWhileDead => "acts while dead",
+            Self::FastClock => "fast clock",
+            Self::TooFast => "moves too fast",
+            Self::ThroughWalls => "moves through walls",
+            Self::Flight => "flies",
         }
     }
 }
 
 /// From where on a player is a suspect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CheatConfig {
     packets_per_second: u32,
     messages_per_second: u32,
     suspect_above: u32,
+    forgiven: u32,
+    place_tolerance: f32,
+    clock_tolerance: f32,
 }
 
 impl CheatConfig {
@@ -87,6 +129,38 @@ impl CheatConfig {
         self.suspect_above = offences;
         self
     }
+
+    /// How many offences of a kind that prediction explains (a jump in the air, a trigger while the weapon cools, a use out of reach, a claim)
+    /// go uncounted in 10 s; 2 unless told otherwise. More forgives worse links, and hides who cheats seldom.
+    #[must_use]
+    pub const fn forgiven(mut self, offences: u32) -> Self {
+        self.forgiven = offences;
+        self
+    }
+
+    /// How far, in metres, a shot may come from where the server has the robot, and how far beyond its reach a device may be used in
+    /// vain; 2 unless told otherwise: what a robot runs in the time for which missing inputs are repeated.
+    #[must_use]
+    pub const fn place_tolerance(mut self, metres: f32) -> Self {
+        self.place_tolerance = metres;
+        self
+    }
+
+    /// By which share a client's clock may be fast over two seconds; 0.2 unless told otherwise, as in OA-17: a path that becomes
+    /// shorter by 400 ms looks like that.
+    #[must_use]
+    pub const fn clock_tolerance(mut self, share: f32) -> Self {
+        self.clock_tolerance = share;
+        self
+    }
+
+    pub(crate) const fn place_tolerance_metres(&self) -> f32 {
+        self.place_tolerance
+    }
+
+    pub(crate) const fn clock_rate_max(&self) -> f64 {
+        1.0 + self.clock_tolerance as f64
+    }
 }
 
 impl Default for CheatConfig {
@@ -95,6 +169,9 @@ impl Default for CheatConfig {
             packets_per_second: 150,
             messages_per_second: 8,
             suspect_above: 20,
+            forgiven: 2,
+            place_tolerance: 2.0,
+            clock_tolerance: 0.2,
         }
     }
 }
@@ -106,6 +183,9 @@ pub struct Conduct {
     packets: Allowance,
     messages: Allowance,
     inputs_bad: u64,
+    forgiving: [Allowance; Offence::ALL.len()],
+    drifts: u64,
+    hurried: bool,
 }
 
 /// How many of something came in this second.
@@ -143,6 +223,33 @@ impl Conduct {
         *count = count.saturating_add(1);
     }
 
+    /// Notes what a wrong prediction may explain, unless it is one of the few that are forgiven.
+    pub(crate) fn note_unless_forgiven(
+        &mut self,
+        config: &CheatConfig,
+        second: u32,
+        offence: Offence,
+    ) {
+        let forgiving = &mut self.forgiving[offence as usize];
+        if !forgiving.take(second / FORGIVING_SECONDS, config.forgiven) {
+            self.note(offence);
+        }
+    }
+
+    /// Takes over how fast the client's clock was, once for each measurement.
+    pub(crate) fn note_clock(&mut self, config: &CheatConfig, drift: &Drift, excused: bool) {
+        if drift.spans() == self.drifts {
+            return;
+        }
+        self.drifts = drift.spans();
+        let hurries = drift.rate() > config.clock_rate_max();
+        // Once may be a path that has become shorter; a clock that hurries goes on.
+        if hurries && self.hurried && !excused {
+            self.note(Offence::FastClock);
+        }
+        self.hurried = hurries && !excused;
+    }
+
     /// Whether a packet is taken in this second.
     pub(crate) fn admits_packet(&mut self, config: &CheatConfig, second: u32) -> bool {
         let admitted = self.packets.take(second, config.packets_per_second);
@@ -162,10 +269,12 @@ impl Conduct {
     }
 
     /// Takes over what the netcode counted of a client's inputs.
-    pub(crate) fn note_inputs(&mut self, counters: &InputCounters) {
-        let bad = counters.too_early + counters.refused;
-        for _ in self.inputs_bad..bad.min(self.inputs_bad + 16) {
-            self.note(Offence::InputReach);
+    pub(crate) fn note_inputs(&mut self, counters: &InputCounters, excused: bool) {
+        let bad = counters.too_early;
+        if !excused {
+            for _ in self.inputs_bad..bad.min(self.inputs_bad + 16) {
+                self.note(Offence::InputReach);
+            }
         }
         self.inputs_bad = bad;
     }
@@ -175,6 +284,9 @@ impl Conduct {
         self.total() > config.suspect_above
     }
 }
+
+/// Seconds over which offences are forgiven.
+const FORGIVING_SECONDS: u32 = 10;
 
 /// What is told at the end of a match: one line for each player.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -42,6 +42,24 @@ pub struct Command {
     pub pitch: f32,
     /// What was on the screen, for shots to be judged by; when firing.
     pub claim: Option<Claim>,
+    /// Where the player's own robot is after this tick. With a shot it says from where; where players move themselves
+    /// ([`Movement::Validated`](crate::Movement)) it is in every command.
+    pub place: Option<Place>,
+}
+
+/// Where a robot says that it is, on the grid of [`Robot`](crate::Robot).
+#[derive(Schema, Clone, Copy, Debug, Default, PartialEq)]
+pub struct Place {
+    /// Its feet.
+    #[field(range = -128.0..=128.0, step = 0.001_953_125)]
+    pub position: [f32; 3],
+    /// Metres a second.
+    #[field(range = -64.0..=64.0, step = 0.05)]
+    pub velocity: [f32; 3],
+    /// What it stands on.
+    pub standing: u8,
+    /// The life in which it is there: who has been put elsewhere meanwhile is not there any more.
+    pub lives: u8,
 }
 
 impl Command {
@@ -53,6 +71,11 @@ impl Command {
         if self.weapon > 4 {
             self.weapon = 0;
         }
+        let finite = |place: &Place| {
+            let numbers = place.position.iter().chain(&place.velocity);
+            numbers.copied().all(f32::is_finite)
+        };
+        self.place = self.place.filter(finite);
         for angle in [&mut self.yaw, &mut self.pitch] {
             if !angle.is_finite() {
                 *angle = 0.0;
@@ -72,7 +95,7 @@ impl Command {
 }
 
 /// Longest encoding of a command.
-const BYTES_MAX: usize = 32;
+const BYTES_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {

@@ -11,9 +11,9 @@ mod command;
 pub mod enemies;
 pub mod level;
 pub mod messages;
+mod movement;
 pub mod mover;
 pub mod nav;
-mod pairs;
 pub mod player;
 mod practice;
 pub mod replay;
@@ -22,9 +22,10 @@ pub mod stage;
 mod states;
 pub mod weapons;
 
-pub use command::Command;
+pub use command::{Command, Place};
 pub use level::{Level, LevelError};
 pub use messages::{FromPlayer, ToPlayer};
+pub use movement::Movement;
 pub use player::Player;
 pub use practice::Practice;
 pub use rules::{Effect, Rules, Surroundings};
@@ -50,6 +51,8 @@ pub const TICK_SECONDS: f32 = 0.02;
 pub const TICKS_PER_SECOND: u32 = 50;
 /// Ticks from one snapshot to the next: 25 a second.
 pub const SNAPSHOT_TICKS: u32 = 2;
+/// Ticks from one packet of a player to the next: 25 a second.
+pub const PACKET_TICKS: u32 = 2;
 /// What the transport calls this game: `biob`.
 pub const PROTOCOL: u32 = 0x6269_6f62;
 
@@ -59,10 +62,12 @@ pub fn session_config() -> SessionConfig {
     SessionConfig::new(TICK)
         .snapshot_interval(SNAPSHOT_TICKS)
         .bytes_per_snapshot(4_096)
-        // Twice the packets would not fit into what a player may send. See `pairs` for what is done about loss.
+        // What a transport adds to a datagram is as much as the inputs of a tick, so two ticks share one; twice the packets would not fit
+        // into what a player may send (OA-19).
+        .packet_interval(PACKET_TICKS)
         .clock(ClockConfig::new(TICK).copies(false))
-        // A lost datagram takes two ticks with it, and the next comes two ticks later.
-        .inputs(InputBufferConfig::new(TICK).wait_max(3.5))
+        // Long enough for the next packet to make good one that is lost.
+        .inputs(InputBufferConfig::new(TICK).wait_max(2.4))
         .interpolation(InterpolationConfig::new(TICK).smoothing(smoothing))
         .quality(QualityConfig::default().gone_after(Duration::from_secs(10)))
 }

@@ -2,7 +2,7 @@
 
 use muse_schema::{BitReader, BitWriter, DecodeError, EncodeError, Options, Schema};
 
-use crate::{Mode, Phase};
+use crate::{Mode, Movement, Phase};
 
 /// From a player to the stage.
 #[derive(Schema, Clone, Debug, PartialEq)]
@@ -48,6 +48,8 @@ pub enum ToPlayer {
         level: String,
         /// What is played.
         mode: Mode,
+        /// Who moves the robots.
+        movement: Movement,
         /// What chance goes by.
         #[field(fixed)]
         seed: u64,
@@ -193,7 +195,7 @@ pub fn clean(text: &str, bytes_max: usize) -> String {
 }
 
 /// Of the messages, states and rules: who has another does not play along.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// Longest name in bytes.
 pub const NAME_BYTES_MAX: usize = 24;
 /// Longest line of chat in bytes.

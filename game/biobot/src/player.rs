@@ -2,6 +2,7 @@
 
 mod figures;
 mod frame;
+pub(crate) mod intent;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -14,13 +15,13 @@ use muse_wire::Instant;
 
 use crate::level::Level;
 use crate::messages::{FromPlayer, Name, ToPlayer, VERSION};
-use crate::pairs::Pairs;
 use crate::rules::{Effect, Rules};
 use crate::states::{Bolt, Device, Enemy, KindIds, Mode, Robot, Round, kinds};
 use crate::{Command, session_config};
 use figures::Figures;
 pub use figures::NetStatistics;
 pub use frame::{BoltShown, DeviceShown, EnemyShown, Frame, OwnShown, RobotShown, Seen};
+use intent::Intent;
 
 /// Which techniques are on; all are unless a player wants to feel what they do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,8 +81,7 @@ pub struct Player {
     seen: Vec<Seen>,
     shots: BTreeMap<EntityId, u8>,
     outbox: VecDeque<FromPlayer>,
-    pairs: Pairs,
-    packet: Vec<u8>,
+    intent: Intent,
     frame: Frame,
     figures: Figures,
 }
@@ -117,8 +117,7 @@ impl Player {
             seen: Vec::new(),
             shots: BTreeMap::new(),
             outbox: VecDeque::from([hello, FromPlayer::Loaded]),
-            pairs: Pairs::default(),
-            packet: vec![0; PACKET_BYTES],
+            intent: Intent::new(Rules::new(Arc::clone(&level))),
             frame: Frame::default(),
             figures: Figures::new(now),
             kinds,
@@ -168,6 +167,11 @@ impl Player {
         self.switches = switches;
     }
 
+    /// Sends what is pressed even if it leads to nothing, as a modified client would: to try a server.
+    pub const fn danger_send_everything(&mut self) {
+        self.intent.set_everything(true);
+    }
+
     /// Whether the server can be heard.
     pub fn presence(&self) -> Presence {
         self.client.quality().presence()
@@ -189,7 +193,11 @@ impl Player {
     /// A message arrived.
     pub fn handle_message(&mut self, message: &ToPlayer) {
         match message {
-            ToPlayer::Welcome { slot, .. } => self.slot = *slot,
+            ToPlayer::Welcome { slot, movement, .. } => {
+                self.slot = *slot;
+                self.intent.set_movement(*movement);
+                self.rules.set_movement(*movement);
+            }
             ToPlayer::Names { names } => self.names.clone_from(names),
             _ => {}
         }
@@ -217,27 +225,14 @@ impl Player {
             true => command.claim.or_else(|| self.client.claim()),
             false => None,
         };
-        let command = Command { claim, ..command }.snapped();
-        loop {
-            let mut newest = None;
-            let input = |tick: Tick| {
-                newest = Some(tick);
-                command
-            };
-            let len = self
-                .client
-                .poll_packet(now, &mut self.rules, input, &mut self.packet)?;
-            self.collect_effects();
-            let packet = &self.packet[..len];
-            // Every second tick waits for the next one.
-            let waits = newest.is_some_and(|tick| tick.0 % 2 == 0);
-            if waits && self.pairs.hold(packet) {
-                continue;
-            }
-            let len = self.pairs.join(packet, buffer)?;
-            self.figures.handle_out(now, len);
-            return Some(len);
-        }
+        let pressed = Command { claim, ..command };
+        let mut robot = self.client.predicted().cloned();
+        let intent = &mut self.intent;
+        let input = |tick: Tick| intent.command(tick, pressed, robot.as_mut());
+        let len = self.client.poll_packet(now, &mut self.rules, input, buffer);
+        self.collect_effects();
+        self.figures.handle_out(now, len?);
+        len
     }
 
     /// When [`poll_packet`](Self::poll_packet) has something next; `None` until the server has been heard.
@@ -319,6 +314,7 @@ impl Player {
         if known.is_none_or(|known| known <= tick) {
             *known = Some(tick);
             self.device_states[index] = state.clone();
+            self.intent.surroundings_mut().set(state.clone());
             self.rules.surroundings.set(state);
         }
     }
@@ -421,7 +417,5 @@ fn enemies_apart(a: &Enemy, b: &Enemy) -> f32 {
 
 /// Things to be seen that wait for a frame.
 const SEEN_MAX: usize = 256;
-/// Longest packet of inputs.
-const PACKET_BYTES: usize = 1_024;
 /// Messages that wait to be sent.
 const OUTBOX_MAX: usize = 64;

@@ -10,8 +10,11 @@ use muse_netcode::Tick;
 use muse_netcode::prediction::{Step, StepContext};
 
 use crate::Command;
+use crate::cheats::Offence;
 use crate::collision::Body;
+use crate::command::Place;
 use crate::level::{Level, REACH};
+use crate::movement::{Ground, Movement, Validator};
 use crate::mover::{self, Around, Walker, Wish};
 use crate::states::{AIM_TICKS, Device, Robot};
 use crate::weapons::{self, WEAPONS};
@@ -138,7 +141,7 @@ impl Surroundings {
 /// }
 /// assert!(effects.iter().filter(|effect| **effect == muse_biobot::Effect::Jumped).count() <= 1);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Rules {
     level: Arc<Level>,
     /// What moves.
@@ -146,6 +149,9 @@ pub struct Rules {
     /// The bodies that are in this robot's way.
     bodies: Vec<Body>,
     moved: Vec<Vec3>,
+    movement: Movement,
+    /// Who judges where players say that they are: at the server.
+    validator: Option<Box<Validator>>,
 }
 
 impl Rules {
@@ -156,7 +162,37 @@ impl Rules {
             level,
             bodies: Vec::new(),
             moved: Vec::new(),
+            movement: Movement::Server,
+            validator: None,
         }
+    }
+
+    /// With robots that are moved by whom this says; the server's unless told otherwise.
+    #[must_use]
+    pub fn movement(mut self, movement: Movement) -> Self {
+        self.movement = movement;
+        self
+    }
+
+    /// Says who moves the robots from now on. Gives back who did.
+    pub(crate) fn set_movement(&mut self, movement: Movement) -> Movement {
+        std::mem::replace(&mut self.movement, movement)
+    }
+
+    /// The same for a server, which checks what players say.
+    #[must_use]
+    pub(crate) fn judging(mut self, movement: Movement) -> Self {
+        let judges = movement == Movement::Validated;
+        self.validator = judges.then(|| Box::new(Validator::new()));
+        self.movement(movement)
+    }
+
+    /// What players claimed that cannot be, since this was called last.
+    pub(crate) fn take_refused(&mut self) -> Vec<(u8, Offence)> {
+        let validator = self.validator.as_mut();
+        validator
+            .map(|validator| validator.take_refused())
+            .unwrap_or_default()
     }
 
     /// The level.
@@ -194,20 +230,7 @@ impl Rules {
         context: &mut StepContext<'_, Effect>,
     ) {
         let level = Arc::clone(&self.level);
-        self.surroundings.update(&level, context.tick);
-        self.bodies.clear();
-        self.moved.clear();
-        let all = self
-            .surroundings
-            .bodies
-            .iter()
-            .zip(&self.surroundings.moved);
-        // A gate that is for one robot only lets that one through.
-        let passes = |body: &Body| !body.carries && body.only == Some(robot.slot);
-        for (body, moved) in all.filter(|(body, _)| !passes(body)) {
-            self.bodies.push(*body);
-            self.moved.push(*moved);
-        }
+        self.gather(robot.slot, context.tick);
         let around = Around {
             collision: level.collision(),
             bodies: &self.bodies,
@@ -235,6 +258,66 @@ impl Rules {
             context.raise(Effect::Landed { speed });
         }
     }
+
+    /// Goes where the player says that it is, if that is believed; else it stays.
+    fn go(&mut self, robot: &mut Robot, command: &Command, context: &mut StepContext<'_, Effect>) {
+        robot.jump_held = command.jump;
+        let place = command.place.filter(|place| place.lives == robot.lives);
+        let Some(place) = place else {
+            robot.velocity = [0.0; 3];
+            return;
+        };
+        if !self.admits(robot, &place, context.tick) {
+            robot.velocity = [0.0; 3];
+            robot.lives = robot.lives.wrapping_add(1);
+            return;
+        }
+        let (stood, falling) = (robot.standing > 0, -robot.velocity[1]);
+        robot.position = place.position;
+        robot.velocity = place.velocity;
+        robot.standing = place.standing;
+        if stood && place.standing == 0 && place.velocity[1] > JUMPING {
+            context.raise(Effect::Jumped);
+        }
+        if !stood && place.standing > 0 && falling > LANDING_HEARD {
+            context.raise(Effect::Landed { speed: falling });
+        }
+    }
+
+    fn admits(&mut self, robot: &Robot, place: &Place, tick: Tick) -> bool {
+        // Players believe themselves.
+        if self.validator.is_none() {
+            return true;
+        }
+        self.gather(robot.slot, tick);
+        let ground = Ground {
+            tick,
+            collision: self.level.collision(),
+            bodies: &self.bodies,
+            moved: &self.moved,
+        };
+        let validator = self.validator.as_mut();
+        validator.is_none_or(|validator| validator.admits(robot, place, &ground))
+    }
+
+    /// What is in the way of a robot at a tick.
+    fn gather(&mut self, slot: u8, tick: Tick) {
+        let level = Arc::clone(&self.level);
+        self.surroundings.update(&level, tick);
+        self.bodies.clear();
+        self.moved.clear();
+        let all = self
+            .surroundings
+            .bodies
+            .iter()
+            .zip(&self.surroundings.moved);
+        // A gate that is for one robot only lets that one through.
+        let passes = |body: &Body| !body.carries && body.only == Some(slot);
+        for (body, moved) in all.filter(|(body, _)| !passes(body)) {
+            self.bodies.push(*body);
+            self.moved.push(*moved);
+        }
+    }
 }
 
 impl Step for Rules {
@@ -256,7 +339,10 @@ impl Step for Rules {
         }
         robot.yaw = command.yaw;
         robot.pitch = command.pitch;
-        self.walk(robot, command, context);
+        match self.movement {
+            Movement::Server => self.walk(robot, command, context),
+            Movement::Validated => self.go(robot, command, context),
+        }
         aim(robot, command);
         handle_weapon(robot, command, context);
         if command.use_
@@ -347,5 +433,7 @@ fn fire(robot: &mut Robot, index: usize, context: &mut StepContext<'_, Effect>) 
 const DRAW_TICKS: u32 = 15;
 /// Share of the speed that is left when aiming down the sights.
 const AIM_SPEED: f32 = 0.55;
+/// Who rises so fast has jumped.
+const JUMPING: f32 = 3.0;
 /// Metres a second from which on a landing is heard.
 const LANDING_HEARD: f32 = 2.0;

@@ -1,6 +1,7 @@
 //! The server's side of a match: authoritative, and without IO (NC-12, NC-34, OA-7 to OA-9, OA-15, OA-21).
 
 mod combat;
+mod conduct;
 mod devices;
 mod past;
 mod phases;
@@ -9,6 +10,7 @@ mod seats;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use muse_netcode::inputs::InputError;
 use muse_netcode::{ClientId, EntityId, PacketError, Server, Tick};
 use muse_wire::Instant;
 use thiserror::Error;
@@ -17,7 +19,7 @@ use crate::cheats::{CheatConfig, Offence, PlayerReport, Report};
 use crate::enemies::{Horde, HordeContext, RobotThere};
 use crate::level::Level;
 use crate::messages::{FromPlayer, Line, ToPlayer};
-use crate::pairs;
+use crate::movement::Movement;
 use crate::replay::{Figures, Operation, Recorder};
 use crate::rules::{Effect, Rules};
 use crate::states::{KindIds, Mode, Phase, Robot, Round, SLOTS_MAX, kinds};
@@ -42,6 +44,7 @@ pub struct StageConfig {
     cancels: bool,
     kills_to_win: u16,
     play_ticks: u32,
+    movement: Movement,
     cheats: CheatConfig,
 }
 
@@ -60,6 +63,7 @@ impl StageConfig {
             cancels: true,
             kills_to_win: 20,
             play_ticks: 300 * TICKS_PER_SECOND,
+            movement: Movement::Server,
             cheats: CheatConfig::default(),
         }
     }
@@ -107,9 +111,20 @@ impl StageConfig {
         self
     }
 
+    /// Who moves the robots; the server unless told otherwise.
+    #[must_use]
+    pub const fn movement(mut self, movement: Movement) -> Self {
+        self.movement = movement;
+        self
+    }
+
     /// The level.
     pub fn level(&self) -> &Arc<Level> {
         &self.level
+    }
+
+    pub(crate) const fn moved_by(&self) -> Movement {
+        self.movement
     }
 
     pub(crate) const fn slot_count(&self) -> u8 {
@@ -217,6 +232,7 @@ pub struct Stage {
     watchers: Vec<ClientId>,
     /// Those who have left for good, for the report.
     left: Vec<PlayerReport>,
+    excuse: conduct::Excuse,
     devices: Devices,
     combat: Combat,
     horde: Horde,
@@ -245,12 +261,13 @@ impl Stage {
             .spawn(kinds.round, &round)
             .expect("the world has room for a round");
         let mut stage = Self {
-            rules: Rules::new(Arc::clone(&level)),
+            rules: Rules::new(Arc::clone(&level)).judging(config.movement),
             horde: Horde::new(&level, config.seed, config.difficulty),
             combat: Combat::new(),
             seats: (0..config.slots).map(Seat::new).collect(),
             watchers: Vec::new(),
             left: Vec::new(),
+            excuse: conduct::Excuse::default(),
             kinds,
             server,
             level,
@@ -319,13 +336,12 @@ impl Stage {
         {
             return Ok(());
         }
-        let (first, second) = pairs::split(bytes).unwrap_or_default();
-        let before = match first.is_empty() {
-            true => Ok(()),
-            false => self.server.handle_packet(now, client, first),
-        };
-        let result = before.and(self.server.handle_packet(now, client, second));
-        if let (Some(slot), Err(_)) = (slot, &result) {
+        let result = self.server.handle_packet(now, client, bytes);
+        // Ticks out of reach are counted with the inputs.
+        let reach = PacketError::Inputs(InputError::OutOfReach);
+        if let (Some(slot), Err(error)) = (slot, &result)
+            && *error != reach
+        {
             self.seats[slot].conduct.note(Offence::BadPacket);
         }
         result
@@ -356,12 +372,14 @@ impl Stage {
         self.check_falls(&mut robots);
         self.combat.record(&self.server, self.kinds, tick, &robots);
         self.handle_effects();
+        self.watch_conduct();
         self.fly_bolts();
         self.move_enemies();
         self.tick_devices();
         self.respawn();
         self.tick_phase();
         self.write_round();
+        self.remember_robots();
         self.server.commit();
         self.record_tick();
         Some(tick)

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::level::Level;
 use crate::messages::VERSION;
+use crate::movement::Movement;
 use crate::stage::{Profile, Stage, StageConfig};
 
 /// Level and settings, as JSON.
@@ -22,6 +23,8 @@ pub(super) struct Begin {
     cancels: bool,
     kills_to_win: u16,
     play_ticks: u32,
+    #[serde(default)]
+    movement: Movement,
     now_micros: u64,
 }
 
@@ -37,6 +40,7 @@ impl Begin {
             cancels,
             kills_to_win,
             play_ticks,
+            movement: config.moved_by(),
             now_micros,
         }
     }
@@ -60,7 +64,8 @@ impl Begin {
             .slots(self.slots)
             .cancels(self.cancels)
             .kills_to_win(self.kills_to_win)
-            .play_ticks(self.play_ticks);
+            .play_ticks(self.play_ticks)
+            .movement(self.movement);
         Stage::new(config, Instant::from_micros(self.now_micros))
     }
 }

@@ -67,37 +67,6 @@ impl Stage {
                 _ => {}
             }
         }
-        for slot in 0..self.seats.len() {
-            self.watch_conduct(slot);
-        }
-    }
-
-    /// What a client says that an honest one would not, seen from its input of the tick.
-    fn watch_conduct(&mut self, slot: usize) {
-        let seat = &mut self.seats[slot];
-        let Some(client) = seat.client else {
-            return;
-        };
-        if let Some(counters) = self.server.input_counters(client) {
-            seat.conduct.note_inputs(counters);
-        }
-        let Some(taken) = self
-            .server
-            .input(client)
-            .filter(|taken| taken.is_received())
-        else {
-            return;
-        };
-        let command = taken.input();
-        let robot = seat
-            .robot
-            .and_then(|entity| self.server.world().state(self.kinds.robot, entity));
-        if let Some(robot) = robot
-            && command.weapon != 0
-            && !robot.owns(command.weapon)
-        {
-            seat.conduct.note(Offence::WeaponNotOwned);
-        }
     }
 
     fn shoot(&mut self, client: ClientId, weapon: u8, origin: Vec3, look: (f32, f32), aiming: f32) {

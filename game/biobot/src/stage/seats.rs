@@ -3,10 +3,12 @@
 use muse_netcode::prediction::{StepContext, run_step};
 use muse_netcode::{ClientId, EntityId};
 
+use super::conduct::Before;
 use super::{Audience, JoinError, Profile, Stage};
 use crate::Command;
 use crate::cheats::{Conduct, Offence};
 use crate::messages::{CHAT_BYTES_MAX, FromPlayer, NAME_BYTES_MAX, Name, ToPlayer, VERSION, clean};
+use crate::movement::Movement;
 use crate::replay::Operation;
 use crate::states::{Mode, Phase, Robot};
 
@@ -29,6 +31,7 @@ pub(super) struct Seat {
     pub checkpoint: u8,
     pub owned: u8,
     pub conduct: Conduct,
+    pub before: Before,
 }
 
 impl Seat {
@@ -47,6 +50,7 @@ impl Seat {
             checkpoint: 0,
             owned: 0,
             conduct: Conduct::default(),
+            before: Before::default(),
         }
     }
 }
@@ -265,7 +269,10 @@ impl Stage {
             };
             let raise = &mut |_| ();
             let mut context = StepContext::new(self.tick, true, raise);
+            // Nobody says where it is.
+            let movement = self.rules.set_movement(Movement::Server);
             run_step(&mut self.rules, &mut robot, &idle, &mut context);
+            self.rules.set_movement(movement);
             self.set_robot(entity, &robot);
         }
     }
@@ -333,6 +340,7 @@ impl Stage {
             slot,
             level: self.level.name.clone(),
             mode: self.round.mode,
+            movement: self.config.moved_by(),
             seed: self.config.seed,
         };
         self.tell(Audience::One(client), welcome);

@@ -1,5 +1,6 @@
 //! Whole matches in virtual time: the stage, players, and a network between them.
 
+mod attempts;
 mod devices;
 mod escape;
 mod hostile;
@@ -7,5 +8,6 @@ mod network;
 mod phases;
 mod recording;
 mod table;
+mod validated;
 mod versus;
 mod weapons;

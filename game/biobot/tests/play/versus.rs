@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use muse_biobot::player::Switches;
 use muse_biobot::weapons::angles;
-use muse_biobot::{Command, Phase, Player, StageConfig, ToPlayer};
+use muse_biobot::{Command, Level, Phase, Player, StageConfig, ToPlayer};
 use muse_netem::{Conditions, Jitter};
 use muse_wire::Duration;
 
@@ -170,4 +170,24 @@ fn sixteen_fit() {
     }
     println!("FIGURE sixteen restless players: {most:.1} kbit/s down at most");
     assert!(most < 64.0, "{most} kbit/s");
+}
+
+#[test]
+fn who_comes_back_is_there_at_once_and_flies_nowhere() {
+    let level = Arc::new(Level::arena());
+    let config = StageConfig::new(Arc::clone(&level)).slots(4).seed(2);
+    let mut table = Table::new(config, 4, Conditions::default(), 2);
+    table.begin();
+    let brain = |bot| muse_biobot::bots::Brain::new(Arc::clone(&level), bot);
+    let mut brains: Vec<_> = (0..4).map(brain).collect();
+    for _ in 0..60 * 50 {
+        let now = table.now;
+        table.run(1, |slot, player| brains[slot].act(now, player));
+    }
+    let deaths: u16 = table.stage.round().deaths.iter().sum();
+    assert!(deaths >= 2, "{deaths} deaths");
+    for guest in &mut table.guests {
+        let figures = guest.player.last_frame().statistics;
+        assert!(figures.jump_most < 0.2, "by up to {} m", figures.jump_most);
+    }
 }

@@ -25,7 +25,7 @@ impl Hands {
             weapon: if weapon <= 4 { weapon } else { 0 },
             yaw: finite(look.0),
             pitch: finite(look.1).clamp(-PITCH_MAX, PITCH_MAX),
-            claim: None,
+            ..Command::default()
         };
         self.pressed.jump |= self.now.jump;
         self.pressed.fire |= self.now.fire;
