@@ -31,6 +31,7 @@ struct Bottleneck {
 impl Bottleneck {
     fn new(
         flows: u8,
+        apart: Duration,
         rate: u64,
         rtt: Duration,
         buffer: Duration,
@@ -61,8 +62,9 @@ impl Bottleneck {
         for flow in 0..flows {
             let entropy = SeededEntropy::danger_seeded(seed ^ u64::from(flow) << 32);
             let mut client = Endpoint::new(config.clone(), entropy);
-            // Flows start one after the other; that is most of what a seed changes here.
-            simulation.run_for(Duration::from_millis(seed * 130 + 70) * u64::from(flow));
+            // Where in the others' cycles a flow starts is most of what a seed changes here.
+            let phase = Duration::from_micros(seed * 7_919 % 1_000_000);
+            simulation.run_for((apart + phase) * u64::from(flow));
             let now = simulation.now();
             let connection = client
                 .connect(now, there, Connect::pinned(public))
@@ -143,7 +145,15 @@ fn alone_the_queue_stays_short_and_the_link_busy() {
         for rtt_ms in [20, 40, 80] {
             let rtt = Duration::from_millis(rtt_ms);
             let buffer = Duration::from_secs(1);
-            let mut bottleneck = Bottleneck::new(1, 1_000_000, rtt, buffer, repair, seed as u64);
+            let mut bottleneck = Bottleneck::new(
+                1,
+                Duration::ZERO,
+                1_000_000,
+                rtt,
+                buffer,
+                repair,
+                seed as u64,
+            );
             bottleneck.run(Instant::from_secs(60));
             let p95 = bottleneck.queue_delay_p95_ms();
             let used = bottleneck.received()[0] as f64 * 8.0 / 60.0 / 1e6;
@@ -164,34 +174,52 @@ fn alone_the_queue_stays_short_and_the_link_busy() {
 }
 
 #[test]
+fn two_flows_get_equal_shares_of_a_thin_path() {
+    for rtt_ms in [20, 80] {
+        judge_shares(1_000_000, rtt_ms, 40);
+    }
+}
+
+#[test]
 fn two_flows_get_equal_shares() {
-    for (rate, rtt_ms) in [
-        (1_000_000, 20),
-        (1_000_000, 80),
-        (5_000_000, 20),
-        (5_000_000, 80),
-        (20_000_000, 80),
+    for (rate, rtt_ms, seeds) in [
+        (5_000_000, 20, 10),
+        (5_000_000, 80, 10),
+        (20_000_000, 80, 2),
     ] {
-        for products in [1, 4] {
-            let mut ratios: Vec<f64> = (0..5)
-                .map(|seed| share(rate, rtt_ms, products, seed))
+        judge_shares(rate, rtt_ms, seeds);
+    }
+}
+
+/// The worst seed counts; `MUSE_SEEDS` says how many there are.
+fn judge_shares(rate: u64, rtt_ms: u64, seeds: u64) {
+    let wanted = std::env::var("MUSE_SEEDS").ok();
+    let seeds = wanted.and_then(|text| text.parse().ok()).unwrap_or(seeds);
+    for products in [1, 4] {
+        for apart_s in [0, 10] {
+            let apart = Duration::from_secs(apart_s);
+            let mut ratios: Vec<f64> = (0..seeds)
+                .map(|seed| share(rate, rtt_ms, products, apart, seed))
                 .collect();
             ratios.sort_by(f64::total_cmp);
-            println!("{rate} bit/s, round trip {rtt_ms} ms, {products} products: {ratios:.2?}");
-            // The aim is 0.8. It is kept but for late starts at 5 Mbit/s and 80 ms, where 3 of 13 seeds gave 0.75 to 0.8.
-            // 1 Mbit/s and 20 ms make a product of two packets: what a queue of two gives to whom is a lottery.
-            let is_lottery = (rate, rtt_ms, products) == (1_000_000, 20, 1);
-            let limit = if is_lottery { 0.0 } else { 0.7 };
-            assert!(ratios[0] > limit, "unfair: {ratios:.2?}");
+            let (least, median) = (ratios[0], ratios[ratios.len() / 2]);
+            println!(
+                "{rate} bit/s, round trip {rtt_ms} ms, {products} products, {apart_s} s apart: {least:.2} ({median:.2})"
+            );
+            // 20 ms of 1 Mbit/s are a queue for less than two of a connection's packets, once it has found that the path takes 1,452
+            // bytes: what arrives when one fits is a lottery. Printed, not judged; docs/congestion.md has the figures.
+            let is_lottery = rate / 8 * rtt_ms * products / 1_000 < 2 * 1_452;
+            assert!(is_lottery || least >= 0.8, "unfair: {ratios:.2?}");
         }
     }
 }
 
 /// The smaller of two flows' shares as a part of the larger, from 20 to 60 s, with a buffer of `products` times rate and
 /// round trip.
-fn share(rate: u64, rtt_ms: u64, products: u64, seed: u64) -> f64 {
+fn share(rate: u64, rtt_ms: u64, products: u64, apart: Duration, seed: u64) -> f64 {
     let rtt = Duration::from_millis(rtt_ms);
-    let mut bottleneck = Bottleneck::new(2, rate, rtt, rtt * products, Repair::Balanced, seed);
+    let buffer = rtt * products;
+    let mut bottleneck = Bottleneck::new(2, apart, rate, rtt, buffer, Repair::Balanced, seed);
     bottleneck.run(Instant::from_secs(20));
     assert_eq!(bottleneck.connected, 2);
     let before = bottleneck.received();

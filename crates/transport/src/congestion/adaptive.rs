@@ -7,6 +7,8 @@
 //! Every few seconds without a glimpse of the empty path it *drains*: sends little for a round trip, to learn whether
 //! the queue is its own.
 //!
+//! While calm it drains as well, together with the other flows, so that all know the empty path (docs/decisions/0014).
+//!
 //! Differences from Copa: round trips below 5 ms and measured jitter are no queue; CUBIC's growth instead of a variable target; the
 //! drain; losses count only if a smaller window avoids them; and a window that the application does not use is not changed.
 
@@ -26,7 +28,7 @@ use super::{Ack, Controller, Loss};
 use calm::Calm;
 use compete::{BETA, Compete};
 pub use config::AdaptiveConfig;
-use delay::{BASE_SPAN, Delay};
+use delay::{BASE_SPAN, Delay, Sample};
 use losses::{Losses, Verdict};
 use service::Service;
 
@@ -66,6 +68,11 @@ pub(super) struct Adaptive {
     /// When the last drain ended, and the least round trip of all since the base was last seen.
     drained_at: Instant,
     least_drained: Duration,
+    /// How long after the last dip of the round trip to drain while calm: often at first, for a flow that comes late has never seen
+    /// the empty path.
+    drain_interval: Duration,
+    /// Drains in a row that did not empty the queue.
+    drains_in_vain: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +93,8 @@ struct Drain {
     /// The window before, and the part of it that was not in the queue.
     resume: f64,
     share: f64,
+    /// How long little is to be in flight: others that drain too must have the time to.
+    hold: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +129,8 @@ impl Adaptive {
             base_corrected: false,
             drained_at: now,
             least_drained: Duration::MAX,
+            drain_interval: CALM_DRAIN_FIRST,
+            drains_in_vain: 0,
         };
         controller.bound();
         controller.window_empty = controller.window;
@@ -166,7 +177,8 @@ impl Adaptive {
             Mode::Start if !up => self.mode = self.calm(false),
             Mode::Start => {}
             Mode::Calm(calm) => {
-                let change = calm.step(up, self.window, wanted, bytes);
+                let small = SMALL_PACKETS * self.packet;
+                let change = calm.step(up, self.window, wanted, bytes, small);
                 if up && may_grow {
                     self.window = (self.window + change).min(self.ceiling.max(self.window));
                 } else if !up && may_shrink {
@@ -225,8 +237,10 @@ impl Adaptive {
         match self.losses.next_round() {
             Some(Verdict::Overflow) if self.is_used() => {
                 self.window_blamed = self.window;
+                // A long queue shows in the delay before it overflows; only a short one needs a ceiling.
+                let is_short = self.delay.swing() < SHORT_QUEUE_PACKETS * self.service.time();
                 self.cut_for_loss(now);
-                self.ceiling = self.window;
+                self.ceiling = if is_short { self.window } else { f64::INFINITY };
             }
             Some(Verdict::Trial) if self.is_used() => {
                 self.window_blamed = self.window;
@@ -248,19 +262,32 @@ impl Adaptive {
 
     /// Whether it is time to see what the queue does without this flow.
     fn is_drain_due(&self, now: Instant) -> bool {
-        let interval = match self.mode {
-            // Somebody stepped back, perhaps to drain; drains at the same time see more.
-            Mode::Compete(_) if self.delay.is_low() => DRAIN_INTERVAL / 2,
-            Mode::Compete(_) => {
-                DRAIN_INTERVAL.max(Duration::from_secs_f64(20.0 * self.delay.standing()))
-            }
-            _ => BASE_SPAN,
+        let Mode::Compete(_) = self.mode else {
+            // The queue does not empty although hardly anything in it is this flow's.
+            let suspicious = matches!(self.mode, Mode::Calm(_))
+                && self.rounds_full > self.rounds_patience
+                && self.own_queue() <= 1.5 * self.queue_wanted();
+            return suspicious || self.delay.dip_age(now) > self.drain_interval;
         };
-        // The queue does not empty although hardly anything in it is this flow's.
-        let suspicious = matches!(self.mode, Mode::Calm(_))
-            && self.rounds_full > self.rounds_patience
-            && self.own_queue() <= 1.5 * self.queue_wanted();
-        suspicious || self.delay.base_age(now).min(now - self.drained_at) > interval
+        // Somebody stepped back, perhaps to drain; drains at the same time see more.
+        let interval = match self.delay.is_low() {
+            true => DRAIN_INTERVAL / 2,
+            false => DRAIN_INTERVAL.max(Duration::from_secs_f64(20.0 * self.delay.standing())),
+        };
+        self.delay.base_age(now).min(now - self.drained_at) > interval
+    }
+
+    /// Joins another flow's drain: only together do they see the empty path, and all agree what it is. The lowest dip is seen
+    /// by all at one time, so that the next drains begin together.
+    fn join_drain(&mut self, ack: &Ack) {
+        if self.delay.take_dip_fell()
+            && matches!(self.mode, Mode::Calm(_))
+            && !ack.app_limited
+            && self.is_used()
+            && ack.now - self.drained_at > CALM_DRAIN_FIRST
+        {
+            self.drain(ack.now);
+        }
     }
 
     fn compete(&mut self, now: Instant, resume: f64) {
@@ -284,7 +311,10 @@ impl Adaptive {
     fn drain(&mut self, now: Instant) {
         let from = match self.mode {
             Mode::Start => Origin::Start,
-            Mode::Calm(_) => Origin::Calm,
+            Mode::Calm(_) => {
+                self.drain_interval = (self.drain_interval * 2).min(CALM_DRAIN_INTERVAL);
+                Origin::Calm
+            }
             Mode::Compete(_) => {
                 self.competed = (self.window, now);
                 Origin::Compete
@@ -293,6 +323,7 @@ impl Adaptive {
         };
         let resume = self.window;
         let share = self.window * (self.delay.base() / self.delay.standing()).min(1.0);
+        let hold = self.delay.standing().min(2.0 * self.delay.base());
         self.delay.forget_recent();
         self.base_corrected = false;
         self.window = 0.5 * share;
@@ -301,6 +332,7 @@ impl Adaptive {
             low_at: None,
             resume,
             share,
+            hold: Duration::from_secs_f64(hold),
         });
     }
 
@@ -309,12 +341,12 @@ impl Adaptive {
             return;
         };
         let Some(since) = drain.low_at else {
-            if ack.in_flight as f64 <= self.window.max(2.0 * self.packet) {
+            if ack.in_flight as f64 <= self.window.max(self.packet) {
                 drain.low_at = Some(ack.now);
             }
             return;
         };
-        if ack.sent_at > since + Duration::from_secs_f64(0.5 * self.delay.base()) {
+        if ack.sent_at > since + drain.hold {
             let drain = *drain;
             self.end_drain(ack.now, drain);
         }
@@ -337,8 +369,16 @@ impl Adaptive {
             self.window = drain.share;
             self.rounds_full = 0;
             self.rounds_patience = (self.rounds_patience * 2).min(FULL_ROUNDS_MAX);
+            self.drains_in_vain = 0;
+            self.mode = self.calm(true);
+        } else if drain.from == Origin::Calm && self.drains_in_vain == 0 {
+            // Once may be a flow that has just come. It saw the dip, and knows the path better the next time.
+            self.drains_in_vain = 1;
+            self.window = drain.resume;
+            self.rounds_full = 0;
             self.mode = self.calm(true);
         } else {
+            self.drains_in_vain = 0;
             self.compete(now, drain.resume);
         }
     }
@@ -387,10 +427,11 @@ impl Adaptive {
     }
 
     fn bound(&mut self) {
-        let min = if self.is_tiny() {
-            self.packet
-        } else {
-            2.0 * self.packet
+        let min = match self.mode {
+            // Two packets are more than the share of a flow on a thin path, and would stay in the queue.
+            Mode::Drain(_) => self.packet,
+            _ if self.is_tiny() => self.packet,
+            _ => 2.0 * self.packet,
         };
         self.window = self
             .window
@@ -406,11 +447,14 @@ impl Controller for Adaptive {
     fn on_ack(&mut self, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
             let service = Duration::from_secs_f64(self.service.time()).min(SERVICE_MAX);
-            let packet_time = self.packet / self.window * self.delay.standing();
-            if self
-                .delay
-                .sample(ack.now, rtt, ack.rtt_smoothed, packet_time, service)
-            {
+            let sample = Sample {
+                rtt,
+                smoothed: ack.rtt_smoothed,
+                lacks: 1.0 - ack.bytes as f64 / self.packet,
+                packet_time: self.packet / self.window * self.delay.standing(),
+                service,
+            };
+            if self.delay.sample(ack.now, &sample) {
                 self.base_corrected = true;
             }
         }
@@ -427,6 +471,7 @@ impl Controller for Adaptive {
             self.seen_empty = true;
         }
         self.step(ack);
+        self.join_drain(ack);
         if ack.sent_at >= self.round_from {
             self.round_from = ack.now;
             self.next_round(ack.now, ack.app_limited);
@@ -481,6 +526,10 @@ impl Controller for Adaptive {
 /// Above one, so that the window limits the flow and the pace only spreads it.
 const PACING_GAIN: f64 = 2.0;
 const TINY_PACKETS: f64 = 8.0;
+/// Windows below this rise by the same and fall by a share.
+const SMALL_PACKETS: f64 = 5.0;
+/// A queue of fewer packets overflows before the delay shows that it is long.
+const SHORT_QUEUE_PACKETS: f64 = 8.0;
 /// Rounds in which the queue must not have emptied before the flow competes.
 const FULL_ROUNDS: u32 = 5;
 /// The same after drains that found nobody.
@@ -492,8 +541,8 @@ const CALM_CUT: f64 = 0.7;
 const CEILING_GROWTH: f64 = 0.02;
 const CEILING_STEP: f64 = 0.2;
 /// Packets, at the rate of the bottleneck, and seconds that may wait in a queue that counts as nearly empty.
-const QUEUE_CALM_PACKETS: f64 = 5.0;
-const QUEUE_CALM_MAX: f64 = 0.05;
+const QUEUE_CALM_PACKETS: f64 = 7.0;
+const QUEUE_CALM_MAX: f64 = 0.07;
 /// A bottleneck slower than one packet in this time is not believed.
 const SERVICE_MAX: Duration = Duration::from_millis(10);
 /// Seconds, before the first sample.
@@ -502,5 +551,8 @@ const RTT_UNKNOWN: f64 = 0.1;
 const BASE_BELIEVED: Duration = Duration::from_secs(30);
 /// How long the window of an earlier competition is remembered.
 const COMPETED_SPAN: Duration = Duration::from_secs(30);
+/// How long after the last dip of the round trip a calm flow drains, and how long at first.
+const CALM_DRAIN_INTERVAL: Duration = Duration::from_secs(5);
+const CALM_DRAIN_FIRST: Duration = Duration::from_secs(1);
 /// While competing, how often to look whether the queue is the flow's own.
 const DRAIN_INTERVAL: Duration = Duration::from_secs(5);

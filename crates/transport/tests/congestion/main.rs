@@ -1,7 +1,7 @@
 //! Bars for the controllers, met in a packet-level simulation (VC-8, VC-9).
 //!
 //! `cargo test -p muse-transport --test congestion -- --nocapture --test-threads 1` prints the tables of
-//! `docs/congestion.md`; `MUSE_SEEDS=10` before it runs more seeds and only prints, without judging.
+//! `docs/congestion.md`; `MUSE_SEEDS=10` before it runs other seeds. Then all but the shares of two flows are only printed.
 
 mod cubic;
 mod sim;
@@ -15,15 +15,14 @@ use sim::{Flow, Outcome, PACKET, Path, run};
 #[test]
 fn two_flows_share_a_bottleneck() {
     println!(
-        "\ntwo adaptive flows, the second 0 or 5 s later; 20 to 60 s, worst seed (ratio: median too)"
+        "\ntwo adaptive flows, the second later; 20 to 60 s: slower / faster (median), worst use and queue p95 ms of all seeds"
     );
-    println!("Mbit/s  RTT  BDP | start 0: ratio  use  p95 ms | start 5: ratio  use  p95 ms");
     for (mbit, rtt, products) in grid() {
         let path = Path::new(mbit * MBIT, rtt).buffer_bdp(products);
         print!("{mbit:6} {rtt:4} {products:4} ");
-        for start in [0, 5] {
+        for start in [0, 5, 10] {
             let (mut ratios, mut used, mut queue) = (Vec::new(), 1.0f64, 0);
-            for seed in seeds() {
+            for seed in share_seeds(mbit) {
                 let flows = vec![greedy(adaptive(), 0), greedy(adaptive(), start)];
                 let out = run(&path, flows, 60, seed);
                 let (a, b) = (out.rate(0, 20, 60), out.rate(1, 20, 60));
@@ -33,23 +32,43 @@ fn two_flows_share_a_bottleneck() {
             }
             ratios.sort_by(f64::total_cmp);
             let (least, median) = (ratios[0], ratios[ratios.len() / 2]);
-            print!("| {least:8.2} ({median:.2}) {used:4.2} {queue:5} ");
-            // A queue of two packets is a lottery between flows of two packets each: there the median counts.
+            print!("| {start} s: {least:.2} ({median:.2}) {used:4.2} {queue:5} ");
+            // In a queue of two packets losses decide, and whom they hit is chance: there the median counts, and the worst is printed.
             let judged = if path.buffer < 4 * PACKET {
                 median
             } else {
                 least
             };
-            assert!(
-                judged >= 0.8 || only_printing(),
-                "unfair: {ratios:?} over {path:?}"
-            );
-            assert!(
-                used >= 0.9 || only_printing(),
-                "wasteful: {used} over {path:?}"
-            );
+            assert!(judged >= SHARE_LEAST, "unfair: {ratios:.2?} over {path:?}");
+            assert!(used >= 0.9, "wasteful: {used} over {path:?}");
         }
         println!("|");
+    }
+}
+
+#[test]
+fn a_longer_round_trip_does_not_starve_a_flow() {
+    println!(
+        "\nthe second flow's round trip is longer by 60 ms: second / first, 20 to 60 s, least and median"
+    );
+    for (mbit, rtt, products) in grid() {
+        let path = Path::new(mbit * MBIT, rtt).buffer_bdp(products);
+        let mut ratios: Vec<f64> = seeds()
+            .map(|seed| {
+                let mut far = greedy(adaptive(), 0);
+                far.detour = Duration::from_millis(60);
+                let out = run(&path, vec![greedy(adaptive(), 0), far], 60, seed);
+                out.rate(1, 20, 60) / out.rate(0, 20, 60)
+            })
+            .collect();
+        ratios.sort_by(f64::total_cmp);
+        let (least, median) = (ratios[0], ratios[ratios.len() / 2]);
+        println!("{mbit:6} {rtt:4} {products:4} | {least:.2} ({median:.2}) |");
+        // Not a bar; but a flow that is starved by its distance is a defect.
+        assert!(
+            least > 0.1 || only_printing(),
+            "starved: {ratios:.2?} over {path:?}"
+        );
     }
 }
 
@@ -189,6 +208,7 @@ fn a_game_gets_its_bandwidth_whatever_is_lost() {
             let flow = Flow {
                 controller: adaptive(),
                 start: Duration::ZERO,
+                detour: Duration::ZERO,
                 demand: Some(10_000),
             };
             let out = run(&path, vec![flow], 60, seed);
@@ -207,6 +227,7 @@ fn a_game_beside_cubic_keeps_most_of_its_pace() {
             let game = Flow {
                 controller: adaptive(),
                 start: Duration::ZERO,
+                detour: Duration::ZERO,
                 demand: Some(10_000),
             };
             let out = run(
@@ -282,6 +303,7 @@ fn greedy(controller: Box<dyn Controller>, start_s: u64) -> Flow {
     Flow {
         controller,
         start: Duration::from_secs(start_s),
+        detour: Duration::ZERO,
         demand: None,
     }
 }
@@ -299,10 +321,16 @@ fn grid() -> Vec<(u64, u64, f64)> {
 }
 
 fn seeds() -> RangeInclusive<u64> {
-    1..=std::env::var("MUSE_SEEDS")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(3)
+    1..=seeds_wanted().unwrap_or(3)
+}
+
+/// Shares are judged by the worst of many seeds; a fast path takes long to simulate and has many packets to share with.
+fn share_seeds(mbit: u64) -> RangeInclusive<u64> {
+    1..=seeds_wanted().unwrap_or(if mbit > 10 { 4 } else { 40 })
+}
+
+fn seeds_wanted() -> Option<u64> {
+    std::env::var("MUSE_SEEDS").ok()?.parse().ok()
 }
 
 /// With other seeds than the usual the tables are for reading.
@@ -310,4 +338,6 @@ fn only_printing() -> bool {
     std::env::var("MUSE_SEEDS").is_ok()
 }
 
+/// Two flows share within a fifth.
+const SHARE_LEAST: f64 = 0.8;
 const MBIT: u64 = 1_000_000;

@@ -64,6 +64,8 @@ impl Path {
 pub(crate) struct Flow {
     pub(crate) controller: Box<dyn Controller>,
     pub(crate) start: Duration,
+    /// How much longer its round trip is than the path's.
+    pub(crate) detour: Duration,
     /// Bytes per second that the application offers, in ticks of 16 ms with packets of at most 300 bytes; `None` for all it can.
     pub(crate) demand: Option<u64>,
 }
@@ -144,6 +146,7 @@ struct World {
 
 struct Sender {
     controller: Box<dyn Controller>,
+    detour: Duration,
     pacer: Pacer,
     demand: Option<u64>,
     backlog: usize,
@@ -202,6 +205,7 @@ impl World {
             }
             world.senders.push(Sender {
                 controller: flow.controller,
+                detour: flow.detour,
                 pacer: Pacer::new(PACKET),
                 demand: flow.demand,
                 backlog: if flow.demand.is_some() { 0 } else { usize::MAX },
@@ -341,8 +345,9 @@ impl World {
             .random
             .u64(0..=bytes as u64 * 8 * NANOS / self.path.rate);
         let jitter = self.random.u64(0..=self.path.jitter.as_micros() * 1_000);
-        let mut at = self.now + self.path.rtt.as_micros() * 1_000 + noise + jitter;
         let sender = &mut self.senders[flow as usize];
+        let rtt = self.path.rtt + sender.detour;
+        let mut at = self.now + rtt.as_micros() * 1_000 + noise + jitter;
         if !self.path.reorder {
             at = at.max(sender.arrives_after + 1);
             sender.arrives_after = at;
@@ -396,7 +401,9 @@ impl World {
         let span =
             sender.rtt_smoothed.unwrap_or(Duration::from_millis(300)) + sender.rtt_variance * 4;
         let nanos = (span + Duration::from_millis(25)).as_micros() * 1_000;
-        sender.timeout_at = now + (nanos << sender.timeouts.min(5));
+        // As the connection does: probes never come further apart than a second, or than one time-out.
+        let backed_off = (nanos << sender.timeouts.min(5)).min(NANOS).max(nanos);
+        sender.timeout_at = now + backed_off;
         if !sender.timeout_armed {
             sender.timeout_armed = true;
             let at = sender.timeout_at;

@@ -22,12 +22,25 @@ impl Calm {
     }
 
     /// The size of the step for `bytes` acknowledged, upwards or downwards: `wanted` bytes per round trip, times the velocity.
-    pub(super) fn step(&mut self, up: bool, window: f64, wanted: f64, bytes: f64) -> f64 {
+    /// Windows below `small` rise by as much as that one may, and fall by a share of themselves: of two flows that rise and fall
+    /// together, the larger then loses more than it gains.
+    pub(super) fn step(
+        &mut self,
+        up: bool,
+        window: f64,
+        wanted: f64,
+        bytes: f64,
+        small: f64,
+    ) -> f64 {
         if up != self.rising {
             // The direction turned: small steps again.
             (self.velocity, self.rising, self.rounds) = (1.0, up, 0);
         }
-        (self.velocity * wanted / window).min(STEP_MAX) * bytes
+        let most = match up {
+            true => STEP_MAX * (small / window).max(1.0),
+            false => STEP_MAX,
+        };
+        (self.velocity * wanted / window).min(most) * bytes
     }
 
     pub(super) fn next_round(&mut self, window: f64) {
@@ -58,13 +71,13 @@ mod tests {
     fn steps_grow_while_the_direction_holds_and_start_over_when_it_turns() {
         let mut calm = Calm::new(100_000.0, true);
         let mut window = 100_000.0;
-        let first = calm.step(true, window, 2_400.0, 1_200.0);
+        let first = calm.step(true, window, 2_400.0, 1_200.0, 0.0);
         for _ in 0..5 {
-            window += calm.step(true, window, 2_400.0, 1_200.0);
+            window += calm.step(true, window, 2_400.0, 1_200.0, 0.0);
             calm.next_round(window);
         }
-        assert!(calm.step(true, window, 2_400.0, 1_200.0) > 3.0 * first);
-        assert!(calm.step(false, window, 2_400.0, 1_200.0) <= first);
+        assert!(calm.step(true, window, 2_400.0, 1_200.0, 0.0) > 3.0 * first);
+        assert!(calm.step(false, window, 2_400.0, 1_200.0, 0.0) <= first);
     }
 
     #[test]
@@ -73,6 +86,15 @@ mod tests {
         for round in 1..100 {
             calm.next_round(10_000.0 + f64::from(round));
         }
-        assert_eq!(calm.step(true, 10_000.0, 2_400.0, 10_000.0), 2_000.0);
+        assert_eq!(calm.step(true, 10_000.0, 2_400.0, 10_000.0, 0.0), 2_000.0);
+    }
+
+    #[test]
+    fn small_windows_rise_by_the_same_and_fall_by_a_share() {
+        let mut calm = Calm::new(2_000.0, true);
+        let rise = |calm: &mut Calm, window| calm.step(true, window, 2_400.0, window, 6_000.0);
+        assert_eq!(rise(&mut calm, 2_000.0), rise(&mut calm, 4_000.0));
+        let fall = |calm: &mut Calm, window| calm.step(false, window, 2_400.0, window, 6_000.0);
+        assert_eq!(2.0 * fall(&mut calm, 2_000.0), fall(&mut calm, 4_000.0));
     }
 }

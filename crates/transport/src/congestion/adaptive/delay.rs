@@ -10,6 +10,12 @@ pub(super) struct Delay {
     /// The path without a queue, and when a sample last confirmed it.
     base: Duration,
     base_at: Instant,
+    /// What the packet that set the base lacked of a full one: a short packet passes the bottleneck sooner.
+    base_lacks: f64,
+    /// The least since the last drain, when it was, and whether it fell clearly just now.
+    dip: Duration,
+    dip_at: Instant,
+    dip_fell: bool,
     /// The least over [`BASE_SPAN`], to fall back on when the base has not been seen for long.
     recent: LeastOver,
     /// The least over half a round trip: the queue without the noise of single samples.
@@ -26,6 +32,10 @@ impl Delay {
         Self {
             base: Duration::MAX,
             base_at: Instant::ZERO,
+            base_lacks: 0.0,
+            dip: Duration::MAX,
+            dip_at: Instant::ZERO,
+            dip_fell: false,
             recent: LeastOver::new(),
             standing: LeastOver::new(),
             crests: [Duration::ZERO; CRESTS],
@@ -34,22 +44,30 @@ impl Delay {
         }
     }
 
-    /// `packet_time` is what one packet takes at the flow's rate: round trips step by that much without any noise. `service` is
-    /// what it takes at the bottleneck: round trips that differ by less are the same. True if the sample shows that the base was wrong.
-    pub(super) fn sample(
-        &mut self,
-        now: Instant,
-        rtt: Duration,
-        smoothed: Duration,
-        packet_time: f64,
-        service: Duration,
-    ) -> bool {
+    /// True if the sample shows that the base was wrong.
+    pub(super) fn sample(&mut self, now: Instant, sample: &Sample) -> bool {
+        let &Sample {
+            rtt,
+            smoothed,
+            lacks,
+            packet_time,
+            service,
+        } = sample;
+        if lacks < LACKS_LITTLE && self.base_lacks >= LACKS_LITTLE {
+            // What a full packet takes longer on the same empty path, or else this flow would see a queue where others see none.
+            let longer = Duration::from_secs_f64(self.base_lacks * service.as_secs_f64());
+            (self.base, self.base_lacks) = ((self.base + longer).min(rtt), lacks);
+        }
         let corrected = rtt < self.base - self.base / 64;
         if rtt <= self.base {
-            self.base = rtt;
+            (self.base, self.base_lacks) = (rtt, lacks);
         }
         if rtt <= self.base + (self.base / 64).max(service) {
             self.base_at = now;
+        }
+        if rtt <= self.dip {
+            self.dip_fell |= self.dip < Duration::MAX && rtt < self.dip - self.dip / 64;
+            (self.dip, self.dip_at) = (rtt, now);
         }
         self.recent.update(now, BASE_SPAN, rtt);
         self.standing.update(now, smoothed / 2, rtt);
@@ -110,7 +128,8 @@ impl Delay {
         self.standing() - self.base() < 0.4 * self.swing()
     }
 
-    fn swing(&self) -> f64 {
+    /// How high the queue rose in the last rounds.
+    pub(super) fn swing(&self) -> f64 {
         let crest = self.crests.iter().copied().max().unwrap_or_default();
         crest.as_secs_f64() - self.base()
     }
@@ -134,7 +153,31 @@ impl Delay {
     /// Starts to look afresh for the least round trip.
     pub(super) fn forget_recent(&mut self) {
         self.recent = LeastOver::new();
+        (self.dip, self.dip_fell) = (Duration::MAX, false);
     }
+
+    /// Time since the least round trip since the last drain.
+    pub(super) fn dip_age(&self, now: Instant) -> Duration {
+        now - self.dip_at
+    }
+
+    /// Whether round trips have become clearly shorter than any since the last drain: somebody else drains. Says so once.
+    pub(super) fn take_dip_fell(&mut self) -> bool {
+        std::mem::take(&mut self.dip_fell)
+    }
+}
+
+/// One round trip and what is to be known about it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub(super) rtt: Duration,
+    pub(super) smoothed: Duration,
+    /// What the packet lacked of a full one, from 0 to 1.
+    pub(super) lacks: f64,
+    /// Seconds that one packet takes at the flow's rate: round trips step by that much without any noise.
+    pub(super) packet_time: f64,
+    /// What it takes at the bottleneck: round trips that differ by less are the same.
+    pub(super) service: Duration,
 }
 
 /// Samples of one half round trip.
@@ -172,6 +215,8 @@ impl Block {
 
 /// How long an unconfirmed base is believed.
 pub(super) const BASE_SPAN: Duration = Duration::from_secs(10);
+/// A packet that lacks less than this is a full one.
+const LACKS_LITTLE: f64 = 0.25;
 /// Rounds over which the swing of the queue is taken.
 const CRESTS: usize = 4;
 /// Share of the measured noise that counts as no queue.
@@ -183,16 +228,20 @@ const TOTAL_FELT: f64 = 0.005;
 mod tests {
     use super::*;
 
+    fn sample(rtt: Duration, lacks: f64) -> Sample {
+        Sample {
+            rtt,
+            smoothed: rtt,
+            lacks,
+            packet_time: 0.0,
+            service: Duration::ZERO,
+        }
+    }
+
     fn feed(delay: &mut Delay, from_ms: u64, count: u64, rtt_us: impl Fn(u64) -> u64) {
         for step in 0..count {
             let rtt = Duration::from_micros(rtt_us(step));
-            delay.sample(
-                Instant::from_millis(from_ms + step),
-                rtt,
-                rtt,
-                0.0,
-                Duration::ZERO,
-            );
+            delay.sample(Instant::from_millis(from_ms + step), &sample(rtt, 0.0));
             if step % 50 == 0 {
                 delay.next_round();
             }
@@ -247,5 +296,35 @@ mod tests {
         );
         delay.set_base(Instant::from_secs(1), Duration::from_millis(70));
         assert_eq!(delay.base_age(Instant::from_secs(1)), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_base_set_by_a_short_packet_is_raised_for_full_ones() {
+        let mut delay = Delay::new();
+        let short = sample(Duration::from_millis(20), 0.9);
+        delay.sample(Instant::from_millis(1), &short);
+        let full = Sample {
+            service: Duration::from_millis(10),
+            ..sample(Duration::from_millis(30), 0.0)
+        };
+        delay.sample(Instant::from_millis(2), &full);
+        assert!((delay.base() - 0.029).abs() < 1e-6, "{}", delay.base());
+    }
+
+    #[test]
+    fn a_dip_falls_once_until_the_next_drain() {
+        let mut delay = Delay::new();
+        feed(&mut delay, 0, 100, |_| 50_000);
+        assert!(!delay.take_dip_fell());
+        feed(&mut delay, 100, 100, |_| 40_000);
+        assert!(delay.take_dip_fell());
+        assert!(!delay.take_dip_fell());
+        delay.forget_recent();
+        feed(&mut delay, 200, 100, |_| 40_000);
+        assert!(
+            !delay.take_dip_fell(),
+            "the first after a drain says nothing"
+        );
+        assert_eq!(delay.dip_age(Instant::from_millis(299)), Duration::ZERO);
     }
 }
