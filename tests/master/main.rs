@@ -1,8 +1,20 @@
 //! The master as it ships: the binary, its child processes and its file, killed by pid in the middle of things.
 
 mod faults;
+#[cfg(feature = "nats")]
+#[path = "../support/nats.rs"]
+mod nats;
 mod operators;
+#[cfg(feature = "postgres")]
+#[path = "../support/postgres.rs"]
+#[allow(dead_code, reason = "the store's tests use more of it")]
+mod postgres;
 mod program;
+mod relays;
+#[cfg(feature = "postgres")]
+mod several;
+mod social;
+mod tls;
 
 use std::time::Duration;
 

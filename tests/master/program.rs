@@ -319,7 +319,8 @@ fn spawn_by(
     let mut child = command.spawn().expect("the binary");
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
     let line = lines.next().expect("the master starts").expect("text");
-    let authority = line.trim_start_matches("http://").to_owned();
+    let (_, authority) = line.split_once("://").expect("an address");
+    let authority = authority.to_owned();
     (child, authority)
 }
 
@@ -394,10 +395,15 @@ pub(crate) struct Player {
 
 impl Player {
     pub(crate) fn start(master: &Master, device: u32, plays: bool) -> Self {
+        Self::start_at(&master.authority, device, plays)
+    }
+
+    /// A player who knows several masters, with commas between.
+    pub(crate) fn start_at(masters: &str, device: u32, plays: bool) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_muse"));
         command.args([
             "master-player",
-            &master.authority,
+            masters,
             "--device-key",
             &device_key(device),
         ]);
@@ -485,6 +491,13 @@ pub(crate) fn free_ports() -> u16 {
             return first;
         }
     }
+}
+
+/// A port that nobody listens at.
+#[cfg(feature = "nats")]
+pub(crate) fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("bound").port()
 }
 
 fn device_key(device: u32) -> String {

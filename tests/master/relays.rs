@@ -63,7 +63,7 @@ fn without_relays_there_is_none_to_hand_out() {
     let many: String = (0..17).map(|n| format!(r#""r{n}":1,"#)).collect();
     let body = format!(r#"{{"latency_ms":{{{}}}}}"#, many.trim_end_matches(','));
     let asked = Request::post("/v1/relay", &body).bearer(&token);
-    master.request(asked).expect(400);
+    master.request(asked).expect(422);
 }
 
 /// A program that says in its first line where it listens.

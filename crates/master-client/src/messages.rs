@@ -1,6 +1,7 @@
 //! What goes over the WebSockets of players (`/v1/push`) and of game servers (`/v1/server`): one JSON object per text message.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use thiserror::Error;
 
 use crate::{AccountId, MatchId, Preferences, TicketId};
@@ -189,8 +190,28 @@ pub enum ToServer {
         /// Which match.
         match_id: MatchId,
     },
+    /// The answer to [`FromServer::Profile`].
+    Profile(PlayerProfile),
+    /// A player's progress is kept.
+    ProgressStored {
+        /// Whose.
+        account: AccountId,
+        /// The number it came with.
+        number: u32,
+    },
     /// End now: the match is called off, or belongs to nobody.
     End,
+}
+
+/// What a game server is told of a player.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlayerProfile {
+    /// Who.
+    pub account: AccountId,
+    /// His name; guests have none.
+    pub name: Option<String>,
+    /// What game servers kept of him the last time; null if there is none.
+    pub document: Value,
 }
 
 /// A match for a game server to host.
@@ -227,6 +248,24 @@ pub enum FromServer {
     Report(Report),
     /// The end of a match; repeated until [`ToServer::ResultStored`].
     Result(MatchResult),
+    /// Asks for a player's name and progress.
+    Profile {
+        /// Who.
+        account: AccountId,
+        /// The progress of which game.
+        game: String,
+    },
+    /// A player's progress, to be kept; repeated until [`ToServer::ProgressStored`].
+    Progress {
+        /// Whose.
+        account: AccountId,
+        /// In which game.
+        game: String,
+        /// Grows with each change, so that an answer can name one.
+        number: u32,
+        /// What is kept.
+        document: Value,
+    },
 }
 
 /// How a match goes.

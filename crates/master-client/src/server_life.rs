@@ -3,11 +3,15 @@
 //! It registers, waits for a match, says each second how the match goes, and repeats the result until the master has stored it. If
 //! the master is away, the game goes on and everything is told again when it is back.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use muse_wire::{Duration, Instant};
 
-use crate::messages::{Assignment, FromServer, MatchResult, Phase, Report, ToServer};
+use serde_json::Value;
+
+use crate::messages::{
+    Assignment, FromServer, MatchResult, Phase, PlayerProfile, Report, ToServer,
+};
 use crate::{AccountId, MatchId};
 
 /// The machine. Call [`start`](Self::start), then `handle_*` as things happen, and drain [`poll_action`](Self::poll_action) and
@@ -28,6 +32,12 @@ pub struct ServerLife {
     link: Link,
     report: Report,
     result: Option<MatchResult>,
+    /// What progress is called, and the profiles that have been asked for.
+    game: String,
+    asked: Vec<AccountId>,
+    /// Progress that the master has not kept yet.
+    progress: BTreeMap<AccountId, (u32, Value)>,
+    number: u32,
     /// When the master was last heard, or when the wait for it began.
     heard: Instant,
     actions: VecDeque<ServerAction>,
@@ -54,6 +64,8 @@ pub enum ServerEvent {
     Assigned(Assignment),
     /// Let one more player in.
     Admit(AccountId),
+    /// Who a player is, and what was kept of him.
+    Profile(PlayerProfile),
     /// Send a player away, and keep his seat no longer.
     Remove(AccountId),
     /// End the process: the result is stored, the match is called off, or the master has been away too long with nothing to play.
@@ -77,6 +89,10 @@ impl ServerLife {
             link: Link::Stopped,
             report: Report::default(),
             result: None,
+            game: String::new(),
+            asked: Vec::new(),
+            progress: BTreeMap::new(),
+            number: 0,
             heard: Instant::ZERO,
             actions: VecDeque::new(),
             events: VecDeque::new(),
@@ -108,6 +124,29 @@ impl ServerLife {
     pub fn finish(&mut self, result: MatchResult) {
         self.send(FromServer::Result(result.clone()));
         self.result = Some(result);
+    }
+
+    /// Asks who a player is and what was kept of him in this game; [`ServerEvent::Profile`] is the answer. Asked again each second until
+    /// there is one.
+    pub fn ask_profile(&mut self, account: AccountId, game: &str) {
+        game.clone_into(&mut self.game);
+        if !self.asked.contains(&account) && self.asked.len() < PROFILES_MAX {
+            self.asked.push(account);
+            self.send(FromServer::Profile {
+                account,
+                game: self.game.clone(),
+            });
+        }
+    }
+
+    /// Has the master keep a player's progress; repeated until it has.
+    pub fn save_progress(&mut self, account: AccountId, game: &str, document: Value) {
+        game.clone_into(&mut self.game);
+        self.number = self.number.wrapping_add(1);
+        if self.progress.len() < PROFILES_MAX || self.progress.contains_key(&account) {
+            self.progress.insert(account, (self.number, document));
+            self.tell_progress();
+        }
     }
 
     /// The WebSocket is open.
@@ -148,6 +187,18 @@ impl ServerLife {
             ToServer::ResultStored { match_id } => {
                 if self.report.match_id == Some(match_id) {
                     self.end();
+                }
+            }
+            ToServer::Profile(profile) => {
+                if self.asked.contains(&profile.account) {
+                    self.asked.retain(|account| *account != profile.account);
+                    self.events.push_back(ServerEvent::Profile(profile));
+                }
+            }
+            ToServer::ProgressStored { account, number } => {
+                let known = self.progress.get(&account);
+                if known.is_some_and(|(newest, _)| *newest == number) {
+                    self.progress.remove(&account);
                 }
             }
             ToServer::End => self.end(),
@@ -209,9 +260,28 @@ impl ServerLife {
     }
 
     fn tell(&mut self) {
+        for account in self.asked.clone() {
+            self.send(FromServer::Profile {
+                account,
+                game: self.game.clone(),
+            });
+        }
+        // Before the result, after which this server is not needed any more.
+        self.tell_progress();
         match self.result.clone() {
             Some(result) => self.send(FromServer::Result(result)),
             None => self.send(FromServer::Report(self.report.clone())),
+        }
+    }
+
+    fn tell_progress(&mut self) {
+        for (account, (number, document)) in self.progress.clone() {
+            self.send(FromServer::Progress {
+                account,
+                game: self.game.clone(),
+                number,
+                document,
+            });
         }
     }
 
@@ -230,6 +300,8 @@ impl ServerLife {
     }
 }
 
+/// Players whose profiles or progress are under way.
+const PROFILES_MAX: usize = 256;
 /// Time between reports.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 /// Silence after which the master counts as lost, and after which a server without a match ends.
@@ -300,6 +372,44 @@ mod tests {
         );
         assert_eq!(life.poll_event(), Some(ServerEvent::End));
         assert_eq!(life.poll_timeout(), None);
+    }
+
+    #[test]
+    fn profiles_are_asked_for_and_progress_is_repeated_until_it_is_kept() {
+        let mut life = playing();
+        let account = AccountId(4);
+        let asks = FromServer::Profile {
+            account,
+            game: "tag".to_owned(),
+        };
+        life.ask_profile(account, "tag");
+        life.ask_profile(account, "tag");
+        assert_eq!(sent(&mut life), [asks.clone()]);
+        life.handle_timeout(seconds(1));
+        assert!(sent(&mut life).contains(&asks));
+        let profile = PlayerProfile {
+            account,
+            ..PlayerProfile::default()
+        };
+        for _ in 0..2 {
+            life.handle_message(seconds(1), ToServer::Profile(profile.clone()));
+        }
+        assert_eq!(life.poll_event(), Some(ServerEvent::Profile(profile)));
+        assert_eq!(life.poll_event(), None);
+        life.save_progress(account, "tag", Value::from(1));
+        life.save_progress(account, "tag", Value::from(2));
+        sent(&mut life);
+        let stored = |number| ToServer::ProgressStored { account, number };
+        life.handle_message(seconds(1), stored(1));
+        life.handle_timeout(seconds(2));
+        let newest = |message: &FromServer| matches!(message, FromServer::Progress { document, .. } if *document == 2);
+        assert!(
+            sent(&mut life).iter().any(newest),
+            "the newest is not kept yet"
+        );
+        life.handle_message(seconds(2), stored(2));
+        life.handle_timeout(seconds(3));
+        assert!(!sent(&mut life).iter().any(newest));
     }
 
     #[test]

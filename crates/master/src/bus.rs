@@ -3,12 +3,19 @@
 //! A note may be lost: everything that matters is in the store, and whoever missed something reads it again there. So a bus needs no
 //! memory, no order between masters and no acknowledgement.
 
+#[cfg(feature = "nats")]
+mod nats;
+
+use std::collections::BTreeMap;
+
 use muse_master_client::messages::{MatchResult, Report, ToServer};
 use muse_master_client::{AccountId, MatchId, ServerId, TicketId};
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 use crate::ticket::Ticket;
+#[cfg(feature = "nats")]
+pub use nats::{NatsBus, NatsError};
 
 /// One thing to know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,6 +45,10 @@ pub enum Note {
     TellAll(String),
     /// Out with a player, who is told why.
     Kick(AccountId, String),
+    /// A player connected to this master, so that others close what they have of him.
+    Entered(AccountId, u64),
+    /// How far a player is from relays, in milliseconds by region.
+    Measured(AccountId, BTreeMap<String, u16>),
     /// Whoever has one of these players connected says that he is [`Back`](Self::Back).
     WhoIsHere(Vec<AccountId>),
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use axum::Router;
+use muse_master_client::api::RelayPlace;
 
 use crate::director::DirectorConfig;
 use crate::sessions::PLAYERS_MAX_DEFAULT;
@@ -26,11 +27,18 @@ pub struct MasterConfig {
     pub(crate) routes: Option<Router>,
     pub(crate) origins: Vec<String>,
     pub(crate) operator: Option<(String, String)>,
+    pub(crate) database_ca: Option<PathBuf>,
+    pub(crate) nats: Option<String>,
+    pub(crate) other_masters: Vec<String>,
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
+    pub(crate) relays: Vec<RelayPlace>,
+    #[cfg(feature = "agones")]
+    pub(crate) agones: Option<crate::fleet::agones::AgonesConfig>,
 }
 
 impl MasterConfig {
-    /// Listens at `listen` and keeps everything in the file `database`.
+    /// Listens at `listen` and keeps everything in the file `database`, or in a PostgreSQL database if it is a URL that begins with
+    /// `postgres://` (feature `postgres`).
     pub fn new(listen: SocketAddr, database: impl Into<PathBuf>) -> Self {
         Self {
             listen,
@@ -48,7 +56,13 @@ impl MasterConfig {
             routes: None,
             origins: Vec::new(),
             operator: None,
+            database_ca: None,
+            nats: None,
+            other_masters: Vec::new(),
             tls: None,
+            relays: Vec::new(),
+            #[cfg(feature = "agones")]
+            agones: None,
         }
     }
 
@@ -132,10 +146,45 @@ impl MasterConfig {
         self
     }
 
+    /// A PEM file of certificate authorities: the connection to PostgreSQL is then encrypted, and the server's certificate checked; none by default,
+    /// for a database on the same private network. SQLite needs none.
+    pub fn database_ca(mut self, file: impl Into<PathBuf>) -> Self {
+        self.database_ca = Some(file.into());
+        self
+    }
+
+    /// A NATS server such as `nats://127.0.0.1:4222` over which masters that share a database talk to each other (feature `nats`); none by
+    /// default: one master alone.
+    pub fn nats(mut self, url: &str) -> Self {
+        self.nats = Some(url.to_owned());
+        self
+    }
+
+    /// Hosts and ports of other masters with the same database, or of what stands in front of all of them; none by default. Game servers of this
+    /// master turn to them when it is gone, so that their matches go on and count.
+    pub fn other_masters(mut self, masters: &[&str]) -> Self {
+        self.other_masters = masters.iter().map(|&master| master.to_owned()).collect();
+        self
+    }
+
     /// Ends TLS itself, with a certificate chain and a key as PEM files; none by default. Game servers on this machine then connect without it to the
     /// next port, which listens for them on the loopback address alone.
     pub fn tls(mut self, certificates: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.tls = Some((certificates.into(), key.into()));
+        self
+    }
+
+    /// Relays for games that players host themselves, at most 32, none by default. Players measure how far each is, and the master says which suits them.
+    pub fn relays(mut self, relays: Vec<RelayPlace>) -> Self {
+        self.relays = relays;
+        self.relays.truncate(muse_relay::v2::RELAYS_MAX);
+        self
+    }
+
+    /// Game servers of a cluster instead of child processes; none by default.
+    #[cfg(feature = "agones")]
+    pub fn agones(mut self, agones: crate::fleet::agones::AgonesConfig) -> Self {
+        self.agones = Some(agones);
         self
     }
 }

@@ -1,15 +1,26 @@
 //! Game servers on demand (OA-5): something that finds a server for a match and ends those that are not needed.
 
+#[cfg(feature = "agones")]
+pub mod agones;
 pub mod process;
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
 
-use muse_master_client::ServerId;
+use muse_master_client::{MatchId, ServerId};
 
+use crate::bus::Bus;
+use crate::config::MasterConfig;
 use crate::director::Placement;
+use crate::hub::Hub;
 use crate::operators::ServerLine;
+use crate::secrets::Keys;
+use crate::server::StartError;
+use process::{ProcessConfig, ProcessFleet};
 
 /// A server, or none if there is no room.
 pub type Allocation = Pin<Box<dyn Future<Output = Option<ServerId>> + Send>>;
@@ -32,6 +43,15 @@ pub trait Fleet: Send + Sync {
     fn servers(&self) -> Vec<ServerLine>;
     /// Where a server's output is kept, if it is.
     fn log(&self, server: ServerId) -> Option<PathBuf>;
+    /// The number of a server that this fleet did not start itself: it shows the fleet's key and says its name. None if the key is wrong, or
+    /// if servers do not come by themselves.
+    fn enrol(&self, _key: &str, _name: &str) -> Option<ServerId> {
+        None
+    }
+    /// Servers that were given to a match according to the fleet itself, for a leader that looks for those that no match knows.
+    fn hosts(&self) -> Vec<(ServerId, MatchId)> {
+        Vec::new()
+    }
 }
 
 /// How many servers there are.
@@ -44,3 +64,43 @@ pub struct Counts {
     /// With a match.
     pub busy: usize,
 }
+
+/// The fleet that a master is told to use; child processes connect to it at `own`.
+pub(crate) async fn open(
+    config: &MasterConfig,
+    keys: &Arc<Keys>,
+    hub: &Arc<Hub>,
+    bus: &Arc<dyn Bus>,
+    own: SocketAddr,
+) -> Result<Arc<dyn Fleet>, StartError> {
+    let (hub, bus) = (Arc::clone(hub), Arc::clone(bus));
+    #[cfg(feature = "agones")]
+    if let Some(agones) = &config.agones {
+        let fleet = agones::AgonesFleet::start(agones.clone(), config.protocol_id, hub, bus).await;
+        let fleet = fleet.map_err(|error| StartError::Fleet(error.to_string()))?;
+        return Ok(Arc::new(fleet));
+    }
+    let mut masters = format!("ws://{own}");
+    for other in &config.other_masters {
+        masters.push_str(&format!(",ws://{other}"));
+    }
+    let processes = ProcessConfig::new(config.game.clone(), &masters)
+        .host(&config.game_host)
+        .warm(config.warm)
+        .matches_max(config.matches_max)
+        .first_port(config.first_port)
+        .logs(config.logs.clone());
+    let fleet = ProcessFleet::new(processes, Arc::clone(keys), hub, bus);
+    if !config.game.is_empty() {
+        let fleet = fleet.clone();
+        tokio::spawn(async move {
+            // Servers of the last master connect first, so that their ports are known.
+            tokio::time::sleep(ADOPT_FIRST).await;
+            fleet.start();
+        });
+    }
+    Ok(Arc::new(fleet))
+}
+
+/// Head start of servers that were running when the master came.
+const ADOPT_FIRST: Duration = Duration::from_millis(1_500);

@@ -7,6 +7,7 @@ mod game;
 mod operations;
 mod play;
 mod push;
+mod relays;
 mod social;
 
 use std::sync::Arc;
@@ -33,7 +34,8 @@ use failure::Failure;
 /// All routes, and `others` beside them. `per_second` requests of one address are served in the long run, 20 times as many in a burst; 0 is
 /// for no limit.
 pub(crate) fn router(shared: Arc<Shared>, per_second: u32, others: Option<Router>) -> Router {
-    let mut api = players().merge(admin::router());
+    let enrolment = Router::new().route("/v1/server/enrol", post(game::enrol));
+    let mut api = players().merge(admin::router()).merge(enrolment);
     if let Some(burst) = per_second.checked_mul(20).filter(|burst| *burst > 0) {
         let nanos = 1_000_000_000 / u64::from(per_second);
         let limit = GovernorConfigBuilder::default()
@@ -62,6 +64,7 @@ pub(crate) fn router(shared: Arc<Shared>, per_second: u32, others: Option<Router
 pub(crate) fn server_router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/v1/server", get(game::server))
+        .route("/v1/server/enrol", post(game::enrol))
         .fallback(failure::nothing_here)
         .with_state(shared)
 }
@@ -115,6 +118,8 @@ fn players() -> Router<Arc<Shared>> {
             "/v1/chat/direct/{account}",
             post(social::say_direct).get(social::direct_history),
         )
+        .route("/v1/relays", get(relays::relays))
+        .route("/v1/relay", post(relays::relay))
         .route("/v1/push", get(push::push))
 }
 
@@ -196,10 +201,10 @@ pub(crate) fn bearer(parts: &Parts) -> Option<&str> {
         accounts::ranking, play::play, play::leave, play::state, social::friends, social::befriend, social::unfriend,
         social::block, social::invite, social::open_room, social::room, social::leave_room, social::join_room,
         social::say_room, social::room_history, social::say_match, social::match_history, social::say_direct,
-        social::direct_history, admin::sign_in, admin::overview, admin::players, admin::kick, admin::ban, admin::unban,
+        social::direct_history, relays::relays, relays::relay, admin::sign_in, admin::overview, admin::players, admin::kick, admin::ban, admin::unban,
         admin::mute, admin::unmute, admin::queue, admin::matches, admin::match_log, admin::end_match, admin::servers,
         admin::chat, admin::delete_line, admin::drain, admin::announce, admin::audit, admin::operators,
-        admin::set_operator, admin::remove_operator, operations::health, operations::ready, operations::metrics,
+        admin::set_operator, admin::remove_operator, game::enrol, operations::health, operations::ready, operations::metrics,
     )
 )]
 pub(crate) struct Description;

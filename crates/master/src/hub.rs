@@ -136,6 +136,18 @@ impl Hub {
         true
     }
 
+    /// A player has connected to another master: his connection here is closed as his older one, and was never lost.
+    pub fn hand_over(&self, account: AccountId) {
+        let mut players = lock(&self.players);
+        let Some(session) = players.sessions.session_of(account) else {
+            return;
+        };
+        if let Some(sender) = players.senders.remove(&session) {
+            let _ = sender.try_send(Utf8Bytes::from_static(REPLACED));
+        }
+        players.sessions.close(session);
+    }
+
     /// Players who are here, at most so many, in order of their numbers.
     pub fn online(&self, at_most: usize) -> Vec<AccountId> {
         let players = lock(&self.players);
@@ -230,6 +242,19 @@ mod tests {
         let closing = FromMaster::Closing { come_back: false };
         assert_eq!(decode::<FromMaster>(&last).expect("a message"), closing);
         assert!(first.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_player_who_is_handed_over_did_not_leave() {
+        let hub = Hub::new(1);
+        let Entered::Admitted(session, mut messages) = hub.enter(AccountId(1)) else {
+            unreachable!("there is room");
+        };
+        hub.hand_over(AccountId(2));
+        hub.hand_over(AccountId(1));
+        assert_eq!(messages.try_recv().expect("told").as_str(), REPLACED);
+        assert!(!hub.is_online(AccountId(1)));
+        assert_eq!(hub.leave(session), None);
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
-use muse_master_client::messages::{Assignment, FromMaster, ToServer, encode};
+use muse_master_client::messages::{FromMaster, ToServer, encode};
 use muse_master_client::{AccountId, MatchId, ServerId};
 use muse_wire::Instant;
+use rustc_hash::FxHashMap;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 
@@ -15,7 +16,7 @@ use crate::director::{Action, Director, Placement};
 use crate::lease::{Lease, RENEW_EVERY};
 use crate::matching::Filled;
 use crate::shared::Shared;
-use crate::store::{Answer, Created, Fill, StoreError};
+use crate::store::{Answer, Created, Fill, StoreError, StoredReport};
 use crate::ticket::Ticket;
 
 /// Leads whenever it can, until the master ends.
@@ -23,21 +24,26 @@ pub(crate) async fn lead(shared: Arc<Shared>) {
     loop {
         // Every term has a holder of its own, so that its epoch is its own too.
         let holder = fresh_holder();
-        match shared
-            .store
-            .lease(QUEUE.to_owned(), holder, clock::now())
-            .await
-        {
+        let queue = || QUEUE.to_owned();
+        match shared.store.lease(queue(), holder, clock::now()).await {
             Ok(Some(lease)) => {
                 tracing::info!(epoch = lease.epoch, "leads the queue");
                 let ended = Term::begin(&shared, holder, lease).await;
                 tracing::warn!(reason = %ended, "leads no longer");
+                // Whoever asks next need not wait for the lease to run out.
+                let _ = shared.store.release_lease(queue(), holder).await;
             }
             Ok(None) => {}
             Err(error) => tracing::error!(%error, "cannot ask for the lease"),
         }
         shared.status.set_leading(false);
-        tokio::time::sleep(RENEW_EVERY.into()).await;
+        // Who closes leaves it to the others, and comes back to it only if nobody else does it.
+        tokio::time::sleep(if shared.leaves_leading() {
+            CLOSING_WAITS
+        } else {
+            RENEW_EVERY.into()
+        })
+        .await;
     }
 }
 
@@ -49,6 +55,8 @@ enum Done {
     Ended(MatchId, Option<Vec<Ticket>>),
     Lease(Result<Option<Lease>, StoreError>),
     Tickets(Result<Vec<Ticket>, StoreError>),
+    Reports(Result<Vec<StoredReport>, StoreError>),
+    Here(Result<Vec<AccountId>, StoreError>),
     OldEpoch,
 }
 
@@ -58,6 +66,8 @@ struct Term {
     holder: u64,
     lease: Lease,
     director: Director,
+    /// When each match was last reported in the store; none before the first look.
+    reported: Option<FxHashMap<MatchId, Instant>>,
     done: mpsc::UnboundedSender<Done>,
 }
 
@@ -76,6 +86,7 @@ impl Term {
             shared: Arc::clone(shared),
             holder,
             lease,
+            reported: None,
             done,
         };
         let parties: Vec<_> = tickets
@@ -88,8 +99,13 @@ impl Term {
         shared.status.set_leading(true);
         let mut renew = tokio::time::interval(RENEW_EVERY.into());
         let mut look = tokio::time::interval(LOOK_EVERY);
+        let mut reconcile = tokio::time::interval(LOOK_EVERY);
         let mut draining = shared.draining.subscribe();
+        let stays = shared.leaves_leading();
         loop {
+            if shared.leaves_leading() && !stays {
+                return "this master is closing".to_owned();
+            }
             term.director.drain(*draining.borrow_and_update());
             term.act();
             if clock::now() >= term.lease.until {
@@ -108,10 +124,8 @@ impl Term {
                     return reason;
                 },
                 _ = renew.tick() => term.renew(),
-                _ = look.tick(), if shared.bus.is_shared() => {
-                    let tickets = shared.store.tickets(term.lease.epoch);
-                    term.when_done(tickets, Done::Tickets);
-                }
+                _ = look.tick(), if shared.bus.is_shared() => term.look(),
+                _ = reconcile.tick() => term.director.handle_fleet(&shared.fleet.hosts()),
                 _ = draining.changed() => {}
                 () = tokio::time::sleep(wait) => term.director.handle_timeout(clock::now()),
             }
@@ -125,6 +139,35 @@ impl Term {
         let queue = QUEUE.to_owned();
         let answer = self.shared.store.lease(queue, self.holder, clock::now());
         self.when_done(answer, Done::Lease);
+    }
+
+    /// Reads what notes may have been lost about.
+    fn look(&self) {
+        let (store, epoch) = (&self.shared.store, self.lease.epoch);
+        self.when_done(store.tickets(epoch), Done::Tickets);
+        self.when_done(store.reports(epoch), Done::Reports);
+        self.when_done(store.queued_here(epoch, clock::now()), Done::Here);
+    }
+
+    /// What game servers said to other masters. A report counts if it is newer than at the last look: the first look may find one of a server that
+    /// is gone.
+    fn handle_reports(&mut self, now: Instant, stored: Vec<StoredReport>) {
+        let before = self.reported.take();
+        let mut reported = FxHashMap::default();
+        for found in stored {
+            reported.insert(found.match_id, found.at);
+            let known = before
+                .as_ref()
+                .map(|before| before.get(&found.match_id).copied());
+            if known.is_some_and(|known| known != Some(found.at)) {
+                self.director
+                    .handle_report(now, found.server, &found.report);
+            }
+            if let Some(result) = found.result {
+                self.director.handle_result(now, found.server, result);
+            }
+        }
+        self.reported = Some(reported);
     }
 
     fn handle_note(&mut self, note: Note) {
@@ -200,6 +243,14 @@ impl Term {
                 }
             }
             Done::Tickets(Err(error)) => tracing::warn!(%error, "the queue is not read"),
+            Done::Reports(Ok(reports)) => self.handle_reports(now, reports),
+            Done::Reports(Err(error)) => tracing::warn!(%error, "the reports are not read"),
+            Done::Here(Ok(accounts)) => {
+                for account in accounts {
+                    self.director.handle_back(account);
+                }
+            }
+            Done::Here(Err(error)) => tracing::warn!(%error, "who is here is not known"),
             Done::OldEpoch => return Err(StoreError::OldEpoch.to_string()),
         }
         Ok(())
@@ -295,7 +346,6 @@ impl Term {
         let done = self.done.clone();
         let match_id = placement.match_id;
         let allocation = shared.fleet.allocate(&placement);
-        let connect_ms = shared.config.director.connect_time().as_millis();
         tokio::spawn(async move {
             let begun = clock::now();
             let server = allocation.await;
@@ -303,15 +353,12 @@ impl Term {
                 let took = clock::now() - begun;
                 metrics::histogram!("muse_allocation_seconds").record(took.as_secs_f64());
                 tracing::info!(%match_id, %server, took_ms = took.as_millis(), "placed");
-                let assignment = Assignment {
+                let assignment = shared.assignment(
                     match_id,
-                    preferences: placement.preferences,
-                    players: placement.players,
-                    bots: placement.bots,
-                    token_keys: shared.token_keys(),
-                    protocol_id: shared.config.protocol_id,
-                    connect_ms,
-                };
+                    placement.preferences,
+                    placement.players,
+                    placement.bots,
+                );
                 shared
                     .bus
                     .publish(Note::ToServer(server, ToServer::Assign(assignment)));
@@ -382,7 +429,9 @@ fn fresh_holder() -> u64 {
     u64::from_le_bytes(bytes) >> 11
 }
 
-/// How often a leader whose bus may lose something looks into the store.
+/// How often a leader whose bus may lose something looks into the store, and every leader at its fleet.
 const LOOK_EVERY: StdDuration = StdDuration::from_secs(5);
+/// How long a master that closes leaves leading to others; longer than a lease.
+const CLOSING_WAITS: StdDuration = StdDuration::from_secs(10);
 /// The queue that is led.
 const QUEUE: &str = "default";

@@ -8,8 +8,6 @@ use axum::Router;
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener, ListenerExt};
 use muse_master_client::messages::{FromMaster, encode};
-use muse_master_client::{AccountId, MatchId};
-use rustc_hash::FxHashMap;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::broadcast::error::RecvError;
@@ -19,12 +17,14 @@ use tokio::task::JoinSet;
 use crate::bus::{Bus, LocalBus, Note};
 use crate::clock;
 use crate::config::MasterConfig;
-use crate::fleet::process::{ProcessConfig, ProcessFleet};
+use crate::fleet;
 use crate::http;
 use crate::hub::Hub;
 use crate::journal::{Journal, SAMPLE_EVERY_S};
 use crate::leader;
+use crate::relays::Relays;
 use crate::secrets::{Keys, random_text};
+use crate::several::{self, Identity};
 use crate::shared::{Shared, SharedConfig, Status};
 use crate::store::{SqlStore, Store, StoreError};
 use crate::tls;
@@ -59,6 +59,15 @@ pub enum StartError {
         /// What is wrong with it.
         why: String,
     },
+    /// The masters' bus cannot be had.
+    #[error("{0}")]
+    Bus(String),
+    /// The fleet of game servers cannot be had.
+    #[error("{0}")]
+    Fleet(String),
+    /// This program can do less than it is asked.
+    #[error("this program was built without the feature `{0}`")]
+    Feature(&'static str),
 }
 
 /// A master that runs. Dropping it does not end it; the runtime's end does.
@@ -73,8 +82,8 @@ impl Master {
     /// Opens the store, listens and begins to serve.
     pub async fn start(config: MasterConfig) -> Result<Self, StartError> {
         http::install_recorder();
-        let store = SqlStore::sqlite(&config.database)?;
-        let bus: Arc<dyn Bus> = Arc::new(LocalBus::default());
+        let store = open_store(&config)?;
+        let bus = open_bus(config.nats.as_deref()).await?;
         let tls = config
             .tls
             .as_ref()
@@ -96,7 +105,7 @@ impl Master {
         tokio::spawn(sample(Arc::clone(&shared)));
         tokio::spawn(keep_token_keys(Arc::clone(&shared)));
         if shared.bus.is_shared() {
-            tokio::spawn(tell_seats(Arc::clone(&shared)));
+            tokio::spawn(several::live(Arc::clone(&shared)));
         }
         let (close, closing) = watch::channel(false);
         let routes = http::router(
@@ -138,7 +147,7 @@ impl Master {
         self.shared.fleet.drain();
         let finished = async {
             let mut look = tokio::time::interval(Duration::from_millis(200));
-            while self.shared.status.matches() > 0 {
+            while self.has_matches() {
                 look.tick().await;
             }
         };
@@ -149,6 +158,16 @@ impl Master {
         self.shared.hub.close_all(&closing);
         self.close.send_replace(true);
         let _ = tokio::time::timeout(CLOSE_MAX, self.closed.join_all()).await;
+    }
+
+    /// Whether something would be left to the next master.
+    fn has_matches(&self) -> bool {
+        let shared = &self.shared;
+        if shared.bus.is_shared() && !shared.status.is_leading() {
+            // Another master follows them. Servers that a cluster keeps need this one no more than any other.
+            return shared.fleet.counts().busy > shared.fleet.hosts().len();
+        }
+        shared.status.matches() > 0
     }
 }
 
@@ -174,6 +193,37 @@ where
     }
 }
 
+fn open_store(config: &MasterConfig) -> Result<SqlStore, StartError> {
+    if cfg!(not(feature = "postgres")) && config.database_ca.is_some() {
+        return Err(StartError::Feature("postgres"));
+    }
+    let url = config
+        .database
+        .to_str()
+        .filter(|text| text.starts_with("postgres"));
+    match url.filter(|text| text.contains("://")) {
+        #[cfg(feature = "postgres")]
+        Some(url) => Ok(SqlStore::postgres(url, config.database_ca.as_deref())?),
+        #[cfg(not(feature = "postgres"))]
+        Some(_) => Err(StartError::Feature("postgres")),
+        None => Ok(SqlStore::sqlite(&config.database)?),
+    }
+}
+
+async fn open_bus(nats: Option<&str>) -> Result<Arc<dyn Bus>, StartError> {
+    match nats {
+        #[cfg(feature = "nats")]
+        Some(url) => {
+            let bus = crate::bus::NatsBus::connect(url, "muse.notes").await;
+            let bus = bus.map_err(|error| StartError::Bus(error.to_string()))?;
+            Ok(Arc::new(bus))
+        }
+        #[cfg(not(feature = "nats"))]
+        Some(_) => Err(StartError::Feature("nats")),
+        None => Ok(Arc::new(LocalBus::default())),
+    }
+}
+
 /// Puts the parts together.
 async fn share(
     config: &MasterConfig,
@@ -194,26 +244,7 @@ async fn share(
     } else {
         address
     };
-    let processes = ProcessConfig::new(config.game.clone(), &format!("ws://{own}"))
-        .host(&config.game_host)
-        .warm(config.warm)
-        .matches_max(config.matches_max)
-        .first_port(config.first_port)
-        .logs(config.logs.clone());
-    let fleet = ProcessFleet::new(
-        processes,
-        Arc::clone(&keys),
-        Arc::clone(&hub),
-        Arc::clone(&bus),
-    );
-    if !config.game.is_empty() {
-        let fleet = fleet.clone();
-        tokio::spawn(async move {
-            // Servers of the last master connect first, so that their ports are known.
-            tokio::time::sleep(ADOPT_FIRST).await;
-            fleet.start();
-        });
-    }
+    let fleet = fleet::open(config, &keys, &hub, &bus, own).await?;
     let shared = Arc::new(Shared {
         config: SharedConfig {
             director: config.director.clone(),
@@ -221,13 +252,15 @@ async fn share(
         },
         store,
         bus,
-        fleet: Arc::new(fleet),
+        fleet,
         hub,
         keys,
         token_keys: Mutex::new(TokenKeys::new(random_text())),
         draining: watch::Sender::new(false),
         status: Status::default(),
+        identity: Identity::new(),
         journal: Journal::default(),
+        relays: Relays::new(config.relays.clone()),
         started: clock::now(),
         hashing: Semaphore::new(HASHES_AT_ONCE),
     });
@@ -253,12 +286,19 @@ async fn deliver(shared: Arc<Shared>) {
                     .hub
                     .close(account, &[encode(&refused), encode(&closing)]);
             }
+            Ok(Note::Measured(account, latency_ms)) => {
+                let now = clock::now();
+                shared.relays.handle_measured(now, account, &latency_ms);
+            }
             Ok(Note::WhoIsHere(accounts)) => {
                 for account in accounts {
                     if shared.hub.is_online(account) {
                         shared.bus.publish(Note::Back(account));
                     }
                 }
+            }
+            Ok(Note::Entered(account, master)) if master != shared.identity.master => {
+                shared.hub.hand_over(account);
             }
             // A leader elsewhere does not see who is connected here.
             Ok(Note::Ticket(ticket)) if !shared.status.is_leading() => {
@@ -272,33 +312,6 @@ async fn deliver(shared: Arc<Shared>) {
             Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "notes were missed"),
             Err(RecvError::Closed) => return,
         }
-    }
-}
-
-/// Tells players of their seats who may have missed it, because the bus lost it between the leader and this master. Who is told twice
-/// is told the same.
-async fn tell_seats(shared: Arc<Shared>) {
-    let mut look = tokio::time::interval(SEATS_EVERY);
-    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut told: FxHashMap<AccountId, MatchId> = FxHashMap::default();
-    loop {
-        look.tick().await;
-        let Ok(seated) = shared.store.seated().await else {
-            continue;
-        };
-        let here: FxHashMap<AccountId, MatchId> = seated
-            .into_iter()
-            .filter(|(account, _)| shared.hub.is_online(*account))
-            .collect();
-        for (account, match_id) in &here {
-            if told.get(account) != Some(match_id)
-                && let Ok(standing) = shared.store.standing(*account).await
-                && let Some(seat) = standing.seat
-            {
-                shared.tell_seat(*account, &seat);
-            }
-        }
-        told = here;
     }
 }
 
@@ -340,11 +353,7 @@ async fn close_silent(shared: Arc<Shared>) {
 
 /// Passwords that are hashed at once; each takes some 20 ms of a core and 19 MB.
 const HASHES_AT_ONCE: usize = 2;
-/// How often players are looked for who may have missed their seat.
-const SEATS_EVERY: Duration = Duration::from_secs(3);
 /// How often the keys of connect tokens are looked at; tomorrow's is there in time whenever that is.
 const TOKEN_KEYS_EVERY: Duration = Duration::from_secs(600);
 /// Time for connections to close after a drain.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
-/// Head start of servers that were running when the master came.
-const ADOPT_FIRST: Duration = Duration::from_millis(1_500);

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use muse_master_client::messages::{FromMaster, Seat, ToServer, encode};
+use muse_master_client::messages::{Assignment, FromMaster, Seat, ToServer, encode};
 use muse_master_client::{AccountId, MatchId, Preferences};
 use muse_transport::ServerPublicKey;
 use muse_transport::token::TokenGrant;
@@ -16,7 +16,9 @@ use crate::director::DirectorConfig;
 use crate::fleet::Fleet;
 use crate::hub::{Hub, lock};
 use crate::journal::Journal;
+use crate::relays::Relays;
 use crate::secrets::{Keys, SystemEntropy, random_text, unhex};
+use crate::several::Identity;
 use crate::store::{Store, StoreError, StoredSeat};
 use crate::ticket::{Play, Ticket};
 use crate::token_keys::TokenKeys;
@@ -31,7 +33,9 @@ pub(crate) struct Shared {
     pub(crate) token_keys: Mutex<TokenKeys>,
     pub(crate) draining: watch::Sender<bool>,
     pub(crate) status: Status,
+    pub(crate) identity: Identity,
     pub(crate) journal: Journal,
+    pub(crate) relays: Relays,
     pub(crate) started: Instant,
     /// Password hashes that are computed at once.
     pub(crate) hashing: Semaphore,
@@ -79,6 +83,11 @@ impl Shared {
         lock(&self.token_keys).public()
     }
 
+    /// Whether this master closes while others may go on.
+    pub(crate) fn leaves_leading(&self) -> bool {
+        self.bus.is_shared() && *self.draining.borrow()
+    }
+
     /// Reads the keys of connect tokens from the store, and adds tomorrow's.
     pub(crate) async fn keep_token_keys(&self) -> Result<(), StoreError> {
         let now_s = clock::now().as_micros() / 1_000_000;
@@ -102,6 +111,25 @@ impl Shared {
         };
         *lock(&self.token_keys) = keys;
         Ok(())
+    }
+
+    /// What a game server is told of its match.
+    pub(crate) fn assignment(
+        &self,
+        match_id: MatchId,
+        preferences: Preferences,
+        players: Vec<AccountId>,
+        bots: u8,
+    ) -> Assignment {
+        Assignment {
+            match_id,
+            preferences,
+            players,
+            bots,
+            token_keys: self.token_keys(),
+            protocol_id: self.config.protocol_id,
+            connect_ms: self.config.director.connect_time().as_millis(),
+        }
     }
 
     /// A way into a match, with a fresh token.

@@ -5,6 +5,8 @@
 //! not in the order in which the answers are awaited.
 
 mod migrations;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod sql;
 mod sqlite;
 mod worker;
@@ -13,7 +15,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use muse_master_client::api::{AccountView, FriendView, Progress, RankingLine, RoomView};
-use muse_master_client::messages::ChatLine;
+use muse_master_client::messages::{ChatLine, MatchResult, Report};
 use muse_master_client::{AccountId, MatchId, Preferences, ServerId, TicketId};
 use muse_wire::Instant;
 use thiserror::Error;
@@ -112,6 +114,21 @@ pub struct StoredAccount {
     pub banned_until: Option<Instant>,
 }
 
+/// What a game server said last, for a leader that may have missed it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredReport {
+    /// Of which match.
+    pub match_id: MatchId,
+    /// Which server.
+    pub server: ServerId,
+    /// When, by the clock of the master that it is connected to.
+    pub at: Instant,
+    /// What it said.
+    pub report: Report,
+    /// The result, if it has one.
+    pub result: Option<MatchResult>,
+}
+
 /// What one player does about another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FriendStep {
@@ -166,6 +183,8 @@ store! {
         fn exchange_secret(name: &'static str, old: String, fresh: String) -> String;
         /// Asks for the lease of a queue, or renews it; none if another one holds it.
         fn lease(queue: String, holder: u64, now: Instant) -> Option<Lease>;
+        /// Gives the lease back before it runs out, so that another master has it at once.
+        fn release_lease(queue: String, holder: u64) -> ();
         /// Everything that a new leader takes over.
         fn restore(epoch: u64) -> (Vec<Ticket>, Vec<StoredMatch>);
         /// Every ticket, oldest first, for a leader that may have missed something.
@@ -228,8 +247,8 @@ store! {
     mod social {
         /// A step between two players. True if they are friends now.
         fn befriend(account: AccountId, other: AccountId, step: FriendStep) -> bool;
-        /// Friends, requests both ways and blocked accounts.
-        fn friends(account: AccountId) -> Vec<FriendView>;
+        /// Friends, requests both ways and blocked accounts; friends with whether they are connected to any of several masters.
+        fn friends(account: AccountId, now: Instant) -> Vec<FriendView>;
         /// Opens a room with this code, unless it exists.
         fn open_room(account: AccountId, code: String, now: Instant) -> RoomView;
         /// Enters a room.
@@ -242,6 +261,26 @@ store! {
         fn say(from: AccountId, target: ChatTarget, text: String, now: Instant) -> Said;
         /// The last hundred lines, oldest first.
         fn history(account: AccountId, target: ChatTarget) -> Vec<ChatLine>;
+    }
+    mod several {
+        /// A master is there. False if it was not known: then its players are to be named again.
+        fn master_seen(master: u64, now: Instant) -> bool;
+        /// A player is connected to this master, and to no other.
+        fn arrived(master: u64, account: AccountId) -> ();
+        /// A player is no longer connected to this master. False if he is connected to another one.
+        fn departed(master: u64, account: AccountId) -> bool;
+        /// Nobody is connected to this master.
+        fn all_departed(master: u64) -> ();
+        /// Players with a ticket who are connected to any master.
+        fn queued_here(epoch: u64, now: Instant) -> Vec<AccountId>;
+        /// What a game server says of its match. False if the match is over or not on this server.
+        fn record_report(server: ServerId, report: Report, now: Instant) -> bool;
+        /// A result, for the leader to apply. False if the match is over already.
+        fn record_result(server: ServerId, result: MatchResult, now: Instant) -> bool;
+        /// What game servers have said of all matches.
+        fn reports(epoch: u64) -> Vec<StoredReport>;
+        /// The match of a game server, if it has one.
+        fn hosted(server: ServerId) -> Option<StoredMatch>;
     }
     mod operators {
         /// An operator with a password hash, new or with a new one.

@@ -1,5 +1,17 @@
 //! What every store promises; each one passes the same suite.
 
+#[path = "store/deletion.rs"]
+mod deletion;
+#[cfg(feature = "postgres")]
+#[path = "../../../tests/support/postgres.rs"]
+mod postgres;
+#[cfg(feature = "postgres")]
+#[path = "store/postgres_alone.rs"]
+mod postgres_alone;
+#[path = "store/several.rs"]
+mod several;
+
+use deletion::an_account_is_exported_and_deleted;
 use muse_master::director::{Ending, NewMatch};
 use muse_master::operators::{Sanction, Sentence};
 use muse_master::store::{ChatTarget, Fill, FriendStep, SqlStore, Store, StoreError};
@@ -7,6 +19,9 @@ use muse_master::ticket::{Play, Ticket};
 use muse_master_client::messages::{MatchResult, Outcome, PlayerResult};
 use muse_master_client::{AccountId, MatchId, Preferences, ServerId};
 use muse_wire::{Duration, Instant};
+#[cfg(feature = "postgres")]
+use postgres_alone::*;
+use several::*;
 
 fn at(seconds: u64) -> Instant {
     Instant::from_secs(1_800_000_000 + seconds)
@@ -28,6 +43,11 @@ async fn queued(store: &dyn Store, account: AccountId) -> Ticket {
         .play(account, Preferences::default(), false, at(1))
         .await;
     played.expect("nothing stands in the way").ticket
+}
+
+async fn leader(store: &dyn Store, holder: u64, now: u64) -> u64 {
+    let lease = store.lease("q".to_owned(), holder, at(now)).await;
+    lease.expect("asked").expect("free").epoch
 }
 
 fn new_match(id: u64, tickets: &[Ticket]) -> NewMatch {
@@ -78,12 +98,7 @@ async fn play_again_updates_or_leaves(store: &dyn Store) {
 
 async fn a_match_takes_tickets_and_ends_once(store: &dyn Store) {
     let [one, other] = guests(store).await;
-    let epoch = store
-        .lease("q".to_owned(), 1, at(0))
-        .await
-        .expect("asked")
-        .expect("free")
-        .epoch;
+    let epoch = leader(store, 1, 0).await;
     let tickets = [queued(store, one).await, queued(store, other).await];
     let new = new_match(1, &tickets);
     let created = store
@@ -161,12 +176,7 @@ async fn an_old_epoch_changes_nothing(store: &dyn Store) {
 
 async fn tickets_return_from_a_match_that_was_called_off(store: &dyn Store) {
     let [one, other, third] = guests(store).await;
-    let epoch = store
-        .lease("q".to_owned(), 1, at(0))
-        .await
-        .expect("asked")
-        .expect("free")
-        .epoch;
+    let epoch = leader(store, 1, 0).await;
     let tickets = [queued(store, one).await, queued(store, other).await];
     store
         .create_match(epoch, new_match(1, &tickets), at(2))
@@ -252,9 +262,15 @@ async fn names_are_unique_and_progress_is_optimistic(store: &dyn Store) {
 async fn friends_rooms_and_chat(store: &dyn Store) {
     let [one, other, third] = guests(store).await;
     assert_eq!(store.befriend(one, other, FriendStep::Ask).await, Ok(false));
-    assert_eq!(store.friends(other).await.expect("read")[0].state, "asks");
+    assert_eq!(
+        store.friends(other, at(1)).await.expect("read")[0].state,
+        "asks"
+    );
     assert_eq!(store.befriend(other, one, FriendStep::Ask).await, Ok(true));
-    assert_eq!(store.friends(one).await.expect("read")[0].state, "friend");
+    assert_eq!(
+        store.friends(one, at(1)).await.expect("read")[0].state,
+        "friend"
+    );
     store
         .open_room(one, "ABCDEF".to_owned(), at(1))
         .await
@@ -307,36 +323,6 @@ async fn friends_rooms_and_chat(store: &dyn Store) {
             .await
             .is_ok()
     );
-}
-
-async fn an_account_is_exported_and_deleted(store: &dyn Store) {
-    let [one, other] = guests(store).await;
-    store
-        .say(one, ChatTarget::Direct(other), "secret".to_owned(), at(1))
-        .await
-        .expect("said");
-    store
-        .save_progress(one, "g".to_owned(), 0, "{}".to_owned())
-        .await
-        .expect("saved");
-    queued(store, one).await;
-    let export = store.export(one).await.expect("exported");
-    assert_eq!(export["chat"][0]["text"], "secret");
-    assert_eq!(export["progress"][0]["game"], "g");
-    store.delete(one).await.expect("deleted");
-    assert_eq!(
-        store.export(one).await,
-        Err(StoreError::NotFound("account"))
-    );
-    assert_eq!(
-        store.history(other, ChatTarget::Direct(one)).await,
-        Ok(Vec::new())
-    );
-    let fresh = store
-        .guest("device 0".to_owned(), at(2))
-        .await
-        .expect("made");
-    assert_ne!(fresh, one);
 }
 
 async fn sanctions_hold_until_they_are_lifted_and_are_written_down(store: &dyn Store) {
@@ -397,8 +383,7 @@ async fn operators_have_generations_and_the_last_one_stays(store: &dyn Store) {
 
 async fn operators_see_tickets_and_matches(store: &dyn Store) {
     let [one, other, third] = guests(store).await;
-    let lease = store.lease("q".to_owned(), 1, at(0)).await.expect("asked");
-    let epoch = lease.expect("free").epoch;
+    let epoch = leader(store, 1, 0).await;
     let tickets = [queued(store, one).await, queued(store, other).await];
     queued(store, third).await;
     let new = new_match(1, &tickets);
@@ -448,6 +433,25 @@ macro_rules! suite {
                 runtime().block_on(super::$name(&store));
             })*
         }
+
+        /// All of it in one cluster, each promise in a database of its own.
+        #[cfg(feature = "postgres")]
+        #[test]
+        fn postgres_keeps_every_promise() {
+            let server = postgres::Postgres::start();
+            $({
+                println!("{}", stringify!($name));
+                let store = SqlStore::postgres(&server.database(stringify!($name)), None);
+                runtime().block_on($name(&store.expect("opened")));
+            })*
+            let store = SqlStore::postgres(&server.database("deletion"), None).expect("opened");
+            let count = |sql: &str| server.ask("deletion", sql).parse().expect("a number");
+            runtime().block_on(an_account_is_exported_and_deleted(&store, &count));
+            a_newer_database_is_refused(&server);
+            a_turn_that_does_not_come_is_an_error(&server);
+            two_stores_take_turns(&server);
+            the_connection_is_encrypted_for_whom_it_is_trusted(&server);
+        }
     };
 }
 
@@ -459,12 +463,31 @@ suite!(
     refresh_tokens_are_used_once,
     names_are_unique_and_progress_is_optimistic,
     friends_rooms_and_chat,
-    an_account_is_exported_and_deleted,
     sanctions_hold_until_they_are_lifted_and_are_written_down,
     operators_have_generations_and_the_last_one_stays,
     operators_see_tickets_and_matches,
     secrets_are_made_once_and_exchanged_once,
+    friends_are_seen_at_whatever_master_they_are,
+    reports_and_results_wait_for_a_leader_that_missed_them,
+    a_lease_that_is_given_back_is_free,
+    a_transaction_that_fails_half_way_leaves_nothing,
+    calls_are_begun_in_order,
+    names_are_found_by_how_they_begin,
 );
+
+#[test]
+fn sqlite_exports_and_deletes_an_account() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("muse.db");
+    let store = SqlStore::sqlite(&path).expect("opened");
+    let beside = rusqlite::Connection::open(&path).expect("opened");
+    let count = |sql: &str| {
+        beside
+            .query_row(sql, [], |row| row.get(0))
+            .expect("a number")
+    };
+    runtime().block_on(an_account_is_exported_and_deleted(&store, &count));
+}
 
 fn runtime() -> tokio::runtime::Runtime {
     let runtime = tokio::runtime::Builder::new_current_thread().build();

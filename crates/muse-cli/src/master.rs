@@ -1,7 +1,13 @@
 //! `muse master`: the master server on one machine, with SQLite and game servers as child processes.
 
+#[cfg(feature = "agones")]
+mod cluster;
 mod game;
+pub(crate) mod link;
 mod player;
+pub(crate) mod posting;
+#[cfg(feature = "agones")]
+mod sidecar;
 pub(crate) mod socket;
 
 use std::net::SocketAddr;
@@ -14,6 +20,7 @@ use clap::Args;
 use muse_master::director::DirectorConfig;
 use muse_master::matching::MatchingConfig;
 use muse_master::{Master, MasterConfig};
+use muse_master_client::api::RelayPlace;
 
 use crate::interrupt::Interrupt;
 
@@ -31,9 +38,20 @@ pub(crate) struct Arguments {
     /// Address and port for players and game servers.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7777")]
     listen: SocketAddr,
-    /// The file that keeps everything; it is made if it is not there.
-    #[arg(long, value_name = "FILE", default_value = "muse.db")]
-    database: PathBuf,
+    /// The file that keeps everything; it is made if it is not there. Or a PostgreSQL database as postgres://USER@HOST/NAME; without this option
+    /// the variable MUSE_DATABASE is read, where a password is safer than here.
+    #[arg(long, value_name = "FILE OR URL")]
+    database: Option<PathBuf>,
+    /// Certificate authorities of the PostgreSQL server as a PEM file: the connection is then encrypted and the certificate checked.
+    #[arg(long, value_name = "FILE")]
+    database_ca: Option<PathBuf>,
+    /// NATS server over which masters with one database talk to each other, such as nats://127.0.0.1:4222.
+    #[arg(long, value_name = "URL")]
+    nats: Option<String>,
+    /// Another master with the same database, or what stands in front of all of them: this one's game servers turn to it when this one is gone; can
+    /// be repeated.
+    #[arg(long = "other-master", value_name = "HOST:PORT")]
+    other_masters: Vec<String>,
     /// Certificate chain as a PEM file: the master then speaks TLS. Game servers on this machine use the next port, without it.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -82,6 +100,15 @@ pub(crate) struct Arguments {
     /// How long running matches may take to finish after Ctrl-C or SIGTERM.
     #[arg(long, value_name = "S", default_value_t = 600)]
     drain_s: u64,
+    /// Region in which there are game servers, as players name it when they measure; can be repeated.
+    #[arg(long = "region", value_name = "NAME")]
+    regions: Vec<String>,
+    /// Relay for games that players host themselves, such as eu=relay.example:7780; can be repeated. Players are told the one that is nearest to all.
+    #[arg(long = "relay", value_name = "REGION=HOST:PORT", value_parser = relay_place)]
+    relays: Vec<RelayPlace>,
+    #[cfg(feature = "agones")]
+    #[command(flatten)]
+    cluster: cluster::Arguments,
 }
 
 /// Serves until it is told to end.
@@ -112,8 +139,10 @@ fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
         0 => None,
         seconds => Some(muse_wire::Duration::from_secs(seconds)),
     };
+    let regions: Vec<&str> = arguments.regions.iter().map(String::as_str).collect();
     let matching = MatchingConfig::default()
         .players(arguments.players)
+        .regions(&regions)
         .bots_after(bots_after);
     let game = match &arguments.game {
         Some(command) => command.split_whitespace().map(str::to_owned).collect(),
@@ -125,7 +154,17 @@ fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
         }
     };
     let origins: Vec<&str> = arguments.origins.iter().map(String::as_str).collect();
-    let mut config = MasterConfig::new(arguments.listen, &arguments.database);
+    let database = arguments.database.clone();
+    let database = database.or_else(|| std::env::var_os("MUSE_DATABASE").map(PathBuf::from));
+    let database = database.unwrap_or_else(|| PathBuf::from("muse.db"));
+    let mut config = MasterConfig::new(arguments.listen, database);
+    if let Some(file) = &arguments.database_ca {
+        config = config.database_ca(file);
+    }
+    if let Some(url) = &arguments.nats {
+        config = config.nats(url);
+    }
+    let others: Vec<&str> = arguments.other_masters.iter().map(String::as_str).collect();
     if let Some((certificates, key)) = arguments.tls_cert.as_ref().zip(arguments.tls_key.as_ref()) {
         config = config.tls(certificates, key);
     }
@@ -137,8 +176,12 @@ fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
             .context("set MUSE_OPERATOR_PASSWORD to the operator's password")?;
         config = config.operator(name, &password);
     }
+    #[cfg(feature = "agones")]
+    let config = arguments.cluster.apply(config)?;
     Ok(config
         .origins(&origins)
+        .relays(arguments.relays.clone())
+        .other_masters(&others)
         .players_max(arguments.players_max)
         .requests_per_second(arguments.requests_per_second)
         .protocol_id(arguments.protocol_id)
@@ -148,6 +191,17 @@ fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
         .warm(arguments.warm)
         .matches_max(arguments.matches_max)
         .first_port(arguments.first_port))
+}
+
+fn relay_place(text: &str) -> Result<RelayPlace, String> {
+    let (region, address) = text
+        .split_once('=')
+        .filter(|(region, address)| !region.is_empty() && address.contains(':'))
+        .ok_or("not REGION=HOST:PORT")?;
+    Ok(RelayPlace {
+        region: region.to_owned(),
+        address: address.to_owned(),
+    })
 }
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -199,8 +199,17 @@ impl AgonesFleet {
         Ok(fleet)
     }
 
-    /// Follows the cluster for ever: the watch begins anew by itself when it is lost or too old.
+    /// Follows the cluster for ever.
     async fn watch(self) {
+        loop {
+            self.watch_until_expired().await;
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// Follows the cluster. The watch goes on by itself when it is lost, and begins anew when it is told in its stream that it is too old; told so
+    /// before there is a stream it would ask for the same version for ever.
+    async fn watch_until_expired(&self) {
         let config = watcher::Config::default()
             .labels(&format!("{GAME}={}", self.inner.config.game))
             .page_size(PAGE);
@@ -209,6 +218,11 @@ impl AgonesFleet {
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => self.handle_event(event),
+                Err(watcher::Error::WatchStartFailed(kube::Error::Api(status)))
+                    if status.code == 410 =>
+                {
+                    return;
+                }
                 Err(error) => tracing::warn!(%error, "the cluster is not watched"),
             }
         }

@@ -164,6 +164,9 @@ pub(crate) async fn save_progress(
     Body(progress): Body<Progress>,
 ) -> Result<Json<Progress>, Failure> {
     check_game(&game)?;
+    if game.starts_with(SERVER_PREFIX) {
+        return Err(Failure::invalid("this progress is kept by game servers"));
+    }
     let text = progress.document.to_string();
     if text.len() > DOCUMENT_MAX {
         return Err(Failure::invalid("progress has 16 kB at most"));
@@ -292,7 +295,9 @@ fn check_game(game: &str) -> Result<(), Failure> {
 }
 
 /// Longest document of progress.
-const DOCUMENT_MAX: usize = 16 * 1024;
+pub(super) const DOCUMENT_MAX: usize = 16 * 1024;
+/// How the names of progress begin that game servers keep: players read it and do not write it.
+pub(super) const SERVER_PREFIX: &str = "server:";
 /// How long a password may wait for its turn.
 const HASH_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 /// The hash of a password that nobody has, with the parameters of all others.

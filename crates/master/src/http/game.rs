@@ -1,17 +1,21 @@
-//! The WebSocket of a game server (OA-1, OA-6 to OA-10).
+//! The WebSocket of a game server (OA-1, OA-6 to OA-10), and how one that a cluster started gets its credential.
+
+mod profiles;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use axum::Json;
 use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::response::Response;
 use muse_master_client::ServerId;
+use muse_master_client::api::{EnrolRequest, Enrolled, ErrorBody};
 use muse_master_client::messages::{FromServer, MESSAGE_LEN_MAX, Phase, ToServer, decode, encode};
 
-use super::failure::Failure;
+use super::failure::{Body, Failure};
 use crate::bus::Note;
 use crate::clock;
 use crate::shared::Shared;
@@ -22,20 +26,42 @@ pub(super) async fn server(
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, Failure> {
-    let header = headers
-        .get(AUTHORIZATION)
-        .and_then(|value| value.to_str().ok());
-    let credential = header
-        .and_then(|value| value.strip_prefix("Bearer "))
-        .ok_or(Failure::SIGN_IN)?;
     let server = shared
         .keys
-        .check_server(credential)
+        .check_server(credential(&headers)?)
         .map_err(|_| Failure::SIGN_IN)?;
     let upgrade = upgrade
         .read_buffer_size(4_096)
         .max_message_size(MESSAGE_LEN_MAX);
     Ok(upgrade.on_upgrade(move |socket| async move { serve(&shared, server, socket).await }))
+}
+
+/// A credential for a game server that a cluster started, in exchange for the fleet's key.
+#[utoipa::path(post, path = "/v1/server/enrol", request_body = EnrolRequest, security(("bearer" = [])), responses(
+    (status = 200, body = Enrolled), (status = "4XX", body = ErrorBody)))]
+pub(crate) async fn enrol(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    Body(request): Body<EnrolRequest>,
+) -> Result<Json<Enrolled>, Failure> {
+    let key = credential(&headers)?;
+    if !(1..=NAME_LEN_MAX).contains(&request.name.len()) {
+        return Err(Failure::invalid("a name has 1 to 253 characters"));
+    }
+    let server = shared.fleet.enrol(key, &request.name);
+    let server = server.ok_or(Failure::SIGN_IN)?;
+    tracing::info!(%server, name = request.name, "a game server enrolled");
+    let credential = shared.keys.server(server);
+    Ok(Json(Enrolled { credential }))
+}
+
+fn credential(headers: &HeaderMap) -> Result<&str, Failure> {
+    let header = headers
+        .get(AUTHORIZATION)
+        .and_then(|value| value.to_str().ok());
+    header
+        .and_then(|value| value.strip_prefix("Bearer "))
+        .ok_or(Failure::SIGN_IN)
 }
 
 async fn serve(shared: &Arc<Shared>, server: ServerId, mut socket: WebSocket) {
@@ -112,9 +138,20 @@ async fn handle(
             }
             shared.bus.publish(Note::Result(server, result));
         }
+        FromServer::Profile { account, game } => {
+            return Some(profiles::load(shared, account, &game).await);
+        }
+        FromServer::Progress {
+            account,
+            game,
+            number,
+            document,
+        } => return Some(profiles::save(shared, account, &game, number, &document).await),
     }
     Some(ToServer::KeepAlive)
 }
 
+/// Longest name of an object in Kubernetes.
+const NAME_LEN_MAX: usize = 253;
 /// Numbers of connections, to tell a server's newest one.
 static LINKS: AtomicU64 = AtomicU64::new(1);

@@ -14,7 +14,9 @@ use tokio::sync::mpsc;
 use super::failure::Failure;
 use super::signed_in;
 use crate::bus::Note;
+use crate::clock;
 use crate::hub::Entered;
+use crate::several;
 use crate::shared::{Shared, queue_state};
 
 /// Opens the connection. Programs name their access token in the `Authorization` header; browsers, which cannot, as a second
@@ -58,6 +60,7 @@ async fn serve(shared: &Arc<Shared>, account: AccountId, mut socket: WebSocket) 
         }
     };
     shared.bus.publish(Note::Back(account));
+    several::entered(shared, account).await;
     if greet(shared, account, &mut socket).await.is_some() {
         tell_friends(shared, account, true).await;
         run(shared, account, session, &mut socket, &mut messages).await;
@@ -69,6 +72,9 @@ async fn serve(shared: &Arc<Shared>, account: AccountId, mut socket: WebSocket) 
 
 /// A player's last connection is gone.
 pub(crate) async fn gone(shared: &Arc<Shared>, account: AccountId) {
+    if !several::left(shared, account).await {
+        return;
+    }
     shared.bus.publish(Note::Away(account));
     tell_friends(shared, account, false).await;
 }
@@ -184,7 +190,11 @@ fn refused(code: &str, message: &str) -> Utf8Bytes {
 }
 
 async fn tell_friends(shared: &Arc<Shared>, account: AccountId, online: bool) {
-    let friends = shared.store.friends(account).await.unwrap_or_default();
+    let friends = shared
+        .store
+        .friends(account, clock::now())
+        .await
+        .unwrap_or_default();
     for friend in friends.iter().filter(|friend| friend.state == "friend") {
         shared.tell(friend.account, &FromMaster::Presence { account, online });
     }

@@ -1,13 +1,14 @@
 //! The transactions of the store, written once for every database that speaks SQL.
 //!
 //! They are plain functions over [`Sql`]: a statement and its values go in, rows come out. What differs between the databases (how
-//! a connection is had, what a commit costs) stands in `sqlite.rs`; what is the same, the thread that owns the connection and
+//! a connection is had, what a commit costs) stands in `sqlite.rs` and `postgres.rs`; what is the same, the thread that owns the connection and
 //! shares commits, in `worker.rs`.
 
 pub(super) mod accounts;
 pub(super) mod leading;
 pub(super) mod operators;
 pub(super) mod queue;
+pub(super) mod several;
 pub(super) mod social;
 
 use muse_master_client::{AccountId, MatchId, ServerId, TicketId};

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::sql::Sql;
 use super::{Answer, StoreError};
 
-/// A store in a database that speaks SQL: [`SqlStore::sqlite`].
+/// A store in a database that speaks SQL: [`SqlStore::sqlite`], or `SqlStore::postgres` with the feature of that name.
 #[derive(Clone, Debug)]
 pub struct SqlStore {
     jobs: mpsc::SyncSender<Job>,

@@ -7,27 +7,19 @@ use std::time::{Duration, Instant as Clock};
 
 use anyhow::{Context, anyhow};
 use muse_drivers::{Server, new_key};
-use muse_master_client::messages::{
-    Assignment, MatchResult, Outcome, Phase, PlayerResult, Report, decode, encode,
-};
-use muse_master_client::{AccountId, ServerAction, ServerEvent, ServerLife};
+use muse_master_client::messages::{Assignment, MatchResult, Outcome, Phase, PlayerResult, Report};
+use muse_master_client::{AccountId, ServerEvent};
 use muse_transport::token::TokenVerifier;
 use muse_transport::{ChannelConfig, Config, ConnectionId, Delivery, Event, ServerOptions};
 use muse_wire::Instant;
 
-use super::socket::{Arrival, Socket, Who};
+use super::posting::{Post, Posting};
 
 /// Hosts one match and ends.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    let variable = |name: &str| {
-        std::env::var(name)
-            .with_context(|| format!("the master sets {name}; start it with `muse master`"))
-    };
-    let address = variable("MUSE_SERVER_ADDRESS")?;
-    let port: u16 = variable("MUSE_SERVER_PORT")?.parse()?;
-    let credential = variable("MUSE_SERVER_CREDENTIAL")?;
-    let master = variable("MUSE_MASTER")?;
-    let authority = master.trim_start_matches("ws://");
+    let posting = Posting::from_environment(PROTOCOL)?;
+    let posting = posting.context("the master sets MUSE_MASTER; start it with `muse master`")?;
+    let port = posting.port;
     let seconds = std::env::var("MUSE_GAME_SECONDS").ok();
     let length = seconds.map_or(Ok(5.0), |text| text.parse::<f64>())?;
     let key = new_key()?;
@@ -36,8 +28,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let server = Server::bind(("0.0.0.0", port), config(), options)
         .with_context(|| format!("cannot listen at port {port}"))?;
     let mut game = Game {
-        socket: Socket::new(authority, Who::Server(credential))?,
-        life: ServerLife::new(&address, &public),
+        life: posting.take_up(&public)?,
         server,
         assignment: None,
         players: BTreeMap::new(),
@@ -49,7 +40,6 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         finished: false,
         ended: false,
     };
-    game.life.start(Instant::ZERO);
     while !game.ended {
         game.step()?;
     }
@@ -62,8 +52,7 @@ pub(super) fn config() -> Config {
 }
 
 struct Game {
-    socket: Socket,
-    life: ServerLife,
+    life: Post,
     server: Server,
     assignment: Option<Assignment>,
     players: BTreeMap<AccountId, ConnectionId>,
@@ -84,32 +73,10 @@ impl Game {
 
     fn step(&mut self) -> anyhow::Result<()> {
         let now = self.now();
-        while let Some(arrival) = self.socket.poll() {
-            match arrival {
-                Arrival::Connected => self.life.handle_connected(now),
-                Arrival::Lost(why) => {
-                    tracing::warn!("the master is lost: {why}");
-                    self.life.handle_lost(now);
-                }
-                Arrival::Text(text) => match decode(&text) {
-                    Ok(message) => self.life.handle_message(now, message),
-                    Err(error) => tracing::warn!("{error}"),
-                },
-            }
-        }
-        if self.life.poll_timeout().is_some_and(|at| at <= now) {
-            self.life.handle_timeout(now);
-        }
+        self.life.listen(now);
         self.tick()?;
         self.advance();
-        while let Some(action) = self.life.poll_action() {
-            match action {
-                ServerAction::Connect => self.socket.connect(),
-                ServerAction::Disconnect => self.socket.disconnect(),
-                ServerAction::Send(message) => self.socket.send(encode(&message)),
-                other => tracing::warn!(?other, "not known"),
-            }
-        }
+        self.life.act();
         while let Some(event) = self.life.poll_event() {
             self.handle(event)?;
         }

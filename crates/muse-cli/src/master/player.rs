@@ -6,20 +6,21 @@ use std::time::{Duration, Instant as Clock};
 use anyhow::Context;
 use clap::Args;
 use muse_drivers::Client;
-use muse_master_client::messages::{FromMaster, decode, encode};
+use muse_master_client::messages::FromMaster;
 use muse_master_client::{Action, Event, Life, LifeConfig, Preferences};
 use muse_transport::token::ConnectToken;
 use muse_transport::{Connect, Event as GameEvent};
 use muse_wire::Instant;
 
 use super::game::config;
-use super::socket::{Arrival, Socket, Who};
+use super::link::Link;
+use super::socket::Who;
 use crate::interrupt::Interrupt;
 
 /// Which master, and who plays.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Host and port of the master.
+    /// Host and port of the master, or several with commas between.
     #[arg(value_name = "HOST:PORT")]
     master: String,
     /// Key of the device, at least 16 characters.
@@ -36,14 +37,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let seed = arguments.device_key.bytes().fold(1, |seed: u64, byte| {
         seed.wrapping_mul(31).wrapping_add(u64::from(byte))
     });
+    let who = Who::Guest(arguments.device_key.clone());
+    let life = Life::new(LifeConfig::default(), seed);
     let mut player = Player {
-        socket: Socket::new(&arguments.master, Who::Guest(arguments.device_key.clone()))?,
-        life: Life::new(LifeConfig::default(), seed),
+        link: Link::new(&arguments.master, who, life)?,
         game: None,
         started: Clock::now(),
         play: arguments.play,
     };
-    player.life.start(Instant::ZERO);
     while !interrupt.is_raised() {
         player.step()?;
     }
@@ -51,8 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 struct Player {
-    socket: Socket,
-    life: Life,
+    link: Link<Life>,
     game: Option<Client>,
     started: Clock,
     play: bool,
@@ -66,27 +66,12 @@ impl Player {
 
     fn step(&mut self) -> anyhow::Result<()> {
         let now = self.now();
-        while let Some(arrival) = self.socket.poll() {
-            match arrival {
-                Arrival::Connected => self.life.handle_connected(now),
-                Arrival::Lost(why) => {
-                    tracing::info!("lost: {why}");
-                    self.life.handle_lost(now);
-                }
-                Arrival::Text(text) => match decode(&text) {
-                    Ok(message) => self.life.handle_message(now, message),
-                    Err(error) => tracing::warn!("{error}"),
-                },
-            }
-        }
-        if self.life.poll_timeout().is_some_and(|at| at <= now) {
-            self.life.handle_timeout(now);
-        }
+        self.link.listen(now);
         self.tick_game(now)?;
-        while let Some(event) = self.life.poll_event() {
+        while let Some(event) = self.link.poll_event() {
             self.show(&event);
         }
-        while let Some(action) = self.life.poll_action() {
+        while let Some(action) = self.link.act() {
             self.act(action)?;
         }
         match &mut self.game {
@@ -100,9 +85,6 @@ impl Player {
 
     fn act(&mut self, action: Action) -> anyhow::Result<()> {
         match action {
-            Action::Connect => self.socket.connect(),
-            Action::Disconnect => self.socket.disconnect(),
-            Action::Send(message) => self.socket.send(encode(&message)),
             Action::JoinGame(seat) => {
                 let token = ConnectToken::from_text(&seat.token)?;
                 let client =
@@ -133,11 +115,11 @@ impl Player {
             _ => {}
         })?;
         if connected {
-            self.life.handle_game_connected();
+            self.link.handle_game_connected();
         }
         if lost {
             self.game = None;
-            self.life.handle_game_lost(now);
+            self.link.handle_game_lost(now);
         }
         Ok(())
     }
@@ -165,13 +147,22 @@ impl Player {
             Event::Message(FromMaster::Refused { code, .. }) => println!("refused {code}"),
             Event::Message(FromMaster::Announcement { text }) => println!("announced {text}"),
             Event::Message(FromMaster::Closing { .. }) => println!("stopped"),
+            Event::Message(FromMaster::Presence { account, online }) => {
+                println!("presence {account} {online}");
+            }
+            Event::Message(FromMaster::Friend { account, accepted }) => {
+                println!("friend {account} {accepted}");
+            }
+            Event::Message(FromMaster::Invitation { from, room }) => {
+                println!("invited {from} {room}");
+            }
             other => tracing::debug!(?other, "heard"),
         }
     }
 
     fn play_again(&mut self) {
-        if self.play && self.life.game().is_none() && !self.life.wants_match() {
-            self.life.play(Preferences::default());
+        if self.play && self.link.game().is_none() && !self.link.wants_match() {
+            self.link.play(Preferences::default());
         }
     }
 }

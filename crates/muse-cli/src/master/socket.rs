@@ -8,9 +8,12 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper_util::rt::TokioIo;
+#[cfg(feature = "agones")]
+use muse_master_client::api::{EnrolRequest, Enrolled};
 use muse_master_client::api::{GuestRequest, SignedIn};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
+use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
@@ -21,6 +24,9 @@ pub(crate) enum Who {
     Guest(String),
     /// A game server, by its credential.
     Server(String),
+    /// A game server of a cluster, which gets its credential for the fleet's key.
+    #[cfg(feature = "agones")]
+    Enrolling { key: String, name: String },
 }
 
 /// What happened.
@@ -44,16 +50,20 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// A connection to `authority` (host and port) that is not open yet.
-    pub(crate) fn new(authority: &str, who: Who) -> anyhow::Result<Self> {
+    /// A connection that is not open yet, to `masters`: host and port, or several of them with commas between, of which the next one is tried
+    /// when one is lost.
+    pub(crate) fn new(masters: &str, who: Who) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .context("cannot start the runtime")?;
         let (commands, received) = mpsc::unbounded_channel();
         let (arrived, arrivals) = std_mpsc::channel();
-        let authority = authority.to_owned();
-        std::thread::spawn(move || runtime.block_on(run(&authority, &who, received, &arrived)));
+        let masters = masters
+            .split(',')
+            .map(|master| master.trim_start_matches("ws://"));
+        let masters: Vec<String> = masters.map(str::to_owned).collect();
+        std::thread::spawn(move || runtime.block_on(run(&masters, &who, received, &arrived)));
         Ok(Self { commands, arrivals })
     }
 
@@ -76,44 +86,78 @@ impl Socket {
 }
 
 async fn run(
-    authority: &str,
+    masters: &[String],
     who: &Who,
     mut commands: mpsc::UnboundedReceiver<Command>,
     arrived: &std_mpsc::Sender<Arrival>,
 ) {
+    let mut masters = masters.iter().cycle();
     while let Some(command) = commands.recv().await {
         if !matches!(command, Command::Connect) {
             continue;
         }
-        if let Err(error) = session(authority, who, &mut commands, arrived).await {
+        let authority = masters.next().expect("a split text has a part");
+        // A master that was stopped takes connections and never answers.
+        let opened = tokio::select! {
+            opened = open(authority, who) => opened,
+            () = given_up(&mut commands) => continue,
+        };
+        let ended = match opened {
+            Ok(socket) => {
+                let _ = arrived.send(Arrival::Connected);
+                talk(socket, &mut commands, arrived).await
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = ended {
             let _ = arrived.send(Arrival::Lost(format!("{error:#}")));
         }
     }
 }
 
-/// One connection, from opening to closing; an error unless it was closed from this side.
-async fn session(
-    authority: &str,
-    who: &Who,
-    commands: &mut mpsc::UnboundedReceiver<Command>,
-    arrived: &std_mpsc::Sender<Arrival>,
-) -> anyhow::Result<()> {
+/// Waits until nobody wants the connection any more.
+async fn given_up(commands: &mut mpsc::UnboundedReceiver<Command>) {
+    loop {
+        if let Some(Command::Disconnect) | None = commands.recv().await {
+            return;
+        }
+    }
+}
+
+/// Signs in and opens the WebSocket.
+async fn open(authority: &str, who: &Who) -> anyhow::Result<WebSocketStream<TcpStream>> {
     let (path, bearer) = match who {
         Who::Guest(device_key) => {
             let device_key = device_key.clone();
             let body = serde_json::to_string(&GuestRequest { device_key })?;
-            let answer = post(authority, "/v1/guest", body).await?;
+            let answer = post(authority, "/v1/guest", None, body).await?;
             let signed_in: SignedIn = serde_json::from_str(&answer)?;
             ("/v1/push", signed_in.access_token)
         }
         Who::Server(credential) => ("/v1/server", credential.clone()),
+        #[cfg(feature = "agones")]
+        Who::Enrolling { key, name } => {
+            let name = name.clone();
+            let body = serde_json::to_string(&EnrolRequest { name })?;
+            let answer = post(authority, "/v1/server/enrol", Some(key), body).await?;
+            let enrolled: Enrolled = serde_json::from_str(&answer)?;
+            ("/v1/server", enrolled.credential)
+        }
     };
     let mut request = format!("ws://{authority}{path}").into_client_request()?;
     let bearer = format!("Bearer {bearer}").parse()?;
     request.headers_mut().insert(AUTHORIZATION, bearer);
     let stream = TcpStream::connect(authority).await?;
-    let (mut socket, _) = tokio_tungstenite::client_async(request, stream).await?;
-    let _ = arrived.send(Arrival::Connected);
+    let (socket, _) = tokio_tungstenite::client_async(request, stream).await?;
+    Ok(socket)
+}
+
+/// One connection, until it is closed; an error unless it was closed from this side.
+async fn talk(
+    mut socket: WebSocketStream<TcpStream>,
+    commands: &mut mpsc::UnboundedReceiver<Command>,
+    arrived: &std_mpsc::Sender<Arrival>,
+) -> anyhow::Result<()> {
     loop {
         tokio::select! {
             message = socket.next() => match message {
@@ -137,15 +181,23 @@ async fn session(
 }
 
 /// Posts JSON and returns the JSON that comes back.
-async fn post(authority: &str, path: &str, body: String) -> anyhow::Result<String> {
+async fn post(
+    authority: &str,
+    path: &str,
+    bearer: Option<&str>,
+    body: String,
+) -> anyhow::Result<String> {
     let stream = TcpStream::connect(authority).await?;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     tokio::spawn(connection);
-    let request = hyper::Request::post(path)
+    let mut request = hyper::Request::post(path)
         .header(HOST, authority)
-        .header(CONTENT_TYPE, "application/json")
-        .body(Full::new(Bytes::from(body)))?;
+        .header(CONTENT_TYPE, "application/json");
+    if let Some(bearer) = bearer {
+        request = request.header(AUTHORIZATION, format!("Bearer {bearer}"));
+    }
+    let request = request.body(Full::new(Bytes::from(body)))?;
     let response = sender.send_request(request).await?;
     let status = response.status();
     let body = response.into_body().collect().await?.to_bytes();

@@ -184,6 +184,7 @@ pub(in crate::store) fn delete(sql: &mut dyn Sql, account: AccountId) -> Result<
         "DELETE FROM friends WHERE account = ?1 OR other = ?1",
         "DELETE FROM chat WHERE sender = ?1",
         "DELETE FROM sanctions WHERE account = ?1",
+        "DELETE FROM presence WHERE account = ?1",
     ] {
         sql.execute(statement, values![account])?;
     }

@@ -5,7 +5,7 @@ use muse_master_client::{AccountId, MatchId, ServerId, TicketId};
 use muse_wire::Instant;
 
 use super::queue::{insert_ticket, remove_ticket, ticket};
-use super::{Result, Sql, json, values};
+use super::{Result, Row, Sql, json, values};
 use crate::director::{Ending, NewMatch, StoredMatch};
 use crate::lease::Lease;
 use crate::rating::{Entry, Rating, rated};
@@ -68,8 +68,17 @@ pub(in crate::store) fn lease(
     Ok(Some(lease))
 }
 
+/// Gives the lease of a queue back, so that the next one who asks has it at once.
+pub(in crate::store) fn release_lease(sql: &mut dyn Sql, queue: String, holder: u64) -> Result<()> {
+    sql.execute(
+        "UPDATE leases SET until_us = 0 WHERE queue = ?1 AND holder = ?2",
+        values![queue, holder],
+    )?;
+    Ok(())
+}
+
 /// Refuses everything of a leader that is not the newest.
-fn check(sql: &mut dyn Sql, epoch: u64) -> Result<()> {
+pub(super) fn check(sql: &mut dyn Sql, epoch: u64) -> Result<()> {
     let newest = sql.row("SELECT max(epoch) FROM leases", &[])?;
     let newest = newest.map_or(Ok(None), |row| row.optional_integer(0))?;
     if newest.and_then(|newest| u64::try_from(newest).ok()) == Some(epoch) {
@@ -88,20 +97,31 @@ pub(in crate::store) fn restore(
         "SELECT match_id, preferences, bots, server, running FROM matches WHERE ended_us IS NULL ORDER BY match_id",
         &[],
     )?;
-    let mut matches = Vec::with_capacity(rows.len());
-    for row in rows {
-        let match_id = MatchId(row.number(0)?);
-        let server = row.optional_integer(3)?;
-        matches.push(StoredMatch {
-            match_id,
-            preferences: row.parsed(1)?,
-            bots: row.small(2)?,
-            players: players(sql, match_id)?,
-            server: server.and_then(|server| u64::try_from(server).ok().map(ServerId)),
-            running: row.integer(4)? != 0,
-        });
-    }
-    Ok((tickets, matches))
+    let matches = rows.iter().map(|row| stored_match(sql, row));
+    Ok((tickets, matches.collect::<Result<_>>()?))
+}
+
+/// A match that is not over.
+pub(super) fn open_match(sql: &mut dyn Sql, match_id: MatchId) -> Result<Option<StoredMatch>> {
+    let row = sql.row(
+        "SELECT match_id, preferences, bots, server, running FROM matches WHERE match_id = ?1 AND ended_us IS NULL",
+        values![match_id],
+    )?;
+    row.map(|row| stored_match(sql, &row)).transpose()
+}
+
+/// A match from its number, preferences, bots, server and whether it runs.
+fn stored_match(sql: &mut dyn Sql, row: &Row) -> Result<StoredMatch> {
+    let match_id = MatchId(row.number(0)?);
+    let server = row.optional_integer(3)?;
+    Ok(StoredMatch {
+        match_id,
+        preferences: row.parsed(1)?,
+        bots: row.small(2)?,
+        players: players(sql, match_id)?,
+        server: server.and_then(|server| u64::try_from(server).ok().map(ServerId)),
+        running: row.integer(4)? != 0,
+    })
 }
 
 pub(in crate::store) fn tickets(sql: &mut dyn Sql, epoch: u64) -> Result<Vec<Ticket>> {
@@ -264,10 +284,12 @@ pub(in crate::store) fn end_match(
     if ended == 0 {
         return Ok(None);
     }
-    sql.execute(
+    for statement in [
         "DELETE FROM seats WHERE match_id = ?1",
-        values![ending.match_id],
-    )?;
+        "DELETE FROM reports WHERE match_id = ?1",
+    ] {
+        sql.execute(statement, values![ending.match_id])?;
+    }
     if ending.outcome == Outcome::Finished {
         apply_result(sql, &ending)?;
     }

@@ -7,6 +7,7 @@ use muse_wire::Instant;
 
 use super::leading::players;
 use super::queue::standing;
+use super::several::is_there;
 use super::{Result, Row, Sql, values};
 use crate::store::{ChatTarget, FriendStep, Said, StoreError};
 
@@ -85,23 +86,29 @@ pub(in crate::store) fn befriend(
     Ok(false)
 }
 
-pub(in crate::store) fn friends(sql: &mut dyn Sql, account: AccountId) -> Result<Vec<FriendView>> {
+pub(in crate::store) fn friends(
+    sql: &mut dyn Sql,
+    account: AccountId,
+    now: Instant,
+) -> Result<Vec<FriendView>> {
     let rows = sql.rows(
-        "SELECT f.other, a.name, f.state FROM friends f JOIN accounts a ON a.account = f.other
+        "SELECT f.other, a.name, f.state, m.seen_us FROM friends f JOIN accounts a ON a.account = f.other
+         LEFT JOIN presence p ON p.account = f.other LEFT JOIN masters m ON m.master = p.master
          WHERE f.account = ?1
          UNION ALL
-         SELECT f.account, a.name, 'asks' FROM friends f JOIN accounts a ON a.account = f.account
+         SELECT f.account, a.name, 'asks', NULL FROM friends f JOIN accounts a ON a.account = f.account
          WHERE f.other = ?1 AND f.state = 'asked'
          AND NOT EXISTS (SELECT 1 FROM friends b WHERE b.account = ?1 AND b.other = f.account)
          LIMIT 1000",
         values![account],
     )?;
     let friend = |row: &Row| {
+        let state = row.text(2)?;
         Ok(FriendView {
             account: AccountId(row.number(0)?),
             name: row.optional_text(1)?,
-            state: row.text(2)?,
-            online: false,
+            online: state == "friend" && is_there(row.optional_instant(3)?, now),
+            state,
         })
     };
     rows.iter().map(friend).collect()

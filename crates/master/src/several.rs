@@ -1,0 +1,194 @@
+//! Life beside other masters: what must be known although notes between them can be lost (DESIGN 13).
+//!
+//! Each master says in the store that it is there and who is connected to it, so that friends see each other wherever they are. A master that does
+//! not lead writes down there what its game servers say, and looks there for what they were to be told. All of it happens only with a bus
+//! that other masters use too.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use muse_master_client::messages::{MatchResult, Report, ToServer};
+use muse_master_client::{AccountId, MatchId, ServerId};
+use rustc_hash::FxHashMap;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::MissedTickBehavior;
+
+use crate::bus::Note;
+use crate::clock;
+use crate::shared::Shared;
+use crate::store::StoreError;
+
+/// This master among others.
+#[derive(Debug)]
+pub(crate) struct Identity {
+    /// Its name, a new one with every start.
+    pub(crate) master: u64,
+    /// Whether the store may be wrong about who is connected here.
+    unsure: AtomicBool,
+}
+
+impl Identity {
+    pub(crate) fn new() -> Self {
+        let mut bytes = [0; 8];
+        getrandom::fill(&mut bytes).expect("the system has randomness");
+        Self {
+            master: u64::from_le_bytes(bytes) >> 11,
+            unsure: AtomicBool::new(false),
+        }
+    }
+}
+
+/// A player has connected to this master; a connection to another one is closed there.
+pub(crate) async fn entered(shared: &Shared, account: AccountId) {
+    if !shared.bus.is_shared() {
+        return;
+    }
+    let master = shared.identity.master;
+    shared.bus.publish(Note::Entered(account, master));
+    if shared.store.arrived(master, account).await.is_err() {
+        shared.identity.unsure.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A player's connection to this master is gone. False if he is connected to another one.
+pub(crate) async fn left(shared: &Shared, account: AccountId) -> bool {
+    if !shared.bus.is_shared() {
+        return true;
+    }
+    let departed = shared.store.departed(shared.identity.master, account);
+    departed.await.unwrap_or_else(|_| {
+        shared.identity.unsure.store(true, Ordering::Relaxed);
+        true
+    })
+}
+
+/// Keeps all of it up, until the master ends.
+pub(crate) async fn live(shared: Arc<Shared>) {
+    let mut notes = shared.bus.subscribe();
+    let mut look = tokio::time::interval(LOOK_EVERY);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut servers: FxHashMap<ServerId, Report> = FxHashMap::default();
+    let mut told: FxHashMap<AccountId, MatchId> = FxHashMap::default();
+    loop {
+        tokio::select! {
+            note = notes.recv() => match note {
+                Ok(Note::Report(server, report)) if shared.hub.has_server(server) => {
+                    servers.insert(server, report);
+                }
+                Ok(Note::Result(server, result)) if shared.hub.has_server(server) => {
+                    tokio::spawn(hand_in(Arc::clone(&shared), server, result));
+                }
+                Ok(_) => {}
+                Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "notes were missed"),
+                Err(RecvError::Closed) => return,
+            },
+            _ = look.tick() => {
+                servers.retain(|server, _| shared.hub.has_server(*server));
+                let looked = async {
+                    be_seen(&shared).await?;
+                    follow_servers(&shared, &servers).await?;
+                    tell_seats(&shared, &mut told).await
+                };
+                if let Err(error) = looked.await {
+                    tracing::warn!(%error, "the store is not read again");
+                }
+            }
+        }
+    }
+}
+
+/// Says that this master is there, and who is connected to it if the store may not know.
+async fn be_seen(shared: &Shared) -> Result<(), StoreError> {
+    let master = shared.identity.master;
+    let known = shared.store.master_seen(master, clock::now()).await?;
+    if known && !shared.identity.unsure.swap(false, Ordering::Relaxed) {
+        return Ok(());
+    }
+    let name = async {
+        shared.store.all_departed(master).await?;
+        let online = shared.hub.online(usize::MAX);
+        for some in online.chunks(NAMED_AT_ONCE) {
+            let here = some
+                .iter()
+                .filter(|account| shared.hub.is_online(**account));
+            let named: Vec<_> = here
+                .map(|account| shared.store.arrived(master, *account))
+                .collect();
+            for answer in named {
+                answer.await?;
+            }
+        }
+        Ok(())
+    };
+    name.await
+        .inspect_err(|_| shared.identity.unsure.store(true, Ordering::Relaxed))
+}
+
+/// Stores what game servers that are connected here say, for a leader that may not hear it, and tells them what they may have missed of it.
+async fn follow_servers(
+    shared: &Shared,
+    servers: &FxHashMap<ServerId, Report>,
+) -> Result<(), StoreError> {
+    // What a leader says to servers of its own master is not lost.
+    if shared.status.is_leading() {
+        return Ok(());
+    }
+    for (&server, report) in servers {
+        if report.match_id.is_some() {
+            let report = report.clone();
+            let recorded = shared.store.record_report(server, report, clock::now());
+            if !recorded.await? {
+                shared.hub.tell_server(server, ToServer::End);
+            }
+        } else if let Some(hosted) = shared.store.hosted(server).await? {
+            let assignment = shared.assignment(
+                hosted.match_id,
+                hosted.preferences,
+                hosted.players,
+                hosted.bots,
+            );
+            let assign = ToServer::Assign(assignment);
+            shared.hub.tell_server(server, assign);
+        }
+    }
+    Ok(())
+}
+
+/// Stores a result for the leader, or tells the server that it needs no repeating.
+async fn hand_in(shared: Arc<Shared>, server: ServerId, result: MatchResult) {
+    if shared.status.is_leading() {
+        return;
+    }
+    let match_id = result.match_id;
+    let recorded = shared.store.record_result(server, result, clock::now());
+    if let Ok(false) = recorded.await {
+        let stored = ToServer::ResultStored { match_id };
+        shared.hub.tell_server(server, stored);
+    }
+}
+
+/// Tells players of their seats who may have missed it. Who is told twice is told the same.
+async fn tell_seats(
+    shared: &Shared,
+    told: &mut FxHashMap<AccountId, MatchId>,
+) -> Result<(), StoreError> {
+    let seated = shared.store.seated().await?.into_iter();
+    let here: FxHashMap<AccountId, MatchId> = seated
+        .filter(|(account, _)| shared.hub.is_online(*account))
+        .collect();
+    for (account, match_id) in &here {
+        if told.get(account) != Some(match_id)
+            && let Some(seat) = shared.store.standing(*account).await?.seat
+        {
+            shared.tell_seat(*account, &seat);
+        }
+    }
+    *told = here;
+    Ok(())
+}
+
+/// How often the store is read and written again.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Players that are named to the store before it is waited for.
+const NAMED_AT_ONCE: usize = 256;

@@ -1,0 +1,360 @@
+//! PostgreSQL, through `tokio-postgres`: the store of several masters (decision 0012).
+//!
+//! A transaction takes an advisory lock first, so that masters write one after the other, exactly as they would in one file; what is lost by that
+//! is won back by shared commits. A master that is stopped inside a transaction loses it after 3 seconds, so that the others go on. When the
+//! database is away, everything is answered with an error at once, and the next transaction after it is back succeeds.
+
+mod tls;
+
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+use tokio::runtime::Runtime;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::error::{DbError, Severity};
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Config, Error, NoTls, Socket, Statement};
+
+use super::sql::{Row, Sql, Value};
+use super::worker::{Database, SqlStore};
+use super::{StoreError, migrations};
+use tls::Rustls;
+
+impl SqlStore {
+    /// Connects to a database such as `postgres://muse@db.internal/muse` and brings its tables up to date. With `authorities`, a PEM file, the
+    /// connection is encrypted and the server's certificate checked; without it, it is not encrypted.
+    pub fn postgres(url: &str, authorities: Option<&Path>) -> Result<Self, StoreError> {
+        let mut config: Config = url.parse().map_err(unavailable)?;
+        let tls = authorities.map(Rustls::trusting).transpose()?;
+        match tls {
+            Some(_) => {
+                config.ssl_mode(SslMode::Require);
+            }
+            None if config.get_ssl_mode() == SslMode::Require => {
+                return Err(StoreError::Unavailable(
+                    "PostgreSQL: sslmode=require needs a file of certificate authorities"
+                        .to_owned(),
+                ));
+            }
+            None => {}
+        }
+        // On a thread of its own, because it waits, and callers may be in a runtime already.
+        let connecting = std::thread::spawn(move || {
+            let mut database = Postgres::new(config, tls)?;
+            database.migrate()?;
+            Ok::<Postgres, StoreError>(database)
+        });
+        let gone = |_| StoreError::Unavailable("the thread ended".to_owned());
+        Self::start(connecting.join().map_err(gone)??)
+    }
+}
+
+struct Postgres {
+    runtime: Runtime,
+    config: Config,
+    tls: Option<Rustls>,
+    client: Option<Client>,
+    statements: FxHashMap<&'static str, Statement>,
+    /// How long an answer is waited for.
+    patience: Duration,
+    /// Whether a savepoint of an earlier transaction is still open: it goes with the next one, which saves a round trip.
+    kept: bool,
+    /// Why the transaction cannot be committed any more, although the connection holds. PostgreSQL would answer the commit as if it had happened.
+    broken: Option<StoreError>,
+}
+
+/// Why there is no answer.
+enum Failed {
+    /// The statement was refused; the connection holds.
+    Refused(StoreError),
+    /// The connection is gone.
+    Closed(StoreError),
+    /// Nothing came for too long; the connection is given up.
+    Silent,
+}
+
+impl From<Failed> for StoreError {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Refused(error) | Failed::Closed(error) => error,
+            Failed::Silent => Self::Unavailable("PostgreSQL does not answer".to_owned()),
+        }
+    }
+}
+
+impl Postgres {
+    fn new(mut config: Config, tls: Option<Rustls>) -> Result<Self, StoreError> {
+        config
+            .connect_timeout(CONNECT_MAX)
+            .keepalives_idle(Duration::from_secs(10))
+            .application_name("muse-master");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(unavailable)?;
+        let mut database = Self {
+            runtime,
+            config,
+            tls,
+            client: None,
+            statements: FxHashMap::default(),
+            patience: ANSWER_MAX,
+            kept: false,
+            broken: None,
+        };
+        database.connect()?;
+        Ok(database)
+    }
+
+    fn connect(&mut self) -> Result<(), StoreError> {
+        self.client = None;
+        self.statements.clear();
+        let connecting = async {
+            match self.tls.clone() {
+                Some(tls) => open(&self.config, tls).await,
+                None => open(&self.config, NoTls).await,
+            }
+        };
+        let (client, connection) = self.runtime.block_on(connecting)?;
+        self.runtime.spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::warn!(%error, "the connection to PostgreSQL is lost");
+            }
+        });
+        self.client = Some(client);
+        Ok(self.batch(SESSION)?)
+    }
+
+    /// Waits for an answer, but not for ever: a connection that does not answer is given up.
+    fn wait<T>(
+        &mut self,
+        asked: impl AsyncFnOnce(&Client) -> Result<T, Error>,
+    ) -> Result<T, Failed> {
+        let Some(client) = &self.client else {
+            let why = StoreError::Unavailable("PostgreSQL is not connected".to_owned());
+            return Err(Failed::Closed(why));
+        };
+        let answer = self
+            .runtime
+            .block_on(async { tokio::time::timeout(self.patience, asked(client)).await });
+        let failed = match answer {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(error)) if client.is_closed() || is_fatal(&error) => {
+                Failed::Closed(unavailable(error))
+            }
+            Ok(Err(error)) => return Err(Failed::Refused(unavailable(error))),
+            Err(_) => Failed::Silent,
+        };
+        self.client = None;
+        Err(failed)
+    }
+
+    fn batch(&mut self, sql: &str) -> Result<(), Failed> {
+        self.wait(async |client| client.batch_execute(sql).await)
+    }
+
+    /// A statement without which the transaction is lost as a whole.
+    fn vital(&mut self, sql: &str) -> Result<(), StoreError> {
+        self.batch(sql).map_err(|failed| {
+            let error = StoreError::from(failed);
+            self.broken = Some(error.clone());
+            error
+        })
+    }
+
+    fn statement(&mut self, sql: &'static str) -> Result<Statement, StoreError> {
+        if let Some(statement) = self.statements.get(sql) {
+            return Ok(statement.clone());
+        }
+        let text = sql.replace('?', "$");
+        let statement = self.wait(async |client| client.prepare(&text).await)?;
+        self.statements.insert(sql, statement.clone());
+        Ok(statement)
+    }
+
+    fn migrate(&mut self) -> Result<(), StoreError> {
+        self.begin()?;
+        // A large database may take its time.
+        self.patience = MIGRATION_MAX;
+        self.batch("SET LOCAL statement_timeout = 0")?;
+        self.batch("CREATE TABLE IF NOT EXISTS muse_version (version BIGINT NOT NULL)")?;
+        let rows = self.rows("SELECT max(version) FROM muse_version", &[])?;
+        let done = rows
+            .first()
+            .map_or(Ok(None), |row| row.optional_integer(0))?;
+        let done = usize::try_from(done.unwrap_or(0)).unwrap_or(0);
+        if done > migrations::ALL.len() {
+            return Err(StoreError::Unavailable(
+                "the database is of a newer version of Muse".to_owned(),
+            ));
+        }
+        for migration in &migrations::ALL[done..] {
+            // Texts are compared byte by byte, as in SQLite, whatever language the database was made for.
+            self.batch(&migration.replace(" TEXT", " TEXT COLLATE \"C\""))?;
+        }
+        if done < migrations::ALL.len() {
+            let version = migrations::ALL.len() as u64;
+            self.execute(
+                "INSERT INTO muse_version (version) VALUES (?1)",
+                &[version.into()],
+            )?;
+        }
+        self.commit()?;
+        self.patience = ANSWER_MAX;
+        Ok(())
+    }
+}
+
+impl Sql for Postgres {
+    fn execute(&mut self, sql: &'static str, values: &[Value]) -> Result<usize, StoreError> {
+        let statement = self.statement(sql)?;
+        let owned = parameters(&statement, values);
+        let values: Vec<_> = owned.iter().map(|value| &**value).collect();
+        let changed = self.wait(async |client| client.execute(&statement, &values).await)?;
+        Ok(usize::try_from(changed).unwrap_or(usize::MAX))
+    }
+
+    fn rows(&mut self, sql: &'static str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
+        let statement = self.statement(sql)?;
+        let owned = parameters(&statement, values);
+        let values: Vec<_> = owned.iter().map(|value| &**value).collect();
+        let rows = self.wait(async |client| client.query(&statement, &values).await)?;
+        rows.iter().map(row).collect()
+    }
+}
+
+impl Database for Postgres {
+    fn begin(&mut self) -> Result<(), StoreError> {
+        self.kept = false;
+        self.broken = None;
+        if self.client.is_some() {
+            match self.batch(BEGIN) {
+                Ok(()) => return Ok(()),
+                // It broke while nobody used it.
+                Err(Failed::Closed(_)) => {}
+                Err(failed) => {
+                    self.client = None;
+                    return Err(failed.into());
+                }
+            }
+        }
+        self.connect()?;
+        Ok(self.batch(BEGIN)?)
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        match self.broken.take() {
+            Some(error) => Err(error),
+            None => Ok(self.batch("COMMIT")?),
+        }
+    }
+
+    fn roll_back(&mut self) {
+        if self.batch("ROLLBACK").is_err() {
+            self.client = None;
+        }
+    }
+
+    fn savepoint(&mut self) -> Result<(), StoreError> {
+        let sql = match std::mem::take(&mut self.kept) {
+            true => "RELEASE SAVEPOINT one; SAVEPOINT one",
+            false => "SAVEPOINT one",
+        };
+        self.vital(sql)
+    }
+
+    fn keep(&mut self) -> Result<(), StoreError> {
+        self.kept = true;
+        Ok(())
+    }
+
+    fn undo(&mut self) -> Result<(), StoreError> {
+        self.vital("ROLLBACK TO SAVEPOINT one; RELEASE SAVEPOINT one")
+    }
+
+    fn sql(&mut self) -> &mut dyn Sql {
+        self
+    }
+}
+
+/// What carries a connection's bytes, until it ends.
+type Carrier = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+
+async fn open<T>(config: &Config, tls: T) -> Result<(Client, Carrier), StoreError>
+where
+    T: MakeTlsConnect<Socket>,
+    T::Stream: Send + 'static,
+{
+    let connected = tokio::time::timeout(CONNECT_MAX, config.connect(tls)).await;
+    let connected = connected.map_err(|_| StoreError::from(Failed::Silent))?;
+    let (client, connection) = connected.map_err(unavailable)?;
+    Ok((client, Box::pin(connection)))
+}
+
+/// The values as the statement wants them.
+fn parameters<'a>(statement: &Statement, values: &'a [Value]) -> Vec<Box<dyn ToSql + Sync + 'a>> {
+    let kinds = statement.params().iter();
+    let parameter = |(value, kind): (&'a Value, &Type)| -> Box<dyn ToSql + Sync + 'a> {
+        match value {
+            Value::Null if *kind == Type::INT8 => Box::new(None::<i64>),
+            Value::Null if *kind == Type::FLOAT8 => Box::new(None::<f64>),
+            Value::Null => Box::new(None::<&str>),
+            Value::Integer(number) => Box::new(*number),
+            Value::Real(number) => Box::new(*number),
+            // PostgreSQL's texts hold everything but this.
+            Value::Text(text) if text.contains('\0') => Box::new(text.replace('\0', "\u{fffd}")),
+            Value::Text(text) => Box::new(text.as_str()),
+        }
+    };
+    values.iter().zip(kinds).map(parameter).collect()
+}
+
+fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
+    let mut values = Vec::with_capacity(row.len());
+    for (index, column) in row.columns().iter().enumerate() {
+        let value = match *column.type_() {
+            Type::INT8 => row
+                .try_get::<_, Option<i64>>(index)
+                .map(|found| found.map(Value::Integer)),
+            Type::INT4 => row
+                .try_get::<_, Option<i32>>(index)
+                .map(|found| found.map(|number| Value::Integer(i64::from(number)))),
+            Type::FLOAT8 => row
+                .try_get::<_, Option<f64>>(index)
+                .map(|found| found.map(Value::Real)),
+            _ => row
+                .try_get::<_, Option<String>>(index)
+                .map(|found| found.map(Value::Text)),
+        };
+        values.push(value.map_err(unavailable)?.unwrap_or(Value::Null));
+    }
+    Ok(Row(values))
+}
+
+/// Whether these are a connection's last words.
+fn is_fatal(error: &Error) -> bool {
+    let severity = error.as_db_error().and_then(DbError::parsed_severity);
+    matches!(severity, Some(Severity::Fatal | Severity::Panic))
+}
+
+fn unavailable(error: impl std::error::Error) -> StoreError {
+    // What the server said is one level down.
+    let source = error
+        .source()
+        .map_or_else(String::new, |source| format!(": {source}"));
+    StoreError::Unavailable(format!("PostgreSQL: {error}{source}"))
+}
+
+/// Whoever writes waits for his turn; the number is only a name for the lock.
+const BEGIN: &str = "BEGIN; SELECT pg_advisory_xact_lock(5570193)";
+/// Nobody keeps the others waiting: not a master that was stopped inside a transaction, nor a statement without an end. All of it is less than
+/// a lease.
+const SESSION: &str = "SET synchronous_commit = on; SET idle_in_transaction_session_timeout = '3s'; \
+     SET statement_timeout = '5s'; SET client_min_messages = 'warning'";
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+const MIGRATION_MAX: Duration = Duration::from_secs(3_600);
+const ANSWER_MAX: Duration = Duration::from_millis(5_500);
