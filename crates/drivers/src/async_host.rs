@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 
+use muse_relay::v2::{Invitation, Link, LinkEvent, RoomCode, RoomKey, Through};
 use muse_transport::{
     Broadcast, Config, Connect, ConnectionId, Endpoint, Event, MessageId, SendError, SendOptions,
-    ServerOptions,
+    ServerOptions, ServerPublicKey,
 };
 use muse_wire::Instant;
 
@@ -38,6 +39,27 @@ impl AsyncServer {
         let mut host = AsyncHost::bind(address, config)?;
         host.endpoint.listen(options);
         Ok(Self { host })
+    }
+
+    /// Opens a room at a relay; see [`Server::open_room`](crate::Server::open_room).
+    pub fn open_room(&mut self, relay: SocketAddr) -> io::Result<RoomCode> {
+        let mut key = [0; 16];
+        crate::fill_random(&mut key)?;
+        let key = RoomKey::new(key);
+        let link = Link::open(self.host.now(), relay, key, crate::relay::seed()?);
+        self.host.set_link(relay, link)?;
+        Ok(key.code())
+    }
+
+    /// Waits until something happens at the relay; for ever if no room was opened. What happens to connections meanwhile waits for
+    /// [`next_event`](Self::next_event). May be dropped at any await without losing anything.
+    pub async fn next_relay_event(&mut self) -> io::Result<LinkEvent> {
+        self.host.next_relay_event().await
+    }
+
+    /// What happened at the relay, without waiting.
+    pub fn poll_relay_event(&mut self) -> Option<LinkEvent> {
+        self.host.link.as_mut()?.poll_event()
     }
 
     /// Waits for the next event. What was sent before leaves when there are no events left; may be dropped at any await
@@ -106,16 +128,63 @@ pub struct AsyncClient {
 impl AsyncClient {
     /// Begins to connect. Must be called within a runtime that has its IO and time drivers on.
     pub fn connect(server: SocketAddr, config: Config, how: Connect) -> io::Result<Self> {
-        let here = match server {
-            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-        };
-        let mut host = AsyncHost::bind(here, config)?;
+        let mut host = AsyncHost::bind(client::any_address(server), config)?;
         let connection = host
             .endpoint
             .connect(host.now(), server, how)
             .map_err(client::not_begun)?;
         Ok(Self { host, connection })
+    }
+
+    /// Begins to connect to the host of a room, through the relay at `relay` and then directly where that works; see
+    /// [`Client::join`](crate::Client::join).
+    ///
+    /// ```no_run
+    /// # async fn play(config: muse_transport::Config, invitation: &str) -> Result<(), Box<dyn std::error::Error>> {
+    /// use muse_drivers::AsyncClient;
+    /// let mut client = AsyncClient::accept_invitation(&invitation.parse()?, config)?;
+    /// println!("{:?}", client.next_relay_event().await?); // Joined, or why not
+    /// println!("{:?}", client.next_event(&mut Vec::new()).await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn join(
+        relay: SocketAddr,
+        code: RoomCode,
+        config: Config,
+        how: Connect,
+    ) -> io::Result<Self> {
+        let mut host = AsyncHost::bind(client::any_address(relay), config)?;
+        let link = Link::join(host.now(), relay, code, crate::relay::seed()?);
+        host.set_link(relay, link)?;
+        let connection = host
+            .endpoint
+            .connect(host.now(), Link::host_address(), how)
+            .map_err(client::not_begun)?;
+        Ok(Self { host, connection })
+    }
+
+    /// Begins to connect to the host that wrote an invitation, and to nobody else.
+    pub fn accept_invitation(invitation: &Invitation, config: Config) -> io::Result<Self> {
+        let key = ServerPublicKey::from_bytes(invitation.host_key);
+        let (relay, code) = (invitation.relay, invitation.code);
+        Self::join(relay, code, config, Connect::pinned(key))
+    }
+
+    /// Waits until something happens at the relay; for ever for a client that did not join through one. What happens to the
+    /// connection meanwhile waits for [`next_event`](Self::next_event). May be dropped at any await without losing anything.
+    pub async fn next_relay_event(&mut self) -> io::Result<LinkEvent> {
+        self.host.next_relay_event().await
+    }
+
+    /// What happened at the relay, without waiting.
+    pub fn poll_relay_event(&mut self) -> Option<LinkEvent> {
+        self.host.link.as_mut()?.poll_event()
+    }
+
+    /// The link to the relay, for a client that joined through one.
+    pub fn relay(&self) -> Option<&Link> {
+        self.host.link.as_ref()
     }
 
     /// Waits for the next event. What was sent before leaves when there are no events left; may be dropped at any await
@@ -166,6 +235,8 @@ impl AsyncClient {
 struct AsyncHost {
     endpoint: Endpoint,
     udp: AsyncUdp,
+    /// The relay that peers may come through.
+    link: Option<Link>,
 }
 
 impl AsyncHost {
@@ -174,18 +245,47 @@ impl AsyncHost {
         Ok(Self {
             endpoint: host::endpoint(udp.clock(), config)?,
             udp,
+            link: None,
         })
+    }
+
+    /// Lets peers come through a relay as well.
+    fn set_link(&mut self, relay: SocketAddr, link: Link) -> io::Result<()> {
+        let here = crate::relay::local_address(relay, self.udp.driver().local_addr()?);
+        self.link = Some(link.local_addresses(here.as_slice()));
+        Ok(())
     }
 
     async fn next_event<'b>(&mut self, buffer: &'b mut Vec<u8>) -> io::Result<Event<'b>> {
         while !self.endpoint.has_events() {
-            self.udp.turn(&mut self.endpoint).await?;
+            self.turn().await?;
         }
         Ok(self.endpoint.poll_event(buffer).expect("there is an event"))
     }
 
+    async fn next_relay_event(&mut self) -> io::Result<LinkEvent> {
+        loop {
+            if let Some(event) = self.link.as_mut().and_then(Link::poll_event) {
+                return Ok(event);
+            }
+            self.turn().await?;
+        }
+    }
+
+    async fn turn(&mut self) -> io::Result<()> {
+        let machine = &mut self.endpoint;
+        match &mut self.link {
+            None => self.udp.turn(machine).await,
+            Some(link) => self.udp.turn(&mut Through { machine, link }).await,
+        }
+    }
+
     fn flush(&mut self) -> io::Result<()> {
-        self.udp.flush(&mut self.endpoint)
+        let machine = &mut self.endpoint;
+        match &mut self.link {
+            None => self.udp.flush(machine),
+            Some(link) => self.udp.flush(&mut Through { machine, link }),
+        }
     }
 
     fn now(&self) -> Instant {
@@ -196,6 +296,11 @@ impl AsyncHost {
 impl Drop for AsyncHost {
     fn drop(&mut self) {
         host::say_goodbye(self.now(), &mut self.endpoint);
+        // What was said goes first: a relay that is left passes nothing on.
+        let _ = self.flush();
+        if let Some(link) = &mut self.link {
+            link.leave();
+        }
         // Nobody is left to report an error to.
         let _ = self.flush();
     }
