@@ -330,7 +330,7 @@ fn a_client_says_what_the_original_says() {
         assert_eq!(client.played.message().0, channel);
     }
     client.receive(Reliable, "ping_request_server");
-    client.played.wait(Duration::from_millis(10));
+    client.played.wait(Duration::from_millis(25));
     assert_eq!(
         client.played.sent(Reliable),
         named(&["ping_response_client"])
