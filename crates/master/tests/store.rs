@@ -4,6 +4,7 @@
 mod deletion;
 #[cfg(feature = "postgres")]
 #[path = "../../../tests/support/postgres.rs"]
+#[allow(dead_code, reason = "the master's tests use more of it")]
 mod postgres;
 #[cfg(feature = "postgres")]
 #[path = "store/postgres_alone.rs"]
