@@ -128,6 +128,7 @@ main() {
     step "players behind routers" routers
     step "OpenAPI page" openapi
     step "operators' page" admin_page
+    step "several masters" scripts/cluster-check.sh
     step "bindings for C and C#" scripts/bindings.sh
     step "wireshark" wireshark
     step "documentation tests" cargo test --quiet --workspace --doc
