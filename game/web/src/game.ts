@@ -5,7 +5,7 @@ import { actionsHeld, type Look, toInput, turnByKeys, turnByMouse, turnByStick }
 import type { InputDevices } from "./input/devices.ts";
 import { devicePlace, type Level } from "./level.ts";
 import type { Link } from "./link.ts";
-import type { Moment, RobotView, Triple } from "./model.ts";
+import type { DeviceView, Moment, RobotView, Triple } from "./model.ts";
 import { Moments, readMoment } from "./moment.ts";
 import { Objectives } from "./objectives.ts";
 import type { GameEvent, Mode } from "./protocol.ts";
@@ -304,6 +304,12 @@ export class Game {
     return this.names[slot] || `Robot ${slot + 1}`;
   }
 
+  /** Whether everything that a switch opens stands open for good. */
+  private isDone(id: string, devices: readonly DeviceView[]): boolean {
+    const doors = this.level.devices.flatMap(({ what: { door } }, index) => (door?.needs.of.includes(id) === true ? [{ door, index }] : []));
+    return doors.length > 0 && doors.every(({ door, index }) => door.needs.latch === true && (devices.find((view) => view.index === index)?.progress ?? 0) > 0.99);
+  }
+
   /** What the use key would do here. */
   private prompt({ own, devices }: Moment): string {
     if (own === undefined || !own.alive || this.timeline !== undefined) return "";
@@ -312,7 +318,7 @@ export class Game {
       if (spec === undefined) continue;
       const { lever, button, hold } = spec.what;
       if ((lever ?? button ?? hold) === undefined || (lever !== undefined && view.pressed)) continue;
-      if (gap(devicePlace(spec), own.position) > REACH) continue;
+      if (gap(devicePlace(spec), own.position) > REACH || this.isDone(spec.id, devices)) continue;
       if (spec.only !== undefined && spec.only !== own.slot) return `Only ${this.nameOf(spec.only)} can use this`;
       const key = keyLabel(this.parts.settings.keys.use);
       return `${hold === undefined ? "Press" : "Hold"} ${key}`;

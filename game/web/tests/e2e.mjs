@@ -112,6 +112,7 @@ async function queue() {
   for (const page of players) {
     await page.click("#play");
     await page.waitForSelector("#find");
+    await page.click('[data-value="0"]');
     await page.click("#find");
     if (page === players[0]) {
       await until(page, "the queue", () => window.biobot.screen === "queue");
@@ -174,11 +175,12 @@ async function cat() {
 
 async function secondDoor() {
   const [one, other] = await bySlot();
+  for (const page of players) assert.equal(await page.evaluate(() => window.biobot.match.doors["door-b"]), 0);
+  // Each presses until the other does so within the same half second.
   await Promise.all([
-    route(one, [["walk", [-8.4, -17]], ["walk", [-8.4, -23]], ["walk", [-8.6, -26]]]),
-    route(other, [["walk", [5, -20]], ["walk", [8.4, -24]]]),
+    route(one, [["walk", [-8.4, -17]], ["walk", [-8.4, -23]], ["walk", [-8.6, -26]], ["use", [-9.6, -26], "door-b"]]),
+    route(other, [["walk", [5, -20]], ["walk", [8.4, -24]], ["use", [9.7, -24], "door-b"]]),
   ]);
-  await Promise.all([route(one, [["use", [-9.6, -26], "door-b"]]), route(other, [["use", [9.7, -24], "door-b"]])]);
   for (const page of players) await until(page, "the open door", () => window.biobot.match.doors["door-b"] > 0.9);
   await picture(other, "door-together");
 }
@@ -188,7 +190,6 @@ async function cutOff() {
   const before = await one.evaluate(() => ({ slot: window.biobot.match.slot, tick: window.biobot.match.tick }));
   await cut(one, 5_000);
   await until(one, "the interruption", () => window.biobot.match?.interrupted === true);
-  await picture(one, "interrupted");
   await until(one, "the match again", () => window.biobot.screen === "game" && window.biobot.match?.interrupted === false);
   const after = await one.evaluate(() => ({ slot: window.biobot.match.slot, tick: window.biobot.match.tick, phase: window.biobot.match.phase }));
   assert.deepEqual([after.slot, after.phase], [before.slot, "Playing"]);
@@ -203,6 +204,8 @@ async function cutOff() {
 async function cutOffTooLong() {
   const [one, other] = players;
   await cut(one, 15_000);
+  await until(one, "the interruption", () => window.biobot.match?.interrupted === true);
+  await picture(one, "interrupted");
   await other.waitForSelector(".vote", { timeout: patienceMs });
   await picture(other, "vote");
   await until(one, "the end of the cut", () => window.cutOver === true);
@@ -227,8 +230,10 @@ async function watch() {
   await page.click("#watch");
   await page.waitForSelector("[data-replay]");
   await picture(page, "watch-list");
-  // The oldest is the one in which most has happened.
-  await page.locator("[data-replay]").last().click();
+  // The first match is the one in which most has happened; the one whose server was killed is there as well.
+  const recordings = await page.locator("[data-replay]").evaluateAll((found) => found.map(({ dataset }) => dataset.replay));
+  assert.equal(recordings.length, 2);
+  await page.click(`[data-replay="${recordings.sort()[0]}"]`);
   await until(page, "the recording", () => window.biobot.match?.position !== undefined && window.biobot.match.names.length === 2);
   assert.deepEqual((await page.evaluate(() => window.biobot.match.names)).sort(), ["Ada", "Grace"]);
   const begin = await page.evaluate(() => window.biobot.match.tick);

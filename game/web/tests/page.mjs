@@ -169,7 +169,7 @@ async function versus(page) {
 }
 
 async function sliders(page) {
-  await practice(page, "cooperative");
+  await practice(page, "versus");
   await page.keyboard.press("F3");
   await page.waitForSelector("#netgraph:visible");
   const jumps = () => page.evaluate(() => window.biobot.match.net.jumps);
@@ -181,7 +181,7 @@ async function sliders(page) {
     await until(page, `${label} ${value}`, shown);
     if (pictures !== undefined) await page.screenshot({ path: join(pictures, `network-${label.split(",")[0].toLowerCase()}.png`) });
     const before = await jumps();
-    // Four seconds of the game while the partner runs about: nothing may jump.
+    // Four seconds of the game while five others run about: nothing may jump.
     await ticks(page, 200);
     assert.equal((await jumps()) - before, 0, `steps beyond the speed of others at ${label} ${value}`);
     await page.getByLabel(label, { exact: true }).fill("0");
@@ -200,7 +200,12 @@ async function switches(page) {
   const waited = await answerMs(page);
   console.log(`        a key is answered after ${Math.round(predicted)} ms with prediction, ${Math.round(waited)} ms without, at 400 ms round trip`);
   assert.ok(waited >= 400 && waited > predicted + 150, `${predicted} ms and ${waited} ms`);
-  // Pictures of single snapshots are further apart than steps of the robot.
+  // Others who run about: single snapshots are further apart than steps of a robot.
+  await page.keyboard.press("Escape");
+  await page.click("#leave-match");
+  await until(page, "the title", () => window.biobot.screen === "title");
+  await practice(page, "versus");
+  await page.keyboard.press("F3");
   await page.getByLabel("Interpolation", { exact: true }).click();
   await page.getByLabel("Loss", { exact: true }).fill("20");
   await until(page, "no interpolation", () => window.biobot.match.net.interpolation === 0);

@@ -68,7 +68,7 @@ export function install() {
         return false;
       }),
     /** Presses a key again and again, looking at something, until a device says what is wanted. */
-    use: (at, door, limitMs = 20_000) => {
+    use: (at, door, limitMs = 45_000) => {
       let next = 0;
       return act(limitMs, ({ newest, doors }) => {
         if (doors[door] > 0) return true;
@@ -81,21 +81,27 @@ export function install() {
         return false;
       });
     },
-    /** Fights what is awake, the nearest first, until a cat lies dead. Fires with the key that is named. */
-    fight: (fireKey, limitMs = 60_000) =>
-      act(limitMs, ({ newest, enemies, magazine }) => {
-        if (enemies.some(({ species, dead }) => species === "Cat" && dead)) return true;
+    /** Fights what is awake, the nearest first, until nothing is. Fires with the key that is named. */
+    fight: (fireKey, limitMs = 60_000) => {
+      let quietSince;
+      return act(limitMs, ({ newest, enemies, magazine }) => {
         const [x, y, z] = newest.position;
         const far = ({ position }) => Math.hypot(position[0] - x, position[1] - y, position[2] - z);
         const [target] = enemies.filter(({ dead, stance }) => !dead && stance !== "Idle").sort((one, other) => far(one) - far(other));
-        if (target === undefined) return hold();
+        if (target === undefined) {
+          hold();
+          quietSince ??= performance.now();
+          return performance.now() > quietSince + 1_000;
+        }
+        quietSince = undefined;
         const rise = target.position[1] + (HEIGHTS[target.species] ?? 0.5) - (y + 1.6);
         const flat = Math.hypot(target.position[0] - x, target.position[2] - z);
         face(newest.position, [target.position[0], target.position[2]], Math.atan2(rise, flat));
         // Backs off from what is near, and reloads in time.
         hold(...(magazine > 0 ? [fireKey] : ["KeyR"]), ...(flat < 3 ? ["KeyS"] : []));
         return false;
-      }),
+      });
+    },
   };
   /** Where to aim, above the feet. */
   const HEIGHTS = { Cat: 0.45, Tank: 0.9, Wasp: 0 };

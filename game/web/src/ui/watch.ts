@@ -41,10 +41,17 @@ async function loadList(list: HTMLElement, watch: (path: string) => void): Promi
 }
 
 function recording(name: string, watch: (path: string) => void): HTMLElement {
-  const number = /^match-(\d+)\.muserply$/.exec(name)?.[1];
-  const made = button(number === undefined ? name : `Match ${number}`, () => watch(`/replays/${encodeURIComponent(name)}`));
+  const made = button(recordingLabel(name), () => watch(`/replays/${encodeURIComponent(name)}`));
   made.dataset.replay = name;
   return made;
+}
+
+/** The upper half of a match's number counts starts of the master, the lower one matches. */
+export function recordingLabel(name: string): string {
+  const number = /^match-(\d+)\.muserply$/.exec(name)?.[1];
+  if (number === undefined) return name;
+  const [start, match] = [BigInt(number) >> 32n, BigInt(number) & 0xffff_ffffn];
+  return start <= 1n ? `Match ${match}` : `Match ${start}-${match}`;
 }
 
 async function open(path: string, actions: Actions, error: HTMLElement): Promise<void> {
