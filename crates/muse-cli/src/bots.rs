@@ -59,6 +59,9 @@ pub(crate) struct Arguments {
     /// Players of the match, bots included, that is asked of a master.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     players: Option<u8>,
+    /// Let the server's own bots fill the match, after the queue's wait.
+    #[arg(long, requires = "master")]
+    with_bots: bool,
     /// A level's file, if the server has one of its own.
     #[arg(long, value_name = "FILE")]
     level: Option<PathBuf>,
@@ -152,6 +155,7 @@ fn make(arguments: &Arguments) -> anyhow::Result<Vec<Bot>> {
 fn preferences(arguments: &Arguments) -> Preferences {
     let wanted = Preferences {
         players: arguments.players,
+        bots: arguments.with_bots,
         ..Preferences::default()
     };
     match arguments.mode {

@@ -1,5 +1,7 @@
 //! `muse replay`: prints a recorded match, and verifies it by running it again.
 
+mod biobot;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -36,13 +38,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         println!("problem: {problem}; what is before it plays");
         sound = false;
     }
-    if arguments.frame.is_none() && !arguments.verify {
-        return Ok(exit(sound));
-    }
-    // The games that this program knows how to run.
     let state = replay.header().state.as_str();
     let name = state.split([' ', '{']).next().unwrap_or_default();
+    let asked = arguments.frame.is_some() || arguments.verify;
+    // The games that this program knows how to run.
     match name {
+        "Biobot" => sound &= biobot::examine(&bytes, arguments)?,
+        _ if !asked => {}
         "Duel" => sound &= examine::<Duel>(&replay, arguments)?,
         "Rts" => sound &= examine::<Rts>(&replay, arguments)?,
         _ => bail!("this program does not know the game {name:?}; it can print the summary only"),

@@ -64,6 +64,8 @@ struct MatchFigures {
     enemies_mean: f64,
     /// Steps of others beyond what their speed allows, of all players.
     jumps: u64,
+    /// States that players had predicted otherwise, in percent.
+    corrected_percent: f64,
     late_p99_ms: f64,
 }
 
@@ -73,6 +75,7 @@ struct ManyFigures {
     matches: usize,
     players: usize,
     servers_core_percent: f64,
+    players_core_percent: f64,
     /// Of the server with the latest ticks.
     late_p99_ms_max: f64,
     late_p99_ms_median: f64,
@@ -152,6 +155,9 @@ fn one_match(
     let over = |value: fn(&PlayerFigures) -> f64, join: fn(f64, f64) -> f64| {
         told.iter().map(value).reduce(join).unwrap_or(f64::NAN)
     };
+    let sum = |value: fn(&PlayerFigures) -> u64| told.iter().map(value).sum::<u64>() as f64;
+    let corrected = sum(|player| player.corrected);
+    let confirmed = sum(|player| player.confirmed);
     Ok(MatchFigures {
         players: told.len(),
         server_core_percent: used.as_secs_f64() / window.as_secs_f64() * 100.0,
@@ -160,6 +166,7 @@ fn one_match(
         datagrams_down_s_min: over(|player| player.datagrams_down_s, f64::min),
         enemies_mean: over(|player| player.enemies_mean, f64::min),
         jumps: told.iter().map(|player| player.jumps).sum(),
+        corrected_percent: corrected / (corrected + confirmed).max(1.0) * 100.0,
         late_p99_ms: late.p99_ms,
     })
 }
@@ -175,16 +182,15 @@ fn many_matches(matches: u32, window: Duration) -> anyhow::Result<ManyFigures> {
     for bots in &mut crowds {
         bots.wait_until_all_play()?;
     }
-    let used = |games: &[Game]| -> anyhow::Result<f64> {
-        let times = games.iter().map(|game| cpu_time(game.id()));
-        let sum = times.sum::<anyhow::Result<Duration>>()?;
-        Ok(sum.as_secs_f64())
-    };
-    let before = used(&games)?;
+    let servers: Vec<u32> = games.iter().map(Game::id).collect();
+    let clients: Vec<u32> = crowds.iter().map(Bots::id).collect();
+    let before = (used(&servers)?, used(&clients)?);
     let control = Control::start();
     std::thread::sleep(window);
     let control = control.finish();
-    let after = used(&games)?;
+    let percent = |after: f64, before: f64| (after - before) / window.as_secs_f64() * 100.0;
+    let servers_core_percent = percent(used(&servers)?, before.0);
+    let players_core_percent = percent(used(&clients)?, before.1);
     let mut players = 0;
     for bots in crowds {
         players += bots.finish()?.len();
@@ -198,9 +204,17 @@ fn many_matches(matches: u32, window: Duration) -> anyhow::Result<ManyFigures> {
     Ok(ManyFigures {
         matches: late.len(),
         players,
-        servers_core_percent: (after - before) / window.as_secs_f64() * 100.0,
+        servers_core_percent,
+        players_core_percent,
         late_p99_ms_max: late.last().copied().unwrap_or(f64::NAN),
         late_p99_ms_median: late.get(late.len() / 2).copied().unwrap_or(f64::NAN),
         control_p99_ms: control.p99_ms,
     })
+}
+
+/// CPU time of these processes so far, in seconds.
+fn used(processes: &[u32]) -> anyhow::Result<f64> {
+    let times = processes.iter().map(|id| cpu_time(*id));
+    let sum = times.sum::<anyhow::Result<Duration>>()?;
+    Ok(sum.as_secs_f64())
 }

@@ -2,7 +2,7 @@
 
 use muse_biobot::player::NetStatistics;
 use muse_biobot::{Phase, Player, Stance};
-use muse_wire::Instant;
+use muse_wire::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::seat::Seat;
@@ -10,6 +10,8 @@ use super::seat::Seat;
 /// Counters since the match began.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
+    /// When the match was first seen to be played.
+    since: Option<Instant>,
     begin: Option<Mark>,
     last: Option<Mark>,
     /// Looks at the match, and enemies that were alive in them.
@@ -40,6 +42,9 @@ pub(crate) struct Figures {
     pub(crate) enemies_min: usize,
     pub(crate) rtt_ms: f32,
     pub(crate) jumps: u64,
+    /// States of the server that the bot had predicted otherwise, and those that it had predicted.
+    pub(crate) corrected: u64,
+    pub(crate) confirmed: u64,
 }
 
 impl Tally {
@@ -60,6 +65,10 @@ impl Tally {
             received: stats.bytes_received,
             packets: stats.packets_received,
         };
+        let since = *self.since.get_or_insert(mark.at);
+        if mark.at.saturating_since(since) < SETTLING {
+            return;
+        }
         self.begin.get_or_insert(mark);
         self.last = Some(mark);
         let alive = enemies(player);
@@ -88,6 +97,8 @@ impl Tally {
             enemies_min: self.enemies_min.unwrap_or(0),
             rtt_ms: self.net.rtt_ms,
             jumps: self.net.jumps,
+            corrected: self.net.mispredictions,
+            confirmed: self.net.confirmed,
         }
     }
 }
@@ -98,3 +109,6 @@ fn enemies(player: &Player) -> usize {
         .filter(|shown| shown.enemy.stance != Stance::Dead)
         .count()
 }
+
+/// A match begins with everything at once; what is counted is steady play.
+const SETTLING: Duration = Duration::from_secs(3);
