@@ -8,7 +8,9 @@ mod duty;
 pub(crate) mod host;
 mod lateness;
 mod locals;
+mod profiles;
 mod records;
+mod watch;
 
 use std::fs::File;
 use std::io::Write;
@@ -19,13 +21,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use muse_biobot::{Level, Mode};
+use muse_biobot::{Level, Mode, Movement};
 use muse_drivers::{Server, WebListener, WebOptions, new_key};
 use muse_transport::token::TokenVerifier;
 use muse_transport::{ChannelConfig, Config, Delivery, ServerOptions};
 use muse_wire::Duration;
 
 use crate::interrupt::Interrupt;
+use crate::master::posting::Posting;
 use duty::Duty;
 use host::{Host, MatchPlan};
 pub(crate) use lateness::{Late, Lateness};
@@ -64,6 +67,9 @@ pub(crate) struct Arguments {
     /// 0 easy, 1 normal, 2 hard.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=2))]
     difficulty: u8,
+    /// Who moves the robots: the server by what players press, or players themselves, whom the server checks.
+    #[arg(long, value_enum, default_value_t = Mover::Server)]
+    movement: Mover,
     /// What chance goes by; drawn at random unless told otherwise.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -99,6 +105,24 @@ pub(crate) enum PlayMode {
     Versus,
 }
 
+/// Who moves the robots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mover {
+    /// The server; players predict it.
+    Server,
+    /// Players, within what the server finds possible.
+    Validated,
+}
+
+impl From<Mover> for Movement {
+    fn from(mover: Mover) -> Self {
+        match mover {
+            Mover::Server => Self::Server,
+            Mover::Validated => Self::Validated,
+        }
+    }
+}
+
 impl From<PlayMode> for Mode {
     fn from(mode: PlayMode) -> Self {
         match mode {
@@ -113,7 +137,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
     let records = Records::open(arguments.records.as_deref())?;
     let plan = plan(arguments)?;
-    let posting = duty::Posting::from_environment()?;
+    let posting = Posting::from_environment(u64::from(muse_biobot::PROTOCOL))?;
     let listen = match (&posting, arguments.listen) {
         (Some(posting), _) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, posting.port)),
         (None, Some(listen)) => listen,
@@ -145,15 +169,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     println!("{line}");
     let duty = posting
-        .map(|posting| Duty::new(&posting, &public))
+        .map(|posting| Duty::new(posting, &public))
         .transpose()?;
     let tape = Tape::new(arguments.replay.as_deref(), arguments.records.as_deref());
     let mut host = Host::new(server, plan, duty, tape);
     let parent = arguments.with_parent.then(parent_id);
-    while !host.is_over() && !interrupt.is_raised() && parent.is_none_or(|id| id == parent_id()) {
+    let orphaned = || parent.is_some_and(|id| id != parent_id());
+    while !host.is_over() && !interrupt.is_raised() && !orphaned() {
         host.turn()?;
     }
-    host.close()?;
+    // Who started this program was the master, or ended with it: nobody is left to be told.
+    host.close(!orphaned())?;
     records.write(&host)?;
     print!("{}", host.report());
     println!("{}", host.lateness());
@@ -210,6 +236,7 @@ fn plan(arguments: &Arguments) -> anyhow::Result<MatchPlan> {
     Ok(MatchPlan {
         level,
         mode: arguments.mode.into(),
+        movement: arguments.movement.into(),
         players: arguments
             .players
             .unwrap_or(2u8.saturating_sub(arguments.bots).max(1)),

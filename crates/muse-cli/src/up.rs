@@ -17,6 +17,7 @@ use clap::Args;
 use muse_master::director::DirectorConfig;
 use muse_master::matching::MatchingConfig;
 use muse_master::{Master, MasterConfig};
+use muse_master_client::api::RelayPlace;
 use tokio::process::{Child, Command};
 
 use crate::interrupt::Interrupt;
@@ -42,6 +43,9 @@ pub(crate) struct Arguments {
     /// Offer bots after so many seconds of waiting; 0 for never.
     #[arg(long, value_name = "S", default_value_t = 15)]
     bots_after_s: u64,
+    /// A level's file, for matches of its mode, instead of the game's own.
+    #[arg(long, value_name = "FILE")]
+    level: Option<PathBuf>,
     /// Matches at once.
     #[arg(long, value_name = "N", default_value_t = 20)]
     matches_max: usize,
@@ -88,7 +92,11 @@ async fn serve(
     let program = program.into_os_string().into_string();
     let program = program.map_err(|_| anyhow!("this program's path is no text"))?;
     let relay = start_relay(&program, arguments).await?;
-    let master = Master::start(master_config(&program, arguments, page)?).await?;
+    let config = master_config(&program, arguments, page)?.relays(vec![RelayPlace {
+        region: "here".to_owned(),
+        address: relay.address.clone(),
+    }]);
+    let master = Master::start(config).await?;
     let port = master.address().port();
     let host = &arguments.host;
     match arguments.no_page {
@@ -122,13 +130,18 @@ fn master_config(program: &str, arguments: &Arguments, page: Page) -> anyhow::Re
     let records = directory
         .to_str()
         .ok_or_else(|| anyhow!("the path of --data is no text"))?;
-    let game = [program, "game", "--with-parent", "--records", records];
+    let mut game = vec![program, "game", "--with-parent", "--records", records];
+    if let Some(level) = &arguments.level {
+        let level = level.to_str();
+        game.push("--level");
+        game.push(level.ok_or_else(|| anyhow!("the path of --level is no text"))?);
+    }
     let listen = SocketAddr::new(bind_address(&arguments.host), arguments.port);
     let routes = routes::routes(page, Replays::new(directory.clone()));
     Ok(MasterConfig::new(listen, arguments.data.join("master.db"))
         .protocol_id(u64::from(muse_biobot::PROTOCOL))
         .director(DirectorConfig::default().matching(matching))
-        .game(game.map(str::to_owned).to_vec())
+        .game(game.into_iter().map(str::to_owned).collect())
         .game_host(&arguments.host)
         .routes(routes)
         .matches_max(arguments.matches_max)

@@ -2,54 +2,26 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use muse_biobot::Phase as RoundPhase;
 use muse_drivers::Server;
-use muse_master_client::messages::{
-    Assignment, MatchResult, Outcome, Phase, PlayerResult, Report, decode, encode,
-};
-use muse_master_client::{AccountId, ServerAction, ServerEvent, ServerLife};
+use muse_master_client::messages::{Assignment, MatchResult, Outcome, Phase, PlayerResult, Report};
+use muse_master_client::{AccountId, ServerEvent};
 use muse_wire::Instant;
 
-use crate::master::socket::{Arrival, Socket, Who};
-
-/// What a master tells a server by the environment.
-pub(crate) struct Posting {
-    pub(crate) port: u16,
-    address: String,
-    credential: String,
-    master: String,
-}
-
-impl Posting {
-    /// None if no master has started this program.
-    pub(crate) fn from_environment() -> anyhow::Result<Option<Self>> {
-        let Ok(master) = std::env::var("MUSE_MASTER") else {
-            return Ok(None);
-        };
-        let variable = |name: &str| {
-            std::env::var(name).with_context(|| format!("a master sets {name} as well"))
-        };
-        let port = variable("MUSE_SERVER_PORT")?;
-        Ok(Some(Self {
-            port: port.parse().context("MUSE_SERVER_PORT is no port")?,
-            address: variable("MUSE_SERVER_ADDRESS")?,
-            credential: variable("MUSE_SERVER_CREDENTIAL")?,
-            master: master.trim_start_matches("ws://").to_owned(),
-        }))
-    }
-}
+use super::profiles::{Known, Profiles};
+use crate::master::posting::{Post, Posting};
 
 /// The master's side of a match.
 pub(crate) struct Duty {
-    socket: Socket,
-    life: ServerLife,
+    life: Post,
     assignment: Option<Assignment>,
     /// Everybody who was given a seat, whatever became of it.
     invited: Vec<AccountId>,
     left: BTreeSet<AccountId>,
     finished: bool,
     ended: bool,
+    profiles: Profiles,
 }
 
 /// How a match stands, for the master.
@@ -60,18 +32,15 @@ pub(crate) struct Standing {
 
 impl Duty {
     /// Begins to connect.
-    pub(crate) fn new(posting: &Posting, public_key: &str) -> anyhow::Result<Self> {
-        let who = Who::Server(posting.credential.clone());
-        let mut life = ServerLife::new(&posting.address, public_key);
-        life.start(Instant::ZERO);
+    pub(crate) fn new(posting: Posting, public_key: &str) -> anyhow::Result<Self> {
         Ok(Self {
-            socket: Socket::new(&posting.master, who)?,
-            life,
+            life: posting.take_up(public_key)?,
             assignment: None,
             invited: Vec::new(),
             left: BTreeSet::new(),
             finished: false,
             ended: false,
+            profiles: Profiles::default(),
         })
     }
 
@@ -81,40 +50,25 @@ impl Duty {
         now: Instant,
         server: &mut Server,
     ) -> anyhow::Result<Option<Assignment>> {
-        while let Some(arrival) = self.socket.poll() {
-            match arrival {
-                Arrival::Connected => self.life.handle_connected(now),
-                Arrival::Lost(why) => {
-                    tracing::warn!("the master is lost: {why}");
-                    self.life.handle_lost(now);
-                }
-                Arrival::Text(text) => match decode(&text) {
-                    Ok(message) => self.life.handle_message(now, message),
-                    Err(error) => tracing::warn!("{error}"),
-                },
-            }
-        }
-        if self.life.poll_timeout().is_some_and(|at| at <= now) {
-            self.life.handle_timeout(now);
-        }
-        while let Some(action) = self.life.poll_action() {
-            match action {
-                ServerAction::Connect => self.socket.connect(),
-                ServerAction::Disconnect => self.socket.disconnect(),
-                ServerAction::Send(message) => self.socket.send(encode(&message)),
-                other => tracing::warn!(?other, "not known"),
-            }
-        }
+        self.life.listen(now);
+        self.life.act();
         let mut assigned = None;
         while let Some(event) = self.life.poll_event() {
             match event {
                 ServerEvent::Assigned(assignment) => {
                     learn_keys(&assignment, server)?;
                     self.invited.clone_from(&assignment.players);
+                    for account in &assignment.players {
+                        self.life.ask_profile(*account, GAME);
+                    }
                     self.assignment = Some(assignment.clone());
                     assigned = Some(assignment);
                 }
-                ServerEvent::Admit(account) => self.admit(account),
+                ServerEvent::Admit(account) => {
+                    self.admit(account);
+                    self.life.ask_profile(account, GAME);
+                }
+                ServerEvent::Profile(profile) => self.profiles.handle_profile(&profile),
                 ServerEvent::Remove(account) => {
                     self.left.insert(account);
                 }
@@ -128,6 +82,25 @@ impl Duty {
     /// Whether this account has a seat in the match.
     pub(crate) fn has_seat(&self, account: AccountId) -> bool {
         self.invited.contains(&account) && !self.left.contains(&account)
+    }
+
+    /// What is known of a player; none until the master has told.
+    pub(crate) fn profile(&self, account: AccountId) -> Option<&Known> {
+        self.profiles.known(account)
+    }
+
+    /// A player has reached a checkpoint or found a weapon: the master keeps it.
+    pub(crate) fn save(&mut self, account: AccountId, checkpoint: u8, owned: u8) {
+        if let Some(document) = self.profiles.advance(account, checkpoint, owned) {
+            self.life.save_progress(account, GAME, document);
+        }
+    }
+
+    /// A player has escaped: the next time begins at the beginning, with the weapons that were found.
+    pub(crate) fn begin_anew(&mut self, account: AccountId) {
+        if let Some(document) = self.profiles.begin_anew(account) {
+            self.life.save_progress(account, GAME, document);
+        }
     }
 
     /// A player's seat is given up.
@@ -214,3 +187,6 @@ fn learn_keys(assignment: &Assignment, server: &mut Server) -> anyhow::Result<()
     }
     Ok(())
 }
+
+/// What progress in this game is called.
+const GAME: &str = "biobot";

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muse_biobot::cheats::Report;
-use muse_biobot::{Audience, Level, Mode, Outcome, Phase, Profile, Stage, StageConfig};
+use muse_biobot::{
+    Audience, Level, Mode, Movement, Outcome, Phase, Profile, Stage, StageConfig, ToPlayer,
+};
 use muse_drivers::Server;
 use muse_master_client::AccountId;
 use muse_master_client::messages::{Assignment, Outcome as MatchOutcome};
@@ -19,6 +21,7 @@ use super::duty::{Duty, Standing};
 use super::lateness::{Late, Lateness};
 use super::locals::Locals;
 use super::records::Tape;
+use super::watch::Watch;
 
 /// What is to be played.
 #[derive(Clone, Debug)]
@@ -26,6 +29,7 @@ pub(crate) struct MatchPlan {
     /// Another level than the mode's own.
     pub(crate) level: Option<Arc<Level>>,
     pub(crate) mode: Mode,
+    pub(crate) movement: Movement,
     /// People; bots come on top.
     pub(crate) players: u8,
     pub(crate) bots: u8,
@@ -66,7 +70,8 @@ impl MatchPlan {
             .seed(self.seed)
             .difficulty(self.difficulty)
             .slots(self.players.saturating_add(self.bots))
-            .play_ticks(self.versus_ticks);
+            .play_ticks(self.versus_ticks)
+            .movement(self.movement);
         Stage::new(config, now)
     }
 }
@@ -76,6 +81,14 @@ impl MatchPlan {
 struct Guest {
     connection: ConnectionId,
     account: AccountId,
+}
+
+/// A connection whose player is not in the match yet.
+#[derive(Clone, Copy, Debug)]
+struct Arrived {
+    connection: ConnectionId,
+    account: AccountId,
+    until: Instant,
 }
 
 /// A seat whose player went and may come back.
@@ -93,6 +106,8 @@ pub(crate) struct Host {
     /// There from the master's assignment on; by hand, from the first player on.
     stage: Option<Stage>,
     guests: BTreeMap<ClientId, Guest>,
+    /// Who has come and of whom the master has not told yet.
+    arrivals: Vec<Arrived>,
     /// Bots that fill the match up.
     locals: Locals,
     /// Which slot an account had last, for the result.
@@ -103,6 +118,7 @@ pub(crate) struct Host {
     tape: Option<Tape>,
     /// Up to when the tape has it.
     taped: Instant,
+    watch: Watch,
     /// On the players as they were when the match ended.
     report: Option<Report>,
     /// When the match ended, which the players are still to learn.
@@ -131,6 +147,8 @@ impl Host {
             plan,
             stage: None,
             guests: BTreeMap::new(),
+            arrivals: Vec::new(),
+            watch: Watch::default(),
             locals: Locals::default(),
             slots: BTreeMap::new(),
             kept: Vec::new(),
@@ -160,11 +178,15 @@ impl Host {
             self.plan = self.plan.assigned(&assignment);
             self.open(now);
         }
+        self.let_in(now);
         self.tick(now);
         self.speak();
         self.keep_seats(now);
         self.send_away();
         self.tell_master();
+        if let Some(stage) = &self.stage {
+            self.watch.look(now, stage);
+        }
         self.record(now);
         self.server.flush()?;
         Ok(())
@@ -181,25 +203,27 @@ impl Host {
         }
     }
 
-    /// Ends whatever goes on: players are told, and the master that nothing counts.
-    pub(crate) fn close(&mut self) -> anyhow::Result<()> {
+    /// Ends whatever goes on: players are told, and the master, if there still is one, that nothing counts.
+    pub(crate) fn close(&mut self, has_master: bool) -> anyhow::Result<()> {
         if let (Some(tape), Some(stage)) = (&mut self.tape, &mut self.stage) {
             tape.append(&stage.finish_recording());
-        }
-        let since = self.server.now();
-        if let Some(duty) = self.duty.as_mut().filter(|duty| !duty.has_ended()) {
-            duty.finish(MatchOutcome::Aborted, false, |_| 0);
-            while !duty.has_ended() && self.server.now().saturating_since(since) < FAREWELL_MAX {
-                self.server.poll()?;
-                duty.turn(self.server.now(), &mut self.server)?;
-                self.server.wait(LOOK_EVERY)?;
-            }
         }
         for guest in self.guests.values() {
             self.server
                 .close(guest.connection, CODE_OVER, "the server closes");
         }
         self.server.flush()?;
+        let since = self.server.now();
+        let duty = self.duty.as_mut().filter(|_| has_master);
+        if let Some(duty) = duty.filter(|duty| !duty.has_ended()) {
+            duty.finish(MatchOutcome::Aborted, false, |_| 0);
+            while !duty.has_ended() && self.server.now().saturating_since(since) < FAREWELL_MAX {
+                self.server.poll()?;
+                duty.turn(self.server.now(), &mut self.server)?;
+                self.server.flush()?;
+                self.server.wait(LOOK_EVERY)?;
+            }
+        }
         Ok(())
     }
 
@@ -295,6 +319,34 @@ impl Host {
             None => AccountId(connection.to_bits()),
         };
         self.open(now);
+        self.arrivals.push(Arrived {
+            connection,
+            account,
+            until: now + PROFILE_WAIT,
+        });
+    }
+
+    /// Who has come is let in when the master has told who that is, or has not told for too long.
+    fn let_in(&mut self, now: Instant) {
+        let arrivals = std::mem::take(&mut self.arrivals);
+        for arrived in arrivals {
+            let duty = self.duty.as_ref();
+            let unknown = duty.is_some_and(|duty| duty.profile(arrived.account).is_none());
+            match unknown && now < arrived.until {
+                true => self.arrivals.push(arrived),
+                false => self.seat(arrived),
+            }
+        }
+    }
+
+    fn seat(&mut self, arrived: Arrived) {
+        let Arrived {
+            connection,
+            account,
+            ..
+        } = arrived;
+        let known = self.duty.as_ref().and_then(|duty| duty.profile(account));
+        let known = known.cloned().unwrap_or_default();
         let Some(stage) = &mut self.stage else {
             return;
         };
@@ -302,7 +354,10 @@ impl Host {
         self.next = self.next.wrapping_add(1);
         let profile = Profile {
             id: account.0,
-            ..Profile::default()
+            name: known.name.unwrap_or_default(),
+            slot: None,
+            checkpoint: known.progress.checkpoint,
+            owned: known.progress.owned,
         };
         match stage.join(client, profile) {
             Ok(slot) => {
@@ -332,6 +387,8 @@ impl Host {
     }
 
     fn go(&mut self, connection: ConnectionId, reason: &CloseReason) {
+        self.arrivals
+            .retain(|arrived| arrived.connection != connection);
         let Some(client) = self.client_of(connection) else {
             return;
         };
@@ -387,6 +444,13 @@ impl Host {
         };
         while let Some((audience, message)) = stage.poll_message() {
             self.locals.handle_message(audience, &message);
+            if let (Some(duty), ToPlayer::Progress { checkpoint, owned }, Audience::One(one)) =
+                (&mut self.duty, &message, audience)
+                && let Some(guest) = self.guests.get(&one)
+                && self.plan.mode == Mode::Cooperative
+            {
+                duty.save(guest.account, *checkpoint, *owned);
+            }
             let bytes = message.encode();
             for (client, guest) in &self.guests {
                 let meant = match audience {
@@ -422,6 +486,10 @@ impl Host {
             false => MatchOutcome::Finished,
         };
         let together = self.plan.mode == Mode::Cooperative;
+        if outcome.phase == Phase::Won {
+            let escaped = self.guests.values().map(|guest| guest.account);
+            escaped.for_each(|account| duty.begin_anew(account));
+        }
         let slots = &self.slots;
         duty.finish(how, together, |account| {
             let slot = slots.get(&account);
@@ -488,6 +556,8 @@ pub(crate) const PACKET_BYTES: usize = 1_100;
 const CODE_OVER: u16 = 0;
 /// Why a connection is closed: it may not play.
 const CODE_REFUSED: u16 = 1;
+/// How long a player waits for the master to tell who he is.
+const PROFILE_WAIT: Duration = Duration::from_secs(3);
 /// How long a seat is kept for a player who closed the connection.
 const SEAT_KEPT: Duration = Duration::from_secs(10);
 /// How often a recording goes to its file: so much is lost if the program is killed.

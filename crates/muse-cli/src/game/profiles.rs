@@ -1,0 +1,115 @@
+//! What players have unlocked: told by the master when a match begins, told to it when there is more (OA-24).
+
+use std::collections::BTreeMap;
+
+use muse_master_client::AccountId;
+use muse_master_client::messages::PlayerProfile;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What is known of the players of a match.
+#[derive(Debug, Default)]
+pub(crate) struct Profiles {
+    known: BTreeMap<AccountId, Known>,
+}
+
+/// What is known of a player.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// Guests have none.
+    pub(crate) name: Option<String>,
+    pub(crate) progress: Progress,
+}
+
+/// What a player has unlocked, as the master keeps it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Progress {
+    /// The farthest checkpoint.
+    pub(crate) checkpoint: u8,
+    /// Weapons, a bit for each.
+    pub(crate) owned: u8,
+}
+
+impl Profiles {
+    /// The master has told. What is no progress counts as none.
+    pub(crate) fn handle_profile(&mut self, profile: &PlayerProfile) {
+        let progress = serde_json::from_value(profile.document.clone()).unwrap_or_default();
+        let known = Known {
+            name: profile.name.clone(),
+            progress,
+        };
+        self.known.insert(profile.account, known);
+    }
+
+    pub(crate) fn known(&self, account: AccountId) -> Option<&Known> {
+        self.known.get(&account)
+    }
+
+    /// A player has got so far. What is to be kept, if that is more than before.
+    pub(crate) fn advance(
+        &mut self,
+        account: AccountId,
+        checkpoint: u8,
+        owned: u8,
+    ) -> Option<Value> {
+        self.change(account, |progress| Progress {
+            checkpoint: progress.checkpoint.max(checkpoint),
+            owned: progress.owned | owned,
+        })
+    }
+
+    /// A player has escaped.
+    pub(crate) fn begin_anew(&mut self, account: AccountId) -> Option<Value> {
+        self.change(account, |progress| Progress {
+            checkpoint: 0,
+            ..progress
+        })
+    }
+
+    /// Nothing is changed of whom nothing is known: what he had would be lost.
+    fn change(
+        &mut self,
+        account: AccountId,
+        change: impl FnOnce(Progress) -> Progress,
+    ) -> Option<Value> {
+        let known = self.known.get_mut(&account)?;
+        let changed = change(known.progress);
+        if changed == known.progress {
+            return None;
+        }
+        known.progress = changed;
+        serde_json::to_value(changed).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn progress_only_grows_until_one_escapes() {
+        let mut profiles = Profiles::default();
+        let account = AccountId(7);
+        assert_eq!(profiles.advance(account, 3, 1), None, "nothing is known");
+        profiles.handle_profile(&PlayerProfile {
+            account,
+            name: None,
+            document: json!({"checkpoint": 2, "owned": 8, "hat": "red"}),
+        });
+        assert_eq!(profiles.advance(account, 1, 8), None);
+        let more = profiles.advance(account, 4, 7);
+        assert_eq!(more, Some(json!({"checkpoint": 4, "owned": 15})));
+        let anew = profiles.begin_anew(account);
+        assert_eq!(anew, Some(json!({"checkpoint": 0, "owned": 15})));
+        profiles.handle_profile(&PlayerProfile {
+            account,
+            name: Some("Ada".to_owned()),
+            document: json!("nonsense"),
+        });
+        let known = profiles.known(account).expect("just told");
+        assert_eq!(known.progress, Progress::default());
+    }
+}
