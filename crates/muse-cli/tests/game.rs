@@ -154,6 +154,26 @@ fn two_players_meet_talk_and_are_told_the_result() {
     assert!(figures.contains(r#""outcome":"over""#), "{figures}");
 }
 
+#[test]
+fn players_may_move_themselves() {
+    let mut words = vec!["--no-web", "--mode", "versus", "--versus-s", "4"];
+    words.extend(["--movement", "validated"]);
+    let game = Game::start(&words);
+    let mut walkers = [Walker::new(&game, "Ada"), Walker::new(&game, "Grace")];
+    turn_until(&mut walkers, |walkers| {
+        walkers.iter().all(|walker| walker.closed)
+    });
+    for walker in &walkers {
+        assert!(walker.way > 5.0, "{} walked {} m", walker.name, walker.way);
+    }
+    let (text, well) = game.end();
+    assert!(well, "{text}");
+    assert!(
+        text.contains("(Ada") && !text.contains("moves too fast"),
+        "{text}"
+    );
+}
+
 #[cfg(unix)]
 #[test]
 fn a_signal_ends_the_match_and_players_are_told() {
