@@ -58,6 +58,8 @@ pub struct Sim {
     server_nodes: BTreeMap<SocketAddr, (NodeId, Option<ServerId>)>,
     /// Servers that start, and when they will run.
     starting: BTreeMap<ServerId, (Instant, Wish)>,
+    /// When servers have ended, in order or not.
+    ended: BTreeMap<ServerId, Instant>,
     players: Vec<Player>,
     player_nodes: BTreeMap<SocketAddr, usize>,
     /// What the master said, on its way.
@@ -113,6 +115,7 @@ impl Sim {
             servers: BTreeMap::new(),
             server_nodes: BTreeMap::new(),
             starting: BTreeMap::new(),
+            ended: BTreeMap::new(),
             players,
             player_nodes,
             said: BTreeMap::new(),
@@ -138,8 +141,8 @@ impl Sim {
         outcome.map_err(|what| Failure {
             seed: self.config.seed,
             at: self.now,
+            trace: self.tell_past(&what),
             what,
-            trace: self.trace.into(),
         })
     }
 
@@ -278,11 +281,11 @@ impl Sim {
                 if backfill {
                     running.seat(&players);
                 }
-                let (address, key) = (running.address, running.key.clone());
+                let (address, key) = (running.address, running.key);
                 let room = running.room;
                 let unix = server::UNIX_ORIGIN_S + self.now.as_micros() / 1_000_000;
                 for account in players {
-                    let grant = TokenGrant::new(account.0, key.clone(), address);
+                    let grant = TokenGrant::new(account.0, key, address);
                     let token = self.issuer.issue(&grant, unix, &mut self.entropy);
                     let direct = looks_for_direct_way(match_id);
                     let ticket = Ticket {
@@ -401,8 +404,10 @@ impl Sim {
         self.note(format!(
             "server {server} starts at port {port} for match {match_id}"
         ));
-        let relay =
-            (match_id.0 % RELAYED_ONE_IN == 0).then(|| (RELAY, looks_for_direct_way(match_id)));
+        let relay = match_id
+            .0
+            .is_multiple_of(RELAYED_ONE_IN)
+            .then(|| (RELAY, looks_for_direct_way(match_id)));
         let opening = Opening {
             id: server,
             match_id,
@@ -425,6 +430,7 @@ impl Sim {
         self.starting.remove(&server);
         if let Some(running) = self.servers.remove(&server) {
             self.told.messages += running.received;
+            self.ended.insert(server, self.now);
             if let Some(node) = self.server_nodes.get_mut(&running.address) {
                 node.1 = None;
             }
@@ -458,6 +464,18 @@ impl Sim {
         }
     }
 
+    /// What happened before something was broken: to everybody, then to whom it names.
+    fn tell_past(&self, what: &str) -> Vec<String> {
+        let mut trace: Vec<String> = self.trace.iter().cloned().collect();
+        for player in &self.players {
+            let named = format!("account {} ", player.account);
+            if what.replace(':', " ").contains(&named) {
+                trace.extend(player.tell_past());
+            }
+        }
+        trace
+    }
+
     fn note(&mut self, line: String) {
         if self.trace.len() == TRACE_MAX {
             self.trace.pop_front();
@@ -480,7 +498,7 @@ fn relay(now: Instant, random: &mut fastrand::Rng) -> Relay {
 
 /// Whether the two sides of a match that meet at the relay try to leave it.
 const fn looks_for_direct_way(match_id: MatchId) -> bool {
-    match_id.0 / RELAYED_ONE_IN % 2 == 0
+    (match_id.0 / RELAYED_ONE_IN).is_multiple_of(2)
 }
 
 /// Where a player is for the so-manieth time.

@@ -96,7 +96,7 @@ for (const svg of document.querySelectorAll("figure svg")) {
   const texts = [...svg.querySelectorAll("text")].map((text) => text.textContent.trim());
   const name = texts[0];
   if (!texts.slice(1, 6).some((text) => text.endsWith("."))) wrong.push(name + ": no sentence");
-  if (texts.filter((text) => /\(.+\)$|^ticks/.test(text)).length < 2) wrong.push(name + ": no units");
+  if (texts.filter((text) => /\(.+\)$|^ticks|^kbit|a minute$/.test(text)).length < 2) wrong.push(name + ": no units");
   const lines = [...svg.querySelectorAll("polyline")].filter((line) => line.points.length > 1 && line.getBBox().width > 1);
   const uses = new Map();
   for (const line of lines) uses.set(line.getAttribute("stroke"), (uses.get(line.getAttribute("stroke")) ?? 0) + 1);

@@ -96,14 +96,6 @@ fn a_comparison_tells_better_from_worse() {
     assert!(comparison.html().contains("class=\"better\""));
 }
 
-#[test]
-fn the_page_of_measurements_is_up_to_date() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/measurements.md");
-    let text = std::fs::read_to_string(path).expect("the page is there");
-    let page = muse_lab::measurements::page(&text, &kept("whole.json")).expect("it has its part");
-    assert_eq!(text, page, "run `muse lab measurements`");
-}
-
 fn kept(name: &str) -> Run {
     let text = std::fs::read_to_string(folder().join(name)).expect("the grid is kept");
     Run::parse(&text).expect("it is a run")

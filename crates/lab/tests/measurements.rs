@@ -47,8 +47,8 @@ fn sheets() -> Vec<Sheet> {
     let sheets = paths.filter(|path| path.extension().is_some_and(|ending| ending == "json"));
     sheets
         .map(|path| {
-            let sheet = Sheet::parse(&read(&path));
-            sheet.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+            println!("{}", path.display());
+            Sheet::parse(&read(&path)).expect("a sheet")
         })
         .collect()
 }

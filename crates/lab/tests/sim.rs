@@ -62,10 +62,12 @@ fn a_planted_bug_is_found_and_found_again() {
 
 /// Kept every promise, or says with which seed to look.
 fn run(config: SimConfig) -> Told {
-    match Sim::new(config).run() {
-        Ok(told) => told,
-        Err(failure) => panic!("{failure}\n{config:?}"),
+    let outcome = Sim::new(config).run();
+    if let Err(failure) = &outcome {
+        // `expect` would show the trace as one line.
+        println!("{failure}\n{config:?}");
     }
+    outcome.expect("every promise is kept")
 }
 
 fn small(seed: u64) -> SimConfig {

@@ -27,6 +27,18 @@ impl Sim {
             }
         }
         for player in &self.players {
+            let over = player.server().and_then(|server| self.ended.get(&server));
+            if player.standing == Standing::Plays
+                && over.is_some_and(|at| self.now - *at > GONE_MAX)
+            {
+                let account = player.account;
+                return Err(format!(
+                    "account {account} plays on a server that ended {} s ago",
+                    GONE_MAX.as_micros() / 1_000_000
+                ));
+            }
+        }
+        for player in &self.players {
             let Some((server, seen)) = player.sees() else {
                 continue;
             };
@@ -52,15 +64,6 @@ impl Sim {
             let account = player.account;
             match player.standing {
                 Standing::Off => return Err(format!("account {account} was not started again")),
-                Standing::Plays => {
-                    let alive = self
-                        .servers
-                        .values()
-                        .any(|server| Some(server.match_id) == player.match_id());
-                    if !alive {
-                        return Err(format!("account {account} plays a match that is over"));
-                    }
-                }
                 Standing::Waits
                     if !self.master.knows(account) && self.now - player.since > LOST_MAX =>
                 {
@@ -77,5 +80,7 @@ impl Sim {
 
 /// How often what takes longer is looked at.
 const LOOK: Duration = Duration::from_millis(250);
+/// How long a player may not notice that his server is gone: its silence, and the time in which a connection may be resumed.
+const GONE_MAX: Duration = Duration::from_secs(20);
 /// How long a player may be between master and match.
 const LOST_MAX: Duration = Duration::from_secs(90);

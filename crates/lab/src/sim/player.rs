@@ -1,5 +1,6 @@
 //! A player in the simulation: at the master, on the way to a match, or in it, over a real endpoint and with the game's client.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use muse_master_client::messages::FromMaster;
@@ -32,6 +33,8 @@ pub(super) struct Player {
     patience: Duration,
     skew_ppm: i64,
     random: fastrand::Rng,
+    /// Where he stood before, for who wants to know how it came to this.
+    past: VecDeque<(Instant, Standing, Option<ServerId>)>,
     pub(super) received: u64,
     pub(super) played: Duration,
 }
@@ -89,6 +92,7 @@ impl Player {
             patience: Duration::from_millis(u64::from(random.u32(100..4_000))),
             skew_ppm: random.i64(-200..=200),
             random,
+            past: VecDeque::new(),
             received: 0,
             played: Duration::ZERO,
         }
@@ -106,6 +110,20 @@ impl Player {
     /// The match that he is in or on his way to.
     pub(super) fn match_id(&self) -> Option<MatchId> {
         self.seat.as_ref().map(|seat| seat.match_id)
+    }
+
+    /// The server that he is at or on his way to.
+    pub(super) fn server(&self) -> Option<ServerId> {
+        self.seat.as_ref().map(|seat| seat.server)
+    }
+
+    /// What became of him lately, a line each.
+    pub(super) fn tell_past(&self) -> impl Iterator<Item = String> {
+        self.past.iter().map(|(at, standing, server)| {
+            let server = server.map_or(String::new(), |server| format!(", server {server}"));
+            let at = at.as_secs_f64();
+            format!("{at:9.3} s  account {}: {standing:?}{server}", self.account)
+        })
     }
 
     /// His program is killed.
@@ -132,14 +150,12 @@ impl Player {
             (FromMaster::MatchFound { .. }, Standing::Idle | Standing::Waits) => {
                 self.stand(now, Standing::Seated);
             }
-            (FromMaster::MatchOver { match_id, .. }, Standing::Seated | Standing::Plays) => {
-                // What still arrives of its end is awaited, for the promises are about that, too.
-                if self.match_id().is_none_or(|own| own == *match_id)
-                    && self.standing == Standing::Seated
-                {
-                    self.leave_seat();
-                    self.stand(now, Standing::Idle);
-                }
+            // Who plays awaits what still arrives of its end, for the promises are about that, too.
+            (FromMaster::MatchOver { match_id, .. }, Standing::Seated)
+                if self.match_id().is_none_or(|own| own == *match_id) =>
+            {
+                self.leave_seat();
+                self.stand(now, Standing::Idle);
             }
             _ => {}
         }
@@ -330,6 +346,11 @@ impl Player {
             self.since = now;
         }
         self.standing = standing;
+        if self.past.len() == PAST_MAX {
+            self.past.pop_front();
+        }
+        let server = self.server();
+        self.past.push_back((now, standing, server));
     }
 
     /// His own clock, which is a little faster or slower, and began otherwise.
@@ -370,3 +391,4 @@ impl Seat {
 const ASK_AGAIN: Duration = Duration::from_secs(3);
 const TALK: Duration = Duration::from_millis(400);
 const QUEUE_MAX: usize = 200;
+const PAST_MAX: usize = 12;

@@ -39,6 +39,8 @@ pub(super) struct GameServer {
     pub(super) said_at: Instant,
     talked_at: Instant,
     turn: u32,
+    /// How many have come so far.
+    came: u32,
     /// It was told to end, and does so when its players have gone, or then.
     stops_at: Option<Instant>,
     pub(super) received: u64,
@@ -107,6 +109,7 @@ impl GameServer {
             said_at: now,
             talked_at: now,
             turn: 0,
+            came: 0,
             stops_at: None,
             received: 0,
         }
@@ -233,8 +236,8 @@ impl GameServer {
             self.station.endpoint.close(now, connection, 2, "no seat");
             return;
         }
-        let client =
-            ClientId(connection.to_bits() as u32 ^ (connection.to_bits() >> 32) as u32 * 977);
+        self.came += 1;
+        let client = ClientId(self.came);
         if !self.game.join(client, account) {
             self.station.endpoint.close(now, connection, 3, "full");
             return;
