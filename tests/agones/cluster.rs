@@ -327,7 +327,8 @@ fn watch(cluster: &Cluster, from: u64, labels: String) -> Response {
     let begin = (cluster.clone(), from, labels);
     let changes = stream::unfold(begin, move |(cluster, seen, labels)| async move {
         loop {
-            let changed = cluster.inner.changed.notified();
+            let inner = Arc::clone(&cluster.inner);
+            let changed = inner.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
             let (lines, upto) = {

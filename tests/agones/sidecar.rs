@@ -48,7 +48,7 @@ impl Sidecar {
         let address = listener.local_addr().expect("bound");
         runtime.spawn(async move {
             let listener = tokio::net::TcpListener::from_std(listener).expect("a socket");
-            let incoming = stream::unfold(listener, |listener| async {
+            let incoming = stream::unfold(listener, |listener| async move {
                 let accepted = listener.accept().await;
                 Some((accepted.map(|(stream, _)| stream), listener))
             });

@@ -66,6 +66,8 @@ pub mod shards;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod stream;
 #[cfg(not(target_arch = "wasm32"))]
+mod survey;
+#[cfg(not(target_arch = "wasm32"))]
 pub mod udp;
 #[cfg(all(feature = "web", not(target_arch = "wasm32")))]
 pub mod web;
@@ -94,6 +96,8 @@ pub use server::Server;
 pub use shards::bind_shards;
 #[cfg(not(target_arch = "wasm32"))]
 pub use stream::{StreamCounters, StreamDriver, Turn};
+#[cfg(not(target_arch = "wasm32"))]
+pub use survey::survey_relays;
 #[cfg(not(target_arch = "wasm32"))]
 pub use udp::{UdpCounters, UdpDriver, UdpOptions};
 #[cfg(all(feature = "web", not(target_arch = "wasm32")))]

@@ -20,7 +20,12 @@ const DIRECTIONS: [(&str, &[&str]); 23] = [
     ("muse-master-client", &["muse-wire"]),
     (
         "muse-master",
-        &["muse-wire", "muse-transport", "muse-master-client"],
+        &[
+            "muse-wire",
+            "muse-transport",
+            "muse-relay",
+            "muse-master-client",
+        ],
     ),
     (
         "muse-drivers",

@@ -1,9 +1,11 @@
 //! `muse bench master`: what a master carries on one machine.
 //!
 //! The master is a process of its own, whose CPU time and memory are read from the system; this process is all of its players. Sessions with
-//! one-second keep-alives, tickets acknowledged after a durable commit, sign-ins by token, and the time of one pass over a queue of 10,000.
+//! one-second keep-alives, tickets acknowledged after a durable commit, sign-ins by token, the time of one pass over a queue of 10,000, and matches with
+//! real game servers: how long from *play* to a seat, and how long until a warm server is had.
 
 mod load;
+mod meeting;
 
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -32,6 +34,9 @@ pub(crate) struct Arguments {
     /// How long sessions are watched.
     #[arg(long, value_name = "S", default_value_t = 20)]
     seconds: u64,
+    /// An empty PostgreSQL database, to measure tickets with it too: postgres://USER@HOST/NAME. Needs the feature `postgres`.
+    #[arg(long, value_name = "URL")]
+    postgres: Option<String>,
     /// A tenth of everything.
     #[arg(long)]
     quick: bool,
@@ -51,7 +56,11 @@ struct Figures {
     kilobytes_per_session: Option<f64>,
     cores_for_100_players: Option<f64>,
     tickets_per_second_sqlite: Option<f64>,
+    tickets_per_second_postgres: Option<f64>,
     sign_ins_per_second: Option<f64>,
+    matches: usize,
+    time_to_match_p95_s: Option<f64>,
+    warm_allocation_p95_ms: Option<f64>,
     pass_ms: f64,
     pass_ms_incompatible: f64,
 }
@@ -77,8 +86,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (cores, kilobytes) = runtime.block_on(sessions_cost(sessions, window))?;
     figures.cores_for_sessions = Some(cores);
     figures.kilobytes_per_session = Some(kilobytes);
-    figures.tickets_per_second_sqlite = Some(runtime.block_on(rate(load::Kind::Tickets, window))?);
-    figures.sign_ins_per_second = Some(runtime.block_on(rate(load::Kind::SignIns, window))?);
+    let rate = |kind, database| runtime.block_on(rate(kind, database, window));
+    figures.tickets_per_second_sqlite = Some(rate(load::Kind::Tickets, None)?);
+    if let Some(url) = &arguments.postgres {
+        figures.tickets_per_second_postgres = Some(rate(load::Kind::Tickets, Some(url))?);
+    }
+    figures.sign_ins_per_second = Some(rate(load::Kind::SignIns, None)?);
+    runtime.block_on(matches(&mut figures, window))?;
     println!("{}", serde_json::to_string_pretty(&figures)?);
     if let Some(path) = &arguments.json {
         write_json(path, &figures)?;
@@ -90,7 +104,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 fn bars(figures: &Figures) -> Vec<Bar> {
-    vec![
+    let postgres = figures
+        .tickets_per_second_postgres
+        .map(|rate| Bar::at_least("master_tickets_per_second_postgres", Some(rate), 2_000.0));
+    let mut bars = vec![
         Bar::at_most(
             "master_cores_for_sessions",
             figures.cores_for_sessions,
@@ -116,13 +133,25 @@ fn bars(figures: &Figures) -> Vec<Bar> {
             figures.sign_ins_per_second,
             500.0,
         ),
+        Bar::at_most(
+            "master_time_to_match_p95_s",
+            figures.time_to_match_p95_s,
+            Some(2.0),
+        ),
+        Bar::at_most(
+            "master_warm_allocation_p95_ms",
+            figures.warm_allocation_p95_ms,
+            Some(50.0),
+        ),
         Bar::at_most("master_pass_ms", Some(figures.pass_ms), Some(100.0)),
         Bar::at_most(
             "master_pass_ms_incompatible",
             Some(figures.pass_ms_incompatible),
             Some(100.0),
         ),
-    ]
+    ];
+    bars.extend(postgres);
+    bars
 }
 
 /// What the players of a queue ask for.
@@ -193,9 +222,29 @@ async fn sessions_cost(sessions: usize, window: Duration) -> anyhow::Result<(f64
     Ok((cores, each))
 }
 
-async fn rate(kind: load::Kind, window: Duration) -> anyhow::Result<f64> {
-    let master = Master::start(100)?;
+async fn rate(
+    kind: load::Kind,
+    database: Option<&String>,
+    window: Duration,
+) -> anyhow::Result<f64> {
+    let master = match database {
+        Some(url) => Master::start_with(100, 0, 0, Some(url.as_str()))?,
+        None => Master::start(100)?,
+    };
     load::rate(&master.authority, kind, window).await
+}
+
+/// Matches with real game servers.
+async fn matches(figures: &mut Figures, window: Duration) -> anyhow::Result<()> {
+    let master = Master::start_with(100, 20, 4, None)?;
+    let mut times = meeting::times_to_match(&master.authority, window).await?;
+    figures.matches = times.len() / 2;
+    figures.time_to_match_p95_s = meeting::percentile(&mut times, 95.0);
+    drop(master);
+    let master = Master::start_with(100, 20, 2, None)?;
+    let mut times = meeting::warm_allocations(&master.authority, ALLOCATIONS).await?;
+    figures.warm_allocation_p95_ms = meeting::percentile(&mut times, 95.0).map(|s| s * 1e3);
+    Ok(())
 }
 
 /// A master of its own, with a file of its own.
@@ -206,23 +255,35 @@ struct Master {
 }
 
 impl Master {
+    /// Without game servers.
     fn start(players_max: usize) -> anyhow::Result<Self> {
+        Self::start_with(players_max, 0, 0, None)
+    }
+
+    fn start_with(
+        players_max: usize,
+        matches_max: usize,
+        warm: usize,
+        database: Option<&str>,
+    ) -> anyhow::Result<Self> {
         let folder = std::env::temp_dir().join(format!("muse-bench-master-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).context("cannot make a folder for the database")?;
-        let mut child = Command::new(std::env::current_exe()?)
-            .args([
-                "master",
-                "--listen",
-                "127.0.0.1:0",
-                "--requests-per-second",
-                "0",
-                "--warm",
-                "0",
-            ])
+        let mut command = Command::new(std::env::current_exe()?);
+        match database {
+            // Not on the command line, where others would read a password.
+            Some(url) => command.arg("master").env("MUSE_DATABASE", url),
+            None => command
+                .args(["master", "--database"])
+                .arg(folder.join("muse.db")),
+        };
+        let mut child = command
+            .args(["--listen", "127.0.0.1:0", "--requests-per-second", "0"])
+            .args(["--drain-s", "5", "--warm", &warm.to_string()])
             .args(["--players-max", &players_max.to_string()])
-            .args(["--matches-max", "0", "--database"])
-            .arg(folder.join("muse.db"))
+            .args(["--matches-max", &matches_max.to_string()])
+            .args(["--first-port", &FIRST_PORT.to_string()])
+            .env("MUSE_GAME_SECONDS", "0.1")
             .stdout(Stdio::piped())
             .spawn()
             .context("cannot start the master")?;
@@ -244,8 +305,18 @@ impl Master {
 
 impl Drop for Master {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        // It ends its game servers before itself.
+        let pid = self.child.id().to_string();
+        let told = Command::new("kill").arg(&pid).status();
+        if !told.is_ok_and(|status| status.success()) {
+            let _ = self.child.kill();
+        }
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
+
+/// Matches whose allocation is timed.
+const ALLOCATIONS: usize = 20;
+/// Away from the ports of a master that is in use.
+const FIRST_PORT: u16 = 26_700;

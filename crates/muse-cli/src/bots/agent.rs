@@ -1,16 +1,16 @@
 //! A player at a master, without a person: signs in as a guest, queues, plays, comes back and queues again (OA-11).
 
 use anyhow::Context;
-use muse_master_client::messages::{Seat as Invitation, decode, encode};
+use muse_master_client::messages::Seat as Invitation;
 use muse_master_client::{Action, Event, Life, LifeConfig, Preferences};
 use muse_wire::{Duration, Instant};
 
-use crate::master::socket::{Arrival, Socket, Who};
+use crate::master::link::Link;
+use crate::master::socket::Who;
 
 /// The life of one bot with its master.
 pub(crate) struct Agent {
-    socket: Socket,
-    life: Life,
+    link: Link<Life>,
     preferences: Preferences,
     matches: u32,
 }
@@ -33,12 +33,10 @@ impl Agent {
         preferences: Preferences,
     ) -> anyhow::Result<Self> {
         let config = LifeConfig::default().retry(Duration::from_secs(2));
-        let mut life = Life::new(config, seed);
-        life.start(Instant::ZERO);
+        let life = Life::new(config, seed);
         Ok(Self {
-            socket: Socket::new(authority, Who::Guest(device_key))
+            link: Link::new(authority, Who::Guest(device_key), life)
                 .with_context(|| format!("cannot reach {authority}"))?,
-            life,
             preferences,
             matches: 0,
         })
@@ -46,23 +44,8 @@ impl Agent {
 
     /// Does what is due, and says what the bot is to do.
     pub(crate) fn turn(&mut self, now: Instant) -> Vec<Order> {
-        while let Some(arrival) = self.socket.poll() {
-            match arrival {
-                Arrival::Connected => self.life.handle_connected(now),
-                Arrival::Lost(why) => {
-                    tracing::info!("the master is lost: {why}");
-                    self.life.handle_lost(now);
-                }
-                Arrival::Text(text) => match decode(&text) {
-                    Ok(message) => self.life.handle_message(now, message),
-                    Err(error) => tracing::warn!("{error}"),
-                },
-            }
-        }
-        if self.life.poll_timeout().is_some_and(|at| at <= now) {
-            self.life.handle_timeout(now);
-        }
-        while let Some(event) = self.life.poll_event() {
+        self.link.listen(now);
+        while let Some(event) = self.link.poll_event() {
             match event {
                 Event::Online(_) | Event::LeftQueue => self.queue(),
                 Event::Back(_, outcome) => {
@@ -74,11 +57,8 @@ impl Agent {
             }
         }
         let mut orders = Vec::new();
-        while let Some(action) = self.life.poll_action() {
+        while let Some(action) = self.link.act() {
             match action {
-                Action::Connect => self.socket.connect(),
-                Action::Disconnect => self.socket.disconnect(),
-                Action::Send(message) => self.socket.send(encode(&message)),
                 Action::JoinGame(seat) => orders.push(Order::Join(seat)),
                 Action::LeaveGame => orders.push(Order::Leave),
                 other => tracing::warn!(?other, "not known"),
@@ -89,12 +69,12 @@ impl Agent {
 
     /// The game server let the bot in.
     pub(crate) fn handle_connected(&mut self) {
-        self.life.handle_game_connected();
+        self.link.handle_game_connected();
     }
 
     /// The game server is lost, or the match over.
     pub(crate) fn handle_lost(&mut self, now: Instant) {
-        self.life.handle_game_lost(now);
+        self.link.handle_game_lost(now);
     }
 
     /// Matches that the bot has come back from.
@@ -103,8 +83,8 @@ impl Agent {
     }
 
     fn queue(&mut self) {
-        if self.life.game().is_none() && !self.life.wants_match() {
-            self.life.play(self.preferences.clone());
+        if self.link.game().is_none() && !self.link.wants_match() {
+            self.link.play(self.preferences.clone());
         }
     }
 }

@@ -14,6 +14,7 @@ use hyper_util::rt::TokioIo;
 use muse_master_client::api::SignedIn;
 use muse_master_client::messages::{ToMaster, encode};
 use tokio::net::TcpStream;
+use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
@@ -48,18 +49,7 @@ pub(super) async fn connect(authority: &str, count: usize) -> anyhow::Result<Ses
     let mut http = Http::open(authority).await?;
     for n in 0..count {
         let token = http.sign_in(n).await?.access_token;
-        let mut request = format!("ws://{authority}/v1/push").into_client_request()?;
-        request
-            .headers_mut()
-            .insert(AUTHORIZATION, format!("Bearer {token}").parse()?);
-        let small = WebSocketConfig::default()
-            .read_buffer_size(1_024)
-            .write_buffer_size(0);
-        let stream = TcpStream::connect(authority)
-            .await
-            .context("open files: see ulimit -n")?;
-        let (mut socket, _) =
-            tokio_tungstenite::client_async_with_config(request, stream, Some(small)).await?;
+        let mut socket = open_push(authority, &token).await?;
         let lost = Arc::clone(&lost);
         // Keep-alives are spread over the second.
         let offset = Duration::from_micros((n as u64 * 7_919) % 1_000_000);
@@ -79,6 +69,26 @@ pub(super) async fn connect(authority: &str, count: usize) -> anyhow::Result<Ses
         });
     }
     Ok(Sessions { lost })
+}
+
+/// A player's connection, with small buffers.
+pub(super) async fn open_push(
+    authority: &str,
+    token: &str,
+) -> anyhow::Result<WebSocketStream<TcpStream>> {
+    let mut request = format!("ws://{authority}/v1/push").into_client_request()?;
+    request
+        .headers_mut()
+        .insert(AUTHORIZATION, format!("Bearer {token}").parse()?);
+    let small = WebSocketConfig::default()
+        .read_buffer_size(1_024)
+        .write_buffer_size(0);
+    let stream = TcpStream::connect(authority)
+        .await
+        .context("open files: see ulimit -n")?;
+    stream.set_nodelay(true)?;
+    let opened = tokio_tungstenite::client_async_with_config(request, stream, Some(small));
+    Ok(opened.await?.0)
 }
 
 /// Answers a second, over 64 connections.
@@ -121,13 +131,13 @@ pub(super) async fn rate(authority: &str, kind: Kind, window: Duration) -> anyho
 }
 
 /// A connection that is kept open.
-struct Http {
+pub(super) struct Http {
     authority: String,
     sender: SendRequest<Full<Bytes>>,
 }
 
 impl Http {
-    async fn open(authority: &str) -> anyhow::Result<Self> {
+    pub(super) async fn open(authority: &str) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(authority).await?;
         stream.set_nodelay(true)?;
         let (sender, connection) =
@@ -137,7 +147,7 @@ impl Http {
         Ok(Self { authority, sender })
     }
 
-    async fn sign_in(&mut self, n: usize) -> anyhow::Result<SignedIn> {
+    pub(super) async fn sign_in(&mut self, n: usize) -> anyhow::Result<SignedIn> {
         let body = format!(r#"{{"device_key":"bench device number {n}"}}"#);
         let answer = self.call("/v1/guest", None, body).await?;
         Ok(serde_json::from_slice(&answer)?)
