@@ -33,7 +33,7 @@ step() {
 
 # Sums what cargo test, nextest and the decoder say: "12 passed; 1 failed" or "12 passed, 1 failed".
 count_tests() {
-    grep -E '^test result:|^ *Summary |^decoder:|^rp:|^relay-v[12]:|^capi[a-z-]*:|^csharp[a-z-]*:|^session[a-z-]*:|^wireshark:' "$log" | awk '
+    grep -E '^test result:|^ *Summary |^decoder:|^rp:|^relay-v[12]:|^capi[a-z-]*:|^csharp[a-z-]*:|^session[a-z-]*:|^wireshark:|^worker:|^page:|^screens:|^e2e:' "$log" | awk '
         { for (i = 2; i <= NF; i++) {
               if ($i ~ /^passed/) passed += $(i - 1)
               if ($i ~ /^failed/) failed += $(i - 1) } }

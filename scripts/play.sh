@@ -13,8 +13,8 @@ target() {
 
 if [[ -t 1 && -z ${MUSE_PLAY_CHECK:-} ]]; then
     scripts/build-page.sh
-    echo "building the program"
-    cargo build --release --quiet -p muse-cli
+    echo "building the program (the first time takes some minutes)"
+    cargo build --release -p muse-cli
     exec "$(target)/release/muse" up --port "$port" "$@"
 fi
 
