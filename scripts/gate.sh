@@ -98,6 +98,15 @@ wireshark() {
         python3 tests/wireshark/test_wireshark.py "$(target_dir)/tmp/capture" "$(target_dir)/debug/muse"
 }
 
+# The npm package, in node and in Chromium, where npm is.
+typescript() {
+    if command -v npm >/dev/null; then
+        scripts/build-typescript.sh --test
+    else
+        echo "npm is not installed: the package for browsers is not tried"
+    fi
+}
+
 install() {
     apt-get -qq update && apt-get -qq install -y --no-install-recommends "$@" >/dev/null
 }
@@ -130,6 +139,7 @@ main() {
     step "operators' page" admin_page
     step "several masters" scripts/cluster-check.sh
     step "bindings for C and C#" scripts/bindings.sh
+    step "package for browsers" typescript
     step "wireshark" wireshark
     step "documentation tests" cargo test --quiet --workspace --doc
     step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --no-deps --workspace
