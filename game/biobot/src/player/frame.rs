@@ -197,12 +197,11 @@ impl Player {
                 pitch: robot.pitch,
             };
             self.note_shots(entity, robot.shots, fired);
-            self.figures.handle_shown(
-                now,
-                entity,
-                robot.feet(),
-                u16::from(robot.lives) << 1 | u16::from(robot.alive()),
-            );
+            // Who is dead lies in pieces; where the next life begins is no step of it.
+            if robot.alive() {
+                let (feet, life) = (robot.feet(), u16::from(robot.lives));
+                self.figures.handle_shown(now, entity, feet, life);
+            }
             if self.mode() == Mode::Cooperative {
                 self.ride(index);
             }
