@@ -35,9 +35,16 @@ fn links_lead_somewhere() {
         let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
         for part in file.text.split("](").skip(1) {
             let target = part.split(')').next().unwrap_or_default();
-            let outside = target.contains("://") || target.starts_with('#');
-            let path = target.split('#').next().unwrap_or_default();
-            if !outside && !repository_root().join(folder).join(path).exists() {
+            if target.contains("://") {
+                continue;
+            }
+            let (path, place) = target.split_once('#').unwrap_or((target, ""));
+            let page = match path {
+                "" => repository_root().join(&file.path),
+                path => repository_root().join(folder).join(path),
+            };
+            let leads = page.exists() && (place.is_empty() || has_place(&page, place));
+            if !leads {
                 broken.push(format!("{}: {target}", file.path));
             }
         }
@@ -47,4 +54,22 @@ fn links_lead_somewhere() {
         "broken links:\n  {}",
         broken.join("\n  ")
     );
+}
+
+/// Whether a page has a heading that is linked to by this name. Places in other files are not looked for.
+fn has_place(page: &std::path::Path, place: &str) -> bool {
+    if page.extension().is_none_or(|extension| extension != "md") {
+        return true;
+    }
+    let text = std::fs::read_to_string(page).unwrap_or_default();
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    headings.into_iter().any(|heading| {
+        let words = heading.trim_start_matches('#').trim().to_lowercase();
+        let name: String = words
+            .chars()
+            .filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter))
+            .map(|letter| if letter == ' ' { '-' } else { letter })
+            .collect();
+        name == place
+    })
 }
