@@ -13,7 +13,7 @@ use crate::bots::Figures as Bot;
 
 #[derive(Args)]
 #[command(
-    after_help = "Example: muse lab load --steps 2,20,100 --seconds 30 --json load.json\n\nEach step is a new `muse up` and a new `muse bots`, on this machine, which they share. A step breaks when fewer than 95 of 100 bots play, or when\none of twenty is told less than 10 times a second. Exits with 3 if the first step that breaks comes before --want."
+    after_help = "Example: muse lab load --steps 2,20,100 --seconds 30 --json load.json\n\nEach step is a new `muse up` and a new `muse bots`, on this machine, which they share. A step breaks when fewer than 95 of 100 bots play, or when\none of twenty is told less than 20 times a second. Exits with 3 if the first step that breaks comes before --want."
 )]
 pub(super) struct Arguments {
     /// How many bots, step by step; it ends after the first step that breaks.
@@ -380,7 +380,7 @@ fn quantile(values: &[f64], share: f64) -> f64 {
 
 /// Time for everybody to come, before anything is measured.
 const WAIT_S: u64 = 15;
-/// Bots that are told less often see others stutter; the game tells 12.5 times a second at least.
-const TOLD_MIN: f64 = 10.0;
+/// Bots that are told less often see others stutter; the game tells 25 times a second.
+const TOLD_MIN: f64 = 20.0;
 const TICKS_PER_SECOND: f64 = 100.0;
 const END_MAX: Duration = Duration::from_secs(10);
