@@ -384,7 +384,7 @@ mod tests {
         };
         life.ask_profile(account, "tag");
         life.ask_profile(account, "tag");
-        assert_eq!(sent(&mut life), [asks.clone()]);
+        assert_eq!(sent(&mut life), std::slice::from_ref(&asks));
         life.handle_timeout(seconds(1));
         assert!(sent(&mut life).contains(&asks));
         let profile = PlayerProfile {

@@ -82,7 +82,7 @@ fn bots_are_matched_play_and_everything_ends_together() {
     let url = line.strip_prefix("Biobot is at ").expect("where it is");
     let authority = authority(url);
     assert!(get(authority, "/").ends_with("<p>the page"));
-    assert!(get(authority, "/health").starts_with("HTTP/1.1 200"));
+    assert!(get(authority, "/health").starts_with("HTTP/1.1 204"));
     assert!(get(authority, "/nothing").starts_with("HTTP/1.1 404"));
     assert!(get(authority, "/v1/account").starts_with("HTTP/1.1 401"));
     assert!(get(authority, "/replays").ends_with("[]"));

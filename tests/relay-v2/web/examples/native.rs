@@ -2,6 +2,7 @@
 //!
 //! Sends COUNT messages on either channel as `MARK reliable 0` and so on, waits for as many reliable ones of the host, and prints
 //! everything that came as lines of JSON: `[channel, text]`.
+#![allow(clippy::disallowed_methods, reason = "a program keeps time itself")]
 
 use std::error::Error;
 use std::time::{Duration, Instant};
