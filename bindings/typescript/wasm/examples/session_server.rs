@@ -1,6 +1,9 @@
 //! The server of the session that every binding plays (`bindings/capi/examples/session`), for browsers as well: the fourth word that it prints is
 //! where they find it.
-#![allow(clippy::disallowed_methods, reason = "a program has clocks and threads")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a program has clocks and threads"
+)]
 
 #[path = "../../../capi/examples/session/proxy.rs"]
 mod proxy;
