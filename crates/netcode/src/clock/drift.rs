@@ -14,7 +14,7 @@ use muse_wire::{Duration, Instant};
 ///     drift.record(Instant::from_millis(milli), 50_000 - milli as i32 * 100);
 /// }
 /// assert!((drift.rate() - 1.1).abs() < 0.01);
-/// assert_eq!(drift.spans(), 4);
+/// assert_eq!(drift.spans(), 3);
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Drift {
