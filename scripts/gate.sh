@@ -33,7 +33,7 @@ step() {
 
 # Sums what cargo test, nextest and the decoder say: "12 passed; 1 failed" or "12 passed, 1 failed".
 count_tests() {
-    grep -E '^test result:|^ *Summary |^decoder:|^rp:|^relay-v[12]:|^capi[a-z-]*:|^csharp[a-z-]*:|^session[a-z-]*:|^wireshark:|^worker:|^page:|^screens:|^e2e:' "$log" | awk '
+    grep -E '^test result:|^ *Summary |^decoder:|^rp:|^relay-(v[12]|web):|^capi[a-z-]*:|^csharp[a-z-]*:|^session[a-z-]*:|^wireshark:|^worker:|^page:|^screens:|^e2e:' "$log" | awk '
         { for (i = 2; i <= NF; i++) {
               if ($i ~ /^passed/) passed += $(i - 1)
               if ($i ~ /^failed/) failed += $(i - 1) } }
@@ -74,6 +74,12 @@ relay_v2() {
 # Symmetric routers and others, where this machine lets us build them.
 routers() {
     tests/relay-v2/nats.sh "$(target_dir)/debug/muse"
+}
+
+# Browsers at a relay, in Chromium.
+relay_web() {
+    cargo build --quiet -p muse-relay-web --example native &&
+        scripts/relay-web-check.sh "$(target_dir)/debug/muse" "$(target_dir)/debug/examples/native"
 }
 
 # The master's OpenAPI page, asked by schemathesis.
@@ -144,6 +150,7 @@ main() {
     step "documentation tests" cargo test --quiet --workspace --doc
     step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --no-deps --workspace
     step "play" scripts/play.sh
+    step "browsers at a relay" relay_web
     step "dependencies" deny
     step "packages" scripts/publish-check.sh
     step "wasm32" scripts/wasm-check.sh
