@@ -143,7 +143,6 @@ main() {
     step "players behind routers" routers
     step "OpenAPI page" openapi
     step "operators' page" admin_page
-    step "several masters" scripts/cluster-check.sh
     step "bindings for C and C#" scripts/bindings.sh
     step "package for browsers" typescript
     step "wireshark" wireshark
