@@ -93,12 +93,7 @@ fn bots_are_matched_play_and_everything_ends_together() {
     assert_eq!(bots.line(), "all 2 play");
     assert!(is_taken(FIRST_PORT), "a game server listens");
     up.end();
-    // Game servers end with it: they do not wait for a master that is gone.
-    let limit = Instant::now() + Duration::from_secs(20);
-    while (FIRST_PORT..FIRST_PORT + 4).any(is_taken) {
-        assert!(Instant::now() < limit, "a game server was left behind");
-        std::thread::yield_now();
-    }
+    await_servers(FIRST_PORT);
     bots.end();
     // Bots filled it up, and it was recorded though it was never finished.
     let recording = recording(&place, 0);
@@ -107,11 +102,12 @@ fn bots_are_matched_play_and_everything_ends_together() {
 
 #[test]
 fn what_players_unlock_is_there_in_their_next_match() {
+    const FIRST_PORT: u16 = 26_210;
     let place = Place::new();
     let level = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/game/corridor.json");
-    let data = place.at("data");
+    let (data, port) = (place.at("data"), FIRST_PORT.to_string());
     let mut words = vec!["up", "--port", "0", "--relay-port", "0", "--no-page"];
-    words.extend(["--first-port", "26210", "--data", &data, "--level", level]);
+    words.extend(["--first-port", &port, "--data", &data, "--level", level]);
     let mut up = Program::start(&words);
     let line = up.line();
     let url = line.strip_prefix("master   ").expect("where it is");
@@ -156,6 +152,7 @@ fn what_players_unlock_is_there_in_their_next_match() {
     );
     assert!(refused.starts_with("HTTP/1.1 422"), "{refused}");
     up.end();
+    await_servers(FIRST_PORT);
 
     // What is recorded can be read by anybody.
     let file = recordings(&place).pop().expect("two matches");
@@ -169,6 +166,16 @@ fn what_players_unlock_is_there_in_their_next_match() {
         said.contains("Won") && said.contains("checks agree"),
         "{said}"
     );
+}
+
+/// Game servers end with the program that started them: they do not wait for a master that is gone. What they record is complete
+/// once their ports are free.
+fn await_servers(first_port: u16) {
+    let limit = Instant::now() + Duration::from_secs(20);
+    while (first_port..first_port + 4).any(is_taken) {
+        assert!(Instant::now() < limit, "a game server was left behind");
+        std::thread::yield_now();
+    }
 }
 
 /// What was recorded of the matches, in their order.
