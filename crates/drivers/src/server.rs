@@ -58,7 +58,7 @@ impl Server {
     ) -> io::Result<Self> {
         let mut failure = None;
         for address in address.to_socket_addrs()? {
-            match UdpDriver::bind(address, &UdpOptions::default()) {
+            match UdpDriver::bind(address, &socket_options()) {
                 Ok(driver) => return Self::with_driver(driver, config, options),
                 Err(error) => {
                     failure = Some(io::Error::new(error.kind(), format!("{address}: {error}")))
@@ -107,7 +107,7 @@ impl Server {
     ) -> io::Result<Vec<Self>> {
         let none = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         let address = address.to_socket_addrs()?.next().ok_or_else(none)?;
-        let drivers = bind_shards(address, count, &UdpOptions::default())?;
+        let drivers = bind_shards(address, count, &socket_options())?;
         let shard = |(number, driver): (usize, UdpDriver)| {
             let config = config
                 .clone()
@@ -350,4 +350,9 @@ impl fmt::Debug for Server {
             .field("driver", &self.host.driver)
             .finish_non_exhaustive()
     }
+}
+
+/// What a server asks of its socket.
+fn socket_options() -> UdpOptions {
+    UdpOptions::default().sieve(true)
 }

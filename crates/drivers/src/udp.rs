@@ -13,6 +13,7 @@ pub(crate) mod linux;
 mod options;
 mod outbox;
 mod portable;
+mod sieve;
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -24,6 +25,7 @@ use crate::Driver;
 use backend::{Arrived, Backend, Sink};
 pub use options::UdpOptions;
 use outbox::Outbox;
+use sieve::Sieve;
 
 /// A non-blocking UDP socket that carries the datagrams of a [`Machine`].
 ///
@@ -46,6 +48,8 @@ pub struct UdpDriver {
     /// Trains refused, since the last sign that their size was the reason.
     train_refusals: u32,
     receive_limit: usize,
+    /// Thins out floods of handshakes, if it was asked for.
+    sieve: Option<Sieve>,
     counters: UdpCounters,
 }
 
@@ -79,6 +83,8 @@ pub struct UdpCounters {
     pub errors: u64,
     /// Trains that the kernel or a device refused to segment; they went as single datagrams.
     pub trains_refused: u64,
+    /// One handshake in two to the power of this passes the kernel now ([`UdpOptions::sieve`]); 0 while there is no flood.
+    pub sieve_shift: u32,
 }
 
 impl UdpDriver {
@@ -105,6 +111,7 @@ impl UdpDriver {
         socket.bind(&address.into())?;
         let socket = UdpSocket::from(socket);
         let backend = Backend::new(&socket, options)?;
+        let buffer = granted(SockRef::from(&socket).recv_buffer_size()?);
         Ok(Self {
             segments_max: if options.gso {
                 backend.segments_max()
@@ -116,6 +123,7 @@ impl UdpDriver {
             outbox: Outbox::new(),
             train_refusals: 0,
             receive_limit: options.receive_limit,
+            sieve: options.sieve.then(|| Sieve::new(buffer)),
             counters: UdpCounters::default(),
         })
     }
@@ -225,6 +233,7 @@ impl UdpDriver {
 struct ToMachine<'a, M: ?Sized> {
     now: Instant,
     machine: &'a mut M,
+    handshakes: usize,
 }
 
 impl<M: Machine + ?Sized> Sink for ToMachine<'_, M> {
@@ -235,6 +244,7 @@ impl<M: Machine + ?Sized> Sink for ToMachine<'_, M> {
 
     #[inline]
     fn handle(&mut self, Arrived { from, ecn, payload }: Arrived<'_>) {
+        self.handshakes += usize::from(sieve::is_handshake(payload));
         self.machine
             .handle_datagram(self.now, Datagram { from, ecn, payload });
     }
@@ -242,7 +252,11 @@ impl<M: Machine + ?Sized> Sink for ToMachine<'_, M> {
 
 impl Driver for UdpDriver {
     fn receive<M: Machine + ?Sized>(&mut self, now: Instant, machine: &mut M) -> io::Result<usize> {
-        let mut sink = ToMachine { now, machine };
+        let mut sink = ToMachine {
+            now,
+            machine,
+            handshakes: 0,
+        };
         let (mut count, mut failures) = (0, 0);
         while count < self.receive_limit && failures < RECEIVE_FAILURES_MAX {
             self.counters.receive_calls += 1;
@@ -265,6 +279,15 @@ impl Driver for UdpDriver {
                     failures += 1;
                 }
             }
+        }
+        let handshakes = sink.handshakes;
+        if let Some(shift) = self
+            .sieve
+            .as_mut()
+            .and_then(|sieve| sieve.judge(now, handshakes))
+        {
+            self.backend.sieve(&self.socket, shift);
+            self.counters.sieve_shift = shift;
         }
         Ok(count)
     }

@@ -100,6 +100,20 @@ impl Backend {
         }
     }
 
+    /// Lets only one in two to the power of `shift` handshakes reach the socket, where the kernel can do that.
+    pub(super) fn sieve(&self, socket: &UdpSocket, shift: u32) {
+        #[cfg(target_os = "linux")]
+        if let Self::Linux(_) = self {
+            // A sandbox may forbid it; then the flood fills the buffer as it does elsewhere.
+            let _ = match shift {
+                0 => super::linux::detach_sieve(socket),
+                _ => super::linux::attach_sieve(socket, &mut super::sieve::program(shift)),
+            };
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = (socket, shift);
+    }
+
     /// Waits until the socket can be read, or written if `writable` asks for it.
     pub(super) fn wait(
         &self,

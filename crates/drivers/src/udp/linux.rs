@@ -115,6 +115,27 @@ pub(crate) fn attach_steering(
     socket: &impl AsFd,
     program: &mut [libc::sock_filter],
 ) -> io::Result<()> {
+    attach_program(socket, libc::SO_ATTACH_REUSEPORT_CBPF, program)
+}
+
+/// Attaches a classic BPF program that says which datagrams reach the socket at all, in place of the one before.
+pub(super) fn attach_sieve(
+    socket: &UdpSocket,
+    program: &mut [libc::sock_filter],
+) -> io::Result<()> {
+    attach_program(socket, libc::SO_ATTACH_FILTER, program)
+}
+
+/// Lets every datagram reach the socket again.
+pub(super) fn detach_sieve(socket: &UdpSocket) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0)
+}
+
+fn attach_program(
+    socket: &impl AsFd,
+    option: c_int,
+    program: &mut [libc::sock_filter],
+) -> io::Result<()> {
     let len = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let value = libc::sock_fprog {
         len,
@@ -125,7 +146,7 @@ pub(crate) fn attach_steering(
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
             libc::SOL_SOCKET,
-            libc::SO_ATTACH_REUSEPORT_CBPF,
+            option,
             (&raw const value).cast(),
             mem::size_of_val(&value) as libc::socklen_t,
         )

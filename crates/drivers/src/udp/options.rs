@@ -19,6 +19,7 @@ pub struct UdpOptions {
     pub(crate) reuse_port: bool,
     pub(crate) portable: bool,
     pub(crate) receive_limit: usize,
+    pub(crate) sieve: bool,
 }
 
 impl UdpOptions {
@@ -90,6 +91,14 @@ impl UdpOptions {
         self.receive_limit = datagrams;
         self
     }
+
+    /// Whether the kernel drops a part of the handshakes, by chance, while more of them come than the socket's buffer holds
+    /// between two looks at it: otherwise a flood of them crowds out players' packets. Only for sockets that carry the Muse
+    /// protocol. Default false; [`Server`](crate::Server) sets it. Linux only.
+    pub fn sieve(mut self, on: bool) -> Self {
+        self.sieve = on;
+        self
+    }
 }
 
 impl Default for UdpOptions {
@@ -105,6 +114,7 @@ impl Default for UdpOptions {
             reuse_port: false,
             portable: false,
             receive_limit: 8_192,
+            sieve: false,
         }
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn run(arguments: &ServerArguments) -> anyhow::Result<()> {
         let limits = HandshakeLimits::default();
         options = options.limits(limits.operations(arguments.operations, arguments.operations));
     }
-    let driver = UdpDriver::bind(localhost(0), &socket_options())?;
+    let driver = UdpDriver::bind(localhost(0), &socket_options().sieve(true))?;
     let mut endpoint = Endpoint::new(config()?, SystemEntropy::new()?);
     endpoint.listen(options);
     let mut report = ServerReport {
