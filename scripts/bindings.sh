@@ -17,7 +17,8 @@ build() {
     need gcc gcc libc6-dev
     need g++ g++
     need mcs mono-mcs mono-runtime
-    cargo build --quiet -p muse-capi --lib --example session
+    # All of the workspace, as the tests build it: a part of it alone would be built anew with fewer features.
+    cargo build --quiet --workspace --lib --example session
     CARGO_TARGET_DIR=$target/header cargo run --quiet --manifest-path bindings/capi/header/Cargo.toml -- --check
     local c=bindings/capi/tests/c flags=(-O1 -g -Wall -Wextra -Werror -Ibindings/capi/include)
     gcc -std=c11 -Wpedantic "${flags[@]}" "$c/api.c" -o "$out/api" "$library/libmuse.a" -lm -lpthread -ldl

@@ -23,7 +23,7 @@ echo "build-typescript: $package/dist"
 target=$(cargo metadata --no-deps --format-version 1 | sed -E 's/.*"target_directory":"([^"]*)".*/\1/')
 out=$target/bindings
 mkdir -p "$out"
-cargo build --quiet -p muse-typescript -p muse-capi --example session_server --example session
+cargo build --quiet --workspace --example session_server --example session
 mkfifo "$out/web-input.$$"
 "$target/debug/examples/session_server" <"$out/web-input.$$" >"$out/web-server.txt" &
 server=$!

@@ -47,6 +47,7 @@ format() {
         (cd bindings/capi/header && cargo fmt -- --check -l) && (cd fuzz && cargo fmt -- --check -l)
 }
 
+# Also builds the program and the examples that later steps start.
 run_tests() {
     if cargo nextest --version >/dev/null 2>&1; then
         cargo nextest run --workspace --no-fail-fast --status-level fail --final-status-level fail
@@ -63,12 +64,12 @@ decoder() {
 # The relay's page as a client in another language reads it.
 relay_v1() {
     command -v python3 >/dev/null || install python3
-    cargo build --quiet -p muse-cli && python3 tests/relay-v1/test_relay.py "$(target_dir)/debug/muse"
+    python3 tests/relay-v1/test_relay.py "$(target_dir)/debug/muse"
 }
 
 relay_v2() {
     command -v python3 >/dev/null || install python3
-    cargo build --quiet -p muse-cli && python3 tests/relay-v2/test_relay.py "$(target_dir)/debug/muse"
+    python3 tests/relay-v2/test_relay.py "$(target_dir)/debug/muse"
 }
 
 # Symmetric routers and others, where this machine lets us build them.
@@ -78,8 +79,7 @@ routers() {
 
 # Browsers at a relay, in Chromium.
 relay_web() {
-    cargo build --quiet -p muse-relay-web --example native &&
-        scripts/relay-web-check.sh "$(target_dir)/debug/muse" "$(target_dir)/debug/examples/native"
+    scripts/relay-web-check.sh "$(target_dir)/debug/muse" "$(target_dir)/debug/examples/native"
 }
 
 # The master's OpenAPI page, asked by schemathesis.
@@ -100,8 +100,7 @@ independent_rp() {
 # Reads what the capture test and the bindings' session recorded, and a match.
 wireshark() {
     command -v tshark >/dev/null || DEBIAN_FRONTEND=noninteractive install tshark
-    cargo build --quiet -p muse-cli &&
-        python3 tests/wireshark/test_wireshark.py "$(target_dir)/tmp/capture" "$(target_dir)/debug/muse"
+    python3 tests/wireshark/test_wireshark.py "$(target_dir)/tmp/capture" "$(target_dir)/debug/muse"
 }
 
 # The npm package, in node and in Chromium, where npm is.
@@ -148,7 +147,7 @@ main() {
     step "wireshark" wireshark
     step "documentation tests" cargo test --quiet --workspace --doc
     step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --no-deps --workspace
-    step "play" scripts/play.sh
+    step "play" env MUSE="$(target_dir)/debug/muse" scripts/play.sh
     step "browsers at a relay" relay_web
     step "dependencies" deny
     step "packages" scripts/publish-check.sh

@@ -2,7 +2,7 @@
 # What `make play` does: builds the page and the program, and runs everything on this machine until Ctrl-C.
 #
 # Without a terminal (CI, the gate) it is a check that ends by itself: everything is started on free ports, the page is fetched if it has been
-# built, two bots are matched and play, and everything is ended again.
+# built, two bots are matched and play, and everything is ended again. MUSE names a program that is built already.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,9 +18,11 @@ if [[ -t 1 && -z ${MUSE_PLAY_CHECK:-} ]]; then
     exec "$(target)/release/muse" up --port "$port" "$@"
 fi
 
-echo "building the program"
-cargo build --release --quiet -p muse-cli
-muse=$(target)/release/muse
+muse=${MUSE:-$(target)/release/muse}
+if [[ -z ${MUSE:-} ]]; then
+    echo "building the program"
+    cargo build --release --quiet -p muse-cli
+fi
 data=$(mktemp -d)
 log=$data/log
 page=(--no-page)

@@ -23,7 +23,7 @@ export CHROMIUM=$chromium
 muse=${1:-$target/release/muse}
 [[ -n ${1:-} ]] || cargo build --release --quiet -p muse-cli
 scripts/build-page.sh
-cargo build --quiet -p muse-biobot-web --examples
+cargo build --quiet --workspace --examples
 pictures=$target/tmp/pictures
 rm -rf "$pictures"
 cd game/web
