@@ -154,8 +154,9 @@ impl Adaptive {
     }
 
     fn queue_wanted(&self) -> f64 {
-        let packets =
-            f64::from(self.config.queue_packets).max(0.5 * (self.window / self.packet).sqrt());
+        // By the rate, not by the window: else a flow from afar would want more of the queue than one from nearby.
+        let rate = self.window / self.packet / self.delay.standing();
+        let packets = f64::from(self.config.queue_packets).max(0.5 * (rate * QUEUE_SPAN).sqrt());
         packets * self.packet
     }
 
@@ -526,6 +527,8 @@ impl Controller for Adaptive {
 /// Above one, so that the window limits the flow and the pace only spreads it.
 const PACING_GAIN: f64 = 2.0;
 const TINY_PACKETS: f64 = 8.0;
+/// Seconds of sending whose packets' root is the queue that a fast flow wants.
+const QUEUE_SPAN: f64 = 0.05;
 /// Windows below this rise by the same and fall by a share.
 const SMALL_PACKETS: f64 = 5.0;
 /// A queue of fewer packets overflows before the delay shows that it is long.

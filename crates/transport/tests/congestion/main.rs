@@ -47,9 +47,9 @@ fn two_flows_share_a_bottleneck() {
 }
 
 #[test]
-fn a_longer_round_trip_does_not_starve_a_flow() {
+fn a_longer_round_trip_starves_neither_flow() {
     println!(
-        "\nthe second flow's round trip is longer by 60 ms: second / first, 20 to 60 s, least and median"
+        "\nthe second flow's round trip is longer by 60 ms: second / first, 20 to 60 s, least, median and most"
     );
     for (mbit, rtt, products) in grid() {
         let path = Path::new(mbit * MBIT, rtt).buffer_bdp(products);
@@ -62,12 +62,12 @@ fn a_longer_round_trip_does_not_starve_a_flow() {
             })
             .collect();
         ratios.sort_by(f64::total_cmp);
-        let (least, median) = (ratios[0], ratios[ratios.len() / 2]);
-        println!("{mbit:6} {rtt:4} {products:4} | {least:.2} ({median:.2}) |");
-        // Not a bar; but a flow that is starved by its distance is a defect.
+        let (least, most) = (ratios[0], ratios[ratios.len() - 1]);
+        let median = ratios[ratios.len() / 2];
+        println!("{mbit:6} {rtt:4} {products:4} | {least:.2} ({median:.2}) {most:.2} |");
         assert!(
-            least > 0.1 || only_printing(),
-            "starved: {ratios:.2?} over {path:?}"
+            (least > 0.5 && most < 2.0) || only_printing(),
+            "unfair to the far or the near one: {ratios:.2?} over {path:?}"
         );
     }
 }

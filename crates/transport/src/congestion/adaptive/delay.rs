@@ -18,11 +18,11 @@ pub(super) struct Delay {
     dip_fell: bool,
     /// The least over [`BASE_SPAN`], to fall back on when the base has not been seen for long.
     recent: LeastOver,
-    /// The least over half a round trip: the queue without the noise of single samples.
+    /// The least of the last moments: the queue without the noise of single samples.
     standing: LeastOver,
     /// The longest sample of each of the last rounds.
     crests: [Duration; CRESTS],
-    /// Range of the samples within the current half round trip, and its smoothed size: jitter that is no queue.
+    /// Range of the samples of the present moment, and its smoothed size: jitter that is no queue.
     block: Option<Block>,
     noise: f64,
 }
@@ -70,11 +70,12 @@ impl Delay {
             (self.dip, self.dip_at) = (rtt, now);
         }
         self.recent.update(now, BASE_SPAN, rtt);
-        self.standing.update(now, smoothed / 2, rtt);
+        let span = (smoothed / 2).min(STANDING_SPAN + Duration::from_secs_f64(2.0 * self.noise));
+        self.standing.update(now, span, rtt);
         self.crests[0] = self.crests[0].max(rtt);
         let mut block = self.block.unwrap_or(Block::new(now, rtt));
         block.add(rtt);
-        if now - block.since > smoothed / 2 {
+        if now - block.since > span {
             self.noise += ((block.noise() - packet_time).max(0.0) - self.noise) / 8.0;
             block = Block::new(now, rtt);
         }
@@ -180,7 +181,7 @@ pub(super) struct Sample {
     pub(super) service: Duration,
 }
 
-/// Samples of one half round trip.
+/// Samples of one moment, as long as [`STANDING_SPAN`] or longer.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     since: Instant,
@@ -215,6 +216,9 @@ impl Block {
 
 /// How long an unconfirmed base is believed.
 pub(super) const BASE_SPAN: Duration = Duration::from_secs(10);
+/// Over this span the least round trip is the standing one, and over a longer one where there is jitter. The same for all flows, near
+/// or far: else the flow from afar, with the longer span, would see the shorter queue and take what the other leaves.
+const STANDING_SPAN: Duration = Duration::from_millis(10);
 /// A packet that lacks less than this is a full one.
 const LACKS_LITTLE: f64 = 0.25;
 /// Rounds over which the swing of the queue is taken.
