@@ -210,7 +210,7 @@ fn a_sieve_holds_back_handshakes_and_nothing_else() -> io::Result<()> {
     let mut driver = UdpDriver::bind(here, &UdpOptions::default())?;
     let to = driver.local_addr()?;
     let stranger = UdpSocket::bind(here)?;
-    let mut flood = |driver: &mut UdpDriver, looks: usize| {
+    let flood = |driver: &mut UdpDriver, looks: usize| {
         let mut count = Count::default();
         for _ in 0..looks {
             for first in [1, 3, 0x80, 0x41] {
