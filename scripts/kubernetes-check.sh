@@ -3,31 +3,70 @@
 # the role in deploy/kubernetes/master.yaml is enough. Not part of the gate: the API server is built from Debian's source package, once, which
 # takes a quarter of an hour; after that the check takes a minute.
 #
-#   scripts/kubernetes-check.sh            needs Debian's packages etcd-server, golang-go, golang-github-modern-go-reflect2-dev, protobuf-compiler
+#   scripts/kubernetes-check.sh            on Debian; as root it installs the packages that are missing
 #
 # MUSE_KUBERNETES names the folder for the build, MUSE_KUBE_APISERVER a finished kube-apiserver.
 set -eu
 cd "$(dirname "$0")/.."
 
-folder=${MUSE_KUBERNETES:-${TMPDIR:-/tmp}/muse-kubernetes}
+mkdir -p "${MUSE_KUBERNETES:-${TMPDIR:-/tmp}/muse-kubernetes}"
+folder=$(cd "${MUSE_KUBERNETES:-${TMPDIR:-/tmp}/muse-kubernetes}" && pwd)
 server=${MUSE_KUBE_APISERVER:-$folder/kube-apiserver}
 first_port=${MUSE_KUBERNETES_PORT:-26600}
-mkdir -p "$folder"
+reflect2=/usr/share/gocode/src/github.com/modern-go/reflect2
 
-# The source as Debian publishes it, without touching the machine's list of sources.
+missing=
+needs() {
+    [ -e "$1" ] || command -v "$1" > /dev/null || missing="$missing $2"
+}
+needs etcd etcd-server
+needs protoc protobuf-compiler
+needs curl curl
+needs openssl openssl
 if [ ! -x "$server" ]; then
-    mkdir -p "$folder/lists/partial" "$folder/source"
+    needs go golang-go
+    needs $reflect2 golang-github-modern-go-reflect2-dev
+fi
+if [ -n "$missing" ]; then
+    if [ "$(id -u)" != 0 ]; then
+        echo "install$missing first" >&2
+        exit 1
+    fi
+    apt-get -qq update
+    # RUNLEVEL=1 keeps etcd's package from starting it.
+    # shellcheck disable=SC2086
+    RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $missing > /dev/null
+fi
+
+# The source as Debian publishes it, without touching the machine's list of sources, and built as Debian builds it: without modules, and with the
+# description of its interface generated first.
+build() {
+    mkdir -p "$folder/lists/partial" "$folder/source" "$folder/go/src/k8s.io"
     echo 'deb-src http://deb.debian.org/debian bookworm main' > "$folder/sources.list"
     debian() {
         apt-get -o "Dir::Etc::sourcelist=$folder/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$folder/lists" "$@"
     }
-    (cd "$folder" && debian -q update && debian -q source --download-only kubernetes)
-    tar -xzf "$folder"/kubernetes_*.orig.tar.gz -C "$folder/source" --strip-components=1
+    cd "$folder"
+    debian -q update
+    debian -q source --download-only kubernetes
+    tar -xzf kubernetes_*.orig.tar.gz -C source --strip-components=1
     # The vendored copy does not know how newer Go keeps maps.
-    vendored=$folder/source/vendor/github.com/modern-go/reflect2
-    rm -f "$vendored"/*.go "$vendored"/*.s
-    cp /usr/share/gocode/src/github.com/modern-go/reflect2/*.go /usr/share/gocode/src/github.com/modern-go/reflect2/*.s "$vendored"
-    (cd "$folder/source" && GOFLAGS=-mod=vendor GOCACHE="$folder/cache" GO111MODULE=on CGO_ENABLED=0 go build -o "$server" ./cmd/kube-apiserver)
+    vendored=source/vendor/github.com/modern-go/reflect2
+    rm -f $vendored/*.go $vendored/*.s
+    cp $reflect2/*.go $reflect2/*.s $vendored
+    ln -sfn "$folder/source" go/src/k8s.io/kubernetes
+    cd go/src/k8s.io/kubernetes
+    export GOPATH="$folder/go" GOCACHE="$folder/cache" GO111MODULE=off CGO_ENABLED=0
+    go build -o "$folder/openapi-gen" ./vendor/k8s.io/kube-openapi/cmd/openapi-gen
+    grep -rl --include='*.go' --exclude='*_test.go' '+k8s:openapi-gen=' pkg cmd staging/src/k8s.io |
+        grep -v -E '^staging/src/k8s.io/(code-generator|sample-apiserver)/' | xargs -n 1 dirname | sort -u |
+        sed 's#^staging/src/#vendor/#; s#^#k8s.io/kubernetes/#' > "$folder/described"
+    "$folder/openapi-gen" -h hack/boilerplate/boilerplate.generatego.txt -i "$(paste -s -d , "$folder/described")" \
+        -p k8s.io/kubernetes/pkg/generated/openapi -O zz_generated.openapi -r "$folder/violations"
+    go build -o "$server" ./cmd/kube-apiserver
+}
+if [ ! -x "$server" ]; then
+    (build)
 fi
 
 work=$(mktemp -d)
