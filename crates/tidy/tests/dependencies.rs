@@ -102,16 +102,14 @@ const LICENCES: [&str; 11] = [
     "CC0-1.0",
 ];
 
-/// What cargo knows about the workspace; with `all`, about everything it is built from.
+/// What cargo knows about the workspace; with `all`, about everything it can be built from.
 fn metadata(all: bool) -> Value {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = Command::new(cargo);
     command
         .current_dir(repository_root())
         .args(["metadata", "--format-version", "1"]);
-    if !all {
-        command.arg("--no-deps");
-    }
+    command.arg(if all { "--all-features" } else { "--no-deps" });
     let output = command.output().expect("cargo runs");
     assert!(
         output.status.success(),
@@ -217,6 +215,32 @@ fn licences_are_permissive() {
         "licences:\n  {}",
         wrong.into_iter().collect::<Vec<_>>().join("\n  ")
     );
+}
+
+/// `rand` comes by way of others and is never used by us; `deny.toml` names those others, all of them and none besides.
+#[test]
+fn randomness_comes_from_elsewhere_by_known_ways_only() {
+    let metadata = metadata(true);
+    let uses_rand = |node: &&Value| array(&node["deps"]).iter().any(|it| it["name"] == "rand");
+    let nodes = array(&metadata["resolve"]["nodes"]).iter();
+    let users: BTreeSet<&str> = nodes
+        .filter(uses_rand)
+        .filter_map(|node| node["id"].as_str())
+        .collect();
+    let is_user = |package: &&Value| package["id"].as_str().is_some_and(|id| users.contains(id));
+    let packages = array(&metadata["packages"]).iter().filter(is_user);
+    let used: BTreeSet<&str> = packages
+        .filter_map(|package| package["name"].as_str())
+        .collect();
+    let path = repository_root().join("deny.toml");
+    let deny = std::fs::read_to_string(path).expect("deny.toml is there");
+    let line = deny.lines().find(|line| line.contains(r#"crate = "rand""#));
+    let (_, named) = line
+        .and_then(|line| line.split_once("wrappers = ["))
+        .expect("a list");
+    let (named, _) = named.split_once(']').expect("a list");
+    let named = named.split(',').map(|name| name.trim().trim_matches('"'));
+    assert_eq!(used, named.collect());
 }
 
 #[test]
