@@ -3,7 +3,7 @@
 import { Frame } from "./frame.ts";
 import { actionsHeld, type Look, toInput, turnByKeys, turnByMouse, turnByStick } from "./input/commands.ts";
 import type { InputDevices } from "./input/devices.ts";
-import { devicePlace, type Level } from "./level.ts";
+import { devicePlace, type Level, spawnYaw } from "./level.ts";
 import type { Link } from "./link.ts";
 import type { DeviceView, Moment, RobotView, Triple } from "./model.ts";
 import { Moments, readMoment } from "./moment.ts";
@@ -259,7 +259,7 @@ export class Game {
     this.parts.stage.setView(view === "first" ? "shoulder" : "first");
   }
 
-  /** Looks where the robot looks when it appears somewhere. */
+  /** Looks where the level says when the robot appears somewhere: what the robot itself says is by then what this page has sent. */
   private faceSpawn(own: RobotView | undefined): void {
     if (own === undefined || !own.alive) {
       this.spawned = -1;
@@ -267,8 +267,8 @@ export class Game {
     }
     if (this.spawned === own.entity) return;
     this.spawned = own.entity;
-    this.look.yaw = own.yaw;
-    this.look.pitch = own.pitch;
+    this.look.yaw = spawnYaw(this.level, own.position) ?? own.yaw;
+    this.look.pitch = 0;
   }
 
   private openVote(slot: number, seconds: number): void {

@@ -131,6 +131,14 @@ export function devicePlace(device: DeviceSpec): Triple {
   return box === undefined ? [0, 0, 0] : middle(box);
 }
 
+/** Where one looks who appears here; undefined where nobody does. */
+export function spawnYaw(level: Level, place: Triple): number | undefined {
+  const spawns = [...level.spawns, ...level.checkpoints.flatMap((checkpoint) => checkpoint.spawns)];
+  const far = ({ at }: Spawn): number => Math.hypot(at[0] - place[0], at[1] - place[1], at[2] - place[2]);
+  const [nearest] = spawns.sort((one, other) => far(one) - far(other));
+  return nearest !== undefined && far(nearest) < SPAWN_METRES ? (nearest.yaw ?? 0) : undefined;
+}
+
 export function middle(area: Area): Triple {
   return [(area.min[0] + area.max[0]) / 2, (area.min[1] + area.max[1]) / 2, (area.min[2] + area.max[2]) / 2];
 }
@@ -142,3 +150,6 @@ export function size(area: Area): Triple {
 export function contains(area: Area, point: Triple): boolean {
   return point.every((value, axis) => value >= (area.min[axis] ?? 0) && value <= (area.max[axis] ?? 0));
 }
+
+/** As far as one gets before the first picture. */
+const SPAWN_METRES = 3;

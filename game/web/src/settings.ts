@@ -46,7 +46,7 @@ export const ACTIONS: readonly { action: Action; label: string }[] = [
   { action: "weapon2", label: "Launcher" },
   { action: "weapon3", label: "Scatter" },
   { action: "weapon4", label: "Rail" },
-  { action: "view", label: "Change view" },
+  { action: "view", label: "View" },
   { action: "chat", label: "Chat" },
   { action: "scores", label: "Scoreboard" },
 ];

@@ -163,6 +163,10 @@ async function versus(page) {
   assert.equal(await page.evaluate(() => window.biobot.match.view), "first");
   assert.equal(await page.evaluate(() => window.biobot.match.mode), "Versus");
   await until(page, "the others", () => window.biobot.match.others.length === 5);
+  // Who appears looks into the arena, whose middle is at zero, and not at the wall behind.
+  const { yaw, position } = await page.evaluate(() => window.biobot.match);
+  const towards = (Math.sin(yaw) * position[0] + Math.cos(yaw) * position[2]) / Math.hypot(position[0], position[2]);
+  assert.ok(towards > 0.9, `looks at ${yaw} from ${position}`);
   if (pictures !== undefined) await page.screenshot({ path: join(pictures, "versus-first.png") });
   await page.keyboard.press("KeyV");
   await until(page, "the other view", () => window.biobot.match.view === "shoulder");

@@ -58,7 +58,7 @@ export class Hud {
   update(input: HudInput): void {
     const { moment } = input;
     const own = moment.own;
-    this.crosshair.hidden = own === undefined || !own.alive;
+    this.crosshair.hidden = own === undefined || !own.alive || input.scores;
     if (own !== undefined) this.updateOwn(own, input);
     this.updateHint(input);
     this.updateRound(moment);
