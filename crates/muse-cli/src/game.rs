@@ -207,6 +207,7 @@ fn log_keys(server: &mut Server, path: &Path) -> anyhow::Result<()> {
 /// connection, whatever was heard before goes on where it was (OA-9, OA-10).
 pub(crate) fn config() -> Config {
     Config::new(u64::from(muse_biobot::PROTOCOL))
+        .schema(muse_biobot::schema())
         .channel(ChannelConfig::new(Delivery::Unreliable))
         .channel(ChannelConfig::new(Delivery::ReliableOrdered))
         .keep_alive(Duration::from_millis(500))

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant as Clock};
 
 use muse_biobot::{Command as Keys, FromPlayer, Level, Phase, Player, ToPlayer};
 use muse_drivers::Client;
-use muse_transport::Event;
+use muse_transport::{Event, Refusal};
 
 use server::Game;
 
@@ -172,6 +172,25 @@ fn players_may_move_themselves() {
         text.contains("(Ada") && !text.contains("moves too fast"),
         "{text}"
     );
+}
+
+#[test]
+fn a_player_of_another_version_is_told_so() {
+    let game = Game::start(&["--no-web", "--players", "1"]);
+    let mut link = game.connect_as(7);
+    let limit = Clock::now() + Duration::from_secs(30);
+    let mut buffer = Vec::new();
+    let refusal = loop {
+        assert!(Clock::now() < limit, "it takes too long");
+        link.wait(Duration::from_millis(2)).expect("a socket");
+        link.poll().expect("a socket");
+        if let Some(Event::Refused { reason, .. }) = link.poll_event(&mut buffer) {
+            break reason;
+        }
+        link.flush().expect("a socket");
+    };
+    let (client, server) = (7, muse_biobot::schema());
+    assert_eq!(refusal, Refusal::Schema { client, server });
 }
 
 #[cfg(unix)]

@@ -533,12 +533,12 @@ impl Level {
 
     /// The co-operative level.
     pub fn escape() -> Self {
-        Self::parse(include_str!("../levels/escape.json")).expect("a test has parsed it")
+        Self::parse(ESCAPE).expect("a test has parsed it")
     }
 
     /// The versus level.
     pub fn arena() -> Self {
-        Self::parse(include_str!("../levels/arena.json")).expect("a test has parsed it")
+        Self::parse(ARENA).expect("a test has parsed it")
     }
 
     /// The level of a mode.
@@ -686,3 +686,7 @@ pub const REACH: f32 = 2.2;
 pub const SWITCH_TICKS: u32 = 20;
 /// Ticks that a button stays pressed.
 pub const BUTTON_TICKS: u32 = 25;
+/// The levels that come with the game.
+pub(crate) const BUILT_IN: [&str; 2] = [ESCAPE, ARENA];
+const ESCAPE: &str = include_str!("../levels/escape.json");
+const ARENA: &str = include_str!("../levels/arena.json");

@@ -35,12 +35,15 @@ pub use states::{
     ROBOT_RADIUS, Robot, Round, SLOTS_MAX, Species, Stance, kinds,
 };
 
+use std::fmt::Write;
+
 use muse_netcode::SessionConfig;
 use muse_netcode::clock::ClockConfig;
 use muse_netcode::inputs::InputBufferConfig;
 use muse_netcode::interpolation::InterpolationConfig;
 use muse_netcode::quality::QualityConfig;
 use muse_netcode::smoothing::SmoothingConfig;
+use muse_schema::{Schema, State, fnv1a};
 use muse_wire::Duration;
 
 /// Length of a tick: 50 a second.
@@ -55,6 +58,30 @@ pub const SNAPSHOT_TICKS: u32 = 2;
 pub const PACKET_TICKS: u32 = 2;
 /// What the transport calls this game: `biob`.
 pub const PROTOCOL: u32 = 0x6269_6f62;
+
+/// Of everything that both sides must have alike: messages, states, rules and the levels that come with the game. The transport compares it
+/// at connect, so that who has another is told so rather than left to wait.
+pub fn schema() -> u64 {
+    let types = [
+        <FromPlayer as Schema>::TYPE,
+        <ToPlayer as Schema>::TYPE,
+        <Command as Schema>::TYPE,
+        <Robot as State>::TYPE,
+        <Enemy as State>::TYPE,
+        <Device as State>::TYPE,
+        <Bolt as State>::TYPE,
+        <Round as State>::TYPE,
+    ];
+    let mut text = format!("biobot {}", messages::VERSION);
+    for kind in types {
+        // A string takes everything.
+        let _ = write!(text, "\n{kind}");
+    }
+    for level in level::BUILT_IN {
+        text.push_str(level);
+    }
+    fnv1a(text.as_bytes())
+}
 
 /// Settings of the netcode, the same on both sides.
 pub fn session_config() -> SessionConfig {

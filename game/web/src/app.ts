@@ -48,6 +48,8 @@ export class App implements Actions {
   private queuedSince = 0;
   private watched = false;
   private signedIn = false;
+  /** The game server is of another version than this page. */
+  private outdated = false;
   firstPictureMs: number | undefined;
   private lastPictureMs = performance.now();
   private readonly beganMs = performance.now();
@@ -240,6 +242,7 @@ export class App implements Actions {
         this.finish(event);
         break;
       case "closed":
+        this.outdated ||= event.reason === "version";
         this.connectionOver(event.text);
         break;
       case "error":
@@ -415,7 +418,11 @@ export class App implements Actions {
   }
 
   private say(text: string): void {
+    // Nothing else matters until the page is loaded again.
+    if (this.outdated && this.notice.classList.contains("stays")) return;
     this.notice.textContent = text;
+    this.notice.classList.toggle("stays", this.outdated);
+    if (this.outdated) return;
     this.notice.animate([{ opacity: 1 }, { opacity: 1, offset: 0.85 }, { opacity: 0 }], { duration: 6000 });
   }
 

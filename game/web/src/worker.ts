@@ -142,7 +142,9 @@ function takeEvents(): void {
     } else if (event.type === "closed" && server) {
       const { fromMaster } = server;
       leaveServer();
-      if (fromMaster) client.masterGameLost(performance.now());
+      // The master would only send us there again.
+      if (fromMaster && event.reason === "version") client.handle(performance.now(), JSON.stringify({ kind: "leave-match" }));
+      else if (fromMaster) client.masterGameLost(performance.now());
     }
     post(event);
   }

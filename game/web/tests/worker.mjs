@@ -31,6 +31,7 @@ const all = [
   ["a match over WebSocket", () => overLink("websocket")],
   ["a server that is away is said to be", nobody],
   ["a server that is killed is missed", goodbye],
+  ["a server of another version is said to be", otherVersion],
   ["every sound is heard, and from where it is", sounds],
 ];
 const tests = all.filter(([name]) => name.includes(words));
@@ -149,6 +150,23 @@ async function goodbye() {
   });
 }
 
+/** On the page itself: what a player reads. */
+async function otherVersion() {
+  await withServer(async ({ address, key }) => {
+    const page = await browser.newPage();
+    try {
+      await page.goto(`${origin}/?quality=low&server=${address}&key=${key}`);
+      await page.waitForSelector("#name");
+      await page.fill("#name", "Ada");
+      await page.click("#guest");
+      await until(page, "a word about it", () => document.querySelector(".notice.stays")?.textContent.includes("another version"));
+      assert.equal(await page.evaluate(() => window.biobot.screen), "title");
+    } finally {
+      await page.close();
+    }
+  }, "other");
+}
+
 async function sounds() {
   const page = await browser.newPage();
   try {
@@ -204,8 +222,8 @@ async function withPage(act) {
   }
 }
 
-async function withServer(act) {
-  const server = spawn(join(programs, "serve"), ["cooperative", "1"], { stdio: ["ignore", "pipe", "inherit"] });
+async function withServer(act, ...words) {
+  const server = spawn(join(programs, "serve"), ["cooperative", "1", ...words], { stdio: ["ignore", "pipe", "inherit"] });
   try {
     const lines = createInterface({ input: server.stdout })[Symbol.asyncIterator]();
     const { value } = await lines.next();

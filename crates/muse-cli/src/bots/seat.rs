@@ -133,7 +133,7 @@ impl Seat {
             }
             Event::Message { payload, .. } => self.handle_message(now, payload),
             Event::Closed { reason, .. } => self.state = State::Over(format!("{reason:?}")),
-            Event::Refused { reason, .. } => self.state = State::Over(format!("{reason:?}")),
+            Event::Refused { reason, .. } => self.state = State::Over(reason.to_string()),
             Event::Unanswered { .. } => {
                 self.state = State::Over("the server does not answer".to_owned());
             }

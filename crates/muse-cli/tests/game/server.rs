@@ -42,7 +42,13 @@ impl Game {
 
     /// A client of it, with the channels of the game.
     pub(crate) fn connect(&self) -> Client {
+        self.connect_as(muse_biobot::schema())
+    }
+
+    /// The same, of a version of the game.
+    pub(crate) fn connect_as(&self, schema: u64) -> Client {
         let config = Config::new(u64::from(muse_biobot::PROTOCOL))
+            .schema(schema)
             .channel(ChannelConfig::new(Delivery::Unreliable))
             .channel(ChannelConfig::new(Delivery::ReliableOrdered));
         let how = Connect::pinned(self.key);

@@ -1,4 +1,5 @@
-//! The smallest server of Biobot that browsers can join: `cargo run --example serve [cooperative|versus] [players]`.
+//! The smallest server of Biobot that browsers can join: `cargo run --example serve [cooperative|versus] [players] [other]`.
+//! With `other` it is of another version than the page.
 //!
 //! Prints one line of JSON with its address and key. The test of the Worker in a real browser (`game/web/tests/worker.mjs`) plays on it.
 
@@ -22,9 +23,14 @@ fn main() -> std::io::Result<()> {
         .next()
         .and_then(|count| count.parse().ok())
         .unwrap_or(1);
+    let schema = match arguments.next() {
+        Some(_) => !muse_biobot::schema(),
+        None => muse_biobot::schema(),
+    };
+    let config = config().schema(schema);
     let key = new_key()?;
     let public = key.public();
-    let server = Server::bind("127.0.0.1:0", config(), ServerOptions::new(key))?;
+    let server = Server::bind("127.0.0.1:0", config, ServerOptions::new(key))?;
     let web = WebListener::bind(WebOptions::new(server.local_addr()?))?;
     println!("{{\"address\":\"{}\",\"key\":\"{public}\"}}", web.address());
     let server = server.with_web(web)?;

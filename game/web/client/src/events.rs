@@ -138,11 +138,12 @@ pub fn closed(reason: &CloseReason) -> Value {
 
 /// The server did not let us in.
 pub fn refused(reason: &Refusal) -> Value {
-    let kind = match reason {
-        Refusal::Full => "full",
-        _ => "refused",
+    let (kind, text) = match reason {
+        Refusal::Full => ("full", reason.to_string()),
+        Refusal::Schema { .. } | Refusal::Version { .. } => ("version", OTHER_VERSION.to_owned()),
+        _ => ("refused", reason.to_string()),
     };
-    json!({"type": "closed", "reason": kind, "text": reason.to_string()})
+    json!({"type": "closed", "reason": kind, "text": text})
 }
 
 /// Nobody answered.
@@ -154,6 +155,8 @@ fn slot(slot: Option<u8>) -> i32 {
     slot.map_or(-1, i32::from)
 }
 
+/// What a player can do about a page that is not of the server's version.
+const OTHER_VERSION: &str = "This page is of another version than the game server. Reload it; if this is said again, the server is the older one.";
 /// Events that may wait.
 const WAITING_MAX: usize = 1_024;
 
@@ -191,6 +194,17 @@ mod tests {
             events.poll(),
             Some(json!({"type": "paused", "slot": 0, "seconds": 2.0}))
         );
+    }
+
+    #[test]
+    fn another_version_is_said_in_words() {
+        let reason = Refusal::Schema {
+            client: 1,
+            server: 2,
+        };
+        let event = refused(&reason);
+        assert_eq!(event["reason"], "version");
+        assert_eq!(event["text"], OTHER_VERSION);
     }
 
     #[test]

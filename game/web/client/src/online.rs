@@ -223,6 +223,7 @@ impl Online {
 /// The channels that both sides have; a server of Biobot has the same. Nothing heard for 10 s is the end of a connection (OA-10).
 pub fn config() -> Config {
     Config::new(u64::from(PROTOCOL))
+        .schema(muse_biobot::schema())
         .channel(ChannelConfig::new(Delivery::Unreliable))
         .channel(ChannelConfig::new(Delivery::ReliableOrdered))
         .keep_alive(Duration::from_millis(500))
