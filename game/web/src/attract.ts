@@ -56,7 +56,7 @@ export function attractMoment(seconds: number): Moment {
     bolts: [],
     effects: [],
     round,
-    net: { rttMs: 0, jitterMs: 0, loss: 0, inputBufferTicks: 0, interpolationDelayMs: 0, mispredictions: 0, correction: 0, bytesInPerSecond: 0, bytesOutPerSecond: 0, snapshotsPerSecond: 0, quality: 0, link: 0, stepRatio: 0, inputsLate: 0, snapshotsLost: 0, jumps: 0, conditionDelayMs: 0, conditionJitterMs: 0, conditionLoss: 0, prediction: 1, interpolation: 1, lagCompensation: 1 },
+    net: { rttMs: 0, jitterMs: 0, loss: 0, inputBufferTicks: 0, interpolationDelayMs: 0, mispredictions: 0, correction: 0, bytesInPerSecond: 0, bytesOutPerSecond: 0, snapshotsPerSecond: 0, quality: 0, link: 0, stepRatio: 0, inputsLate: 0, snapshotsLost: 0, jumps: 0, resumed: 0, conditionDelayMs: 0, conditionJitterMs: 0, conditionLoss: 0, prediction: 1, interpolation: 1, lagCompensation: 1 },
   };
 }
 

@@ -214,6 +214,8 @@ export const NET = {
   LAG_COMPENSATION: 24,
   /** Steps of others beyond what their speed allows, since the start. */
   JUMPS: 25,
+  /** The same just after the link had been cut, which are no jumps. */
+  RESUMED: 26,
 } as const;
 
 export type SectionName = keyof typeof SECTIONS;

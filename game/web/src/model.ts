@@ -140,6 +140,8 @@ export interface NetView {
   snapshotsLost: number;
   /** Steps of others beyond what their speed allows, since the start. */
   jumps: number;
+  /** The same just after the link had been cut, which are no jumps. */
+  resumed: number;
   /** What this page does to its own link. */
   conditionDelayMs: number;
   conditionJitterMs: number;

@@ -260,6 +260,7 @@ function readNet(frame: Frame): NetView {
     inputsLate: get(NET.INPUTS_LATE),
     snapshotsLost: get(NET.SNAPSHOTS_LOST),
     jumps: get(NET.JUMPS),
+    resumed: get(NET.RESUMED),
     conditionDelayMs: get(NET.CONDITION_DELAY_MS),
     conditionJitterMs: get(NET.CONDITION_JITTER_MS),
     conditionLoss: get(NET.CONDITION_LOSS),

@@ -187,13 +187,14 @@ async function secondDoor() {
 
 async function cutOff() {
   const [one, other] = players;
-  const before = await one.evaluate(() => ({ slot: window.biobot.match.slot, tick: window.biobot.match.tick }));
+  const before = await one.evaluate(() => ({ slot: window.biobot.match.slot, tick: window.biobot.match.tick, jumps: window.biobot.match.net.jumps }));
   await cut(one, 5_000);
   await until(one, "the interruption", () => window.biobot.match?.interrupted === true);
   await until(one, "the match again", () => window.biobot.screen === "game" && window.biobot.match?.interrupted === false);
   const after = await one.evaluate(() => ({ slot: window.biobot.match.slot, tick: window.biobot.match.tick, phase: window.biobot.match.phase }));
   assert.deepEqual([after.slot, after.phase], [before.slot, "Playing"]);
   assert.ok(after.tick - before.tick > 200, "it went on meanwhile");
+  assert.equal(await one.evaluate(() => window.biobot.match.net.jumps), before.jumps, "who comes back finds others elsewhere, but nothing jumps in play");
   // The link is as good as before: the robot obeys, and the other one sees it.
   const [x, , z] = await one.evaluate(() => window.biobot.match.position);
   await route(one, [["walk", [x * 0.7, z + 1.5], 0.5]]);

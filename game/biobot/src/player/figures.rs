@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use glam::{Vec2, Vec3};
 use muse_netcode::{Client, EntityId};
-use muse_wire::Instant;
+use muse_wire::{Duration, Instant};
 
 use crate::mover::RUN_SPEED;
 use crate::rules::Rules;
@@ -38,6 +38,8 @@ pub struct NetStatistics {
     pub jumps: u64,
     /// The largest of those steps beyond what was allowed, in metres.
     pub jump_most: f32,
+    /// Such steps just after the link had been cut: the match went on meanwhile, so that others are elsewhere. They are no jumps.
+    pub resumed: u64,
 }
 
 /// What the statistics are made of.
@@ -49,6 +51,11 @@ pub(super) struct Figures {
     places: BTreeMap<EntityId, Place>,
     jumps: u64,
     jump_most: f32,
+    resumed: u64,
+    /// When a packet came last.
+    heard: Instant,
+    /// Until when others come back to where they are by now.
+    returning: Instant,
 }
 
 /// Where something was shown last.
@@ -68,11 +75,18 @@ impl Figures {
             places: BTreeMap::new(),
             jumps: 0,
             jump_most: 0.0,
+            resumed: 0,
+            heard: now,
+            returning: now,
         }
     }
 
     pub(super) fn handle_in(&mut self, now: Instant, bytes: usize) {
         self.turn(now);
+        if now.saturating_since(self.heard) >= CUT {
+            self.returning = now + RETURN;
+        }
+        self.heard = now;
         self.counting[0] += bytes as u32;
         self.counting[2] += 1;
     }
@@ -102,7 +116,12 @@ impl Figures {
         let seconds = now.saturating_since(before.when).as_secs_f64() as f32;
         let step = Vec2::new(at.x - before.at.x, at.z - before.at.z).length();
         let beyond = step - (SPEED_SHOWN_MAX * seconds + STEP_SLACK);
-        if beyond > 0.0 {
+        if beyond <= 0.0 {
+            return;
+        }
+        if now < self.returning {
+            self.resumed += 1;
+        } else {
             self.jumps += 1;
             self.jump_most = self.jump_most.max(beyond);
         }
@@ -129,6 +148,7 @@ impl Figures {
             packets_out: self.whole[3],
             jumps: self.jumps,
             jump_most: self.jump_most,
+            resumed: self.resumed,
         }
     }
 
@@ -151,5 +171,9 @@ const SPEED_SHOWN_MAX: f32 = (RUN_SPEED + CARRIED_MAX) * 1.25;
 const CARRIED_MAX: f32 = 3.0;
 /// What grids add to a step.
 const STEP_SLACK: f32 = 0.05;
+/// Silence that is no loss any more: others have long stopped where they were. At a loss of 20 % it takes 25 snapshots in a row.
+const CUT: Duration = Duration::from_secs(1);
+/// How long others take to be where they are by now, once they are heard of again.
+const RETURN: Duration = Duration::from_secs(1);
 /// Entities whose places are remembered.
 const PLACES_MAX: usize = 1_024;

@@ -184,6 +184,29 @@ fn nothing_jumps_at_200_ms_each_way_nor_at_20_percent_loss() {
 }
 
 #[test]
+fn who_is_cut_off_sees_others_come_back_and_nothing_jump_later() {
+    let level = Arc::new(yard("versus", ""));
+    let mut table = Table::new(StageConfig::new(level).slots(2), 2, network(60, 0.0), 5);
+    table.begin();
+    let mut people = [Restless::new(1), Restless::new(2)];
+    let mut play = |table: &mut Table, ticks: u32| {
+        for _ in 0..ticks * 4 {
+            table.step(&mut |slot, _| people[slot].act());
+            let now = table.now;
+            table.guests[0].player.frame(now);
+        }
+        table.guests[0].player.last_frame().statistics
+    };
+    play(&mut table, 250);
+    table.guests[0].cut = true;
+    play(&mut table, 250);
+    table.guests[0].cut = false;
+    let after = play(&mut table, 500);
+    assert!(after.resumed > 0, "the other had gone on: {after:?}");
+    assert_eq!(after.jumps, 0, "by up to {} m", after.jump_most);
+}
+
+#[test]
 fn steady_play_fits_into_its_bytes() {
     for loss in [0.0, 0.05] {
         let level = Arc::new(yard("cooperative", raft()));

@@ -27,6 +27,8 @@ pub(crate) struct Guest {
     pub player: Player,
     pub client: ClientId,
     pub connected: bool,
+    /// Everything on its link is lost.
+    pub cut: bool,
     up: Conditioner,
     down: Conditioner,
     pub bytes: [u64; 2],
@@ -124,6 +126,7 @@ impl Table {
             player: Player::new(self.now, Arc::clone(self.stage.level()), "somebody"),
             client,
             connected: true,
+            cut: false,
             up: link(0),
             down: link(1),
             bytes: [0; 2],
@@ -247,6 +250,9 @@ impl Table {
         let guest = &mut self.guests[index];
         guest.bytes[way] += bytes.len() as u64;
         guest.packets[way] += 1;
+        if guest.cut {
+            return;
+        }
         let to = "192.0.2.1:9000".parse().expect("an address");
         let packet = Packet::new(to, bytes.len(), Ecn::NotCapable);
         let link = if way == 0 {

@@ -338,6 +338,8 @@ pub mod net {
     pub const LAG_COMPENSATION: usize = 24;
     /// Steps of others beyond what their speed allows, since the start.
     pub const JUMPS: usize = 25;
+    /// The same just after the link had been cut, which are no jumps.
+    pub const RESUMED: usize = 26;
     /// Floats of a record.
     pub const STRIDE: usize = 32;
 }

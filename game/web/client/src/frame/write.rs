@@ -198,6 +198,7 @@ fn write_net(record: &mut [f32], it: &NetStatistics, connection: &Connection) {
     record[net::LINK] = f32::from(connection.link);
     record[net::STEP_RATIO] = 1.0 + it.jump_most;
     record[net::JUMPS] = it.jumps as f32;
+    record[net::RESUMED] = it.resumed as f32;
     record[net::AHEAD_TICKS] = it.ahead_ms / (TICK_SECONDS * 1_000.0);
     record[net::CONFIRMED] = it.confirmed as f32;
     record[net::CONDITION_DELAY_MS] = connection.weather.delay_ms;
