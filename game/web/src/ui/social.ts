@@ -52,7 +52,7 @@ export function friendsScreen(actions: Actions): Screen {
   const right = element(
     "div",
     {},
-    element("h3", { text: `Friends (you are number ${actions.account ?? "?"})` }),
+    element("h3", { text: actions.account === undefined ? "Friends" : `Friends (you are number ${actions.account})` }),
     element("div", { class: "bar" }, number, button("Add", () => void add())),
     list,
   );
