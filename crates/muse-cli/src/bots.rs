@@ -219,6 +219,7 @@ impl Bot {
             });
             self.matches += 1;
             self.seat = None;
+            self.tally.leave();
             if let Some(agent) = &mut self.agent {
                 agent.handle_lost(now);
             }
@@ -235,6 +236,7 @@ impl Bot {
     }
 
     fn stand_up(&mut self) -> anyhow::Result<()> {
+        self.tally.leave();
         match self.seat.take() {
             Some(mut seat) => seat.leave(),
             None => Ok(()),

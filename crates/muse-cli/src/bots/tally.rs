@@ -7,9 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::seat::Seat;
 
-/// Counters since the match began.
+/// Counters of all matches. Each has a connection and a clock of its own, so each is counted by itself.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
+    /// Of matches that are over.
+    past: Counted,
     /// When the match was first seen to be played.
     since: Option<Instant>,
     begin: Option<Mark>,
@@ -19,6 +21,18 @@ pub(crate) struct Tally {
     enemies: u64,
     enemies_min: Option<usize>,
     net: NetStatistics,
+}
+
+/// What was counted in steady play.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    seconds: f64,
+    sent: u64,
+    received: u64,
+    packets: u64,
+    jumps: u64,
+    corrected: u64,
+    confirmed: u64,
 }
 
 /// The transport's counters at a time.
@@ -79,26 +93,44 @@ impl Tally {
         self.net = player.last_frame().statistics;
     }
 
-    pub(crate) fn figures(&self) -> Figures {
+    /// The seat is left: what comes after is another match.
+    pub(crate) fn leave(&mut self) {
+        self.past = self.counted();
+        (self.since, self.begin, self.last) = (None, None, None);
+    }
+
+    fn counted(&self) -> Counted {
         let (Some(begin), Some(last)) = (self.begin, self.last) else {
-            return Figures::default();
+            return self.past;
         };
-        let seconds = last.at.saturating_since(begin.at).as_secs_f64();
-        let rate = |from: u64, to: u64| match seconds > 0.0 {
-            true => to.saturating_sub(from) as f64 / seconds,
+        Counted {
+            seconds: self.past.seconds + last.at.saturating_since(begin.at).as_secs_f64(),
+            sent: self.past.sent + last.sent.saturating_sub(begin.sent),
+            received: self.past.received + last.received.saturating_sub(begin.received),
+            packets: self.past.packets + last.packets.saturating_sub(begin.packets),
+            jumps: self.past.jumps + self.net.jumps,
+            corrected: self.past.corrected + self.net.mispredictions,
+            confirmed: self.past.confirmed + self.net.confirmed,
+        }
+    }
+
+    pub(crate) fn figures(&self) -> Figures {
+        let counted = self.counted();
+        let rate = |count: u64| match counted.seconds > 0.0 {
+            true => count as f64 / counted.seconds,
             false => 0.0,
         };
         Figures {
-            played_s: seconds,
-            up_kbit_s: rate(begin.sent, last.sent) * 8.0 / 1e3,
-            down_kbit_s: rate(begin.received, last.received) * 8.0 / 1e3,
-            datagrams_down_s: rate(begin.packets, last.packets),
+            played_s: counted.seconds,
+            up_kbit_s: rate(counted.sent) * 8.0 / 1e3,
+            down_kbit_s: rate(counted.received) * 8.0 / 1e3,
+            datagrams_down_s: rate(counted.packets),
             enemies_mean: self.enemies as f64 / self.looks.max(1) as f64,
             enemies_min: self.enemies_min.unwrap_or(0),
             rtt_ms: self.net.rtt_ms,
-            jumps: self.net.jumps,
-            corrected: self.net.mispredictions,
-            confirmed: self.net.confirmed,
+            jumps: counted.jumps,
+            corrected: counted.corrected,
+            confirmed: counted.confirmed,
         }
     }
 }
