@@ -354,9 +354,10 @@ impl Sim {
         let over = self.servers.values().filter(over);
         let over: Vec<ServerId> = over.map(|server| server.id).collect();
         for server in over {
-            self.note(format!("server {server} ends"));
             if let Some(running) = self.servers.get_mut(&server) {
                 running.close_room(self.now, &mut self.aid.post);
+                let left = running.present();
+                self.note(format!("server {server} ends before {left:?} have gone"));
             }
             self.end_server(server);
         }

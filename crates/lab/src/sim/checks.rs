@@ -3,7 +3,8 @@
 use muse_wire::Duration;
 
 use super::Sim;
-use super::player::Standing;
+use super::player::{FAREWELL, Standing};
+use super::promise::{RESUME, SILENCE};
 
 impl Sim {
     /// After every step.
@@ -26,18 +27,8 @@ impl Sim {
                 ));
             }
         }
-        for player in &self.players {
-            let over = player.server().and_then(|server| self.ended.get(&server));
-            if player.standing == Standing::Plays
-                && over.is_some_and(|at| self.now - *at > GONE_MAX)
-            {
-                let account = player.account;
-                return Err(format!(
-                    "account {account} plays on a server that ended {} s ago",
-                    GONE_MAX.as_micros() / 1_000_000
-                ));
-            }
-        }
+        self.check_gone(SILENCE + RESUME)?;
+        self.check_two_matches()?;
         for player in &self.players {
             let Some((server, seen)) = player.sees() else {
                 continue;
@@ -57,9 +48,55 @@ impl Sim {
         Ok(())
     }
 
+    /// Nobody plays on a server that is gone for longer than it takes to notice.
+    fn check_gone(&self, within: Duration) -> Result<(), String> {
+        for player in &self.players {
+            let server = player
+                .server()
+                .filter(|_| player.standing == Standing::Plays);
+            let Some(ended) = server.and_then(|server| self.ended.get(&server)) else {
+                continue;
+            };
+            let since = self.now - *ended;
+            if since > within + MOMENT {
+                return Err(format!(
+                    "account {} plays on a server that ended {:.3} s ago",
+                    player.account,
+                    since.as_secs_f64()
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Nobody plays one match while the master has a seat for him in another, for longer than it takes to tell him.
+    fn check_two_matches(&self) -> Result<(), String> {
+        for player in &self.players {
+            let plays = player
+                .match_id()
+                .filter(|_| player.standing == Standing::Plays);
+            let Some(match_id) = plays.filter(|_| player.is_online && self.master.is_up()) else {
+                continue;
+            };
+            let other = self
+                .master
+                .seat_of(player.account)
+                .filter(|seat| *seat != match_id);
+            if let Some(other) = other.filter(|_| self.master.has_match(match_id)) {
+                return Err(format!(
+                    "account {} plays match {match_id} and has a seat in match {other}",
+                    player.account
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Nothing has gone wrong for two minutes: is everything as it should be?
     pub(super) fn check_rest(&self) -> Result<(), String> {
         self.master.check_quiet()?;
+        // The server says it, and if that is lost, the master.
+        self.check_gone(FAREWELL)?;
         for player in &self.players {
             let account = player.account;
             match player.standing {
@@ -80,7 +117,7 @@ impl Sim {
 
 /// How often what takes longer is looked at.
 const LOOK: Duration = Duration::from_millis(250);
-/// How long a player may not notice that his server is gone: its silence, and the time in which a connection may be resumed.
-const GONE_MAX: Duration = Duration::from_secs(20);
+/// Steps, the way of a datagram and the master's messages besides.
+const MOMENT: Duration = Duration::from_millis(500);
 /// How long a player may be between master and match.
 const LOST_MAX: Duration = Duration::from_secs(90);

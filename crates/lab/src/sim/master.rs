@@ -224,6 +224,16 @@ impl Master {
         self.store.seats.contains_key(&account) || self.store.tickets.values().any(waits)
     }
 
+    /// The match in which a player has a seat.
+    pub(super) fn seat_of(&self, account: AccountId) -> Option<MatchId> {
+        self.store.seats.get(&account).copied()
+    }
+
+    /// Whether a match goes on.
+    pub(super) fn has_match(&self, match_id: MatchId) -> bool {
+        self.store.matches.contains_key(&match_id)
+    }
+
     fn hear(&mut self, now: Instant, heard: Heard) {
         let Some(director) = &mut self.director else {
             return;

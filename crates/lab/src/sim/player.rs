@@ -29,6 +29,8 @@ pub(super) struct Player {
     /// Sends nonsense to the game server now and then.
     pub(super) is_hostile: bool,
     seat: Option<Seat>,
+    /// The master says that his match is over: when he leaves at the latest.
+    leaves_at: Option<Instant>,
     asked_at: Instant,
     patience: Duration,
     skew_ppm: i64,
@@ -88,6 +90,7 @@ impl Player {
             is_online: true,
             is_hostile: random.u32(..12) == 0,
             seat: None,
+            leaves_at: None,
             asked_at: Instant::ZERO,
             patience: Duration::from_millis(u64::from(random.u32(100..4_000))),
             skew_ppm: random.i64(-200..=200),
@@ -150,12 +153,17 @@ impl Player {
             (FromMaster::MatchFound { .. }, Standing::Idle | Standing::Waits) => {
                 self.stand(now, Standing::Seated);
             }
-            // Who plays awaits what still arrives of its end, for the promises are about that, too.
             (FromMaster::MatchOver { match_id, .. }, Standing::Seated)
                 if self.match_id().is_none_or(|own| own == *match_id) =>
             {
                 self.leave_seat();
                 self.stand(now, Standing::Idle);
+            }
+            // Who plays awaits what still arrives of its end, for the promises are about that, too.
+            (FromMaster::MatchOver { match_id, .. }, Standing::Plays)
+                if self.match_id() == Some(*match_id) =>
+            {
+                self.leaves_at.get_or_insert(now + FAREWELL);
             }
             _ => {}
         }
@@ -219,6 +227,10 @@ impl Player {
     /// Lets time pass until `now`; says what he tells the master, or which promise was broken.
     pub(super) fn step(&mut self, now: Instant, aid: &mut Aid) -> Result<Option<Heard>, String> {
         self.take_events(now, aid)?;
+        if self.leaves_at.is_some_and(|at| at <= now) {
+            self.leave_seat();
+            self.stand(now, Standing::Idle);
+        }
         self.play(now, aid);
         let local = self.local(now);
         if let Some(seat) = &mut self.seat {
@@ -333,6 +345,7 @@ impl Player {
     }
 
     fn leave_seat(&mut self) {
+        self.leaves_at = None;
         if let Some(seat) = self.seat.take() {
             self.received += seat.received.count();
         }
@@ -389,6 +402,8 @@ impl Seat {
 
 /// How often what the master may not have heard is said again.
 const ASK_AGAIN: Duration = Duration::from_secs(3);
+/// How long he awaits the end of a match that is over, as the master says.
+pub(super) const FAREWELL: Duration = Duration::from_secs(5);
 const TALK: Duration = Duration::from_millis(400);
 const QUEUE_MAX: usize = 200;
 const PAST_MAX: usize = 12;

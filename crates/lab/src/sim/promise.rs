@@ -20,8 +20,8 @@ pub(super) fn config() -> Result<Config, ConfigError> {
         .channel(ChannelConfig::new(Delivery::Sequenced))
         .channel(ChannelConfig::new(Delivery::ReliableOrdered))
         .keep_alive(Duration::from_millis(700))
-        .silence(Duration::from_secs(3))
-        .resume_within(Duration::from_secs(12))
+        .silence(SILENCE)
+        .resume_within(RESUME)
         .build()
 }
 
@@ -189,6 +189,10 @@ const CHANNELS: usize = 5;
 const WINDOW: u32 = 20;
 const PERCENT: u32 = 90;
 pub(super) const PROTOCOL: u64 = 0x51;
+/// After this much of it the other side is looked for.
+pub(super) const SILENCE: Duration = Duration::from_secs(3);
+/// And for this long.
+pub(super) const RESUME: Duration = Duration::from_secs(12);
 
 #[cfg(test)]
 mod tests {

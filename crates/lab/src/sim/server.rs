@@ -141,9 +141,24 @@ impl GameServer {
         }
     }
 
-    /// It is not needed any more. What its players are still to hear is awaited for a moment.
+    /// It is not needed any more. What its players are still to hear is awaited for a moment; if they play, they hear that it closes, as
+    /// from the game server that ships.
     pub(super) fn stop(&mut self, now: Instant) {
-        self.stops_at.get_or_insert(now + STOP);
+        if self.stops_at.is_some() {
+            return;
+        }
+        self.stops_at = Some(now + STOP);
+        if self.result.is_none() {
+            for connection in self.guests.keys() {
+                let endpoint = &mut self.station.endpoint;
+                endpoint.close(now, *connection, 4, "the server closes");
+            }
+        }
+    }
+
+    /// Who is connected.
+    pub(super) fn present(&self) -> Vec<u64> {
+        self.guests.values().map(|guest| guest.account.0).collect()
     }
 
     /// Whether its process ends.
@@ -232,7 +247,8 @@ impl GameServer {
             self.station.endpoint.close(now, old, 1, "connected anew");
             self.dismiss(old);
         }
-        if !self.seated.contains(&account) || self.result.is_some() {
+        let is_ending = self.result.is_some() || self.stops_at.is_some();
+        if !self.seated.contains(&account) || is_ending {
             self.station.endpoint.close(now, connection, 2, "no seat");
             return;
         }
