@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Whether every crate that is to be published could be: complete metadata, and a package that holds everything it needs. Nothing is uploaded. With --build
-# each package is unpacked and compiled as a user would get it, which takes minutes. With cargo-semver-checks installed and a release tagged, the interface is
-# compared with that of the last release.
+# each package is unpacked and compiled as a user would get it, which takes minutes. With cargo-semver-checks installed, interfaces are compared with those of the
+# last release (a tag v*), or of the revision in SEMVER_BASELINE.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -37,9 +37,10 @@ for crate in "${crates[@]}"; do
 done
 echo "publish-check: ${#crates[@]} crates can be packaged: ${crates[*]}"
 
-release=$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || true)
-if [[ -n $release ]] && cargo semver-checks --version >/dev/null 2>&1; then
-    cargo semver-checks --baseline-rev "$release" "${packages[@]}"
+# The baseline: the last release, or a revision of your own, as before the first one.
+baseline=${SEMVER_BASELINE:-$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || true)}
+if [[ -n $baseline ]] && cargo semver-checks --version >/dev/null 2>&1; then
+    cargo semver-checks --baseline-rev "$baseline" "${packages[@]}"
 else
-    echo "publish-check: no release or no cargo-semver-checks: interfaces are not compared"
+    echo "publish-check: no baseline or no cargo-semver-checks: interfaces are not compared"
 fi
