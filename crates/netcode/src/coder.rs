@@ -10,7 +10,6 @@
 //! coded. How thoroughly, depends on how much there is to do: see `docs/decisions/0005-snapshot-coder.md`.
 
 mod coding;
-mod course;
 mod dense;
 mod mix;
 mod models;

@@ -18,7 +18,7 @@ mod reference;
 mod table;
 
 pub use kinds::{Audience, Kind, KindError, KindId, KindOptions, Kinds};
-pub(crate) use table::Table;
+use table::Table;
 
 use thiserror::Error;
 
@@ -370,11 +370,6 @@ impl World {
     #[inline]
     pub(crate) fn past(&self, object: &Object, tick: u32) -> Option<&[i32]> {
         self.tables[object.kind.place()].past(object.row, tick)
-    }
-
-    /// The rows of a kind.
-    pub(crate) fn table(&self, kind: KindId) -> &Table {
-        &self.tables[kind.place()]
     }
 
     #[inline]

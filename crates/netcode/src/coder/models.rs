@@ -2,7 +2,6 @@
 
 use muse_wire::range::{BitModel, NibbleModel};
 
-use super::course::Course;
 use super::mix::Mixer;
 use super::plan::{Item, Plan, Predictor};
 use super::references::Factors;
@@ -27,10 +26,6 @@ pub struct Models {
     pub(super) mixer: Mixer,
     pub(super) recent: Recent,
     pub(super) factors: Factors,
-    /// How columns go on, in the order of coding.
-    pub(super) courses: Box<[Course]>,
-    /// Whether that is so with the factors and predictors as they are now.
-    pub(super) is_course_known: bool,
     /// Whether the last 32 rows changed, the latest in the lowest bit.
     pub(super) history: u32,
     /// Rows coded, to take turns by.
@@ -98,8 +93,6 @@ impl Models {
                 nearest: None,
             },
             factors: Factors::NONE,
-            courses: vec![Course::NONE; plan.items.len()].into_boxed_slice(),
-            is_course_known: false,
             history: 0,
             turn: 0,
             judged: 0,
@@ -117,7 +110,6 @@ impl Models {
             models.reset(item.predictor);
             self.last[usize::from(item.column)] = item.rest();
         }
-        self.is_course_known = false;
         self.changed = [BitModel::new(); 4];
         self.mixer.reset();
         self.turn = 0;
@@ -136,7 +128,6 @@ impl Models {
         self.mixer.copy_from(&other.mixer);
         self.recent.copy_from(&other.recent);
         self.factors = other.factors;
-        self.is_course_known = false;
         self.history = other.history;
         self.turn = other.turn;
         self.judged = other.judged;
@@ -266,8 +257,8 @@ impl ColumnModels {
         self.scores[predictor as usize] = SCORE_START;
     }
 
-    /// Notes by how much each predictor was wrong, and takes the best from now on. Says whether that is another.
-    pub(super) fn judge(&mut self, errors: [i32; Predictor::ALL.len()]) -> bool {
+    /// Notes by how much each predictor was wrong, and takes the best from now on.
+    pub(super) fn judge(&mut self, errors: [i32; Predictor::ALL.len()]) {
         let mut best = self.predictor;
         for (score, error) in self.scores.iter_mut().zip(errors) {
             let bits = error.unsigned_abs().saturating_add(1).ilog2() * 256;
@@ -278,9 +269,7 @@ impl ColumnModels {
                 best = predictor;
             }
         }
-        let is_another = self.predictor != best;
         self.predictor = best;
-        is_another
     }
 }
 

@@ -15,8 +15,6 @@ pub(super) struct Plan {
     bounds: Box<[[i32; 2]]>,
     /// Columns that are flags, in the order of coding, with the value that is none.
     pub(super) flags: Box<[(u16, i32)]>,
-    /// Columns that say which part of a rotation is the largest.
-    pub(super) rotations: Box<[u16]>,
     /// Ranks of the columns whose predictors are compared.
     pub(super) judged: Box<[u16]>,
     /// Whether any column may be absent.
@@ -90,12 +88,6 @@ pub(super) struct Velocity {
 }
 
 impl Velocity {
-    /// What the sum of two velocities is to be multiplied by and what added, to give how far the other column moves in so many ticks; in 2^-20.
-    pub(super) fn in_ticks(&self, ticks: i64) -> (i64, i64) {
-        let bias = self.bias.wrapping_mul(ticks).wrapping_add(1 << 19);
-        (self.half_ratio.wrapping_mul(ticks), bias)
-    }
-
     /// How far the other column moves in so many ticks between two velocities.
     #[inline(always)]
     pub(super) fn distance(&self, from: i32, to: i32, ticks: i64) -> i64 {
@@ -163,11 +155,6 @@ impl Plan {
                 .iter()
                 .filter(|item| item.way == Way::Flag)
                 .map(|item| (item.column, item.min))
-                .collect(),
-            rotations: items
-                .iter()
-                .filter(|item| item.way == Way::Rotation)
-                .map(|item| item.column)
                 .collect(),
             judged: items
                 .iter()

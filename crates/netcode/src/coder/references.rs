@@ -142,14 +142,12 @@ impl Factors {
         weights: [[0; 3]; Predictor::ALL.len()],
     };
 
-    /// For references of these ages, 0 for none; anew only if they differ from those before, and it says so.
+    /// For references of these ages, 0 for none; anew only if they differ from those before.
     #[inline]
-    pub(super) fn follow(&mut self, references: &References<'_>) -> bool {
-        let are_others = self.ages != references.ages();
-        if are_others {
+    pub(super) fn follow(&mut self, references: &References<'_>) {
+        if self.ages != references.ages() {
             *self = Self::new(references);
         }
-        are_others
     }
 
     fn new(references: &References<'_>) -> Self {
@@ -183,15 +181,6 @@ impl Factors {
             ticks,
             lines,
             weights,
-        }
-    }
-
-    /// What the differences to two older references count on a curve, and which is the first of the two.
-    pub(super) fn curve_weights(&self) -> (usize, [i64; 2]) {
-        let weights = &self.weights[Predictor::Curve as usize];
-        match weights[0] {
-            0 => (1, [weights[1], weights[2]]),
-            _ => (0, [weights[0], weights[1]]),
         }
     }
 
@@ -244,8 +233,7 @@ impl Factors {
 
 /// Older than this is as old as this.
 const AGE_MAX: u32 = 255;
-/// Half of what factors are in, to round.
-pub(super) const HALF: i64 = 1 << 15;
+const HALF: i64 = 1 << 15;
 /// Factors beyond this are of no use, and products must fit.
 const FACTOR_MAX: i64 = 1 << 28;
 

@@ -2,7 +2,6 @@
 
 use super::RowError;
 use super::coding::Coding;
-use super::course;
 use super::dense;
 use super::models::Models;
 use super::plan::{Item, Plan, Predictor, Way};
@@ -20,9 +19,7 @@ pub(super) fn code<C: Coding>(
     references: &References<'_>,
     is_changed: bool,
 ) -> Result<(), RowError> {
-    if models.factors.follow(references) {
-        models.is_course_known = false;
-    }
+    models.factors.follow(references);
     let Some(baseline) = references.baseline() else {
         return new_row(plan, coding, models);
     };
@@ -71,9 +68,7 @@ fn dense_row<C: Coding>(
     if C::DECODES {
         decode_dense(plan, coding, models, rows, age_class)?;
     } else {
-        if !course::mispredict(plan, models, rows) {
-            mispredict_turned(plan, models, rows);
-        }
+        mispredict(plan, models, rows);
         encode_dense(plan, coding, models, rows, age_class)?;
     }
     if let Some(rank) = models.judged(plan) {
@@ -82,9 +77,10 @@ fn dense_row<C: Coding>(
     Ok(())
 }
 
-/// By how much each quantity of a row is mispredicted in which a rotation is seen from another largest part than before.
-#[inline(never)]
-fn mispredict_turned(plan: &Plan, models: &mut Models, rows: &[&[i32]; 4]) {
+/// By how much each quantity of the row is mispredicted.
+///
+/// An encoder does this for the whole row before it codes, because two short loops need fewer registers than a long one.
+fn mispredict(plan: &Plan, models: &mut Models, rows: &[&[i32]; 4]) {
     let Models {
         columns,
         factors,
@@ -92,7 +88,10 @@ fn mispredict_turned(plan: &Plan, models: &mut Models, rows: &[&[i32]; 4]) {
         errors,
         ..
     } = models;
-    let [newest, near, middle, far] = *rows;
+    // One length for all, so that one comparison of a column's number will do.
+    let row = &row[..plan.width];
+    let [newest, near, middle, far] = rows.map(|row| &row[..plan.width]);
+    let errors = &mut errors[..plan.width];
     let mut turned = Turned::default();
     for ((item, models), error) in plan.items.iter().zip(columns.iter()).zip(errors) {
         let column = usize::from(item.column);
@@ -106,7 +105,7 @@ fn mispredict_turned(plan: &Plan, models: &mut Models, rows: &[&[i32]; 4]) {
             *error = row[column].wrapping_sub(expected);
         } else if item.is_quantity {
             let older = [near[column], middle[column], far[column]];
-            let expected = item.expect_any(models.predictor, factors, newest, older, row);
+            let expected = expect(models.predictor, factors, item, newest, older, row);
             *error = item.difference(row[column], expected);
         } else if item.way == Way::Rotation {
             turned.follow(plan, item, rows, row[column]);
@@ -182,7 +181,7 @@ fn decode_dense<C: Coding>(
         }
         let expected = match item.way {
             Way::Number | Way::Circle(_) => {
-                item.expect_any(models.predictor, factors, newest, older, row)
+                expect(models.predictor, factors, item, newest, older, row)
             }
             _ => item.expect(models.predictor, factors, (baseline, older), newest, row),
         };
@@ -207,21 +206,21 @@ impl Item {
         let movement = factors.movement(predictor, apart, self, row, newest);
         self.bounded(baseline, movement)
     }
+}
 
-    /// What a column of any sort is expected to be.
-    pub(super) fn expect_any(
-        &self,
-        predictor: Predictor,
-        factors: &Factors,
-        newest: &[i32],
-        older: [i32; 3],
-        row: &[i32],
-    ) -> i32 {
-        let baseline = newest[usize::from(self.column)];
-        let apart = older.map(|older| self.difference(baseline, older));
-        let movement = factors.movement(predictor, apart, self, row, newest);
-        self.advance(baseline, movement)
-    }
+/// What a column is expected to be.
+fn expect(
+    predictor: Predictor,
+    factors: &Factors,
+    item: &Item,
+    newest: &[i32],
+    older: [i32; 3],
+    row: &[i32],
+) -> i32 {
+    let baseline = newest[usize::from(item.column)];
+    let apart = older.map(|older| item.difference(baseline, older));
+    let movement = factors.movement(predictor, apart, item, row, newest);
+    item.advance(baseline, movement)
 }
 
 /// The parts of a rotation in all references, seen from the largest part that it has now.
@@ -285,13 +284,11 @@ fn judge(plan: &Plan, models: &mut Models, rank: usize, rows: &[&[i32]; 4]) {
     let mut errors = [i32::MAX; Predictor::ALL.len()];
     for (predictor, error) in Predictor::ALL.into_iter().zip(&mut errors) {
         if predictor != Predictor::Velocity || item.velocity.is_some() {
-            let expected = item.expect_any(predictor, &models.factors, newest, older, &models.row);
+            let expected = expect(predictor, &models.factors, item, newest, older, &models.row);
             *error = item.difference(models.row[column], expected);
         }
     }
-    if models.columns[rank].judge(errors) {
-        models.is_course_known = false;
-    }
+    models.columns[rank].judge(errors);
 }
 
 fn sparse_row<C: Coding>(

@@ -11,7 +11,7 @@ use crate::coder::References;
 use crate::events::Pending;
 use crate::snapshot::coding::{Ages, Coding, Identity, Relation, RowHead};
 use crate::snapshot::{EVENTS_MAX, GONE_MAX, Header, ROWS_MAX};
-use crate::world::{KindId, NEVER, Object, World};
+use crate::world::{NEVER, Object, World};
 
 /// What is being written.
 struct Draft<'a> {
@@ -215,18 +215,16 @@ impl View {
         }
         needed.sort_unstable();
         needed.dedup();
-        let mut reach = Reach::default();
         needed
             .into_iter()
-            .all(|number| self.write_row(world, draft, &mut reach, number) != Outcome::Full)
+            .all(|number| self.write_row(world, draft, number) != Outcome::Full)
     }
 
     fn write_planned(&mut self, world: &World, draft: &mut Draft<'_>) {
-        let mut reach = Reach::default();
         while draft.rows < usize::from(ROWS_MAX)
             && let Some(number) = self.plan.peek(self.round.bytes_left)
         {
-            match self.write_row(world, draft, &mut reach, number) {
+            match self.write_row(world, draft, number) {
                 Outcome::Written | Outcome::Skipped => self.plan.pass(),
                 Outcome::Full => {
                     let alone = draft.entries.is_empty() && draft.room >= ROOM_WHOLE;
@@ -243,13 +241,7 @@ impl View {
 
     /// Writes the state of a slot, unless it is in this tick's packets already or does not fit.
     #[inline]
-    fn write_row<'w>(
-        &mut self,
-        world: &'w World,
-        draft: &mut Draft<'_>,
-        reach: &mut Reach<'w>,
-        number: u32,
-    ) -> Outcome {
+    fn write_row(&mut self, world: &World, draft: &mut Draft<'_>, number: u32) -> Outcome {
         let tick = self.round.tick;
         let attempt = self.attempts;
         let Some(slot) = self.slots.get_mut(number) else {
@@ -264,9 +256,10 @@ impl View {
         else {
             return Outcome::Skipped;
         };
-        let Some((row, ages, references)) = reach.of(world, slot, object, tick) else {
+        let Some(row) = world.past(object, tick) else {
             return Outcome::Skipped;
         };
+        let (ages, references) = slot.references(world, object, tick);
         let whole = references.is_empty();
         let before = draft.encoder.checkpoint();
         let len_before = draft.encoder.len_max();
@@ -274,7 +267,8 @@ impl View {
             &mut self.coding,
             &mut draft.encoder,
             world,
-            (number, slot, object),
+            number,
+            slot,
             ages,
         );
         let coded = self.coding.encode_row(
@@ -337,126 +331,52 @@ impl View {
     }
 }
 
-/// Which older states of an entity this tick's is coded with. Neighbours mostly have acknowledged the same ticks: what was found for one
-/// serves the next.
-#[derive(Default)]
-struct Reach<'w> {
-    /// Of what it was found: kind, and what the slot knew.
-    key: Option<Key>,
-    steps: Ages,
-    ages: Ages,
-    count: usize,
-    width: usize,
-    /// All rows of this tick, and of the ticks of the references.
-    now: &'w [i32],
-    past: [&'w [i32]; References::COUNT_MAX],
-}
-
-/// All that the choice of references depends on, besides which rows there are.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Key {
-    kind: KindId,
-    tick: u32,
-    baseline: u32,
-    read: u32,
-    known: u64,
-    since: u32,
-}
-
-impl<'w> Reach<'w> {
-    /// The row of the tick, and the states to code it with: the baseline and older ones that the client has acknowledged, as far as both
+impl Slot {
+    /// The states to code this tick's with: the baseline and older ones that the client has acknowledged, as far as both
     /// sides still have them.
     #[inline]
-    fn of(
-        &mut self,
-        world: &'w World,
-        slot: &Slot,
+    fn references<'a>(
+        &self,
+        world: &'a World,
         object: &Object,
         tick: u32,
-    ) -> Option<(&'w [i32], Ages, References<'w>)> {
+    ) -> (Ages, References<'a>) {
+        let none = ([0; References::COUNT_MAX], References::new());
         let history = world.kinds().history();
         // The client keeps a state for so long after it got another.
-        let kept = slot.after == NEVER || tick - slot.after <= history;
-        if slot.baseline == NEVER || slot.baseline < object.since || !kept {
-            let none = ([0; References::COUNT_MAX], References::new());
-            return world.past(object, tick).map(|row| (row, none.0, none.1));
+        let kept = self.after == NEVER || tick - self.after <= history;
+        if self.baseline == NEVER || self.baseline < object.since || !kept {
+            return none;
         }
-        let key = Key {
-            kind: object.kind,
-            tick,
-            baseline: slot.baseline,
-            read: slot.read,
-            known: slot.known,
-            since: object.since,
+        let Some(row) = world.past(object, self.read) else {
+            return none;
         };
-        if self.key == Some(key) {
-            let start = object.row as usize * self.width;
-            let span = start..start + self.width;
-            if let Some(row) = self.now.get(span.clone())
-                && let Some(newest) = self.past[0].get(span.clone())
-                && let Some(near) = self.past[1].get(span.clone())
-                && let Some(middle) = self.past[2].get(span.clone())
-                && let Some(far) = self.past[3].get(span)
-            {
-                let rows = [newest, near, middle, far];
-                let references = References::from_parts(rows, self.ages, self.count);
-                return Some((row, self.steps, references));
-            }
-        }
-        self.find(world, key, object)
-    }
-
-    #[inline(never)]
-    fn find(
-        &mut self,
-        world: &'w World,
-        key: Key,
-        object: &Object,
-    ) -> Option<(&'w [i32], Ages, References<'w>)> {
-        self.key = None;
-        let table = world.table(object.kind);
-        let now = world.past(object, key.tick)?;
-        let Some(newest) = world.past(object, key.read) else {
-            return Some((now, [0; References::COUNT_MAX], References::new()));
-        };
-        let age = key.tick - key.baseline;
-        self.steps = [age, 0, 0, 0];
-        self.ages = [age, 0, 0, 0];
-        self.past = [table.past_rows(key.read)?; References::COUNT_MAX];
-        self.count = 1;
-        let mut rows = [newest; References::COUNT_MAX];
+        let age = tick - self.baseline;
+        let mut steps = [age, 0, 0, 0];
+        let mut ages = [age, 0, 0, 0];
+        let mut rows = [row; References::COUNT_MAX];
+        let mut count = 1;
         // Only those count that have been of this kind, and are remembered.
-        let reach = world
-            .kinds()
-            .history()
+        let reach = history
             .saturating_sub(age)
-            .min(key.baseline - key.since + 1);
-        let known = key.known & u64::MAX.checked_shr(64 - reach.min(64)).unwrap_or(0);
+            .min(self.baseline - object.since + 1);
+        let known = self.known & u64::MAX.checked_shr(64 - reach.min(64)).unwrap_or(0);
         let mut last = 0;
         for apart in REFERENCES_APART {
             let rest = known & u64::MAX.checked_shl(last + apart).unwrap_or(0);
             let back = rest.trailing_zeros();
-            let Some((row, all)) = (back < 64)
-                .then(|| {
-                    let then = key.baseline - back;
-                    world.past(object, then).zip(table.past_rows(then))
-                })
+            let Some(row) = (back < 64)
+                .then(|| world.past(object, self.baseline - back))
                 .flatten()
             else {
                 break;
             };
-            self.steps[self.count] = back - last;
-            self.ages[self.count] = age + back;
-            self.past[self.count..].fill(all);
-            rows[self.count..].fill(row);
-            self.count += 1;
+            (steps[count], ages[count]) = (back - last, age + back);
+            rows[count..].fill(row);
+            count += 1;
             last = back;
         }
-        self.now = table.past_rows(key.tick)?;
-        self.width = table.width();
-        self.key = Some(key);
-        let references = References::from_parts(rows, self.ages, self.count);
-        Some((now, self.steps, references))
+        (steps, References::from_parts(rows, ages, count))
     }
 }
 
@@ -466,9 +386,13 @@ fn write_head(
     coding: &mut Coding,
     encoder: &mut Encoder<'_>,
     world: &World,
-    (number, slot, object): (u32, &Slot, &Object),
+    number: u32,
+    slot: &Slot,
     ages: Ages,
 ) {
+    let Some(object) = world.object(slot.object) else {
+        return;
+    };
     let whole = ages[0] == 0;
     let declared = world.kinds().at(object.kind.place());
     let related = whole || object.related > slot.baseline;

@@ -75,17 +75,6 @@ impl Table {
         past.rows.get(start..start + self.width)
     }
 
-    /// All rows as they were at a tick, one after the other; `None` as with [`past`](Self::past).
-    pub(crate) fn past_rows(&self, tick: u32) -> Option<&[i32]> {
-        let past = &self.past[self.place(tick)];
-        (past.tick == tick).then_some(&past.rows[..])
-    }
-
-    /// Columns of a row.
-    pub(crate) const fn width(&self) -> usize {
-        self.width
-    }
-
     #[inline]
     fn place(&self, tick: u32) -> usize {
         tick as usize & (self.past.len() - 1)
