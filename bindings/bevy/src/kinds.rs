@@ -59,6 +59,9 @@ pub(crate) trait Component<G: Game>: Send + Sync {
     fn begin(&mut self, game: &netcode::Client<G>);
 }
 
+/// What is asked of an entity to store a component of it.
+type Stored<C> = (Entity, Ref<'static, C>, Option<&'static NetId>);
+
 pub(crate) struct Replicate<C: Player> {
     options: KindOptions,
     kind: Kind<C>,
@@ -66,6 +69,8 @@ pub(crate) struct Replicate<C: Player> {
     distance: Option<fn(&C, &C) -> f32>,
     /// Everything that changed before has been stored.
     stored: Option<ChangeTick>,
+    /// On the server: what is replicated. Made once, because making it costs more than asking it.
+    query: Option<QueryState<Stored<C>, With<Replicated>>>,
     remotes: Option<Remotes<C>>,
 }
 
@@ -86,6 +91,7 @@ impl<C: Player> Replicate<C> {
             is_part,
             distance,
             stored: None,
+            query: None,
             remotes: None,
         }
     }
@@ -104,10 +110,10 @@ impl<C: Player, G: Game> Component<G> for Replicate<C> {
     fn store(&mut self, world: &mut World, game: &mut netcode::Server<G>, map: &mut EntityMap) {
         // Whatever changes from here on is newer.
         let now = world.increment_change_tick();
-        let mut query = world.query_filtered::<(Entity, Ref<C>), With<Replicated>>();
+        let query = self.query.get_or_insert_with(|| world.query_filtered());
         let mut named = Vec::new();
-        for (entity, state) in query.iter(world) {
-            let known = map.here.get(&entity).copied();
+        for (entity, state, known) in query.iter(world) {
+            let known = known.map(|known| known.0);
             let changed = self
                 .stored
                 .is_none_or(|stored| state.last_changed().is_newer_than(stored, now));
@@ -209,35 +215,48 @@ impl<C: Player> Replicate<C> {
     }
 }
 
+/// What is asked of an entity to follow it.
+pub(crate) type Followed = (&'static NetId, Option<&'static Owner>);
+
 /// On the server: entities that are gone leave the session's world, and owners are told.
 pub(crate) fn follow<G: Game>(
     world: &mut World,
+    query: &mut QueryState<Followed, With<Replicated>>,
     game: &mut netcode::Server<G>,
     map: &mut EntityMap,
     player: Kind<G::State>,
 ) {
-    let gone: Vec<EntityId> = map
-        .here
-        .iter()
-        .filter(|(entity, _)| world.get::<Replicated>(**entity).is_none())
-        .map(|(_, id)| *id)
-        .collect();
-    for id in gone {
-        map.remove(id);
-        // It is there until now.
-        let _ = game.world_mut().despawn(id);
-    }
-    for (entity, id) in &map.here {
-        let owner = world.get::<Owner>(*entity).map(|owner| owner.0);
+    let mut count = 0;
+    for (NetId(id), owner) in query.iter(world) {
+        count += 1;
+        let owner = owner.map(|owner| owner.0);
         if game.world().owner(*id) == owner {
             continue;
         }
+        // It is there: the world is told below of what is gone.
         let _ = game.world_mut().set_owner(*id, owner);
         if let Some(client) = owner
             && game.world().row(player.id(), *id).is_some()
         {
             game.set_player(client, Some(*id));
         }
+    }
+    if count == map.here.len() {
+        return;
+    }
+    let gone: Vec<(Entity, EntityId)> = map
+        .here
+        .iter()
+        .filter(|(entity, _)| world.get::<Replicated>(**entity).is_none())
+        .map(|(entity, id)| (*entity, *id))
+        .collect();
+    for (entity, id) in gone {
+        map.remove(id);
+        if let Ok(mut entity) = world.get_entity_mut(entity) {
+            entity.remove::<NetId>();
+        }
+        // It is there until now.
+        let _ = game.world_mut().despawn(id);
     }
 }
 

@@ -49,6 +49,8 @@ impl<G: Game> Plugin for ServerPlugin<G> {
             buffer: Vec::new(),
             packet: vec![0; PACKET_BYTES],
             visibility: BTreeMap::new(),
+            followed: None,
+            limited: None,
         }))));
         app.add_systems(PreUpdate, serve::<G>);
     }
@@ -95,7 +97,17 @@ struct Works<G: Game> {
     packet: Vec<u8>,
     /// Who sees what, as last told.
     visibility: BTreeMap<ClientId, Vec<EntityId>>,
+    /// Made once, because making it costs more than asking it.
+    followed: Option<QueryState<kinds::Followed, With<Replicated>>>,
+    limited: Option<QueryState<Limited, With<Replicated>>>,
 }
+
+/// What is asked of an entity to know who sees it.
+type Limited = (
+    &'static NetId,
+    Option<&'static VisibleTo>,
+    Option<&'static Owner>,
+);
 
 fn serve<G: Game>(world: &mut World) {
     let taken = world.get_resource_mut::<Machinery<G>>();
@@ -111,7 +123,12 @@ fn serve<G: Game>(world: &mut World) {
             protocol.player,
             link.now(),
         );
-        works.map = EntityMap::default();
+        // Names are the session's, and another begins.
+        for entity in std::mem::take(&mut works.map).here.into_keys() {
+            if let Ok(mut entity) = world.get_entity_mut(entity) {
+                entity.remove::<NetId>();
+            }
+        }
         world.insert_resource(NetServer::<G> {
             game,
             link: Mutex::new(link),
@@ -121,6 +138,7 @@ fn serve<G: Game>(world: &mut World) {
     }
     if world.contains_resource::<NetServer<G>>() && world.contains_resource::<G>() {
         works.receive(world);
+        works.allow(world);
         while works.tick(world) {}
         works.send(world);
     }
@@ -231,11 +249,17 @@ impl<G: Game> Works<G> {
     /// What the game has made of the tick is what clients are told of it.
     fn store(&mut self, world: &mut World) {
         world.resource_scope(|world, mut net: Mut<NetServer<G>>| {
-            let Self { protocol, map, .. } = self;
+            let Self {
+                protocol,
+                map,
+                followed,
+                ..
+            } = self;
             for part in &mut protocol.parts {
                 part.store(world, &mut net.game, map);
             }
-            kinds::follow(world, &mut net.game, map, protocol.player);
+            let followed = followed.get_or_insert_with(|| world.query_filtered());
+            kinds::follow(world, followed, &mut net.game, map, protocol.player);
             for exchange in &mut protocol.exchanges {
                 exchange.emit(world, &mut net.game, map);
             }
@@ -246,8 +270,7 @@ impl<G: Game> Works<G> {
 
     /// Tells each client's view what it may see, if anything is hidden from anybody.
     fn limit(&mut self, world: &mut World, game: &mut netcode::Server<G>) {
-        let mut query = world
-            .query_filtered::<(&NetId, Option<&VisibleTo>, Option<&Owner>), With<Replicated>>();
+        let query = self.limited.get_or_insert_with(|| world.query_filtered());
         let hidden = query.iter(world).any(|(_, limit, _)| limit.is_some());
         if !hidden && self.visibility.is_empty() {
             return;
@@ -270,18 +293,27 @@ impl<G: Game> Works<G> {
         }
     }
 
-    /// Sends what is to be sent.
-    fn send(&mut self, world: &mut World) {
+    /// Says how much each client may be sent of the ticks that follow.
+    fn allow(&mut self, world: &mut World) {
         let mut net = session::<G>(world);
         let net = &mut *net;
         let link = net.link.get_mut().expect("nobody else locks it");
         let interval = net.game.snapshot_interval();
-        let mut figures = Diagnostics::default();
         for (client, connection) in &net.seats {
             if let Some(budget) = link.budget(*connection) {
                 let bytes = budget.this_tick(interval);
                 net.game.set_budget(*client, bytes.max(SNAPSHOT_BYTES_MIN));
             }
+        }
+    }
+
+    /// Sends what is to be sent.
+    fn send(&mut self, world: &mut World) {
+        let mut net = session::<G>(world);
+        let net = &mut *net;
+        let link = net.link.get_mut().expect("nobody else locks it");
+        let mut figures = Diagnostics::default();
+        for connection in net.seats.values() {
             if let Some(stats) = link.stats(*connection) {
                 figures.connections += 1;
                 figures.round_trip = figures.round_trip.max(stats.rtt);
