@@ -120,6 +120,23 @@ impl AsyncServer {
 }
 
 /// A client that is awaited.
+///
+/// ```no_run
+/// # async fn talk(server: std::net::SocketAddr, config: muse_transport::Config, how: muse_transport::Connect) -> std::io::Result<()> {
+/// use muse_drivers::AsyncClient;
+/// use muse_transport::Event;
+/// let mut client = AsyncClient::connect(server, config, how)?;
+/// let mut buffer = Vec::new();
+/// loop {
+///     let event = client.next_event(&mut buffer).await?;
+///     println!("{event:?}");
+///     if matches!(event, Event::Closed { .. }) {
+///         break;
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct AsyncClient {
     host: AsyncHost,
     connection: ConnectionId,

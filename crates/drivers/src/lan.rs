@@ -58,6 +58,15 @@ impl LanAnnouncer {
 }
 
 /// Finds hosts on the local network. Poll it once a tick, or a few times a second.
+///
+/// ```no_run
+/// use muse_drivers::LanFinder;
+/// let mut finder = LanFinder::bind(7)?;
+/// for host in finder.poll()? {
+///     println!("{} at {}", host.advert.name, host.address);
+/// }
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct LanFinder {
     machine: Finder,

@@ -11,6 +11,15 @@ use crate::{Clock, Driver, UdpDriver, UdpOptions};
 
 /// Asks every relay a few times and returns the shortest round trip to each, in the same order; none where no answer came. Takes half a second when
 /// all answer, two when one does not. A master that is told these (`POST /v1/relay`) says which relay suits a player and his friends.
+///
+/// ```no_run
+/// use muse_drivers::survey_relays;
+/// let relays = ["203.0.113.7:3478".parse()?, "198.51.100.7:3478".parse()?];
+/// for (relay, round_trip) in relays.iter().zip(survey_relays(&relays)?.round_trips) {
+///     println!("{relay}: {round_trip:?}");
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn survey_relays(relays: &[SocketAddr]) -> io::Result<Report> {
     let clock = Clock::start();
     let mut link = UdpDriver::bind_any(0, &UdpOptions::default())?;

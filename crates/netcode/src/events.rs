@@ -10,6 +10,14 @@ use std::sync::Arc;
 use crate::{EntityId, Tick};
 
 /// How much is done for an event to arrive.
+///
+/// ```
+/// use muse_netcode::{EventClass, Kinds, World};
+/// let mut world = World::new(Kinds::new());
+/// // The end of the round, to everybody; what follows the number is the game's.
+/// world.emit(None, EventClass::Quickest, 7, &[2])?;
+/// # Ok::<(), muse_netcode::WorldError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum EventClass {
@@ -41,6 +49,14 @@ impl EventClass {
 }
 
 /// An event as the client gets it. Temporary entities are events without an entity whose bytes say everything.
+///
+/// ```
+/// use muse_netcode::{Event, Receiver};
+/// /// The explosions that arrived.
+/// fn explosions(receiver: &mut Receiver) -> Vec<Event> {
+///     std::iter::from_fn(|| receiver.poll_event()).filter(|event| event.id == 3).collect()
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When it happened. To be shown in step with interpolated entities, wait until they have reached this tick.

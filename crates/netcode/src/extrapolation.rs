@@ -12,6 +12,13 @@ use crate::prediction::{Step, StepContext, run_step};
 use crate::smoothing::Correction;
 
 /// How a body moves at an instant; units per second, radians per second.
+///
+/// ```
+/// use glam::Vec3;
+/// use muse_netcode::extrapolation::{Motion, Path};
+/// let car = Motion { velocity: Vec3::new(20.0, 0.0, 0.0), ..Motion::at(Vec3::ZERO) };
+/// assert_eq!(car.after(0.1, Path::Straight).position, Vec3::new(2.0, 0.0, 0.0));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Motion {
     /// Where it is.
@@ -237,6 +244,14 @@ impl Extrapolator {
 }
 
 /// Estimates what updates do not carry: acceleration and turn rate, from two of them in a row.
+///
+/// ```
+/// use glam::Vec3;
+/// use muse_netcode::extrapolation::{Motion, derive_motion};
+/// let earlier = Motion { velocity: Vec3::X * 2.0, ..Motion::at(Vec3::ZERO) };
+/// let later = Motion { velocity: Vec3::X * 3.0, ..Motion::at(Vec3::X) };
+/// assert_eq!(derive_motion(&earlier, later, 0.5).acceleration, Vec3::X * 2.0);
+/// ```
 pub fn derive_motion(earlier: &Motion, later: Motion, seconds: f32) -> Motion {
     if seconds <= 0.0 {
         return later;

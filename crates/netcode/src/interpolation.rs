@@ -18,6 +18,12 @@ use crate::smoothing::{Correction, Smoothing, SmoothingConfig};
 use crate::{Tick, TickTime};
 
 /// Settings of an [`Interpolated`].
+///
+/// ```
+/// use muse_netcode::interpolation::InterpolationConfig;
+/// use muse_wire::Duration;
+/// let config = InterpolationConfig::new(Duration::from_millis(20)).beyond_max(Duration::from_millis(100));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InterpolationConfig {
     tick_seconds: f32,
@@ -83,6 +89,14 @@ pub struct Interpolated<S> {
 }
 
 /// What to draw.
+///
+/// ```
+/// use muse_netcode::interpolation::{Shown, Source};
+/// /// What waits for its next state is drawn pale.
+/// fn is_pale<S>(shown: &Shown<S>) -> bool {
+///     !matches!(shown.source, Source::Between)
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shown<S> {
     /// The state.

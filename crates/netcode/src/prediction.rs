@@ -61,6 +61,19 @@ pub trait Step {
 }
 
 /// What a step is told besides state and input.
+///
+/// ```
+/// use muse_netcode::Tick;
+/// use muse_netcode::prediction::StepContext;
+/// let mut heard = Vec::new();
+/// let raise = &mut |event| heard.push(event);
+/// let mut context = StepContext::new(Tick(7), true, raise);
+/// // In a step: every fourth tick is a footstep.
+/// if context.tick.0 % 4 == 3 {
+///     context.raise("footstep");
+/// }
+/// assert_eq!(heard, ["footstep"]);
+/// ```
 pub struct StepContext<'a, E> {
     /// The tick.
     pub tick: Tick,
@@ -96,6 +109,30 @@ impl<E> std::fmt::Debug for StepContext<'_, E> {
 
 /// What can be predicted. Every [`State`] can: that is prediction of the owner's player only. To predict a whole world, write it for a
 /// type that holds all of it.
+///
+/// ```
+/// use muse_netcode::prediction::Predicted;
+///
+/// /// A ball and who has it, predicted as one.
+/// #[derive(Clone)]
+/// struct Pitch {
+///     ball: [f32; 2],
+///     holder: Option<u8>,
+/// }
+///
+/// impl Predicted for Pitch {
+///     fn differs(&self, other: &Self) -> bool {
+///         let apart = |axis: usize| (self.ball[axis] - other.ball[axis]).abs() > 0.01;
+///         self.holder != other.holder || apart(0) || apart(1)
+///     }
+///     fn snap(&mut self) {
+///         self.ball = self.ball.map(|at| (at * 1_000.0).round() / 1_000.0);
+///     }
+/// }
+/// let mut pitch = Pitch { ball: [0.12345, 2.0], holder: None };
+/// pitch.snap();
+/// assert_eq!(pitch.ball[0], 0.123);
+/// ```
 pub trait Predicted: Clone {
     /// Whether the other is another beyond tolerance, so that a correction is due.
     fn differs(&self, other: &Self) -> bool;

@@ -21,6 +21,17 @@ pub struct QualityConfig {
 }
 
 /// What a connection may be like at most.
+///
+/// ```
+/// use muse_netcode::quality::{Limits, QualityConfig};
+/// use muse_wire::Duration;
+/// // A duel: what others would not notice is bad here.
+/// let config = QualityConfig::default().poor_above(Limits {
+///     ping: Duration::from_millis(120),
+///     jitter: Duration::from_millis(20),
+///     loss_permille: 30,
+/// });
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Round trip.

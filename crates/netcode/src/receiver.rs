@@ -388,6 +388,22 @@ impl Receiver {
 }
 
 /// What changed at the client.
+///
+/// ```
+/// use muse_netcode::{Receiver, Update};
+/// /// How many entities came and went since the last frame.
+/// fn changes(receiver: &mut Receiver) -> (usize, usize) {
+///     let (mut came, mut went) = (0, 0);
+///     while let Some(update) = receiver.poll_update() {
+///         match update {
+///             Update::Spawned { .. } => came += 1,
+///             Update::Despawned { .. } => went += 1,
+///             _ => {}
+///         }
+///     }
+///     (came, went)
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Update {

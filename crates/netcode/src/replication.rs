@@ -579,6 +579,12 @@ fn release(slots: &mut Slots, entity: EntityId) {
 }
 
 /// Settings of a [`View`].
+///
+/// ```
+/// use muse_netcode::ViewConfig;
+/// // A phone: few entities, and weights that matter more.
+/// let config = ViewConfig::default().entities_max(500).wait_ticks_max(40);
+/// ```
 #[derive(Clone, Debug)]
 pub struct ViewConfig {
     wait_ticks_max: Option<u32>,

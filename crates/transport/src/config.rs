@@ -19,6 +19,17 @@ pub const CHANNEL_WINDOW: u64 = 8_192;
 pub const CHANNEL_WINDOW_BYTES: usize = 4 << 20;
 
 /// How a channel delivers (OA-14, RP-1).
+///
+/// ```
+/// use muse_transport::{ChannelConfig, Config, Delivery};
+/// // Positions on channel 0, chat on channel 1.
+/// let config = Config::new(1)
+///     .channel(ChannelConfig::new(Delivery::Sequenced))
+///     .channel(ChannelConfig::new(Delivery::ReliableOrdered))
+///     .build()?;
+/// assert_eq!(config.channels().len(), 2);
+/// # Ok::<(), muse_transport::ConfigError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Delivery {
     /// At most once, in any order. For what is worthless when late and complete in itself.
@@ -90,6 +101,12 @@ impl Delivery {
 ///
 /// Measured at 110 ms round trip, 60 messages of 100 bytes a second: see `docs/measurements.md`. The extra bytes follow the measured
 /// loss: on a clean path all three cost the same.
+///
+/// ```
+/// use muse_transport::{ChannelConfig, Delivery, Repair};
+/// let shots = ChannelConfig::new(Delivery::ReliableUnordered).repair(Repair::Fast);
+/// let chat = ChannelConfig::new(Delivery::ReliableOrdered).repair(Repair::Frugal);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Repair {
     /// Nothing extra on first transmission; what was lost goes out twice.
@@ -102,6 +119,12 @@ pub enum Repair {
 }
 
 /// How urgent a message is, in sending and, where the delivery mode leaves it free, in dispatch at the receiver.
+///
+/// ```
+/// use muse_transport::{ChannelConfig, Delivery, Priority, SendOptions};
+/// let map = ChannelConfig::new(Delivery::ReliableOrdered).priority(Priority::Low);
+/// let goal = SendOptions::default().priority(Priority::Urgent); // this one message before all others
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Priority {
     /// Before everything else.

@@ -138,6 +138,13 @@ pub struct Loss {
 /// Which controller a connection uses: the part of its configuration that is about congestion.
 ///
 /// The default is [`Congestion::adaptive`].
+///
+/// ```
+/// use muse_transport::Config;
+/// use muse_transport::congestion::Congestion;
+/// // Two modes, as slow links of old had them.
+/// let config = Config::new(1).congestion(Congestion::binary());
+/// ```
 #[derive(Clone)]
 pub struct Congestion(Kind);
 

@@ -9,6 +9,12 @@ use crate::config::Priority;
 use crate::handshake::Refusal;
 
 /// Names a connection of one endpoint; never used again for another.
+///
+/// ```
+/// use muse_transport::ConnectionId;
+/// let id = ConnectionId::from_bits(7);
+/// assert_eq!(ConnectionId::from_bits(id.to_bits()), id);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(pub(crate) u64);
 
@@ -75,6 +81,14 @@ impl SendOptions {
 }
 
 /// What became of a message for which a receipt was asked.
+///
+/// ```
+/// use muse_transport::{Event, Outcome};
+/// /// Whether a message is known to have come: with what was sent with `SendOptions::receipt`.
+/// fn arrived(event: &Event<'_>) -> bool {
+///     matches!(event, Event::Receipt { receipt, .. } if receipt.outcome == Outcome::Delivered)
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt {
     /// Which message.
@@ -97,6 +111,19 @@ pub enum Outcome {
 }
 
 /// What happened, as [`Endpoint::poll_event`](crate::Endpoint::poll_event) tells it.
+///
+/// ```
+/// use muse_transport::Event;
+/// fn log(event: Event<'_>) -> String {
+///     match event {
+///         Event::Connected { account, .. } => format!("account {account} came"),
+///         Event::Message { channel, payload, .. } => format!("{} bytes on {channel}", payload.len()),
+///         Event::Closed { reason, .. } => format!("gone: {reason:?}"),
+///         // There may be more in a later version.
+///         _ => String::new(),
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -166,6 +193,18 @@ pub enum Event<'a> {
 }
 
 /// Why a connection ended.
+///
+/// ```
+/// use muse_transport::CloseReason;
+/// fn message(reason: &CloseReason) -> String {
+///     match reason {
+///         CloseReason::ByPeer { text, .. } => format!("The server says: {text}"),
+///         CloseReason::Lost => "The connection was lost.".to_owned(),
+///         _ => "It is over.".to_owned(),
+///     }
+/// }
+/// assert_eq!(message(&CloseReason::Lost), "The connection was lost.");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
@@ -187,6 +226,18 @@ pub enum CloseReason {
 }
 
 /// Why a message was not taken.
+///
+/// ```
+/// use muse_transport::{ConnectionId, Endpoint, SendError};
+/// use muse_wire::Instant;
+/// /// A full queue is no reason to give up: the next state replaces this one anyway.
+/// fn tell(endpoint: &mut Endpoint, to: ConnectionId, state: &[u8]) -> Result<(), SendError> {
+///     match endpoint.send(Instant::ZERO, to, 0, state) {
+///         Ok(_) | Err(SendError::QueueFull { .. }) => Ok(()),
+///         Err(error) => Err(error),
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SendError {

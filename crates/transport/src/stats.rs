@@ -35,6 +35,14 @@ pub struct ChannelStats {
 }
 
 /// State and counters of one connection.
+///
+/// ```
+/// use muse_transport::{ConnectionId, Endpoint};
+/// fn line(endpoint: &Endpoint, connection: ConnectionId) -> Option<String> {
+///     let stats = endpoint.stats(connection)?;
+///     Some(format!("{} ms, {:.1} % lost", stats.rtt.as_millis(), stats.loss * 100.0))
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ConnectionStats {

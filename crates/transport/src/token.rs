@@ -61,6 +61,16 @@ impl fmt::Debug for TokenId {
 }
 
 /// What a token is to allow.
+///
+/// ```
+/// use muse_transport::token::TokenGrant;
+/// use muse_transport::{SeededEntropy, ServerKey};
+/// let server = ServerKey::generate(&mut SeededEntropy::danger_seeded(1)).public();
+/// let grant = TokenGrant::new(42, server, "203.0.113.7:7000".parse()?)
+///     .server("[2001:db8::7]:7000".parse()?) // the same server, by IPv6
+///     .lifetime_s(30);
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct TokenGrant {
     account: u64,
@@ -117,6 +127,21 @@ pub enum IssueError {
 }
 
 /// Makes tokens; the master's side. Wiped when dropped.
+///
+/// ```
+/// use muse_transport::token::{ConnectToken, TokenGrant, TokenIssuer};
+/// use muse_transport::{SeededEntropy, ServerKey};
+/// let mut entropy = SeededEntropy::danger_seeded(1); // a master uses the operating system's randomness
+/// let server = ServerKey::generate(&mut entropy).public(); // the game server's key
+/// let issuer = TokenIssuer::generate(0x6d79_6761_6d65, 1, &mut entropy);
+/// let grant = TokenGrant::new(42, server, "203.0.113.7:7000".parse()?).user_data(b"team red");
+/// let token = issuer.issue(&grant, 1_700_000_000, &mut entropy)?;
+/// // As text to the player, who connects with it: `Connect::token(token)`.
+/// let token = ConnectToken::from_text(&token.to_text())?;
+/// assert_eq!(token.expires_s(), 1_700_000_060);
+/// assert_eq!(token.server_key(), server);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct TokenIssuer {
     protocol_id: u64,
     key_id: u32,

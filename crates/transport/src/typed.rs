@@ -21,6 +21,21 @@ pub const MESSAGE_OVERHEAD: usize = 2;
 /// Appends a typed message to `payload`: id, then encoding. Leaves `payload` as it was on error.
 ///
 /// For payloads that are sent several times; otherwise [`Endpoint::send_message`](crate::Endpoint::send_message) does it.
+///
+/// ```
+/// use muse_schema::Message;
+/// use muse_transport::typed;
+///
+/// #[derive(Message)]
+/// #[message(id = 7)]
+/// struct Score {
+///     points: u16,
+/// }
+/// let mut payload = Vec::new();
+/// typed::encode(&Score { points: 3 }, &mut payload)?;
+/// assert_eq!(payload[..2], [7, 0]); // the id, and behind it what the fields hold
+/// # Ok::<(), muse_schema::EncodeError>(())
+/// ```
 pub fn encode<M: Message>(message: &M, payload: &mut Vec<u8>) -> Result<(), EncodeError> {
     let start = payload.len();
     payload.extend_from_slice(&M::ID.to_le_bytes());

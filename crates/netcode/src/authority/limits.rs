@@ -6,6 +6,12 @@ use muse_wire::{Duration, Instant};
 use super::{Value, Violation};
 
 /// Who runs something.
+///
+/// ```
+/// use muse_netcode::authority::{Authority, Limits, Request};
+/// let doors = Authority::Server(Request::new().reach(2.0)); // the client asks
+/// let walking = Authority::Validated(Limits::new().speed(6.0)); // the client says, the server checks
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Authority {
     /// The server runs it, the client asks (OA-15).

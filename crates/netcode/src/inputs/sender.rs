@@ -10,6 +10,12 @@ use crate::Tick;
 use crate::clock::PacketHeader;
 
 /// Settings of an [`InputSender`].
+///
+/// ```
+/// use muse_netcode::inputs::InputSenderConfig;
+/// // For a network that loses many packets in a row.
+/// let config = InputSenderConfig::default().redundancy_min(4).redundancy_max(14);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputSenderConfig {
     redundancy_min: usize,

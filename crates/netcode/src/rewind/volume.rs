@@ -176,6 +176,17 @@ impl HitVolume {
 }
 
 /// The volumes of a sort of entity. Platforms that carry others and cannot be hit have none.
+///
+/// ```
+/// use glam::Vec3;
+/// use muse_netcode::rewind::{HitVolume, Part, Rig, Volume};
+/// const HEAD: Part = Part(1);
+/// let body = HitVolume::new(Volume::Capsule { half_length: 0.5, radius: 0.3 });
+/// let head = HitVolume::new(Volume::Sphere { radius: 0.12 }).offset(Vec3::new(0.0, 0.9, 0.0)).part(HEAD);
+/// let rig = Rig::new([body, head])?;
+/// assert_eq!(rig.bones(), 0);
+/// # Ok::<(), muse_netcode::rewind::RewindError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rig {
     pub(super) volumes: Vec<HitVolume>,

@@ -15,7 +15,23 @@ use crate::{EntityId, Tick};
 
 /// The entities of one kind, interpolated. Give it every update that the client polls, then draw what [`show`](Self::show) gives.
 ///
-/// [`Client`] has an example.
+///
+/// ```
+/// use muse_netcode::prediction::Step;
+/// use muse_netcode::{Client, Remotes};
+/// use muse_schema::State;
+///
+/// /// Once a frame: what is to be drawn of the others.
+/// fn frame<G: Step>(client: &mut Client<G>, others: &mut Remotes<G::State>) -> Vec<G::State>
+/// where
+///     G::State: State,
+/// {
+///     while let Some(update) = client.poll_update() {
+///         others.handle_update(client, &update);
+///     }
+///     others.show(client).map(|(_, shown)| shown.state).collect()
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Remotes<S> {
     kind: Kind<S>,

@@ -238,6 +238,28 @@ impl KindId {
 }
 
 /// How a kind is replicated.
+///
+/// ```
+/// use muse_netcode::{Audience, KindOptions, Kinds};
+/// use muse_schema::State;
+///
+/// #[derive(State, Clone)]
+/// struct Runner {
+///     #[field(range = -100.0..=100.0, step = 0.01)]
+///     x: f32,
+/// }
+/// #[derive(State, Clone)]
+/// struct Ammunition {
+///     #[field(range = 0..=99)]
+///     rounds: u8,
+/// }
+/// let mut kinds = Kinds::new();
+/// // Everybody who sees a runner also learns its last input, and only its owner how many rounds are left.
+/// let runner = kinds.register::<Runner>(KindOptions::new(1).inputs())?;
+/// let rounds = kinds.register::<Ammunition>(KindOptions::new(2).part(Audience::Owner))?;
+/// assert_eq!((runner.id().id(), rounds.id().id()), (1, 2));
+/// # Ok::<(), muse_netcode::world::KindError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindOptions {
     id: u16,

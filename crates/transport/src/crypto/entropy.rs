@@ -32,6 +32,15 @@ impl<E: Entropy + ?Sized> Entropy for Box<E> {
 }
 
 /// Reproducible bytes for tests and simulation: whoever knows the seed knows every key.
+///
+/// ```
+/// use muse_transport::{Entropy, SeededEntropy};
+/// let (mut one, mut other) = (SeededEntropy::danger_seeded(7), SeededEntropy::danger_seeded(7));
+/// let (mut bytes, mut same) = ([0; 8], [0; 8]);
+/// one.fill(&mut bytes);
+/// other.fill(&mut same);
+/// assert_eq!(bytes, same);
+/// ```
 #[derive(Clone, Debug)]
 pub struct SeededEntropy {
     seed: u64,

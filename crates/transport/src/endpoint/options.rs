@@ -10,6 +10,17 @@ use crate::token::{ConnectToken, TokenVerifier};
 ///
 /// Without [`tokens`](Self::tokens) anyone who knows the server's public key may connect; with it only holders of a
 /// connect token that a trusted master signed.
+///
+/// ```
+/// use muse_transport::token::{TokenIssuer, TokenVerifier};
+/// use muse_transport::{SeededEntropy, ServerKey, ServerOptions};
+/// let mut entropy = SeededEntropy::danger_seeded(1); // drivers use the operating system's randomness
+/// let issuer = TokenIssuer::generate(1, 7, &mut entropy); // the master's
+/// let mut verifier = TokenVerifier::new();
+/// verifier.add_key(issuer.key_id(), &issuer.public_key())?;
+/// let options = ServerOptions::new(ServerKey::generate(&mut entropy)).tokens(verifier);
+/// # Ok::<(), muse_transport::token::KeyError>(())
+/// ```
 #[derive(Debug)]
 pub struct ServerOptions {
     key: ServerKey,
@@ -62,6 +73,13 @@ impl ServerOptions {
 }
 
 /// How to connect: whom to trust, and what to say.
+///
+/// ```
+/// use muse_transport::{Connect, SeededEntropy, ServerKey};
+/// use muse_wire::Duration;
+/// let public = ServerKey::generate(&mut SeededEntropy::danger_seeded(1)).public();
+/// let how = Connect::pinned(public).hello(b"name: Ada").timeout(Duration::from_secs(5));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Connect {
     trust: Trust,
