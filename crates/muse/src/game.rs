@@ -44,6 +44,28 @@ pub enum Happening<'a, E> {
 /// A server over UDP. Call [`tick`](Self::tick) in a loop.
 ///
 /// The example `predicted_player` is a complete game with it.
+///
+/// ```
+/// use muse::game::{GameServer, Happening};
+/// use muse::netcode::prediction::Step;
+/// use muse::schema::State;
+///
+/// /// A turn of the loop: whoever comes plays, whoever goes takes the player along.
+/// fn turn<G: Step>(server: &mut GameServer<G>, rules: &mut G) -> std::io::Result<()>
+/// where
+///     G::State: State + Default,
+/// {
+///     server.tick(rules, |server, happening| match happening {
+///         Happening::Came { client, .. } => {
+///             let _ = server.game.join(client, &G::State::default()); // a full world has no room
+///         }
+///         Happening::Went { player: Some(player), .. } => {
+///             let _ = server.game.world_mut().despawn(player);
+///         }
+///         _ => {}
+///     })
+/// }
+/// ```
 pub struct GameServer<G: Step> {
     /// The connections.
     pub link: Server,
@@ -176,6 +198,22 @@ where
 }
 
 /// A client over UDP. Call [`tick`](Self::tick) once a frame.
+///
+/// ```
+/// use muse::game::GameClient;
+/// use muse::netcode::prediction::Step;
+/// use muse::schema::State;
+///
+/// /// A frame: what the player does goes to the server, and where the player is comes back, as predicted.
+/// fn frame<G: Step>(client: &mut GameClient<G>, rules: &mut G, keys: G::Input) -> std::io::Result<Option<G::State>>
+/// where
+///     G::State: State,
+///     G::Input: Clone,
+/// {
+///     client.tick(rules, |_tick| keys.clone(), |_, event| println!("{event:?}"))?;
+///     Ok(client.game.shown_player())
+/// }
+/// ```
 pub struct GameClient<G: Step> {
     /// The connection.
     pub link: Client,
