@@ -46,6 +46,9 @@ pub(crate) struct Arguments {
     /// A level's file, for matches of its mode, instead of the game's own.
     #[arg(long, value_name = "FILE")]
     level: Option<PathBuf>,
+    /// Players at once; more are told to come back in 10 seconds.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    players_max: usize,
     /// Matches at once.
     #[arg(long, value_name = "N", default_value_t = 20)]
     matches_max: usize,
@@ -144,6 +147,7 @@ fn master_config(program: &str, arguments: &Arguments, page: Page) -> anyhow::Re
         .game(game.into_iter().map(str::to_owned).collect())
         .game_host(&arguments.host)
         .routes(routes)
+        .players_max(arguments.players_max)
         .matches_max(arguments.matches_max)
         .first_port(arguments.first_port))
 }

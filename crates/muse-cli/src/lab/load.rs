@@ -27,7 +27,7 @@ pub(super) struct Arguments {
     /// How long each step is watched.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(10..=3_600))]
     seconds: u64,
-    /// Players of a match.
+    /// Players of a match: two against the machines, or more against each other.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=16))]
     players: u8,
     /// Bots that have to be carried.
@@ -121,17 +121,12 @@ impl Arguments {
     }
 
     fn play(&self, bots: u32, matches: u32, folder: &Path) -> anyhow::Result<Step> {
-        let up = Up::start(self, matches, folder)?;
+        let up = Up::start(self, bots, matches, folder)?;
         let mut crowd = program()?;
+        // Its co-operative level has two places.
+        let mode = if self.players > 2 { "versus" } else { "coop" };
         crowd
-            .args([
-                "bots",
-                "--figures",
-                "--mode",
-                "coop",
-                "--master",
-                &up.address,
-            ])
+            .args(["bots", "--figures", "--mode", mode, "--master", &up.address])
             .args(["--count", &bots.to_string()])
             .args(["--players", &self.players.to_string()])
             .args(["--seconds", &(self.seconds + WAIT_S).to_string()])
@@ -275,7 +270,12 @@ struct Up {
 }
 
 impl Up {
-    fn start(arguments: &Arguments, matches: u32, folder: &Path) -> anyhow::Result<Self> {
+    fn start(
+        arguments: &Arguments,
+        bots: u32,
+        matches: u32,
+        folder: &Path,
+    ) -> anyhow::Result<Self> {
         let mut command = program()?;
         command
             .args([
@@ -288,6 +288,8 @@ impl Up {
                 "--bots-after-s",
                 "0",
             ])
+            // What is looked for is what the machine carries, not what the service lets in.
+            .args(["--players-max", &(bots + 2).to_string()])
             .args(["--matches-max", &(matches + 2).to_string()])
             .args(["--first-port", &arguments.first_port.to_string()])
             .args(["--players", &arguments.players.to_string(), "--data"])
