@@ -189,8 +189,9 @@ fn a_player_of_another_version_is_told_so() {
         }
         link.flush().expect("a socket");
     };
-    let (client, server) = (7, muse_biobot::schema());
-    assert_eq!(refusal, Refusal::Schema { client, server });
+    // The numbers are of all that both must agree on, channels included.
+    let other = matches!(refusal, Refusal::Schema { client, server } if client != server);
+    assert!(other, "{refusal:?}");
 }
 
 #[cfg(unix)]
