@@ -74,6 +74,9 @@ relay_v2() {
 
 # Symmetric routers and others, where this machine lets us build them.
 routers() {
+    if [[ $(id -u) == 0 ]] && ! command -v nft >/dev/null && command -v apt-get >/dev/null; then
+        install nftables iproute2
+    fi
     tests/relay-v2/nats.sh "$(target_dir)/debug/muse"
 }
 
