@@ -1,8 +1,10 @@
 //! Where a body is when its next state is overdue, or without waiting for one at all (NC-6, NC-29).
 //!
 //! Projective velocity blending: the body goes on from where it is shown and is led to where the last update says it should be by the
-//! time the next one is due. With the turn rate of the path, curves are followed as arcs instead of along their tangents.
+//! time the next one is due. Paths that bend are followed as they bend ([`Path::Curved`], [`Path::Turning`]) instead of along their tangents.
 //! The other way, for bodies that follow inputs, is to simulate them with the last input known: [`by_last_input`].
+
+mod curve;
 
 use glam::{Quat, Vec3};
 use muse_wire::{Duration, Instant};
@@ -10,6 +12,8 @@ use muse_wire::{Duration, Instant};
 use crate::Tick;
 use crate::prediction::{Step, StepContext, run_step};
 use crate::smoothing::Correction;
+
+pub use curve::Curve;
 
 /// How a body moves at an instant; units per second, radians per second.
 ///
@@ -31,6 +35,8 @@ pub struct Motion {
     pub rotation: Quat,
     /// How it turns: axis times angle a second.
     pub angular_velocity: Vec3,
+    /// How its velocity goes on changing; unknown until [`derive_motion`] finds it.
+    pub curve: Curve,
 }
 
 impl Motion {
@@ -42,29 +48,32 @@ impl Motion {
             acceleration: Vec3::ZERO,
             rotation: Quat::IDENTITY,
             angular_velocity: Vec3::ZERO,
+            curve: Curve::default(),
         }
     }
 
     /// The body `seconds` later, by what `path` takes into account.
     pub fn after(&self, seconds: f32, path: Path) -> Self {
         let turned = turn(self.angular_velocity, seconds);
-        let (position, velocity) = match path {
-            Path::Straight => (self.position + self.velocity * seconds, self.velocity),
+        let (way, velocity, curve) = match path {
+            Path::Straight => (self.velocity * seconds, self.velocity, self.curve),
             Path::Accelerated => (
-                self.position
-                    + self.velocity * seconds
-                    + self.acceleration * (0.5 * seconds * seconds),
+                self.velocity * seconds + self.acceleration * (0.5 * seconds * seconds),
                 self.velocity + self.acceleration * seconds,
+                self.curve,
             ),
-            Path::Turning => (
-                self.position + arc(self.velocity, self.angular_velocity, seconds),
+            Path::Curved if self.curve.is_known() => self.curve.follow(self.velocity, seconds),
+            Path::Turning | Path::Curved => (
+                arc(self.velocity, self.angular_velocity, seconds),
                 turned * self.velocity,
+                self.curve,
             ),
         };
         Self {
-            position,
+            position: self.position + way,
             velocity,
             rotation: (turned * self.rotation).normalize(),
+            curve,
             ..*self
         }
     }
@@ -77,9 +86,12 @@ pub enum Path {
     Straight,
     /// With constant acceleration.
     Accelerated,
-    /// With a velocity that turns along with the body: cars, planes, runners that look where they go.
-    #[default]
+    /// With a velocity that turns along with the body and keeps its speed: cars and planes whose updates say how they turn.
     Turning,
+    /// With an acceleration that turns and fades as it did from the update before last to the last: whoever is steered. Wants
+    /// [`derive_motion`]; without it as [`Turning`](Self::Turning).
+    #[default]
+    Curved,
 }
 
 /// Settings of an [`Extrapolator`].
@@ -99,7 +111,7 @@ pub struct ExtrapolationConfig {
 }
 
 impl ExtrapolationConfig {
-    /// How paths go on. [`Path::Turning`] unless told otherwise.
+    /// How paths go on. [`Path::Curved`] unless told otherwise.
     pub fn path(mut self, path: Path) -> Self {
         self.path = path;
         self
@@ -133,7 +145,7 @@ impl ExtrapolationConfig {
 impl Default for ExtrapolationConfig {
     fn default() -> Self {
         Self {
-            path: Path::Turning,
+            path: Path::Curved,
             interval: Duration::from_millis(50),
             limit: Duration::from_millis(250),
             ignore_below: 0.001,
@@ -170,6 +182,8 @@ pub struct Extrapolator {
 impl Extrapolator {
     /// A body that is shown as it moves at `now`.
     pub fn new(config: ExtrapolationConfig, now: Instant, motion: Motion) -> Self {
+        // What places told of the velocity becomes part of it.
+        let motion = motion.after(0.0, config.path);
         Self {
             config,
             start: motion,
@@ -188,6 +202,7 @@ impl Extrapolator {
         collide: impl FnOnce(Vec3, Vec3) -> Vec3,
     ) -> Correction {
         self.show(now, collide);
+        let update = update.after(0.0, self.config.path);
         let error = self.shown.position.distance(update.position);
         let correction = if error < self.config.ignore_below {
             Correction::Ignored
@@ -243,7 +258,8 @@ impl Extrapolator {
     }
 }
 
-/// Estimates what updates do not carry: acceleration and turn rate, from two of them in a row.
+/// Estimates what updates do not carry, from two of them in a row: acceleration, turn rate, and, if the earlier one came from here, how the
+/// acceleration turns and fades. `earlier` is as it was received, not brought to another instant.
 ///
 /// ```
 /// use glam::Vec3;
@@ -257,11 +273,10 @@ pub fn derive_motion(earlier: &Motion, later: Motion, seconds: f32) -> Motion {
         return later;
     }
     let (from, to) = (earlier.velocity, later.velocity);
-    let cross = from.cross(to);
-    let angle = cross.length().atan2(from.dot(to));
     Motion {
         acceleration: (to - from) / seconds,
-        angular_velocity: cross.normalize_or_zero() * (angle / seconds),
+        angular_velocity: turn_between(from, to) / seconds,
+        curve: Curve::between(earlier, &later, seconds),
         ..later
     }
 }
@@ -290,6 +305,12 @@ pub const BY_INPUT_TICKS_MAX: u32 = 32;
 /// The rotation by so many seconds of turning.
 fn turn(angular_velocity: Vec3, seconds: f32) -> Quat {
     Quat::from_scaled_axis(angular_velocity * seconds)
+}
+
+/// The turn from one direction to another: axis times angle.
+fn turn_between(from: Vec3, to: Vec3) -> Vec3 {
+    let cross = from.cross(to);
+    cross.normalize_or_zero() * cross.length().atan2(from.dot(to))
 }
 
 /// The way along an arc: velocity integrated while it turns.
@@ -323,6 +344,7 @@ mod tests {
             acceleration: Vec3::new(-20.0 * cos, -20.0 * sin, 0.0),
             rotation: Quat::from_rotation_z(rate * seconds),
             angular_velocity: Vec3::Z * rate,
+            curve: Curve::default(),
         }
     }
 

@@ -1,5 +1,5 @@
 //! Ways to show others, tried beside each other on the same packets (NC-28, NC-29): the newest state, the prototype's fixed delay, the measured
-//! one, and three ways to show where they should be by now.
+//! one, and four ways to show where they should be by now.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,14 @@ use crate::character::{Body, Rules, kinds};
 use crate::stage::TICK;
 
 /// The ways, in the order of their tallies.
-pub const VIEWS: [&str; 6] = [
+pub const VIEWS: [&str; 7] = [
     "newest",
     "fixed_60_ms",
     "adaptive",
     "straight",
     "accelerated",
     "turning",
+    "curved",
 ];
 
 /// How one way does.
@@ -56,8 +57,8 @@ pub(super) struct Views {
 
 struct Entity {
     fixed: Interpolated<Body>,
-    /// Straight on, accelerated, along an arc.
-    ahead: [Option<Extrapolator>; 3],
+    /// By each of [`PATHS`].
+    ahead: [Option<Extrapolator>; PATHS.len()],
     last: Option<(Tick, Motion)>,
     tracks: [Track; VIEWS.len()],
 }
@@ -91,7 +92,7 @@ impl Views {
         };
         let known = self.entities.entry(entity).or_insert_with(|| Entity {
             fixed: Interpolated::new(client.interpolation(), Body::distance),
-            ahead: [None, None, None],
+            ahead: Default::default(),
             last: None,
             tracks: Default::default(),
         });
@@ -193,7 +194,7 @@ impl Views {
 }
 
 impl Entity {
-    /// Leads the three ways to show it in the present on by a state that is `age` seconds old.
+    /// Leads the ways to show it in the present on by a state that is `age` seconds old.
     fn go_on(&mut self, now: Instant, tick: Tick, state: &Body, age: f32) {
         if self.last.as_ref().is_some_and(|(last, _)| *last >= tick) {
             return;
@@ -234,6 +235,11 @@ const NEWEST: usize = 0;
 const FIXED: usize = 1;
 const ADAPTIVE: usize = 2;
 const AHEAD: usize = 3;
-const PATHS: [Path; 3] = [Path::Straight, Path::Accelerated, Path::Turning];
+const PATHS: [Path; 4] = [
+    Path::Straight,
+    Path::Accelerated,
+    Path::Turning,
+    Path::Curved,
+];
 /// The prototype's delay of interpolation.
 const FIXED_TICKS: f64 = 3.0;

@@ -18,7 +18,7 @@ pub(super) fn plot() -> Plot {
     let silence = (Instant::from_millis(6_000), Instant::from_millis(6_300));
     let network = conditions(80).outage(silence.0, silence.1);
     stage.join_as(Body::at(0.0, 0.0), network, |_| Keys::default());
-    let paths = [Path::Straight, Path::Accelerated, Path::Turning];
+    let paths = [Path::Straight, Path::Accelerated, Path::Curved];
     let mut scene = Watch {
         bot,
         seen: 0,
@@ -27,7 +27,7 @@ pub(super) fn plot() -> Plot {
         truth: Vec::new(),
     };
     stage.run(Duration::from_millis(7_600), &mut scene);
-    let names = ["straight on", "with acceleration", "along an arc (default)"];
+    let names = ["straight on", "with acceleration", "as it turned (default)"];
     let colours = [Colour::Red, Colour::Orange, Colour::Green];
     let mut map = Panel::new(
         Axis::new("x (m)", MAP.0, MAP.1),
@@ -58,7 +58,7 @@ pub(super) fn plot() -> Plot {
     }
     Plot::new(
         "Extrapolation: shown where it should be by now",
-        "A car on a circle at 8 m/s, a state every 160 ms, which is 40 ms old when it comes. Going straight on errs on every curve, the arc hardly at all, once two states have told how fast it turns. When \
+        "A car on a circle at 8 m/s, a state every 160 ms, which is 40 ms old when it comes. Going straight on errs on every curve, going on as it turned hardly at all, once three states have told how. When \
          no state comes for longer than 250 ms the body stops, and when the next one comes it is led back within an interval.",
     )
     .panel(map)

@@ -180,18 +180,19 @@ impl<'a> Cases<'a> {
             Series::new(name, colour, Mark::Joined, points)
         };
         let lines = [
-            line("straight", "projective velocity blending", Colour::Red),
+            line("straight", "velocity alone", Colour::Red),
             line(
                 "accelerated",
-                "with acceleration (the prototype's formula)",
+                "projective velocity blending",
                 Colour::Orange,
             ),
-            line("turning", "with turn rates (Muse)", Colour::Green),
+            line("turning", "turn rates", Colour::Blue),
+            line("curved", "as Muse does", Colour::Green),
         ];
         Plot::new(
             "Extrapolation: errors on curves",
-            "Players shown where they should be by now, while they run along curves, without jitter and loss. Going on along the tangent errs more with every millisecond of delay; \
-             with the turn rate, or with the acceleration, most of that is gone.",
+            "Players shown where they should be by now, while they run along curves, without jitter and loss. Going on along the tangent errs more with every millisecond of delay. Projective velocity \
+             blending goes on with the last acceleration, turn rates follow bends but not changes of speed, and Muse's default goes on as the acceleration turned and faded.",
         )
         .panel(panel(self.round_trip_axis(), "mean error on curves (m)", lines))
     }
