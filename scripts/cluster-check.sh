@@ -20,5 +20,5 @@ if ((${#missing[@]} > 0)); then
 fi
 
 cargo clippy --quiet -p muse-master -p muse-cli --features muse-cli/postgres,muse-cli/nats --all-targets -- -D warnings
-cargo test --quiet -p muse-master --features postgres,nats --test store -- postgres
+cargo test --quiet -p muse-master --features postgres,nats --test store --test bus -- postgres nats
 cargo test --quiet -p muse-cli --features postgres,nats --test master -- several
