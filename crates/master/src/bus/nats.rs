@@ -49,10 +49,8 @@ impl NatsBus {
             .await
             .is_err()
         {
-            tracing::warn!(
-                url,
-                "NATS does not answer; the other masters are heard when it does"
-            );
+            // Without its address, which may hold a password.
+            tracing::warn!("NATS does not answer; the other masters are heard when it does");
         }
         let (notes, _) = broadcast::channel(NOTES_MAX);
         let heard = notes.clone();
