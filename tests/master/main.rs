@@ -11,6 +11,7 @@ mod operators;
 mod postgres;
 mod program;
 mod relays;
+mod secrets;
 #[cfg(feature = "postgres")]
 mod several;
 mod social;

@@ -42,6 +42,27 @@ impl Master {
         }
     }
 
+    /// A master that logs everything it can, and the file with it.
+    pub(crate) fn start_with_full_log(arguments: &[&str], game_seconds: f64) -> (Self, PathBuf) {
+        let folder = Rc::new(tempfile::tempdir().expect("a folder"));
+        let mut arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
+        arguments.extend(["--first-port".to_owned(), free_ports().to_string()]);
+        let log = folder.path().join("log");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_muse"));
+        let file = std::fs::File::create(&log).expect("a file");
+        command.env("RUST_LOG", "trace").stderr(file);
+        let (child, authority) = spawn_by(command, &folder, &arguments, game_seconds);
+        let master = Self {
+            child,
+            authority,
+            folder,
+            seen: None,
+            arguments,
+            game_seconds,
+        };
+        (master, log)
+    }
+
     /// Another master with the same file.
     pub(crate) fn start_beside(other: &Self) -> Self {
         let folder = Rc::clone(&other.folder);
@@ -159,6 +180,15 @@ impl Master {
         connection
             .query_row(sql, [], |row| row.get(0))
             .expect("a number")
+    }
+
+    /// Texts from the file.
+    pub(crate) fn texts(&self, sql: &str) -> Vec<String> {
+        let connection =
+            rusqlite::Connection::open(self.folder().join("muse.db")).expect("the file");
+        let mut statement = connection.prepare(sql).expect("a query");
+        let rows = statement.query_map([], |row| row.get(0)).expect("rows");
+        rows.collect::<Result<_, _>>().expect("texts")
     }
 
     /// Waits until a query counts so many, looking as often as it can.

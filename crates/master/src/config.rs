@@ -16,6 +16,7 @@ pub struct MasterConfig {
     pub(crate) database: PathBuf,
     pub(crate) players_max: usize,
     pub(crate) requests_per_second: u32,
+    pub(crate) account_requests_per_second: u32,
     pub(crate) protocol_id: u64,
     pub(crate) director: DirectorConfig,
     pub(crate) game: Vec<String>,
@@ -45,6 +46,7 @@ impl MasterConfig {
             database: database.into(),
             players_max: PLAYERS_MAX_DEFAULT,
             requests_per_second: 50,
+            account_requests_per_second: 20,
             protocol_id: 0,
             director: DirectorConfig::default(),
             game: Vec::new(),
@@ -75,6 +77,13 @@ impl MasterConfig {
     /// Requests of one address in a second in the long run, 50 by default, and 20 times as many in a burst; 0 for no limit.
     pub fn requests_per_second(mut self, requests_per_second: u32) -> Self {
         self.requests_per_second = requests_per_second;
+        self
+    }
+
+    /// Requests of one account in a second in the long run, by HTTP and on its WebSocket together, 20 by default, and 20 times as many in a burst; 0
+    /// for no limit. Keep-alives are not counted.
+    pub fn account_requests_per_second(mut self, requests_per_second: u32) -> Self {
+        self.account_requests_per_second = requests_per_second;
         self
     }
 

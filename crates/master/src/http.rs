@@ -4,6 +4,7 @@ pub(crate) mod accounts;
 pub(crate) mod admin;
 pub(crate) mod failure;
 mod game;
+pub(crate) mod limits;
 mod operations;
 mod play;
 mod push;
@@ -19,8 +20,6 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method};
 use axum::routing::{get, post, put};
 use muse_master_client::AccountId;
-use tower_governor::GovernorLayer;
-use tower_governor::governor::GovernorConfigBuilder;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 use utoipa::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -31,20 +30,11 @@ use crate::shared::Shared;
 use crate::store::StoreError;
 use failure::Failure;
 
-/// All routes, and `others` beside them. `per_second` requests of one address are served in the long run, 20 times as many in a burst; 0 is
-/// for no limit.
-pub(crate) fn router(shared: Arc<Shared>, per_second: u32, others: Option<Router>) -> Router {
+/// All routes, and `others` beside them.
+pub(crate) fn router(shared: Arc<Shared>, others: Option<Router>) -> Router {
     let enrolment = Router::new().route("/v1/server/enrol", post(game::enrol));
-    let mut api = players().merge(admin::router()).merge(enrolment);
-    if let Some(burst) = per_second.checked_mul(20).filter(|burst| *burst > 0) {
-        let nanos = 1_000_000_000 / u64::from(per_second);
-        let limit = GovernorConfigBuilder::default()
-            .per_nanosecond(nanos.max(1))
-            .burst_size(burst)
-            .finish()
-            .expect("neither is zero");
-        api = api.layer(GovernorLayer::new(limit).error_handler(failure::limited));
-    }
+    let api = players().merge(admin::router()).merge(enrolment);
+    let api = shared.limits.by_address(api);
     let own = api
         .route("/v1/server", get(game::server))
         .route("/health", get(operations::health))
@@ -177,6 +167,7 @@ impl FromRequestParts<Arc<Shared>> for Player {
 pub(crate) async fn signed_in(shared: &Shared, token: &str) -> Result<AccountId, Failure> {
     let access = shared.keys.check_access(token, clock::now());
     let access = access.map_err(|_| Failure::SIGN_IN)?;
+    shared.limits.check(access.account)?;
     match shared.store.account(access.account).await {
         Ok(account) if accounts::is_banned(&account, clock::now()) => Err(Failure::BANNED),
         Ok(account) if account.generation == access.generation => Ok(access.account),

@@ -18,7 +18,7 @@ use crate::bus::{Bus, LocalBus, Note};
 use crate::clock;
 use crate::config::MasterConfig;
 use crate::fleet;
-use crate::http;
+use crate::http::{self, limits::Limits};
 use crate::hub::Hub;
 use crate::journal::{Journal, SAMPLE_EVERY_S};
 use crate::leader;
@@ -108,11 +108,7 @@ impl Master {
             tokio::spawn(several::live(Arc::clone(&shared)));
         }
         let (close, closing) = watch::channel(false);
-        let routes = http::router(
-            Arc::clone(&shared),
-            config.requests_per_second,
-            config.routes,
-        );
+        let routes = http::router(Arc::clone(&shared), config.routes);
         let routes = http::with_origins(routes, &config.origins)?;
         let mut closed = JoinSet::new();
         if let Some((inner, _)) = inner {
@@ -254,6 +250,10 @@ async fn share(
         bus,
         fleet,
         hub,
+        limits: Limits::new(
+            config.requests_per_second,
+            config.account_requests_per_second,
+        ),
         keys,
         token_keys: Mutex::new(TokenKeys::new(random_text())),
         draining: watch::Sender::new(false),
@@ -327,12 +327,13 @@ async fn keep_token_keys(shared: Arc<Shared>) {
     }
 }
 
-/// Remembers how things were, for the operators' charts.
+/// Remembers how things were, for the operators' charts, and forgets who has long not asked.
 async fn sample(shared: Arc<Shared>) {
     let mut look = tokio::time::interval(Duration::from_secs(SAMPLE_EVERY_S));
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         look.tick().await;
+        shared.limits.forget();
         if let Ok(sample) = http::sample(&shared).await {
             shared.journal.sample(sample);
         }

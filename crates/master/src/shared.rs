@@ -14,6 +14,7 @@ use crate::bus::{Bus, Note};
 use crate::clock;
 use crate::director::DirectorConfig;
 use crate::fleet::Fleet;
+use crate::http::limits::Limits;
 use crate::hub::{Hub, lock};
 use crate::journal::Journal;
 use crate::relays::Relays;
@@ -29,6 +30,7 @@ pub(crate) struct Shared {
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) fleet: Arc<dyn Fleet>,
     pub(crate) hub: Arc<Hub>,
+    pub(crate) limits: Limits,
     pub(crate) keys: Arc<Keys>,
     pub(crate) token_keys: Mutex<TokenKeys>,
     pub(crate) draining: watch::Sender<bool>,

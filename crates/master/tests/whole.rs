@@ -160,6 +160,7 @@ async fn start(folder: &Path, seconds: f64, first_port: u16, players_max: usize)
     )
     .players_max(players_max)
     .requests_per_second(0)
+    .account_requests_per_second(0)
     .first_port(first_port)
     .game(command.iter().map(|&word| word.to_owned()).collect());
     Master::start(config).await.expect("it starts")

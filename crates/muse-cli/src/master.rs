@@ -45,7 +45,8 @@ pub(crate) struct Arguments {
     /// Certificate authorities of the PostgreSQL server as a PEM file: the connection is then encrypted and the certificate checked.
     #[arg(long, value_name = "FILE")]
     database_ca: Option<PathBuf>,
-    /// NATS server over which masters with one database talk to each other, such as nats://127.0.0.1:4222.
+    /// NATS server over which masters with one database talk to each other, such as nats://127.0.0.1:4222; without this option the variable MUSE_NATS is
+    /// read, where a password is safer than here.
     #[arg(long, value_name = "URL")]
     nats: Option<String>,
     /// Another master with the same database, or what stands in front of all of them: this one's game servers turn to it when this one is gone; can
@@ -64,6 +65,9 @@ pub(crate) struct Arguments {
     /// Requests of one address in a second in the long run; 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = 50)]
     requests_per_second: u32,
+    /// Requests of one account in a second in the long run, wherever it asks from; 0 for no limit.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    account_requests_per_second: u32,
     /// Program of the game server and its arguments; without it a game without rules that lasts a few seconds.
     #[arg(long, value_name = "COMMAND")]
     game: Option<String>,
@@ -161,8 +165,9 @@ fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
     if let Some(file) = &arguments.database_ca {
         config = config.database_ca(file);
     }
-    if let Some(url) = &arguments.nats {
-        config = config.nats(url);
+    let nats = arguments.nats.clone();
+    if let Some(url) = nats.or_else(|| std::env::var("MUSE_NATS").ok()) {
+        config = config.nats(&url);
     }
     let others: Vec<&str> = arguments.other_masters.iter().map(String::as_str).collect();
     if let Some((certificates, key)) = arguments.tls_cert.as_ref().zip(arguments.tls_key.as_ref()) {
@@ -184,6 +189,7 @@ fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
         .other_masters(&others)
         .players_max(arguments.players_max)
         .requests_per_second(arguments.requests_per_second)
+        .account_requests_per_second(arguments.account_requests_per_second)
         .protocol_id(arguments.protocol_id)
         .director(DirectorConfig::default().matching(matching))
         .game(game)

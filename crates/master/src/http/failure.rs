@@ -99,15 +99,19 @@ impl From<PreferencesError> for Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let unavailable = self.status == StatusCode::SERVICE_UNAVAILABLE;
+        let wait = match self.status {
+            StatusCode::SERVICE_UNAVAILABLE => Some("10"),
+            StatusCode::TOO_MANY_REQUESTS => Some("1"),
+            _ => None,
+        };
         let body = Json(ErrorBody {
             code: self.code.to_owned(),
             message: self.message.into_owned(),
         });
-        if unavailable {
-            return (self.status, [(RETRY_AFTER, "10")], body).into_response();
+        match wait {
+            Some(seconds) => (self.status, [(RETRY_AFTER, seconds)], body).into_response(),
+            None => (self.status, body).into_response(),
         }
-        (self.status, body).into_response()
     }
 }
 

@@ -130,6 +130,11 @@ async fn answer(shared: &Arc<Shared>, account: AccountId, text: &str) -> Option<
         Ok(message) => message,
         Err(error) => return Some(refused("invalid", &error.to_string())),
     };
+    if message != ToMaster::KeepAlive
+        && let Err(failure) = shared.limits.check(account)
+    {
+        return Some(refused(failure.code(), failure.message()));
+    }
     let failure: Option<Failure> = match message {
         ToMaster::KeepAlive => return Some(Utf8Bytes::from_static(KEEP_ALIVE)),
         ToMaster::Play { preferences } => match preferences.check() {
