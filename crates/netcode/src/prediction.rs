@@ -58,6 +58,12 @@ pub trait Step {
         input: &Self::Input,
         context: &mut StepContext<'_, Self::Event>,
     );
+
+    /// What of an input goes along with later packets, in case the first was lost: all of it unless told otherwise. What a later input says
+    /// anew, such as where the player is, need not be sent twice. The server may then step with either.
+    fn again(input: &Self::Input) -> Self::Input {
+        input.clone()
+    }
 }
 
 /// What a step is told besides state and input.

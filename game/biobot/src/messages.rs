@@ -195,7 +195,7 @@ pub fn clean(text: &str, bytes_max: usize) -> String {
 }
 
 /// Of the messages, states and rules: who has another does not play along.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// Longest name in bytes.
 pub const NAME_BYTES_MAX: usize = 24;
 /// Longest line of chat in bytes.

@@ -80,18 +80,8 @@ impl Validator {
     /// Whether a robot can be where it says.
     pub(crate) fn admits(&mut self, robot: &Robot, place: &Place, ground: &Ground<'_>) -> bool {
         let slot = usize::from(robot.slot).min(SLOTS_MAX - 1);
-        let mut track = self.robots[slot];
-        if track.lives != Some(robot.lives) {
-            track = Track {
-                lives: Some(robot.lives),
-                base: robot.position[1],
-                left: ground.tick.0,
-                ..Track::default()
-            };
-            // It was put there in the tick before.
-            self.set_place(robot, ground.tick.back(1));
-        }
-        let verdict = self.judge(robot, place, ground, &mut track);
+        let track = self.track(robot, ground);
+        let verdict = self.judge(robot, place, ground, &track);
         self.robots[slot] = track;
         if let Err(offence) = verdict {
             // It stays where it was, in another life; from there it can only fall, wherever that is.
@@ -109,6 +99,37 @@ impl Validator {
         verdict.is_ok()
     }
 
+    /// A robot makes a step by the rules: what carries it, and whether it stands, is known of the next place that it says.
+    pub(crate) fn follow(&mut self, robot: &Robot, ground: &Ground<'_>) {
+        let slot = usize::from(robot.slot).min(SLOTS_MAX - 1);
+        self.robots[slot] = self.track(robot, ground);
+    }
+
+    /// What is known of a robot that is like this before a tick.
+    fn track(&mut self, robot: &Robot, ground: &Ground<'_>) -> Track {
+        let slot = usize::from(robot.slot).min(SLOTS_MAX - 1);
+        let mut track = self.robots[slot];
+        if track.lives != Some(robot.lives) {
+            track = Track {
+                lives: Some(robot.lives),
+                base: robot.position[1],
+                left: ground.tick.0,
+                ..Track::default()
+            };
+            // It was put there in the tick before.
+            self.set_place(robot, ground.tick.back(1));
+        }
+        let carrier = ground.carrier(robot.standing);
+        let moved = carrier.map_or(Vec3::ZERO, |(_, moved)| moved);
+        track.carried += moved;
+        if robot.standing > 0 {
+            let lift = (moved.y / TICK_SECONDS).max(0.0);
+            (track.base, track.left) = (robot.position[1], ground.tick.0);
+            track.rise = JUMP_SPEED + lift;
+        }
+        track
+    }
+
     /// What was refused since this was called last.
     pub(crate) fn take_refused(&mut self) -> Vec<(u8, Offence)> {
         std::mem::take(&mut self.refused)
@@ -119,18 +140,9 @@ impl Validator {
         robot: &Robot,
         place: &Place,
         ground: &Ground<'_>,
-        track: &mut Track,
+        track: &Track,
     ) -> Result<(), Offence> {
         let (from, to) = (robot.feet(), Vec3::from(place.position));
-        if let Some((_, moved)) = ground.carrier(robot.standing) {
-            track.carried += moved;
-        }
-        if robot.standing > 0 {
-            let lifted = ground.carrier(robot.standing);
-            let lift = lifted.map_or(0.0, |(_, moved)| (moved.y / TICK_SECONDS).max(0.0));
-            (track.base, track.left) = (from.y, ground.tick.0);
-            track.rise = JUMP_SPEED + lift;
-        }
         let along = Vec3::new(1.0, 0.0, 1.0);
         let claim =
             Claim::new(ALONG, body(robot.slot)).value(Value::Place((to - track.carried) * along));

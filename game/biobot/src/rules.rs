@@ -259,8 +259,13 @@ impl Rules {
         }
     }
 
-    /// Goes where the player says that it is, if that is believed; else it stays.
+    /// Goes where the player says that it is, if that is believed; else it stays. Where a command says nothing of it, which is one whose first
+    /// packet was lost, it goes where the rules lead.
     fn go(&mut self, robot: &mut Robot, command: &Command, context: &mut StepContext<'_, Effect>) {
+        if command.place.is_none() {
+            self.follow(robot, context.tick);
+            return self.walk(robot, command, context);
+        }
         robot.jump_held = command.jump;
         let place = command.place.filter(|place| place.lives == robot.lives);
         let Some(place) = place else {
@@ -285,10 +290,27 @@ impl Rules {
     }
 
     fn admits(&mut self, robot: &Robot, place: &Place, tick: Tick) -> bool {
-        // Players believe themselves.
-        if self.validator.is_none() {
-            return true;
-        }
+        self.judge(robot, tick, |validator, ground| {
+            validator.admits(robot, place, ground)
+        })
+        .unwrap_or(true)
+    }
+
+    /// The validator knows of a step that the rules make.
+    fn follow(&mut self, robot: &Robot, tick: Tick) {
+        self.judge(robot, tick, |validator, ground| {
+            validator.follow(robot, ground);
+        });
+    }
+
+    /// Asks the validator; there is none where players believe themselves.
+    fn judge<T>(
+        &mut self,
+        robot: &Robot,
+        tick: Tick,
+        ask: impl FnOnce(&mut Validator, &Ground<'_>) -> T,
+    ) -> Option<T> {
+        self.validator.as_ref()?;
         self.gather(robot.slot, tick);
         let ground = Ground {
             tick,
@@ -296,8 +318,8 @@ impl Rules {
             bodies: &self.bodies,
             moved: &self.moved,
         };
-        let validator = self.validator.as_mut();
-        validator.is_none_or(|validator| validator.admits(robot, place, &ground))
+        let validator = self.validator.as_mut()?;
+        Some(ask(validator, &ground))
     }
 
     /// What is in the way of a robot at a tick.
@@ -352,6 +374,14 @@ impl Step for Rules {
             context.raise(Effect::Used { device });
         }
         robot.use_held = command.use_;
+    }
+
+    /// Where a player is, is said anew with the next command; only a shot must be judged by where it was fired.
+    fn again(command: &Command) -> Command {
+        Command {
+            place: command.place.filter(|_| command.fire),
+            ..*command
+        }
     }
 }
 

@@ -139,6 +139,13 @@ impl<I: Input> InputSender<I> {
         )
     }
 
+    /// The inputs of the last packet are sent again from now on, as `again` says.
+    pub fn handle_sent(&mut self, again: impl Fn(&I) -> I) {
+        for input in self.inputs.iter_mut().take(self.config.packet_ticks) {
+            *input = again(input);
+        }
+    }
+
     /// How many earlier inputs go along with each that is new.
     pub fn redundancy(&self) -> usize {
         self.redundancy
@@ -163,6 +170,18 @@ mod tests {
             [0, 5, 13, 26, 128, 255].map(&mut redundancy),
             [2, 2, 3, 4, 8, 8]
         );
+    }
+
+    #[test]
+    fn what_was_sent_is_sent_again_as_told() {
+        let mut sender = InputSender::new(InputSenderConfig::default().packet_ticks(2));
+        for tick in 1..=4 {
+            sender.push(Tick(tick), tick);
+            if tick == 2 {
+                sender.handle_sent(|input| input * 10);
+            }
+        }
+        assert_eq!(sender.inputs, [4, 3, 20, 10]);
     }
 
     #[test]

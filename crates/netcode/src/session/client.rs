@@ -215,6 +215,7 @@ where
         let mut writer = BitWriter::new(buffer.get_mut(len..)?);
         let header = self.clock.header(now);
         self.sender.write(header, &mut writer).ok()?;
+        self.sender.handle_sent(G::again);
         Some(len + writer.finish())
     }
 
