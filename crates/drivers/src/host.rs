@@ -23,6 +23,8 @@ pub(crate) struct Host {
     clock: Clock,
     /// Time of the last poll or flush: one reading serves everything that happens in between.
     now: Instant,
+    /// When it was last known what had arrived: at the last poll, or when a datagram ended a wait.
+    looked_at: Instant,
     /// Where `tick` puts payloads.
     buffer: Vec<u8>,
 }
@@ -38,6 +40,7 @@ impl Host {
             web: None,
             clock,
             now: clock.now(),
+            looked_at: clock.now(),
             buffer: Vec::new(),
         })
     }
@@ -45,6 +48,8 @@ impl Host {
     /// Takes in what has arrived and what has become due.
     pub(crate) fn poll(&mut self) -> io::Result<()> {
         self.now = self.clock.now();
+        self.endpoint.looked_away(self.now - self.looked_at);
+        self.looked_at = self.now;
         let (now, machine, link) = (self.now, &mut self.endpoint, self.link.as_mut());
         #[cfg(feature = "web")]
         if let Some(web) = &mut self.web {
@@ -85,9 +90,12 @@ impl Host {
             }
             let woken = self.driver.wait(timeout);
             web.wake_up();
+            self.looked_at = self.clock.now();
             return woken;
         }
-        self.driver.wait(timeout)
+        let woken = self.driver.wait(timeout);
+        self.looked_at = self.clock.now();
+        woken
     }
 
     /// Lets browsers come as well.

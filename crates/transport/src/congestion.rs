@@ -112,6 +112,8 @@ pub struct Ack {
     /// The round-trip sample, the peer's ack delay already removed. Only the newest packet of a received ack yields one:
     /// for the others the time to the ack says more about how acks are gathered than about the path.
     pub rtt: Option<Duration>,
+    /// How much of the sample may be time in which nobody looked whether the ack had come: that is no delay of the path.
+    pub rtt_slack: Duration,
     /// The smoothed round-trip time, this sample included.
     pub rtt_smoothed: Duration,
     /// Bytes still in flight after this ack.

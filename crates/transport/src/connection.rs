@@ -163,6 +163,8 @@ struct Bandwidth {
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) inbox: Inbox,
+    /// How long datagrams that are handled now may have waited for it.
+    pub(crate) looked_away: Duration,
     ack_block: AckBlock,
     /// Whether `ack_block` holds anything to tell.
     acks: bool,

@@ -269,6 +269,26 @@ impl Endpoint {
         self.shared.inbox.pop(buffer)
     }
 
+    /// Says for how long nobody has looked for datagrams: those handled until the next call may have waited for as long.
+    ///
+    /// A game loop that reads once a tick sees round trips that are too long by up to a tick, which must not be taken for a queue on the way. Whoever
+    /// is woken by every datagram need not call it. [`Client`] and [`Server`] do what is right.
+    ///
+    /// [`Client`]: https://docs.rs/muse-drivers/latest/muse_drivers/struct.Client.html
+    /// [`Server`]: https://docs.rs/muse-drivers/latest/muse_drivers/struct.Server.html
+    ///
+    /// ```
+    /// use muse_transport::{Config, Endpoint, SeededEntropy};
+    /// use muse_wire::Duration;
+    /// let config = Config::new(1).build()?;
+    /// let mut endpoint = Endpoint::new(config, SeededEntropy::danger_seeded(1));
+    /// endpoint.looked_away(Duration::from_millis(16)); // then give it what has arrived
+    /// # Ok::<(), muse_transport::ConfigError>(())
+    /// ```
+    pub fn looked_away(&mut self, span: Duration) {
+        self.shared.looked_away = span;
+    }
+
     /// What a connection may send now and keep sending; `None` if there is no such connection.
     pub fn budget(&mut self, now: Instant, connection: ConnectionId) -> Option<Budget> {
         self.with_connection(connection, |connection, _| connection.budget(now))

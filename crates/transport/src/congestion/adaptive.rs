@@ -450,6 +450,7 @@ impl Controller for Adaptive {
             let service = Duration::from_secs_f64(self.service.time()).min(SERVICE_MAX);
             let sample = Sample {
                 rtt,
+                slack: ack.rtt_slack,
                 smoothed: ack.rtt_smoothed,
                 lacks: 1.0 - ack.bytes as f64 / self.packet,
                 packet_time: self.packet / self.window * self.delay.standing(),

@@ -210,6 +210,7 @@ mod tests {
                 sent_at: Instant::from_millis(now_ms.saturating_sub(rtt_ms)),
                 bytes: 256,
                 rtt: Some(Duration::from_millis(rtt_ms)),
+                rtt_slack: Duration::ZERO,
                 rtt_smoothed: Duration::from_millis(rtt_ms),
                 in_flight: 0,
                 app_limited: false,

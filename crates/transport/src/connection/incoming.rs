@@ -455,6 +455,7 @@ impl Connection {
                 sent_at: packet.at,
                 bytes: packet.size as usize,
                 rtt,
+                rtt_slack: shared.looked_away,
                 rtt_smoothed: self.rtt.smoothed(),
                 in_flight: self.sent.in_flight(),
                 app_limited: packet.app_limited,

@@ -385,6 +385,7 @@ impl World {
             sent_at: packet.sent_at,
             bytes: packet.bytes,
             rtt: Some(rtt),
+            rtt_slack: Duration::ZERO,
             rtt_smoothed: sender.rtt_smoothed.unwrap_or(rtt),
             in_flight: sender.in_flight,
             app_limited: packet.app_limited,

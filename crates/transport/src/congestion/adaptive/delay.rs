@@ -25,6 +25,8 @@ pub(super) struct Delay {
     /// Range of the samples of the present moment, and its smoothed size: jitter that is no queue.
     block: Option<Block>,
     noise: f64,
+    /// How long acks may have waited until they were read, lately.
+    slack: Duration,
 }
 
 impl Delay {
@@ -41,6 +43,7 @@ impl Delay {
             crests: [Duration::ZERO; CRESTS],
             block: None,
             noise: 0.0,
+            slack: Duration::ZERO,
         }
     }
 
@@ -48,6 +51,7 @@ impl Delay {
     pub(super) fn sample(&mut self, now: Instant, sample: &Sample) -> bool {
         let &Sample {
             rtt,
+            slack,
             smoothed,
             lacks,
             packet_time,
@@ -58,6 +62,7 @@ impl Delay {
             let longer = Duration::from_secs_f64(self.base_lacks * service.as_secs_f64());
             (self.base, self.base_lacks) = ((self.base + longer).min(rtt), lacks);
         }
+        self.slack = slack.max(self.slack - self.slack / 8);
         let corrected = rtt < self.base - self.base / 64;
         if rtt <= self.base {
             (self.base, self.base_lacks) = (rtt, lacks);
@@ -108,10 +113,10 @@ impl Delay {
         (self.standing() - self.base() - self.tolerance()).max(0.0)
     }
 
-    /// How much longer than the base a round trip may be and still count as one without a queue: for the noise, and up to a
-    /// total that no game feels and that clocks and schedulers cannot resolve.
+    /// How much longer than the base a round trip may be and still count as one without a queue: for the noise, up to a
+    /// total that no game feels and that clocks and schedulers cannot resolve, and for acks that waited to be read.
     fn tolerance(&self) -> f64 {
-        (NOISE_SHARE * self.noise).max(TOTAL_FELT - self.base())
+        (NOISE_SHARE * self.noise).max(TOTAL_FELT - self.base()) + self.slack.as_secs_f64()
     }
 
     /// Whether the queue is empty, or nearly so beside its swing over the last rounds.
@@ -172,6 +177,8 @@ impl Delay {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub(super) rtt: Duration,
+    /// How much of it may be time in which nobody looked for the ack.
+    pub(super) slack: Duration,
     pub(super) smoothed: Duration,
     /// What the packet lacked of a full one, from 0 to 1.
     pub(super) lacks: f64,
@@ -235,6 +242,7 @@ mod tests {
     fn sample(rtt: Duration, lacks: f64) -> Sample {
         Sample {
             rtt,
+            slack: Duration::ZERO,
             smoothed: rtt,
             lacks,
             packet_time: 0.0,

@@ -33,6 +33,7 @@ impl Feed {
                 sent_at: self.now - rtt,
                 bytes: PACKET,
                 rtt: Some(rtt),
+                rtt_slack: Duration::ZERO,
                 rtt_smoothed: rtt,
                 in_flight,
                 app_limited: !used,
@@ -172,6 +173,7 @@ fn absurd_numbers_do_no_harm() {
                     rtt: random
                         .bool()
                         .then(|| Duration::from_micros(wild(&mut random))),
+                    rtt_slack: Duration::ZERO,
                     rtt_smoothed: Duration::from_micros(wild(&mut random)),
                     in_flight,
                     app_limited: random.bool(),
