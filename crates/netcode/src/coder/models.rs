@@ -63,6 +63,8 @@ pub(super) struct NumberModel {
     pub(super) head: NibbleModel,
     /// The mean, in 1/16.
     mean: u32,
+    /// How many low bits are left to chance.
+    low_bits: u8,
 }
 
 /// Rows that changed and were coded earlier in this packet.
@@ -277,19 +279,21 @@ impl NumberModel {
     const NEW: Self = Self {
         head: NibbleModel::falling(),
         mean: 2 << 4,
+        low_bits: 0,
     };
 
-    /// How many low bits are left to chance.
+    /// How many low bits are left to chance: found out when something is learnt, because that happens less often.
     #[inline(always)]
     pub(super) const fn low_bits(&self) -> u32 {
-        // The mean is at least a 32nd and less than 2^17 by this.
-        (self.mean >> 5 | 1).ilog2()
+        self.low_bits as u32
     }
 
     #[inline(always)]
     pub(super) fn learn(&mut self, value: u32) {
         let goal = (value.min(VALUE_MAX) << 4) as i32;
         self.mean = (self.mean as i32 + ((goal - self.mean as i32) >> 4)) as u32;
+        // The mean is less than 2^17 by this.
+        self.low_bits = (self.mean >> 5 | 1).ilog2() as u8;
     }
 }
 
