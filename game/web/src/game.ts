@@ -99,7 +99,7 @@ export class Game {
       prompt: this.prompt(moment),
     });
     this.netGraph.update(moment.net, nowMs);
-    this.timeline?.update(moment.tick, moment.own?.slot ?? 0);
+    this.timeline?.update(moment.tick, moment.own?.slot ?? 0, new Set(moment.robots.map((robot) => robot.slot)));
   }
 
   event(event: GameEvent): void {

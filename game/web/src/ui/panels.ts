@@ -106,11 +106,15 @@ export class Timeline {
     this.root = element("div", { class: "timeline" }, play, faster, track, this.time, this.views, button("Leave", actions.leave, { id: "replay-leave" }));
   }
 
-  update(tick: number, slot: number): void {
+  /** Shows where it is, whose view it is, and who is there to be watched. */
+  update(tick: number, slot: number, present: ReadonlySet<number>): void {
     if (!this.dragging) this.range.value = String(Math.round(tick));
     const { first, last, tickMs } = this.recording;
     this.time.textContent = `${clock(((tick - first) * tickMs) / 1000)} / ${clock(((last - first) * tickMs) / 1000)}`;
-    for (const view of this.views.querySelectorAll<HTMLElement>("button")) view.setAttribute("aria-checked", String(view.dataset.slot === String(slot)));
+    for (const view of this.views.querySelectorAll("button")) {
+      view.setAttribute("aria-checked", String(view.dataset.slot === String(slot)));
+      view.disabled = !present.has(Number(view.dataset.slot));
+    }
   }
 }
 
