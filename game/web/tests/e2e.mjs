@@ -239,7 +239,8 @@ async function watch() {
   assert.deepEqual((await page.evaluate(() => window.biobot.match.names)).sort(), ["Ada", "Grace"]);
   const begin = await page.evaluate(() => window.biobot.match.tick);
   await until(page, "that it goes on", (tick) => window.biobot.match.tick > tick + 25, begin);
-  // Back from the end, where one of them had gone, to where both were through the second door.
+  // Back from the end, where one of them had gone, to where both were through the second door; the recording waits there.
+  await page.click("#replay-pause");
   let tick = Number(await page.getAttribute("#timeline", "max")) - 100;
   for (let both = false; !both; tick -= 250) {
     assert.ok(tick > 0, "they were there together");
