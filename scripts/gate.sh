@@ -115,6 +115,11 @@ typescript() {
     fi
 }
 
+# The game itself: every screen, and two players from the first one to a lost server and back, in Chromium.
+game_in_browser() {
+    scripts/web-check.sh "$(target_dir)/debug/muse"
+}
+
 install() {
     apt-get -qq update && apt-get -qq install -y --no-install-recommends "$@" >/dev/null
 }
@@ -152,6 +157,7 @@ main() {
     step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --no-deps --workspace
     step "play" env MUSE="$(target_dir)/debug/muse" scripts/play.sh
     step "browsers at a relay" relay_web
+    step "game in the browser" game_in_browser
     step "dependencies" deny
     step "packages" scripts/publish-check.sh
     step "wasm32" scripts/wasm-check.sh
