@@ -23,15 +23,19 @@ use muse_schema::Schema;
 /// What a player does in one tick: any type with a schema, whose default is to do nothing.
 ///
 /// ```
-/// use muse_netcode::inputs::Input;
+/// use muse_netcode::inputs::{Input, InputForTick};
 /// use muse_schema::Schema;
 /// #[derive(Schema, Clone, PartialEq, Default)]
 /// struct Keys {
 ///     forward: bool,
 ///     fire: bool,
 /// }
-/// fn is_input<I: Input>() {}
-/// is_input::<Keys>();
+/// /// Whoever's inputs are missing does nothing.
+/// fn idle<I: Input>() -> I {
+///     InputForTick::Missing.input()
+/// }
+/// let keys: Keys = idle();
+/// assert!(!keys.forward && !keys.fire);
 /// ```
 pub trait Input: Schema + Clone + PartialEq + Default {}
 

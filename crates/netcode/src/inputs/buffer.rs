@@ -83,6 +83,15 @@ impl InputBufferConfig {
 }
 
 /// What a player does in a tick, as far as the server knows.
+///
+/// ```
+/// use muse_netcode::inputs::InputForTick;
+/// let repeated = InputForTick::Repeated { input: 5_u8, times: 2 };
+/// assert_eq!((repeated.input(), repeated.is_received()), (5, false));
+/// assert!(InputForTick::Received(5_u8).is_received());
+/// // Who has sent nothing for long does nothing.
+/// assert_eq!(InputForTick::<u8>::Missing.input(), 0);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum InputForTick<I> {
     /// Its input came in time.
@@ -114,6 +123,30 @@ impl<I: Input> InputForTick<I> {
 }
 
 /// What happened to one client's inputs so far.
+///
+/// ```
+/// use muse_netcode::Tick;
+/// use muse_netcode::clock::PacketHeader;
+/// use muse_netcode::inputs::{InputBuffer, InputBufferConfig, InputSender, InputSenderConfig, Stamp};
+/// use muse_schema::{BitReader, BitWriter};
+/// use muse_wire::{Duration, Instant};
+/// let (now, mut bytes) = (Instant::from_secs(1), [0; 64]);
+/// let mut sender = InputSender::new(InputSenderConfig::default());
+/// sender.push(Tick(10), 7_u8);
+/// let mut writer = BitWriter::new(&mut bytes);
+/// sender.write(PacketHeader { number: 0, stamp: Stamp::of(now), doubled: false }, &mut writer)?;
+/// let len = writer.finish();
+///
+/// let mut buffer = InputBuffer::<u8>::new(InputBufferConfig::new(Duration::from_millis(20)), Tick(10));
+/// for _ in 0..2 {
+///     buffer.handle_packet(now, &mut BitReader::new(&bytes[..len]))?;
+/// }
+/// buffer.take(Tick(10), now);
+/// buffer.take(Tick(11), now + Duration::from_millis(20));
+/// let counters = buffer.counters();
+/// assert_eq!((counters.received, counters.duplicates, counters.repeated), (1, 1, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InputCounters {
     /// Ticks whose input was there in time.

@@ -55,6 +55,13 @@ impl Report {
 }
 
 /// A packet that has arrived, and how long ago.
+///
+/// ```
+/// use muse_netcode::inputs::Heard;
+/// use muse_wire::Duration;
+/// let heard = Heard { packet: 9, held: 625 };
+/// assert_eq!(heard.held(), Duration::from_millis(10));
+/// ```
 #[derive(Schema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
     /// Its number.

@@ -12,9 +12,12 @@ use crate::clock::PacketHeader;
 /// Settings of an [`InputSender`].
 ///
 /// ```
-/// use muse_netcode::inputs::InputSenderConfig;
+/// use muse_netcode::inputs::{InputSender, InputSenderConfig, Report};
 /// // For a network that loses many packets in a row.
 /// let config = InputSenderConfig::default().redundancy_min(4).redundancy_max(14);
+/// let mut sender = InputSender::<u8>::new(config);
+/// sender.handle_report(&Report::default());
+/// assert_eq!(sender.redundancy(), 4);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputSenderConfig {
