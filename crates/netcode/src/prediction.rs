@@ -23,7 +23,8 @@ use effects::Effects;
 /// The rules of a game: what an input does to a state in one tick. The same on both sides.
 ///
 /// ```
-/// use muse_netcode::prediction::{Step, StepContext};
+/// use muse_netcode::Tick;
+/// use muse_netcode::prediction::{Step, StepContext, run_step};
 /// use muse_schema::State;
 /// #[derive(State, Clone)]
 /// struct Runner {
@@ -42,6 +43,13 @@ use effects::Effects;
 ///         }
 ///     }
 /// }
+/// let (mut runner, mut heard) = (Runner { x: 0.0 }, Vec::new());
+/// for (tick, run) in [true, false, true].into_iter().enumerate() {
+///     let raise = &mut |event| heard.push(event);
+///     run_step(&mut Rules, &mut runner, &run, &mut StepContext::new(Tick(tick as u32), true, raise));
+/// }
+/// assert!((runner.x - 0.2).abs() < 1e-6);
+/// assert_eq!(heard, ["footstep", "footstep"]);
 /// ```
 pub trait Step {
     /// What is predicted.
@@ -158,6 +166,31 @@ impl<S: State> Predicted for S {
 }
 
 /// Runs one step and puts the state onto its grid: what the server does in each tick, and a [`Predictor`], too.
+///
+/// ```
+/// # use muse_netcode::Tick;
+/// use muse_netcode::prediction::{Step, StepContext, run_step};
+/// # use muse_schema::State;
+/// #[derive(State, Clone)]
+/// struct Runner {
+///     #[field(range = -100.0..=100.0, step = 0.01)]
+///     x: f32,
+/// }
+/// # struct Rules;
+/// # impl Step for Rules {
+/// #     type State = Runner;
+/// #     type Input = bool;
+/// #     type Event = ();
+/// #     fn step(&mut self, state: &mut Runner, run: &bool, _: &mut StepContext<'_, ()>) {
+/// #         state.x += if *run { 0.1234 } else { 0.0 };
+/// #     }
+/// # }
+/// let mut runner = Runner { x: 0.0 };
+/// let raise = &mut |()| ();
+/// run_step(&mut Rules, &mut runner, &true, &mut StepContext::new(Tick(1), true, raise));
+/// // The rules moved it by 0.1234; both sides go on from 0.12.
+/// assert!((runner.x - 0.12).abs() < 1e-5);
+/// ```
 pub fn run_step<G: Step>(
     game: &mut G,
     state: &mut G::State,
@@ -212,6 +245,29 @@ pub struct Predictor<G: Step> {
 }
 
 /// What became of a state from the server.
+///
+/// ```
+/// # use muse_netcode::Tick;
+/// # use muse_netcode::prediction::{Step, StepContext};
+/// use muse_netcode::prediction::{Predictor, Reconciled};
+/// # use muse_schema::State;
+/// # #[derive(State, Clone, Debug, PartialEq)]
+/// # struct Score(u16);
+/// # struct Rules;
+/// # impl Step for Rules {
+/// #     type State = Score;
+/// #     type Input = u8;
+/// #     type Event = ();
+/// #     fn step(&mut self, state: &mut Score, input: &u8, _: &mut StepContext<'_, ()>) {
+/// #         state.0 += u16::from(*input);
+/// #     }
+/// # }
+/// let mut predictor = Predictor::<Rules>::new();
+/// assert_eq!(predictor.reconcile(&mut Rules, Tick(9), &Score(5)), Reconciled::Started);
+/// assert_eq!(predictor.reconcile(&mut Rules, Tick(8), &Score(4)), Reconciled::Outdated);
+/// predictor.predict(&mut Rules, Tick(10), 1);
+/// assert_eq!(predictor.reconcile(&mut Rules, Tick(10), &Score(6)), Reconciled::Confirmed);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reconciled<S> {
     /// The client had predicted it.
@@ -230,6 +286,33 @@ pub enum Reconciled<S> {
 }
 
 /// How predictions turned out.
+///
+/// ```
+/// # use muse_netcode::Tick;
+/// # use muse_netcode::prediction::{Step, StepContext};
+/// use muse_netcode::prediction::{PredictionCounters, Predictor};
+/// # use muse_schema::State;
+/// # #[derive(State, Clone)]
+/// # struct Score(u16);
+/// # struct Rules;
+/// # impl Step for Rules {
+/// #     type State = Score;
+/// #     type Input = u8;
+/// #     type Event = ();
+/// #     fn step(&mut self, state: &mut Score, input: &u8, _: &mut StepContext<'_, ()>) {
+/// #         state.0 += u16::from(*input);
+/// #     }
+/// # }
+/// let mut predictor = Predictor::<Rules>::new();
+/// predictor.reconcile(&mut Rules, Tick(0), &Score(0));
+/// for tick in 1..=5 {
+///     predictor.predict(&mut Rules, Tick(tick), 1);
+/// }
+/// predictor.reconcile(&mut Rules, Tick(1), &Score(1));
+/// // Not what was predicted: ticks 3 to 5 are simulated again.
+/// predictor.reconcile(&mut Rules, Tick(2), &Score(40));
+/// assert_eq!(*predictor.counters(), PredictionCounters { confirmed: 1, corrected: 1, steps_again: 3 });
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PredictionCounters {
     /// States of the server that had been predicted.
