@@ -174,6 +174,13 @@ impl Acknowledgement {
 }
 
 /// Bytes that are no packet of this protocol.
+///
+/// ```
+/// use muse_netcode::Acknowledgement;
+/// use muse_netcode::snapshot::FormatError;
+/// assert_eq!(Acknowledgement::parse(&[]), Err(FormatError::End));
+/// assert_eq!(Acknowledgement::parse(&[0xff; 20]), Err(FormatError::Reserved));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FormatError {
