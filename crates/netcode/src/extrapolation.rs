@@ -174,7 +174,7 @@ impl Default for ExtrapolationConfig {
 /// ```
 /// use glam::Vec3;
 /// use muse_netcode::extrapolation::{ExtrapolationConfig, Extrapolator, Motion};
-/// use muse_wire::{Duration, Instant};
+/// use muse_wire::Instant;
 /// let start = Motion { velocity: Vec3::X, ..Motion::at(Vec3::ZERO) };
 /// let mut body = Extrapolator::new(ExtrapolationConfig::default(), Instant::ZERO, start);
 /// let shown = body.show(Instant::from_millis(100), |_, to| to);
