@@ -620,6 +620,24 @@ impl Default for ViewConfig {
 }
 
 /// Counters of a [`View`].
+///
+/// ```
+/// # use muse_netcode::{ClientId, Kinds, Tick, View, World};
+/// # let mut world = World::new(Kinds::new());
+/// # let mut view = View::new(&world, ClientId(1));
+/// # let mut buffer = [0; 1_200];
+/// let mut bytes = 0;
+/// for tick in 1..=3 {
+///     world.commit(Tick(tick))?;
+///     view.begin(&world, 10_000);
+///     while let Some(len) = view.poll_packet(&world, &mut buffer) {
+///         bytes += len as u64;
+///     }
+/// }
+/// let stats = view.stats();
+/// assert_eq!((stats.rounds, stats.packets, stats.bytes), (3, 3, bytes));
+/// # Ok::<(), muse_netcode::WorldError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ViewStats {
