@@ -171,6 +171,41 @@ const PACKET_INTERVAL_MAX: u32 = 7;
 const SPECTATOR_DELAY_MAX: Duration = Duration::from_secs(600);
 
 /// Why a packet was not taken. Whoever sent it is at fault, or the network; nothing has changed.
+///
+/// ```
+/// # use muse_netcode::prediction::{Step, StepContext};
+/// # use muse_netcode::{KindOptions, Kinds, Server, SessionConfig};
+/// # use muse_schema::State;
+/// # use muse_wire::{Duration, Instant};
+/// # #[derive(State, Clone)]
+/// # struct Runner {
+/// #     #[field(range = -100.0..=100.0, step = 0.001)]
+/// #     x: f32,
+/// # }
+/// # struct Rules;
+/// # impl Step for Rules {
+/// #     type State = Runner;
+/// #     type Input = bool;
+/// #     type Event = ();
+/// #     fn step(&mut self, runner: &mut Runner, run: &bool, _: &mut StepContext<'_, ()>) {
+/// #         runner.x += if *run { 0.1 } else { 0.0 };
+/// #     }
+/// # }
+/// # fn server() -> Result<Server<Rules>, Box<dyn std::error::Error>> {
+/// #     let mut kinds = Kinds::new();
+/// #     let runner = kinds.register::<Runner>(KindOptions::new(1))?;
+/// #     Ok(Server::new(SessionConfig::new(Duration::from_millis(20)), kinds, runner, Instant::ZERO))
+/// # }
+/// use muse_netcode::{ClientId, PacketError};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let now = Instant::ZERO;
+/// # let mut server = server()?;
+/// assert_eq!(server.handle_packet(now, ClientId(9), &[]), Err(PacketError::UnknownClient));
+/// server.join(ClientId(9), &Runner { x: 0.0 })?;
+/// assert_eq!(server.handle_packet(now, ClientId(9), &[]), Err(PacketError::Header));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PacketError {

@@ -19,7 +19,7 @@ use crate::{EntityId, Server, Tick};
 /// use muse_netcode::inputs::InputForTick;
 /// use muse_netcode::prediction::{Step, StepContext};
 /// use muse_netcode::rewind::{Claim, HitVolume, Pose, RewindConfig, Rig, Shot, Volume};
-/// use muse_netcode::{ClientId, Hits, KindOptions, Kinds, Server, SessionConfig};
+/// use muse_netcode::{ClientId, Hits, KindOptions, Kinds, Server, SessionConfig, TickTime};
 /// use muse_schema::{Schema, State};
 /// use muse_wire::{Duration, Instant};
 ///
@@ -45,7 +45,7 @@ use crate::{EntityId, Server, Tick};
 /// let (tick, now) = (Duration::from_millis(20), Instant::ZERO);
 /// let mut server = Server::<Rules>::new(SessionConfig::new(tick), kinds, player, now);
 /// server.join(ClientId(1), &Player { at: [0.0; 3] })?;
-/// server.join(ClientId(2), &Player { at: [0.0, 0.0, 9.0] })?;
+/// let target = server.join(ClientId(2), &Player { at: [0.0, 0.0, 9.0] })?;
 /// let rig = Rig::new([HitVolume::new(Volume::Capsule { half_length: 0.6, radius: 0.3 })])?;
 /// let mut hits = Hits::new(RewindConfig::new(50), player, rig, |player| Pose::at(player.at.into()))?;
 ///
@@ -58,6 +58,10 @@ use crate::{EntityId, Server, Tick};
 ///         }
 ///     }
 /// }
+/// // As if the first client had fired in this tick.
+/// let claim = Claim::at(TickTime::from_ticks(0.0));
+/// let hit = hits.hitscan(&server, ClientId(1), claim, &Shot::new(Vec3::ZERO, Vec3::Z));
+/// assert_eq!(hit.map(|hit| hit.entity), Some(target));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

@@ -26,6 +26,52 @@ use crate::{EntityId, Tick, WorldError};
 /// Call [`handle_packet`](Self::handle_packet) for what arrives, then [`poll_tick`](Self::poll_tick) until it returns `None`; after
 /// each tick change [`world`](Self::world_mut) as the game wants and [`commit`](Self::commit); then
 /// [`poll_packet`](Self::poll_packet) until `None`. [`Client`](super::Client) has an example of both sides.
+///
+/// ```
+/// # use muse_netcode::prediction::{Step, StepContext};
+/// # use muse_netcode::{KindOptions, Kinds, Server, SessionConfig};
+/// # use muse_schema::State;
+/// # use muse_wire::{Duration, Instant};
+/// # #[derive(State, Clone)]
+/// # struct Runner {
+/// #     #[field(range = -100.0..=100.0, step = 0.001)]
+/// #     x: f32,
+/// # }
+/// # struct Rules;
+/// # impl Step for Rules {
+/// #     type State = Runner;
+/// #     type Input = bool;
+/// #     type Event = ();
+/// #     fn step(&mut self, runner: &mut Runner, run: &bool, _: &mut StepContext<'_, ()>) {
+/// #         runner.x += if *run { 0.1 } else { 0.0 };
+/// #     }
+/// # }
+/// # fn server() -> Result<Server<Rules>, Box<dyn std::error::Error>> {
+/// #     let mut kinds = Kinds::new();
+/// #     let runner = kinds.register::<Runner>(KindOptions::new(1))?;
+/// #     Ok(Server::new(SessionConfig::new(Duration::from_millis(20)), kinds, runner, Instant::ZERO))
+/// # }
+/// use muse_netcode::{ClientId, Tick};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let now = Instant::ZERO;
+/// # let mut server = server()?;
+/// let player = server.join(ClientId(1), &Runner { x: 2.0 })?;
+/// server.watch(ClientId(2));
+/// assert_eq!(server.poll_tick(now, &mut Rules, |_, ()| ()), Some(Tick(0)));
+/// // The game's own changes: here a runner is out.
+/// server.world_mut().despawn(player)?;
+/// server.commit();
+/// assert!(!server.world().contains(player));
+/// // Everyone is sent what happened.
+/// let (mut buffer, mut told) = ([0; 1_200], Vec::new());
+/// while let Some((client, _len)) = server.poll_packet(now, &mut buffer) {
+///     told.push(client);
+/// }
+/// assert_eq!(told, [ClientId(1), ClientId(2)]);
+/// assert_eq!(server.poll_timeout(), Instant::from_millis(20));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Server<G: Step> {
     config: SessionConfig,
