@@ -12,11 +12,32 @@ use crate::{EntityId, Tick};
 /// How much is done for an event to arrive.
 ///
 /// ```
+/// # use std::sync::Arc;
 /// use muse_netcode::{EventClass, Kinds, World};
+/// # use muse_netcode::{ClientId, Receiver, Tick, View};
 /// let mut world = World::new(Kinds::new());
-/// // The end of the round, to everybody; what follows the number is the game's.
+/// # let mut view = View::new(&world, ClientId(1));
+/// # let mut receiver = Receiver::new(Arc::clone(world.kinds()));
+/// # receiver.set_game(0);
+/// # let mut buffer = [0; 1_200];
+/// # let len = receiver.emit_acknowledgement(&mut buffer)?;
+/// # view.handle_acknowledgement(&buffer[..len])?;
+/// // A spark, and the end of the round; what follows the number is the game's.
+/// world.emit(None, EventClass::Unreliable, 3, &[])?;
 /// world.emit(None, EventClass::Quickest, 7, &[2])?;
-/// # Ok::<(), muse_netcode::WorldError>(())
+/// for tick in 1..=2 {
+///     world.commit(Tick(tick))?;
+///     view.begin(&world, 10_000);
+///     while let Some(len) = view.poll_packet(&world, &mut buffer) {
+///         // The packet of the first tick is lost.
+///         if tick == 2 {
+///             receiver.handle_packet(&buffer[..len])?;
+///         }
+///     }
+/// }
+/// assert_eq!(receiver.poll_event().map(|event| event.id), Some(7));
+/// assert_eq!(receiver.poll_event(), None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -51,11 +72,29 @@ impl EventClass {
 /// An event as the client gets it. Temporary entities are events without an entity whose bytes say everything.
 ///
 /// ```
+/// # use std::sync::Arc;
+/// # use muse_netcode::{ClientId, EventClass, Kinds, Tick, View, World};
 /// use muse_netcode::{Event, Receiver};
 /// /// The explosions that arrived.
 /// fn explosions(receiver: &mut Receiver) -> Vec<Event> {
 ///     std::iter::from_fn(|| receiver.poll_event()).filter(|event| event.id == 3).collect()
 /// }
+/// # let mut world = World::new(Kinds::new());
+/// # let mut view = View::new(&world, ClientId(1));
+/// # let mut receiver = Receiver::new(Arc::clone(world.kinds()));
+/// # receiver.set_game(0);
+/// # let mut buffer = [0; 1_200];
+/// # let len = receiver.emit_acknowledgement(&mut buffer)?;
+/// # view.handle_acknowledgement(&buffer[..len])?;
+/// world.emit(None, EventClass::Guaranteed, 3, b"at the gate")?;
+/// world.commit(Tick(5))?;
+/// # view.begin(&world, 10_000);
+/// # while let Some(len) = view.poll_packet(&world, &mut buffer) {
+/// #     receiver.handle_packet(&buffer[..len])?;
+/// # }
+/// let events = explosions(&mut receiver);
+/// assert_eq!((events[0].tick, &*events[0].bytes), (Tick(5), &b"at the gate"[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {

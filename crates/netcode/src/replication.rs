@@ -581,9 +581,25 @@ fn release(slots: &mut Slots, entity: EntityId) {
 /// Settings of a [`View`].
 ///
 /// ```
+/// # use muse_netcode::{ClientId, KindOptions, Kinds, Tick, View, World};
 /// use muse_netcode::ViewConfig;
+/// # use muse_schema::State;
+/// # #[derive(State, Clone)]
+/// # struct Ship {
+/// #     fuel: u8,
+/// # }
+/// # let mut kinds = Kinds::new();
+/// # let ship = kinds.register::<Ship>(KindOptions::new(1))?;
+/// # let mut world = World::new(kinds);
 /// // A phone: few entities, and weights that matter more.
-/// let config = ViewConfig::default().entities_max(500).wait_ticks_max(40);
+/// let config = ViewConfig::default().entities_max(2).wait_ticks_max(40);
+/// let mut view = View::with_config(&world, ClientId(1), config);
+/// let fleet = [1, 2, 3].map(|fuel| world.spawn(ship, &Ship { fuel }).expect("room for three"));
+/// view.set_interest(fleet.map(|entity| (entity, 1.0)));
+/// world.commit(Tick(1))?;
+/// view.begin(&world, 10_000);
+/// assert_eq!(view.stats().interest_overflows, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct ViewConfig {

@@ -11,9 +11,26 @@ use crate::clock::{Delays, Drift, Losses, Need, PacketHeader, QUICK_SHARE};
 /// Settings of an [`InputBuffer`].
 ///
 /// ```
-/// use muse_netcode::inputs::InputBufferConfig;
+/// # use muse_netcode::Tick;
+/// # use muse_netcode::clock::PacketHeader;
+/// use muse_netcode::inputs::{InputBuffer, InputBufferConfig, InputForTick};
+/// # use muse_netcode::inputs::{InputSender, InputSenderConfig, Stamp};
+/// # use muse_schema::{BitReader, BitWriter};
+/// # use muse_wire::Instant;
 /// use muse_wire::Duration;
-/// let config = InputBufferConfig::new(Duration::from_millis(20)).repeat_max(10);
+/// // Who is silent stops at once.
+/// let config = InputBufferConfig::new(Duration::from_millis(20)).repeat_max(0);
+/// let mut buffer = InputBuffer::<u8>::new(config, Tick(10));
+/// # let (now, mut bytes) = (Instant::from_secs(1), [0; 64]);
+/// # let mut sender = InputSender::new(InputSenderConfig::default());
+/// # sender.push(Tick(10), 7_u8);
+/// # let mut writer = BitWriter::new(&mut bytes);
+/// # sender.write(PacketHeader { number: 0, stamp: Stamp::of(now), doubled: false }, &mut writer)?;
+/// # let len = writer.finish();
+/// # buffer.handle_packet(now, &mut BitReader::new(&bytes[..len]))?;
+/// assert_eq!(buffer.take(Tick(10), now), InputForTick::Received(7));
+/// assert_eq!(buffer.take(Tick(11), now + Duration::from_millis(20)), InputForTick::Missing);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InputBufferConfig {

@@ -10,7 +10,10 @@ use crate::{Tick, TickTime};
 /// ```
 /// use muse_netcode::interpolation::PlaybackConfig;
 /// use muse_wire::Duration;
-/// let config = PlaybackConfig::new(Duration::from_millis(20)).intervals_max(1.5);
+/// let config = PlaybackConfig::new(Duration::from_millis(20));
+/// assert_eq!(config.intervals_max(1.85), config);
+/// // What is out of bounds becomes the nearest that is not.
+/// assert_eq!(config.intervals_max(0.0), config.intervals_max(0.5));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlaybackConfig {

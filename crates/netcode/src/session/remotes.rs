@@ -15,11 +15,31 @@ use crate::{EntityId, Tick};
 
 /// The entities of one kind, interpolated. Give it every update that the client polls, then draw what [`show`](Self::show) gives.
 ///
-///
 /// ```
+/// # use muse_netcode::interpolation::InterpolationConfig;
+/// # use muse_netcode::prediction::StepContext;
 /// use muse_netcode::prediction::Step;
 /// use muse_netcode::{Client, Remotes};
+/// # use muse_netcode::{ClientId, Kind, KindOptions, Kinds, Server, SessionConfig};
 /// use muse_schema::State;
+/// # use muse_wire::{Duration, Instant};
+/// # #[derive(State, Clone)]
+/// # struct Runner {
+/// #     #[field(range = -100.0..=100.0, step = 0.001)]
+/// #     x: f32,
+/// # }
+/// # struct Rules;
+/// # impl Step for Rules {
+/// #     type State = Runner;
+/// #     type Input = bool;
+/// #     type Event = ();
+/// #     fn step(&mut self, _: &mut Runner, _: &bool, _: &mut StepContext<'_, ()>) {}
+/// # }
+/// # fn kinds() -> (Kinds, Kind<Runner>) {
+/// #     let mut kinds = Kinds::new();
+/// #     let runner = kinds.register::<Runner>(KindOptions::new(1)).expect("a new id");
+/// #     (kinds, runner)
+/// # }
 ///
 /// /// Once a frame: what is to be drawn of the others.
 /// fn frame<G: Step>(client: &mut Client<G>, others: &mut Remotes<G::State>) -> Vec<G::State>
@@ -31,6 +51,35 @@ use crate::{EntityId, Tick};
 ///     }
 ///     others.show(client).map(|(_, shown)| shown.state).collect()
 /// }
+/// # let tick = Duration::from_millis(20);
+/// # let (config, mut now) = (SessionConfig::new(tick), Instant::from_secs(1));
+/// # let (all, runner) = kinds();
+/// # let mut server = Server::<Rules>::new(config, all, runner, now);
+/// server.join(ClientId(1), &Runner { x: 0.0 })?;
+/// server.join(ClientId(2), &Runner { x: 5.0 })?;
+/// # let (all, runner) = kinds();
+/// # let distance = |a: &Runner, b: &Runner| (a.x - b.x).abs();
+/// # let mut client = Client::<Rules>::new(config, all, runner, distance, now);
+/// let mut others = Remotes::new(runner, InterpolationConfig::new(tick), distance);
+/// # let mut buffer = [0; 1_200];
+/// # let mut drawn = Vec::new();
+/// # for _ in 0..100 {
+/// #     while let Some(len) = client.poll_packet(now, &mut Rules, |_| true, &mut buffer) {
+/// #         server.handle_packet(now, ClientId(1), &buffer[..len])?;
+/// #     }
+/// #     while server.poll_tick(now, &mut Rules, |_, ()| ()).is_some() {}
+/// #     while let Some((to, len)) = server.poll_packet(now, &mut buffer) {
+/// #         if to == ClientId(1) {
+/// #             client.handle_packet(now, &mut Rules, &buffer[..len])?;
+/// #         }
+/// #     }
+/// #     drawn = frame(&mut client, &mut others);
+/// #     now += Duration::from_millis(10);
+/// # }
+/// // A second later the first client draws the second one's player, and its own elsewhere.
+/// assert_eq!(drawn.len(), 1);
+/// assert!((drawn[0].x - 5.0).abs() < 1e-3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct Remotes<S> {
