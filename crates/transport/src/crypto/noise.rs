@@ -120,6 +120,15 @@ impl std::str::FromStr for ServerPublicKey {
 }
 
 /// The text is not a public key.
+///
+/// ```
+/// use muse_transport::{InvalidPublicKey, SeededEntropy, ServerKey, ServerPublicKey};
+/// let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1)).public();
+/// let text = key.to_string();
+/// assert_eq!(text.parse(), Ok(key));
+/// // A digit was lost on the way.
+/// assert_eq!(text[1..].parse::<ServerPublicKey>(), Err(InvalidPublicKey));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a server's public key is written as 64 hexadecimal digits")]
 pub struct InvalidPublicKey;
