@@ -8,6 +8,33 @@ use crate::event::{ConnectionId, MessageId, SendError, SendOptions};
 use crate::typed::{self, MessageError};
 
 /// What became of a broadcast.
+///
+/// ```
+/// # use muse_netem::{Network, Simulation};
+/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
+/// # use muse_wire::{Duration, Instant};
+/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::ReliableUnordered)).build()?;
+/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
+/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
+/// # client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
+/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
+/// # server.listen(ServerOptions::new(key));
+/// # let mut simulation = Simulation::new(Network::new(1));
+/// # let [here, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
+/// # simulation.run_for(Duration::from_millis(200));
+/// # for node in [here, there] {
+/// #     while simulation.node_mut(node).poll_event(&mut Vec::new()).is_some() {}
+/// # }
+/// # let now = simulation.now();
+/// # let server = simulation.node_mut(there);
+/// // One client is there.
+/// let outcome = server.broadcast(now, 0, b"round 2");
+/// assert_eq!((outcome.sent, outcome.refused.len()), (1, 0));
+/// // There is no channel 9, and the outcome says for whom that was so.
+/// let outcome = server.broadcast(now, 9, b"round 2");
+/// assert_eq!((outcome.sent, outcome.refused.len()), (0, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Broadcast {
