@@ -39,6 +39,31 @@ impl ConnectionId {
 }
 
 /// Names a message within its connection and direction.
+///
+/// ```
+/// # use muse_netem::{Network, Simulation};
+/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
+/// # use muse_wire::{Duration, Instant};
+/// use muse_transport::MessageId;
+/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::ReliableUnordered)).build()?;
+/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
+/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
+/// # let connection = client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
+/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
+/// # server.listen(ServerOptions::new(key));
+/// # let mut simulation = Simulation::new(Network::new(1));
+/// # let [here, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
+/// # simulation.run_for(Duration::from_millis(200));
+/// # for node in [here, there] {
+/// #     while simulation.node_mut(node).poll_event(&mut Vec::new()).is_some() {}
+/// # }
+/// # let now = simulation.now();
+/// # let client = simulation.node_mut(here);
+/// let first = client.send(now, connection, 0, b"shot")?;
+/// let second = client.send(now, connection, 0, b"shot")?;
+/// assert_eq!(second, MessageId { channel: 0, number: first.number + 1 });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageId {
     /// Its channel.
@@ -50,8 +75,36 @@ pub struct MessageId {
 /// What to do with one message, beyond what its channel says.
 ///
 /// ```
-/// use muse_transport::{Priority, SendOptions};
+/// # use muse_netem::{Network, Simulation};
+/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
+/// # use muse_wire::{Duration, Instant};
+/// use muse_transport::{Event, Priority, SendOptions};
+/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::ReliableUnordered)).build()?;
+/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
+/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
+/// # let connection = client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
+/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
+/// # server.listen(ServerOptions::new(key));
+/// # let mut simulation = Simulation::new(Network::new(1));
+/// # let [here, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
+/// # simulation.run_for(Duration::from_millis(200));
+/// # for node in [here, there] {
+/// #     while simulation.node_mut(node).poll_event(&mut Vec::new()).is_some() {}
+/// # }
+/// # let now = simulation.now();
+/// # let client = simulation.node_mut(here);
 /// let options = SendOptions::default().priority(Priority::Urgent).receipt();
+/// client.send_with(now, connection, 0, b"with", &options)?;
+/// client.send(now, connection, 0, b"without")?;
+/// # simulation.run_for(Duration::from_millis(200));
+/// # let client = simulation.node_mut(here);
+/// // One receipt for two messages.
+/// let (mut buffer, mut receipts) = (Vec::new(), 0);
+/// while let Some(event) = client.poll_event(&mut buffer) {
+///     receipts += u32::from(matches!(event, Event::Receipt { .. }));
+/// }
+/// assert_eq!(receipts, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SendOptions {
@@ -83,11 +136,33 @@ impl SendOptions {
 /// What became of a message for which a receipt was asked.
 ///
 /// ```
-/// use muse_transport::{Event, Outcome};
+/// # use muse_netem::{Network, Simulation};
+/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
+/// # use muse_wire::{Duration, Instant};
+/// use muse_transport::{Event, Outcome, SendOptions};
 /// /// Whether a message is known to have come: with what was sent with `SendOptions::receipt`.
 /// fn arrived(event: &Event<'_>) -> bool {
 ///     matches!(event, Event::Receipt { receipt, .. } if receipt.outcome == Outcome::Delivered)
 /// }
+/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::ReliableUnordered)).build()?;
+/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
+/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
+/// # let connection = client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
+/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
+/// # server.listen(ServerOptions::new(key));
+/// # let mut simulation = Simulation::new(Network::new(1));
+/// # let [here, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
+/// # simulation.run_for(Duration::from_millis(200));
+/// # for node in [here, there] {
+/// #     while simulation.node_mut(node).poll_event(&mut Vec::new()).is_some() {}
+/// # }
+/// # let now = simulation.now();
+/// # let client = simulation.node_mut(here);
+/// client.send_with(now, connection, 0, b"bought", &SendOptions::default().receipt())?;
+/// # simulation.run_for(Duration::from_millis(200));
+/// # let client = simulation.node_mut(here);
+/// assert!(client.poll_event(&mut Vec::new()).is_some_and(|event| arrived(&event)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt {
@@ -98,6 +173,39 @@ pub struct Receipt {
 }
 
 /// The end of a message's way. Arrivals are certain, losses only reasonably certain (VC-5).
+///
+/// ```
+/// # use muse_netem::{Network, Simulation};
+/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
+/// # use muse_wire::{Duration, Instant};
+/// use muse_transport::{Event, Outcome, SendOptions};
+/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::ReliableUnordered)).build()?;
+/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
+/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
+/// # let connection = client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
+/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
+/// # server.listen(ServerOptions::new(key));
+/// # let mut simulation = Simulation::new(Network::new(1));
+/// # let [here, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
+/// # simulation.run_for(Duration::from_millis(200));
+/// # for node in [here, there] {
+/// #     while simulation.node_mut(node).poll_event(&mut Vec::new()).is_some() {}
+/// # }
+/// # let now = simulation.now();
+/// # simulation.network_mut().set_default(muse_netem::Conditions::default().loss(1.0));
+/// # let client = simulation.node_mut(here);
+/// // The network is down, and the message is of no use after 50 ms.
+/// let options = SendOptions::default().deadline(now + Duration::from_millis(50)).receipt();
+/// let id = client.send_with(now, connection, 0, b"duck!", &options)?;
+/// # simulation.run_for(Duration::from_millis(200));
+/// # let client = simulation.node_mut(here);
+/// let mut buffer = Vec::new();
+/// let Some(Event::Receipt { receipt, .. }) = client.poll_event(&mut buffer) else {
+///     unreachable!("a receipt was asked for")
+/// };
+/// assert_eq!((receipt.id, receipt.outcome), (id, Outcome::Expired));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The peer has it. On sequenced and partially reliable channels it may have come too late to be shown. Of an unreliable
@@ -113,7 +221,7 @@ pub enum Outcome {
 /// What happened, as [`Endpoint::poll_event`](crate::Endpoint::poll_event) tells it.
 ///
 /// ```
-/// use muse_transport::Event;
+/// use muse_transport::{CloseReason, ConnectionId, Event};
 /// fn log(event: Event<'_>) -> String {
 ///     match event {
 ///         Event::Connected { account, .. } => format!("account {account} came"),
@@ -123,6 +231,9 @@ pub enum Outcome {
 ///         _ => String::new(),
 ///     }
 /// }
+/// let connection = ConnectionId::from_bits(1);
+/// assert_eq!(log(Event::Message { connection, channel: 2, payload: b"hello" }), "5 bytes on 2");
+/// assert_eq!(log(Event::Closed { connection, reason: CloseReason::Lost }), "gone: Lost");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -228,8 +339,10 @@ pub enum CloseReason {
 /// Why a message was not taken.
 ///
 /// ```
-/// use muse_transport::{ConnectionId, Endpoint, SendError};
-/// use muse_wire::Instant;
+/// # use muse_netem::{Network, Simulation};
+/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
+/// # use muse_wire::{Duration, Instant};
+/// use muse_transport::{ConnectionId, SendError};
 /// /// A full queue is no reason to give up: the next state replaces this one anyway.
 /// fn tell(endpoint: &mut Endpoint, to: ConnectionId, state: &[u8]) -> Result<(), SendError> {
 ///     match endpoint.send(Instant::ZERO, to, 0, state) {
@@ -237,6 +350,23 @@ pub enum CloseReason {
 ///         Err(error) => Err(error),
 ///     }
 /// }
+/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::ReliableUnordered)).build()?;
+/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
+/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
+/// # let connection = client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
+/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
+/// # server.listen(ServerOptions::new(key));
+/// # let mut simulation = Simulation::new(Network::new(1));
+/// # let [here, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
+/// # simulation.run_for(Duration::from_millis(200));
+/// # for node in [here, there] {
+/// #     while simulation.node_mut(node).poll_event(&mut Vec::new()).is_some() {}
+/// # }
+/// # let client = simulation.node_mut(here);
+/// assert_eq!(tell(client, connection, b"here"), Ok(()));
+/// let nobody = ConnectionId::from_bits(77);
+/// assert_eq!(tell(client, nobody, b"here"), Err(SendError::NoConnection));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
