@@ -34,6 +34,7 @@
 //! for _tick in 0..3 {
 //!     driver.poll(clock.now(), &mut machine)?;
 //! }
+//! assert_eq!(driver.counters().datagrams_sent, 0); // this machine has nothing to say
 //! # Ok(())
 //! # }
 //! ```
