@@ -9,8 +9,9 @@ use muse_transport::Entropy;
 /// ```
 /// use muse_drivers::SystemEntropy;
 /// use muse_transport::ServerKey;
-/// let key = ServerKey::generate(&mut SystemEntropy::new()?);
-/// # let _ = key;
+/// let mut entropy = SystemEntropy::new()?;
+/// let (first, second) = (ServerKey::generate(&mut entropy), ServerKey::generate(&mut entropy));
+/// assert_ne!(first.public(), second.public());
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]

@@ -18,9 +18,11 @@ use crate::{UdpDriver, UdpOptions};
 /// closing one renumbers the rest.
 ///
 /// ```
-/// use muse_drivers::{UdpOptions, bind_shards};
+/// use muse_drivers::{Driver, UdpOptions, bind_shards};
 /// let shards = bind_shards("127.0.0.1:0".parse().expect("an address"), 2, &UdpOptions::default())?;
+/// let address = shards[0].local_addr()?;
 /// for (number, driver) in shards.into_iter().enumerate() {
+///     assert_eq!(driver.local_addr()?, address);
 ///     std::thread::spawn(move || { /* run shard `number` with `driver` */ let _ = (number, driver); });
 /// }
 /// # Ok::<(), std::io::Error>(())
