@@ -15,19 +15,47 @@ use crate::{AsyncUdp, Driver, UdpOptions, client, host};
 
 /// A server that is awaited. Use it from one task; connections are told apart by their ids.
 ///
-/// ```no_run
-/// # async fn serve(config: muse_transport::Config, key: muse_transport::ServerKey) -> std::io::Result<()> {
+/// ```
 /// use muse_drivers::AsyncServer;
+/// # use muse_drivers::{Client, new_key};
+/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery};
 /// use muse_transport::{Event, ServerOptions};
-/// let address = "[::]:7000".parse().expect("an address");
-/// let mut server = AsyncServer::bind(address, config, ServerOptions::new(key))?;
+/// # let config = Config::new(7).channel(ChannelConfig::new(Delivery::ReliableOrdered));
+/// # let key = new_key()?;
+/// # let public = key.public();
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let address = "127.0.0.1:0".parse().expect("an address");
+/// let mut server = AsyncServer::bind(address, config.clone(), ServerOptions::new(key))?;
+/// # let address = server.local_addr()?;
+/// # let playing = std::thread::spawn(move || {
+/// #     let mut client = Client::connect(address, config, Connect::pinned(public))?;
+/// #     let mut answer = None;
+/// #     while answer.is_none() {
+/// #         client.tick(|client, event| match event {
+/// #             Event::Connected { .. } => client.send(0, b"hello").map(drop).expect("just connected"),
+/// #             Event::Message { payload, .. } => answer = Some(payload.to_vec()),
+/// #             other => panic!("{other:?}"),
+/// #         })?;
+/// #         client.wait(muse_wire::Duration::from_millis(5))?;
+/// #     }
+/// #     Ok::<_, std::io::Error>(answer)
+/// # });
 /// let mut buffer = Vec::new();
 /// loop {
-///     if let Event::Message { connection, channel, payload } = server.next_event(&mut buffer).await? {
-///         server.send(connection, channel, payload).expect("room in the queue");
+///     match server.next_event(&mut buffer).await? {
+///         Event::Message { connection, channel, payload } => {
+///             server.send(connection, channel, payload).expect("room in the queue");
+///         }
+///         Event::Closed { .. } => break,
+///         _ => {}
 ///     }
 /// }
-/// # }
+/// // The client has heard what it said, and has gone.
+/// # let answer = playing.join().expect("no panic")?;
+/// assert_eq!(answer.as_deref(), Some(&b"hello"[..]));
+/// # Ok::<(), std::io::Error>(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct AsyncServer {
     host: AsyncHost,
@@ -121,21 +149,44 @@ impl AsyncServer {
 
 /// A client that is awaited.
 ///
-/// ```no_run
-/// # async fn talk(server: std::net::SocketAddr, config: muse_transport::Config, how: muse_transport::Connect) -> std::io::Result<()> {
+/// ```
 /// use muse_drivers::AsyncClient;
-/// use muse_transport::Event;
+/// # use muse_drivers::{Server, new_key};
+/// # use muse_transport::{ChannelConfig, Config, Delivery, ServerOptions};
+/// use muse_transport::{CloseReason, Connect, Event};
+/// # let config = Config::new(7).channel(ChannelConfig::new(Delivery::ReliableOrdered));
+/// # let key = new_key()?;
+/// # let how = Connect::pinned(key.public());
+/// # let mut host = Server::bind("127.0.0.1:0", config.clone(), ServerOptions::new(key))?;
+/// # let server = host.local_addr()?;
+/// # let serving = std::thread::spawn(move || {
+/// #     let mut done = false;
+/// #     while !done {
+/// #         host.tick(|host, event| match event {
+/// #             Event::Message { connection, payload, .. } => host.finish(connection, 3, std::str::from_utf8(payload).expect("text")),
+/// #             Event::Closed { .. } => done = true,
+/// #             _ => {}
+/// #         })?;
+/// #         host.wait(muse_wire::Duration::from_millis(5))?;
+/// #     }
+/// #     Ok::<_, std::io::Error>(())
+/// # });
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// // A server that closes the connection with what it was told last.
 /// let mut client = AsyncClient::connect(server, config, how)?;
 /// let mut buffer = Vec::new();
-/// loop {
-///     let event = client.next_event(&mut buffer).await?;
-///     println!("{event:?}");
-///     if matches!(event, Event::Closed { .. }) {
-///         break;
+/// let reason = loop {
+///     match client.next_event(&mut buffer).await? {
+///         Event::Connected { .. } => client.send(0, b"goodbye").map(drop).expect("just connected"),
+///         Event::Closed { reason, .. } => break reason,
+///         _ => {}
 ///     }
-/// }
-/// # Ok(())
-/// # }
+/// };
+/// assert_eq!(reason, CloseReason::ByPeer { code: 3, text: "goodbye".to_owned() });
+/// # Ok::<(), std::io::Error>(())
+/// # })?;
+/// # serving.join().expect("no panic")?;
+/// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct AsyncClient {
     host: AsyncHost,

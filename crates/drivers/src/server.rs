@@ -40,7 +40,8 @@ use crate::{UdpDriver, UdpOptions, bind_shards};
 ///             _ => {}
 ///         }
 ///     }
-///     server.broadcast(0, b"the state of the world");
+///     let told = server.broadcast(0, b"the state of the world");
+///     assert_eq!(told.sent, 0, "nobody has come yet");
 ///     server.flush()?;
 /// }
 /// # Ok::<(), std::io::Error>(())
@@ -94,7 +95,9 @@ impl Server {
     /// let config = Config::new(7).channel(ChannelConfig::new(Delivery::ReliableOrdered));
     /// let key = new_key()?;
     /// let shards = Server::bind_shards("127.0.0.1:0", config, 2, |_| ServerOptions::new(key.clone()))?;
+    /// let address = shards[0].local_addr()?;
     /// for mut server in shards {
+    ///     assert_eq!(server.local_addr()?, address);
     ///     std::thread::spawn(move || server.tick(|_, _| {}));
     /// }
     /// # Ok::<(), std::io::Error>(())
@@ -128,6 +131,7 @@ impl Server {
     /// let mut server = server.with_web(WebListener::bind(WebOptions::new("127.0.0.1:0".parse().expect("an address")))?)?;
     /// println!("browsers ask http://{}/link", server.web().expect("just given").address());
     /// server.tick(|_, _| {})?;
+    /// assert_eq!(server.web().map(WebListener::sessions), Some(0));
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[cfg(feature = "web")]
@@ -146,7 +150,7 @@ impl Server {
     /// new one replaces the one before. [`poll_relay_event`](Self::poll_relay_event) says when it is open. An
     /// [`Invitation`](muse_relay::v2::Invitation) holds the code together with the server's key.
     ///
-    /// ```no_run
+    /// ```
     /// # fn main() -> std::io::Result<()> {
     /// # use muse_drivers::{Client, Server, new_key};
     /// # use muse_transport::{ChannelConfig, Config, Delivery, ServerOptions};
@@ -154,11 +158,14 @@ impl Server {
     /// let config = Config::new(7).channel(ChannelConfig::new(Delivery::ReliableOrdered));
     /// let key = new_key()?;
     /// let host_key = *key.public().as_bytes();
-    /// let mut server = Server::bind("0.0.0.0:0", config.clone(), ServerOptions::new(key))?;
-    /// let relay = "203.0.113.5:7788".parse().expect("an address");
+    /// let mut server = Server::bind("127.0.0.1:0", config.clone(), ServerOptions::new(key))?;
+    /// let relay = "127.0.0.1:7788".parse().expect("an address");
     /// let code = server.open_room(relay)?;
-    /// let invitation = Invitation { relay, code, host_key }.to_string(); // to be sent to a friend, who does:
-    /// let client = Client::accept_invitation(&invitation.parse().expect("copied whole"), config)?;
+    /// let text = Invitation { relay, code, host_key }.to_string(); // to be sent to a friend, who does:
+    /// let invitation: Invitation = text.parse().expect("copied whole");
+    /// assert_eq!((invitation.code, invitation.host_key), (code, host_key));
+    /// let client = Client::accept_invitation(&invitation, config)?;
+    /// # drop(client);
     /// # Ok(())
     /// # }
     /// ```
