@@ -27,7 +27,10 @@ use crate::{Driver, UdpDriver};
 /// let here = "127.0.0.1:0".parse().expect("an address");
 /// let web = WebListener::bind(WebOptions::new(here))?;
 /// let mut driver = UdpWebDriver::new(UdpDriver::bind(here, &UdpOptions::default())?).with_web(web)?;
-/// driver.poll(Clock::start().now(), &mut machine)?;
+/// let clock = Clock::start();
+/// assert_eq!(driver.receive(clock.now(), &mut machine)?, 0);
+/// driver.flush(clock.now(), &mut machine)?;
+/// assert_ne!(driver.web().map(WebListener::address), driver.local_addr().ok());
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]
