@@ -360,7 +360,7 @@ impl Connection {
             rtt_min: self.rtt.min(),
             rtt_variance: self.rtt.variance(),
             jitter: self.rtt.jitter(),
-            loss: self.redundancy.loss(),
+            loss: self.redundancy.loss_seen(),
             bandwidth: self.bandwidth.rate,
             in_flight: self.sent.in_flight(),
             window: self.controller.window(),

@@ -169,8 +169,10 @@ pub struct EndpointCounters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The endpoint has as many connections as its config allows.
-    #[error("all connections of this endpoint are in use (Config::connections_max)")]
+    /// The endpoint has 16,384 connections, as many as there can be.
+    #[error(
+        "all 16,384 connections of this endpoint are in use: close some, or take another endpoint"
+    )]
     Full,
     /// The payload for the server is too long.
     #[error("the payload for the server is longer than 256 bytes")]

@@ -52,6 +52,8 @@ pub(super) struct Redundancy {
     pub(super) due: bool,
     lost: f32,
     resolved: f32,
+    /// How much of `resolved` is still what was assumed.
+    assumed: f32,
     /// Share of our packets of late that carried parity, in 1/256.
     own_density: u32,
     /// Share of the peer's packets of late that carried parity, in 1/256.
@@ -72,6 +74,7 @@ impl Redundancy {
             due: false,
             lost: LOSS_PRIOR.0 * LOSS_PRIOR.1,
             resolved: LOSS_PRIOR.1,
+            assumed: LOSS_PRIOR.1,
             own_density: 256,
             density: 0,
         }
@@ -82,9 +85,21 @@ impl Redundancy {
         self.enabled && self.loss() >= LOSS_WORTH
     }
 
-    /// Share of packets lost of late.
+    /// Share of packets lost of late, by assumption as long as nothing is known.
     pub(super) fn loss(&self) -> f32 {
         self.lost / self.resolved
+    }
+
+    /// Share of packets seen to be lost of late.
+    pub(super) fn loss_seen(&self) -> f32 {
+        let seen = self.resolved - self.assumed;
+        let lost = self.lost - LOSS_PRIOR.0 * self.assumed;
+        // Rounding may leave a little of nothing.
+        if seen < 0.5 {
+            0.0
+        } else {
+            (lost / seen).clamp(0.0, 1.0)
+        }
     }
 
     /// What became of a packet.
@@ -92,6 +107,7 @@ impl Redundancy {
         let keep = 1.0 - 1.0 / LOSS_MEMORY;
         self.lost = self.lost * keep + if lost { 1.0 } else { 0.0 };
         self.resolved = self.resolved * keep + 1.0;
+        self.assumed *= keep;
     }
 
     /// A packet arrived with reliable content, and with parity or without.
@@ -198,5 +214,25 @@ impl Redundancy {
         } else {
             WINDOW_BALANCED
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_assumed_counts_for_parity_but_is_not_shown() {
+        let mut redundancy = Redundancy::new(false);
+        assert_eq!((redundancy.loss(), redundancy.loss_seen()), (0.01, 0.0));
+        for _ in 0..100 {
+            redundancy.resolve(false);
+        }
+        assert!(redundancy.loss_seen() < 1e-5, "{}", redundancy.loss_seen());
+        for packet in 0..2_000 {
+            redundancy.resolve(packet % 10 == 0);
+        }
+        let seen = redundancy.loss_seen();
+        assert!((seen - 0.1).abs() < 0.02, "{seen}");
     }
 }
