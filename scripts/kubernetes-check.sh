@@ -21,6 +21,7 @@ needs() {
 }
 needs etcd etcd-server
 needs protoc protobuf-compiler
+needs /usr/include/google/protobuf/descriptor.proto libprotobuf-dev
 needs curl curl
 needs openssl openssl
 if [ ! -x "$server" ]; then
