@@ -153,8 +153,9 @@ impl Real {
         let all = self.objects.list(&ListParams::default()).await;
         for object in all.expect("a list").items {
             let name = object.name_any();
-            let gone = self.objects.delete(&name, &DeleteParams::default());
-            gone.await.expect("it goes");
+            let how = DeleteParams::default();
+            let gone = self.objects.delete(&name, &how).await;
+            gone.expect("it goes");
         }
     }
 }
@@ -177,10 +178,8 @@ async fn allocate(State(allocator): State<Arc<Allocator>>, Json(request): Json<V
         serde_json::from_value(annotations).expect("annotations");
     object.annotations_mut().extend(annotations);
     let name = object.name_any();
-    let written = allocator
-        .objects
-        .replace(&name, &PostParams::default(), &object);
-    match written.await {
+    let how = PostParams::default();
+    match allocator.objects.replace(&name, &how, &object).await {
         Ok(_) => Json(json!({ "gameServerName": name })).into_response(),
         Err(kube::Error::Api(status)) if status.code == 409 => {
             allocator.conflicts.fetch_add(1, Ordering::Relaxed);

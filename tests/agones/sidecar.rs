@@ -72,7 +72,11 @@ impl Sidecar {
 impl Drop for Sidecar {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
+            // The port is free when this is over. On a thread of its own, for a runtime must not wait for another's end.
+            let end = std::thread::spawn(move || {
+                runtime.shutdown_timeout(std::time::Duration::from_secs(5))
+            });
+            end.join().expect("it ends");
         }
     }
 }

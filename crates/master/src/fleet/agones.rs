@@ -218,11 +218,10 @@ impl AgonesFleet {
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => self.handle_event(event),
-                Err(watcher::Error::WatchStartFailed(kube::Error::Api(status)))
-                    if status.code == 410 =>
-                {
-                    return;
-                }
+                Err(
+                    watcher::Error::WatchStartFailed(kube::Error::Api(status))
+                    | watcher::Error::WatchFailed(kube::Error::Api(status)),
+                ) if status.code == 410 => return,
                 Err(error) => tracing::warn!(%error, "the cluster is not watched"),
             }
         }
