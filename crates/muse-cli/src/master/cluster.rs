@@ -10,6 +10,7 @@ use muse_master::fleet::agones::AgonesConfig;
 /// Where the game servers are that Agones keeps.
 #[derive(Args)]
 #[command(next_help_heading = "Game servers of a cluster, through Agones")]
+#[group(id = "cluster")]
 pub(crate) struct Arguments {
     /// Address of Agones' allocator, such as https://agones-allocator.agones-system: its servers are used instead of child processes. They enrol with
     /// the key in MUSE_FLEET_KEY.
