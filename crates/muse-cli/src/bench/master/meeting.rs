@@ -28,16 +28,26 @@ pub(super) async fn times_to_match(authority: &str, window: Duration) -> anyhow:
             loop {
                 player.idle(THINK_MAX.mul_f64(rng.f64())).await?;
                 if Instant::now() >= until {
-                    return anyhow::Ok(times);
+                    return anyhow::Ok((times, false));
                 }
-                let found = player.play().await?;
-                times.push(found.seated.as_secs_f64());
+                match tokio::time::timeout_at((until + ALONE).into(), player.play()).await {
+                    Ok(found) => times.push(found?.seated.as_secs_f64()),
+                    Err(_) => return Ok((times, true)),
+                }
             }
         }));
     }
-    let mut times = Vec::new();
+    let (mut times, mut alone) = (Vec::new(), 0);
     for player in players {
-        times.extend(player.await??);
+        let (found, is_alone) = player.await??;
+        times.extend(found);
+        alone += usize::from(is_alone);
+    }
+    if alone > 1 {
+        bail!(
+            "{alone} players waited for each other for {} s",
+            ALONE.as_secs()
+        );
     }
     if times.is_empty() {
         bail!("nobody was matched");
@@ -137,6 +147,8 @@ impl Player {
 const CROWD: usize = 40;
 /// Longest time between two matches of one player.
 const THINK_MAX: Duration = Duration::from_secs(8);
+/// Who is the last to play has nobody left to play with, and knows it after this long.
+const ALONE: Duration = Duration::from_secs(5);
 /// Time for the fleet to have a warm server again.
 const REFILL: Duration = Duration::from_millis(700);
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
