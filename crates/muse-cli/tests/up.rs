@@ -118,20 +118,6 @@ fn what_players_unlock_is_there_in_their_next_match() {
     bots.output.read_to_string(&mut said).expect("text");
     assert!(bots.child.wait().expect("it ends").success(), "{said}");
 
-    // In the first match nobody had it at the beginning, in the second both have.
-    let begin_with = |index: usize| {
-        let mut recording = recording(&place, index);
-        let (first, last) = recording.ticks();
-        [0, 1].map(|slot| {
-            (first..=last).find_map(|tick| {
-                let frame = recording.frame(f64::from(tick), slot);
-                frame.own.as_ref().map(|own| own.robot.owned & RAIL)
-            })
-        })
-    };
-    assert_eq!(begin_with(0), [Some(0); 2]);
-    assert_eq!(begin_with(1), [Some(RAIL); 2]);
-
     // The player sees what is kept, and cannot write it.
     let authority = authority(url);
     let guest = r#"{"device_key":"muse-bots-00000000000000077001"}"#;
@@ -153,6 +139,20 @@ fn what_players_unlock_is_there_in_their_next_match() {
     assert!(refused.starts_with("HTTP/1.1 422"), "{refused}");
     up.end();
     await_servers(FIRST_PORT);
+
+    // In the first match nobody had it at the beginning, in the second both have.
+    let begin_with = |index: usize| {
+        let mut recording = recording(&place, index);
+        let (first, last) = recording.ticks();
+        [0, 1].map(|slot| {
+            (first..=last).find_map(|tick| {
+                let frame = recording.frame(f64::from(tick), slot);
+                frame.own.as_ref().map(|own| own.robot.owned & RAIL)
+            })
+        })
+    };
+    assert_eq!(begin_with(0), [Some(0); 2]);
+    assert_eq!(begin_with(1), [Some(RAIL); 2]);
 
     // What is recorded can be read by anybody.
     let file = recordings(&place).pop().expect("two matches");
