@@ -247,7 +247,7 @@ async function watch() {
     await page.locator("#timeline").fill(String(tick));
     await until(page, "that moment", (tick) => Math.abs(window.biobot.match.tick - tick) < 100, tick);
     assert.ok((await page.evaluate(() => window.biobot.match.doors["door-b"])) > 0.9, "the door stays open");
-    both = await page.evaluate(() => window.biobot.match.others.length === 1);
+    both = await page.evaluate(() => window.biobot.match.position !== undefined && window.biobot.match.others.length === 1);
   }
   const views = [];
   for (const slot of [0, 1]) {
