@@ -117,6 +117,7 @@ pub trait Controller: Send + fmt::Debug {
 ///         sent_at: Instant::from_millis(index),
 ///         bytes: 1_200,
 ///         rtt: Some(Duration::from_millis(30)),
+///         rtt_slack: Duration::ZERO,
 ///         rtt_smoothed: Duration::from_millis(30),
 ///         in_flight: before,
 ///         app_limited: false,

@@ -305,11 +305,14 @@ impl Endpoint {
     /// [`Server`]: https://docs.rs/muse-drivers/latest/muse_drivers/struct.Server.html
     ///
     /// ```
-    /// use muse_transport::{Config, Endpoint, SeededEntropy};
-    /// use muse_wire::Duration;
-    /// let config = Config::new(1).build()?;
+    /// use muse_transport::{ChannelConfig, Config, Delivery, Endpoint, SeededEntropy};
+    /// use muse_wire::{Datagram, Duration, Ecn, Instant, Machine};
+    /// let config = Config::new(1).channel(ChannelConfig::new(Delivery::Unreliable)).build()?;
     /// let mut endpoint = Endpoint::new(config, SeededEntropy::danger_seeded(1));
-    /// endpoint.looked_away(Duration::from_millis(16)); // then give it what has arrived
+    /// let (now, from) = (Instant::from_secs(1), ([192, 0, 2, 1], 7).into());
+    /// endpoint.looked_away(Duration::from_millis(16)); // then what has arrived since
+    /// endpoint.handle_datagram(now, Datagram { from, ecn: Ecn::NotCapable, payload: &mut [0; 3_000] });
+    /// assert_eq!(endpoint.counters().datagrams_unknown, 1);
     /// # Ok::<(), muse_transport::ConfigError>(())
     /// ```
     pub fn looked_away(&mut self, span: Duration) {
