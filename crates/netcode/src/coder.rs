@@ -11,6 +11,7 @@
 
 mod coding;
 mod dense;
+mod lanes;
 mod mix;
 mod models;
 mod plan;

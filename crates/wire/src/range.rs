@@ -108,10 +108,10 @@ impl<'a> Encoder<'a> {
         self.shift();
     }
 
-    /// A part, as [`part`](Self::part) but from a model that keeps the rules, and `bits` bits of `value`, at most 16, in one step.
+    /// A part, as [`part`](Self::part) but from a model that keeps the rules, and `bits` bits of `value`, at most 15, in one step.
     #[inline(always)]
     fn part_and_even(&mut self, start: u32, size: u32, value: u32, bits: u32) {
-        let bits = bits.min(EVEN_BITS);
+        let bits = bits % EVEN_BITS;
         let interval = &mut self.state.interval;
         interval.take_legal_parts(start, size);
         interval.take_part(u64::from(value) & ((1 << bits) - 1), bits);
@@ -269,7 +269,7 @@ impl<'a> Decoder<'a> {
     /// Takes what [`Encoder::part_and_even`] encoded and gives the number behind the part.
     #[inline]
     fn take_part_and_even(&mut self, start: u32, size: u32, bits: u32) -> u32 {
-        let bits = bits.min(EVEN_BITS);
+        let bits = bits % EVEN_BITS;
         self.interval.take_legal_parts(start, size);
         let mut digit = 0;
         if bits > 0 {

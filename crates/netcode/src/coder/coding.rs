@@ -14,6 +14,15 @@ pub(super) trait Coding {
     fn bit(&mut self, bit: bool, probability: u16) -> bool;
     /// A decision that a model follows.
     fn adaptive(&mut self, bit: bool, model: &mut BitModel) -> bool;
+    /// The same, if it `learns`; if not, the model stays as it is.
+    #[inline(always)]
+    fn followed(&mut self, bit: bool, model: &mut BitModel, learns: bool) -> bool {
+        if learns {
+            self.adaptive(bit, model)
+        } else {
+            self.bit(bit, model.probability() as u16)
+        }
+    }
     /// A number of 0 to 15.
     fn nibble(&mut self, symbol: u32, model: &mut NibbleModel) -> u32;
     /// A difference with its sign. Small ones take one step; of larger ones the low bits are left to chance.

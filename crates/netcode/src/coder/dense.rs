@@ -10,16 +10,17 @@ use super::plan::{Item, Way};
 pub(super) fn symbol<C: Coding>(
     coding: &mut C,
     models: &mut ColumnModels,
+    learns: bool,
     item: &Item,
     before: i32,
     value: i32,
 ) -> Result<i32, RowError> {
     if item.way == Way::Flag {
         let was = usize::from(before != item.min);
-        let is = coding.adaptive(value != item.min, &mut models.equal[was]);
+        let is = coding.followed(value != item.min, &mut models.equal[was], learns);
         return Ok(if is { item.max } else { item.min });
     }
-    if coding.adaptive(value == before, &mut models.equal[0]) {
+    if coding.followed(value == before, &mut models.equal[0], learns) {
         // A column that was absent may have been 0 illegally.
         return item.legal(before);
     }

@@ -2,6 +2,7 @@
 
 use muse_wire::range::{BitModel, NibbleModel};
 
+use super::lanes::Lanes;
 use super::mix::Mixer;
 use super::plan::{Item, Plan, Predictor};
 use super::references::Factors;
@@ -50,6 +51,8 @@ pub struct Models {
     pub(super) mixer: Mixer,
     pub(super) recent: Recent,
     pub(super) factors: Factors,
+    /// What follows from factors and predictors for a whole row.
+    pub(super) lanes: Lanes,
     /// Whether the last 32 rows changed, the latest in the lowest bit.
     pub(super) history: u32,
     /// Rows coded, to take turns by.
@@ -64,7 +67,7 @@ pub struct Models {
     pub(super) row: Box<[i32]>,
     /// Which columns of the row being coded exist.
     pub(super) exists: Box<[bool]>,
-    /// By how much each column of the row being coded was mispredicted.
+    /// By how much each column of the row being coded was mispredicted; for a decoder, what the references say of it.
     pub(super) errors: Box<[i32]>,
 }
 
@@ -119,6 +122,7 @@ impl Models {
                 nearest: None,
             },
             factors: Factors::NONE,
+            lanes: Lanes::new(plan),
             history: 0,
             turn: 0,
             judged: 0,
@@ -138,6 +142,7 @@ impl Models {
         }
         self.changed = [BitModel::new(); 4];
         self.mixer.reset();
+        self.lanes.forget();
         self.turn = 0;
         self.judged = 0;
         self.load = LOAD_START;
@@ -154,6 +159,7 @@ impl Models {
         self.mixer.copy_from(&other.mixer);
         self.recent.copy_from(&other.recent);
         self.factors = other.factors;
+        self.lanes.forget();
         self.history = other.history;
         self.turn = other.turn;
         self.judged = other.judged;
@@ -283,8 +289,8 @@ impl ColumnModels {
         self.scores[predictor as usize] = SCORE_START;
     }
 
-    /// Notes by how much each predictor was wrong, and takes the best from now on.
-    pub(super) fn judge(&mut self, errors: [i32; Predictor::ALL.len()]) {
+    /// Notes by how much each predictor was wrong, and takes the best from now on. Whether that is another than before.
+    pub(super) fn judge(&mut self, errors: [i32; Predictor::ALL.len()]) -> bool {
         let mut best = self.predictor;
         for (score, error) in self.scores.iter_mut().zip(errors) {
             let bits = error.unsigned_abs().saturating_add(1).ilog2() * 256;
@@ -295,7 +301,7 @@ impl ColumnModels {
                 best = predictor;
             }
         }
-        self.predictor = best;
+        std::mem::replace(&mut self.predictor, best) != best
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct Plan {
     pub(super) flags: Box<[(u16, i32)]>,
     /// Ranks of the columns whose predictors are compared.
     pub(super) judged: Box<[u16]>,
+    /// Ranks of the columns that begin a rotation.
+    pub(super) rotations: Box<[u16]>,
     /// Whether any column may be absent.
     pub(super) has_guards: bool,
     /// Number of columns.
@@ -97,6 +99,12 @@ impl Velocity {
             .wrapping_add(self.bias);
         rate.wrapping_mul(ticks).wrapping_add(1 << 19) >> 20
     }
+
+    /// What the sum of two velocities counts in so many ticks, and how far a velocity of 0 leads.
+    pub(super) fn in_ticks(&self, ticks: i64) -> (f32, f32) {
+        let steps = |a_tick: i64| (a_tick as f64 * ticks as f64 / f64::from(1 << 20)) as f32;
+        (steps(self.half_ratio), steps(self.bias))
+    }
 }
 
 /// Ways to expect the next value.
@@ -159,6 +167,11 @@ impl Plan {
             judged: items
                 .iter()
                 .filter(|item| item.is_quantity)
+                .map(|item| item.rank)
+                .collect(),
+            rotations: items
+                .iter()
+                .filter(|item| item.way == Way::Rotation)
                 .map(|item| item.rank)
                 .collect(),
             has_guards: items.iter().any(|item| item.guard.is_some()),
@@ -339,13 +352,6 @@ impl Item {
                 .saturating_add(by)
                 .clamp(i64::from(self.min), i64::from(self.max)) as i32,
         }
-    }
-
-    /// As [`advance`](Self::advance), for columns that are bounded.
-    #[inline(always)]
-    pub(super) fn bounded(&self, from: i32, by: i64) -> i32 {
-        let value = i64::from(from).wrapping_add(by);
-        value.min(i64::from(self.max)).max(i64::from(self.min)) as i32
     }
 
     /// The value that a coded difference leads to.

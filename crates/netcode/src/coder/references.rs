@@ -131,7 +131,7 @@ pub(super) struct Factors {
     /// What to multiply baseline minus older by, per older reference, in 2^-16.
     pub(super) lines: [i64; 3],
     /// The same per predictor: what each of the differences counts.
-    weights: [[i64; 3]; Predictor::ALL.len()],
+    pub(super) weights: [[i64; 3]; Predictor::ALL.len()],
 }
 
 impl Factors {
@@ -142,12 +142,14 @@ impl Factors {
         weights: [[0; 3]; Predictor::ALL.len()],
     };
 
-    /// For references of these ages, 0 for none; anew only if they differ from those before.
+    /// For references of these ages, 0 for none; anew only if they differ from those before. Whether they did.
     #[inline]
-    pub(super) fn follow(&mut self, references: &References<'_>) {
-        if self.ages != references.ages() {
+    pub(super) fn follow(&mut self, references: &References<'_>) -> bool {
+        let differs = self.ages != references.ages();
+        if differs {
             *self = Self::new(references);
         }
+        differs
     }
 
     fn new(references: &References<'_>) -> Self {

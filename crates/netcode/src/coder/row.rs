@@ -3,9 +3,10 @@
 use super::RowError;
 use super::coding::Coding;
 use super::dense;
+use super::lanes::{Place, expect, expect_turned, mispredict};
 use super::models::Models;
 use super::plan::{Item, Plan, Predictor, Way};
-use super::references::{Factors, References};
+use super::references::References;
 use super::rotation::Scale;
 use super::sparse::{self, Expectation, View};
 
@@ -19,14 +20,17 @@ pub(super) fn code<C: Coding>(
     references: &References<'_>,
     is_changed: bool,
 ) -> Result<(), RowError> {
-    models.factors.follow(references);
+    if models.factors.follow(references) {
+        models.lanes.forget();
+    }
     let Some(baseline) = references.baseline() else {
         return new_row(plan, coding, models);
     };
     let is_dense = models.is_dense();
     let (is_changed, view) = if is_dense {
         let context = (models.history & 3) as usize;
-        let is_changed = coding.adaptive(is_changed, &mut models.changed[context]);
+        let learns = models.learns();
+        let is_changed = coding.followed(is_changed, &mut models.changed[context], learns);
         (is_changed, View::default())
     } else {
         sparse::changed(coding, models, plan, references, is_changed)
@@ -69,7 +73,11 @@ fn dense_row<C: Coding>(
         decode_dense(plan, coding, models, rows, age_class)?;
     } else {
         mispredict(plan, models, rows);
-        encode_dense(plan, coding, models, rows, age_class)?;
+        if plan.has_guards {
+            encode_dense::<C, true>(plan, coding, models, rows, age_class)?;
+        } else {
+            encode_dense::<C, false>(plan, coding, models, rows, age_class)?;
+        }
     }
     if let Some(rank) = models.judged(plan) {
         judge(plan, models, rank, rows);
@@ -77,45 +85,9 @@ fn dense_row<C: Coding>(
     Ok(())
 }
 
-/// By how much each quantity of the row is mispredicted.
-///
-/// An encoder does this for the whole row before it codes, because two short loops need fewer registers than a long one.
-fn mispredict(plan: &Plan, models: &mut Models, rows: &[&[i32]; 4]) {
-    let Models {
-        columns,
-        factors,
-        row,
-        errors,
-        ..
-    } = models;
-    // One length for all, so that one comparison of a column's number will do.
-    let row = &row[..plan.width];
-    let [newest, near, middle, far] = rows.map(|row| &row[..plan.width]);
-    let errors = &mut errors[..plan.width];
-    let mut turned = Turned::default();
-    for ((item, models), error) in plan.items.iter().zip(columns.iter()).zip(errors) {
-        let column = usize::from(item.column);
-        if item.is_bounded {
-            let mut baseline = newest[column];
-            let mut older = [near[column], middle[column], far[column]];
-            if turned.parts_left > 0 {
-                (baseline, older) = turned.next_part();
-            }
-            let expected = item.expect(models.predictor, factors, (baseline, older), newest, row);
-            *error = row[column].wrapping_sub(expected);
-        } else if item.is_quantity {
-            let older = [near[column], middle[column], far[column]];
-            let expected = expect(models.predictor, factors, item, newest, older, row);
-            *error = item.difference(row[column], expected);
-        } else if item.way == Way::Rotation {
-            turned.follow(plan, item, rows, row[column]);
-        }
-    }
-}
-
 /// Codes the columns of a row whose errors are known.
-#[inline]
-fn encode_dense<C: Coding>(
+#[inline(always)]
+fn encode_dense<C: Coding, const GUARDS: bool>(
     plan: &Plan,
     coding: &mut C,
     models: &mut Models,
@@ -130,15 +102,19 @@ fn encode_dense<C: Coding>(
         errors,
         ..
     } = models;
-    for ((item, models), error) in plan.items.iter().zip(columns.iter_mut()).zip(errors) {
-        if plan.has_guards && !item.admit(row, exists) {
+    let errors = &errors[..plan.width];
+    // Not zipped, which would multiply to find the place of each.
+    let mut columns = columns.iter_mut();
+    for item in &plan.items {
+        let Some(models) = columns.next() else { break };
+        if GUARDS && !item.admit(row, exists) {
             continue;
         }
+        let column = usize::from(item.column);
         if item.is_quantity {
-            coding.number(&mut models.numbers[age_class], learns, *error)?;
+            coding.number(&mut models.numbers[age_class], learns, errors[column])?;
         } else {
-            let column = usize::from(item.column);
-            dense::symbol(coding, models, item, rows[0][column], row[column])?;
+            dense::symbol(coding, models, learns, item, rows[0][column], row[column])?;
         }
     }
     Ok(())
@@ -156,115 +132,42 @@ fn decode_dense<C: Coding>(
     let Models {
         columns,
         factors,
+        lanes,
         row,
         exists,
+        errors: foreseen,
         ..
     } = models;
-    let [newest, near, middle, far] = *rows;
-    let mut turned = Turned::default();
-    for (item, models) in plan.items.iter().zip(columns.iter_mut()) {
+    lanes.prepare(plan, columns, factors);
+    lanes.expect(rows, row, |expected, _| expected, foreseen);
+    for (rank, item) in plan.items.iter().enumerate() {
         let column = usize::from(item.column);
         if plan.has_guards && !item.admit(row, exists) {
             continue;
         }
+        let models = &mut columns[rank];
         if !item.is_quantity {
-            row[column] = dense::symbol(coding, models, item, newest[column], row[column])?;
-            if item.way == Way::Rotation {
-                turned.follow(plan, item, rows, row[column]);
+            row[column] =
+                dense::symbol(coding, models, learns, item, rows[0][column], row[column])?;
+            if item.way == Way::Rotation
+                && let Some(parts) = expect_turned(plan, columns, factors, item, rows, row)
+            {
+                foreseen[column + 1..column + 4].copy_from_slice(&parts);
             }
             continue;
         }
-        let mut baseline = newest[column];
-        let mut older = [near[column], middle[column], far[column]];
-        if turned.parts_left > 0 {
-            (baseline, older) = turned.next_part();
-        }
-        let expected = match item.way {
-            Way::Number | Way::Circle(_) => {
-                expect(models.predictor, factors, item, newest, older, row)
+        let expected = match lanes.places[rank] {
+            Place::Lane => foreseen[column],
+            Place::Moving => lanes.moving(item, rows, row),
+            Place::Single => {
+                let of_column = rows.map(|row| row[column]);
+                expect(models.predictor, factors, item, of_column, rows[0], row)
             }
-            _ => item.expect(models.predictor, factors, (baseline, older), newest, row),
         };
         let error = coding.number(&mut models.numbers[age_class], learns, 0)?;
         row[column] = item.resolve(expected, error)?;
     }
     Ok(())
-}
-
-impl Item {
-    /// What a bounded column is expected to be, given what it was in the baseline and in older references.
-    #[inline(always)]
-    fn expect(
-        &self,
-        predictor: Predictor,
-        factors: &Factors,
-        (baseline, older): (i32, [i32; 3]),
-        newest: &[i32],
-        row: &[i32],
-    ) -> i32 {
-        let apart = older.map(|older| baseline.wrapping_sub(older));
-        let movement = factors.movement(predictor, apart, self, row, newest);
-        self.bounded(baseline, movement)
-    }
-}
-
-/// What a column is expected to be.
-fn expect(
-    predictor: Predictor,
-    factors: &Factors,
-    item: &Item,
-    newest: &[i32],
-    older: [i32; 3],
-    row: &[i32],
-) -> i32 {
-    let baseline = newest[usize::from(item.column)];
-    let apart = older.map(|older| item.difference(baseline, older));
-    let movement = factors.movement(predictor, apart, item, row, newest);
-    item.advance(baseline, movement)
-}
-
-/// The parts of a rotation in all references, seen from the largest part that it has now.
-#[derive(Default)]
-struct Turned {
-    parts: [[i32; 3]; 4],
-    /// Parts that were not asked for yet.
-    parts_left: usize,
-}
-
-impl Turned {
-    /// Looks whether the rotation is seen from the same largest part in all references, which is mostly so.
-    #[inline(always)]
-    fn follow(&mut self, plan: &Plan, item: &Item, rows: &[&[i32]; 4], largest: i32) {
-        let column = usize::from(item.column);
-        if rows.iter().any(|row| row[column] != largest) {
-            *self = Self::new(plan.part(item, 0), rows, column, largest);
-        }
-    }
-
-    #[cold]
-    fn new(part: &Item, rows: &[&[i32]; 4], first: usize, largest: i32) -> Self {
-        let scale = Scale::new(part.min, part.max);
-        let mut parts = [[0; 3]; 4];
-        for (parts, row) in parts.iter_mut().zip(rows) {
-            *parts = if row[first] == largest {
-                [row[first + 1], row[first + 2], row[first + 3]]
-            } else {
-                scale.parts(&scale.quaternion(&row[first..first + 4]), largest as usize)
-            };
-        }
-        Self {
-            parts,
-            parts_left: 3,
-        }
-    }
-
-    /// The next part in the baseline and in the older references.
-    #[cold]
-    fn next_part(&mut self) -> (i32, [i32; 3]) {
-        self.parts_left -= 1;
-        let [baseline, older @ ..] = self.parts.map(|parts| parts[2 - self.parts_left]);
-        (baseline, older)
-    }
 }
 
 /// Finds out which predictor would have been best for a column of the row that was coded.
@@ -279,16 +182,18 @@ fn judge(plan: &Plan, models: &mut Models, rank: usize, rows: &[&[i32]; 4]) {
     if is_turned || plan.has_guards && !models.exists[column] {
         return;
     }
-    let [newest, older @ ..] = rows;
-    let older = [older[0][column], older[1][column], older[2][column]];
+    let of_column = rows.map(|row| row[column]);
     let mut errors = [i32::MAX; Predictor::ALL.len()];
     for (predictor, error) in Predictor::ALL.into_iter().zip(&mut errors) {
         if predictor != Predictor::Velocity || item.velocity.is_some() {
-            let expected = expect(predictor, &models.factors, item, newest, older, &models.row);
+            let factors = &models.factors;
+            let expected = expect(predictor, factors, item, of_column, rows[0], &models.row);
             *error = item.difference(models.row[column], expected);
         }
     }
-    models.columns[rank].judge(errors);
+    if models.columns[rank].judge(errors) {
+        models.lanes.forget();
+    }
 }
 
 fn sparse_row<C: Coding>(
@@ -327,6 +232,7 @@ fn sparse_row<C: Coding>(
             _ => dense::symbol(
                 coding,
                 &mut models.columns[usize::from(item.rank)],
+                true,
                 item,
                 rows[0][column],
                 value,

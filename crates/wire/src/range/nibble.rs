@@ -23,8 +23,8 @@ use super::{Decoder, Encoder};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NibbleModel {
-    /// Where each symbol begins; the first always at 0.
-    starts: [i16; SYMBOLS],
+    /// Where each symbol begins, the first always at 0, and where the last one ends: at 2^15, which wraps.
+    starts: [i16; SYMBOLS + 1],
     /// Symbols seen, up to [`COUNT_MAX`].
     count: u16,
 }
@@ -32,7 +32,7 @@ pub struct NibbleModel {
 impl NibbleModel {
     /// All symbols equally likely.
     pub const fn new() -> Self {
-        let mut starts = [0; SYMBOLS];
+        let mut starts = [i16::MIN; SYMBOLS + 1];
         let mut symbol = 0;
         while symbol < SYMBOLS {
             starts[symbol] = (symbol << 15 >> 4) as i16;
@@ -44,7 +44,8 @@ impl NibbleModel {
     /// Symbols get the rarer the larger they are, each three quarters as likely as the one before, as if learnt from
     /// a few.
     pub const fn falling() -> Self {
-        let mut starts = [0; SYMBOLS];
+        let mut starts = [i16::MIN; SYMBOLS + 1];
+        starts[0] = 0;
         let mut symbol = 1;
         let mut left = 32_768 - SYMBOLS as u32 * SHARE_MIN;
         let mut start = 0;
@@ -67,7 +68,7 @@ impl NibbleModel {
         self.update(symbol);
     }
 
-    /// Encodes a symbol, of a larger number the low four bits, behind it the low `bits` bits of `low`, at most 16, all equally
+    /// Encodes a symbol, of a larger number the low four bits, behind it the low `bits` bits of `low`, at most 15, all equally
     /// likely. Cheaper than the two one after the other. It does not learn: see [`learn`](Self::learn).
     #[inline(always)]
     pub fn encode_with(&self, encoder: &mut Encoder<'_>, symbol: u32, low: u32, bits: u32) {
@@ -105,8 +106,7 @@ impl NibbleModel {
     fn symbol_at(&self, part: u32) -> usize {
         let part = part as i16;
         // Counting is quicker than searching: all borders are compared at once.
-        let reached: i16 = self
-            .starts
+        let reached: i16 = self.starts[..SYMBOLS]
             .iter()
             .map(|&start| i16::from(start <= part))
             .sum();
@@ -115,11 +115,9 @@ impl NibbleModel {
 
     #[inline]
     fn share(&self, symbol: usize) -> (u32, u32) {
-        let start = self.starts[symbol];
-        // The last symbol ends where the first begins, 2^15 parts later.
-        let end = self.starts[(symbol + 1) % SYMBOLS];
-        let size = end.wrapping_sub(start) & i16::MAX;
-        (start as u32, size as u32)
+        let start = self.starts[symbol] as u16;
+        let end = self.starts[symbol + 1] as u16;
+        (u32::from(start), u32::from(end.wrapping_sub(start)))
     }
 
     #[inline(always)]
