@@ -3,7 +3,7 @@
 //! A [`RowCoder`] is made from the columns of a kind of entity and knows nothing else of the game. A row is coded against
 //! [`References`], older rows of the same entity that the receiver has for certain, with what the [`Models`] have learnt from
 //! the rows before it. Both sides give the same references and models, and then the decoder ends up with exactly the row
-//! that was encoded. All arithmetic is in integers, so this holds between any two platforms.
+//! that was encoded. Arithmetic is in integers, or of the kind that IEEE 754 rounds alike everywhere, so this holds between any two platforms.
 //!
 //! Per row it costs one decision to say that nothing changed. If something did, each column is predicted in several ways
 //! (as it was, along a line or a curve, by its declared velocity, as a turning rotation), and the error of the best is

@@ -25,13 +25,13 @@ pub(super) trait Coding {
     }
     /// A number of 0 to 15.
     fn nibble(&mut self, symbol: u32, model: &mut NibbleModel) -> u32;
-    /// A difference with its sign. Small ones take one step; of larger ones the low bits are left to chance.
+    /// A [`folded`] difference. Small ones take one step; of larger ones the low bits are left to chance.
     fn number(
         &mut self,
         model: &mut NumberModel,
         learns: bool,
-        difference: i32,
-    ) -> Result<i32, RowError>;
+        folded: u32,
+    ) -> Result<u32, RowError>;
     /// A number of so many bits, at most 32, all equally likely.
     fn even(&mut self, value: u32, bits: u32) -> u32;
 }
@@ -62,22 +62,20 @@ impl Coding for Encoder<'_> {
         &mut self,
         model: &mut NumberModel,
         learns: bool,
-        difference: i32,
-    ) -> Result<i32, RowError> {
-        let folded = (difference << 1 ^ difference >> 31) as u32;
+        folded: u32,
+    ) -> Result<u32, RowError> {
         let low_bits = model.low_bits();
         let head = folded >> low_bits;
-        model
-            .head
-            .encode_with(self, head.min(ESCAPE), folded, low_bits);
         if head >= ESCAPE {
-            encode_large(self, head - ESCAPE);
+            encode_large(self, model, learns, folded);
+            return Ok(folded);
         }
+        model.head.encode_with(self, head, folded, low_bits);
         if learns {
-            model.head.learn(head.min(ESCAPE));
+            model.head.learn(head);
             model.learn(folded);
         }
-        Ok(difference)
+        Ok(folded)
     }
 
     #[inline]
@@ -106,7 +104,7 @@ impl Coding for Decoder<'_> {
     }
 
     #[inline(always)]
-    fn number(&mut self, model: &mut NumberModel, learns: bool, _: i32) -> Result<i32, RowError> {
+    fn number(&mut self, model: &mut NumberModel, learns: bool, _: u32) -> Result<u32, RowError> {
         let low_bits = model.low_bits();
         let (head, low) = model.head.decode_with(self, low_bits);
         let mut folded = head << low_bits | low;
@@ -119,7 +117,7 @@ impl Coding for Decoder<'_> {
             model.head.learn(head);
             model.learn(folded);
         }
-        Ok((folded >> 1) as i32 ^ -((folded & 1) as i32))
+        Ok(folded)
     }
 
     #[inline]
@@ -128,12 +126,31 @@ impl Coding for Decoder<'_> {
     }
 }
 
-/// By how much a number is too large for one step, in as many bits as that takes.
+/// A difference with its sign in the lowest bit, so that small ones are small.
+#[inline(always)]
+pub(super) const fn folded(difference: i32) -> u32 {
+    (difference << 1 ^ difference >> 31) as u32
+}
+
+/// The difference that was folded.
+#[inline(always)]
+pub(super) const fn unfolded(folded: u32) -> i32 {
+    (folded >> 1) as i32 ^ -((folded & 1) as i32)
+}
+
+/// A number that is too large for one step: by how much, in as many bits as that takes.
 #[cold]
-fn encode_large(encoder: &mut Encoder<'_>, rest: u32) {
+fn encode_large(encoder: &mut Encoder<'_>, model: &mut NumberModel, learns: bool, folded: u32) {
+    let low_bits = model.low_bits();
+    model.head.encode_with(encoder, ESCAPE, folded, low_bits);
+    let rest = (folded >> low_bits) - ESCAPE;
     let bits = u32::BITS - rest.leading_zeros();
     encoder.even(bits, LARGE_BITS);
     encoder.even(rest, bits);
+    if learns {
+        model.head.learn(ESCAPE);
+        model.learn(folded);
+    }
 }
 
 #[cold]

@@ -1,7 +1,8 @@
 //! What a row is expected to be, four columns at once. Most of what is expected depends on the references alone.
 
+use super::coding::folded;
 use super::models::{ColumnModels, Models};
-use super::plan::{Item, Plan, Predictor};
+use super::plan::{Item, Plan, Predictor, Way};
 use super::references::Factors;
 use super::rotation::Scale;
 
@@ -13,6 +14,7 @@ pub(super) struct Lanes {
     pub(super) places: Box<[Place]>,
     /// Ranks of the quantities that are looked at one by one.
     singles: Vec<u16>,
+    rotations: Box<[Rotation]>,
     /// Whether ages or predictors are others than when it was made ready.
     is_stale: bool,
 }
@@ -26,6 +28,14 @@ pub(super) enum Place {
     Moving,
     /// By itself.
     Single,
+}
+
+/// A rotation, whose parts only compare where the same one is left out, because it is the largest.
+#[derive(Clone, Debug)]
+struct Rotation {
+    rank: u16,
+    /// Which references count for any of its parts.
+    counts: [bool; 4],
 }
 
 #[derive(Clone, Debug)]
@@ -67,6 +77,15 @@ impl Lanes {
             },
             places: vec![Place::Single; plan.width].into_boxed_slice(),
             singles: Vec::with_capacity(plan.width),
+            rotations: plan
+                .items
+                .iter()
+                .filter(|item| item.way == Way::Rotation)
+                .map(|item| Rotation {
+                    rank: item.rank,
+                    counts: [true; 4],
+                })
+                .collect(),
             is_stale: true,
         }
     }
@@ -103,13 +122,41 @@ impl Lanes {
             if item.is_quantity && place == Place::Single {
                 self.singles.push(item.rank);
             }
-            for lane in &mut self.lanes {
-                let index = usize::from(item.column).wrapping_sub(lane.first);
+            let column = usize::from(item.column);
+            // The last two may overlap.
+            let lane = column / WIDTH;
+            for lane in self.lanes.iter_mut().skip(lane.saturating_sub(1)).take(3) {
+                let index = column.wrapping_sub(lane.first);
                 if index < WIDTH {
                     lane.take(index, item, models.predictor, factors);
                 }
             }
         }
+        for rotation in &mut self.rotations {
+            let parts = &columns[usize::from(rotation.rank) + 1..][..3];
+            let weights = |part: &ColumnModels| factors.weights[part.predictor as usize];
+            for index in 0..3 {
+                rotation.counts[index + 1] = parts.iter().any(|part| weights(part)[index] != 0);
+            }
+        }
+    }
+
+    /// What the parts of a rotation are expected to be, if a reference that counts has another largest part than the row. Mostly none has.
+    #[inline]
+    pub(super) fn turned(
+        &self,
+        plan: &Plan,
+        columns: &[ColumnModels],
+        factors: &Factors,
+        item: &Item,
+        rows: &[&[i32]; 4],
+        row: &[i32],
+    ) -> Option<[i32; 3]> {
+        let rotation = self
+            .rotations
+            .iter()
+            .find(|rotation| rotation.rank == item.rank)?;
+        rotation.turned(plan, columns, factors, rows, row)
     }
 
     /// Puts down what `finish` makes of what columns are expected to be and of what they are. What is expected of singles and of rotations
@@ -233,7 +280,7 @@ impl Item {
     }
 }
 
-/// By how much each quantity of the row is mispredicted, by column.
+/// By how much each quantity of the row is mispredicted, by column and [`folded`].
 ///
 /// An encoder does this for the whole row before it codes, because short loops need fewer registers than a long one.
 pub(super) fn mispredict(plan: &Plan, models: &mut Models, rows: &[&[i32]; 4]) {
@@ -259,7 +306,7 @@ pub(super) fn mispredict(plan: &Plan, models: &mut Models, rows: &[&[i32]; 4]) {
     lanes.expect(
         rows,
         row,
-        |expected, value| value.wrapping_sub(expected),
+        |expected, value| folded(value.wrapping_sub(expected)) as i32,
         errors,
     );
     for rank in &lanes.singles {
@@ -268,14 +315,13 @@ pub(super) fn mispredict(plan: &Plan, models: &mut Models, rows: &[&[i32]; 4]) {
         let column = usize::from(item.column);
         let of_column = rows.map(|row| row[column]);
         let expected = expect(predictor, factors, item, of_column, rows[0], row);
-        errors[column] = item.difference(row[column], expected);
+        errors[column] = folded(item.difference(row[column], expected)) as i32;
     }
-    for rank in &plan.rotations {
-        let rotation = &plan.items[usize::from(*rank)];
-        if let Some(parts) = expect_turned(plan, columns, factors, rotation, rows, row) {
-            let first = usize::from(rotation.column) + 1;
+    for rotation in &lanes.rotations {
+        if let Some(parts) = rotation.turned(plan, columns, factors, rows, row) {
+            let first = usize::from(plan.items[usize::from(rotation.rank)].column) + 1;
             for (index, expected) in parts.into_iter().enumerate() {
-                errors[first + index] = row[first + index].wrapping_sub(expected);
+                errors[first + index] = folded(row[first + index].wrapping_sub(expected)) as i32;
             }
         }
     }
@@ -296,51 +342,61 @@ pub(super) fn expect(
     item.advance(baseline, movement)
 }
 
-/// What the parts of a rotation are expected to be, if in some reference it is seen from another largest part than in the row. Mostly it is not.
-#[inline(always)]
-pub(super) fn expect_turned(
-    plan: &Plan,
-    columns: &[ColumnModels],
-    factors: &Factors,
-    rotation: &Item,
-    rows: &[&[i32]; 4],
-    row: &[i32],
-) -> Option<[i32; 3]> {
-    let column = usize::from(rotation.column);
-    let largest = row[column];
-    rows.iter()
-        .any(|row| row[column] != largest)
-        .then(|| turned(plan, columns, factors, rotation, rows, row))
-}
+impl Rotation {
+    #[inline(always)]
+    fn turned(
+        &self,
+        plan: &Plan,
+        columns: &[ColumnModels],
+        factors: &Factors,
+        rows: &[&[i32]; 4],
+        row: &[i32],
+    ) -> Option<[i32; 3]> {
+        let column = usize::from(plan.items[usize::from(self.rank)].column);
+        let differs = |index: usize| self.counts[index] & (rows[index][column] != row[column]);
+        let is_turned = differs(0) | differs(1) | differs(2) | differs(3);
+        is_turned.then(|| self.parts(plan, columns, factors, rows, row))
+    }
 
-#[cold]
-fn turned(
-    plan: &Plan,
-    columns: &[ColumnModels],
-    factors: &Factors,
-    rotation: &Item,
-    rows: &[&[i32]; 4],
-    row: &[i32],
-) -> [i32; 3] {
-    let first = usize::from(rotation.column);
-    let part = plan.part(rotation, 0);
-    let scale = Scale::new(part.min, part.max);
-    let parts = rows.map(|other| {
-        if other[first] == row[first] {
-            [other[first + 1], other[first + 2], other[first + 3]]
-        } else {
-            scale.parts(
-                &scale.quaternion(&other[first..first + 4]),
-                row[first] as usize,
-            )
+    #[inline(never)]
+    fn parts(
+        &self,
+        plan: &Plan,
+        columns: &[ColumnModels],
+        factors: &Factors,
+        rows: &[&[i32]; 4],
+        row: &[i32],
+    ) -> [i32; 3] {
+        let item = &plan.items[usize::from(self.rank)];
+        let first = usize::from(item.column);
+        let part = plan.part(item, 0);
+        let scale = Scale::new(part.min, part.max);
+        let mut by_part = [[0; 4]; 3];
+        for (index, other) in rows
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| self.counts[*index])
+        {
+            let parts = if other[first] == row[first] {
+                [other[first + 1], other[first + 2], other[first + 3]]
+            } else {
+                scale.parts(
+                    &scale.quaternion(&other[first..first + 4]),
+                    row[first] as usize,
+                )
+            };
+            for (all, part) in by_part.iter_mut().zip(parts) {
+                all[index] = part;
+            }
         }
-    });
-    [0, 1, 2].map(|index| {
-        let item = plan.part(rotation, index);
-        let predictor = columns[usize::from(item.rank)].predictor;
-        let of_part = parts.map(|parts| parts[index]);
-        expect(predictor, factors, item, of_part, rows[0], row)
-    })
+        let mut expected = [0; 3];
+        for (index, expected) in expected.iter_mut().enumerate() {
+            let item = plan.part(item, index);
+            let predictor = columns[usize::from(item.rank)].predictor;
+            *expected = expect(predictor, factors, item, by_part[index], rows[0], row);
+        }
+        expected
+    }
 }
 
 /// Columns of a lane.
@@ -357,6 +413,7 @@ const WHOLE: f32 = (3 << 22) as f32;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::coder::coding::unfolded;
     use crate::coder::references::References;
     use muse_schema::{Column, ColumnKind, Predict};
 
@@ -422,9 +479,9 @@ mod tests {
                 );
                 let error = rows[4][column] - expected;
                 assert!(
-                    error.abs_diff(models.errors[column]) <= 1,
+                    error.abs_diff(unfolded(models.errors[column] as u32)) <= 1,
                     "round {round}, column {column}, {predictor:?}: {error} {}",
-                    models.errors[column]
+                    unfolded(models.errors[column] as u32)
                 );
             }
         }

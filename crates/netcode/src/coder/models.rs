@@ -388,7 +388,7 @@ const RECENT_MAX: usize = 64;
 const TURNS_EARLY: u32 = 64;
 /// After how many rows predictors of a column are compared, early and late.
 const TURNS_APART_EARLY: u32 = 4;
-const TURNS_APART: u32 = 16;
+const TURNS_APART: u32 = 32;
 /// After how many rows it is learnt how large numbers are, once early rows are over.
 const TURNS_LEARNT: u32 = 4;
 /// Over how many rows the load is averaged.

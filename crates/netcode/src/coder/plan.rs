@@ -17,8 +17,6 @@ pub(super) struct Plan {
     pub(super) flags: Box<[(u16, i32)]>,
     /// Ranks of the columns whose predictors are compared.
     pub(super) judged: Box<[u16]>,
-    /// Ranks of the columns that begin a rotation.
-    pub(super) rotations: Box<[u16]>,
     /// Whether any column may be absent.
     pub(super) has_guards: bool,
     /// Number of columns.
@@ -167,11 +165,6 @@ impl Plan {
             judged: items
                 .iter()
                 .filter(|item| item.is_quantity)
-                .map(|item| item.rank)
-                .collect(),
-            rotations: items
-                .iter()
-                .filter(|item| item.way == Way::Rotation)
                 .map(|item| item.rank)
                 .collect(),
             has_guards: items.iter().any(|item| item.guard.is_some()),

@@ -46,7 +46,7 @@ impl Scale {
                 rest -= *number * *number;
             }
         }
-        quaternion[largest] = rest.max(0).isqrt();
+        quaternion[largest] = root(rest.max(0));
         quaternion
     }
 
@@ -94,9 +94,25 @@ impl Scale {
     }
 }
 
+/// The square root of a whole number below 2^52, rounded down. Processors have it for fractions, IEEE 754 rounds it alike everywhere, and what
+/// lies just below a whole root is far enough from it to be told apart.
+#[inline]
+fn root(square: i64) -> i64 {
+    (square as f64).sqrt() as i64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn roots_are_exact() {
+        for root_before in (0..1 << 26).step_by(997).chain([1, 2, 3, (1 << 26) - 1]) {
+            let square = root_before * root_before;
+            assert_eq!(root(square), root_before);
+            assert_eq!(root(square + 2 * root_before), root_before);
+        }
+    }
 
     fn columns(angle: f64, scale_max: i32) -> [i32; 4] {
         let quaternion = [(angle / 2.0).sin(), 0.0, 0.0, (angle / 2.0).cos()];

@@ -1,9 +1,9 @@
 //! The flow of a row, the same for both directions: whether it changed, then column by column.
 
 use super::RowError;
-use super::coding::Coding;
+use super::coding::{Coding, unfolded};
 use super::dense;
-use super::lanes::{Place, expect, expect_turned, mispredict};
+use super::lanes::{Place, expect, mispredict};
 use super::models::Models;
 use super::plan::{Item, Plan, Predictor, Way};
 use super::references::References;
@@ -112,7 +112,11 @@ fn encode_dense<C: Coding, const GUARDS: bool>(
         }
         let column = usize::from(item.column);
         if item.is_quantity {
-            coding.number(&mut models.numbers[age_class], learns, errors[column])?;
+            coding.number(
+                &mut models.numbers[age_class],
+                learns,
+                errors[column] as u32,
+            )?;
         } else {
             dense::symbol(coding, models, learns, item, rows[0][column], row[column])?;
         }
@@ -150,7 +154,7 @@ fn decode_dense<C: Coding>(
             row[column] =
                 dense::symbol(coding, models, learns, item, rows[0][column], row[column])?;
             if item.way == Way::Rotation
-                && let Some(parts) = expect_turned(plan, columns, factors, item, rows, row)
+                && let Some(parts) = lanes.turned(plan, columns, factors, item, rows, row)
             {
                 foreseen[column + 1..column + 4].copy_from_slice(&parts);
             }
@@ -165,7 +169,7 @@ fn decode_dense<C: Coding>(
             }
         };
         let error = coding.number(&mut models.numbers[age_class], learns, 0)?;
-        row[column] = item.resolve(expected, error)?;
+        row[column] = item.resolve(expected, unfolded(error))?;
     }
     Ok(())
 }
