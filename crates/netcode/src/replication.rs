@@ -15,6 +15,7 @@ use crate::world::{Audience, ClientId, NEVER, NONE, Object, World, WorldError};
 use crate::{EntityId, Tick};
 
 mod packet;
+mod pattern;
 mod sent;
 mod slots;
 

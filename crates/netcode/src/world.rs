@@ -395,6 +395,11 @@ impl World {
         self.tables[object.kind.place()].past(object.row, tick)
     }
 
+    /// All rows of a kind at a past tick, one after the other, if they are still known.
+    pub(crate) fn rows(&self, kind: KindId, tick: u32) -> Option<&[i32]> {
+        self.tables[kind.place()].rows(tick)
+    }
+
     #[inline]
     pub(crate) fn object(&self, object: u32) -> Option<&Object> {
         self.objects.get(object as usize)

@@ -385,12 +385,12 @@ pub(super) const AGES: usize = 5;
 /// Rows that are kept to find the nearest in.
 const RECENT_MAX: usize = 64;
 /// So many rows compare predictors often, because little is known yet.
-const TURNS_EARLY: u32 = 64;
+const TURNS_EARLY: u32 = 32;
 /// After how many rows predictors of a column are compared, early and late.
 const TURNS_APART_EARLY: u32 = 4;
 const TURNS_APART: u32 = 32;
 /// After how many rows it is learnt how large numbers are, once early rows are over.
-const TURNS_LEARNT: u32 = 4;
+const TURNS_LEARNT: u32 = 8;
 /// Over how many rows the load is averaged.
 const LOAD_ROWS: u32 = 1_024;
 const LOAD_UNIT: u32 = 1 << 16;

@@ -4,10 +4,10 @@ use muse_wire::bytes::Writer;
 use muse_wire::range::Encoder;
 
 use super::View;
+use super::pattern::Pattern;
 use super::sent::Entry;
 use super::slots::{Life, Slot};
 use crate::Tick;
-use crate::coder::References;
 use crate::events::Pending;
 use crate::snapshot::coding::{Ages, Coding, Identity, Relation, RowHead};
 use crate::snapshot::{EVENTS_MAX, GONE_MAX, Header, ROWS_MAX};
@@ -23,6 +23,7 @@ struct Draft<'a> {
     rows_whole: usize,
     bytes: usize,
     bytes_whole: usize,
+    pattern: Pattern<'a>,
 }
 
 /// What became of a row.
@@ -110,10 +111,10 @@ impl View {
     }
 
     /// Writes a packet with these events. Gives the length, and whether the states that they need found room.
-    fn try_packet(
+    fn try_packet<'a>(
         &mut self,
-        world: &World,
-        buffer: &mut [u8],
+        world: &'a World,
+        buffer: &'a mut [u8],
         events: &[u32],
         entries: Vec<Entry>,
     ) -> (Option<usize>, Vec<Entry>, bool) {
@@ -147,6 +148,7 @@ impl View {
             rows_whole: 0,
             bytes: 0,
             bytes_whole: 0,
+            pattern: Pattern::default(),
         };
         self.write_gone(&mut draft, gone);
         let mut sequence = self.events.sequencer();
@@ -208,7 +210,12 @@ impl View {
     }
 
     /// Writes the states without which the events make no sense. Whether they all fit.
-    fn write_needed(&mut self, world: &World, draft: &mut Draft<'_>, events: &[u32]) -> bool {
+    fn write_needed<'a>(
+        &mut self,
+        world: &'a World,
+        draft: &mut Draft<'a>,
+        events: &[u32],
+    ) -> bool {
         let mut needed = Vec::new();
         for event in events.iter().filter_map(|number| self.events.get(*number)) {
             needed.extend(self.stateless(world, event).map(|(number, _)| number));
@@ -220,7 +227,7 @@ impl View {
             .all(|number| self.write_row(world, draft, number) != Outcome::Full)
     }
 
-    fn write_planned(&mut self, world: &World, draft: &mut Draft<'_>) {
+    fn write_planned<'a>(&mut self, world: &'a World, draft: &mut Draft<'a>) {
         while draft.rows < usize::from(ROWS_MAX)
             && let Some(number) = self.plan.peek(self.round.bytes_left)
         {
@@ -241,7 +248,7 @@ impl View {
 
     /// Writes the state of a slot, unless it is in this tick's packets already or does not fit.
     #[inline]
-    fn write_row(&mut self, world: &World, draft: &mut Draft<'_>, number: u32) -> Outcome {
+    fn write_row<'a>(&mut self, world: &'a World, draft: &mut Draft<'a>, number: u32) -> Outcome {
         let tick = self.round.tick;
         let attempt = self.attempts;
         let Some(slot) = self.slots.get_mut(number) else {
@@ -259,7 +266,7 @@ impl View {
         let Some(row) = world.past(object, tick) else {
             return Outcome::Skipped;
         };
-        let (ages, references) = slot.references(world, object, tick);
+        let (ages, references) = draft.pattern.references(world, slot, object, tick);
         let whole = references.is_empty();
         let before = draft.encoder.checkpoint();
         let len_before = draft.encoder.len_max();
@@ -267,6 +274,7 @@ impl View {
             &mut self.coding,
             &mut draft.encoder,
             world,
+            object,
             number,
             slot,
             ages,
@@ -331,68 +339,17 @@ impl View {
     }
 }
 
-impl Slot {
-    /// The states to code this tick's with: the baseline and older ones that the client has acknowledged, as far as both
-    /// sides still have them.
-    #[inline]
-    fn references<'a>(
-        &self,
-        world: &'a World,
-        object: &Object,
-        tick: u32,
-    ) -> (Ages, References<'a>) {
-        let none = ([0; References::COUNT_MAX], References::new());
-        let history = world.kinds().history();
-        // The client keeps a state for so long after it got another.
-        let kept = self.after == NEVER || tick - self.after <= history;
-        if self.baseline == NEVER || self.baseline < object.since || !kept {
-            return none;
-        }
-        let Some(row) = world.past(object, self.read) else {
-            return none;
-        };
-        let age = tick - self.baseline;
-        let mut steps = [age, 0, 0, 0];
-        let mut ages = [age, 0, 0, 0];
-        let mut rows = [row; References::COUNT_MAX];
-        let mut count = 1;
-        // Only those count that have been of this kind, and are remembered.
-        let reach = history
-            .saturating_sub(age)
-            .min(self.baseline - object.since + 1);
-        let known = self.known & u64::MAX.checked_shr(64 - reach.min(64)).unwrap_or(0);
-        let mut last = 0;
-        for apart in REFERENCES_APART {
-            let rest = known & u64::MAX.checked_shl(last + apart).unwrap_or(0);
-            let back = rest.trailing_zeros();
-            let Some(row) = (back < 64)
-                .then(|| world.past(object, self.baseline - back))
-                .flatten()
-            else {
-                break;
-            };
-            (steps[count], ages[count]) = (back - last, age + back);
-            rows[count..].fill(row);
-            count += 1;
-            last = back;
-        }
-        (steps, References::from_parts(rows, ages, count))
-    }
-}
-
 /// What stands before the row.
 #[inline]
 fn write_head(
     coding: &mut Coding,
     encoder: &mut Encoder<'_>,
     world: &World,
+    object: &Object,
     number: u32,
     slot: &Slot,
     ages: Ages,
 ) {
-    let Some(object) = world.object(slot.object) else {
-        return;
-    };
     let whole = ages[0] == 0;
     let declared = world.kinds().at(object.kind.place());
     let related = whole || object.related > slot.baseline;
@@ -426,9 +383,6 @@ fn write_head(
     }
 }
 
-/// How many ticks at least each further reference is before the one before it: the first tells the speed, the others how it
-/// changes.
-const REFERENCES_APART: [u32; References::COUNT_MAX - 1] = [1, 2, 3];
 /// Bytes of an event besides its parameters, at most.
 const EVENT_OVERHEAD: usize = 20;
 /// A packet with so much room that a row which does not fit will never fit.

@@ -67,12 +67,15 @@ impl Table {
     /// The row as it was, unless the tick is too long ago or was never committed.
     #[inline]
     pub(crate) fn past(&self, row: u32, tick: u32) -> Option<&[i32]> {
-        let past = &self.past[self.place(tick)];
-        if past.tick != tick {
-            return None;
-        }
         let start = row as usize * self.width;
-        past.rows.get(start..start + self.width)
+        self.rows(tick)?.get(start..start + self.width)
+    }
+
+    /// All rows as they were, unless the tick is too long ago or was never committed.
+    #[inline]
+    pub(crate) fn rows(&self, tick: u32) -> Option<&[i32]> {
+        let past = &self.past[self.place(tick)];
+        (past.tick == tick).then_some(&past.rows)
     }
 
     #[inline]
