@@ -446,7 +446,7 @@ mod tests {
         for round in 0..2_000 {
             let mut models = Models::new(&plan);
             for column in &mut models.columns {
-                column.predictor = Predictor::ALL[rng.usize(0..Predictor::ALL.len())];
+                column.predictor = Predictor::ALL[rng.u32(0..Predictor::ALL.len() as u32) as usize];
             }
             let mut row = |reach: i32| -> Vec<i32> {
                 let value = |column: usize| [reach, reach / 40, reach / 2][column / 2];
