@@ -143,20 +143,12 @@ impl Lanes {
 
     /// What the parts of a rotation are expected to be, if a reference that counts has another largest part than the row. Mostly none has.
     #[inline]
-    pub(super) fn turned(
-        &self,
-        plan: &Plan,
-        columns: &[ColumnModels],
-        factors: &Factors,
-        item: &Item,
-        rows: &[&[i32]; 4],
-        row: &[i32],
-    ) -> Option<[i32; 3]> {
+    pub(super) fn turned(&self, item: &Item, seen: &Seen<'_>) -> Option<[i32; 3]> {
         let rotation = self
             .rotations
             .iter()
             .find(|rotation| rotation.rank == item.rank)?;
-        rotation.turned(plan, columns, factors, rows, row)
+        rotation.turned(seen)
     }
 
     /// Puts down what `finish` makes of what columns are expected to be and of what they are. What is expected of singles and of rotations
@@ -317,8 +309,15 @@ pub(super) fn mispredict(plan: &Plan, models: &mut Models, rows: &[&[i32]; 4]) {
         let expected = expect(predictor, factors, item, of_column, rows[0], row);
         errors[column] = folded(item.difference(row[column], expected)) as i32;
     }
+    let seen = Seen {
+        plan,
+        columns,
+        factors,
+        rows,
+        row,
+    };
     for rotation in &lanes.rotations {
-        if let Some(parts) = rotation.turned(plan, columns, factors, rows, row) {
+        if let Some(parts) = rotation.turned(&seen) {
             let first = usize::from(plan.items[usize::from(rotation.rank)].column) + 1;
             for (index, expected) in parts.into_iter().enumerate() {
                 errors[first + index] = folded(row[first + index].wrapping_sub(expected)) as i32;
@@ -342,48 +341,39 @@ pub(super) fn expect(
     item.advance(baseline, movement)
 }
 
+/// What there is to expect the parts of a rotation from.
+pub(super) struct Seen<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) columns: &'a [ColumnModels],
+    pub(super) factors: &'a Factors,
+    pub(super) rows: &'a [&'a [i32]; 4],
+    pub(super) row: &'a [i32],
+}
+
 impl Rotation {
     #[inline(always)]
-    fn turned(
-        &self,
-        plan: &Plan,
-        columns: &[ColumnModels],
-        factors: &Factors,
-        rows: &[&[i32]; 4],
-        row: &[i32],
-    ) -> Option<[i32; 3]> {
-        let column = usize::from(plan.items[usize::from(self.rank)].column);
-        let differs = |index: usize| self.counts[index] & (rows[index][column] != row[column]);
+    fn turned(&self, seen: &Seen<'_>) -> Option<[i32; 3]> {
+        let column = usize::from(seen.plan.items[usize::from(self.rank)].column);
+        let largest = seen.row[column];
+        let differs = |index: usize| self.counts[index] & (seen.rows[index][column] != largest);
         let is_turned = differs(0) | differs(1) | differs(2) | differs(3);
-        is_turned.then(|| self.parts(plan, columns, factors, rows, row))
+        is_turned.then(|| self.parts(seen))
     }
 
     #[inline(never)]
-    fn parts(
-        &self,
-        plan: &Plan,
-        columns: &[ColumnModels],
-        factors: &Factors,
-        rows: &[&[i32]; 4],
-        row: &[i32],
-    ) -> [i32; 3] {
-        let item = &plan.items[usize::from(self.rank)];
+    fn parts(&self, seen: &Seen<'_>) -> [i32; 3] {
+        let item = &seen.plan.items[usize::from(self.rank)];
         let first = usize::from(item.column);
-        let part = plan.part(item, 0);
+        let largest = seen.row[first];
+        let part = seen.plan.part(item, 0);
         let scale = Scale::new(part.min, part.max);
         let mut by_part = [[0; 4]; 3];
-        for (index, other) in rows
-            .iter()
-            .enumerate()
-            .filter(|(index, _)| self.counts[*index])
-        {
-            let parts = if other[first] == row[first] {
-                [other[first + 1], other[first + 2], other[first + 3]]
+        let rows = seen.rows.iter().enumerate();
+        for (index, row) in rows.filter(|(index, _)| self.counts[*index]) {
+            let parts = if row[first] == largest {
+                [row[first + 1], row[first + 2], row[first + 3]]
             } else {
-                scale.parts(
-                    &scale.quaternion(&other[first..first + 4]),
-                    row[first] as usize,
-                )
+                scale.parts(&scale.quaternion(&row[first..first + 4]), largest as usize)
             };
             for (all, part) in by_part.iter_mut().zip(parts) {
                 all[index] = part;
@@ -391,9 +381,17 @@ impl Rotation {
         }
         let mut expected = [0; 3];
         for (index, expected) in expected.iter_mut().enumerate() {
-            let item = plan.part(item, index);
-            let predictor = columns[usize::from(item.rank)].predictor;
-            *expected = expect(predictor, factors, item, by_part[index], rows[0], row);
+            let item = seen.plan.part(item, index);
+            let predictor = seen.columns[usize::from(item.rank)].predictor;
+            let newest = seen.rows[0];
+            *expected = expect(
+                predictor,
+                seen.factors,
+                item,
+                by_part[index],
+                newest,
+                seen.row,
+            );
         }
         expected
     }

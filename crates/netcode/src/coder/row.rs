@@ -3,7 +3,7 @@
 use super::RowError;
 use super::coding::{Coding, unfolded};
 use super::dense;
-use super::lanes::{Place, expect, mispredict};
+use super::lanes::{Place, Seen, expect, mispredict};
 use super::models::Models;
 use super::plan::{Item, Plan, Predictor, Way};
 use super::references::References;
@@ -153,10 +153,17 @@ fn decode_dense<C: Coding>(
         if !item.is_quantity {
             row[column] =
                 dense::symbol(coding, models, learns, item, rows[0][column], row[column])?;
-            if item.way == Way::Rotation
-                && let Some(parts) = lanes.turned(plan, columns, factors, item, rows, row)
-            {
-                foreseen[column + 1..column + 4].copy_from_slice(&parts);
+            if item.way == Way::Rotation {
+                let seen = Seen {
+                    plan,
+                    columns,
+                    factors,
+                    rows,
+                    row,
+                };
+                if let Some(parts) = lanes.turned(item, &seen) {
+                    foreseen[column + 1..column + 4].copy_from_slice(&parts);
+                }
             }
             continue;
         }
