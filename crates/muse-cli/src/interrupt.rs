@@ -1,13 +1,11 @@
-//! Ctrl-C as a flag that a loop looks at, so that programs end by returning.
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+//! Ctrl-C as a flag that a loop looks at or waits for, so that programs end by returning.
 
 use anyhow::Context;
+use tokio::sync::watch;
 
 /// Whether the user wants the program to end.
 #[derive(Clone, Debug)]
-pub(crate) struct Interrupt(Arc<AtomicBool>);
+pub(crate) struct Interrupt(watch::Receiver<bool>);
 
 impl Interrupt {
     /// Begins to listen for Ctrl-C and, where there are signals, for the polite one to end (SIGTERM). The second one ends the
@@ -21,23 +19,28 @@ impl Interrupt {
             let _entered = runtime.enter();
             Signals::new().context("cannot listen for Ctrl-C")?
         };
-        let flag = Arc::new(AtomicBool::new(false));
-        let raised = Arc::clone(&flag);
+        let (raise, raised) = watch::channel(false);
         std::thread::spawn(move || {
             runtime.block_on(async move {
                 let mut signals = signals;
                 signals.next().await;
-                raised.store(true, Ordering::Release);
+                raise.send_replace(true);
                 signals.next().await;
                 std::process::exit(EXIT_INTERRUPTED);
             });
         });
-        Ok(Self(flag))
+        Ok(Self(raised))
     }
 
     /// Whether Ctrl-C was pressed.
     pub(crate) fn is_raised(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        *self.0.borrow()
+    }
+
+    /// Waits for it, so that a program that only waits is not woken to look.
+    pub(crate) async fn raised(&self) {
+        // An error means that the listening thread is gone, and with it the program.
+        let _ = self.0.clone().wait_for(|raised| *raised).await;
     }
 }
 

@@ -128,10 +128,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let master = Master::start(config).await?;
         let scheme = arguments.tls_cert.as_ref().map_or("http", |_| "https");
         println!("{scheme}://{}", master.address());
-        let mut look = tokio::time::interval(LOOK_EVERY);
-        while !interrupt.is_raised() {
-            look.tick().await;
-        }
+        interrupt.raised().await;
         eprintln!("draining");
         master.drain(Duration::from_secs(arguments.drain_s)).await;
         Ok(ExitCode::SUCCESS)
@@ -209,5 +206,3 @@ fn relay_place(text: &str) -> Result<RelayPlace, String> {
         address: address.to_owned(),
     })
 }
-
-const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -111,10 +111,7 @@ async fn serve(
     }
     println!("matches  from port {}, UDP and TCP", arguments.first_port);
     println!("relay    {} UDP", relay.address);
-    let mut look = tokio::time::interval(LOOK_EVERY);
-    while !interrupt.is_raised() {
-        look.tick().await;
-    }
+    interrupt.raised().await;
     eprintln!("ending");
     master.drain(DRAIN_MAX).await;
     drop(relay);
@@ -191,6 +188,5 @@ fn bind_address(host: &str) -> IpAddr {
     }
 }
 
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Matches end with this program; they are told so when it has gone.
 const DRAIN_MAX: Duration = Duration::from_millis(500);
