@@ -450,6 +450,7 @@ macro_rules! suite {
             runtime().block_on(an_account_is_exported_and_deleted(&store, &count));
             a_newer_database_is_refused(&server);
             a_turn_that_does_not_come_is_an_error(&server);
+            what_fails_at_once_takes_nothing_else_with_it(&server);
             two_stores_take_turns(&server);
             the_connection_is_encrypted_for_whom_it_is_trusted(&server);
         }

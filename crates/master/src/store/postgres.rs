@@ -11,6 +11,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 
+use futures_util::future::join;
 use rustc_hash::FxHashMap;
 use tokio::runtime::Runtime;
 use tokio_postgres::config::SslMode;
@@ -61,7 +62,9 @@ struct Postgres {
     statements: FxHashMap<&'static str, Statement>,
     /// How long an answer is waited for.
     patience: Duration,
-    /// Whether a savepoint of an earlier transaction is still open: it goes with the next one, which saves a round trip.
+    /// Whether a savepoint is due: it goes with the first statement after it, which saves a round trip.
+    due: bool,
+    /// Whether a savepoint of an earlier transaction is still open: it is released with the next one.
     kept: bool,
     /// Why the transaction cannot be committed any more, although the connection holds. PostgreSQL would answer the commit as if it had happened.
     broken: Option<StoreError>,
@@ -103,6 +106,7 @@ impl Postgres {
             client: None,
             statements: FxHashMap::default(),
             patience: ANSWER_MAX,
+            due: false,
             kept: false,
             broken: None,
         };
@@ -129,7 +133,7 @@ impl Postgres {
         Ok(self.batch(SESSION)?)
     }
 
-    /// Waits for an answer, but not for ever: a connection that does not answer is given up.
+    /// Waits for an answer, but not for ever: a connection that does not answer is given up. A savepoint that is due goes ahead of what is asked.
     fn wait<T>(
         &mut self,
         asked: impl AsyncFnOnce(&Client) -> Result<T, Error>,
@@ -138,9 +142,28 @@ impl Postgres {
             let why = StoreError::Unavailable("PostgreSQL is not connected".to_owned());
             return Err(Failed::Closed(why));
         };
+        let savepoint =
+            std::mem::take(&mut self.due).then(|| match std::mem::take(&mut self.kept) {
+                true => "RELEASE SAVEPOINT one; SAVEPOINT one",
+                false => "SAVEPOINT one",
+            });
+        let both = async {
+            match savepoint {
+                // The first of the two is sent first, and neither waits for the other.
+                Some(sql) => join(client.batch_execute(sql), asked(client)).await,
+                None => (Ok(()), asked(client).await),
+            }
+        };
         let answer = self
             .runtime
-            .block_on(async { tokio::time::timeout(self.patience, asked(client)).await });
+            .block_on(async { tokio::time::timeout(self.patience, both).await });
+        let answer = answer.map(|(saved, answer)| match saved {
+            Ok(()) => answer,
+            Err(error) => {
+                self.broken = Some(unavailable(&error));
+                Err(error)
+            }
+        });
         let failed = match answer {
             Ok(Ok(value)) => return Ok(value),
             Ok(Err(error)) if client.is_closed() || is_fatal(&error) => {
@@ -161,7 +184,7 @@ impl Postgres {
     fn vital(&mut self, sql: &str) -> Result<(), StoreError> {
         self.batch(sql).map_err(|failed| {
             let error = StoreError::from(failed);
-            self.broken = Some(error.clone());
+            self.broken.get_or_insert(error.clone());
             error
         })
     }
@@ -229,6 +252,7 @@ impl Sql for Postgres {
 
 impl Database for Postgres {
     fn begin(&mut self) -> Result<(), StoreError> {
+        self.due = false;
         self.kept = false;
         self.broken = None;
         if self.client.is_some() {
@@ -260,20 +284,23 @@ impl Database for Postgres {
     }
 
     fn savepoint(&mut self) -> Result<(), StoreError> {
-        let sql = match std::mem::take(&mut self.kept) {
-            true => "RELEASE SAVEPOINT one; SAVEPOINT one",
-            false => "SAVEPOINT one",
-        };
-        self.vital(sql)
+        self.due = true;
+        Ok(())
     }
 
     fn keep(&mut self) -> Result<(), StoreError> {
-        self.kept = true;
+        // One that is still due was never made: nothing was asked since.
+        if !std::mem::take(&mut self.due) {
+            self.kept = true;
+        }
         Ok(())
     }
 
     fn undo(&mut self) -> Result<(), StoreError> {
-        self.vital("ROLLBACK TO SAVEPOINT one; RELEASE SAVEPOINT one")
+        match std::mem::take(&mut self.due) {
+            true => Ok(()),
+            false => self.vital("ROLLBACK TO SAVEPOINT one; RELEASE SAVEPOINT one"),
+        }
     }
 
     fn sql(&mut self) -> &mut dyn Sql {

@@ -1,6 +1,6 @@
 //! What is PostgreSQL's alone: other masters beside, other versions before, and the way there.
 
-use muse_master::store::{SqlStore, Store, StoreError};
+use muse_master::store::{FriendStep, SqlStore, Store, StoreError};
 use muse_master_client::{AccountId, Preferences};
 
 use super::postgres::Postgres;
@@ -43,6 +43,34 @@ pub(crate) fn a_turn_that_does_not_come_is_an_error(server: &Postgres) {
         drop(held);
         assert_eq!(store.standing(account).await.expect("read").ticket, None);
         queued(&store, account).await;
+    });
+}
+
+/// Between writes of one commit stand transactions whose first statement is refused, and some that ask nothing at all: a savepoint goes with
+/// the first statement, and neither may undo what came before it or spoil what comes after.
+pub(crate) fn what_fails_at_once_takes_nothing_else_with_it(server: &Postgres) {
+    let store = SqlStore::postgres(&server.database("at_once"), None).expect("opened");
+    runtime().block_on(async {
+        let [account] = guests(&store).await;
+        server.ask("at_once", "DROP TABLE leases");
+        let calls: Vec<_> = (0..20)
+            .map(|version| {
+                let document = version.to_string();
+                let saved = store.save_progress(account, "g".to_owned(), version, document);
+                let refused = store.tickets(1);
+                let nothing = store.befriend(account, account, FriendStep::Ask);
+                (saved, refused, nothing)
+            })
+            .collect();
+        for ((saved, refused, nothing), version) in calls.into_iter().zip(1..) {
+            assert_eq!(saved.await, Ok(version));
+            assert!(
+                matches!(refused.await, Err(StoreError::Unavailable(why)) if why.contains("leases"))
+            );
+            assert!(matches!(nothing.await, Err(StoreError::Conflict(_))));
+        }
+        let progress = store.progress(account, "g".to_owned()).await.expect("read");
+        assert_eq!((progress.version, progress.document), (20, 19.into()));
     });
 }
 
