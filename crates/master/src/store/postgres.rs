@@ -11,7 +11,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 
-use futures_util::future::join;
+use futures_util::future::{join, try_join_all};
 use rustc_hash::FxHashMap;
 use tokio::runtime::Runtime;
 use tokio_postgres::config::SslMode;
@@ -20,7 +20,7 @@ use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, Error, NoTls, Socket, Statement};
 
-use super::sql::{Row, Sql, Value};
+use super::sql::{Row, Sql, Value, Write};
 use super::worker::{Database, SqlStore};
 use super::{StoreError, migrations};
 use tls::Rustls;
@@ -235,10 +235,27 @@ impl Postgres {
 impl Sql for Postgres {
     fn execute(&mut self, sql: &'static str, values: &[Value]) -> Result<usize, StoreError> {
         let statement = self.statement(sql)?;
-        let owned = parameters(&statement, values);
-        let values: Vec<_> = owned.iter().map(|value| &**value).collect();
-        let changed = self.wait(async |client| client.execute(&statement, &values).await)?;
+        let values = parameters(&statement, values);
+        let changed = self.wait(async |client| client.execute_raw(&statement, values).await)?;
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
+    }
+
+    fn execute_all(&mut self, writes: &[Write]) -> Result<(), StoreError> {
+        for some in writes.chunks(WRITES_AT_ONCE) {
+            let mut prepared = Vec::with_capacity(some.len());
+            for (sql, values) in some {
+                let statement = self.statement(sql)?;
+                let values = parameters(&statement, values);
+                prepared.push((statement, values));
+            }
+            self.wait(async |client| {
+                let sent = prepared.into_iter().map(async |(statement, values)| {
+                    client.execute_raw(&statement, values).await
+                });
+                try_join_all(sent).await
+            })?;
+        }
+        Ok(())
     }
 
     fn rows(&mut self, sql: &'static str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
@@ -382,6 +399,8 @@ const BEGIN: &str = "BEGIN; SELECT pg_advisory_xact_lock(5570193)";
 /// a lease.
 const SESSION: &str = "SET synchronous_commit = on; SET idle_in_transaction_session_timeout = '3s'; \
      SET statement_timeout = '5s'; SET client_min_messages = 'warning'";
+/// Writes that are on their way at once.
+const WRITES_AT_ONCE: usize = 16;
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 const MIGRATION_MAX: Duration = Duration::from_secs(3_600);
 const ANSWER_MAX: Duration = Duration::from_millis(5_500);

@@ -22,6 +22,9 @@ type Result<T> = std::result::Result<T, StoreError>;
 pub(super) trait Sql {
     /// Changes rows; how many.
     fn execute(&mut self, sql: &'static str, values: &[Value]) -> Result<usize>;
+    /// Changes rows, one statement after the other, for whom it does not matter how many. With a database at a distance all of them cost one
+    /// round trip.
+    fn execute_all(&mut self, writes: &[Write]) -> Result<()>;
     /// Reads rows.
     fn rows(&mut self, sql: &'static str, values: &[Value]) -> Result<Vec<Row>>;
 
@@ -35,6 +38,9 @@ pub(super) trait Sql {
         Ok(self.row(sql, values)?.is_some())
     }
 }
+
+/// A statement that changes rows, and its values.
+pub(super) type Write = (&'static str, Vec<Value>);
 
 /// What a column holds.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,7 +8,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
-use super::sql::{Row, Sql, Value};
+use super::sql::{Row, Sql, Value, Write};
 use super::worker::{Database, SqlStore};
 use super::{StoreError, migrations};
 
@@ -31,6 +31,13 @@ impl Sql for Sqlite {
     fn execute(&mut self, sql: &'static str, values: &[Value]) -> Result<usize, StoreError> {
         let values = rusqlite::params_from_iter(values);
         Ok(self.0.prepare_cached(sql)?.execute(values)?)
+    }
+
+    fn execute_all(&mut self, writes: &[Write]) -> Result<(), StoreError> {
+        for (sql, values) in writes {
+            self.execute(sql, values)?;
+        }
+        Ok(())
     }
 
     fn rows(&mut self, sql: &'static str, values: &[Value]) -> Result<Vec<Row>, StoreError> {

@@ -3,7 +3,7 @@
 
 use muse_master::director::NewMatch;
 use muse_master::store::{FriendStep, Store, StoreError};
-use muse_master::ticket::Member;
+use muse_master::ticket::{Member, Ticket};
 use muse_master_client::messages::{MatchResult, Outcome, Phase, Report};
 use muse_master_client::{AccountId, MatchId, ServerId};
 
@@ -125,7 +125,7 @@ pub(crate) async fn a_lease_that_is_given_back_is_free(store: &dyn Store) {
     assert_eq!(old.await, Err(StoreError::OldEpoch));
 }
 
-/// The match row is written and the ticket removed when a seat turns out to be taken.
+/// A seat turns out to be taken in the middle of many writes: those before it and those after it leave nothing.
 pub(crate) async fn a_transaction_that_fails_half_way_leaves_nothing(store: &dyn Store) {
     let [one, other, third] = guests(store).await;
     let epoch = leader(store, 1, 0).await;
@@ -138,15 +138,19 @@ pub(crate) async fn a_transaction_that_fails_half_way_leaves_nothing(store: &dyn
         account: one,
         rating: 1_500.0,
     });
-    let new = NewMatch {
-        tickets: vec![free.clone(), forged.clone()],
-        ..new_match(2, &[])
-    };
-    let failing = store.create_match(epoch, new, at(3));
-    // Begun beside it, and in the same commit.
-    let beside = store.save_progress(one, "g".to_owned(), 0, "{}".to_owned());
-    assert!(matches!(failing.await, Err(StoreError::Unavailable(_))));
-    assert_eq!(beside.await, Ok(1));
+    let orders = [[&free, &forged], [&forged, &free]];
+    for (version, order) in orders.into_iter().enumerate() {
+        let new = NewMatch {
+            tickets: order.map(Ticket::clone).to_vec(),
+            ..new_match(2, &[])
+        };
+        let failing = store.create_match(epoch, new, at(3));
+        // Begun beside it, and in the same commit.
+        let version = version as u64;
+        let beside = store.save_progress(one, "g".to_owned(), version, "{}".to_owned());
+        assert!(matches!(failing.await, Err(StoreError::Unavailable(_))));
+        assert_eq!(beside.await, Ok(version + 1));
+    }
     let (tickets, matches) = store.restore(epoch).await.expect("restored");
     let ids: Vec<_> = tickets.iter().map(|ticket| ticket.id).collect();
     assert_eq!(ids.len(), 2);

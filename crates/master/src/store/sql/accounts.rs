@@ -92,15 +92,16 @@ pub(in crate::store) fn add_refresh(
     expires: Instant,
     now: Instant,
 ) -> Result<()> {
-    sql.execute(
-        "DELETE FROM refresh_tokens WHERE account = ?1 AND expires_us <= ?2",
-        values![account, now],
-    )?;
-    sql.execute(
-        "INSERT INTO refresh_tokens (token, account, expires_us) VALUES (?1, ?2, ?3)",
-        values![token, account, expires],
-    )?;
-    Ok(())
+    sql.execute_all(&[
+        (
+            "DELETE FROM refresh_tokens WHERE account = ?1 AND expires_us <= ?2",
+            values![account, now].into(),
+        ),
+        (
+            "INSERT INTO refresh_tokens (token, account, expires_us) VALUES (?1, ?2, ?3)",
+            values![token, account, expires].into(),
+        ),
+    ])
 }
 
 /// A second use is answered by voiding every token of the account, which must hold although it is answered with an error: so it is
@@ -177,7 +178,7 @@ pub(in crate::store) fn delete(sql: &mut dyn Sql, account: AccountId) -> Result<
     }
     leave_queue(sql, account)?;
     leave_room(sql, account)?;
-    for statement in [
+    let writes = [
         "DELETE FROM refresh_tokens WHERE account = ?1",
         "DELETE FROM progress WHERE account = ?1",
         "DELETE FROM results WHERE account = ?1",
@@ -185,9 +186,9 @@ pub(in crate::store) fn delete(sql: &mut dyn Sql, account: AccountId) -> Result<
         "DELETE FROM chat WHERE sender = ?1",
         "DELETE FROM sanctions WHERE account = ?1",
         "DELETE FROM presence WHERE account = ?1",
-    ] {
-        sql.execute(statement, values![account])?;
-    }
+    ]
+    .map(|statement| (statement, values![account].into()));
+    sql.execute_all(&writes)?;
     found(sql.execute("DELETE FROM accounts WHERE account = ?1", values![account])?)
 }
 

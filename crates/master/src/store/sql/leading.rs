@@ -4,8 +4,8 @@ use muse_master_client::messages::Outcome;
 use muse_master_client::{AccountId, MatchId, ServerId, TicketId};
 use muse_wire::Instant;
 
-use super::queue::{insert_ticket, remove_ticket, ticket};
-use super::{Result, Row, Sql, json, values};
+use super::queue::{self, insert_ticket, removal, remove_ticket, ticket};
+use super::{Result, Row, Sql, Write, json, values};
 use crate::director::{Ending, NewMatch, StoredMatch};
 use crate::lease::Lease;
 use crate::rating::{Entry, Rating, rated};
@@ -132,25 +132,7 @@ pub(in crate::store) fn tickets(sql: &mut dyn Sql, epoch: u64) -> Result<Vec<Tic
          ORDER BY t.since_us, t.ticket, m.place",
         &[],
     )?;
-    let mut tickets: Vec<Ticket> = Vec::new();
-    for row in rows {
-        let id = TicketId(row.number(0)?);
-        let member = Member {
-            account: AccountId(row.number(4)?),
-            rating: row.real(5)?,
-        };
-        match tickets.last_mut().filter(|ticket| ticket.id == id) {
-            Some(ticket) => ticket.party.push(member),
-            None => tickets.push(Ticket {
-                id,
-                party: vec![member],
-                preferences: row.parsed(1)?,
-                since: row.instant(2)?,
-                attempts: row.small(3)?,
-            }),
-        }
-    }
-    Ok(tickets)
+    queue::tickets(&rows)
 }
 
 /// Everybody with a seat in a match.
@@ -182,26 +164,28 @@ pub(in crate::store) fn create_match(
     if !gone.is_empty() {
         return Ok(Created { gone });
     }
-    sql.execute(
+    let mut writes: Vec<Write> = vec![(
         "INSERT INTO matches (match_id, preferences, bots, created_us) VALUES (?1, ?2, ?3, ?4)",
-        values![new.match_id, json(&new.preferences)?, new.bots, now],
-    )?;
+        values![new.match_id, json(&new.preferences)?, new.bots, now].into(),
+    )];
     for ticket in &new.tickets {
-        seat_ticket(sql, new.match_id, ticket)?;
+        writes.extend(seating(new.match_id, ticket));
     }
+    sql.execute_all(&writes)?;
     Ok(Created { gone })
 }
 
-/// Makes seats of a ticket.
-fn seat_ticket(sql: &mut dyn Sql, match_id: MatchId, ticket: &Ticket) -> Result<()> {
-    remove_ticket(sql, ticket.id)?;
-    for member in &ticket.party {
-        sql.execute(
+/// What makes seats of a ticket.
+fn seating(match_id: MatchId, ticket: &Ticket) -> impl Iterator<Item = Write> {
+    let seat = move |member: &Member| {
+        (
             "INSERT INTO seats (account, match_id) VALUES (?1, ?2)",
-            values![member.account, match_id],
-        )?;
-    }
-    Ok(())
+            values![member.account, match_id].into(),
+        )
+    };
+    removal(ticket.id)
+        .into_iter()
+        .chain(ticket.party.iter().map(seat))
 }
 
 pub(in crate::store) fn fill_seats(
@@ -220,7 +204,8 @@ pub(in crate::store) fn fill_seats(
     )? {
         return Ok(Fill::MatchOver);
     }
-    seat_ticket(sql, match_id, &ticket)?;
+    let writes: Vec<Write> = seating(match_id, &ticket).collect();
+    sql.execute_all(&writes)?;
     Ok(Fill::Filled)
 }
 
@@ -284,15 +269,20 @@ pub(in crate::store) fn end_match(
     if ended == 0 {
         return Ok(None);
     }
-    for statement in [
-        "DELETE FROM seats WHERE match_id = ?1",
-        "DELETE FROM reports WHERE match_id = ?1",
-    ] {
-        sql.execute(statement, values![ending.match_id])?;
-    }
+    let mut writes: Vec<Write> = vec![
+        (
+            "DELETE FROM seats WHERE match_id = ?1",
+            values![ending.match_id].into(),
+        ),
+        (
+            "DELETE FROM reports WHERE match_id = ?1",
+            values![ending.match_id].into(),
+        ),
+    ];
     if ending.outcome == Outcome::Finished {
-        apply_result(sql, &ending)?;
+        writes.extend(result_writes(sql, &ending)?);
     }
+    sql.execute_all(&writes)?;
     let mut requeued = Vec::new();
     for ticket in ending.requeue {
         // Whoever did something else meanwhile stays with that.
@@ -303,10 +293,10 @@ pub(in crate::store) fn end_match(
     Ok(Some(requeued))
 }
 
-/// Points and ratings of a finished match; the primary key of the results lets it happen once.
-fn apply_result(sql: &mut dyn Sql, ending: &Ending) -> Result<()> {
+/// What stores points and ratings of a finished match; the primary key of the results lets it happen once.
+fn result_writes(sql: &mut dyn Sql, ending: &Ending) -> Result<Vec<Write>> {
     let Some(result) = &ending.result else {
-        return Ok(());
+        return Ok(Vec::new());
     };
     let mut players = Vec::new();
     let mut entries = Vec::new();
@@ -330,19 +320,20 @@ fn apply_result(sql: &mut dyn Sql, ending: &Ending) -> Result<()> {
             points: player.points,
         });
     }
+    let mut writes: Vec<Write> = Vec::with_capacity(2 * players.len());
     for ((player, before), rating) in players.into_iter().zip(rated(&entries)) {
         let points = player.points.clamp(-POINTS_MAX, POINTS_MAX);
-        sql.execute(
+        writes.push((
             "INSERT INTO results (match_id, account, points, rating) VALUES (?1, ?2, ?3, ?4)",
-            values![ending.match_id, player.account, points, rating.value],
-        )?;
+            values![ending.match_id, player.account, points, rating.value].into(),
+        ));
         let sum = before.saturating_add(points).clamp(-SUM_MAX, SUM_MAX);
-        sql.execute(
+        writes.push((
             "UPDATE accounts SET rating = ?2, uncertainty = ?3, points = ?4 WHERE account = ?1",
-            values![player.account, rating.value, rating.uncertainty, sum],
-        )?;
+            values![player.account, rating.value, rating.uncertainty, sum].into(),
+        ));
     }
-    Ok(())
+    Ok(writes)
 }
 
 pub(in crate::store) fn end_ticket(sql: &mut dyn Sql, epoch: u64, ticket: TicketId) -> Result<()> {
