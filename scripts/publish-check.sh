@@ -34,6 +34,13 @@ for crate in "${crates[@]}"; do
         echo "publish-check: $crate was not packaged" >&2
         exit 1
     }
+    # Both licences want their text in every copy.
+    for text in LICENSE-MIT LICENSE-APACHE; do
+        tar -tzf "${file[-1]}" | grep "/$text\$" >/dev/null || {
+            echo "publish-check: $crate has no $text" >&2
+            exit 1
+        }
+    done
 done
 echo "publish-check: ${#crates[@]} crates can be packaged: ${crates[*]}"
 
