@@ -23,6 +23,8 @@ build() {
     local c=bindings/capi/tests/c flags=(-O1 -g -Wall -Wextra -Werror -Ibindings/capi/include)
     gcc -std=c11 -Wpedantic "${flags[@]}" "$c/api.c" -o "$out/api" "$library/libmuse.a" -lm -lpthread -ldl
     gcc -std=c11 -Wpedantic "${flags[@]}" "$c/session.c" -o "$out/session" -L"$library" -lmuse -Wl,-rpath,"$library"
+    # The same program as C++, which has another idea of structures whose fields are not all named.
+    g++ -x c++ -std=c++20 "${flags[@]}" -Wno-missing-field-initializers "$c/session.c" -o "$out/session-cpp" -L"$library" -lmuse -Wl,-rpath,"$library"
     g++ -std=c++17 "${flags[@]}" "$c/threads.cpp" -o "$out/threads" -L"$library" -lmuse -Wl,-rpath,"$library" -lpthread
     local cs=bindings/csharp
     mcs -unsafe -langversion:latest -warnaserror+ -define:NETSTANDARD2_1 -target:library -out:"$out/Muse.dll" "$cs"/Runtime/*.cs
@@ -71,20 +73,21 @@ sessions() {
     [[ $ready == ready ]]
     "$library/examples/session" play "$address" "$key" >"$out/session.rust.txt" || status=1
     "$out/session" "$address" "$key" >"$out/session.c.txt" || status=1
+    "$out/session-cpp" "$address" "$key" >"$out/session.cpp.txt" || status=1
     csharp Session "$address" "$key" >"$out/session.csharp.txt" || status=1
     exec 9>&-
     wait $server || status=1
-    for name in c csharp; do
+    for name in c cpp csharp; do
         diff "$out/session.rust.txt" "$out/session.$name.txt" || status=1
     done
     if grep -E 'broken|false' "$out/session.rust.txt" || [[ $(tail -n 1 "$out/session.rust.txt") != done ]]; then
         status=1
     fi
     if ((status == 0)); then
-        echo "session: 3 passed, 0 failed"
+        echo "session: 4 passed, 0 failed"
     else
         cat "$out/session.rust.txt"
-        echo "session: 0 passed, 3 failed"
+        echo "session: 0 passed, 4 failed"
         return 1
     fi
 }

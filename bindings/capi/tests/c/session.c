@@ -1,4 +1,4 @@
-/* The session of examples/session in C: prints the same lines as the client in Rust. Usage: session ADDRESS KEY */
+/* The session of examples/session in C, and compiled as C++ in that: prints the same lines as the client in Rust. Usage: session ADDRESS KEY */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,7 +116,7 @@ static void turn(Player *player) {
 }
 
 static void send_bytes(Player *player, uint8_t channel, const void *bytes, size_t len) {
-    demand(player, "send", muse_send(player->muse, player->endpoint, player->connection, channel, bytes, len, NULL, NULL));
+    demand(player, "send", muse_send(player->muse, player->endpoint, player->connection, channel, (const uint8_t *)bytes, len, NULL, NULL));
 }
 
 static int ascending(const uint32_t *numbers, int count) {
@@ -224,7 +224,7 @@ static void numbers(Player *player) {
 }
 
 static void large(Player *player) {
-    uint8_t *message = malloc(LARGE + 1);
+    uint8_t *message = (uint8_t *)malloc(LARGE + 1);
     uint32_t seed = 1;
     message[0] = 'L';
     for (int i = 0; i < LARGE; i++) {
