@@ -1,18 +1,23 @@
-//! The pictures of `docs/netcode.md`, one for each mechanism, each from a run of what ships.
+//! The pictures of the book, one for each mechanism, each from a run of what ships.
 
 mod authority;
 mod clock;
+mod congestion;
 mod events;
 mod extrapolation;
 mod fairness;
+mod flows;
 mod inputs;
 mod interest;
 mod interpolation;
+mod lockstep;
 mod modes;
 mod prediction;
 mod priority;
 mod quality;
+mod repair;
 mod rewind;
+mod rollback;
 mod shots;
 mod snapshots;
 mod state;
@@ -31,8 +36,8 @@ pub struct Picture {
 /// Makes the runs behind a picture, and draws it.
 pub type Draw = fn() -> Plot;
 
-/// The names of all pictures and how each is made, in the order of the page.
-pub const ALL: [(&str, Draw); 15] = [
+/// The names of all pictures and how each is made, in the order of the pages.
+pub const ALL: [(&str, Draw); 19] = [
     ("state", state::plot),
     ("snapshots", snapshots::plot),
     ("interest", interest::plot),
@@ -48,9 +53,13 @@ pub const ALL: [(&str, Draw); 15] = [
     ("authority", authority::plot),
     ("quality", quality::plot),
     ("modes", modes::plot),
+    ("lockstep", lockstep::plot),
+    ("rollback", rollback::plot),
+    ("repair", repair::plot),
+    ("congestion", congestion::plot),
 ];
 
-/// Makes all pictures, in the order of the page. The same bytes every time.
+/// Makes all pictures, in the order of the pages. The same bytes every time.
 pub fn pictures() -> impl Iterator<Item = Picture> {
     ALL.iter().map(|(name, plot)| Picture {
         name,

@@ -32,7 +32,12 @@ pub mod stage;
 
 pub use figures::{Picture, pictures};
 
-/// The page, so that its programs are compiled and run.
+/// The page of the netcode, so that its programs are compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/netcode.md")]
 struct Page;
+
+/// The page of lockstep and rollback.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/deterministic.md")]
+struct DeterministicPage;

@@ -1,4 +1,4 @@
-//! The pictures in `docs/pictures` are those that the shipped netcode gives, and the page shows all of them.
+//! The pictures in `docs/pictures` are those that the shipped code gives, and the pages show all of them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ fn the_pictures_are_up_to_date() {
     }
     assert!(
         outdated.is_empty(),
-        "what the netcode does has changed. Run `muse lab figures`, look at the pictures, and see that their sentences still hold:\n  {}",
+        "what the code does has changed. Run `muse lab figures`, look at the pictures, and see that their sentences still hold:\n  {}",
         outdated.join("\n  ")
     );
 }
@@ -35,11 +35,13 @@ fn a_picture_has_the_same_bytes_every_time() {
 }
 
 #[test]
-fn the_page_shows_every_picture_and_no_other() {
-    let page = folder().join("../netcode.md");
-    let page = std::fs::read_to_string(page).expect("the page is there");
-    let shown: BTreeSet<&str> = page
-        .split("](pictures/")
+fn the_pages_show_every_picture_and_no_other() {
+    let pages = PAGES.map(|page| {
+        std::fs::read_to_string(folder().join("..").join(page)).expect("the page is there")
+    });
+    let pages = pages.concat();
+    let shown: BTreeSet<&str> = pages
+        .split("pictures/")
         .skip(1)
         .filter_map(|rest| rest.split_once(".svg)").map(|(name, _)| name))
         .collect();
@@ -97,6 +99,14 @@ fn words(svg: &str) -> Vec<&str> {
     svg.split(|sign: char| !(sign.is_alphanumeric() || sign == '.' || sign == '-'))
         .collect()
 }
+
+/// Where pictures are shown.
+const PAGES: [&str; 4] = [
+    "netcode.md",
+    "deterministic.md",
+    "guide/delivery.md",
+    "congestion.md",
+];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pictures")

@@ -42,7 +42,7 @@ enum Command {
     Measurements(measurements::Arguments),
     /// Write the recorded inputs of the laboratory's players.
     Inputs(inputs::Arguments),
-    /// Write the pictures of docs/netcode.md, the same bytes every time.
+    /// Write the pictures of the book, the same bytes every time.
     Figures(figures::Arguments),
 }
 
