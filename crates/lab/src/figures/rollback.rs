@@ -27,7 +27,7 @@ pub(super) fn plot() -> Plot {
         let name = format!("round trip of {round_trip} ms");
         work = work.with(Series::new(&name, colour, Mark::Joined, points));
     }
-    let (drawn, truth) = rival();
+    let [drawn, truth] = rival();
     Plot::new(
         "Rollback: work against delay, and what guessing looks like",
         "Two bots change their buttons six times a second; two packets of a hundred are lost. Above: each frame of input delay makes every rollback a frame shorter, until the \
@@ -105,7 +105,7 @@ fn run_again(round_trip_ms: u64, delay: u32) -> f64 {
 }
 
 /// How high the host is on the screen of the one who joined, and how high he was in truth.
-fn rival() -> (Vec<(f64, f64)>, Vec<(f64, f64)>) {
+fn rival() -> [Vec<(f64, f64)>; 2] {
     let mut game = Match::new(200, 0);
     let mut shown: Vec<(Frame, f64, f64)> = Vec::new();
     game.run(Duration::from_micros((TO_S * 1e6) as u64), |game| {
@@ -125,7 +125,8 @@ fn rival() -> (Vec<(f64, f64)>, Vec<(f64, f64)>) {
         Some((*at, height(state)))
     });
     let truth = truth.collect();
-    (shown.into_iter().map(|(_, at, x)| (at, x)).collect(), truth)
+    let drawn = shown.iter().map(|(_, at, height)| (*at, *height));
+    [drawn.collect(), truth]
 }
 
 /// Of the host, in paces.
