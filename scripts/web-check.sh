@@ -39,17 +39,6 @@ run 120 npm run --silent test
 run 300 node tests/worker.mjs "$target/debug/examples"
 run 300 env PICTURES="$pictures/page" node tests/page.mjs
 run 300 env PICTURES="$pictures" node tests/screens.mjs
-# Two browsers that draw with the processor, a service and a pilot's reflexes: where a pause of the machine made a player fall, he may try once more. A fault of
-# the game fails twice.
-play() {
-    timeout --kill-after=10 420 env PICTURES="$pictures/match" node tests/e2e.mjs "$muse"
-}
-mkdir -p "$pictures"
-if play >"$pictures/e2e.log" 2>&1; then
-    cat "$pictures/e2e.log"
-else
-    sed 's/^e2e:/first try:/' "$pictures/e2e.log"
-    play || failed=1
-fi
+run 420 env PICTURES="$pictures/match" node tests/e2e.mjs "$muse"
 echo "pictures in $pictures"
 exit "$failed"
