@@ -249,9 +249,9 @@ impl Sql for Postgres {
                 prepared.push((statement, values));
             }
             self.wait(async |client| {
-                let sent = prepared.into_iter().map(async |(statement, values)| {
-                    client.execute_raw(&statement, values).await
-                });
+                let sent = prepared
+                    .into_iter()
+                    .map(async |(statement, values)| client.execute_raw(&statement, values).await);
                 try_join_all(sent).await
             })?;
         }
