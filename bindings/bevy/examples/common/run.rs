@@ -22,6 +22,10 @@ pub(crate) fn listen<G: Game>(
 }
 
 /// Runs all of them, 250 frames a second, for so long or until `done`.
+#[cfg_attr(
+    feature = "window",
+    allow(dead_code, reason = "where there is a window, it sets the pace")
+)]
 pub(crate) fn together(apps: &mut [&mut App], seconds: f64, mut done: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs_f64(seconds);
     while Instant::now() < end && !done() {
