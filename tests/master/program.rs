@@ -26,41 +26,42 @@ pub(crate) struct Master {
 impl Master {
     /// Starts a master whose matches last so many seconds.
     pub(crate) fn start(arguments: &[&str], game_seconds: f64) -> Self {
-        let folder = Rc::new(tempfile::tempdir().expect("a folder"));
-        let mut arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-        if !arguments.iter().any(|argument| argument == "--first-port") {
-            arguments.extend(["--first-port".to_owned(), free_ports().to_string()]);
-        }
-        let (child, authority) = spawn(&folder, &arguments, game_seconds);
-        Self {
-            child,
-            authority,
-            folder,
-            seen: None,
-            arguments,
-            game_seconds,
-        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let command = Command::new(env!("CARGO_BIN_EXE_muse"));
+        Self::start_by(command, folder, arguments, game_seconds)
     }
 
     /// A master that logs everything it can, and the file with it.
     pub(crate) fn start_with_full_log(arguments: &[&str], game_seconds: f64) -> (Self, PathBuf) {
-        let folder = Rc::new(tempfile::tempdir().expect("a folder"));
-        let mut arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
-        arguments.extend(["--first-port".to_owned(), free_ports().to_string()]);
+        let folder = tempfile::tempdir().expect("a folder");
         let log = folder.path().join("log");
         let mut command = Command::new(env!("CARGO_BIN_EXE_muse"));
         let file = std::fs::File::create(&log).expect("a file");
         command.env("RUST_LOG", "trace").stderr(file);
+        let master = Self::start_by(command, folder, arguments, game_seconds);
+        (master, log)
+    }
+
+    /// A master as the command starts it, on ports that are free if the arguments name none.
+    fn start_by(
+        command: Command,
+        folder: tempfile::TempDir,
+        arguments: &[&str],
+        game_seconds: f64,
+    ) -> Self {
+        let mut arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
+        if !arguments.iter().any(|argument| argument == "--first-port") {
+            arguments.extend(["--first-port".to_owned(), free_ports().to_string()]);
+        }
         let (child, authority) = spawn_by(command, &folder, &arguments, game_seconds);
-        let master = Self {
+        Self {
             child,
             authority,
-            folder,
+            folder: Rc::new(folder),
             seen: None,
             arguments,
             game_seconds,
-        };
-        (master, log)
+        }
     }
 
     /// Another master with the same file.
