@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::connect_info::Connected;
-use axum::serve::{IncomingStream, Listener, ListenerExt};
+use axum::serve::{IncomingStream, Listener, ListenerExt, TapIo};
 use muse_master_client::messages::{FromMaster, encode};
 use thiserror::Error;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -167,11 +167,16 @@ impl Master {
     }
 }
 
-async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+/// Hands out connections that send what is written at once. Otherwise the second of two things told to a player would wait until he had
+/// acknowledged the first, which systems put off for 40 ms.
+pub(crate) type Connections = TapIo<TcpListener, fn(&mut TcpStream)>;
+
+async fn bind(address: SocketAddr) -> Result<(Connections, SocketAddr), StartError> {
     let failed = |error| StartError::Listen { address, error };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
-    Ok((listener, bound))
+    let at_once: fn(&mut TcpStream) = |stream| drop(stream.set_nodelay(true));
+    Ok((listener.tap_io(at_once), bound))
 }
 
 /// Serves until it is told to close.
@@ -358,3 +363,18 @@ const HASHES_AT_ONCE: usize = 2;
 const TOKEN_KEYS_EVERY: Duration = Duration::from_secs(600);
 /// Time for connections to close after a drain.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn connections_send_at_once() -> Result<(), StartError> {
+        let (mut listener, address) = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+        let client = TcpStream::connect(address).await.expect("it listens");
+        let (stream, from) = listener.accept().await;
+        assert_eq!(Some(from), client.local_addr().ok());
+        assert!(stream.nodelay().expect("it is open"));
+        Ok(())
+    }
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::Listener;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -15,7 +15,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::server::TlsStream;
 
-use crate::server::StartError;
+use crate::server::{Connections, StartError};
 
 /// Reads a certificate chain and its key.
 pub(crate) fn acceptor(chain: &Path, key: &Path) -> Result<TlsAcceptor, StartError> {
@@ -48,7 +48,7 @@ pub(crate) struct TlsListener {
 }
 
 impl TlsListener {
-    pub(crate) fn new(listener: TcpListener, acceptor: TlsAcceptor) -> Self {
+    pub(crate) fn new(listener: Connections, acceptor: TlsAcceptor) -> Self {
         let address = listener.local_addr();
         let (done, ready) = mpsc::channel(READY_MAX);
         tokio::spawn(accept(listener, acceptor, done));
@@ -57,7 +57,7 @@ impl TlsListener {
 }
 
 async fn accept(
-    mut listener: TcpListener,
+    mut listener: Connections,
     acceptor: TlsAcceptor,
     done: mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>,
 ) {

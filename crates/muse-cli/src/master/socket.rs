@@ -148,6 +148,8 @@ async fn open(authority: &str, who: &Who) -> anyhow::Result<WebSocketStream<TcpS
     let bearer = format!("Bearer {bearer}").parse()?;
     request.headers_mut().insert(AUTHORIZATION, bearer);
     let stream = TcpStream::connect(authority).await?;
+    // What is said waits for no answer to what was said before.
+    stream.set_nodelay(true)?;
     let (socket, _) = tokio_tungstenite::client_async(request, stream).await?;
     Ok(socket)
 }
