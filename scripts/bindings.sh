@@ -56,13 +56,11 @@ under_valgrind() {
         "$out/api" | sed 's/^capi:/capi-valgrind:/'
 }
 
-# Plays the session in each language and compares what they print.
-sessions() {
-    local server ready address key more status=0 name
-    rm -f "$target"/tmp/capture/session.*
+# Starts a server of the session, which ends with descriptor 9: where it is becomes $server, $address and $key.
+serve() {
+    local ready more
     mkfifo "$out/input.$$"
-    "$library/examples/session" serve "$target/tmp/capture/session.pcapng" "$target/tmp/capture/session.keys" \
-        <"$out/input.$$" >"$out/server.txt" &
+    "$library/examples/session" "$@" <"$out/input.$$" >"$out/server.txt" &
     server=$!
     exec 9>"$out/input.$$"
     rm "$out/input.$$"
@@ -71,23 +69,35 @@ sessions() {
         sleep 0.05
     done
     [[ $ready == ready ]]
+}
+
+# Plays the session in each language and compares what they print.
+sessions() {
+    local server address key status=0 name
+    rm -f "$target"/tmp/capture/session.*
+    serve serve "$target/tmp/capture/session.pcapng" "$target/tmp/capture/session.keys"
     "$library/examples/session" play "$address" "$key" >"$out/session.rust.txt" || status=1
     "$out/session" "$address" "$key" >"$out/session.c.txt" || status=1
     "$out/session-cpp" "$address" "$key" >"$out/session.cpp.txt" || status=1
     csharp Session "$address" "$key" >"$out/session.csharp.txt" || status=1
     exec 9>&-
     wait $server || status=1
-    for name in c cpp csharp; do
+    # The same server with the channels of the plugin in front.
+    serve serve-bevy
+    "$library/examples/session" play-bevy "$address" "$key" >"$out/session.bevy.txt" || status=1
+    exec 9>&-
+    wait $server || status=1
+    for name in c cpp csharp bevy; do
         diff "$out/session.rust.txt" "$out/session.$name.txt" || status=1
     done
     if grep -E 'broken|false' "$out/session.rust.txt" || [[ $(tail -n 1 "$out/session.rust.txt") != done ]]; then
         status=1
     fi
     if ((status == 0)); then
-        echo "session: 4 passed, 0 failed"
+        echo "session: 5 passed, 0 failed"
     else
         cat "$out/session.rust.txt"
-        echo "session: 0 passed, 4 failed"
+        echo "session: 0 passed, 5 failed"
         return 1
     fi
 }

@@ -9,11 +9,12 @@ use muse::netcode::{self, EntityId, Tick};
 use muse::{Duration, Event};
 
 use crate::connection::{
-    ConnectTo, ConnectionChanged, ConnectionState, Diagnostics, NetTick, OnScreen, PlayerInput,
+    ConnectTo, ConnectionChanged, ConnectionState, Diagnostics, MessageCame, NetTick, OnScreen,
+    PlayerInput, ReceiptCame,
 };
 use crate::events::{Raised, run_tick};
 use crate::kinds::{self, EntityMap};
-use crate::protocol::{EVENTS, Game, Protocol, STATES};
+use crate::protocol::{EVENTS, Game, OWN_CHANNELS, Protocol, STATES};
 use crate::server::PACKET_BYTES;
 
 /// Plays sessions of a [`Protocol`] as a client, in `PreUpdate`; [`ConnectTo`] says over which connection.
@@ -40,6 +41,8 @@ impl<G: Game> Plugin for ClientPlugin<G> {
             exchange.add_messages(app);
         }
         app.add_message::<ConnectionChanged>();
+        app.add_message::<MessageCame>();
+        app.add_message::<ReceiptCame>();
         app.add_message::<Raised<G::Event>>();
         app.init_resource::<NetTick>();
         app.init_resource::<Diagnostics>();
@@ -165,6 +168,18 @@ impl<G: Game> Works<G> {
                 } => {
                     // One that came twice or too late is of no use; the receiver's counters know of it.
                     let _ = session.game.handle_packet(link.now(), rules, payload);
+                }
+                Event::Message {
+                    channel: channel @ OWN_CHANNELS..,
+                    payload,
+                    ..
+                } => {
+                    let payload = payload.to_vec();
+                    world.write_message(MessageCame { channel, payload });
+                }
+                Event::Receipt { receipt, .. } => {
+                    let client = None;
+                    world.write_message(ReceiptCame { client, receipt });
                 }
                 _ => {}
             }

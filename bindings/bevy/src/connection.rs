@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use bevy_ecs::prelude::*;
 use muse::netcode::rewind::Claim;
 use muse::netcode::{ClientId, Tick};
-use muse::{CloseReason, Duration, Refusal};
+use muse::{CloseReason, Duration, Receipt, Refusal};
 
 /// Insert it on the server to serve these connections, at any time.
 #[derive(Resource)]
@@ -69,6 +69,36 @@ pub struct ClientWent {
     pub client: ClientId,
     /// Why.
     pub reason: CloseReason,
+}
+
+/// On the client: a message on one of the game's own channels, those from [`OWN_CHANNELS`](crate::OWN_CHANNELS) on. [`NetClient::link`](crate::NetClient::link)
+/// sends there.
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct MessageCame {
+    /// The channel.
+    pub channel: u8,
+    /// What was sent.
+    pub payload: Vec<u8>,
+}
+
+/// On the server: a client's message on one of the game's own channels. [`NetServer::link`](crate::NetServer::link) sends there.
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct MessageFrom {
+    /// Who sent it.
+    pub client: ClientId,
+    /// The channel.
+    pub channel: u8,
+    /// What was sent.
+    pub payload: Vec<u8>,
+}
+
+/// On either side: what became of a message that was sent with [`SendOptions::receipt`](muse::SendOptions::receipt).
+#[derive(Message, Clone, Copy, Debug)]
+pub struct ReceiptCame {
+    /// On the server: of which client.
+    pub client: Option<ClientId>,
+    /// Which message, and its fate.
+    pub receipt: Receipt,
 }
 
 /// The tick that is being simulated, in `FixedUpdate` on either side.

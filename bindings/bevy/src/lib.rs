@@ -21,12 +21,12 @@ mod server;
 pub use client::{ClientPlugin, NetClient};
 pub use components::{NetId, Owner, Predicted, Replicated, VisibleTo};
 pub use connection::{
-    ClientCame, ClientWent, ConnectTo, ConnectionChanged, ConnectionState, Diagnostics, NetTick,
-    OnScreen, PlayerInput, ServeOn,
+    ClientCame, ClientWent, ConnectTo, ConnectionChanged, ConnectionState, Diagnostics,
+    MessageCame, MessageFrom, NetTick, OnScreen, PlayerInput, ReceiptCame, ServeOn,
 };
 pub use events::{FromClient, FromServer, Raised, ToClients, ToServer};
 pub use muse;
-pub use protocol::{Game, Player, Protocol};
+pub use protocol::{Game, OWN_CHANNELS, Player, Protocol};
 pub use server::{NetServer, ServerPlugin};
 
 /// What almost every game needs: `use muse_bevy::prelude::*;`.

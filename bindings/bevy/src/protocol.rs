@@ -144,7 +144,8 @@ impl<G: Game> Protocol<G> {
     }
 
     /// The transport that goes with it, for a game with this number: channel 0 for states and inputs, channel 1 for events of clients. Add channels of
-    /// your own behind them.
+    /// your own behind them: the first is [`OWN_CHANNELS`], and what comes there is [`MessageCame`](crate::MessageCame) or, on the server,
+    /// [`MessageFrom`](crate::MessageFrom).
     pub fn transport(&self, game: u64) -> Config {
         Config::new(game)
             .schema(self.hash())
@@ -177,3 +178,5 @@ impl<G: Game> Protocol<G> {
 pub(crate) const STATES: u8 = 0;
 /// Where events of clients travel.
 pub(crate) const EVENTS: u8 = 1;
+/// The number of the first channel of a game's own.
+pub const OWN_CHANNELS: u8 = 2;

@@ -10,7 +10,9 @@ use muse::netcode::{self, ClientId, EntityId, Kind};
 use muse::{ConnectionId, Event};
 
 use crate::components::{NetId, Owner, Replicated, VisibleTo};
-use crate::connection::{ClientCame, ClientWent, Diagnostics, NetTick, ServeOn};
+use crate::connection::{
+    ClientCame, ClientWent, Diagnostics, MessageFrom, NetTick, ReceiptCame, ServeOn,
+};
 use crate::events::{Raised, run_tick};
 use crate::kinds::{self, EntityMap};
 use crate::protocol::{EVENTS, Game, Protocol, STATES};
@@ -40,6 +42,8 @@ impl<G: Game> Plugin for ServerPlugin<G> {
         }
         app.add_message::<ClientCame>();
         app.add_message::<ClientWent>();
+        app.add_message::<MessageFrom>();
+        app.add_message::<ReceiptCame>();
         app.add_message::<Raised<G::Event>>();
         app.init_resource::<NetTick>();
         app.init_resource::<Diagnostics>();
@@ -193,6 +197,25 @@ impl<G: Game> Works<G> {
                     let client = seat(connection);
                     let mut exchanges = self.protocol.exchanges.iter();
                     exchanges.any(|exchange| exchange.accept(world, client, payload));
+                }
+                Event::Message {
+                    connection,
+                    channel,
+                    payload,
+                } => {
+                    let (client, payload) = (seat(connection), payload.to_vec());
+                    world.write_message(MessageFrom {
+                        client,
+                        channel,
+                        payload,
+                    });
+                }
+                Event::Receipt {
+                    connection,
+                    receipt,
+                } => {
+                    let client = Some(seat(connection));
+                    world.write_message(ReceiptCame { client, receipt });
                 }
                 _ => {}
             }

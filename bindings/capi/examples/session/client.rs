@@ -11,9 +11,50 @@ use crate::rules::{
     number_of, numbered,
 };
 
-pub(crate) fn play(address: &str, key: &str) -> Result<(), Box<dyn Error>> {
+/// A connection, however it is made.
+pub(crate) trait Link: Sized {
+    fn send(&mut self, channel: u8, message: &[u8]) -> Result<(), Box<dyn Error>>;
+    fn send_for_receipt(&mut self, channel: u8, message: &[u8]) -> Result<(), Box<dyn Error>>;
+    fn finish(&mut self, code: u16, text: &str);
+    /// Waits a little and notes what came.
+    fn turn(&mut self, seen: &mut Seen) -> Result<(), Box<dyn Error>>;
+}
+
+impl Link for Client {
+    fn send(&mut self, channel: u8, message: &[u8]) -> Result<(), Box<dyn Error>> {
+        Self::send(self, channel, message)?;
+        Ok(())
+    }
+
+    fn send_for_receipt(&mut self, channel: u8, message: &[u8]) -> Result<(), Box<dyn Error>> {
+        self.send_with(channel, message, &SendOptions::default().receipt())?;
+        Ok(())
+    }
+
+    fn finish(&mut self, code: u16, text: &str) {
+        Self::finish(self, code, text);
+    }
+
+    fn turn(&mut self, seen: &mut Seen) -> Result<(), Box<dyn Error>> {
+        self.wait(Duration::from_millis(2))?;
+        self.tick(|_, event| seen.take(event))?;
+        Ok(())
+    }
+}
+
+pub(crate) fn play_rust(address: &str, key: &str) -> Result<(), Box<dyn Error>> {
     let key: ServerPublicKey = key.parse()?;
-    let mut player = Player::connect(address, key, b"first")?;
+    play(|hello| {
+        let connect = Connect::pinned(key).hello(hello);
+        Ok(Client::connect(address, config(&[])?, connect)?)
+    })
+}
+
+/// Plays the script over what `connect` makes, given what to say first.
+pub(crate) fn play<L: Link>(
+    mut connect: impl FnMut(&[u8]) -> Result<L, Box<dyn Error>>,
+) -> Result<(), Box<dyn Error>> {
+    let mut player = Player::connect(connect(b"first")?)?;
     player.numbers()?;
     player.large()?;
     player.cut()?;
@@ -24,12 +65,11 @@ pub(crate) fn play(address: &str, key: &str) -> Result<(), Box<dyn Error>> {
         player.seen.closed == Some(CloseReason::ByUs)
     );
 
-    let mut player = Player::connect(address, key, b"second")?;
+    let mut player = Player::connect(connect(b"second")?)?;
     player.link.send(ORDERED, &[HELLO])?;
     player.until("hello", |seen| !seen.texts.is_empty())?;
     player.print_texts();
-    let receipt = SendOptions::default().receipt();
-    player.link.send_with(ORDERED, &numbered(0), &receipt)?;
+    player.link.send_for_receipt(ORDERED, &numbered(0))?;
     player.until("receipt", |seen| seen.receipt.is_some())?;
     println!(
         "receipt: delivered: {}",
@@ -39,29 +79,28 @@ pub(crate) fn play(address: &str, key: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-struct Player {
-    link: Client,
+struct Player<L> {
+    link: L,
     seen: Seen,
 }
 
 /// What the client has been told so far.
 #[derive(Default)]
-struct Seen {
-    connected: bool,
-    interrupted: bool,
-    resumed: bool,
-    closed: Option<CloseReason>,
-    receipt: Option<Outcome>,
+pub(crate) struct Seen {
+    pub(crate) connected: bool,
+    pub(crate) interrupted: bool,
+    pub(crate) resumed: bool,
+    pub(crate) closed: Option<CloseReason>,
+    pub(crate) receipt: Option<Outcome>,
     echoes: Arrivals,
     after: Vec<u32>,
     texts: Vec<String>,
     large: Option<String>,
-    failure: Option<String>,
+    pub(crate) failure: Option<String>,
 }
 
-impl Player {
-    fn connect(address: &str, key: ServerPublicKey, hello: &[u8]) -> Result<Self, Box<dyn Error>> {
-        let link = Client::connect(address, config()?, Connect::pinned(key).hello(hello))?;
+impl<L: Link> Player<L> {
+    fn connect(link: L) -> Result<Self, Box<dyn Error>> {
         let seen = Seen::default();
         let mut player = Self { link, seen };
         player.until("connected", |seen| seen.connected)?;
@@ -82,9 +121,7 @@ impl Player {
     }
 
     fn turn(&mut self) -> Result<(), Box<dyn Error>> {
-        self.link.wait(Duration::from_millis(2))?;
-        let seen = &mut self.seen;
-        self.link.tick(|_, event| seen.take(event))?;
+        self.link.turn(&mut self.seen)?;
         match self.seen.failure.take() {
             Some(failure) => Err(failure.into()),
             None => Ok(()),
@@ -153,7 +190,7 @@ impl Seen {
         }
     }
 
-    fn message(&mut self, channel: u8, payload: &[u8]) {
+    pub(crate) fn message(&mut self, channel: u8, payload: &[u8]) {
         match payload {
             [TEXT, text @ ..] => self.texts.push(String::from_utf8_lossy(text).into_owned()),
             [BULK, ..] => {

@@ -23,8 +23,20 @@ pub(crate) const HELLO: u8 = b'H';
 /// First byte of an answer in words.
 pub(crate) const TEXT: u8 = b'T';
 
-pub(crate) fn config() -> Result<Config, ConfigError> {
-    let mut config = Config::new(0x6D75_7365_0009)
+/// The number of the game.
+pub(crate) const GAME: u64 = 0x6D75_7365_0009;
+/// Channels that the plugin for Bevy has in front of a game's own.
+pub(crate) const FRONT: [Delivery; 2] = [Delivery::Unreliable, Delivery::ReliableOrdered];
+
+/// The transport with so many channels in front of those of the session.
+pub(crate) fn config(front: &[Delivery]) -> Result<Config, ConfigError> {
+    let front = front.iter().map(|delivery| ChannelConfig::new(*delivery));
+    with_channels(front.fold(Config::new(GAME), Config::channel))
+}
+
+/// Adds all that the session needs.
+pub(crate) fn with_channels(config: Config) -> Result<Config, ConfigError> {
+    let mut config = config
         .keep_alive(Duration::from_millis(100))
         .silence(Duration::from_millis(300))
         .resume_within(Duration::from_secs(20));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use muse_drivers::{Server, new_key};
-use muse_transport::{ConnectionId, Event, SendError, ServerOptions};
+use muse_transport::{ConnectionId, Delivery, Event, SendError, ServerOptions};
 use muse_wire::Duration;
 
 use crate::proxy::{Proxy, Weather};
@@ -15,15 +15,16 @@ use crate::rules::{
     Arrivals, BULK, CUT, HELLO, NUMBERS, ORDERED, REPORT, TEXT, bulk, config, digest, number_of,
 };
 
-/// Serves behind a bad network until standard input ends; with two paths, records a capture and the keys to read it. `extend` may add links of
-/// other kinds to the server, and says where they are.
+/// Serves behind a bad network until standard input ends; with two paths, records a capture and the keys to read it. The channels of the session stand
+/// behind those in `front`, on which nothing is answered. `extend` may add links of other kinds to the server, and says where they are.
 pub(crate) fn serve(
+    front: &[Delivery],
     record: Option<(&str, &str)>,
     extend: impl FnOnce(Server) -> io::Result<(Server, String)>,
 ) -> Result<(), Box<dyn Error>> {
     let key = new_key()?;
     let public = key.public();
-    let server = Server::bind("127.0.0.1:0", config()?, ServerOptions::new(key))?;
+    let server = Server::bind("127.0.0.1:0", config(front)?, ServerOptions::new(key))?;
     let (mut server, more) = extend(server)?;
     if let Some((_, keys)) = record {
         let file = std::sync::Mutex::new(std::fs::File::create(keys)?);
@@ -44,6 +45,7 @@ pub(crate) fn serve(
         stop.store(false, Ordering::Relaxed);
     });
     let mut desk = Desk {
+        front: front.len() as u8,
         weather,
         guests: BTreeMap::new(),
     };
@@ -64,6 +66,8 @@ pub(crate) fn serve(
 }
 
 struct Desk {
+    /// Channels in front of those of the session.
+    front: u8,
     weather: Arc<Weather>,
     guests: BTreeMap<ConnectionId, Guest>,
 }
@@ -94,7 +98,9 @@ impl Desk {
                 connection,
                 channel,
                 payload,
-            } => return self.message(server, *connection, *channel, payload),
+            } if *channel >= self.front => {
+                return self.message(server, *connection, *channel - self.front, payload);
+            }
             _ => {}
         }
         Ok(())
@@ -112,20 +118,23 @@ impl Desk {
         };
         match payload {
             [REPORT] => guest.owes_report = true,
-            [HELLO] => say(server, connection, &format!("hello {}", guest.hello))?,
+            [HELLO] => {
+                let text = format!("hello {}", guest.hello);
+                say(server, connection, self.front, &text)?;
+            }
             [CUT] => self.weather.cut(),
             [BULK, ..] => {
                 let (len, digest) = (payload.len(), digest(payload));
                 let text = format!("large: {len} bytes, digest {digest:016x}");
-                say(server, connection, &text)?;
-                server.send(connection, ORDERED, &bulk(2))?;
+                say(server, connection, self.front, &text)?;
+                server.send(connection, self.front + ORDERED, &bulk(2))?;
             }
             payload => {
                 if let Some(number) = number_of(payload) {
                     if number < NUMBERS {
                         guest.arrivals.add(channel, number);
                     }
-                    server.send(connection, channel, payload)?;
+                    server.send(connection, self.front + channel, payload)?;
                 }
             }
         }
@@ -138,7 +147,7 @@ impl Desk {
             if guest.owes_report && guest.arrivals.is_complete(false) {
                 guest.owes_report = false;
                 for line in guest.arrivals.lines(false) {
-                    say(server, *connection, &line)?;
+                    say(server, *connection, self.front, &line)?;
                 }
             }
         }
@@ -146,7 +155,12 @@ impl Desk {
     }
 }
 
-fn say(server: &mut Server, connection: ConnectionId, text: &str) -> Result<(), SendError> {
+fn say(
+    server: &mut Server,
+    connection: ConnectionId,
+    front: u8,
+    text: &str,
+) -> Result<(), SendError> {
     let message = [&[TEXT], text.as_bytes()].concat();
-    server.send(connection, ORDERED, &message).map(drop)
+    server.send(connection, front + ORDERED, &message).map(drop)
 }

@@ -16,7 +16,7 @@ mod server;
 use muse_drivers::{Server, WebListener, WebOptions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    server::serve(None, |server: Server| {
+    server::serve(&[], None, |server: Server| {
         let web = WebListener::bind(WebOptions::new(server.local_addr()?))?;
         let address = web.address().to_string();
         Ok((server.with_web(web)?, address))
