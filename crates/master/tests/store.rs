@@ -510,3 +510,20 @@ fn a_file_of_a_newer_version_is_refused_and_an_old_one_opens_again() {
     let refused = SqlStore::sqlite(&path);
     assert!(matches!(refused, Err(StoreError::Unavailable(why)) if why.contains("newer")));
 }
+
+#[cfg(unix)]
+#[test]
+fn a_new_file_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let _store = SqlStore::sqlite(&folder.path().join("muse.db")).expect("opened");
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder.path()).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let mode = entry.metadata().expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{:?}", entry.file_name());
+        names.push(entry.file_name());
+    }
+    // Also what is not in the first file yet.
+    assert!(names.contains(&"muse.db-wal".into()), "{names:?}");
+}

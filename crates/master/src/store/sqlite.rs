@@ -3,6 +3,8 @@
 //! `rusqlite` and not `sqlx`, because SQLite has no other threads or sockets to wait for, and shared commits need one connection and
 //! plain calls (decision 0009).
 
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use rusqlite::Connection;
@@ -13,8 +15,9 @@ use super::worker::{Database, SqlStore};
 use super::{StoreError, migrations};
 
 impl SqlStore {
-    /// Opens the file, or makes it, and brings its tables up to date.
+    /// Opens the file, or makes it, and brings its tables up to date. A new one is for its owner alone, because it holds the keys that sign tokens.
     pub fn sqlite(path: &Path) -> Result<Self, StoreError> {
+        make_private(path)?;
         let connection = Connection::open(path)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         // FULL: what is answered is on the disk, even if the machine loses power.
@@ -105,6 +108,20 @@ impl rusqlite::ToSql for Value {
             Self::Real(number) => ValueRef::Real(*number),
             Self::Text(text) => ValueRef::Text(text.as_bytes()),
         }))
+    }
+}
+
+/// Makes an empty file that nobody else may read, unless there is one. SQLite gives the files beside it the same permissions.
+fn make_private(path: &Path) -> Result<(), StoreError> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(StoreError::Unavailable(
+            format!("cannot make {}: {error}", path.display()),
+        )),
+        _ => Ok(()),
     }
 }
 
