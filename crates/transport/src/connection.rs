@@ -429,7 +429,12 @@ impl Connection {
             self.state = State::Dead;
             return;
         }
-        if self.interrupted || !self.state.carries_data() {
+        if !self.state.carries_data() {
+            // It was over before.
+            self.die(shared);
+            return;
+        }
+        if self.interrupted {
             shared
                 .inbox
                 .rare(self.id, LEVEL_LAST, Rare::Closed(CloseReason::Lost));

@@ -130,6 +130,31 @@ fn a_long_reason_is_cut_between_letters() {
 }
 
 #[test]
+fn a_close_that_nobody_answers_is_still_ours() {
+    // Silence is noticed before the last try has had its time.
+    let config = config()
+        .keep_alive(Duration::from_millis(30))
+        .silence(Duration::from_millis(90))
+        .build();
+    for (seed, waited_ms) in (0..12).map(|step| (step, step * 10)) {
+        let mut pair = Pair::new(config.clone().expect("sensible"), seed);
+        set_all(&mut pair, wan(0.0));
+        pair.connect();
+        let [client, server] = pair.nodes;
+        pair.simulation.network_mut().partition(client, server);
+        pair.advance_for(Duration::from_millis(waited_ms));
+        close(&mut pair, Side::Client, 1, "bye");
+        pair.advance_for(Duration::from_secs(60));
+        assert_eq!(
+            pair.closed(Side::Client),
+            Some(&CloseReason::ByUs),
+            "{waited_ms} ms"
+        );
+        assert_eq!(pair.closed(Side::Server), Some(&CloseReason::Lost));
+    }
+}
+
+#[test]
 fn both_may_close_at_once() {
     let mut pair = connected(3);
     close(&mut pair, Side::Client, 1, "one");
