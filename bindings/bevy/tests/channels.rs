@@ -43,7 +43,7 @@ fn heard<M: Message>(apps: &mut [App; 2], listener: usize) -> Vec<M> {
 #[test]
 fn messages_and_receipts_come_on_either_side() -> Result<(), Box<dyn std::error::Error>> {
     let channel = ChannelConfig::new(Delivery::ReliableOrdered);
-    let config = protocol().transport(0x6F77_6E).channel(channel);
+    let config = protocol().transport(0x6265_7680).channel(channel);
     let key = muse::new_key()?;
     let connect = Connect::pinned(key.public());
     let link = muse::Server::bind("127.0.0.1:0", config.clone(), ServerOptions::new(key))?;
