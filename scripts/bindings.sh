@@ -18,7 +18,7 @@ build() {
     need g++ g++
     need mcs mono-mcs mono-runtime
     # All of the workspace, as the tests build it: a part of it alone would be built anew with fewer features.
-    cargo build --quiet --workspace --lib --example session
+    cargo build --quiet --workspace --lib --example session --example bevy_session
     CARGO_TARGET_DIR=$target/header cargo run --quiet --manifest-path bindings/capi/header/Cargo.toml -- --check
     local c=bindings/capi/tests/c flags=(-O1 -g -Wall -Wextra -Werror -Ibindings/capi/include)
     gcc -std=c11 -Wpedantic "${flags[@]}" "$c/api.c" -o "$out/api" "$library/libmuse.a" -lm -lpthread -ldl
@@ -84,7 +84,7 @@ sessions() {
     wait $server || status=1
     # The same server with the channels of the plugin in front.
     serve serve-bevy
-    "$library/examples/session" play-bevy "$address" "$key" >"$out/session.bevy.txt" || status=1
+    "$library/examples/bevy_session" "$address" "$key" >"$out/session.bevy.txt" || status=1
     exec 9>&-
     wait $server || status=1
     for name in c cpp csharp bevy; do

@@ -4,9 +4,8 @@
 //! `session serve` is the server behind a bad network of its own; it ends when its standard input does. `session play ADDRESS KEY` is the
 //! client in Rust; `tests/c/session.c`, `bindings/csharp` and `bindings/typescript` have the same client in C, C# and TypeScript. What a client prints is its result, line by line.
 //!
-//! `session play-bevy ADDRESS KEY` is the client as an app of Bevy, for `session serve-bevy`: the same server with the two channels of the plugin in front.
+//! `session serve-bevy` is the same server with the two channels of the plugin for Bevy in front, for the app in `bindings/bevy/examples/bevy_session.rs`.
 
-mod bevy;
 mod client;
 mod proxy;
 mod rules;
@@ -15,7 +14,8 @@ mod server;
 use std::error::Error;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: session serve [CAPTURE KEYS] | session play ADDRESS KEY\n       session serve-bevy | session play-bevy ADDRESS KEY";
+const USAGE: &str =
+    "usage: session serve [CAPTURE KEYS] | session serve-bevy | session play ADDRESS KEY";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -25,7 +25,6 @@ fn main() -> ExitCode {
         ["serve", capture, keys] => server::serve(&[], Some((capture, keys)), alone),
         ["serve-bevy"] => server::serve(&rules::FRONT, None, alone),
         ["play", address, key] => client::play_rust(address, key),
-        ["play-bevy", address, key] => bevy::play(address, key),
         _ => Err(USAGE.into()),
     };
     match outcome {

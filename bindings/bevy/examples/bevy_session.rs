@@ -1,4 +1,12 @@
-//! The script as an app of Bevy plays it: over the plugin's connection, on channels of the game's own.
+//! The session that every binding plays (`bindings/capi/examples/session`), as an app of Bevy plays it: over the plugin's connection, on channels of the game's own.
+//! Usage: bevy_session ADDRESS KEY, of a `session serve-bevy`.
+
+#[path = "../../capi/examples/session/client.rs"]
+#[allow(dead_code, reason = "some of it is for a client without Bevy")]
+mod client;
+#[path = "../../capi/examples/session/rules.rs"]
+#[allow(dead_code, reason = "some of it is the server's")]
+mod rules;
 
 use std::error::Error;
 use std::time::Duration;
@@ -9,8 +17,8 @@ use muse_bevy::muse::{self, Connect, SendOptions, ServerPublicKey};
 use muse_bevy::prelude::*;
 use muse_bevy::{ConnectionChanged, MessageCame, OWN_CHANNELS, ReceiptCame};
 
-use crate::client::{self, Link, Seen};
-use crate::rules::{GAME, with_channels};
+use client::{Link, Seen};
+use rules::{GAME, with_channels};
 
 /// A game of which nothing is played but the script.
 #[derive(Component, State, Clone, Debug, Default)]
@@ -35,12 +43,16 @@ fn protocol() -> Protocol<Rules> {
     Protocol::new(session, KindOptions::new(1), |_, _| 0.0)
 }
 
-pub(crate) fn play(address: &str, key: &str) -> Result<(), Box<dyn Error>> {
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut words = std::env::args().skip(1);
+    let (Some(address), Some(key)) = (words.next(), words.next()) else {
+        return Err("usage: bevy_session ADDRESS KEY".into());
+    };
     let key: ServerPublicKey = key.parse()?;
     client::play(|hello| {
         // The server of the session knows nothing of what the plugin replicates.
         let config = with_channels(protocol().transport(GAME).schema(0))?;
-        let link = muse::Client::connect(address, config, Connect::pinned(key).hello(hello))?;
+        let link = muse::Client::connect(&*address, config, Connect::pinned(key).hello(hello))?;
         let mut app = App::new();
         app.add_plugins(ClientPlugin::new(protocol()))
             .insert_resource(Rules)
