@@ -161,7 +161,8 @@ pub struct Said {
 }
 
 macro_rules! store {
-    ($(mod $module:ident { $($(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),* $(,)?) -> $answer:ty;)* })*) => {
+    // How they are asked for, `call` or `read`, and where they stand.
+    ($($way:ident $module:ident { $($(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),* $(,)?) -> $answer:ty;)* })*) => {
         /// The store.
         pub trait Store: Send + Sync {
             $($($(#[$doc])* fn $name(&self, $($argument: $kind),*) -> Answer<$answer>;)*)*
@@ -169,14 +170,14 @@ macro_rules! store {
 
         impl Store for SqlStore {
             $($(fn $name(&self, $($argument: $kind),*) -> Answer<$answer> {
-                self.call(move |sql| sql::$module::$name(sql, $($argument),*))
+                self.$way(move |sql| sql::$module::$name(sql, $($argument),*))
             })*)*
         }
     };
 }
 
 store! {
-    mod leading {
+    call leading {
         /// A secret that all masters share, made by the first one that asks with `fresh`.
         fn secret(name: &'static str, fresh: String) -> String;
         /// Replaces a secret, unless somebody else did. What it is now.
@@ -204,7 +205,7 @@ store! {
         /// The ticket of a player who stayed away.
         fn end_ticket(epoch: u64, ticket: TicketId) -> ();
     }
-    mod queue {
+    call queue {
         /// *Play* (OA-4): for the player alone, or for his whole room if he leads it.
         fn play(account: AccountId, preferences: Preferences, insists: bool, now: Instant) -> Played;
         /// Takes a ticket back; the whole party leaves.
@@ -218,15 +219,17 @@ store! {
         /// Where a match is, for everyone in it.
         fn match_seat(match_id: MatchId) -> Option<StoredSeat>;
     }
-    mod accounts {
+    read accounts {
+        /// What is known of an account.
+        fn account(account: AccountId) -> StoredAccount;
+    }
+    call accounts {
         /// The account of a device, made the first time.
         fn guest(device: String, now: Instant) -> AccountId;
         /// Gives an account a name and a password hash, or new ones.
         fn set_password(account: AccountId, name: String, password: String) -> ();
         /// The account of a name, and its password hash.
         fn password(name: String) -> Option<(AccountId, String)>;
-        /// What is known of an account.
-        fn account(account: AccountId) -> StoredAccount;
         /// A refresh token, as a hash.
         fn add_refresh(account: AccountId, token: String, expires: Instant, now: Instant) -> ();
         /// Exchanges a refresh token; one that was used before signs the account out everywhere.
@@ -244,7 +247,7 @@ store! {
         /// Lines of the season's ranking, from a place on, at most 100.
         fn ranking(from_place: u64) -> Vec<RankingLine>;
     }
-    mod social {
+    call social {
         /// A step between two players. True if they are friends now.
         fn befriend(account: AccountId, other: AccountId, step: FriendStep) -> bool;
         /// Friends, requests both ways and blocked accounts; friends with whether they are connected to any of several masters.
@@ -262,7 +265,7 @@ store! {
         /// The last hundred lines, oldest first.
         fn history(account: AccountId, target: ChatTarget) -> Vec<ChatLine>;
     }
-    mod several {
+    call several {
         /// A master is there. False if it was not known: then its players are to be named again.
         fn master_seen(master: u64, now: Instant) -> bool;
         /// A player is connected to this master, and to no other.
@@ -282,7 +285,7 @@ store! {
         /// The match of a game server, if it has one.
         fn hosted(server: ServerId) -> Option<StoredMatch>;
     }
-    mod operators {
+    call operators {
         /// An operator with a password hash, new or with a new one.
         fn set_operator(name: String, password: String, now: Instant) -> ();
         /// What is kept of an operator.

@@ -45,12 +45,15 @@ impl SqlStore {
         }
         // On a thread of its own, because it waits, and callers may be in a runtime already.
         let connecting = std::thread::spawn(move || {
-            let mut database = Postgres::new(config, tls)?;
+            let mut database = Postgres::new(config.clone(), tls.clone())?;
             database.migrate()?;
-            Ok::<Postgres, StoreError>(database)
+            let mut reader = Postgres::new(config, tls)?;
+            reader.reads_only = true;
+            Ok::<_, StoreError>((database, reader))
         });
         let gone = |_| StoreError::Unavailable("the thread ended".to_owned());
-        Self::start(connecting.join().map_err(gone)??)
+        let (database, reader) = connecting.join().map_err(gone)??;
+        Self::start(database)?.with_reader(reader)
     }
 }
 
@@ -60,6 +63,8 @@ struct Postgres {
     tls: Option<Rustls>,
     client: Option<Client>,
     statements: FxHashMap<&'static str, Statement>,
+    /// Whether it reads beside the other connection: it waits for nobody, and there is nothing to take back.
+    reads_only: bool,
     /// How long an answer is waited for.
     patience: Duration,
     /// Whether a savepoint is due: it goes with the first statement after it, which saves a round trip.
@@ -105,6 +110,7 @@ impl Postgres {
             tls,
             client: None,
             statements: FxHashMap::default(),
+            reads_only: false,
             patience: ANSWER_MAX,
             due: false,
             kept: false,
@@ -272,8 +278,13 @@ impl Database for Postgres {
         self.due = false;
         self.kept = false;
         self.broken = None;
+        let begin = if self.reads_only {
+            BEGIN_READING
+        } else {
+            BEGIN
+        };
         if self.client.is_some() {
-            match self.batch(BEGIN) {
+            match self.batch(begin) {
                 Ok(()) => return Ok(()),
                 // It broke while nobody used it.
                 Err(Failed::Closed(_)) => {}
@@ -284,7 +295,7 @@ impl Database for Postgres {
             }
         }
         self.connect()?;
-        Ok(self.batch(BEGIN)?)
+        Ok(self.batch(begin)?)
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
@@ -301,20 +312,20 @@ impl Database for Postgres {
     }
 
     fn savepoint(&mut self) -> Result<(), StoreError> {
-        self.due = true;
+        self.due = !self.reads_only;
         Ok(())
     }
 
     fn keep(&mut self) -> Result<(), StoreError> {
         // One that is still due was never made: nothing was asked since.
-        if !std::mem::take(&mut self.due) {
+        if !std::mem::take(&mut self.due) && !self.reads_only {
             self.kept = true;
         }
         Ok(())
     }
 
     fn undo(&mut self) -> Result<(), StoreError> {
-        match std::mem::take(&mut self.due) {
+        match std::mem::take(&mut self.due) || self.reads_only {
             true => Ok(()),
             false => self.vital("ROLLBACK TO SAVEPOINT one; RELEASE SAVEPOINT one"),
         }
@@ -395,6 +406,8 @@ fn unavailable(error: impl std::error::Error) -> StoreError {
 
 /// Whoever writes waits for his turn; the number is only a name for the lock.
 const BEGIN: &str = "BEGIN; SELECT pg_advisory_xact_lock(5570193)";
+/// Each statement sees what was committed before it.
+const BEGIN_READING: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
 /// Nobody keeps the others waiting: not a master that was stopped inside a transaction, nor a statement without an end. All of it is less than
 /// a lease.
 const SESSION: &str = "SET synchronous_commit = on; SET idle_in_transaction_session_timeout = '3s'; \

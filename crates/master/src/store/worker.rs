@@ -14,6 +14,8 @@ use super::{Answer, StoreError};
 #[derive(Clone, Debug)]
 pub struct SqlStore {
     jobs: mpsc::SyncSender<Job>,
+    /// For what every request asks and nothing depends on: beside the transactions, if the database can do both at once.
+    reads: mpsc::SyncSender<Job>,
 }
 
 /// Runs in a transaction; what it returns answers the caller, once it is known whether the commit held.
@@ -40,37 +42,72 @@ pub(super) trait Database: Sql {
 
 impl SqlStore {
     /// Starts the thread.
-    pub(super) fn start(mut database: impl Database + Send + 'static) -> Result<Self, StoreError> {
-        let (jobs, waiting) = mpsc::sync_channel(JOBS_MAX);
-        std::thread::Builder::new()
-            .name("muse-store".to_owned())
-            .spawn(move || work(&mut database, &waiting))
-            .map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        Ok(Self { jobs })
+    pub(super) fn start(database: impl Database + Send + 'static) -> Result<Self, StoreError> {
+        let jobs = spawn("muse-store", database)?;
+        let reads = jobs.clone();
+        Ok(Self { jobs, reads })
     }
 
+    /// Starts another thread besides, for what only reads.
+    #[cfg(feature = "postgres")]
+    pub(super) fn with_reader(
+        mut self,
+        reader: impl Database + Send + 'static,
+    ) -> Result<Self, StoreError> {
+        self.reads = spawn("muse-store-reads", reader)?;
+        Ok(self)
+    }
+
+    /// A transaction, after all that were asked for before.
     pub(super) fn call<T: Send + 'static>(
         &self,
         transaction: impl FnOnce(&mut dyn Sql) -> Result<T, StoreError> + Send + 'static,
     ) -> Answer<T> {
-        let (answer, answered) = oneshot::channel();
-        let job: Job = Box::new(move |database| {
-            let outcome = database.and_then(|database| in_savepoint(database, transaction));
-            Box::new(move |committed| {
-                let outcome = committed.and(outcome);
-                // The caller may have gone away; the transaction holds all the same.
-                let _ = answer.send(outcome);
-            })
-        });
-        let sent = self.jobs.try_send(job).map_err(|_| {
-            StoreError::Unavailable("more transactions wait than it can do".to_owned())
-        });
-        Box::pin(async move {
-            sent?;
-            let gone = |_| StoreError::Unavailable("it has stopped".to_owned());
-            answered.await.map_err(gone)?
-        })
+        ask(&self.jobs, transaction)
     }
+
+    /// What reads alone. It sees every transaction that has been answered.
+    pub(super) fn read<T: Send + 'static>(
+        &self,
+        transaction: impl FnOnce(&mut dyn Sql) -> Result<T, StoreError> + Send + 'static,
+    ) -> Answer<T> {
+        ask(&self.reads, transaction)
+    }
+}
+
+fn spawn(
+    name: &str,
+    mut database: impl Database + Send + 'static,
+) -> Result<mpsc::SyncSender<Job>, StoreError> {
+    let (jobs, waiting) = mpsc::sync_channel(JOBS_MAX);
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || work(&mut database, &waiting))
+        .map_err(|error| StoreError::Unavailable(error.to_string()))?;
+    Ok(jobs)
+}
+
+fn ask<T: Send + 'static>(
+    jobs: &mpsc::SyncSender<Job>,
+    transaction: impl FnOnce(&mut dyn Sql) -> Result<T, StoreError> + Send + 'static,
+) -> Answer<T> {
+    let (answer, answered) = oneshot::channel();
+    let job: Job = Box::new(move |database| {
+        let outcome = database.and_then(|database| in_savepoint(database, transaction));
+        Box::new(move |committed| {
+            let outcome = committed.and(outcome);
+            // The caller may have gone away; the transaction holds all the same.
+            let _ = answer.send(outcome);
+        })
+    });
+    let sent = jobs
+        .try_send(job)
+        .map_err(|_| StoreError::Unavailable("more transactions wait than it can do".to_owned()));
+    Box::pin(async move {
+        sent?;
+        let gone = |_| StoreError::Unavailable("it has stopped".to_owned());
+        answered.await.map_err(gone)?
+    })
 }
 
 fn in_savepoint<T>(
