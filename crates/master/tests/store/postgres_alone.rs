@@ -91,9 +91,12 @@ pub(crate) fn the_connection_is_encrypted_for_whom_it_is_trusted(server: &Postgr
     server.encrypt(&one.1.cert.pem(), &one.1.signing_key.serialize_pem());
     let store = SqlStore::postgres(&url, Some(&one.0)).expect("trusted");
     let _: [AccountId; 1] = runtime().block_on(guests(&store));
-    let encrypted = "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
-         WHERE ssl AND application_name = 'muse-master'";
-    assert_eq!(server.ask("encrypted", encrypted), "1");
+    // The one that writes, and the one that reads; and both are encrypted.
+    let connections = "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+         WHERE application_name = 'muse-master' AND datname = 'encrypted'";
+    assert_eq!(server.ask("encrypted", connections), "2");
+    let encrypted = format!("{connections} AND ssl");
+    assert_eq!(server.ask("encrypted", &encrypted), "2");
     let refused = SqlStore::postgres(&url, Some(&other.0));
     assert!(matches!(refused, Err(StoreError::Unavailable(_))));
     let refused = SqlStore::postgres(&format!("{url}?sslmode=require"), None);
