@@ -43,7 +43,11 @@ const DIRECTIONS: [(&str, &[&str]); 23] = [
             "muse-drivers",
         ],
     ),
-    ("muse-bevy", &["muse-net"]),
+    (
+        "muse-bevy",
+        // The last two for the script that its example shares with the other bindings.
+        &["muse-net", "muse-transport", "muse-wire"],
+    ),
     (
         "muse-capi",
         &[
