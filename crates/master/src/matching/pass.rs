@@ -43,6 +43,7 @@ pub struct Filled {
 }
 
 /// A match that is being put together.
+#[derive(Clone)]
 struct Draft {
     signature: Signature,
     tickets: Vec<TicketId>,
@@ -52,11 +53,31 @@ struct Draft {
     /// Rating and half-width of the anchor; no width if anything goes.
     rating: f64,
     width: Option<f64>,
+    /// Whether only those join with whom it can still become full.
+    exact: bool,
 }
 
 impl Draft {
     fn free(&self) -> usize {
         self.seats.saturating_sub(self.taken)
+    }
+
+    /// Whether some of the parties in these lanes have as many players together as there are free seats.
+    fn can_be_filled(&self, lanes: &[Lane<'_>]) -> bool {
+        let free = self.free();
+        let mut sums = vec![false; free + 1];
+        sums[0] = true;
+        for lane in lanes {
+            let waiting = lane
+                .waiting()
+                .filter(|place| !self.tickets.contains(&place.1));
+            for _ in waiting.take(free / lane.size) {
+                for sum in (lane.size..=free).rev() {
+                    sums[sum] |= sums[sum - lane.size];
+                }
+            }
+        }
+        sums[free]
     }
 }
 
@@ -95,26 +116,45 @@ impl Queue {
         if !entry.away.is_empty() {
             return None;
         }
-        let accepted = self.accepted(now - entry.ticket.since);
+        let mut draft = self.alone(now, entry);
+        self.fill(now, &mut draft, checks);
+        if draft.free() > 0 {
+            // One who asks for more players than there are, or whose party leaves an odd seat, does not keep the others from playing.
+            let mut settled = self.alone(now, entry);
+            settled.signature.players = u8::try_from(settled.seats).ok();
+            settled.exact = true;
+            self.fill(now, &mut settled, checks);
+            if settled.free() == 0 {
+                return Some(settled);
+            }
+        }
+        Some(draft)
+    }
+
+    /// The match of an anchor whom nobody has joined.
+    fn alone(&self, now: Instant, entry: &Entry) -> Draft {
         let signature = entry.signature.clone();
-        let default = self.config.players.into();
+        let party = entry.ticket.party.len();
         let asked = signature.players.map(usize::from);
-        let mut draft = Draft {
-            seats: asked.unwrap_or(entry.ticket.party.len().max(default)),
+        let accepted = self.accepted(now - entry.ticket.since);
+        Draft {
+            seats: asked.unwrap_or(party.max(self.config.players.into())),
             signature,
-            tickets: vec![anchor],
-            taken: entry.ticket.party.len(),
+            tickets: vec![entry.ticket.id],
+            taken: party,
             regions: self.regions(now, entry),
             rating: entry.rating,
             width: accepted.map(|(rating, _)| rating),
-        };
-        self.fill(now, &mut draft, checks);
-        Some(draft)
+            exact: false,
+        }
     }
 
     /// Adds the longest waiting compatible tickets until the draft is full or nobody is left.
     fn fill(&self, now: Instant, draft: &mut Draft, checks: &mut usize) {
         let mut lanes = self.fitting_lanes(draft, None, checks);
+        if draft.exact && !draft.can_be_filled(&lanes) {
+            return;
+        }
         while draft.free() > 0 && *checks > 0 {
             // The oldest head of the fitting lanes.
             let heads = lanes.iter().enumerate();
@@ -131,6 +171,7 @@ impl Queue {
             let Some(regions) = self.joins(now, draft, entry) else {
                 continue;
             };
+            let before = draft.exact.then(|| draft.clone());
             let joined = lanes[index].signature;
             let wider = draft.signature.merged(joined).expect("the lane fits");
             draft.regions = regions;
@@ -141,13 +182,19 @@ impl Queue {
             if let Some(players) = draft.signature.players {
                 draft.seats = usize::from(players);
             }
-            if narrowed {
-                // What was asked now may shut lanes out; those before were looked at already.
-                lanes = self.fitting_lanes(draft, Some(place), checks);
-            } else {
-                let free = draft.free();
-                lanes.retain(|lane| lane.size <= free);
+            // What was asked now may shut lanes out; those before were looked at already.
+            let narrower = narrowed.then(|| self.fitting_lanes(draft, Some(place), checks));
+            if let Some(before) = before
+                && !draft.can_be_filled(narrower.as_ref().unwrap_or(&lanes))
+            {
+                *draft = before;
+                continue;
             }
+            if let Some(narrower) = narrower {
+                lanes = narrower;
+            }
+            let free = draft.free();
+            lanes.retain(|lane| lane.size <= free);
         }
     }
 
@@ -275,6 +322,7 @@ impl Queue {
                 width: self
                     .accepted(now - backfill.since)
                     .map(|(rating, _)| rating),
+                exact: false,
             };
             self.fill_seats(now, &mut draft, backfill.preferences.players, checks);
             for ticket in draft.tickets.drain(..).filter_map(|id| self.remove(id)) {
@@ -356,6 +404,11 @@ struct Lane<'a> {
 }
 
 impl Lane<'_> {
+    /// Everybody who has not been looked at.
+    fn waiting(&self) -> impl Iterator<Item = Place> {
+        self.head.into_iter().chain(self.rest.clone().copied())
+    }
+
     fn step(&mut self) {
         self.head = self.rest.next().copied();
     }

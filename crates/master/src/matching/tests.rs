@@ -243,6 +243,72 @@ fn words_of_players_who_are_gone_are_forgotten() {
     assert_eq!(matched(&mut queue, at(2)), [[1, 2]]);
 }
 
+#[test]
+fn who_asks_for_more_players_than_there_are_holds_up_nobody() {
+    let mut queue = queue([
+        ticket(1, 0, any().players(4)),
+        ticket(2, 1, any().choice("mode", "war")),
+        ticket(3, 2, any()),
+    ]);
+    assert_eq!(matched(&mut queue, at(3)), [[2, 3]]);
+}
+
+#[test]
+fn a_party_that_leaves_an_odd_seat_holds_up_nobody() {
+    let four = |id, since_s, accounts: &[u64]| Ticket {
+        preferences: any().players(4),
+        ..party(id, since_s, accounts)
+    };
+    let mut queue = queue([
+        four(1, 0, &[10]),
+        four(2, 1, &[20, 21]),
+        four(3, 2, &[30, 31]),
+    ]);
+    assert_eq!(matched(&mut queue, at(3)), [[2, 3]]);
+}
+
+/// Whatever is asked for, a pass leaves nobody behind who could make up a full match: every selection of those who are left is tried.
+#[test]
+fn random_queues_of_parties_leave_no_full_match_behind() {
+    for seed in 0..3_000 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut queue = Queue::new(MatchingConfig::default().players(rng.u8(1..5)));
+        for id in 1..=rng.u64(2..14) {
+            let size = [1, 1, 1, 2, 2, 3][rng.u8(0..6) as usize];
+            let accounts: Vec<u64> = (0..size).map(|n| 10 * id + n).collect();
+            let mut preferences = any();
+            if rng.bool() {
+                preferences = preferences.players(rng.u8(size as u8..7));
+            }
+            if rng.u8(0..3) == 0 {
+                preferences = preferences.choice("mode", ["a", "b"][rng.u8(0..2) as usize]);
+            }
+            queue.insert(Ticket {
+                preferences,
+                ..party(id, rng.u64(0..30), &accounts)
+            });
+        }
+        for id in matched(&mut queue, at(30)).into_iter().flatten() {
+            assert!(!queue.entries.contains_key(&TicketId(id)), "seed {seed}");
+        }
+        let left: Vec<&Ticket> = queue.tickets().collect();
+        for chosen in 1..1_u32 << left.len() {
+            let chosen = (0..left.len()).filter(|n| chosen & (1 << n) != 0);
+            let chosen: Vec<&Ticket> = chosen.map(|n| left[n]).collect();
+            let players: usize = chosen.iter().map(|ticket| ticket.party.len()).sum();
+            let largest = chosen.iter().map(|ticket| ticket.party.len()).max();
+            let together = chosen
+                .iter()
+                .try_fold(any(), |all, ticket| all.merged(&ticket.preferences));
+            let full = together.is_some_and(|together| {
+                let default = usize::from(queue.config.players).max(largest.unwrap_or(0));
+                players == together.players.map_or(default, usize::from)
+            });
+            assert!(!full, "seed {seed}: {chosen:?} of {left:?}");
+        }
+    }
+}
+
 /// Whatever is asked for, a pass leaves no two tickets that could play together, and takes nobody twice.
 #[test]
 fn random_queues_leave_no_compatible_pair_behind() {

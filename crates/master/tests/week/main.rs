@@ -9,11 +9,15 @@ mod world;
 
 use world::{Figures, World};
 
-fn seeds() -> std::ops::Range<u64> {
+/// Weeks that went wrong once: in 80, one who asked for four players kept two others apart who would have been content with each other.
+const FOUND: [u64; 1] = [80];
+
+fn seeds() -> Vec<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    match number("MUSE_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("MUSE_SEEDS").unwrap_or(3),
+    match (number("MUSE_SEED"), number("MUSE_SEEDS")) {
+        (Some(seed), _) => vec![seed],
+        (None, Some(seeds)) => (0..seeds).collect(),
+        (None, None) => (0..3).chain(FOUND).collect(),
     }
 }
 
