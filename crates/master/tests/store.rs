@@ -451,6 +451,8 @@ macro_rules! suite {
             a_newer_database_is_refused(&server);
             a_turn_that_does_not_come_is_an_error(&server);
             what_fails_at_once_takes_nothing_else_with_it(&server);
+            a_write_that_was_put_off_fails_with_its_commit(&server);
+            connections_that_break_at_rest_are_made_again(&server);
             two_stores_take_turns(&server);
             the_connection_is_encrypted_for_whom_it_is_trusted(&server);
         }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 
-use futures_util::future::{join, try_join_all};
+use futures_util::future::{join3, try_join_all};
 use rustc_hash::FxHashMap;
 use tokio::runtime::Runtime;
 use tokio_postgres::config::SslMode;
@@ -45,10 +45,9 @@ impl SqlStore {
         }
         // On a thread of its own, because it waits, and callers may be in a runtime already.
         let connecting = std::thread::spawn(move || {
-            let mut database = Postgres::new(config.clone(), tls.clone())?;
+            let mut database = Postgres::new(config.clone(), tls.clone(), false)?;
             database.migrate()?;
-            let mut reader = Postgres::new(config, tls)?;
-            reader.reads_only = true;
+            let reader = Postgres::new(config, tls, true)?;
             Ok::<_, StoreError>((database, reader))
         });
         let gone = |_| StoreError::Unavailable("the thread ended".to_owned());
@@ -63,7 +62,7 @@ struct Postgres {
     tls: Option<Rustls>,
     client: Option<Client>,
     statements: FxHashMap<&'static str, Statement>,
-    /// Whether it reads beside the other connection: it waits for nobody, and there is nothing to take back.
+    /// Whether it reads beside the other connection: each statement stands alone, waits for nobody, and can be asked again.
     reads_only: bool,
     /// How long an answer is waited for.
     patience: Duration,
@@ -71,6 +70,8 @@ struct Postgres {
     due: bool,
     /// Whether a savepoint of an earlier transaction is still open: it is released with the next one.
     kept: bool,
+    /// Writes that go with the next statement, whoever asks for it, which saves another.
+    later: Vec<(Statement, Vec<Value>)>,
     /// Why the transaction cannot be committed any more, although the connection holds. PostgreSQL would answer the commit as if it had happened.
     broken: Option<StoreError>,
 }
@@ -95,7 +96,7 @@ impl From<Failed> for StoreError {
 }
 
 impl Postgres {
-    fn new(mut config: Config, tls: Option<Rustls>) -> Result<Self, StoreError> {
+    fn new(mut config: Config, tls: Option<Rustls>, reads_only: bool) -> Result<Self, StoreError> {
         config
             .connect_timeout(CONNECT_MAX)
             .keepalives_idle(Duration::from_secs(10))
@@ -110,10 +111,11 @@ impl Postgres {
             tls,
             client: None,
             statements: FxHashMap::default(),
-            reads_only: false,
+            reads_only,
             patience: ANSWER_MAX,
             due: false,
             kept: false,
+            later: Vec::new(),
             broken: None,
         };
         database.connect()?;
@@ -136,10 +138,15 @@ impl Postgres {
             }
         });
         self.client = Some(client);
-        Ok(self.batch(SESSION)?)
+        self.batch(SESSION)?;
+        if self.reads_only {
+            self.batch("SET default_transaction_read_only = on")?;
+        }
+        Ok(())
     }
 
-    /// Waits for an answer, but not for ever: a connection that does not answer is given up. A savepoint that is due goes ahead of what is asked.
+    /// Waits for an answer, but not for ever: a connection that does not answer is given up. Writes that
+    /// were put off go ahead of what is asked, then a savepoint that is due.
     fn wait<T>(
         &mut self,
         asked: impl AsyncFnOnce(&Client) -> Result<T, Error>,
@@ -153,17 +160,25 @@ impl Postgres {
                 true => "RELEASE SAVEPOINT one; SAVEPOINT one",
                 false => "SAVEPOINT one",
             });
-        let both = async {
-            match savepoint {
-                // The first of the two is sent first, and neither waits for the other.
-                Some(sql) => join(client.batch_execute(sql), asked(client)).await,
-                None => (Ok(()), asked(client).await),
-            }
+        let later = std::mem::take(&mut self.later);
+        let all = async {
+            let written = later.iter().map(async |(statement, values)| {
+                let values = parameters(statement, values);
+                client.execute_raw(statement, values).await
+            });
+            let saved = async {
+                match savepoint {
+                    Some(sql) => client.batch_execute(sql).await,
+                    None => Ok(()),
+                }
+            };
+            // They are sent in this order, and none waits for another's answer.
+            join3(try_join_all(written), saved, asked(client)).await
         };
         let answer = self
             .runtime
-            .block_on(async { tokio::time::timeout(self.patience, both).await });
-        let answer = answer.map(|(saved, answer)| match saved {
+            .block_on(async { tokio::time::timeout(self.patience, all).await });
+        let answer = answer.map(|(written, saved, answer)| match written.and(saved) {
             Ok(()) => answer,
             Err(error) => {
                 self.broken = Some(unavailable(&error));
@@ -195,7 +210,7 @@ impl Postgres {
         })
     }
 
-    fn statement(&mut self, sql: &'static str) -> Result<Statement, StoreError> {
+    fn statement(&mut self, sql: &'static str) -> Result<Statement, Failed> {
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
         }
@@ -203,6 +218,17 @@ impl Postgres {
         let statement = self.wait(async |client| client.prepare(&text).await)?;
         self.statements.insert(sql, statement.clone());
         Ok(statement)
+    }
+
+    fn read(
+        &mut self,
+        sql: &'static str,
+        values: &[Value],
+    ) -> Result<Vec<tokio_postgres::Row>, Failed> {
+        let statement = self.statement(sql)?;
+        let owned = parameters(&statement, values);
+        let values: Vec<_> = owned.iter().map(|value| &**value).collect();
+        self.wait(async |client| client.query(&statement, &values).await)
     }
 
     fn migrate(&mut self) -> Result<(), StoreError> {
@@ -264,12 +290,27 @@ impl Sql for Postgres {
         Ok(())
     }
 
+    fn execute_later(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
+        // Only after a savepoint, so that they can be taken back.
+        if self.due || self.later.len() + writes.len() > WRITES_AT_ONCE {
+            return self.execute_all(&writes);
+        }
+        let mut prepared = Vec::with_capacity(writes.len());
+        for (sql, values) in writes {
+            prepared.push((self.statement(sql)?, values));
+        }
+        self.later.extend(prepared);
+        Ok(())
+    }
+
     fn rows(&mut self, sql: &'static str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
-        let statement = self.statement(sql)?;
-        let owned = parameters(&statement, values);
-        let values: Vec<_> = owned.iter().map(|value| &**value).collect();
-        let rows = self.wait(async |client| client.query(&statement, &values).await)?;
-        rows.iter().map(row).collect()
+        let mut found = self.read(sql, values);
+        if self.reads_only && matches!(found, Err(Failed::Closed(_))) {
+            // It broke while nobody used it.
+            self.connect()?;
+            found = self.read(sql, values);
+        }
+        found?.iter().map(row).collect()
     }
 }
 
@@ -277,14 +318,16 @@ impl Database for Postgres {
     fn begin(&mut self) -> Result<(), StoreError> {
         self.due = false;
         self.kept = false;
+        self.later.clear();
         self.broken = None;
-        let begin = if self.reads_only {
-            BEGIN_READING
-        } else {
-            BEGIN
-        };
+        if self.reads_only {
+            return match self.client {
+                Some(_) => Ok(()),
+                None => self.connect(),
+            };
+        }
         if self.client.is_some() {
-            match self.batch(begin) {
+            match self.batch(BEGIN) {
                 Ok(()) => return Ok(()),
                 // It broke while nobody used it.
                 Err(Failed::Closed(_)) => {}
@@ -295,17 +338,19 @@ impl Database for Postgres {
             }
         }
         self.connect()?;
-        Ok(self.batch(begin)?)
+        Ok(self.batch(BEGIN)?)
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
         match self.broken.take() {
             Some(error) => Err(error),
+            None if self.reads_only => Ok(()),
             None => Ok(self.batch("COMMIT")?),
         }
     }
 
     fn roll_back(&mut self) {
+        self.later.clear();
         if self.batch("ROLLBACK").is_err() {
             self.client = None;
         }
@@ -406,8 +451,6 @@ fn unavailable(error: impl std::error::Error) -> StoreError {
 
 /// Whoever writes waits for his turn; the number is only a name for the lock.
 const BEGIN: &str = "BEGIN; SELECT pg_advisory_xact_lock(5570193)";
-/// Each statement sees what was committed before it.
-const BEGIN_READING: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
 /// Nobody keeps the others waiting: not a master that was stopped inside a transaction, nor a statement without an end. All of it is less than
 /// a lease.
 const SESSION: &str = "SET synchronous_commit = on; SET idle_in_transaction_session_timeout = '3s'; \

@@ -25,6 +25,9 @@ pub(super) trait Sql {
     /// Changes rows, one statement after the other, for whom it does not matter how many. With a database at a distance all of them cost one
     /// round trip.
     fn execute_all(&mut self, writes: &[Write]) -> Result<()>;
+    /// As [`execute_all`](Self::execute_all), for writes that nothing can refuse, because what they need was looked at before: whether they
+    /// succeeded is known at the commit, which fails as a whole if one did not. With a database at a distance they cost no round trip.
+    fn execute_later(&mut self, writes: Vec<Write>) -> Result<()>;
     /// Reads rows.
     fn rows(&mut self, sql: &'static str, values: &[Value]) -> Result<Vec<Row>>;
 

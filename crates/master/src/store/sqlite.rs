@@ -43,6 +43,10 @@ impl Sql for Sqlite {
         Ok(())
     }
 
+    fn execute_later(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
+        self.execute_all(&writes)
+    }
+
     fn rows(&mut self, sql: &'static str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
         let mut statement = self.0.prepare_cached(sql)?;
         let columns = statement.column_count();

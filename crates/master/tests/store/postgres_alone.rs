@@ -74,6 +74,51 @@ pub(crate) fn what_fails_at_once_takes_nothing_else_with_it(server: &Postgres) {
     });
 }
 
+/// A ticket is written with whatever is asked next, so that it is refused when nobody looks at it any more: the commit fails for all, and nothing holds.
+pub(crate) fn a_write_that_was_put_off_fails_with_its_commit(server: &Postgres) {
+    let store = SqlStore::postgres(&server.database("put_off"), None).expect("opened");
+    runtime().block_on(async {
+        let [one, other] = guests(&store).await;
+        server.ask(
+            "put_off",
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN RAISE EXCEPTION 'not today'; END $$;
+             CREATE TRIGGER refuse BEFORE INSERT ON ticket_members FOR EACH ROW EXECUTE FUNCTION refuse()",
+        );
+        let saved = |version| store.save_progress(other, "g".to_owned(), version, "1".to_owned());
+        let calls = (
+            store.play(one, Preferences::default(), true, at(1)),
+            saved(0),
+        );
+        let refused = calls.0.await;
+        assert!(
+            matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("not today")),
+            "{refused:?}"
+        );
+        // In the same commit it fails too; in the next one it holds.
+        let beside = calls.1.await;
+        let progress = store.progress(other, "g".to_owned()).await.expect("read");
+        assert_eq!(progress.version, beside.unwrap_or(0));
+        assert_eq!(store.standing(one).await.expect("read").ticket, None);
+        server.ask("put_off", "DROP TRIGGER refuse ON ticket_members");
+        queued(&store, one).await;
+    });
+}
+
+/// Both connections are cut while nobody uses them: the next read and the next write succeed.
+pub(crate) fn connections_that_break_at_rest_are_made_again(server: &Postgres) {
+    let store = SqlStore::postgres(&server.database("rest"), None).expect("opened");
+    runtime().block_on(async {
+        let [account] = guests(&store).await;
+        store.account(account).await.expect("read");
+        let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+             WHERE application_name = 'muse-master' AND datname = 'rest'";
+        assert_eq!(server.ask("rest", cut), "2");
+        store.account(account).await.expect("read again");
+        queued(&store, account).await;
+    });
+}
+
 pub(crate) fn the_connection_is_encrypted_for_whom_it_is_trusted(server: &Postgres) {
     let folder = tempfile::tempdir().expect("a folder");
     let [one, other] = ["one.pem", "other.pem"].map(|name| {

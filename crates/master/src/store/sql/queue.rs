@@ -68,6 +68,7 @@ pub(super) fn insert_ticket(sql: &mut dyn Sql, ticket: &Ticket) -> Result<bool> 
     Ok(true)
 }
 
+/// Stores a ticket of players of whom it is known that they have neither another one nor a seat.
 fn store_ticket(sql: &mut dyn Sql, ticket: &Ticket) -> Result<()> {
     let preferences = json(&ticket.preferences)?;
     let mut writes: Vec<Write> = vec![(
@@ -80,11 +81,11 @@ fn store_ticket(sql: &mut dyn Sql, ticket: &Ticket) -> Result<()> {
             values![member.account, ticket.id, place as u64, member.rating].into(),
         ));
     }
-    sql.execute_all(&writes)
+    sql.execute_later(writes)
 }
 
 pub(super) fn remove_ticket(sql: &mut dyn Sql, id: TicketId) -> Result<()> {
-    sql.execute_all(&removal(id))
+    sql.execute_later(removal(id).into())
 }
 
 /// What removes a ticket.
@@ -119,10 +120,10 @@ pub(in crate::store) fn play(
             ticket
         }
         Some(mut ticket) => {
-            sql.execute(
+            sql.execute_later(vec![(
                 "UPDATE tickets SET preferences = ?2 WHERE ticket = ?1",
-                values![ticket.id, json(&preferences)?],
-            )?;
+                values![ticket.id, json(&preferences)?].into(),
+            )])?;
             ticket.preferences = preferences;
             ticket
         }

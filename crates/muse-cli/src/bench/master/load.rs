@@ -93,11 +93,17 @@ pub(super) async fn open_push(
 
 /// Answers a second, over 64 connections.
 pub(super) async fn rate(authority: &str, kind: Kind, window: Duration) -> anyhow::Result<f64> {
-    let mut workers = Vec::new();
-    let until = Instant::now() + window;
+    let mut clients = Vec::with_capacity(CONNECTIONS);
     for n in 0..CONNECTIONS {
         let mut http = Http::open(authority).await?;
-        let mut signed_in = http.sign_in(n).await?;
+        let signed_in = http.sign_in(n).await?;
+        clients.push((http, signed_in));
+    }
+    // Nothing counts before all are signed in.
+    let begun = Instant::now();
+    let until = begun + window;
+    let mut workers = Vec::with_capacity(CONNECTIONS);
+    for (n, (mut http, mut signed_in)) in clients.into_iter().enumerate() {
         workers.push(tokio::spawn(async move {
             let mut answered = 0_u64;
             while Instant::now() < until {
@@ -122,7 +128,6 @@ pub(super) async fn rate(authority: &str, kind: Kind, window: Duration) -> anyho
             Ok::<u64, anyhow::Error>(answered)
         }));
     }
-    let begun = Instant::now();
     let mut answered = 0;
     for worker in workers {
         answered += worker.await??;
