@@ -42,7 +42,9 @@ export class Moments {
       }
       this.intervalMs += (Math.min(interval, INTERVAL_MS_MAX) - this.intervalMs) * 0.1;
     }
-    this.before = previous;
+    // Somebody moved a recording to another time: nothing lies between the two.
+    const jumped = previous !== undefined && Math.abs(moment.tick - previous.tick) > JUMP_TICKS;
+    this.before = jumped ? undefined : previous;
     this.newest = moment;
     // Let the estimate drift up slowly, so that a change of clocks is followed.
     this.offsetMs = Math.min(this.offsetMs + 0.02, nowMs - moment.timeMs);
@@ -280,3 +282,4 @@ function first(frame: Frame, section: SectionName): Get {
 const EFFECTS_MAX = 256;
 const INTERVAL_MS_MAX = 50;
 const JUMP_METRES = 4;
+const JUMP_TICKS = 50;

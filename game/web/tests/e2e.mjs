@@ -64,7 +64,8 @@ try {
   await browser.close();
   up.kill("SIGTERM");
   await new Promise((resolve) => up.on("exit", resolve));
-  rmSync(data, { recursive: true, force: true });
+  // A game server may still be writing the end of its recording.
+  rmSync(data, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 }
 console.log(`pictures in ${pictures}`);
 console.log(`e2e: ${passed} passed, ${failed} failed`);

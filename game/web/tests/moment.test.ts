@@ -62,6 +62,19 @@ describe("Moments", () => {
     expect(moments.at(5100)?.own?.position[0]).toBe(2);
   });
 
+  it("cuts to another time of a recording without sliding there", () => {
+    const door = (timeMs: number, tick: number, progress: number): ReturnType<typeof readMoment> =>
+      readMoment(makeFrame({ devices: [{ [DEVICE.INDEX]: 3, [DEVICE.PROGRESS]: progress }] }, { [HEADER.TIME_MS]: timeMs, [HEADER.TICK]: tick }));
+    const moments = new Moments();
+    moments.take(door(1000, 100, 0), 5000);
+    moments.take(door(1016, 2600, 100), 5016);
+    expect(moments.at(5016)?.devices[0]?.progress).toBe(1);
+    moments.take(door(1032, 2601, 0), 5032);
+    expect(moments.at(5040)?.devices[0]?.progress).toBeCloseTo(0.5, 1);
+    moments.take(door(1048, 100, 100), 5048);
+    expect(moments.at(5048)?.devices[0]?.progress).toBe(1);
+  });
+
   it("is not thrown by a late message", () => {
     const moments = new Moments();
     moments.take(at(1000, 0), 5000);
