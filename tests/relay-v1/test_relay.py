@@ -415,7 +415,7 @@ def endpoints_are_kept_alive(relay):
         kind, control, tick, addr, data = parse_udp(client.receive_udp())
         assert (kind, control, addr, data) == (0, DISCARD, client.address, b"")
         again = parse_udp(client.receive_udp())
-        # Due every 20 ticks; a busy machine may be late with one, but not with all that follow.
+        # One is due every 20 ticks, and a busy machine may send it some ticks later.
         assert (again[2] // 20) - (tick // 20) == 1, (tick, again)
 
 

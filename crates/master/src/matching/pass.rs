@@ -63,17 +63,22 @@ impl Draft {
     }
 
     /// Whether some of the parties in these lanes have as many players together as there are free seats.
-    fn can_be_filled(&self, lanes: &[Lane<'_>]) -> bool {
+    fn can_be_filled(&self, lanes: &[Lane<'_>], checks: &mut usize) -> bool {
         let free = self.free();
         let mut sums = vec![false; free + 1];
         sums[0] = true;
         for lane in lanes {
+            let size = lane.size.max(1);
             let waiting = lane
                 .waiting()
                 .filter(|place| !self.tickets.contains(&place.1));
-            for _ in waiting.take(free / lane.size) {
-                for sum in (lane.size..=free).rev() {
-                    sums[sum] |= sums[sum - lane.size];
+            for _ in waiting.take(free / size) {
+                if sums[free] || *checks == 0 {
+                    return sums[free];
+                }
+                *checks = checks.saturating_sub(CHECK_COST + free);
+                for sum in (size..=free).rev() {
+                    sums[sum] |= sums[sum - size];
                 }
             }
         }
@@ -152,7 +157,7 @@ impl Queue {
     /// Adds the longest waiting compatible tickets until the draft is full or nobody is left.
     fn fill(&self, now: Instant, draft: &mut Draft, checks: &mut usize) {
         let mut lanes = self.fitting_lanes(draft, None, checks);
-        if draft.exact && !draft.can_be_filled(&lanes) {
+        if draft.exact && !draft.can_be_filled(&lanes, checks) {
             return;
         }
         while draft.free() > 0 && *checks > 0 {
@@ -185,7 +190,7 @@ impl Queue {
             // What was asked now may shut lanes out; those before were looked at already.
             let narrower = narrowed.then(|| self.fitting_lanes(draft, Some(place), checks));
             if let Some(before) = before
-                && !draft.can_be_filled(narrower.as_ref().unwrap_or(&lanes))
+                && !draft.can_be_filled(narrower.as_ref().unwrap_or(&lanes), checks)
             {
                 *draft = before;
                 continue;
