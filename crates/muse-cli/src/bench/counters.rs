@@ -19,6 +19,38 @@ pub(crate) fn cpu_time(pid: u32) -> anyhow::Result<Duration> {
     Ok(Duration::from_nanos(nanos))
 }
 
+/// Time of all cores, in ticks of the kernel's clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MachineTime {
+    all: u64,
+    stolen: u64,
+}
+
+impl MachineTime {
+    /// So far.
+    pub(crate) fn now() -> anyhow::Result<Self> {
+        let text = fs::read_to_string("/proc/stat")?;
+        Self::read(&text).context("/proc/stat has no line of all cores")
+    }
+
+    /// The first eight numbers of the first line add up to all time; the eighth is what others on the same hardware took.
+    fn read(text: &str) -> Option<Self> {
+        let line = text.lines().next()?.strip_prefix("cpu ")?;
+        let fields = line.split_whitespace().take(8);
+        let ticks: Vec<u64> = fields.map(str::parse).collect::<Result<_, _>>().ok()?;
+        Some(Self {
+            all: ticks.iter().sum(),
+            stolen: *ticks.get(7)?,
+        })
+    }
+
+    /// Percent of the time since `earlier` that a virtual machine wanted to run and was not let.
+    pub(crate) fn stolen_percent(&self, earlier: &Self) -> f64 {
+        let all = (self.all - earlier.all).max(1);
+        (self.stolen - earlier.stolen) as f64 * 100.0 / all as f64
+    }
+}
+
 /// Memory of a process in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
@@ -146,6 +178,10 @@ mod tests {
             "  sl  local_address rem_address\n 7: 0100007F:1F90 00000000:0000 07 1 2 3 4 42\n";
         assert_eq!(drops_of(sockets, 8_080), Some(42));
         assert_eq!(drops_of(sockets, 8_081), None);
+        let earlier = MachineTime::read("cpu  10 0 10 70 0 5 5 0 3 0\ncpu0 1\n").expect("a line");
+        let later = MachineTime::read("cpu  10 0 10 145 0 5 5 25 9 0\n").expect("a line");
+        assert_eq!(later.stolen_percent(&earlier), 25.0);
+        assert!(MachineTime::read("intr 1 2\n").is_none());
         let devices = "Inter-|\n  lo: 1 2 3 4 5 6 7 8 90 10 11\n";
         assert_eq!(loopback_bytes(devices).expect("a field"), 90);
     }

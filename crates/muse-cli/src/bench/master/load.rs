@@ -1,19 +1,20 @@
 //! The players: many connections on one thread.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use futures_util::{SinkExt, StreamExt};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::SendRequest;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper_util::rt::TokioIo;
-use muse_master_client::api::SignedIn;
+use muse_master_client::api::{PlayAnswer, SignedIn};
 use muse_master_client::messages::{ToMaster, encode};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -22,7 +23,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 /// What is asked as fast as it is answered.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
-    /// *Play* with changing preferences: a durable write each.
+    /// *Play*, twice in a row: once into the queue and once out of it again, a durable commit each. Only what enters counts.
     Tickets,
     /// Refresh tokens, each used once.
     SignIns,
@@ -91,48 +92,69 @@ pub(super) async fn open_push(
     Ok(opened.await?.0)
 }
 
-/// Answers a second, over 64 connections.
-pub(super) async fn rate(authority: &str, kind: Kind, window: Duration) -> anyhow::Result<f64> {
+/// Players who ask as fast as they are answered, until they are dropped.
+pub(super) struct Askers {
+    counted: Arc<AtomicU64>,
+    all: JoinSet<anyhow::Result<()>>,
+}
+
+impl Askers {
+    /// How many of what is counted were answered so far.
+    pub(super) fn counted(&mut self) -> anyhow::Result<u64> {
+        match self.all.try_join_next() {
+            // They go on for ever, unless something fails.
+            Some(ended) => Err(ended?.err().unwrap_or_else(|| anyhow!("a player left"))),
+            None => Ok(self.counted.load(Ordering::Relaxed)),
+        }
+    }
+}
+
+/// Starts 64 of them, once all are signed in.
+pub(super) async fn ask(authority: &str, kind: Kind) -> anyhow::Result<Askers> {
     let mut clients = Vec::with_capacity(CONNECTIONS);
     for n in 0..CONNECTIONS {
         let mut http = Http::open(authority).await?;
         let signed_in = http.sign_in(n).await?;
         clients.push((http, signed_in));
     }
-    // Nothing counts before all are signed in.
-    let begun = Instant::now();
-    let until = begun + window;
-    let mut workers = Vec::with_capacity(CONNECTIONS);
+    let counted = Arc::new(AtomicU64::new(0));
+    let mut all = JoinSet::new();
     for (n, (mut http, mut signed_in)) in clients.into_iter().enumerate() {
-        workers.push(tokio::spawn(async move {
-            let mut answered = 0_u64;
-            while Instant::now() < until {
+        let counted = Arc::clone(&counted);
+        all.spawn(async move {
+            // Each asks for a match of its own, so that nothing is matched meanwhile.
+            let play = format!(r#"{{"preferences":{{"choices":{{"room":"{n}"}}}}}}"#);
+            loop {
                 match kind {
                     Kind::Tickets => {
-                        // Each asks for a match of its own, so that nothing is matched meanwhile.
-                        let round = answered % 2;
-                        let body = format!(
-                            r#"{{"preferences":{{"choices":{{"room":"{n}","round":"{round}"}}}}}}"#
-                        );
-                        http.call("/v1/ticket", Some(&signed_in.access_token), body)
-                            .await?;
+                        let token = Some(signed_in.access_token.as_str());
+                        let entered = http.call("/v1/ticket", token, play.clone()).await?;
+                        if serde_json::from_slice::<PlayAnswer>(&entered)?
+                            .ticket
+                            .is_none()
+                        {
+                            bail!("a player left the queue who should have entered it");
+                        }
+                        counted.fetch_add(1, Ordering::Relaxed);
+                        let left = http.call("/v1/ticket", token, play.clone()).await?;
+                        if serde_json::from_slice::<PlayAnswer>(&left)?
+                            .ticket
+                            .is_some()
+                        {
+                            bail!("a player entered the queue who should have left it");
+                        }
                     }
                     Kind::SignIns => {
                         let body = format!(r#"{{"refresh_token":"{}"}}"#, signed_in.refresh_token);
                         let answer = http.call("/v1/refresh", None, body).await?;
                         signed_in = serde_json::from_slice(&answer)?;
+                        counted.fetch_add(1, Ordering::Relaxed);
                     }
                 }
-                answered += 1;
             }
-            Ok::<u64, anyhow::Error>(answered)
-        }));
+        });
     }
-    let mut answered = 0;
-    for worker in workers {
-        answered += worker.await??;
-    }
-    Ok(answered as f64 / begun.elapsed().as_secs_f64())
+    Ok(Askers { counted, all })
 }
 
 /// A connection that is kept open.
