@@ -161,7 +161,13 @@ pub struct Said {
 }
 
 macro_rules! store {
-    // How they are asked for, `call` or `read`, and where they stand.
+    (@call $store:expr, $module:ident, $name:ident, $($argument:ident),*) => {
+        $store.call(move |sql| sql::$module::$name(sql, $($argument),*))
+    };
+    (@$together:ident $store:expr, $module:ident, $name:ident, $($argument:ident),*) => {
+        $store.$together(worker::Job::$name, ($($argument),*))
+    };
+    // How they are asked for (`call`, or with neighbours of the same kind `together` and `read`), and where they stand.
     ($($way:ident $module:ident { $($(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),* $(,)?) -> $answer:ty;)* })*) => {
         /// The store.
         pub trait Store: Send + Sync {
@@ -170,7 +176,7 @@ macro_rules! store {
 
         impl Store for SqlStore {
             $($(fn $name(&self, $($argument: $kind),*) -> Answer<$answer> {
-                self.$way(move |sql| sql::$module::$name(sql, $($argument),*))
+                store!(@$way self, $module, $name, $($argument),*)
             })*)*
         }
     };
@@ -205,9 +211,11 @@ store! {
         /// The ticket of a player who stayed away.
         fn end_ticket(epoch: u64, ticket: TicketId) -> ();
     }
-    call queue {
+    together queue {
         /// *Play* (OA-4): for the player alone, or for his whole room if he leads it.
         fn play(account: AccountId, preferences: Preferences, insists: bool, now: Instant) -> Played;
+    }
+    call queue {
         /// Takes a ticket back; the whole party leaves.
         fn leave_queue(account: AccountId) -> Option<Ticket>;
         /// What is going on with a player.

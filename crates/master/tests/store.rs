@@ -11,6 +11,8 @@ mod postgres;
 mod postgres_alone;
 #[path = "store/several.rs"]
 mod several;
+#[path = "store/together.rs"]
+mod together;
 
 use deletion::an_account_is_exported_and_deleted;
 use muse_master::director::{Ending, NewMatch};
@@ -23,6 +25,7 @@ use muse_wire::{Duration, Instant};
 #[cfg(feature = "postgres")]
 use postgres_alone::*;
 use several::*;
+use together::*;
 
 fn at(seconds: u64) -> Instant {
     Instant::from_secs(1_800_000_000 + seconds)
@@ -448,6 +451,9 @@ macro_rules! suite {
             let store = SqlStore::postgres(&server.database("deletion"), None).expect("opened");
             let count = |sql: &str| server.ask("deletion", sql).parse().expect("a number");
             runtime().block_on(an_account_is_exported_and_deleted(&store, &count));
+            let store = SqlStore::postgres(&server.database("broken"), None).expect("opened");
+            let change = |sql: &str| drop(server.ask("broken", sql));
+            runtime().block_on(a_broken_row_is_its_own_players_trouble(&store, &change));
             a_newer_database_is_refused(&server);
             a_turn_that_does_not_come_is_an_error(&server);
             what_fails_at_once_takes_nothing_else_with_it(&server);
@@ -477,6 +483,7 @@ suite!(
     a_transaction_that_fails_half_way_leaves_nothing,
     calls_are_begun_in_order,
     names_are_found_by_how_they_begin,
+    a_crowd_that_plays_at_once_is_treated_as_one_by_one,
 );
 
 #[test]
@@ -491,6 +498,16 @@ fn sqlite_exports_and_deletes_an_account() {
             .expect("a number")
     };
     runtime().block_on(an_account_is_exported_and_deleted(&store, &count));
+}
+
+#[test]
+fn in_sqlite_a_broken_row_is_its_own_players_trouble() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("muse.db");
+    let store = SqlStore::sqlite(&path).expect("opened");
+    let beside = rusqlite::Connection::open(&path).expect("opened");
+    let change = |sql: &str| assert_eq!(beside.execute(sql, []), Ok(1));
+    runtime().block_on(a_broken_row_is_its_own_players_trouble(&store, &change));
 }
 
 fn runtime() -> tokio::runtime::Runtime {

@@ -214,7 +214,7 @@ impl Postgres {
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
         }
-        let text = sql.replace('?', "$");
+        let text = dialect(sql);
         let statement = self.wait(async |client| client.prepare(&text).await)?;
         self.statements.insert(sql, statement.clone());
         Ok(statement)
@@ -393,6 +393,15 @@ where
     let connected = connected.map_err(|_| StoreError::from(Failed::Silent))?;
     let (client, connection) = connected.map_err(unavailable)?;
     Ok((client, Box::pin(connection)))
+}
+
+/// A statement in PostgreSQL's words.
+fn dialect(sql: &str) -> String {
+    sql.replace(
+        "json_each(?1)",
+        "jsonb_array_elements(CAST(CAST($1 AS TEXT) AS JSONB))",
+    )
+    .replace('?', "$")
 }
 
 /// The values as the statement wants them.

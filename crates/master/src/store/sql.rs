@@ -18,7 +18,8 @@ use super::StoreError;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Inside a transaction. Statements name their values `?1`, `?2`; the text is part of the program, never of what somebody sent.
+/// Inside a transaction. Statements name their values `?1`, `?2`; the text is part of the program, never of what somebody sent. A value that
+/// holds many is an array of JSON, whose elements `json_each(?1)` makes to rows with one column, `value`.
 pub(super) trait Sql {
     /// Changes rows; how many.
     fn execute(&mut self, sql: &'static str, values: &[Value]) -> Result<usize>;
@@ -133,6 +134,17 @@ macro_rules! values {
 }
 use values;
 
+/// Many numbers as one value, for `json_each`.
+fn each(numbers: impl Iterator<Item = u64>) -> Result<Value> {
+    let numbers: Vec<i64> = numbers.map(whole).collect();
+    json(&numbers).map(Value::Text)
+}
+
+/// Ids stay below 2^53; what is larger came from outside and is nobody's.
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
 macro_rules! from {
     ($($kind:ty, $value:ident => $make:expr;)*) => {
         $(impl From<$kind> for Value {
@@ -143,8 +155,7 @@ macro_rules! from {
 
 from! {
     i64, number => Self::Integer(number);
-    // Ids stay below 2^53; what is larger came from outside and is nobody's.
-    u64, number => Self::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+    u64, number => Self::Integer(whole(number));
     u8, number => Self::Integer(i64::from(number));
     f64, number => Self::Real(number);
     String, text => Self::Text(text);

@@ -3,11 +3,12 @@
 use muse_master_client::AccountId;
 use muse_master_client::api::{AccountView, Progress, RankingLine};
 use muse_wire::Instant;
+use rustc_hash::FxHashMap;
 use serde_json::{Value as Json, json};
 
 use super::queue::{leave_queue, standing};
 use super::social::leave_room;
-use super::{Result, Sql, Value, fresh_id, values};
+use super::{Result, Sql, Value, each, fresh_id, values};
 use crate::rating::Rating;
 use crate::store::{StoreError, StoredAccount};
 
@@ -64,25 +65,36 @@ pub(in crate::store) fn password(
     }
 }
 
-pub(in crate::store) fn account(sql: &mut dyn Sql, account: AccountId) -> Result<StoredAccount> {
-    let row = sql.row(
-        "SELECT a.name, a.rating, a.uncertainty, a.points, a.generation, s.until_us
+/// What is known of these accounts.
+pub(in crate::store) fn known(
+    sql: &mut dyn Sql,
+    accounts: &[AccountId],
+) -> Result<Vec<Result<StoredAccount>>> {
+    let rows = sql.rows(
+        "SELECT a.account, a.name, a.rating, a.uncertainty, a.points, a.generation, s.until_us
          FROM accounts a LEFT JOIN sanctions s ON s.account = a.account AND s.kind = 'ban'
-         WHERE a.account = ?1",
-        values![account],
+         WHERE a.account IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))",
+        &[each(accounts.iter().map(|account| account.0))?],
     )?;
-    let row = row.ok_or(StoreError::NotFound("account"))?;
-    Ok(StoredAccount {
-        view: AccountView {
-            account,
-            name: row.optional_text(0)?,
-            rating: row.real(1)?,
-            uncertainty: row.real(2)?,
-            points: row.integer(3)?,
-        },
-        generation: row.number(4)?,
-        banned_until: row.optional_instant(5)?,
-    })
+    let mut known = FxHashMap::default();
+    for row in &rows {
+        let account = AccountId(row.number(0)?);
+        let stored = StoredAccount {
+            view: AccountView {
+                account,
+                name: row.optional_text(1)?,
+                rating: row.real(2)?,
+                uncertainty: row.real(3)?,
+                points: row.integer(4)?,
+            },
+            generation: row.number(5)?,
+            banned_until: row.optional_instant(6)?,
+        };
+        known.insert(account, stored);
+    }
+    let missing = StoreError::NotFound("account");
+    let answer = |account| known.get(account).cloned().ok_or_else(|| missing.clone());
+    Ok(accounts.iter().map(answer).collect())
 }
 
 pub(in crate::store) fn add_refresh(
@@ -143,7 +155,8 @@ pub(in crate::store) fn sign_out_everywhere(sql: &mut dyn Sql, account: AccountI
 }
 
 pub(in crate::store) fn export(sql: &mut dyn Sql, id: AccountId) -> Result<Json> {
-    let kept = account(sql, id)?;
+    let kept = known(sql, &[id])?.pop();
+    let kept = kept.unwrap_or(Err(StoreError::NotFound("account")))?;
     let mut list = |statement: &'static str, names: &[&str]| -> Result<Vec<Json>> {
         let rows = sql.rows(statement, values![id])?;
         let object = |row: super::Row| {

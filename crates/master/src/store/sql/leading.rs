@@ -4,7 +4,7 @@ use muse_master_client::messages::Outcome;
 use muse_master_client::{AccountId, MatchId, ServerId, TicketId};
 use muse_wire::Instant;
 
-use super::queue::{self, insert_ticket, removal, remove_ticket, ticket};
+use super::queue::{self, insert_ticket, removal, ticket};
 use super::{Result, Row, Sql, Write, json, values};
 use crate::director::{Ending, NewMatch, StoredMatch};
 use crate::lease::Lease;
@@ -168,24 +168,22 @@ pub(in crate::store) fn create_match(
         "INSERT INTO matches (match_id, preferences, bots, created_us) VALUES (?1, ?2, ?3, ?4)",
         values![new.match_id, json(&new.preferences)?, new.bots, now].into(),
     )];
-    for ticket in &new.tickets {
-        writes.extend(seating(new.match_id, ticket));
-    }
+    writes.extend(seating(new.match_id, &new.tickets)?);
     sql.execute_all(&writes)?;
     Ok(Created { gone })
 }
 
-/// What makes seats of a ticket.
-fn seating(match_id: MatchId, ticket: &Ticket) -> impl Iterator<Item = Write> {
+/// What makes seats of tickets.
+fn seating(match_id: MatchId, tickets: &[Ticket]) -> Result<impl Iterator<Item = Write>> {
     let seat = move |member: &Member| {
         (
             "INSERT INTO seats (account, match_id) VALUES (?1, ?2)",
             values![member.account, match_id].into(),
         )
     };
-    removal(ticket.id)
-        .into_iter()
-        .chain(ticket.party.iter().map(seat))
+    let removal = removal(tickets.iter().map(|ticket| ticket.id))?;
+    let members = tickets.iter().flat_map(|ticket| &ticket.party);
+    Ok(removal.into_iter().chain(members.map(seat)))
 }
 
 pub(in crate::store) fn fill_seats(
@@ -204,7 +202,7 @@ pub(in crate::store) fn fill_seats(
     )? {
         return Ok(Fill::MatchOver);
     }
-    let writes: Vec<Write> = seating(match_id, &ticket).collect();
+    let writes: Vec<Write> = seating(match_id, &[ticket])?.collect();
     sql.execute_all(&writes)?;
     Ok(Fill::Filled)
 }
@@ -338,7 +336,7 @@ fn result_writes(sql: &mut dyn Sql, ending: &Ending) -> Result<Vec<Write>> {
 
 pub(in crate::store) fn end_ticket(sql: &mut dyn Sql, epoch: u64, ticket: TicketId) -> Result<()> {
     check(sql, epoch)?;
-    remove_ticket(sql, ticket)
+    sql.execute_later(removal([ticket].into_iter())?.into())
 }
 
 /// Most points of one match, so that sums stay exact.

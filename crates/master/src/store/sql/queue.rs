@@ -2,8 +2,10 @@
 
 use muse_master_client::{AccountId, MatchId, Preferences, ServerId, TicketId};
 use muse_wire::{Duration, Instant};
+use rustc_hash::FxHashMap;
+use serde_json::{Value as Json, json};
 
-use super::{Result, Row, Sql, Write, fresh_id, json, values};
+use super::{Result, Row, Sql, Write, each, fresh_id, json, values};
 use crate::store::{Played, Standing, StoreError, StoredSeat};
 use crate::ticket::{Member, Play, Ticket};
 
@@ -64,71 +66,141 @@ pub(super) fn insert_ticket(sql: &mut dyn Sql, ticket: &Ticket) -> Result<bool> 
             return Ok(false);
         }
     }
-    store_ticket(sql, ticket)?;
+    sql.execute_later(insertion(&[ticket])?.into())?;
     Ok(true)
 }
 
-/// Stores a ticket of players of whom it is known that they have neither another one nor a seat.
-fn store_ticket(sql: &mut dyn Sql, ticket: &Ticket) -> Result<()> {
-    let preferences = json(&ticket.preferences)?;
-    let mut writes: Vec<Write> = vec![(
-        "INSERT INTO tickets (ticket, preferences, since_us, attempts) VALUES (?1, ?2, ?3, ?4)",
-        values![ticket.id, preferences, ticket.since, ticket.attempts].into(),
-    )];
-    for (place, member) in ticket.party.iter().enumerate() {
-        writes.push((
-            "INSERT INTO ticket_members (account, ticket, place, rating) VALUES (?1, ?2, ?3, ?4)",
-            values![member.account, ticket.id, place as u64, member.rating].into(),
-        ));
-    }
-    sql.execute_later(writes)
+/// What stores tickets of players of whom it is known that they have neither others nor seats.
+fn insertion(tickets: &[&Ticket]) -> Result<[Write; 2]> {
+    let ticket = |ticket: &&Ticket| {
+        let preferences = json(&ticket.preferences)?;
+        Ok(json!({
+            "ticket": ticket.id,
+            "preferences": preferences,
+            "since_us": ticket.since.as_micros(),
+            "attempts": ticket.attempts,
+        }))
+    };
+    let member = |ticket: TicketId, place: usize, member: &Member| {
+        json!({
+            "account": member.account,
+            "ticket": ticket,
+            "place": place,
+            "rating": member.rating,
+        })
+    };
+    let rows: Vec<Json> = tickets.iter().map(ticket).collect::<Result<_>>()?;
+    let members = tickets.iter().flat_map(|ticket| {
+        let party = ticket.party.iter().enumerate();
+        party.map(|(place, one)| member(ticket.id, place, one))
+    });
+    let members: Vec<Json> = members.collect();
+    Ok([
+        (
+            "INSERT INTO tickets (ticket, preferences, since_us, attempts)
+             SELECT CAST(value ->> 'ticket' AS BIGINT), value ->> 'preferences',
+                 CAST(value ->> 'since_us' AS BIGINT), CAST(value ->> 'attempts' AS BIGINT)
+             FROM json_each(?1)",
+            values![json(&rows)?].into(),
+        ),
+        (
+            "INSERT INTO ticket_members (account, ticket, place, rating)
+             SELECT CAST(value ->> 'account' AS BIGINT), CAST(value ->> 'ticket' AS BIGINT),
+                 CAST(value ->> 'place' AS BIGINT), CAST(value ->> 'rating' AS DOUBLE PRECISION)
+             FROM json_each(?1)",
+            values![json(&members)?].into(),
+        ),
+    ])
 }
 
-pub(super) fn remove_ticket(sql: &mut dyn Sql, id: TicketId) -> Result<()> {
-    sql.execute_later(removal(id).into())
+/// What gives tickets other preferences.
+fn change(tickets: &[&Ticket]) -> Result<Write> {
+    let row = |ticket: &&Ticket| {
+        let preferences = json(&ticket.preferences)?;
+        Ok(json!({ "ticket": ticket.id, "preferences": preferences }))
+    };
+    let rows: Vec<Json> = tickets.iter().map(row).collect::<Result<_>>()?;
+    Ok((
+        "UPDATE tickets SET preferences = value ->> 'preferences' FROM json_each(?1)
+         WHERE ticket = CAST(value ->> 'ticket' AS BIGINT)",
+        values![json(&rows)?].into(),
+    ))
 }
 
-/// What removes a ticket.
-pub(super) fn removal(id: TicketId) -> [Write; 2] {
-    [
-        "DELETE FROM ticket_members WHERE ticket = ?1",
-        "DELETE FROM tickets WHERE ticket = ?1",
-    ]
-    .map(|statement| (statement, values![id].into()))
+/// What removes tickets.
+pub(super) fn removal(tickets: impl Iterator<Item = TicketId>) -> Result<[Write; 2]> {
+    let tickets = each(tickets.map(|ticket| ticket.0))?;
+    let statements = [
+        "DELETE FROM ticket_members WHERE ticket IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))",
+        "DELETE FROM tickets WHERE ticket IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))",
+    ];
+    Ok(statements.map(|statement| (statement, vec![tickets.clone()])))
 }
 
+/// Who pressed *play*: with which preferences, whether he insists on being in the queue, and when.
+pub(in crate::store) type Pressed = (AccountId, Preferences, bool, Instant);
+
+/// What *play* comes to for everybody who pressed it, in a few statements however many they are.
 pub(in crate::store) fn play(
     sql: &mut dyn Sql,
-    account: AccountId,
-    preferences: Preferences,
-    insists: bool,
-    now: Instant,
-) -> Result<Played> {
-    let player = player(sql, account)?;
-    let asked = player.ticket.as_ref().map(|ticket| &ticket.preferences);
-    let play = Play::pressed(asked, &preferences, insists);
-    let ticket = match player.ticket {
-        None => {
-            let (party, is_busy) = match player.room {
-                None => (vec![player.member], player.is_seated),
-                Some(code) => room_party(sql, account, &code)?,
-            };
-            enter(sql, party, is_busy, preferences, now)?
-        }
-        Some(ticket) if play == Play::Leave => {
-            remove_ticket(sql, ticket.id)?;
-            ticket
-        }
-        Some(mut ticket) => {
-            sql.execute_later(vec![(
-                "UPDATE tickets SET preferences = ?2 WHERE ticket = ?1",
-                values![ticket.id, json(&preferences)?].into(),
-            )])?;
-            ticket.preferences = preferences;
-            ticket
-        }
+    pressed: &[Pressed],
+) -> Result<Vec<Result<Played>>> {
+    let mut players = players(sql, pressed.iter().map(|(account, ..)| *account))?;
+    let decided: Vec<Option<Result<Played>>> = pressed
+        .iter()
+        .map(|pressed| {
+            let player = players.remove(&pressed.0)?;
+            let party = vec![player.member];
+            let is_busy = player.is_seated;
+            player
+                .is_single()
+                .then(|| decide(player.ticket, party, is_busy, pressed))
+        })
+        .collect();
+    write(sql, decided.iter().flatten().flatten())?;
+    // Who plays with others or has pressed twice: after them, and one after the other.
+    let pairs = pressed.iter().zip(decided);
+    pairs
+        .map(|(pressed, decided)| decided.map_or_else(|| play_alone(sql, pressed), Ok))
+        .collect()
+}
+
+fn play_alone(sql: &mut dyn Sql, pressed: &Pressed) -> Result<Result<Played>> {
+    let account = pressed.0;
+    let Some(player) = players(sql, [account].into_iter())?.remove(&account) else {
+        return Ok(Err(StoreError::NotFound("account")));
     };
-    Ok(Played { play, ticket })
+    let (party, is_busy) = match (&player.ticket, player.room) {
+        (None, Some(code)) => room_party(sql, &code)?,
+        _ => (vec![player.member], player.is_seated),
+    };
+    let played = decide(player.ticket, party, is_busy, pressed);
+    write(sql, played.iter())?;
+    Ok(played)
+}
+
+/// Stores what was decided about tickets.
+fn write<'a>(sql: &mut dyn Sql, played: impl Iterator<Item = &'a Played>) -> Result<()> {
+    let (mut entered, mut changed, mut left) = (Vec::new(), Vec::new(), Vec::new());
+    for Played { play, ticket } in played {
+        match play {
+            Play::Enter => entered.push(ticket),
+            Play::Update => changed.push(ticket),
+            Play::Leave => left.push(ticket.id),
+            Play::Stay => {}
+        }
+    }
+    let mut writes = Vec::new();
+    if !entered.is_empty() {
+        writes.extend(insertion(&entered)?);
+    }
+    if !changed.is_empty() {
+        writes.push(change(&changed)?);
+    }
+    if !left.is_empty() {
+        writes.extend(removal(left.into_iter())?);
+    }
+    sql.execute_later(writes)
 }
 
 /// A player who presses *play*.
@@ -140,35 +212,52 @@ struct Player {
     is_seated: bool,
 }
 
-/// All that decides about most tickets, in one statement, because with a database at a distance each costs a round trip.
-fn player(sql: &mut dyn Sql, account: AccountId) -> Result<Player> {
+impl Player {
+    /// Whether what he does is nobody else's business.
+    fn is_single(&self) -> bool {
+        let party = self.ticket.as_ref().map_or(1, |ticket| ticket.party.len());
+        self.room.is_none() && party == 1
+    }
+}
+
+/// All that decides about most tickets, in one statement.
+fn players(
+    sql: &mut dyn Sql,
+    accounts: impl Iterator<Item = AccountId>,
+) -> Result<FxHashMap<AccountId, Player>> {
     let rows = sql.rows(
-        "SELECT t.ticket, t.preferences, t.since_us, t.attempts, m.account, m.rating, a.rating, r.code, s.match_id
+        "SELECT t.ticket, t.preferences, t.since_us, t.attempts, m.account, m.rating,
+             a.account, a.rating, r.code, s.match_id
          FROM accounts a LEFT JOIN room_members r ON r.account = a.account
          LEFT JOIN seats s ON s.account = a.account
          LEFT JOIN ticket_members own ON own.account = a.account
          LEFT JOIN tickets t ON t.ticket = own.ticket
          LEFT JOIN ticket_members m ON m.ticket = t.ticket
-         WHERE a.account = ?1 ORDER BY m.place",
-        values![account],
+         WHERE a.account IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))
+         ORDER BY a.account, m.place",
+        &[each(accounts.map(|account| account.0))?],
     )?;
-    let first = rows.first().ok_or(StoreError::NotFound("account"))?;
-    Ok(Player {
-        member: Member {
-            account,
-            rating: first.real(6)?,
-        },
-        ticket: match first.optional_integer(0)? {
-            Some(_) => tickets(&rows)?.pop(),
+    let mut players = FxHashMap::default();
+    for rows in rows.chunk_by(|one, next| one.0[6] == next.0[6]) {
+        let (first, account) = (&rows[0], AccountId(rows[0].number(6)?));
+        let ticket = match first.optional_integer(0)? {
+            Some(_) => tickets(rows)?.pop(),
             None => None,
-        },
-        room: first.optional_text(7)?,
-        is_seated: first.optional_integer(8)?.is_some(),
-    })
+        };
+        let rating = first.real(7)?;
+        let player = Player {
+            member: Member { account, rating },
+            ticket,
+            room: first.optional_text(8)?,
+            is_seated: first.optional_integer(9)?.is_some(),
+        };
+        players.insert(account, player);
+    }
+    Ok(players)
 }
 
-/// The players of a room, for its leader, and whether one of them has a ticket or a seat.
-fn room_party(sql: &mut dyn Sql, leader: AccountId, code: &str) -> Result<(Vec<Member>, bool)> {
+/// The players of a room, who leads it first, and whether one of them has a ticket or a seat.
+fn room_party(sql: &mut dyn Sql, code: &str) -> Result<(Vec<Member>, bool)> {
     let rows = sql.rows(
         "SELECT a.account, a.rating, coalesce(s.match_id, t.ticket)
          FROM room_members r JOIN accounts a ON a.account = r.account
@@ -185,41 +274,49 @@ fn room_party(sql: &mut dyn Sql, leader: AccountId, code: &str) -> Result<(Vec<M
         });
         is_busy |= row.optional_integer(2)?.is_some();
     }
-    match party.first().is_some_and(|first| first.account == leader) {
-        true => Ok((party, is_busy)),
-        false => Err(StoreError::Conflict("only the leader of the room can play")),
-    }
+    Ok((party, is_busy))
 }
 
-fn enter(
-    sql: &mut dyn Sql,
+/// What becomes of a player's ticket, or what ticket he gets with his party.
+fn decide(
+    ticket: Option<Ticket>,
     party: Vec<Member>,
     is_busy: bool,
-    preferences: Preferences,
-    now: Instant,
-) -> Result<Ticket> {
-    if preferences
-        .players
-        .is_some_and(|players| party.len() > usize::from(players))
-    {
-        return Err(StoreError::Conflict(
-            "the room has more players than the match",
-        ));
-    }
-    if is_busy {
-        return Err(StoreError::Conflict(
-            "someone of the party is in a match or another queue",
-        ));
-    }
-    let ticket = Ticket {
-        id: TicketId(fresh_id()?),
-        party,
-        preferences,
-        since: now,
-        attempts: 0,
+    (account, preferences, insists, now): &Pressed,
+) -> Result<Played> {
+    let asked = ticket.as_ref().map(|ticket| &ticket.preferences);
+    let play = Play::pressed(asked, preferences, *insists);
+    let preferences = preferences.clone();
+    let ticket = match ticket {
+        Some(ticket) => Ticket {
+            preferences,
+            ..ticket
+        },
+        None if party.first().is_none_or(|first| first.account != *account) => {
+            return Err(StoreError::Conflict("only the leader of the room can play"));
+        }
+        None if preferences
+            .players
+            .is_some_and(|players| party.len() > usize::from(players)) =>
+        {
+            return Err(StoreError::Conflict(
+                "the room has more players than the match",
+            ));
+        }
+        None if is_busy => {
+            return Err(StoreError::Conflict(
+                "someone of the party is in a match or another queue",
+            ));
+        }
+        None => Ticket {
+            id: TicketId(fresh_id()?),
+            party,
+            preferences,
+            since: *now,
+            attempts: 0,
+        },
     };
-    store_ticket(sql, &ticket)?;
-    Ok(ticket)
+    Ok(Played { play, ticket })
 }
 
 pub(in crate::store) fn leave_queue(
@@ -228,7 +325,7 @@ pub(in crate::store) fn leave_queue(
 ) -> Result<Option<Ticket>> {
     let ticket = ticket_of(sql, account)?;
     if let Some(ticket) = &ticket {
-        remove_ticket(sql, ticket.id)?;
+        sql.execute_later(removal([ticket.id].into_iter())?.into())?;
     }
     Ok(ticket)
 }
