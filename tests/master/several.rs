@@ -103,6 +103,11 @@ mod two {
     use super::*;
     use crate::nats::Nats;
     use crate::program::{self, free_port};
+    use futures_util::{SinkExt, StreamExt};
+    use muse_master_client::Preferences;
+    use muse_master_client::messages::{FromMaster, ToMaster, decode, encode};
+    use tokio_tungstenite::tungstenite::Message;
+    use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
     /// Two masters with one database, the second one started when the first one leads.
     fn masters(database: &Postgres, nats: &Nats, seconds: f64) -> [Master; 2] {
@@ -286,6 +291,72 @@ mod two {
         assert_eq!(database.ask("muse", "SELECT count(*) FROM tickets"), "1");
         let members = "SELECT count(*) FROM ticket_members";
         assert_eq!(database.ask("muse", members), "1");
+    }
+
+    /// Leaves a match at a master that does not lead and plays again in the same breath, before the leader can have heard of the one.
+    #[test]
+    fn who_leaves_a_match_may_play_again_at_once() {
+        let database = Postgres::start();
+        let nats = Nats::start();
+        let masters = masters(&database, &nats, 5.0);
+        let other = Player::start(&masters[1], 1, true);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.expect("a runtime").block_on(async {
+            let mut socket = open_push(&masters[1], 2).await;
+            let play = || {
+                let preferences = Preferences::default();
+                Message::text(encode(&ToMaster::Play { preferences }))
+            };
+            socket.send(play()).await.expect("sent");
+            hear(&mut socket, |heard| matches!(heard, FromMaster::Seat(_))).await;
+            other.expect("playing", Duration::from_secs(60));
+            let leave = Message::text(encode(&ToMaster::LeaveMatch));
+            socket.feed(leave).await.expect("written");
+            socket.send(play()).await.expect("sent");
+            let answer = hear(&mut socket, |heard| {
+                matches!(heard, FromMaster::Queue(_) | FromMaster::Refused { .. })
+            });
+            let answer = answer.await;
+            assert!(matches!(answer, FromMaster::Queue(_)), "{answer:?}");
+        });
+    }
+
+    type Socket = tokio_tungstenite::WebSocketStream<tokio::net::TcpStream>;
+
+    async fn open_push(master: &Master, device: u32) -> Socket {
+        let url = format!("ws://{}/v1/push", master.authority());
+        let mut request = url.into_client_request().expect("a request");
+        let bearer = format!("Bearer {}", master.token(device));
+        let bearer = bearer.parse().expect("a header");
+        request.headers_mut().insert("authorization", bearer);
+        let stream = tokio::net::TcpStream::connect(master.authority()).await;
+        let stream = stream.expect("it listens");
+        let opened = tokio_tungstenite::client_async(request, stream).await;
+        opened.expect("opened").0
+    }
+
+    /// The next thing that the master says of this kind.
+    async fn hear(socket: &mut Socket, wanted: impl Fn(&FromMaster) -> bool) -> FromMaster {
+        let limit = tokio::time::Instant::now() + Duration::from_secs(60);
+        loop {
+            let heard = tokio::time::timeout(Duration::from_secs(1), socket.next()).await;
+            match heard {
+                Ok(Some(Ok(Message::Text(text)))) => {
+                    let heard = decode(&text).expect("the master speaks well");
+                    if wanted(&heard) {
+                        return heard;
+                    }
+                }
+                Ok(other) => unreachable!("{other:?}"),
+                Err(_) => {
+                    let keep_alive = Message::text(encode(&ToMaster::KeepAlive));
+                    socket.send(keep_alive).await.expect("sent");
+                }
+            }
+            assert!(tokio::time::Instant::now() < limit, "nothing of this kind");
+        }
     }
 
     /// Friends at different masters see each other come and go, also when a master is killed; the older of two connections is closed, wherever it is.

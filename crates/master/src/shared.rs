@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use muse_master_client::messages::{Assignment, FromMaster, Seat, ToServer, encode};
 use muse_master_client::{AccountId, MatchId, Preferences};
@@ -207,19 +208,24 @@ impl Shared {
         }
     }
 
-    pub(crate) async fn leave_match(
-        &self,
-        account: AccountId,
-    ) -> Result<Option<MatchId>, StoreError> {
+    /// Gives a seat up. Whoever plays again right after it finds that he has left: the leader, who may be another master, has freed the seat
+    /// by then, unless that takes longer than a second.
+    pub(crate) async fn leave_match(&self, account: AccountId) -> Result<(), StoreError> {
         let standing = self.store.standing(account).await?;
-        if let Some(match_id) = standing.match_id {
-            self.bus.publish(Note::SeatLeft(match_id, account));
-        }
         if let Some(seat) = standing.seat {
             let remove = ToServer::Remove { account };
             self.bus.publish(Note::ToServer(seat.server, remove));
         }
-        Ok(standing.match_id)
+        let Some(match_id) = standing.match_id else {
+            return Ok(());
+        };
+        self.bus.publish(Note::SeatLeft(match_id, account));
+        let mut wait = FREED_FIRST;
+        while wait <= FREED_LAST && self.store.standing(account).await?.match_id == Some(match_id) {
+            tokio::time::sleep(wait).await;
+            wait *= 2;
+        }
+        Ok(())
     }
 
     /// Sends a player away: out of the queue, out of his match, and his connection is closed with these words.
@@ -240,5 +246,9 @@ pub(crate) fn queue_state(ticket: &Ticket) -> muse_master_client::messages::Queu
     }
 }
 
+/// How long to wait before looking whether a seat is free; twice as long each time.
+const FREED_FIRST: Duration = Duration::from_millis(5);
+/// The last of these waits: together they are a little more than a second.
+const FREED_LAST: Duration = Duration::from_millis(640);
 /// Where the keys of connect tokens are kept.
 const TOKEN_KEYS: &str = "token_keys";
