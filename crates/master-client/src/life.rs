@@ -45,7 +45,7 @@ impl Default for LifeConfig {
 }
 
 impl LifeConfig {
-    /// Time between keep-alives, a second by default. Each costs some 60 bytes both ways.
+    /// Time between keep-alives, a second by default. Each costs some 60 bytes, and every third some 60 back.
     pub fn keep_alive(mut self, keep_alive: Duration) -> Self {
         self.keep_alive = keep_alive;
         self

@@ -43,7 +43,7 @@ pub enum FromMaster {
         /// His seat in a match, if he has one that is ready.
         seat: Option<Seat>,
     },
-    /// The answer to each keep-alive.
+    /// The answer to a keep-alive of somebody who was told nothing for 2.5 seconds.
     KeepAlive,
     /// No room; the master closes the connection (OA-2).
     Full {

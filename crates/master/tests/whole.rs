@@ -419,6 +419,35 @@ fn a_full_master_says_when_to_come_back_and_a_player_has_one_ticket() {
 }
 
 #[test]
+fn a_keep_alive_is_answered_after_a_while_of_silence() {
+    let folder = tempfile::tempdir().expect("a folder");
+    block_on(async {
+        let master = start(folder.path(), 1.0, 21_500, 1).await;
+        let mut player = Player::connect(master.address(), 1).await;
+        let is_answer = |message: &FromMaster| *message == FromMaster::KeepAlive;
+        player.expect("the first answer", is_answer).await;
+        // Anything that is said counts.
+        let asked = std::time::Instant::now();
+        player.socket.send(Message::text("?")).await.expect("sent");
+        let is_refusal = |message: &FromMaster| matches!(message, FromMaster::Refused { .. });
+        player.expect("a refusal", is_refusal).await;
+        let mut unanswered = 0;
+        let answer = loop {
+            let next = player.socket.next();
+            match tokio::time::timeout(Duration::from_millis(50), next).await {
+                Ok(heard) => break heard.expect("open").expect("a message"),
+                Err(_) => player.send(ToMaster::KeepAlive).await,
+            }
+            unanswered += 1;
+        };
+        assert_eq!(answer, Message::text(encode(&FromMaster::KeepAlive)));
+        assert!(asked.elapsed() >= Duration::from_millis(2_500));
+        assert!(unanswered > 1, "{unanswered}");
+        master.drain(Duration::from_secs(1)).await;
+    });
+}
+
+#[test]
 fn accounts_rooms_chat_and_progress_over_http() {
     let folder = tempfile::tempdir().expect("a folder");
     block_on(async {

@@ -10,6 +10,7 @@ use axum::response::Response;
 use muse_master_client::AccountId;
 use muse_master_client::messages::{FromMaster, MESSAGE_LEN_MAX, ToMaster, decode, encode};
 use tokio::sync::mpsc;
+use tokio::time::{Duration, Instant};
 
 use super::failure::Failure;
 use super::signed_in;
@@ -97,38 +98,49 @@ async fn run(
     socket: &mut WebSocket,
     messages: &mut mpsc::Receiver<Utf8Bytes>,
 ) {
+    // When a keep-alive is answered next.
+    let mut silent_until = Instant::now();
     loop {
-        tokio::select! {
+        let message = tokio::select! {
             received = socket.recv() => {
                 let Some(Ok(received)) = received else { return };
                 shared.hub.heard(session);
                 let answer = match received {
-                    Message::Text(text) => answer(shared, account, &text).await,
+                    Message::Text(text) => answer(shared, account, &text, silent_until).await,
                     Message::Close(_) => return,
-                    _ => continue,
+                    _ => None,
                 };
-                if let Some(answer) = answer
-                    && socket.send(Message::Text(answer)).await.is_err()
-                {
-                    return;
-                }
+                let Some(answer) = answer else { continue };
+                answer
             }
             message = messages.recv() => {
                 // Nobody sends to a session that was silent, or that a newer one has replaced.
                 let Some(message) = message else { return };
-                if socket.send(Message::Text(message)).await.is_err() {
-                    return;
-                }
+                message
             }
+        };
+        if socket.send(Message::Text(message)).await.is_err() {
+            return;
         }
+        silent_until = Instant::now() + SILENCE;
     }
 }
 
+/// Sending costs more than all else about a keep-alive, so only a player who has heard nothing for a while is answered.
+fn keep_alive(silent_until: Instant) -> Option<Utf8Bytes> {
+    (Instant::now() >= silent_until).then(|| Utf8Bytes::from_static(KEEP_ALIVE))
+}
+
 /// Does what a player says. What succeeds is told by what happens.
-async fn answer(shared: &Arc<Shared>, account: AccountId, text: &str) -> Option<Utf8Bytes> {
+async fn answer(
+    shared: &Arc<Shared>,
+    account: AccountId,
+    text: &str,
+    silent_until: Instant,
+) -> Option<Utf8Bytes> {
     // Nearly all that is said, and in these words.
     if text == KEEP_ALIVE {
-        return Some(Utf8Bytes::from_static(KEEP_ALIVE));
+        return keep_alive(silent_until);
     }
     let message = match decode::<ToMaster>(text) {
         Ok(message) => message,
@@ -140,7 +152,7 @@ async fn answer(shared: &Arc<Shared>, account: AccountId, text: &str) -> Option<
         return Some(refused(failure.code(), failure.message()));
     }
     let failure: Option<Failure> = match message {
-        ToMaster::KeepAlive => return Some(Utf8Bytes::from_static(KEEP_ALIVE)),
+        ToMaster::KeepAlive => return keep_alive(silent_until),
         ToMaster::Play { preferences } => match preferences.check() {
             Ok(()) => shared
                 .play(account, preferences, false)
@@ -213,5 +225,7 @@ async fn tell_friends(shared: &Arc<Shared>, account: AccountId, online: bool) {
 const PROTOCOL: &str = "muse.v1";
 /// Bytes that one session keeps for reading; the library's default of 128 KiB is for few connections.
 const READ_BUFFER: usize = 1_024;
-/// The answer to every keep-alive, written once.
+/// For how long nothing is said to a player after something was: with a keep-alive each second, he hears something every three.
+const SILENCE: Duration = Duration::from_millis(2_500);
+/// A keep-alive, and the answer to it.
 const KEEP_ALIVE: &str = r#"{"type":"keep_alive"}"#;
