@@ -64,6 +64,8 @@ struct Postgres {
     statements: FxHashMap<&'static str, Statement>,
     /// Whether it reads beside the other connection: each statement stands alone, waits for nobody, and can be asked again.
     reads_only: bool,
+    /// Whether what reads may connect again: once for all that is asked together, so that nobody waits for the others' attempts.
+    may_reconnect: bool,
     /// How long an answer is waited for.
     patience: Duration,
     /// Whether a savepoint is due: it goes with the first statement after it, which saves a round trip.
@@ -112,6 +114,7 @@ impl Postgres {
             client: None,
             statements: FxHashMap::default(),
             reads_only,
+            may_reconnect: false,
             patience: ANSWER_MAX,
             due: false,
             kept: false,
@@ -305,7 +308,7 @@ impl Sql for Postgres {
 
     fn rows(&mut self, sql: &'static str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
         let mut found = self.read(sql, values);
-        if self.reads_only && matches!(found, Err(Failed::Closed(_))) {
+        if matches!(found, Err(Failed::Closed(_))) && std::mem::take(&mut self.may_reconnect) {
             // It broke while nobody used it.
             self.connect()?;
             found = self.read(sql, values);
@@ -320,6 +323,7 @@ impl Database for Postgres {
         self.kept = false;
         self.later.clear();
         self.broken = None;
+        self.may_reconnect = self.reads_only;
         if self.reads_only {
             return match self.client {
                 Some(_) => Ok(()),
