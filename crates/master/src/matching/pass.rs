@@ -53,8 +53,6 @@ struct Draft {
     /// Rating and half-width of the anchor; no width if anything goes.
     rating: f64,
     width: Option<f64>,
-    /// Whether only those join with whom it can still become full.
-    exact: bool,
 }
 
 impl Draft {
@@ -124,14 +122,14 @@ impl Queue {
         let mut draft = self.alone(now, entry);
         self.fill(now, &mut draft, checks);
         if draft.free() > 0 {
-            // One who asks for more players than there are, or whose party leaves an odd seat, does not keep the others from playing.
+            // One who asks for more players than there are, whose party leaves an odd seat, or whom the others contradict, does not keep them
+            // from playing.
             let mut settled = self.alone(now, entry);
             settled.signature.players = u8::try_from(settled.seats).ok();
-            settled.exact = true;
-            self.fill(now, &mut settled, checks);
-            if settled.free() == 0 {
-                return Some(settled);
-            }
+            let lanes = self.fitting_lanes(&settled, None, checks);
+            let mut dead_ends = DEAD_ENDS_MAX;
+            let full = self.complete(now, settled, lanes, checks, &mut dead_ends);
+            return full.or(Some(draft));
         }
         Some(draft)
     }
@@ -150,57 +148,78 @@ impl Queue {
             regions: self.regions(now, entry),
             rating: entry.rating,
             width: accepted.map(|(rating, _)| rating),
-            exact: false,
         }
     }
 
     /// Adds the longest waiting compatible tickets until the draft is full or nobody is left.
     fn fill(&self, now: Instant, draft: &mut Draft, checks: &mut usize) {
         let mut lanes = self.fitting_lanes(draft, None, checks);
-        if draft.exact && !draft.can_be_filled(&lanes, checks) {
-            return;
-        }
-        while draft.free() > 0 && *checks > 0 {
-            // The oldest head of the fitting lanes.
-            let heads = lanes.iter().enumerate();
-            let oldest = heads
-                .filter_map(|(index, lane)| lane.head.map(|head| (head, index)))
-                .min();
-            let Some((place, index)) = oldest else { break };
-            *checks = checks.saturating_sub(CHECK_COST + lanes.len());
-            lanes[index].step();
-            if draft.tickets.contains(&place.1) {
-                continue;
+        while draft.free() > 0
+            && *checks > 0
+            && let Some(next) = next(&mut lanes, checks)
+        {
+            if let Some(regions) = self.joins(now, draft, next.0) {
+                self.join(draft, &mut lanes, next, regions, checks);
             }
-            let entry = &self.entries[&place.1];
-            let Some(regions) = self.joins(now, draft, entry) else {
+        }
+    }
+
+    /// The draft with tickets that make it exactly full, the longest waiting first as far as that goes: who leads into a dead end is left out.
+    fn complete(
+        &self,
+        now: Instant,
+        draft: Draft,
+        mut lanes: Vec<Lane<'_>>,
+        checks: &mut usize,
+        dead_ends: &mut usize,
+    ) -> Option<Draft> {
+        if draft.free() == 0 {
+            return Some(draft);
+        }
+        let mut hope = draft.can_be_filled(&lanes, checks);
+        while hope
+            && *checks > 0
+            && let Some(next) = next(&mut lanes, checks)
+        {
+            let Some(regions) = self.joins(now, &draft, next.0) else {
                 continue;
             };
-            let before = draft.exact.then(|| draft.clone());
-            let joined = lanes[index].signature;
-            let wider = draft.signature.merged(joined).expect("the lane fits");
-            draft.regions = regions;
-            draft.tickets.push(place.1);
-            draft.taken += entry.ticket.party.len();
-            let narrowed = wider != draft.signature;
-            draft.signature = wider;
-            if let Some(players) = draft.signature.players {
-                draft.seats = usize::from(players);
+            let (mut longer, mut rest) = (draft.clone(), lanes.clone());
+            self.join(&mut longer, &mut rest, next, regions, checks);
+            let full = self.complete(now, longer, rest, checks, dead_ends);
+            if full.is_some() {
+                return full;
             }
-            // What was asked now may shut lanes out; those before were looked at already.
-            let narrower = narrowed.then(|| self.fitting_lanes(draft, Some(place), checks));
-            if let Some(before) = before
-                && !draft.can_be_filled(narrower.as_ref().unwrap_or(&lanes), checks)
-            {
-                *draft = before;
-                continue;
-            }
-            if let Some(narrower) = narrower {
-                lanes = narrower;
-            }
-            let free = draft.free();
-            lanes.retain(|lane| lane.size <= free);
+            hope = *dead_ends > 0 && draft.can_be_filled(&lanes, checks);
         }
+        *dead_ends = dead_ends.saturating_sub(1);
+        None
+    }
+
+    /// Takes a ticket of a fitting lane into a draft, and leaves the lanes that fit then.
+    fn join<'a>(
+        &'a self,
+        draft: &mut Draft,
+        lanes: &mut Vec<Lane<'a>>,
+        (place, signature): (Place, &Signature),
+        regions: u64,
+        checks: &mut usize,
+    ) {
+        let wider = draft.signature.merged(signature).expect("the lane fits");
+        draft.regions = regions;
+        draft.tickets.push(place.1);
+        draft.taken += self.entries[&place.1].ticket.party.len();
+        let narrowed = wider != draft.signature;
+        draft.signature = wider;
+        if let Some(players) = draft.signature.players {
+            draft.seats = usize::from(players);
+        }
+        if narrowed {
+            // What was asked now may shut lanes out; those before were looked at already.
+            *lanes = self.fitting_lanes(draft, Some(place), checks);
+        }
+        let free = draft.free();
+        lanes.retain(|lane| lane.size <= free);
     }
 
     /// Lanes whose tickets could join, each from after `from` on.
@@ -237,8 +256,9 @@ impl Queue {
     }
 
     /// The regions of the draft with this ticket, none if it may not join.
-    fn joins(&self, now: Instant, draft: &Draft, entry: &Entry) -> Option<u64> {
-        if !entry.away.is_empty() {
+    fn joins(&self, now: Instant, draft: &Draft, (_, ticket): Place) -> Option<u64> {
+        let entry = &self.entries[&ticket];
+        if !entry.away.is_empty() || draft.tickets.contains(&ticket) {
             return None;
         }
         let theirs = self.accepted(now - entry.ticket.since);
@@ -327,7 +347,6 @@ impl Queue {
                 width: self
                     .accepted(now - backfill.since)
                     .map(|(rating, _)| rating),
-                exact: false,
             };
             self.fill_seats(now, &mut draft, backfill.preferences.players, checks);
             for ticket in draft.tickets.drain(..).filter_map(|id| self.remove(id)) {
@@ -359,8 +378,7 @@ impl Queue {
                 break;
             }
             *checks = checks.saturating_sub(CHECK_COST);
-            let entry = &self.entries[&place.1];
-            if size <= draft.free() && self.joins(now, draft, entry).is_some() {
+            if size <= draft.free() && self.joins(now, draft, place).is_some() {
                 draft.tickets.push(place.1);
                 draft.taken += size;
             }
@@ -400,7 +418,18 @@ impl Queue {
     }
 }
 
+/// The oldest head of these lanes, and what its lane asks for.
+fn next<'a>(lanes: &mut [Lane<'a>], checks: &mut usize) -> Option<(Place, &'a Signature)> {
+    let heads = lanes.iter().enumerate();
+    let oldest = heads.filter_map(|(index, lane)| lane.head.map(|head| (head, index)));
+    let (place, index) = oldest.min()?;
+    *checks = checks.saturating_sub(CHECK_COST + lanes.len());
+    lanes[index].step();
+    Some((place, lanes[index].signature))
+}
+
 /// A lane that is being walked.
+#[derive(Clone)]
 struct Lane<'a> {
     signature: &'a Signature,
     size: usize,
@@ -426,5 +455,7 @@ fn after(place: Place) -> (std::ops::Bound<Place>, std::ops::Bound<Place>) {
 /// Most work of one pass: looking at a lane costs 1, comparing with a ticket [`CHECK_COST`].
 const CHECKS_MAX: usize = 3_000_000;
 const CHECK_COST: usize = 8;
+/// Dead ends after which the search for a full match is given up. In a queue where nobody contradicts anybody, none is met.
+const DEAD_ENDS_MAX: usize = 100;
 /// Tickets of one lane that are looked at for the seats of one running match.
 const BACKFILL_LOOKED_AT: usize = 256;
