@@ -465,9 +465,10 @@ fn unavailable(error: impl std::error::Error) -> StoreError {
 /// Whoever writes waits for his turn; the number is only a name for the lock.
 const BEGIN: &str = "BEGIN; SELECT pg_advisory_xact_lock(5570193)";
 /// Nobody keeps the others waiting: not a master that was stopped inside a transaction, nor a statement without an end. All of it is less than
-/// a lease.
+/// a lease. Tickets and seats come and go, so that their tables are mostly what is gone and look small to the planner: everything is found by an
+/// index that has one.
 const SESSION: &str = "SET synchronous_commit = on; SET idle_in_transaction_session_timeout = '3s'; \
-     SET statement_timeout = '5s'; SET client_min_messages = 'warning'";
+     SET statement_timeout = '5s'; SET client_min_messages = 'warning'; SET enable_seqscan = off";
 /// Writes that are on their way at once.
 const WRITES_AT_ONCE: usize = 16;
 const CONNECT_MAX: Duration = Duration::from_secs(5);
