@@ -126,7 +126,7 @@ async fn run(
     }
 }
 
-/// Sending costs more than all else about a keep-alive, so only a player who has heard nothing for a while is answered.
+/// An answer costs a master a fifth of what it does for a player who waits, so only one who has heard nothing for a while gets it.
 fn keep_alive(silent_until: Instant) -> Option<Utf8Bytes> {
     (Instant::now() >= silent_until).then(|| Utf8Bytes::from_static(KEEP_ALIVE))
 }

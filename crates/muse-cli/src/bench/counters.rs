@@ -46,8 +46,10 @@ impl MachineTime {
 
     /// Percent of the time since `earlier` that a virtual machine wanted to run and was not let.
     pub(crate) fn stolen_percent(&self, earlier: &Self) -> f64 {
-        let all = (self.all - earlier.all).max(1);
-        (self.stolen - earlier.stolen) as f64 * 100.0 / all as f64
+        // What the kernel counts as stolen may shrink when the machine moves.
+        let stolen = self.stolen.saturating_sub(earlier.stolen);
+        let all = self.all.saturating_sub(earlier.all).max(1);
+        stolen as f64 * 100.0 / all as f64
     }
 }
 
@@ -181,6 +183,7 @@ mod tests {
         let earlier = MachineTime::read("cpu  10 0 10 70 0 5 5 0 3 0\ncpu0 1\n").expect("a line");
         let later = MachineTime::read("cpu  10 0 10 145 0 5 5 25 9 0\n").expect("a line");
         assert_eq!(later.stolen_percent(&earlier), 25.0);
+        assert_eq!(earlier.stolen_percent(&later), 0.0);
         assert!(MachineTime::read("intr 1 2\n").is_none());
         let devices = "Inter-|\n  lo: 1 2 3 4 5 6 7 8 90 10 11\n";
         assert_eq!(loopback_bytes(devices).expect("a field"), 90);
