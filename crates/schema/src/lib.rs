@@ -57,7 +57,7 @@
 //! | attribute | on | meaning |
 //! | --- | --- | --- |
 //! | `predict = hold`, `linear`, `quadratic` | numbers, angles, rotations | how it probably goes on from tick to tick; linear for floats with a step, angles and rotations, hold for the rest |
-//! | `velocity = FIELD` | numbers | the field that is this one's change per second |
+//! | `velocity = FIELD` | numbers | the field of the same type that is this one's change per second: rows are predicted by it, and beyond the last state the value goes on by it |
 //! | `interpolate = none` | all | the old value until the new one is reached; so everything but floats |
 //! | `interpolate = linear` | numbers, rotations | in a straight line; so floats |
 //! | `interpolate = hermite` | floats | along the curve with the velocity declared |

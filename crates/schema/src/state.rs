@@ -133,11 +133,17 @@ pub trait State: Sized + Clone {
 pub struct Blend {
     /// 0 is the first state, 1 the second; beyond 1 the movement goes on.
     pub share: f32,
-    /// Time between the two states, which Hermite interpolation needs: velocities are per second. 0 makes it linear.
+    /// Time between the two states, in seconds; velocities need it. 0 makes everything linear.
     pub seconds: f32,
 }
 
 impl Blend {
+    /// True beyond the second state, where what has a velocity goes on by it.
+    #[inline]
+    pub fn is_beyond(&self) -> bool {
+        self.share > 1.0 && self.seconds > 0.0
+    }
+
     /// What does not interpolate is the first until the second is reached.
     #[inline]
     pub fn step<'a, T>(&self, from: &'a T, to: &'a T) -> &'a T {

@@ -155,6 +155,13 @@ impl FieldAttributes {
             .is_some_and(|way| way == "hermite")
     }
 
+    /// Whether it goes on by its velocity beyond the last state.
+    pub(crate) fn moves(&self) -> bool {
+        self.interpolate
+            .as_ref()
+            .is_none_or(|way| way == "linear" || way == "hermite")
+    }
+
     /// An expression of type `Options` for a field of this type.
     pub(crate) fn options(&self, ty: &syn::Type, kind: Kind, home: &TokenStream) -> TokenStream {
         let span = self.span.unwrap_or_else(Span::call_site);

@@ -225,26 +225,28 @@ fn blend_fields(fields: &[FieldDeclaration], home: &TokenStream) -> TokenStream 
     let values = fields.iter().enumerate().map(|(index, field)| {
         let (member, ty, options) = (&field.member, &field.ty, field.state_options(home));
         let (from, to) = (local(index), local_other(index));
+        let straight =
+            quote!(<#ty as #home::Property>::blend(#from, #to, const { &#options }, blend));
         let derivative = field
             .attributes
             .velocity()
-            .filter(|_| field.attributes.is_hermite())
+            .filter(|_| field.attributes.moves())
             .and_then(|name| fields.iter().position(|other| other.member == *name));
-        match derivative {
-            None => {
-                quote!(#member: <#ty as #home::Property>::blend(#from, #to, const { &#options }, blend))
-            }
-            Some(derivative) => {
-                let (first, second) = (local(derivative), local_other(derivative));
-                // A velocity of another type is an error there.
-                let velocities = quote_spanned!(fields[derivative].ty.span()=> (#first, #second));
-                quote! {
-                    #member: <#ty as #home::Property>::hermite(
-                        #from, #to, #velocities, const { &#options }, blend,
-                    )
-                }
-            }
+        let Some(derivative) = derivative else {
+            return quote!(#member: #straight);
+        };
+        let (first, second) = (local(derivative), local_other(derivative));
+        // A velocity of another type is an error there.
+        let velocities = quote_spanned!(fields[derivative].ty.span()=> (#first, #second));
+        let curved = quote! {
+            <#ty as #home::Property>::hermite(
+                #from, #to, #velocities, const { &#options }, blend,
+            )
+        };
+        if field.attributes.is_hermite() {
+            return quote!(#member: #curved);
         }
+        quote!(#member: if blend.is_beyond() { #curved } else { #straight })
     });
     quote!({ #(#values),* })
 }

@@ -232,7 +232,7 @@ fn wrapped(angle: f64, options: &Options) -> f64 {
     angle - turn * whole as f64
 }
 
-/// How far along `way` the curve is that starts and ends with these slopes (per whole way); beyond its ends it goes straight on.
+/// Returns how far along `way` the curve is that starts and ends with these slopes (per whole way); beyond its ends it goes straight on.
 #[inline]
 fn curve(way: f64, slopes: [f64; 2], blend: Blend) -> f64 {
     let t = f64::from(blend.share);
@@ -243,9 +243,25 @@ fn curve(way: f64, slopes: [f64; 2], blend: Blend) -> f64 {
     } else if t > 1.0 {
         way + slopes[1] * (t - 1.0)
     } else {
+        let slopes = tamed(way, slopes);
         let (t2, t3) = (t * t, t * t * t);
         (t3 - 2.0 * t2 + t) * slopes[0] + (3.0 * t2 - 2.0 * t3) * way + (t3 - t2) * slopes[1]
     }
+}
+
+/// Limits slopes so that the curve stays between its ends where nothing suggests that the value left them.
+///
+/// A body that falls, lands and rests between two states has a steep slope at the first and none at the second: the cubic would dip below the
+/// floor. While both slopes agree with the way, at most three times the way keeps it monotone (Fritsch and Carlson). Slopes of opposite
+/// signs belong to a turn, such as the top of a jump, and stay as they are.
+#[inline]
+fn tamed(way: f64, slopes: [f64; 2]) -> [f64; 2] {
+    let agree = slopes[0] * slopes[1] >= 0.0 && slopes[0] * way >= 0.0 && slopes[1] * way >= 0.0;
+    if !agree {
+        return slopes;
+    }
+    let steepest = 3.0 * way.abs();
+    slopes.map(|slope| slope.clamp(-steepest, steepest))
 }
 
 /// Four floats as parts of a quaternion.
