@@ -50,7 +50,7 @@ impl InterpolationConfig {
         Self {
             tick_seconds: tick.as_secs_f64() as f32,
             beyond_max: 0.25 / tick.as_secs_f64().max(1e-6),
-            smoothing: SmoothingConfig::default(),
+            smoothing: SmoothingConfig::default().time(SMOOTHING_TIME),
         }
     }
 
@@ -248,14 +248,16 @@ impl<S: State> Interpolated<S> {
             });
         }
         let beyond = at - f64::from(last_tick.0);
-        // On the spot is not overdue.
+        let rests = self.rests();
         let source = match beyond {
-            beyond if beyond <= 0.0 => Source::Between,
+            // On the spot is not overdue, nor is what rests: of that nothing more is sent.
+            beyond if beyond <= 0.0 || rests => Source::Between,
             beyond if beyond <= self.config.beyond_max => Source::Beyond,
             _ => Source::Stopped,
         };
         let state = match self.states.len() {
             1 => last.clone(),
+            _ if rests => last.clone(),
             len => {
                 let reached = f64::from(last_tick.0) + beyond.min(self.config.beyond_max);
                 self.between(len - 2, len - 1, reached)
@@ -271,12 +273,18 @@ impl<S: State> Interpolated<S> {
         if (self.distance)(from, to) >= f32::MAX {
             return if share < 1.0 { from } else { to }.clone();
         }
-        // Beyond the last state a Hermite curve would run away: the straight line of its end is safer.
-        let seconds = if share <= 1.0 {
-            ticks as f32 * self.config.tick_seconds
-        } else {
-            0.0
-        };
+        let seconds = ticks as f32 * self.config.tick_seconds;
         from.blend(to, Blend { share, seconds })
     }
+
+    /// True if the last two states are the same.
+    fn rests(&self) -> bool {
+        match self.states.len() {
+            0 | 1 => false,
+            len => !self.states[len - 2].1.differs(&self.states[len - 1].1),
+        }
+    }
 }
+
+/// Shorter than for a player's own body: others are looked at from further away, and what has landed should soon stand where it is.
+const SMOOTHING_TIME: Duration = Duration::from_millis(60);

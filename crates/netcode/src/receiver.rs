@@ -338,11 +338,19 @@ impl Receiver {
             self.settle(row.slot, row.occupant, tick);
         }
         let now = self.newest_tick.unwrap_or(tick).0;
-        let values = &staged.values[row.values.clone()];
         let history = &mut self.slots[row.slot as usize].history;
-        if history.insert(tick.0, values, now, self.kinds.history()) {
-            self.stats.rows += 1;
-            self.updates.push_back(Update::State { entity, kind, tick });
+        let values = &staged.values[row.values.clone()];
+        let depth = self.kinds.history();
+        // A body that rested and went on was at rest until a tick of which no packet told, and one that came to rest did so before this row.
+        let held = row.until < tick.0 && history.hold(row.until, now, depth);
+        let settled = row.since < tick.0 && history.insert(row.since, values, now, depth);
+        let news = history.insert(tick.0, values, now, depth);
+        self.stats.rows += u64::from(news);
+        for (is_new, at) in [(held, row.until), (settled, row.since), (news, tick.0)] {
+            if is_new {
+                let tick = Tick(at);
+                self.updates.push_back(Update::State { entity, kind, tick });
+            }
         }
         let Some(record) = self.entities.get_mut(entity) else {
             return;
@@ -477,7 +485,8 @@ pub enum Update {
         /// When the server told it.
         tick: Tick,
     },
-    /// A state arrived. Usually the newest; a late one is told, too, for interpolation.
+    /// A state arrived. Usually the newest; a late one is told, too, for interpolation, and so is one of a tick of which a later packet says that
+    /// nothing had changed.
     State {
         /// Whose.
         entity: EntityId,

@@ -257,11 +257,6 @@ impl View {
         Some(len)
     }
 
-    /// Whether the packets polled since [`begin`](Self::begin) hold everything of this tick that the client was not sent before.
-    pub fn is_round_whole(&self) -> bool {
-        self.game_loaded && self.round.packets > 0 && !self.has_more()
-    }
-
     /// Whether the client has acknowledged a state of the entity, and none that says it is gone.
     pub fn knows(&self, entity: EntityId) -> bool {
         self.slots
@@ -538,9 +533,12 @@ impl View {
                 continue;
             }
             let unheard = slot.baseline == NEVER;
-            // A first state is sent again before it is answered only if there are bytes to spare.
+            // A first state is sent again before it is answered only if there are bytes to spare. What came to rest without the client having been
+            // told comes early: it is shown wrong until then, and costs nothing afterwards.
             let weight = if unheard && slot.sent != NEVER {
                 slot.weight / 4
+            } else if object.touched < tick && slot.lacks(object) {
+                slot.weight.saturating_mul(REST_URGENCY)
             } else {
                 slot.weight
             };
@@ -558,18 +556,29 @@ impl View {
 }
 
 impl Slot {
-    /// Whether there is something to send; if not, notes that the client's state is still that of the world.
+    /// Returns whether there is something to send, and notes while the client's state is still that of the world.
+    ///
+    /// A state goes into every snapshot until the client has acknowledged one of a later tick: any one of these packets then suffices, and the
+    /// client has two equal states, which tell it that the entity rests.
     #[inline]
     fn wants(&mut self, object: &Object, tick: u32) -> bool {
         if self.baseline != NEVER && object.touched <= self.baseline {
             self.read = tick;
-            self.served = tick;
-            self.priority = 0;
-            return false;
+            if object.touched < self.baseline {
+                self.served = tick;
+                self.priority = 0;
+                return false;
+            }
         }
         if self.served == NEVER {
             self.served = tick;
         }
+        true
+    }
+
+    /// True if the client was not sent the present state, or it was lost.
+    #[inline]
+    fn lacks(&self, object: &Object) -> bool {
         self.sent == NEVER || object.touched > self.sent
     }
 }
@@ -680,6 +689,8 @@ pub struct ViewStats {
     pub restarts: u64,
 }
 
+/// How much faster the priority of what came to rest grows until the client was told.
+const REST_URGENCY: u32 = 8;
 /// How long an entity waits for its turn before it is overdue.
 const WAIT_SECONDS_MAX: f64 = 0.3;
 /// Packets more than so many ticks older than one that arrived are given up.

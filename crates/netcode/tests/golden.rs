@@ -164,6 +164,6 @@ const ROWS: [&str; 3] = [
     "eaf6dd8f41c5fad1",
 ];
 const PACKETS: [&str; 2] = [
-    "010a000b000000000c00f3a21c7bec7b229000000000",
-    "94058493815353d8",
+    "010a000b000000000c00f3a21f05e786dc1800000000",
+    "aab2e5a59bd93b6a",
 ];

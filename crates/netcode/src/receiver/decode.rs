@@ -30,6 +30,10 @@ pub(super) struct StagedRow {
     pub relation: Option<Relation>,
     pub input: Option<Range<usize>>,
     pub values: Range<usize>,
+    /// The first tick at which its values were the same.
+    pub since: u32,
+    /// The last tick at which the values before were still the same.
+    pub until: u32,
 }
 
 impl Staged {
@@ -145,6 +149,8 @@ impl Receiver {
             relation: head.relation,
             input: has_input.then_some(inputs_start..staged.inputs.len()),
             values: start..start + declared.width,
+            since: tick.saturating_sub(head.holds.since),
+            until: tick.saturating_sub(head.holds.until),
         });
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! The states of one slot that the server may still name as a baseline.
 
+use crate::world::kinds::COLUMNS_MAX;
+
 /// Rows of one slot by tick, the oldest first, in a ring that grows up to a limit.
 #[derive(Debug, Default)]
 pub(super) struct History {
@@ -81,6 +83,17 @@ impl History {
         true
     }
 
+    /// Adds a copy of the newest row of `tick` or before as that of `tick`. Returns whether it was added.
+    pub(crate) fn hold(&mut self, tick: u32, now: u32, history: u32) -> bool {
+        let Some(index) = (0..self.len).rev().find(|index| self.at(*index).0 <= tick) else {
+            return false;
+        };
+        let mut copy = [0; COLUMNS_MAX];
+        let copy = &mut copy[..self.width];
+        copy.copy_from_slice(self.at(index).1);
+        self.insert(tick, copy, now, history)
+    }
+
     #[inline]
     fn at(&self, index: usize) -> (u32, &[i32]) {
         let place = self.place(index);
@@ -126,6 +139,20 @@ mod tests {
             }
             assert!(history.ticks.len() <= 32);
         }
+    }
+
+    #[test]
+    fn what_did_not_change_is_held() {
+        let mut history = History::default();
+        history.clear(1);
+        assert!(!history.hold(4, 4, 16), "there is nothing yet");
+        history.insert(5, &[50], 5, 16);
+        assert!(!history.hold(4, 5, 16), "nothing was known so early");
+        assert!(!history.hold(5, 5, 16), "it is there already");
+        history.insert(30, &[90], 30, 16);
+        assert!(history.hold(28, 30, 16));
+        let rows = [5, 28, 30].map(|tick| history.find(tick).map(|(_, row)| row[0]));
+        assert_eq!(rows, [Some(50), Some(50), Some(90)]);
     }
 
     #[test]

@@ -274,7 +274,7 @@ impl View {
             &mut self.coding,
             &mut draft.encoder,
             world,
-            object,
+            (object, tick),
             number,
             slot,
             ages,
@@ -345,7 +345,7 @@ fn write_head(
     coding: &mut Coding,
     encoder: &mut Encoder<'_>,
     world: &World,
-    object: &Object,
+    (object, tick): (&Object, u32),
     number: u32,
     slot: &Slot,
     ages: Ages,
@@ -363,6 +363,7 @@ fn write_head(
     let head = RowHead {
         slot: number,
         ages,
+        holds: slot.holds(object, tick),
         relation: related.then(|| Relation {
             owner: record.and_then(|record| record.owner),
             parent: record.and_then(|record| record.parent),

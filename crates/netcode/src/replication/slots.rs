@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::EntityId;
-use crate::world::{NEVER, NONE};
+use crate::snapshot::coding::Holds;
+use crate::world::{NEVER, NONE, Object};
 
 /// The slots of one client.
 #[derive(Debug, Default)]
@@ -185,6 +186,22 @@ impl Slots {
 }
 
 impl Slot {
+    /// Returns in which ticks around a row of `tick` nothing changed that the client can't know of: before it came to this state, and since it did.
+    #[inline]
+    pub(crate) fn holds(&self, object: &Object, tick: u32) -> Holds {
+        let known = self.baseline != NEVER && self.baseline >= object.since;
+        if !known || object.changed <= self.baseline {
+            return Holds::NONE;
+        }
+        Holds {
+            since: tick.saturating_sub(object.changed).min(HOLD_TICKS_MAX),
+            until: match self.read > self.baseline {
+                true => tick.saturating_sub(self.read),
+                false => 0,
+            },
+        }
+    }
+
     /// Forgets what the client has, also what is on its way.
     pub(crate) fn forget(&mut self) {
         self.incarnation = self.incarnation.wrapping_add(1);
@@ -214,3 +231,6 @@ impl Slot {
         }
     }
 }
+
+/// Longest time, in ticks, for which a row says that it was the same before.
+const HOLD_TICKS_MAX: u32 = 63;

@@ -89,31 +89,12 @@ pub struct Client<G: Step> {
     player: Option<EntityId>,
     player_version: u8,
     advanced_at: Instant,
-    round: Round,
     /// The last snapshot that arrived, and when.
     heard: Option<(u16, Instant)>,
     /// Ticks of the last snapshots, in order.
     snapshots: VecDeque<Tick>,
     slipped: u16,
     slipped_in_all: u64,
-}
-
-/// How much of the newest snapshot has arrived.
-#[derive(Clone, Copy, Debug, Default)]
-struct Round {
-    tick: Tick,
-    number: Option<u16>,
-    arrived: u8,
-    packets: u8,
-    whole: Option<Whole>,
-}
-
-/// A row of snapshots of which everything has arrived, without a gap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Whole {
-    pub since: Tick,
-    pub until: Tick,
-    number: u16,
 }
 
 impl<G: Step> Client<G>
@@ -144,7 +125,6 @@ where
             player: None,
             player_version: 0,
             advanced_at: now,
-            round: Round::default(),
             heard: None,
             snapshots: VecDeque::with_capacity(SNAPSHOTS_MAX),
             slipped: 0,
@@ -180,8 +160,6 @@ where
                 self.predictor = Predictor::new();
             }
         }
-        let number = header.report.map(|(number, _)| number);
-        self.round.count(tick, number, header.packets);
         self.reconcile(rules, tick);
         Ok(())
     }
@@ -301,11 +279,6 @@ where
         self.playback.delay()
     }
 
-    /// The ticks of which everything that changed has arrived.
-    pub(super) const fn whole(&self) -> Option<Whole> {
-        self.round.whole
-    }
-
     /// What is known of the world.
     pub const fn receiver(&self) -> &Receiver {
         &self.receiver
@@ -396,55 +369,5 @@ where
     }
 }
 
-impl Round {
-    fn count(&mut self, tick: Tick, number: Option<u16>, packets: u8) {
-        if tick > self.tick || self.arrived == 0 {
-            *self = Self {
-                tick,
-                whole: self.whole,
-                ..Self::default()
-            };
-        }
-        if tick < self.tick {
-            return;
-        }
-        self.number = self.number.or(number);
-        self.arrived = self.arrived.saturating_add(1);
-        self.packets = self.packets.max(packets);
-        if let Some(number) = self.number
-            && self.packets > 0
-            && self.arrived == self.packets
-        {
-            let follows = |whole: &Whole| whole.number.wrapping_add(1) == number;
-            let since = self.whole.filter(follows).map_or(tick, |whole| whole.since);
-            self.whole = Some(Whole {
-                since,
-                until: tick,
-                number,
-            });
-        }
-    }
-}
-
 /// Snapshots among which the two around the instant shown are looked for.
 const SNAPSHOTS_MAX: usize = 32;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_row_of_whole_snapshots_ends_with_a_gap() {
-        let mut round = Round::default();
-        let mut count = |tick, number, packets| {
-            round.count(Tick(tick), number, packets);
-            round.whole.map(|whole| (whole.since.0, whole.until.0))
-        };
-        assert_eq!(count(10, Some(1), 1), Some((10, 10)));
-        assert_eq!(count(11, Some(2), 0), Some((10, 10)));
-        assert_eq!(count(11, None, 2), Some((10, 11)));
-        assert_eq!(count(12, Some(3), 0), Some((10, 11)), "half of it");
-        assert_eq!(count(14, Some(5), 1), Some((14, 14)), "one is missing");
-        assert_eq!(count(13, Some(4), 1), Some((14, 14)), "too late");
-    }
-}

@@ -11,8 +11,6 @@ use crate::inputs::Report;
 /// Before a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct ToClient {
-    /// How many packets the whole snapshot has; zero while that is not known, or if it is not all there is.
-    pub packets: u8,
     /// Number of the snapshot, and how the client's inputs come; in its first packet.
     pub report: Option<(u16, Report)>,
     /// Which entity the client plays, and how often that has changed.
@@ -20,7 +18,7 @@ pub(super) struct ToClient {
 }
 
 impl ToClient {
-    /// Writes it to the front of `buffer` and says how long it is, which does not depend on `packets`.
+    /// Writes it to the front of `buffer` and returns its length.
     pub(super) fn emit(&self, buffer: &mut [u8]) -> Result<usize, PacketError> {
         let start = {
             let mut writer = Writer::new(buffer);
@@ -30,7 +28,6 @@ impl ToClient {
                 | flag(self.player.is_some(), HAS_PLAYER)
                 | flag(entity.is_some(), HAS_ENTITY);
             writer.u8(flags)?;
-            writer.u8(self.packets)?;
             if let Some((version, _)) = self.player {
                 writer.u8(version)?;
             }
@@ -60,7 +57,6 @@ impl ToClient {
         if flags & !known != 0 || flags & (HAS_PLAYER | HAS_ENTITY) == HAS_ENTITY {
             return Err(PacketError::Header);
         }
-        let packets = reader.u8()?;
         let version = (flags & HAS_PLAYER != 0).then(|| reader.u8()).transpose()?;
         let entity = (flags & HAS_ENTITY != 0)
             .then(|| reader.u32())
@@ -80,7 +76,6 @@ impl ToClient {
                 .unwrap_or_default();
         }
         let header = Self {
-            packets,
             report,
             player: version.map(|version| (version, entity.map(EntityId::from_bits))),
         };
@@ -176,11 +171,7 @@ mod tests {
         let entity = EntityId::new(70, 3);
         for report in [None, Some((65_535, report))] {
             for player in [None, Some((4, None)), Some((255, entity))] {
-                let header = ToClient {
-                    packets: 3,
-                    report,
-                    player,
-                };
+                let header = ToClient { report, player };
                 let mut buffer = [7; 64];
                 let len = header.emit(&mut buffer).expect("room");
                 let (read, rest) = ToClient::parse(&buffer).expect("whole");
@@ -205,7 +196,7 @@ mod tests {
 
     #[test]
     fn unknown_flags_are_refused() {
-        assert!(ToClient::parse(&[8, 0]).is_err());
-        assert!(ToClient::parse(&[HAS_ENTITY, 0, 1, 2, 3, 4]).is_err());
+        assert!(ToClient::parse(&[8]).is_err());
+        assert!(ToClient::parse(&[HAS_ENTITY, 1, 2, 3, 4]).is_err());
     }
 }

@@ -42,7 +42,7 @@ pub(super) struct Guest<I> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     due: Instant,
-    packets: u8,
+    started: bool,
     number: u16,
 }
 
@@ -135,7 +135,7 @@ impl<I: Input> Guest<I> {
         }
         self.view.begin(world, self.budget);
         self.round.due = due;
-        self.round.packets = 0;
+        self.round.started = false;
         self.round.number = self.round.number.wrapping_add(1);
     }
 
@@ -145,23 +145,17 @@ impl<I: Input> Guest<I> {
         now: Instant,
         buffer: &mut [u8],
     ) -> Option<usize> {
-        let first = self.round.packets == 0;
-        let mut header = ToClient {
-            packets: 0,
+        let first = !self.round.started;
+        let header = ToClient {
             report: first.then(|| (self.round.number, self.inputs.report(now, self.round.due))),
             player: (first && !self.player_known).then_some((self.player_version, self.player)),
         };
-        // The count of the packets is at the front, and known when the last is made.
         let start = header.emit(buffer).ok()?;
         let len = self.view.poll_packet(world, buffer.get_mut(start..)?)?;
         if first {
             self.round_trips.handle_sent(now, self.round.number);
         }
-        self.round.packets = self.round.packets.saturating_add(1);
-        if self.view.is_round_whole() {
-            header.packets = self.round.packets;
-            header.emit(buffer).ok()?;
-        }
+        self.round.started = true;
         Some(start + len)
     }
 }

@@ -6,7 +6,6 @@ use muse_schema::State;
 
 use super::Client;
 use super::ahead::Ahead;
-use super::client::Whole;
 use crate::interpolation::{Interpolated, InterpolationConfig, Shown};
 use crate::prediction::Step;
 use crate::receiver::Update;
@@ -145,7 +144,7 @@ impl<S: State> Remotes<S> {
     where
         G::State: State,
     {
-        let (time, own, whole) = (client.shown_time(), client.player(), client.whole());
+        let (time, own) = (client.shown_time(), client.player());
         if let Some(time) = time {
             self.entities
                 .retain(|_, remote| remote.gone_at.is_none_or(|gone| gone > time.tick));
@@ -153,10 +152,7 @@ impl<S: State> Remotes<S> {
         self.entities
             .iter_mut()
             .filter(move |(entity, _)| Some(**entity) != own)
-            .filter_map(move |(entity, remote)| {
-                remote.hold(whole);
-                Some((*entity, remote.states.show(time?)?))
-            })
+            .filter_map(move |(entity, remote)| Some((*entity, remote.states.show(time?)?)))
     }
 
     /// The other way to draw them (DOOM III's): where they are by now if their players go on doing what they did last, at the same instant
@@ -198,21 +194,3 @@ impl<S: State> Remotes<S> {
         }
     }
 }
-
-impl<S: State> Remote<S> {
-    /// What was not in a whole snapshot has not changed until then. After a gap that is known of what has been sent since, and of
-    /// the rest when the server has had the time to send again what was lost.
-    fn hold(&mut self, whole: Option<Whole>) {
-        if let (Some(whole), None) = (whole, self.gone_at)
-            && let Some((newest, state)) = self.states.newest()
-            && newest < whole.until
-            && (newest >= whole.since || whole.until - whole.since > RESEND_TICKS)
-        {
-            let state = state.clone();
-            self.states.handle_state(whole.until, state);
-        }
-    }
-}
-
-/// Ticks after which what was lost has surely been sent again.
-const RESEND_TICKS: i64 = 50;

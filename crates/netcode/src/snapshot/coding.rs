@@ -15,6 +15,7 @@ use crate::{EntityId, Tick};
 pub(crate) struct RowHead {
     pub slot: u32,
     pub ages: Ages,
+    pub holds: Holds,
     /// Told when it changed since the baseline, and in rows without one.
     pub relation: Option<Relation>,
 }
@@ -22,6 +23,20 @@ pub(crate) struct RowHead {
 /// Which older states a row is coded with: how many ticks before it the baseline was, and by how many ticks each further
 /// one was before the last; 0 from where there is none.
 pub(crate) type Ages = [u32; References::COUNT_MAX];
+
+/// Ticks around a row in which nothing changed, so that what rests is shown at rest although its states were not sent again or were lost. Both are 0
+/// for what moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Holds {
+    /// How many ticks before the row's its values have been the same already.
+    pub since: u32,
+    /// How many ticks before the row's the values before were still the same.
+    pub until: u32,
+}
+
+impl Holds {
+    pub(crate) const NONE: Self = Self { since: 0, until: 0 };
+}
 
 /// Owner and parent of an entity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,6 +62,7 @@ pub(crate) struct Coding {
     same_ages: BitModel,
     same_baseline: BitModel,
     has_relation: BitModel,
+    has_holds: BitModel,
     has_input: BitModel,
     has_owner: BitModel,
     has_parent: BitModel,
@@ -56,6 +72,7 @@ pub(crate) struct Coding {
     gap: UnsignedModel,
     age: UnsignedModel,
     step: UnsignedModel,
+    hold: UnsignedModel,
     kind: UnsignedModel,
     number: UnsignedModel,
     index: SignedModel,
@@ -77,6 +94,7 @@ impl Coding {
             same_ages: BitModel::new(),
             same_baseline: BitModel::new(),
             has_relation: unlikely,
+            has_holds: BitModel::new(),
             has_input: BitModel::new(),
             has_owner: BitModel::new(),
             has_parent: unlikely,
@@ -86,6 +104,7 @@ impl Coding {
             gap: UnsignedModel::new(),
             age: UnsignedModel::new(),
             step: UnsignedModel::new(),
+            hold: UnsignedModel::new(),
             kind: UnsignedModel::new(),
             number: UnsignedModel::new(),
             index: SignedModel::new(),
@@ -123,13 +142,15 @@ impl Coding {
     #[inline]
     pub(crate) fn encode_head(&mut self, encoder: &mut Encoder<'_>, head: &RowHead) {
         let next = head.slot == self.slot.wrapping_add(1) & SLOT_MASK;
-        let plain = next && head.ages == self.ages && head.relation.is_none() && head.ages[0] != 0;
+        let moves = head.holds == Holds::NONE && head.relation.is_none();
+        let plain = next && moves && head.ages == self.ages && head.ages[0] != 0;
         encoder.bit(plain, &mut self.plain);
         if plain {
             self.slot = head.slot;
         } else {
             self.encode_slot(encoder, head.slot);
             self.encode_ages(encoder, &head.ages);
+            self.encode_holds(encoder, head.holds);
             // Rows without a baseline always tell it.
             if head.ages[0] != 0 {
                 encoder.bit(head.relation.is_some(), &mut self.has_relation);
@@ -153,11 +174,13 @@ impl Coding {
             return RowHead {
                 slot: self.slot,
                 ages: self.ages,
+                holds: Holds::NONE,
                 relation: None,
             };
         }
         let slot = self.decode_slot(decoder);
         self.decode_ages(decoder);
+        let holds = self.decode_holds(decoder);
         let told = self.ages[0] == 0 || decoder.bit(&mut self.has_relation);
         let relation = told.then(|| Relation {
             owner: decode_optional(decoder, &mut self.has_owner).map(ClientId),
@@ -166,6 +189,7 @@ impl Coding {
         RowHead {
             slot,
             ages: self.ages,
+            holds,
             relation,
         }
     }
@@ -354,6 +378,25 @@ impl Coding {
                     break;
                 }
             }
+        }
+    }
+
+    fn encode_holds(&mut self, encoder: &mut Encoder<'_>, holds: Holds) {
+        let some = holds != Holds::NONE;
+        encoder.bit(some, &mut self.has_holds);
+        if some {
+            self.hold.encode(encoder, holds.since);
+            self.hold.encode(encoder, holds.until);
+        }
+    }
+
+    fn decode_holds(&mut self, decoder: &mut Decoder<'_>) -> Holds {
+        if !decoder.bit(&mut self.has_holds) {
+            return Holds::NONE;
+        }
+        Holds {
+            since: self.hold.decode(decoder),
+            until: self.hold.decode(decoder),
         }
     }
 
