@@ -14,11 +14,13 @@ use crate::snapshot::{Acknowledgement, FormatError, WORDS, widen};
 use crate::world::{Audience, ClientId, NEVER, NONE, Object, World, WorldError};
 use crate::{EntityId, Tick};
 
+mod acknowledged;
 mod packet;
 mod pattern;
 mod sent;
 mod slots;
 
+pub use acknowledged::AcknowledgedTicks;
 use sent::{Entry, Sent};
 use slots::{Life, Slot, Slots};
 
@@ -87,6 +89,7 @@ pub struct View {
     /// Smoothed ticks from sending a packet until the answer, times 8.
     delay: u32,
     newest_arrived: u32,
+    acknowledged: AcknowledgedTicks,
     attempts: u32,
     scratch: Vec<Entry>,
     stats: ViewStats,
@@ -132,6 +135,7 @@ impl View {
             restarted_at: 0,
             delay: 0,
             newest_arrived: 0,
+            acknowledged: AcknowledgedTicks::default(),
             attempts: 0,
             scratch: Vec::new(),
             stats: ViewStats::default(),
@@ -284,6 +288,11 @@ impl View {
         self.delay as f32 / 8.0
     }
 
+    /// Returns the last ticks of which the client acknowledged a packet.
+    pub const fn acknowledged(&self) -> AcknowledgedTicks {
+        self.acknowledged
+    }
+
     /// Counters.
     pub const fn stats(&self) -> ViewStats {
         self.stats
@@ -293,6 +302,7 @@ impl View {
         let mut entries = std::mem::take(&mut self.scratch);
         if let Some(tick) = self.sent.arrive(number, &mut entries) {
             self.newest_arrived = self.newest_arrived.max(tick);
+            self.acknowledged.insert(Tick(tick));
             let delay = self.round.tick.saturating_sub(tick);
             self.delay = if self.delay == 0 {
                 delay * 8

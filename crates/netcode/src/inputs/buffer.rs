@@ -365,11 +365,6 @@ impl<I: Input> InputBuffer<I> {
         &self.drift
     }
 
-    /// How much longer than the mean the slowest of a hundred packets takes.
-    pub fn jitter_p99(&self) -> Duration {
-        Duration::from_micros((self.delays.quantile(0.99) - self.delays.mean()).max(0) as u64)
-    }
-
     fn measure(&mut self, now: Instant, header: PacketHeader, inputs: usize) {
         let received = self.losses.received();
         let newest = self.losses.record(header.number);

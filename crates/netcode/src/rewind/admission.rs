@@ -4,6 +4,7 @@ use muse_schema::{BitReader, BitWriter, DecodeError, EncodeError, Options, Schem
 use muse_wire::Duration;
 
 use super::config::RewindConfig;
+use crate::replication::AcknowledgedTicks;
 use crate::{Tick, TickTime};
 
 /// The instant that a client saw when it fired, as its shot carries it. Nothing in it is believed without
@@ -95,15 +96,15 @@ impl Schema for Claim {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shooter {
-    /// The round trip, measured by the server.
+    /// Round trip, measured by the server.
     pub rtt: Duration,
-    /// Its jitter, measured by the server.
-    pub jitter: Duration,
-    /// How far behind the newest state the client shows others, reported by the client and believed up to
-    /// [`RewindConfig::interpolation_max`].
+    /// How much older than the round trip and the wait explain the picture is that the player acts on: interpolation, and the time from a frame to the
+    /// input. Reported by the client and believed up to [`RewindConfig::interpolation_max`].
     pub interpolation: Duration,
-    /// How long the shot waited in the server's input buffer.
+    /// Time that its inputs wait in the server's buffer.
     pub buffered: Duration,
+    /// Ticks that the client can have shown others between.
+    pub acknowledged: AcknowledgedTicks,
 }
 
 /// An instant at which a shot may be judged; made by [`Rewind::admit`](super::Rewind::admit) and
@@ -165,7 +166,8 @@ impl Admission {
 pub enum Verdict {
     /// It is what the server expected of this client.
     Granted,
-    /// It is not plausible; the nearest instant that is has taken its place. An honest client is rarely told so.
+    /// The client can't have been shown that; the true path at the nearest instant that is plausible has taken its place. An honest client is
+    /// hardly ever told so.
     Clamped,
     /// It is older than the limit: nothing is rewound, and the shooter has to lead.
     Late,
@@ -227,19 +229,25 @@ impl Moment {
         }
     }
 
-    /// Between two ticks that the client named, where those make sense.
-    fn between(at: TickTime, from: Tick, to: Tick, oldest: Tick, now: Tick) -> Self {
-        let inside = TickTime::from(from) <= at && at <= TickTime::from(to);
-        if !inside || from >= to || from < oldest || to > now {
-            return Self::new(at);
-        }
-        let share = (at.ticks() - f64::from(from.0)) / (to - from) as f64;
+    /// Between two ticks further apart.
+    fn between(at: TickTime, from: Tick, to: Tick) -> Self {
+        let share = (at.ticks() - f64::from(from.0)) / (to - from).max(1) as f64;
         Self {
             at,
             from,
             to,
             share: share as f32,
         }
+    }
+}
+
+impl Claim {
+    /// Returns whether the client can have shown others between the ticks that it names.
+    fn is_possible(&self, shooter: &Shooter) -> bool {
+        self.between.is_none_or(|(from, to)| {
+            let inside = TickTime::from(from) <= self.at && self.at <= TickTime::from(to);
+            inside && shooter.acknowledged.are_neighbours(from, to)
+        })
     }
 }
 
@@ -254,12 +262,12 @@ pub(super) fn admit(
     let ticks = |span: Duration| span.as_micros() as f64 / tick;
     let interpolation = shooter.interpolation.min(config.interpolation_max);
     let expected = ticks(shooter.rtt + interpolation + shooter.buffered);
-    let tolerance = config.tolerance + shooter.jitter * 2;
-    let tolerance = ticks(tolerance.min(config.tolerance_max));
+    let tolerance = ticks(config.tolerance);
     let claimed = f64::from(now.0) - claim.at.ticks();
     let lowest = (expected - tolerance).max(0.0);
     let age = claimed.clamp(lowest, expected + tolerance);
     let clamped = (age - claimed).abs() > 1e-3;
+    let forged = clamped || !claim.is_possible(shooter);
     if age > ticks(config.limit) {
         return Admission {
             moment: Moment::tick(now),
@@ -272,18 +280,19 @@ pub(super) fn admit(
     } else {
         claim.at
     };
-    let oldest = now.back(config.ticks() - 1);
+    // Over a longer gap the true path counts: nobody should be hit far from everywhere they were.
     let moment = match claim.between {
-        Some((from, to)) => Moment::between(at, from, to, oldest, now),
-        None => Moment::new(at),
+        Some((from, to)) if !forged && ticks(config.span_max) >= (to - from) as f64 => {
+            Moment::between(at, from, to)
+        }
+        _ => Moment::new(at),
     };
     Admission {
         moment,
         age: Duration::from_micros((age * tick) as u64),
-        verdict: if clamped {
-            Verdict::Clamped
-        } else {
-            Verdict::Granted
+        verdict: match forged {
+            true => Verdict::Clamped,
+            false => Verdict::Granted,
         },
     }
 }

@@ -18,7 +18,7 @@ pub struct RewindConfig {
     pub(super) limit: Duration,
     pub(super) margin: Duration,
     pub(super) tolerance: Duration,
-    pub(super) tolerance_max: Duration,
+    pub(super) span_max: Duration,
     pub(super) interpolation_max: Duration,
     pub(super) displacement_max: f32,
     pub(super) range_max: f32,
@@ -35,7 +35,7 @@ impl RewindConfig {
             limit: Duration::from_millis(250),
             margin: Duration::from_millis(350),
             tolerance: Duration::from_millis(25),
-            tolerance_max: Duration::from_millis(60),
+            span_max: Duration::from_millis(150),
             interpolation_max: Duration::from_millis(150),
             displacement_max: 4.0,
             range_max: 2_000.0,
@@ -57,15 +57,21 @@ impl RewindConfig {
         self
     }
 
-    /// How far a shot's instant may lie from what the server expects, besides twice the measured jitter, and how far in
-    /// all. A cheater can choose within it. Default: 25 ms, and 60 ms in all.
-    pub fn tolerance(mut self, base: Duration, max: Duration) -> Self {
-        self.tolerance = base;
-        self.tolerance_max = max.max(base);
+    /// How far a shot's instant may lie from what the server expects. A cheater can choose within it; below the time between two frames honest players
+    /// are refused. Default: 25 ms.
+    pub fn tolerance(mut self, tolerance: Duration) -> Self {
+        self.tolerance = tolerance;
         self
     }
 
-    /// The longest interpolation delay that a client is believed. Default: 150 ms.
+    /// The longest gap between two snapshots over which a shot is judged by the straight line that the client drew. Over a longer one it is judged by
+    /// the true path. Default: 150 ms.
+    pub fn span_max(mut self, span: Duration) -> Self {
+        self.span_max = span;
+        self
+    }
+
+    /// Longest delay, besides the round trip and the wait of its inputs, that a client is believed. Default: 150 ms.
     pub fn interpolation_max(mut self, delay: Duration) -> Self {
         self.interpolation_max = delay;
         self

@@ -91,6 +91,11 @@ pub struct Client<G: Step> {
     advanced_at: Instant,
     /// The last snapshot that arrived, and when.
     heard: Option<(u16, Instant)>,
+    /// The instant that was shown before time passed last: the picture that the next input reacts to.
+    seen: Option<TickTime>,
+    /// How long before the ticks of the inputs of the last packet that was, in the mean, and the sum for those of the next with their number.
+    picture_age: Option<Duration>,
+    ages: (Duration, u64),
     /// Ticks of the last snapshots, in order.
     snapshots: VecDeque<Tick>,
     slipped: u16,
@@ -126,6 +131,9 @@ where
             player_version: 0,
             advanced_at: now,
             heard: None,
+            seen: None,
+            picture_age: None,
+            ages: (Duration::ZERO, 0),
             snapshots: VecDeque::with_capacity(SNAPSHOTS_MAX),
             slipped: 0,
             slipped_in_all: 0,
@@ -148,6 +156,7 @@ where
         let (header, snapshot) = ToClient::parse(bytes)?;
         let tick = Header::parse(&mut Reader::new(snapshot))?.tick;
         self.receiver.handle_packet(snapshot)?;
+        self.note_snapshot(tick);
         if let Some((number, report)) = &header.report {
             self.handle_report(now, tick, *number, report);
         }
@@ -177,14 +186,17 @@ where
         while let Due::Tick(tick) = self.clock.poll()? {
             let input = input(tick);
             self.sender.push(tick, input.clone());
+            self.note_age(tick);
             self.predictor.predict(rules, tick, input);
             if (tick.0 + 1).is_multiple_of(self.config.packet_interval) {
                 break;
             }
         }
-        let delay = self.playback.delay().unwrap_or_default();
+        if let (sum, count @ 1..) = std::mem::take(&mut self.ages) {
+            self.picture_age = Some(sum / count);
+        }
         let held = |(number, at): (u16, Instant)| (number, now.saturating_since(at));
-        let header = FromClient::new(self.player_version, delay, self.heard.map(held));
+        let header = FromClient::new(self.player_version, self.picture_age, self.heard.map(held));
         let mut len = header.emit(buffer).ok()?;
         len += self
             .receiver
@@ -258,7 +270,7 @@ where
     /// What a shot fired now carries: the instant that is being shown, and between the states of which ticks. For states that are
     /// interpolated along lines the server then looks at exactly what was shown; where they follow curves,
     /// [`Claim::at`] with [`shown_time`](Self::shown_time) is closer. Take it when drawing, not when the input is asked for: what the
-    /// player saw counts.
+    /// player saw counts. It should not be older than the last frame, for the server knows how old pictures are.
     pub fn claim(&self) -> Option<Claim> {
         let at = self.shown_time()?;
         let next = self.snapshots.partition_point(|tick| *tick <= at.tick);
@@ -312,7 +324,19 @@ where
         self.config.tick.as_secs_f64() as f32
     }
 
+    /// Notes how old the picture is at a tick for which the player has been asked.
+    fn note_age(&mut self, tick: Tick) {
+        if let Some(seen) = self.seen {
+            let ticks = (f64::from(tick.0) - seen.ticks()).max(0.0);
+            self.ages.0 += Duration::from_secs_f64(ticks * self.config.tick.as_secs_f64());
+            self.ages.1 += 1;
+        }
+    }
+
     fn advance(&mut self, now: Instant) {
+        if now > self.advanced_at {
+            self.seen = self.playback.time();
+        }
         let seconds = now.saturating_since(self.advanced_at).as_secs_f64() as f32;
         self.advanced_at = self.advanced_at.max(now);
         self.clock.advance(now);
@@ -333,7 +357,6 @@ where
             self.slipped_in_all += slip as u64;
         }
         self.heard = Some((number, now));
-        self.note_snapshot(tick);
         let sent = self.config.tick * u64::from(tick.0);
         let delay = now.as_micros().wrapping_sub(sent.as_micros());
         self.quality

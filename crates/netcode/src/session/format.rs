@@ -88,8 +88,8 @@ impl ToClient {
 pub(super) struct FromClient {
     /// What the client knows of which entity it plays.
     pub player_version: u8,
-    /// How far in the past it shows others, in 16 us.
-    pub interpolation: u16,
+    /// How old the picture was, at the tick of the newest input, that the player acted on, in 16 us.
+    picture_age: Option<u16>,
     /// Number of the snapshot that arrived last, and for how long it has been there, in 16 us.
     heard: Option<(u16, u16)>,
 }
@@ -97,23 +97,24 @@ pub(super) struct FromClient {
 impl FromClient {
     pub(super) fn new(
         player_version: u8,
-        interpolation: Duration,
+        picture_age: Option<Duration>,
         heard: Option<(u16, Duration)>,
     ) -> Self {
         let units = |span: Duration| span.as_micros() / UNIT_MICROS;
         let heard = heard.map(|(number, held)| (number, units(held)));
         Self {
             player_version,
-            interpolation: units(interpolation).min(u64::from(u16::MAX)) as u16,
+            picture_age: picture_age.map(|age| units(age).min(u64::from(UNKNOWN - 1)) as u16),
             // What is too long ago says nothing of the way any more.
             heard: heard
-                .filter(|(_, held)| *held < u64::from(NOT_HEARD))
+                .filter(|(_, held)| *held < u64::from(UNKNOWN))
                 .map(|(number, held)| (number, held as u16)),
         }
     }
 
-    pub(super) fn interpolation(&self) -> Duration {
-        Duration::from_micros(u64::from(self.interpolation) * UNIT_MICROS)
+    pub(super) fn picture_age(&self) -> Option<Duration> {
+        self.picture_age
+            .map(|age| Duration::from_micros(u64::from(age) * UNIT_MICROS))
     }
 
     /// The snapshot that arrived last, and for how long it had been there.
@@ -125,8 +126,8 @@ impl FromClient {
     pub(super) fn emit(&self, buffer: &mut [u8]) -> Result<usize, PacketError> {
         let mut writer = Writer::new(buffer);
         writer.u8(self.player_version)?;
-        writer.u16(self.interpolation)?;
-        let (number, held) = self.heard.unwrap_or((0, NOT_HEARD));
+        writer.u16(self.picture_age.unwrap_or(UNKNOWN))?;
+        let (number, held) = self.heard.unwrap_or((0, UNKNOWN));
         writer.u16(number)?;
         writer.u16(held)?;
         Ok(writer.len())
@@ -136,8 +137,8 @@ impl FromClient {
         let mut reader = Reader::new(bytes);
         let header = Self {
             player_version: reader.u8()?,
-            interpolation: reader.u16()?,
-            heard: Some((reader.u16()?, reader.u16()?)).filter(|(_, held)| *held != NOT_HEARD),
+            picture_age: Some(reader.u16()?).filter(|age| *age != UNKNOWN),
+            heard: Some((reader.u16()?, reader.u16()?)).filter(|(_, held)| *held != UNKNOWN),
         };
         Ok((header, reader.rest()))
     }
@@ -153,8 +154,8 @@ const HAS_REPORT: u8 = 1;
 const HAS_PLAYER: u8 = 2;
 const HAS_ENTITY: u8 = 4;
 const UNIT_MICROS: u64 = 16;
-/// In place of a time that a snapshot was held: none was heard.
-const NOT_HEARD: u16 = u16::MAX;
+/// In place of a time that is not known, or too long to be told.
+const UNKNOWN: u16 = u16::MAX;
 
 #[cfg(test)]
 mod tests {
@@ -184,11 +185,13 @@ mod tests {
         }
         for held in [None, Some(0), Some(16_000), Some(5_000_000)] {
             let heard = held.map(|held| (65_535, Duration::from_micros(held)));
-            let header = FromClient::new(3, Duration::from_millis(60), heard);
+            let age = held.map(|held| Duration::from_micros(held * 2));
+            let header = FromClient::new(3, age, heard);
             let mut buffer = [0; 8];
             let len = header.emit(&mut buffer).expect("room");
             assert_eq!(FromClient::parse(&buffer[..len]), Ok((header, &[][..])));
-            assert_eq!(header.interpolation().as_micros(), 60_000);
+            let longest = Duration::from_micros(u64::from(UNKNOWN - 1) * UNIT_MICROS);
+            assert_eq!(header.picture_age(), age.map(|age| age.min(longest)));
             assert_eq!(header.heard(), heard.filter(|_| held < Some(1_000_000)));
             assert!(FromClient::parse(&buffer[..len - 1]).is_err());
         }

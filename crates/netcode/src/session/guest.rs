@@ -31,7 +31,8 @@ pub(super) struct Guest<I> {
     /// Whether it is in the same program, and polls its packets itself.
     pub is_local: bool,
     pub budget: usize,
-    interpolation: Duration,
+    /// How old the picture is that the player acts on, in the mean.
+    picture_age: Option<Duration>,
     round: Round,
     round_trips: RoundTrips,
     /// How long inputs wait in the buffer, in the mean.
@@ -60,7 +61,7 @@ impl<I: Input> Guest<I> {
             is_delayed: false,
             is_local: false,
             budget: config.bytes_per_snapshot,
-            interpolation: Duration::ZERO,
+            picture_age: None,
             round: Round::default(),
             round_trips: RoundTrips::new(),
             waited: None,
@@ -79,7 +80,9 @@ impl<I: Input> Guest<I> {
         let (header, rest) = FromClient::parse(bytes)?;
         let len = self.view.handle_acknowledgement(rest)?;
         self.player_known |= header.player_version == self.player_version;
-        self.interpolation = header.interpolation();
+        if let Some(age) = header.picture_age() {
+            self.picture_age = Some(mean(self.picture_age, age, AGE_WEIGHT));
+        }
         if let Some((number, held)) = header.heard() {
             self.round_trips.handle_answer(now, number, held);
         }
@@ -95,25 +98,27 @@ impl<I: Input> Guest<I> {
         if self.taken.is_received() {
             let micros = self.inputs.counters().waited_micros - before;
             let waited = Duration::from_micros(micros).min(WAIT_MAX);
-            self.waited = Some(match self.waited {
-                Some(mean) => (mean * (WAIT_WEIGHT - 1) + waited) / WAIT_WEIGHT,
-                None => waited,
-            });
+            self.waited = Some(mean(self.waited, waited, WAIT_WEIGHT));
         }
     }
 
-    /// What is known of it when it fires. An input that came early waited longer, so that the mean of the wait belongs to the mean of
+    /// Returns what is known of it when it fires. An input that came early waited longer, so that the mean of the wait belongs to the mean of
     /// the round trip.
+    ///
+    /// The client reports how old its picture is all the time, not only when it fires, and both its clocks run evenly: so jitter has no part in what
+    /// is expected, and nobody chooses another past for a single shot.
     pub(super) fn shooter(&self, tick: Duration) -> Shooter {
         let coarse = tick.as_secs_f64() * f64::from(self.view.delay_ticks());
+        let rtt = self.round_trips.mean();
+        let rtt = rtt.unwrap_or(Duration::from_secs_f64(coarse));
+        let buffered = self.waited.unwrap_or(tick);
+        let age = self.picture_age.unwrap_or(rtt + buffered);
+        let rest = age.as_micros().saturating_sub((rtt + buffered).as_micros());
         Shooter {
-            rtt: self
-                .round_trips
-                .mean()
-                .unwrap_or(Duration::from_secs_f64(coarse)),
-            jitter: self.inputs.jitter_p99(),
-            interpolation: self.interpolation,
-            buffered: self.waited.unwrap_or(tick),
+            rtt,
+            interpolation: Duration::from_micros(rest),
+            buffered,
+            acknowledged: self.view.acknowledged(),
         }
     }
 
@@ -160,9 +165,16 @@ impl<I: Input> Guest<I> {
     }
 }
 
+/// Moves a mean towards a new value, by one part in `weight`.
+fn mean(mean: Option<Duration>, value: Duration, weight: u64) -> Duration {
+    mean.map_or(value, |mean| (mean * (weight - 1) + value) / weight)
+}
+
 /// How much more urgent than others a client's own player is.
 pub(super) const PLAYER_WEIGHT: f32 = 16.0;
 /// Each input counts one part in so many towards the mean of the wait.
 const WAIT_WEIGHT: u64 = 16;
+/// Each packet counts one part in so many towards the mean age of pictures, which moves quickly while the client's clocks settle.
+const AGE_WEIGHT: u64 = 4;
 /// Longest wait counted.
 const WAIT_MAX: Duration = Duration::from_secs(1);

@@ -201,7 +201,7 @@ fn claims_reach_no_further_back_than_the_server_believes() {
                 .expect("it plays");
             let age = admission.age();
             assert!(age <= Duration::from_millis(250), "{admission:?}");
-            assert!(age <= honest + Duration::from_millis(61), "{admission:?}");
+            assert!(age <= honest + Duration::from_millis(26), "{admission:?}");
             assert!(admission.at() <= TickTime::from(Tick(250)), "{admission:?}");
         }
     }
