@@ -227,7 +227,7 @@ fn forged_gaps_never_bend_a_path() {
         granted += u32::from(is_honest);
         forged += u32::from(!is_honest);
     }
-    assert!(granted > 1_000 && forged > 50_000, "{granted} {forged}");
+    assert!(granted > 200 && forged > 90_000, "{granted} {forged}");
     assert_eq!(rewind.counts().clamped, u64::from(forged));
 }
 
