@@ -85,7 +85,11 @@ pub fn schema() -> u64 {
 
 /// Settings of the netcode, the same on both sides.
 pub fn session_config() -> SessionConfig {
-    let smoothing = SmoothingConfig::default().speed(2.0).snap_above(4.0);
+    // Slow enough that nobody is seen to dash, and quick enough that who has landed soon stands where they are.
+    let smoothing = SmoothingConfig::default()
+        .time(Duration::from_millis(60))
+        .speed(5.0)
+        .snap_above(4.0);
     SessionConfig::new(TICK)
         .snapshot_interval(SNAPSHOT_TICKS)
         .bytes_per_snapshot(4_096)
