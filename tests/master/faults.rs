@@ -188,6 +188,36 @@ fn two_devices_that_play_at_once_have_one_ticket() {
     assert_eq!(master.rows("SELECT count(*) FROM ticket_members"), 1);
 }
 
+/// The master is paused for longer than a server may be silent, twice: the match goes on and its result counts.
+#[test]
+fn a_paused_master_aborts_no_match() {
+    let master = Master::start(&[], 40.0);
+    let players = [
+        Player::start(&master, 1, true),
+        Player::start(&master, 2, true),
+    ];
+    for player in &players {
+        player.expect("playing", Duration::from_secs(30));
+    }
+    for _ in 0..2 {
+        master.stop_between_transactions();
+        std::thread::sleep(Duration::from_secs(12));
+        program::signal(master.pid(), "CONT");
+        // The pause is over when it leads again by a lease of its own.
+        wait_for("it leads", Duration::from_secs(20), || {
+            let holds = "SELECT count(*) FROM leases WHERE until_us > 1000000 * CAST(strftime('%s') AS INTEGER)";
+            master.rows(holds) == 1 && master.figure("muse_leading") == Some(1.0)
+        });
+        let aborted = "SELECT count(*) FROM matches WHERE outcome IS NOT NULL";
+        assert_eq!(master.rows(aborted), 0);
+    }
+    for player in &players {
+        let back = player.expect("back", Duration::from_secs(60));
+        assert!(back.ends_with("Finished"), "{back}");
+    }
+    assert_eq!(master.rows("SELECT count(*) FROM results"), 2);
+}
+
 /// There is one port: the second match waits until the first one's is free again.
 #[test]
 fn a_match_waits_while_all_ports_are_taken() {

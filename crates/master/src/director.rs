@@ -14,13 +14,15 @@ use muse_wire::{Duration, Instant};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::matching::{Filled, Group, MatchingConfig, Queue};
+use crate::pauses::Pauses;
 use crate::ticket::Ticket;
 use life::{Match, Stage};
 
 /// The machine.
 ///
 /// Begin with [`restore`](Self::restore), call `handle_*` as things happen, then drain [`poll_action`](Self::poll_action) and come back at
-/// [`poll_timeout`](Self::poll_timeout).
+/// [`poll_timeout`](Self::poll_timeout). `now` comes from a clock that nobody sets. A leader that comes back much later than it was asked to was
+/// paused and heard nobody: then servers and players have their full time again.
 ///
 /// ```
 /// use muse_master::director::{Action, Director, DirectorConfig};
@@ -47,6 +49,7 @@ pub struct Director {
     by_server: FxHashMap<ServerId, MatchId>,
     timers: BTreeSet<(Instant, MatchId)>,
     next_pass: Instant,
+    pauses: Pauses,
     draining: bool,
     actions: VecDeque<Action>,
 }
@@ -251,6 +254,7 @@ impl Director {
             by_server: FxHashMap::default(),
             timers: BTreeSet::new(),
             next_pass: Instant::ZERO,
+            pauses: Pauses::default(),
             draining: false,
             actions: VecDeque::new(),
         }
@@ -259,6 +263,7 @@ impl Director {
     /// Takes over what the store holds. Players count as away until [`handle_back`](Self::handle_back) says otherwise, servers as
     /// alive for as long as they may be silent.
     pub fn restore(&mut self, now: Instant, tickets: Vec<Ticket>, matches: Vec<StoredMatch>) {
+        self.pauses.start(now);
         for ticket in tickets {
             let party: Vec<AccountId> = ticket.party.iter().map(|member| member.account).collect();
             self.queue.insert(ticket);
@@ -308,6 +313,7 @@ impl Director {
 
     /// A ticket was stored, new or changed.
     pub fn handle_ticket(&mut self, now: Instant, ticket: Ticket) {
+        self.pauses.start(now);
         self.queue.insert(ticket);
         self.next_pass = self.next_pass.max(now);
     }
@@ -358,6 +364,9 @@ impl Director {
 
     /// Makes matches and does what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
+        if let Some(gap) = self.pauses.tick(now) {
+            self.forgive(now, gap);
+        }
         if self.next_pass <= now {
             self.next_pass = now + self.config.times.pass_every;
             // While there is no room, matches wait as tickets: in order, and free to leave.
@@ -372,13 +381,17 @@ impl Director {
             self.timers.pop_first();
             self.check(now, match_id);
         }
+        if self.queue.is_empty() && self.matches.is_empty() {
+            self.pauses.stop();
+        }
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
         let pass = (!self.queue.is_empty()).then_some(self.next_pass);
         let timer = self.timers.first().map(|(at, _)| *at);
-        [pass, timer].into_iter().flatten().min()
+        let tick = self.pauses.poll_timeout();
+        [pass, timer, tick].into_iter().flatten().min()
     }
 
     /// The next thing to do.
@@ -420,6 +433,14 @@ impl Director {
         };
         self.matches.insert(new.match_id, Match::new(now, &new));
         self.actions.push_back(Action::CreateMatch(new));
+    }
+
+    /// Gives everybody their full time again after a pause of this leader, and each step of a match as much as it had left.
+    fn forgive(&mut self, now: Instant, gap: Duration) {
+        for found in self.matches.values_mut() {
+            found.forgive(now, gap);
+        }
+        self.queue.handle_pause(now);
     }
 
     fn starved(&self) -> bool {

@@ -8,12 +8,13 @@ use muse_master_client::{AccountId, ServerId};
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
 
-use crate::clock;
+use crate::clock::SteadyClock;
 use crate::sessions::{Admission, SessionId, Sessions};
 
 /// The connections of this master.
 #[derive(Debug)]
 pub struct Hub {
+    clock: SteadyClock,
     players: Mutex<Players>,
     servers: Mutex<FxHashMap<ServerId, ServerLink>>,
 }
@@ -45,6 +46,7 @@ impl Hub {
     /// Room for so many players; game servers are not counted (OA-1).
     pub fn new(players_max: usize) -> Self {
         Self {
+            clock: SteadyClock::new(),
             players: Mutex::new(Players {
                 sessions: Sessions::new(players_max),
                 senders: FxHashMap::default(),
@@ -56,7 +58,7 @@ impl Hub {
     /// A player comes. His older connection, if there is one, is closed.
     pub fn enter(&self, account: AccountId) -> Entered {
         let mut players = lock(&self.players);
-        match players.sessions.admit(clock::now(), account) {
+        match players.sessions.admit(self.clock.now(), account) {
             Admission::Admitted { session, replaced } => {
                 if let Some(sender) = replaced.and_then(|old| players.senders.remove(&old)) {
                     // Without this the two devices would take turns for ever.
@@ -77,7 +79,7 @@ impl Hub {
     pub fn heard(&self, session: SessionId) {
         lock(&self.players)
             .sessions
-            .handle_heard(clock::now(), session);
+            .handle_heard(self.clock.now(), session);
     }
 
     /// The connection closed. Whose it was, unless a newer one took over.
@@ -91,7 +93,7 @@ impl Hub {
     pub fn close_silent(&self) -> Vec<AccountId> {
         let mut players = lock(&self.players);
         let mut closed = Vec::new();
-        while let Some((session, account)) = players.sessions.poll_silent(clock::now()) {
+        while let Some((session, account)) = players.sessions.poll_silent(self.clock.now()) {
             players.senders.remove(&session);
             closed.push(account);
         }

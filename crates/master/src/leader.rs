@@ -5,13 +5,13 @@ use std::time::Duration as StdDuration;
 
 use muse_master_client::messages::{FromMaster, ToServer, encode};
 use muse_master_client::{AccountId, MatchId, ServerId};
-use muse_wire::Instant;
+use muse_wire::{Duration, Instant};
 use rustc_hash::FxHashMap;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 
 use crate::bus::Note;
-use crate::clock;
+use crate::clock::{self, SteadyClock};
 use crate::director::{Action, Director, Placement};
 use crate::lease::{Lease, RENEW_EVERY};
 use crate::matching::Filled;
@@ -65,6 +65,8 @@ struct Term {
     shared: Arc<Shared>,
     holder: u64,
     lease: Lease,
+    /// What the director's time comes from.
+    clock: SteadyClock,
     director: Director,
     /// When each match was last reported in the store; none before the first look.
     reported: Option<FxHashMap<MatchId, Instant>>,
@@ -86,6 +88,7 @@ impl Term {
             shared: Arc::clone(shared),
             holder,
             lease,
+            clock: SteadyClock::new(),
             reported: None,
             done,
         };
@@ -93,7 +96,8 @@ impl Term {
             .iter()
             .flat_map(|ticket| ticket.party.clone())
             .collect();
-        term.director.restore(clock::now(), tickets, matches);
+        let now = term.clock.now();
+        term.director.restore(now, tickets, matches);
         let waiting = parties.iter().map(|member| member.account).collect();
         shared.bus.publish(Note::WhoIsHere(waiting));
         shared.status.set_leading(true);
@@ -106,13 +110,14 @@ impl Term {
             if shared.leaves_leading() && !stays {
                 return "this master is closing".to_owned();
             }
+            // Before anything is done: a master that was paused may have decided by what it missed.
+            if let Err(reason) = term.still_leads() {
+                return reason.to_owned();
+            }
             term.director.drain(*draining.borrow_and_update());
             term.act();
-            if clock::now() >= term.lease.until {
-                return "the lease ran out".to_owned();
-            }
             let due = term.director.poll_timeout().unwrap_or(Instant::FAR_FUTURE);
-            let wait = clock::until(due).min(StdDuration::from_secs(1));
+            let wait = term.clock.until(due);
             tokio::select! {
                 note = notes.recv() => match note {
                     Ok(note) => term.handle_note(note),
@@ -127,12 +132,24 @@ impl Term {
                 _ = look.tick(), if shared.bus.is_shared() => term.look(),
                 _ = reconcile.tick() => term.director.handle_fleet(&shared.fleet.hosts()),
                 _ = draining.changed() => {}
-                () = tokio::time::sleep(wait) => term.director.handle_timeout(clock::now()),
+                () = tokio::time::sleep(wait) => term.director.handle_timeout(term.clock.now()),
             }
             shared
                 .status
                 .set(term.director.queued(), term.director.matches());
         }
+    }
+
+    /// Checks whether this term may go on. The next one begins with what is stored, and gives everybody their full time.
+    fn still_leads(&self) -> Result<(), &'static str> {
+        if clock::now() >= self.lease.until {
+            return Err("the lease ran out");
+        }
+        // Tickets carry the time of day, which the director compares with its own.
+        if self.clock.step() > CLOCK_STEP_MAX {
+            return Err("the system's clock was set");
+        }
+        Ok(())
     }
 
     fn renew(&self) {
@@ -171,7 +188,7 @@ impl Term {
     }
 
     fn handle_note(&mut self, note: Note) {
-        let now = clock::now();
+        let now = self.clock.now();
         match note {
             Note::Ticket(ticket) => {
                 let party: Vec<_> = ticket.party.iter().map(|member| member.account).collect();
@@ -195,7 +212,7 @@ impl Term {
     }
 
     fn handle_done(&mut self, done: Done) -> Result<(), String> {
-        let now = clock::now();
+        let now = self.clock.now();
         match done {
             Done::Created(match_id, Ok(created)) if created.gone.is_empty() => {
                 metrics::counter!("muse_matches_created").increment(1);
@@ -347,10 +364,10 @@ impl Term {
         let match_id = placement.match_id;
         let allocation = shared.fleet.allocate(&placement);
         tokio::spawn(async move {
-            let begun = clock::now();
+            let begun = std::time::Instant::now();
             let server = allocation.await;
             if let Some(server) = server {
-                let took = clock::now() - begun;
+                let took = begun.elapsed();
                 metrics::histogram!("muse_allocation_seconds").record(took.as_secs_f64());
                 tracing::info!(%match_id, %server, took_ms = took.as_millis(), "placed");
                 let assignment = shared.assignment(
@@ -433,5 +450,7 @@ fn fresh_holder() -> u64 {
 const LOOK_EVERY: StdDuration = StdDuration::from_secs(5);
 /// How long a master that closes leaves leading to others; longer than a lease.
 const CLOSING_WAITS: StdDuration = StdDuration::from_secs(10);
+/// How far the time of day may stray from the term's own clock; small corrections are borne.
+const CLOCK_STEP_MAX: Duration = Duration::from_secs(2);
 /// The queue that is led.
 const QUEUE: &str = "default";

@@ -21,6 +21,7 @@ mod leader;
 pub mod lease;
 pub mod matching;
 pub mod operators;
+pub mod pauses;
 pub mod ports;
 pub mod rating;
 mod relays;

@@ -250,6 +250,15 @@ impl Queue {
         Some(&entry.ticket)
     }
 
+    /// The master was paused and may have missed who came back: everybody who is away has the full grace period again.
+    pub fn handle_pause(&mut self, now: Instant) {
+        let until = now + self.config.grace;
+        let away = self.entries.values_mut().flat_map(|entry| &mut entry.away);
+        for (_, ends) in away {
+            *ends = until;
+        }
+    }
+
     /// Seats of a running match are open; zero seats takes the request back. One request per match.
     pub fn set_backfill(&mut self, backfill: Backfill) {
         let match_id = backfill.match_id;

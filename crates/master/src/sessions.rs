@@ -9,6 +9,8 @@ use muse_master_client::AccountId;
 use muse_wire::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
+use crate::pauses::Pauses;
+
 /// The sessions of one master.
 ///
 /// ```
@@ -25,6 +27,7 @@ pub struct Sessions {
     open: FxHashMap<SessionId, Session>,
     by_account: FxHashMap<AccountId, SessionId>,
     checks: VecDeque<(Instant, SessionId)>,
+    pauses: Pauses,
     next: u64,
 }
 
@@ -63,6 +66,7 @@ impl Sessions {
             open: FxHashMap::default(),
             by_account: FxHashMap::default(),
             checks: VecDeque::new(),
+            pauses: Pauses::default(),
             next: 1,
         }
     }
@@ -108,6 +112,7 @@ impl Sessions {
         if let Some(old) = replaced {
             self.open.remove(&old);
         }
+        self.pauses.start(now);
         let session = SessionId(self.next);
         self.next += 1;
         let heard = now;
@@ -133,11 +138,17 @@ impl Sessions {
 
     /// When to call [`poll_silent`](Self::poll_silent).
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.checks.front().map(|(at, _)| *at)
+        self.pauses.poll_timeout()
     }
 
-    /// The next session that has been silent for 10 seconds; it is closed by this.
+    /// The next session that has been silent for 10 seconds; it is closed by this. A master that was paused has heard nobody: then all of
+    /// them have their full time again.
     pub fn poll_silent(&mut self, now: Instant) -> Option<(SessionId, AccountId)> {
+        if self.pauses.tick(now).is_some() {
+            for session in self.open.values_mut() {
+                session.heard = now;
+            }
+        }
         while let Some(&(at, id)) = self.checks.front() {
             if at > now {
                 break;
@@ -150,6 +161,9 @@ impl Sessions {
                 return self.close(id).map(|account| (id, account));
             }
             self.checks.push_back((session.heard + SILENCE, id));
+        }
+        if self.open.is_empty() {
+            self.pauses.stop();
         }
         None
     }
@@ -188,6 +202,26 @@ mod tests {
         }
         assert_eq!(closed, [(10, silent)]);
         assert!(sessions.is_online(AccountId(2)) && !sessions.is_online(AccountId(1)));
+    }
+
+    #[test]
+    fn after_a_pause_of_the_master_everybody_has_ten_seconds_again() {
+        for pause in [12, 3_600] {
+            let mut sessions = Sessions::new(10);
+            let silent = admitted(&mut sessions, Instant::ZERO, 1);
+            let alive = admitted(&mut sessions, Instant::ZERO, 2);
+            assert_eq!(sessions.poll_silent(Instant::from_secs(1)), None);
+            // What was said meanwhile is read after the first look.
+            let mut closed = Vec::new();
+            for second in 1 + pause..30 + pause {
+                let now = Instant::from_secs(second);
+                while let Some((session, _)) = sessions.poll_silent(now) {
+                    closed.push((second, session));
+                }
+                sessions.handle_heard(now, alive);
+            }
+            assert_eq!(closed, [(11 + pause, silent)]);
+        }
     }
 
     #[test]

@@ -67,6 +67,13 @@ impl Match {
         }
     }
 
+    /// This leader was paused for so long: the server counts as just heard.
+    pub(super) fn forgive(&mut self, now: Instant, gap: Duration) {
+        self.heard = now;
+        // The far future stays what it is, because times saturate.
+        self.until += gap;
+    }
+
     fn has_begun(&self) -> bool {
         matches!(self.stage, Stage::Running)
     }

@@ -55,6 +55,7 @@ fn admitted() -> (Director, MatchId) {
     let done = actions(&mut director);
     assert!(matches!(done.last(), Some(Action::Place(place)) if place.match_id == id));
     director.handle_placed(at(1), id, ServerId(7));
+    director.handle_timeout(at(2));
     director.handle_report(at(2), ServerId(7), &report(id, Phase::Connecting, &[]));
     let done = actions(&mut director);
     assert!(
@@ -67,6 +68,7 @@ fn admitted() -> (Director, MatchId) {
 fn running() -> (Director, MatchId) {
     let (mut director, id) = admitted();
     director.handle_report(at(3), ServerId(7), &report(id, Phase::Loading, &[1, 2]));
+    director.handle_timeout(at(4));
     director.handle_report(at(4), ServerId(7), &report(id, Phase::Running, &[1, 2]));
     assert!(actions(&mut director).contains(&Action::RecordRunning { match_id: id }));
     (director, id)
@@ -155,14 +157,103 @@ fn who_did_not_connect_leaves_and_who_did_waits_on() {
     assert_eq!(director.queued(), 1);
 }
 
+/// Ticks each second, as the director asks for, and finds the end of a match.
+fn ended_within(
+    director: &mut Director,
+    seconds: std::ops::RangeInclusive<u64>,
+) -> Option<(u64, Ending)> {
+    seconds.into_iter().find_map(|second| {
+        director.handle_timeout(at(second));
+        Some((second, ending(director)?))
+    })
+}
+
 #[test]
 fn a_silent_server_aborts_its_match_after_ten_seconds() {
     let (mut director, _) = running();
-    director.handle_timeout(at(13));
-    assert_eq!(ending(&mut director), None);
-    director.handle_timeout(at(14));
-    let ending = ending(&mut director).expect("silent since 4 s");
+    let (second, ending) = ended_within(&mut director, 5..=60).expect("silent since 4 s");
+    assert_eq!(second, 14);
     assert_eq!((ending.outcome, ending.result), (Outcome::Aborted, None));
+}
+
+#[test]
+fn a_pause_of_the_leader_is_no_silence_of_a_server() {
+    for pause in [12, 3_600] {
+        let (mut director, id) = running();
+        assert_eq!(ended_within(&mut director, 5..=6), None);
+        // What the server said meanwhile is read only after the first tick.
+        let resumed = 6 + pause;
+        director.handle_timeout(at(resumed));
+        assert_eq!(ending(&mut director), None, "{pause} s");
+        for second in resumed + 1..resumed + 60 {
+            director.handle_report(
+                at(second),
+                ServerId(7),
+                &report(id, Phase::Running, &[1, 2]),
+            );
+            director.handle_timeout(at(second));
+        }
+        assert_eq!(ending(&mut director), None, "{pause} s");
+    }
+}
+
+#[test]
+fn a_server_that_is_silent_after_a_pause_is_lost_in_the_usual_time() {
+    for pause in [12, 3_600] {
+        let (mut director, _) = running();
+        assert_eq!(ended_within(&mut director, 5..=6), None);
+        let resumed = 6 + pause;
+        let ended = ended_within(&mut director, resumed..=resumed + 60);
+        let (second, ending) = ended.expect("silent");
+        assert_eq!((second, ending.outcome), (resumed + 10, Outcome::Aborted));
+    }
+}
+
+#[test]
+fn a_pause_of_the_leader_costs_nobody_their_time_to_connect() {
+    let (mut director, id) = admitted();
+    let connecting = report(id, Phase::Connecting, &[2]);
+    let mut now = 2;
+    let mut step = |director: &mut Director, by: u64| {
+        now += by;
+        director.handle_timeout(at(now));
+        director.handle_report(at(now), ServerId(7), &connecting);
+        ending(director).map(|ending| ending.outcome)
+    };
+    assert_eq!(step(&mut director, 1), None);
+    assert_eq!(step(&mut director, 100), None);
+    // Of its 12 seconds 11 are left.
+    let ended = (1..60).find_map(|second| Some((second, step(&mut director, 1)?)));
+    assert_eq!(ended, Some((11, Outcome::Cancelled)));
+}
+
+#[test]
+fn a_pause_of_the_leader_keeps_the_places_of_those_who_were_away() {
+    let mut director = Director::new(DirectorConfig::default(), 1);
+    director.handle_ticket(at(0), ticket(1));
+    director.handle_away(at(0), AccountId(1));
+    director.handle_timeout(at(1));
+    director.handle_timeout(at(3_601));
+    assert_eq!(director.queued(), 1);
+    for second in 3_602..=3_631 {
+        assert_eq!(director.queued(), 1);
+        director.handle_timeout(at(second));
+    }
+    assert_eq!(director.queued(), 0);
+}
+
+#[test]
+fn an_idle_leader_asks_for_no_ticks() {
+    let mut director = Director::new(DirectorConfig::default(), 1);
+    director.handle_timeout(at(1));
+    assert_eq!(director.poll_timeout(), None);
+    director.handle_ticket(at(5_000), ticket(1));
+    director.handle_timeout(at(5_000));
+    assert!(
+        director
+            .poll_timeout()
+            .is_some_and(|at| at <= Instant::from_secs(5_001))
+    );
 }
 
 #[test]
@@ -276,11 +367,8 @@ fn a_new_leader_goes_on_with_running_matches_and_places_the_others() {
         ServerId(8),
         &report(MatchId(2), Phase::Connecting, &[]),
     );
-    director.handle_timeout(at(110));
-    assert_eq!(
-        ending(&mut director).map(|ending| ending.match_id),
-        Some(MatchId(3))
-    );
+    let (second, ended) = ended_within(&mut director, 101..=110).expect("match 3 is silent");
+    assert_eq!((second, ended.match_id), (110, MatchId(3)));
 }
 
 #[test]
