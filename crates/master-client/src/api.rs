@@ -202,6 +202,8 @@ body!(
     RankingPage {
         /// At most 100 lines.
         lines: Vec<RankingLine>,
+        /// Asks for the next page as `after`; none if there is no more.
+        next: Option<String>,
     }
 );
 body!(

@@ -11,6 +11,7 @@ mod sql;
 mod sqlite;
 mod worker;
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -129,6 +130,60 @@ pub struct StoredReport {
     pub result: Option<MatchResult>,
 }
 
+/// The last line of a page of the ranking, after which the next page begins. Its place goes with it, so that nobody ahead has to be counted.
+///
+/// ```
+/// use muse_master::store::RankingCursor;
+/// let cursor = RankingCursor::parse("-3.17.100").expect("points, account, place");
+/// assert_eq!((cursor.points, cursor.account.0, cursor.place), (-3, 17, 100));
+/// assert_eq!(cursor.to_string(), "-3.17.100");
+/// assert_eq!(RankingCursor::parse("100"), None);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RankingCursor {
+    /// Points of that line.
+    pub points: i64,
+    /// Whose line it is.
+    pub account: AccountId,
+    /// Its place, from 1.
+    pub place: u64,
+}
+
+impl RankingCursor {
+    /// Reads what [`Display`](fmt::Display) wrote; none if it is something else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (points, rest) = text.split_once('.')?;
+        let (account, place) = rest.split_once('.')?;
+        let number = |text: &str| text.parse().ok().filter(|number| *number <= NUMBER_MAX);
+        Some(Self {
+            points: points.parse().ok()?,
+            account: AccountId(number(account)?),
+            place: number(place)?,
+        })
+    }
+}
+
+impl fmt::Display for RankingCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            points,
+            account,
+            place,
+        } = self;
+        write!(f, "{points}.{}.{place}", account.0)
+    }
+}
+
+impl From<&RankingLine> for RankingCursor {
+    fn from(line: &RankingLine) -> Self {
+        Self {
+            points: line.points,
+            account: line.account,
+            place: line.place,
+        }
+    }
+}
+
 /// What one player does about another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FriendStep {
@@ -164,10 +219,14 @@ macro_rules! store {
     (@call $store:expr, $module:ident, $name:ident, $($argument:ident),*) => {
         $store.call(move |sql| sql::$module::$name(sql, $($argument),*))
     };
+    (@look $store:expr, $module:ident, $name:ident, $($argument:ident),*) => {
+        $store.look(move |sql| sql::$module::$name(sql, $($argument),*))
+    };
     (@$together:ident $store:expr, $module:ident, $name:ident, $($argument:ident),*) => {
         $store.$together(worker::Job::$name, ($($argument),*))
     };
-    // How they are asked for (`call`, or with neighbours of the same kind `together` and `read`), and where they stand.
+    // How they are asked for (`call`, or `look` for what only reads; with neighbours of the same kind `together` and `read`), and where they
+    // stand.
     ($($way:ident $module:ident { $($(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),* $(,)?) -> $answer:ty;)* })*) => {
         /// The store.
         pub trait Store: Send + Sync {
@@ -252,8 +311,12 @@ store! {
         fn progress(account: AccountId, game: String) -> Progress;
         /// Writes it, if it is based on the version that is stored. The new version.
         fn save_progress(account: AccountId, game: String, based_on: u64, document: String) -> u64;
-        /// Lines of the season's ranking, from a place on, at most 100.
-        fn ranking(from_place: u64) -> Vec<RankingLine>;
+    }
+    look accounts {
+        /// The store answers. It costs the same however much there is.
+        fn ready() -> ();
+        /// Lines of the season's ranking, from the first place or after a cursor on, at most [`RANKING_PAGE`]. A page costs the same wherever it is.
+        fn ranking(after: Option<RankingCursor>) -> Vec<RankingLine>;
     }
     call social {
         /// A step between two players. True if they are friends now.
@@ -324,3 +387,8 @@ store! {
         fn match_line(match_id: MatchId) -> MatchLine;
     }
 }
+
+/// Lines of one page of the ranking.
+pub const RANKING_PAGE: usize = 100;
+/// Largest id and place: what JavaScript still reads exactly.
+const NUMBER_MAX: u64 = (1 << 53) - 1;

@@ -9,6 +9,8 @@ mod postgres;
 #[cfg(feature = "postgres")]
 #[path = "store/postgres_alone.rs"]
 mod postgres_alone;
+#[path = "store/ranking.rs"]
+mod ranking;
 #[path = "store/several.rs"]
 mod several;
 #[path = "store/together.rs"]
@@ -24,6 +26,7 @@ use muse_master_client::{AccountId, MatchId, Preferences, ServerId};
 use muse_wire::{Duration, Instant};
 #[cfg(feature = "postgres")]
 use postgres_alone::*;
+use ranking::the_ranking_is_paged_from_line_to_line;
 use several::*;
 use together::*;
 
@@ -148,7 +151,7 @@ async fn a_match_takes_tickets_and_ends_once(store: &dyn Store) {
     assert_eq!(store.end_match(epoch, ending, at(10)).await, Ok(None));
     assert_eq!(store.account(other).await.expect("known").view, winner);
     assert_eq!(store.standing(one).await.expect("known").match_id, None);
-    let ranking = store.ranking(1).await.expect("read");
+    let ranking = store.ranking(None).await.expect("read");
     assert_eq!(
         ranking.first().map(|line| (line.place, line.account)),
         Some((1, other))
@@ -468,6 +471,7 @@ macro_rules! suite {
 suite!(
     play_again_updates_or_leaves,
     a_match_takes_tickets_and_ends_once,
+    the_ranking_is_paged_from_line_to_line,
     an_old_epoch_changes_nothing,
     tickets_return_from_a_match_that_was_called_off,
     refresh_tokens_are_used_once,

@@ -20,7 +20,7 @@ use super::failure::{Body, Failure, Path, Query};
 use crate::clock;
 use crate::secrets::{ACCESS_LIFE, Access, REFRESH_LIFE, hashed, random_text};
 use crate::shared::Shared;
-use crate::store::StoredAccount;
+use crate::store::{RANKING_PAGE, RankingCursor, StoredAccount};
 
 /// Signs a guest in by the key of his device; the first time an account is made.
 #[utoipa::path(post, path = "/v1/guest", request_body = GuestRequest, responses(
@@ -181,20 +181,26 @@ pub(crate) async fn save_progress(
 
 /// Which part of the ranking.
 #[derive(Debug, Deserialize)]
-pub(crate) struct RankingFrom {
-    #[serde(default)]
-    from: u32,
+#[serde(deny_unknown_fields)]
+pub(crate) struct RankingPart {
+    after: Option<String>,
 }
 
-/// A hundred places of the season's ranking.
-#[utoipa::path(get, path = "/v1/ranking", params(("from" = Option<u32>, Query, description = "the first place")), responses(
+/// A hundred places of the season's ranking: the first ones, or those after another page.
+#[utoipa::path(get, path = "/v1/ranking", params(("after" = Option<String>, Query, description = "`next` of the page before")), responses(
     (status = 200, body = RankingPage), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
 pub(crate) async fn ranking(
     State(shared): State<Arc<Shared>>,
-    Query(part): Query<RankingFrom>,
+    Query(part): Query<RankingPart>,
 ) -> Result<Json<RankingPage>, Failure> {
-    let lines = shared.store.ranking(u64::from(part.from)).await?;
-    Ok(Json(RankingPage { lines }))
+    let after = part.after.map(|after| {
+        RankingCursor::parse(&after)
+            .ok_or_else(|| Failure::invalid("`after` is not the `next` of a page"))
+    });
+    let lines = shared.store.ranking(after.transpose()?).await?;
+    let last = lines.last().filter(|_| lines.len() == RANKING_PAGE);
+    let next = last.map(|line| RankingCursor::from(line).to_string());
+    Ok(Json(RankingPage { lines, next }))
 }
 
 async fn signed_in(shared: &Shared, account: AccountId) -> Result<SignedIn, Failure> {

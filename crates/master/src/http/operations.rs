@@ -30,7 +30,7 @@ pub(crate) async fn ready(State(shared): State<Arc<Shared>>) -> Result<StatusCod
             "this master is closing",
         ));
     }
-    shared.store.ranking(u64::from(u32::MAX)).await?;
+    shared.store.ready().await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

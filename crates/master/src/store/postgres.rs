@@ -52,7 +52,7 @@ impl SqlStore {
         });
         let gone = |_| StoreError::Unavailable("the thread ended".to_owned());
         let (database, reader) = connecting.join().map_err(gone)??;
-        Self::start(database)?.with_reader(reader)
+        Self::start(database, reader)
     }
 }
 

@@ -18,22 +18,35 @@ impl SqlStore {
     /// Opens the file, or makes it, and brings its tables up to date. A new one is for its owner alone, because it holds the keys that sign tokens.
     pub fn sqlite(path: &Path) -> Result<Self, StoreError> {
         make_private(path)?;
-        let connection = Connection::open(path)?;
-        connection.busy_timeout(BUSY_TIMEOUT)?;
+        let connection = open(path)?;
         // FULL: what is answered is on the disk, even if the machine loses power.
         connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")?;
-        connection.set_prepared_statement_cache_capacity(128);
         migrate(&connection)?;
-        Self::start(Sqlite(connection))
+        let reader = open(path)?;
+        reader.execute_batch("PRAGMA query_only = ON;")?;
+        let writer = Sqlite {
+            connection,
+            begin: "BEGIN IMMEDIATE",
+        };
+        // In WAL mode it waits for no writer, and none for it.
+        let reader = Sqlite {
+            connection: reader,
+            begin: "BEGIN",
+        };
+        Self::start(writer, reader)
     }
 }
 
-struct Sqlite(Connection);
+struct Sqlite {
+    connection: Connection,
+    /// The statement that begins a transaction.
+    begin: &'static str,
+}
 
 impl Sql for Sqlite {
     fn execute(&mut self, sql: &'static str, values: &[Value]) -> Result<usize, StoreError> {
         let values = rusqlite::params_from_iter(values);
-        Ok(self.0.prepare_cached(sql)?.execute(values)?)
+        Ok(self.connection.prepare_cached(sql)?.execute(values)?)
     }
 
     fn execute_all(&mut self, writes: &[Write]) -> Result<(), StoreError> {
@@ -48,7 +61,7 @@ impl Sql for Sqlite {
     }
 
     fn rows(&mut self, sql: &'static str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
-        let mut statement = self.0.prepare_cached(sql)?;
+        let mut statement = self.connection.prepare_cached(sql)?;
         let columns = statement.column_count();
         let mut rows = statement.query(rusqlite::params_from_iter(values))?;
         let mut found = Vec::new();
@@ -65,29 +78,31 @@ impl Sql for Sqlite {
 
 impl Database for Sqlite {
     fn begin(&mut self) -> Result<(), StoreError> {
-        Ok(self.0.execute_batch("BEGIN IMMEDIATE")?)
+        Ok(self.connection.execute_batch(self.begin)?)
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
-        Ok(self.0.execute_batch("COMMIT")?)
+        Ok(self.connection.execute_batch("COMMIT")?)
     }
 
     fn roll_back(&mut self) {
-        if !self.0.is_autocommit() {
-            let _ = self.0.execute_batch("ROLLBACK");
+        if !self.connection.is_autocommit() {
+            let _ = self.connection.execute_batch("ROLLBACK");
         }
     }
 
     fn savepoint(&mut self) -> Result<(), StoreError> {
-        Ok(self.0.execute_batch("SAVEPOINT one")?)
+        Ok(self.connection.execute_batch("SAVEPOINT one")?)
     }
 
     fn keep(&mut self) -> Result<(), StoreError> {
-        Ok(self.0.execute_batch("RELEASE one")?)
+        Ok(self.connection.execute_batch("RELEASE one")?)
     }
 
     fn undo(&mut self) -> Result<(), StoreError> {
-        Ok(self.0.execute_batch("ROLLBACK TO one; RELEASE one")?)
+        Ok(self
+            .connection
+            .execute_batch("ROLLBACK TO one; RELEASE one")?)
     }
 
     fn sql(&mut self) -> &mut dyn Sql {
@@ -113,6 +128,13 @@ impl rusqlite::ToSql for Value {
             Self::Text(text) => ValueRef::Text(text.as_bytes()),
         }))
     }
+}
+
+fn open(path: &Path) -> Result<Connection, StoreError> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(128);
+    Ok(connection)
 }
 
 /// Makes an empty file that nobody else may read, unless there is one. SQLite gives the files beside it the same permissions.
@@ -155,3 +177,104 @@ impl From<rusqlite::Error> for StoreError {
 
 /// How long another process may hold the file.
 const BUSY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use muse_master_client::AccountId;
+    use rusqlite::StatementStatus;
+
+    use super::super::sql::accounts::{ranking, ready};
+    use super::*;
+    use crate::store::RankingCursor;
+
+    /// Counts the steps of SQLite's virtual machine, which do not depend on how busy this one is.
+    struct Counted {
+        connection: Connection,
+        steps: i32,
+        plans: Vec<String>,
+    }
+
+    impl Counted {
+        /// A store with so many accounts, nearly all of them without points.
+        fn with_accounts(accounts: u64) -> Result<Self, StoreError> {
+            let connection = Connection::open_in_memory()?;
+            migrate(&connection)?;
+            let insert = "INSERT INTO accounts (account, rating, uncertainty, points, created_us)
+                 WITH RECURSIVE n(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM n WHERE n < ?1)
+                 SELECT n, 1500, 350, max(0, 10 - n), 0 FROM n";
+            connection.execute(insert, [i64::try_from(accounts).unwrap_or(i64::MAX)])?;
+            Ok(Self {
+                connection,
+                steps: 0,
+                plans: Vec::new(),
+            })
+        }
+    }
+
+    impl Sql for Counted {
+        fn execute(&mut self, _: &'static str, _: &[Value]) -> Result<usize, StoreError> {
+            unreachable!("it only reads")
+        }
+
+        fn execute_all(&mut self, _: &[Write]) -> Result<(), StoreError> {
+            unreachable!("it only reads")
+        }
+
+        fn execute_later(&mut self, _: Vec<Write>) -> Result<(), StoreError> {
+            unreachable!("it only reads")
+        }
+
+        fn rows(&mut self, sql: &'static str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
+            let values = || rusqlite::params_from_iter(values);
+            let mut plan = self
+                .connection
+                .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+            let plan = plan.query_map(values(), |row| row.get("detail"))?;
+            self.plans.extend(plan.collect::<Result<Vec<String>, _>>()?);
+            let mut statement = self.connection.prepare(sql)?;
+            let columns = statement.column_count();
+            let read = |row: &rusqlite::Row<'_>| {
+                let read = (0..columns).map(|column| row.get_ref(column).map(value));
+                read.collect::<Result<Vec<_>, _>>().map(Row)
+            };
+            let rows = statement.query_map(values(), read)?;
+            let rows = rows.collect::<Result<Vec<_>, _>>()?;
+            self.steps += statement.get_status(StatementStatus::VmStep);
+            Ok(rows)
+        }
+    }
+
+    /// Steps for readiness, the first page of the ranking, and one deep among those without points.
+    fn steps(accounts: u64) -> Result<[i32; 3], StoreError> {
+        let mut store = Counted::with_accounts(accounts)?;
+        let mut steps = [0; 3];
+        ready(&mut store)?;
+        steps[0] = std::mem::take(&mut store.steps);
+        let first = ranking(&mut store, None)?;
+        assert_eq!((first.len(), first[0].points), (100, 9));
+        steps[1] = std::mem::take(&mut store.steps);
+        let after = RankingCursor {
+            points: 0,
+            account: AccountId(accounts - 150),
+            place: accounts - 150,
+        };
+        let deep = ranking(&mut store, Some(after))?;
+        assert_eq!((deep.len(), deep[0].place), (100, accounts - 149));
+        steps[2] = std::mem::take(&mut store.steps);
+        for plan in &store.plans {
+            assert!(!plan.contains("TEMP B-TREE"), "{plan}");
+            assert!(
+                !plan.contains("SCAN") || plan.contains("USING INDEX") || plan.contains("leases"),
+                "{plan}"
+            );
+        }
+        Ok(steps)
+    }
+
+    #[test]
+    fn readiness_and_the_ranking_cost_the_same_however_many_accounts_there_are()
+    -> Result<(), StoreError> {
+        assert_eq!(steps(300)?, steps(30_000)?);
+        Ok(())
+    }
+}

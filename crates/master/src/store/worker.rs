@@ -18,7 +18,7 @@ use super::{Answer, Played, StoreError, StoredAccount};
 #[derive(Clone, Debug)]
 pub struct SqlStore {
     jobs: mpsc::SyncSender<Job>,
-    /// For what every request asks and nothing depends on: beside the transactions, if the database can do both at once.
+    /// For what only reads: beside the transactions, which it never keeps waiting.
     reads: mpsc::SyncSender<Job>,
 }
 
@@ -83,21 +83,15 @@ pub(super) trait Database: Sql {
 }
 
 impl SqlStore {
-    /// Starts the thread.
-    pub(super) fn start(database: impl Database + Send + 'static) -> Result<Self, StoreError> {
-        let jobs = spawn("muse-store", database)?;
-        let reads = jobs.clone();
-        Ok(Self { jobs, reads })
-    }
-
-    /// Starts another thread besides, for what only reads.
-    #[cfg(feature = "postgres")]
-    pub(super) fn with_reader(
-        mut self,
+    /// Starts two threads: one for transactions, and one with a connection of its own for what only reads.
+    pub(super) fn start(
+        database: impl Database + Send + 'static,
         reader: impl Database + Send + 'static,
     ) -> Result<Self, StoreError> {
-        self.reads = spawn("muse-store-reads", reader)?;
-        Ok(self)
+        Ok(Self {
+            jobs: spawn("muse-store", database)?,
+            reads: spawn("muse-store-reads", reader)?,
+        })
     }
 
     /// A transaction, after all that were asked for before.
@@ -105,13 +99,15 @@ impl SqlStore {
         &self,
         transaction: impl FnOnce(&mut dyn Sql) -> Result<T, StoreError> + Send + 'static,
     ) -> Answer<T> {
-        let job = move |((), answer)| {
-            Job::Alone(Box::new(move |database| {
-                let outcome = database.and_then(|database| in_savepoint(database, transaction));
-                reply(answer, outcome)
-            }))
-        };
-        ask(&self.jobs, job, ())
+        ask(&self.jobs, alone(transaction), ())
+    }
+
+    /// What reads alone, beside the transactions. It sees every one that has been answered.
+    pub(super) fn look<T: Send + 'static>(
+        &self,
+        transaction: impl FnOnce(&mut dyn Sql) -> Result<T, StoreError> + Send + 'static,
+    ) -> Answer<T> {
+        ask(&self.reads, alone(transaction), ())
     }
 
     /// The same, together with its neighbours of the same kind.
@@ -123,7 +119,7 @@ impl SqlStore {
         ask(&self.jobs, job, question)
     }
 
-    /// What reads alone, together with its neighbours. It sees every transaction that has been answered.
+    /// As [`look`](Self::look), together with its neighbours of the same kind.
     pub(super) fn read<Q, A: Send + 'static>(
         &self,
         job: fn(Asked<Q, A>) -> Job,
@@ -159,6 +155,18 @@ fn ask<Q, A: Send + 'static>(
         let gone = |_| StoreError::Unavailable("it has stopped".to_owned());
         answered.await.map_err(gone)?
     })
+}
+
+/// A job that has nothing in common with its neighbours.
+fn alone<T: Send + 'static>(
+    transaction: impl FnOnce(&mut dyn Sql) -> Result<T, StoreError> + Send + 'static,
+) -> impl FnOnce(Asked<(), T>) -> Job {
+    move |((), answer)| {
+        Job::Alone(Box::new(move |database| {
+            let outcome = database.and_then(|database| in_savepoint(database, transaction));
+            reply(answer, outcome)
+        }))
+    }
 }
 
 /// Answers with this, if the commit holds.

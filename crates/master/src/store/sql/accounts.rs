@@ -10,7 +10,7 @@ use super::queue::{leave_queue, standing};
 use super::social::leave_room;
 use super::{Result, Sql, Value, each, fresh_id, values};
 use crate::rating::Rating;
-use crate::store::{StoreError, StoredAccount};
+use crate::store::{RANKING_PAGE, RankingCursor, StoreError, StoredAccount};
 
 pub(in crate::store) fn guest(
     sql: &mut dyn Sql,
@@ -261,13 +261,35 @@ pub(in crate::store) fn save_progress(
     Ok(based_on + 1)
 }
 
-pub(in crate::store) fn ranking(sql: &mut dyn Sql, from_place: u64) -> Result<Vec<RankingLine>> {
-    let skipped = from_place.max(1) - 1;
-    let rows = sql.rows(
-        "SELECT account, name, points, rating FROM accounts
-         ORDER BY points DESC, account LIMIT 100 OFFSET ?1",
-        values![skipped],
-    )?;
+/// The database answers: one row at most, whatever there is.
+pub(in crate::store) fn ready(sql: &mut dyn Sql) -> Result<()> {
+    sql.rows("SELECT epoch FROM leases LIMIT 1", &[]).map(drop)
+}
+
+/// Two ranges of one index, because it runs down by points and up by account: who has as many points as the cursor, then who has fewer. A
+/// place is counted on from the cursor's, so that nobody ahead is visited.
+pub(in crate::store) fn ranking(
+    sql: &mut dyn Sql,
+    after: Option<RankingCursor>,
+) -> Result<Vec<RankingLine>> {
+    let mut rows = Vec::new();
+    if let Some(after) = after {
+        rows = sql.rows(
+            "SELECT account, name, points, rating FROM accounts
+             WHERE points = ?1 AND account > ?2 ORDER BY account LIMIT ?3",
+            values![after.points, after.account, RANKING_PAGE as u64],
+        )?;
+    }
+    let missing = RANKING_PAGE.saturating_sub(rows.len()) as u64;
+    if missing > 0 {
+        let points = after.map_or(i64::MAX, |after| after.points);
+        rows.extend(sql.rows(
+            "SELECT account, name, points, rating FROM accounts
+             WHERE points < ?1 ORDER BY points DESC, account LIMIT ?2",
+            values![points, missing],
+        )?);
+    }
+    let place = after.map_or(0, |after| after.place);
     let line = |(row, place): (&super::Row, u64)| {
         Ok(RankingLine {
             place,
@@ -277,7 +299,7 @@ pub(in crate::store) fn ranking(sql: &mut dyn Sql, from_place: u64) -> Result<Ve
             rating: row.real(3)?,
         })
     };
-    rows.iter().zip(skipped + 1..).map(line).collect()
+    rows.iter().zip(place + 1..).map(line).collect()
 }
 
 fn found(rows: usize) -> Result<()> {
