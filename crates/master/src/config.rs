@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use axum::Router;
 use muse_master_client::api::RelayPlace;
 
 use crate::director::DirectorConfig;
+use crate::serving::ConnectionLimits;
 use crate::sessions::PLAYERS_MAX_DEFAULT;
 
 /// How a master runs.
@@ -15,6 +17,7 @@ pub struct MasterConfig {
     pub(crate) listen: SocketAddr,
     pub(crate) database: PathBuf,
     pub(crate) players_max: usize,
+    pub(crate) connections: ConnectionLimits,
     pub(crate) requests_per_second: u32,
     pub(crate) account_requests_per_second: u32,
     pub(crate) protocol_id: u64,
@@ -45,6 +48,11 @@ impl MasterConfig {
             listen,
             database: database.into(),
             players_max: PLAYERS_MAX_DEFAULT,
+            connections: ConnectionLimits {
+                connections_max: 1_024,
+                per_address: 256,
+                request_time: Duration::from_secs(10),
+            },
             requests_per_second: 50,
             account_requests_per_second: 20,
             protocol_id: 0,
@@ -71,6 +79,27 @@ impl MasterConfig {
     /// Players at once, 100 by default (OA-2). Each costs a socket and less than 20 kB.
     pub fn players_max(mut self, players_max: usize) -> Self {
         self.players_max = players_max;
+        self
+    }
+
+    /// Connections at once that have not signed in, 1,024 by default, each of which costs a socket and less than 40 kB; 0 for no limit. When there is no
+    /// room for another, the address with most of them loses the one that has waited longest without asking for anything.
+    pub fn connections_max(mut self, connections_max: usize) -> Self {
+        self.connections.connections_max = connections_max;
+        self
+    }
+
+    /// Connections of one address that have not signed in, 256 by default; 0 for no limit, behind a proxy. With IPv6 a network of 64 bits counts
+    /// as one address.
+    pub fn connections_per_address(mut self, connections: usize) -> Self {
+        self.connections.per_address = connections;
+        self
+    }
+
+    /// Time for a TLS handshake, then for the header of each request, then for its body, 10 seconds each by default. A connection may be silent for
+    /// as long between two requests.
+    pub fn request_time(mut self, request_time: Duration) -> Self {
+        self.connections.request_time = request_time;
         self
     }
 

@@ -12,6 +12,7 @@
 pub mod bus;
 mod clock;
 mod config;
+mod connections;
 pub mod director;
 pub mod fleet;
 mod http;
@@ -27,6 +28,7 @@ pub mod rating;
 mod relays;
 pub mod secrets;
 mod server;
+mod serving;
 pub mod sessions;
 mod several;
 mod shared;

@@ -4,12 +4,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::Router;
-use axum::extract::connect_info::Connected;
-use axum::serve::{IncomingStream, Listener, ListenerExt, TapIo};
 use muse_master_client::messages::{FromMaster, encode};
 use thiserror::Error;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -24,6 +21,7 @@ use crate::journal::{Journal, SAMPLE_EVERY_S};
 use crate::leader;
 use crate::relays::Relays;
 use crate::secrets::{Keys, random_text};
+use crate::serving::{ConnectionLimits, Serving};
 use crate::several::{self, Identity};
 use crate::shared::{Shared, SharedConfig, Status};
 use crate::store::{SqlStore, Store, StoreError};
@@ -111,18 +109,26 @@ impl Master {
         let routes = http::router(Arc::clone(&shared), config.routes);
         let routes = http::with_origins(routes, &config.origins)?;
         let mut closed = JoinSet::new();
-        if let Some((inner, _)) = inner {
-            let routes = http::server_router(Arc::clone(&shared));
-            closed.spawn(serve(inner, routes, closing.clone()));
+        if let Some((listener, _)) = inner {
+            let servers = Serving {
+                listener,
+                tls: None,
+                routes: http::server_router(Arc::clone(&shared)),
+                // Everybody comes from this machine.
+                limits: ConnectionLimits {
+                    per_address: 0,
+                    ..config.connections
+                },
+            };
+            closed.spawn(servers.serve(closing.clone()));
         }
-        match tls {
-            Some(acceptor) => {
-                // The tap is nothing but a way to have the client's address.
-                let listener = tls::TlsListener::new(listener, acceptor).tap_io(|_| {});
-                closed.spawn(serve(listener, routes, closing));
-            }
-            None => drop(closed.spawn(serve(listener, routes, closing))),
-        }
+        let players = Serving {
+            listener,
+            tls,
+            routes,
+            limits: config.connections,
+        };
+        closed.spawn(players.serve(closing));
         Ok(Self {
             shared,
             address,
@@ -167,31 +173,11 @@ impl Master {
     }
 }
 
-/// Hands out connections that send what is written at once. Otherwise the second of two things told to a player would wait until he had
-/// acknowledged the first, which systems put off for 40 ms.
-pub(crate) type Connections = TapIo<TcpListener, fn(&mut TcpStream)>;
-
-async fn bind(address: SocketAddr) -> Result<(Connections, SocketAddr), StartError> {
+async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
     let failed = |error| StartError::Listen { address, error };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
-    let at_once: fn(&mut TcpStream) = |stream| drop(stream.set_nodelay(true));
-    Ok((listener.tap_io(at_once), bound))
-}
-
-/// Serves until it is told to close.
-async fn serve<L>(listener: L, routes: Router, mut closing: watch::Receiver<bool>)
-where
-    L: Listener<Addr = SocketAddr>,
-    SocketAddr: for<'a> Connected<IncomingStream<'a, L>>,
-{
-    let service = routes.into_make_service_with_connect_info::<SocketAddr>();
-    let serving = axum::serve(listener, service).with_graceful_shutdown(async move {
-        let _ = closing.wait_for(|close| *close).await;
-    });
-    if let Err(error) = serving.await {
-        tracing::error!(%error, "serving ended");
-    }
+    Ok((listener, bound))
 }
 
 fn open_store(config: &MasterConfig) -> Result<SqlStore, StartError> {
@@ -363,18 +349,3 @@ const HASHES_AT_ONCE: usize = 2;
 const TOKEN_KEYS_EVERY: Duration = Duration::from_secs(600);
 /// Time for connections to close after a drain.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn connections_send_at_once() -> Result<(), StartError> {
-        let (mut listener, address) = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
-        let client = TcpStream::connect(address).await.expect("it listens");
-        let (stream, from) = listener.accept().await;
-        assert_eq!(Some(from), client.local_addr().ok());
-        assert!(stream.nodelay().expect("it is open"));
-        Ok(())
-    }
-}

@@ -62,6 +62,12 @@ pub(crate) struct Arguments {
     /// Players at once; more are told to come back in 10 seconds.
     #[arg(long, value_name = "N", default_value_t = 100)]
     players_max: usize,
+    /// Connections at once that have not signed in; 0 for no limit.
+    #[arg(long, value_name = "N", default_value_t = 1_024)]
+    connections_max: usize,
+    /// Connections of one address that have not signed in; 0 for no limit, behind a proxy.
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    connections_per_address: usize,
     /// Requests of one address in a second in the long run; 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = 50)]
     requests_per_second: u32,
@@ -185,6 +191,8 @@ fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
         .relays(arguments.relays.clone())
         .other_masters(&others)
         .players_max(arguments.players_max)
+        .connections_max(arguments.connections_max)
+        .connections_per_address(arguments.connections_per_address)
         .requests_per_second(arguments.requests_per_second)
         .account_requests_per_second(arguments.account_requests_per_second)
         .protocol_id(arguments.protocol_id)

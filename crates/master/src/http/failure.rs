@@ -12,6 +12,7 @@ use muse_master_client::api::ErrorBody;
 use serde::de::DeserializeOwned;
 use tower_governor::GovernorError;
 
+use crate::serving::Caller;
 use crate::store::StoreError;
 
 /// Why a request is not done.
@@ -39,6 +40,12 @@ impl Failure {
         StatusCode::SERVICE_UNAVAILABLE,
         "busy",
         "too many sign in at once, try again in a second",
+    );
+
+    const TOO_SLOW: Self = Self::new(
+        StatusCode::REQUEST_TIMEOUT,
+        "too_slow",
+        "the body of the request took too long",
     );
 
     pub(crate) const fn new(status: StatusCode, code: &'static str, message: &'static str) -> Self {
@@ -123,7 +130,12 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
-        let Json(body) = Json::<T>::from_request(request, state).await?;
+        let caller = request.extensions().get::<Caller>().cloned();
+        let received = Json::<T>::from_request(request, state);
+        let Json(body) = match caller {
+            Some(caller) => caller.receive(received).await.ok_or(Failure::TOO_SLOW)??,
+            None => received.await?,
+        };
         Ok(Self(body))
     }
 }

@@ -89,7 +89,8 @@ impl KeyExtractor for Network {
     }
 }
 
-fn network(address: IpAddr) -> IpAddr {
+/// Returns the address, or with IPv6 the network of 64 bits that one customer has.
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),

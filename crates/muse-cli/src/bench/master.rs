@@ -320,6 +320,7 @@ impl Master {
         let mut child = command
             .args(["--listen", "127.0.0.1:0", "--requests-per-second", "0"])
             .args(["--account-requests-per-second", "0"])
+            .args(["--connections-max", "0", "--connections-per-address", "0"])
             .args(["--drain-s", "5", "--warm", &warm.to_string()])
             .args(["--players-max", &players_max.to_string()])
             .args(["--matches-max", &matches_max.to_string()])

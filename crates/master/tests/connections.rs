@@ -1,0 +1,283 @@
+//! Connections that ask for nothing keep nobody out: over real sockets, with and without TLS.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use futures_util::{SinkExt, StreamExt};
+use muse_master::{Master, MasterConfig};
+use muse_master_client::messages::{FromMaster, ToMaster, decode, encode};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+
+/// A master and how to reach it.
+struct Served {
+    master: Master,
+    folder: tempfile::TempDir,
+    tls: Option<TlsConnector>,
+}
+
+/// A connection, whatever it is encrypted with.
+type Stream = Box<dyn Io>;
+trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
+
+impl Served {
+    async fn start(tls: bool, change: impl Fn(MasterConfig) -> MasterConfig) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let database = folder.path().join("muse.db");
+        let listen = SocketAddr::from(([127, 0, 0, 1], two_free_ports()));
+        let mut config = MasterConfig::new(listen, database).requests_per_second(0);
+        let tls = tls.then(|| certify(folder.path()));
+        if tls.is_some() {
+            config = config.tls(folder.path().join("chain"), folder.path().join("key"));
+        }
+        let master = Master::start(change(config)).await.expect("it starts");
+        Self {
+            master,
+            folder,
+            tls,
+        }
+    }
+
+    /// A plain connection from another address of this machine.
+    async fn reach(&self, from: u8) -> io::Result<TcpStream> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind(SocketAddr::from((Ipv4Addr::new(127, 0, 0, from), 0)))?;
+        socket.connect(self.master.address()).await
+    }
+
+    /// One over which requests can be sent.
+    async fn open(&self, from: u8) -> io::Result<Stream> {
+        let stream = self.reach(from).await?;
+        let Some(tls) = &self.tls else {
+            return Ok(Box::new(stream));
+        };
+        let name = ServerName::try_from("localhost").expect("a name");
+        Ok(Box::new(tls.connect(name, stream).await?))
+    }
+
+    /// Asks on a connection of its own, and how long that took.
+    async fn ask(&self, from: u8, head: &str, body: &str) -> (String, Duration) {
+        let begun = Instant::now();
+        let mut stream = self.open(from).await.expect("a connection");
+        send(&mut stream, head, body).await.expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("answered");
+        (answer, begun.elapsed())
+    }
+
+    async fn figure(&self, name: &str) -> f64 {
+        let (figures, _) = self.ask(9, "GET /metrics", "").await;
+        let line = figures.lines().find_map(|line| line.strip_prefix(name));
+        line.map_or(0.0, |number| number.trim().parse().expect("a number"))
+    }
+}
+
+async fn send(stream: &mut Stream, head: &str, body: &str) -> io::Result<()> {
+    let request = format!(
+        "{head} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await
+}
+
+/// Makes a certificate in this folder. A client that trusts it.
+fn certify(folder: &Path) -> TlsConnector {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("made");
+    std::fs::write(folder.join("chain"), made.cert.pem()).expect("written");
+    std::fs::write(folder.join("key"), made.signing_key.serialize_pem()).expect("written");
+    let certificate: CertificateDer<'static> = made.cert.der().clone();
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate).expect("a certificate");
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("they are known")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    TlsConnector::from(Arc::new(config))
+}
+
+/// A port after which the next one is free too.
+fn two_free_ports() -> u16 {
+    loop {
+        let first = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = first.local_addr().expect("bound").port();
+        if port < u16::MAX && TcpListener::bind(("127.0.0.1", port + 1)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// What somebody sends who never comes to an end.
+const HALVES: [&str; 3] = [
+    "",
+    "POST /v1/guest HTTP/1.1\r\nHost: localhost\r\nX-Padding: ",
+    "POST /v1/guest HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 64\r\n\r\n{\"device_key\"",
+];
+
+/// Opens so many connections that stop in the middle of a request; over TLS also some in the middle of the handshake.
+async fn attack(served: &Served, connections: usize) -> Vec<Stream> {
+    let mut open: Vec<Stream> = Vec::new();
+    for n in 0..connections {
+        let opened: io::Result<Stream> = match n % 4 {
+            0 => served
+                .reach(1)
+                .await
+                .map(|stream| Box::new(stream) as Stream),
+            half => match served.open(1).await {
+                Ok(mut stream) => stream
+                    .write_all(HALVES[half - 1].as_bytes())
+                    .await
+                    .map(|()| stream),
+                Err(error) => Err(error),
+            },
+        };
+        // Some are cut while they are opened, to make room for those after them.
+        open.extend(opened);
+    }
+    open
+}
+
+/// Signs in as a new guest, from the attacker's address or another.
+async fn sign_in(served: &Served, from: u8, device: usize) -> Duration {
+    let body = format!(r#"{{"device_key":"a device key, number {device:06}"}}"#);
+    let (answer, took) = served.ask(from, "POST /v1/guest", &body).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    took
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silent_connections_lock_nobody_out_of_a_tls_master() {
+    let served = Served::start(true, |config| config).await;
+    let second = Duration::from_secs(1);
+    let silent = (0..400).map(|_| tokio::time::timeout(second, served.reach(1)));
+    let silent = join_all(silent).await;
+    for from in [1, 2] {
+        let health = served.ask(from, "GET /health", "");
+        let health = tokio::time::timeout(Duration::from_secs(2), health).await;
+        let (answer, _) = health.expect("answered while they are silent");
+        assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+    }
+    drop(silent);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn players_sign_in_while_one_address_holds_all_the_connections_it_can() {
+    for tls in [false, true] {
+        let served = Served::start(tls, |config| {
+            config.connections_max(200).connections_per_address(100)
+        });
+        let served = served.await;
+        let attacking = async {
+            let mut held = Vec::new();
+            for _ in 0..6 {
+                held.extend(attack(&served, 100).await);
+            }
+            held
+        };
+        let signing_in = async {
+            let mut times = Vec::new();
+            for device in 0..100 {
+                times.push(sign_in(&served, 2, device).await);
+            }
+            times.sort_unstable();
+            times
+        };
+        let (held, times) = tokio::join!(attacking, signing_in);
+        println!("tls {tls}: median {:?}, worst {:?}", times[50], times[99]);
+        assert!(times[98] < Duration::from_millis(500), "{times:?}");
+        assert!(served.figure("muse_connections_evicted ").await > 0.0);
+        drop(held);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_sends_no_whole_request_is_closed_in_time() {
+    for tls in [false, true] {
+        let served = Served::start(tls, |config| {
+            config.request_time(Duration::from_millis(500))
+        });
+        let served = served.await;
+        let held = attack(&served, 40).await;
+        assert_eq!(held.len(), 40);
+        let begun = Instant::now();
+        let closed = held.into_iter().map(|mut stream| async move {
+            let mut rest = Vec::new();
+            // A half body is answered before it is closed.
+            let ended = stream.read_to_end(&mut rest).await;
+            let rest = String::from_utf8_lossy(&rest).into_owned();
+            assert!(rest.is_empty() || rest.contains("408"), "{rest} {ended:?}");
+        });
+        let closed = tokio::time::timeout(Duration::from_secs(20), join_all(closed)).await;
+        assert!(closed.is_ok(), "tls {tls}: some are still open");
+        println!("tls {tls}: all are closed after {:?}", begun.elapsed());
+        assert!(served.figure("muse_connections_timed_out ").await >= 40.0);
+        drop(served.folder);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_is_kept_for_the_next_request() {
+    for tls in [false, true] {
+        let served = Served::start(tls, |config| config).await;
+        let mut stream = served.open(1).await.expect("a connection");
+        for _ in 0..3 {
+            let request = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+            stream.write_all(request.as_bytes()).await.expect("sent");
+            let mut answer = vec![0; 1_024];
+            let length = stream.read(&mut answer).await.expect("answered");
+            assert!(answer[..length].starts_with(b"HTTP/1.1 204"), "{answer:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_player_who_signed_in_is_not_cut_for_others() {
+    for tls in [false, true] {
+        let served = Served::start(tls, |config| {
+            let short = config.request_time(Duration::from_millis(300));
+            short.connections_max(20).connections_per_address(10)
+        });
+        let served = served.await;
+        let body = r#"{"device_key":"a device key, long enough"}"#;
+        let (answer, _) = served.ask(1, "POST /v1/guest", body).await;
+        let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+        let body: serde_json::Value = serde_json::from_str(body).expect("JSON");
+        let token = body["access_token"].as_str().expect("a token");
+        let mut request = "ws://localhost/v1/push"
+            .into_client_request()
+            .expect("a request");
+        let header = format!("Bearer {token}").parse().expect("a header");
+        request.headers_mut().insert("authorization", header);
+        let stream = served.open(1).await.expect("a connection");
+        let opened = tokio_tungstenite::client_async(request, stream).await;
+        let (mut socket, _) = opened.expect("a player");
+        // Far more than there is room for, and for longer than a request may take.
+        drop(attack(&served, 200).await);
+        let held = attack(&served, 20).await;
+        join_all(held.into_iter().map(|mut stream| async move {
+            let _ = stream.read_to_end(&mut Vec::new()).await;
+        }))
+        .await;
+        let unknown = Message::text(encode(&ToMaster::Rejoin));
+        socket.send(unknown).await.expect("sent");
+        let mut welcomes = 0;
+        while welcomes < 2 {
+            let Some(Ok(Message::Text(text))) = socket.next().await else {
+                unreachable!("the connection was cut");
+            };
+            let message: FromMaster = decode(&text).expect("the master speaks well");
+            welcomes += usize::from(matches!(message, FromMaster::Welcome { .. }));
+        }
+    }
+}
