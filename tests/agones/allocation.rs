@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use muse_master::director::NoServer;
 use muse_master::fleet::Fleet;
 
 use crate::cluster::Cluster;
@@ -14,9 +15,9 @@ async fn a_match_goes_to_the_nearest_region_that_has_a_server_and_anywhere_at_la
     watching.add_ready("asia-1", "n1", "asia");
     watching.add_ready("us-1", "n2", "us");
     let nearest = watching.allocate(11, &["eu", "us"]).await;
-    assert_eq!(nearest, Some(watching.server("us-1")));
+    assert_eq!(nearest, Ok(watching.server("us-1")));
     let anywhere = watching.allocate(12, &["eu", "us"]).await;
-    assert_eq!(anywhere, Some(watching.server("asia-1")));
+    assert_eq!(anywhere, Ok(watching.server("asia-1")));
     let model = watching.cluster.model();
     let annotations = &model.servers["us-1"]["metadata"]["annotations"];
     assert_eq!(annotations["muse.dev/match"], "11");
@@ -30,7 +31,7 @@ async fn a_match_goes_to_the_nearest_region_that_has_a_server_and_anywhere_at_la
 async fn no_free_server_is_an_answer_and_not_asked_again() {
     let watching = Watching::start(|config| config).await;
     watching.cluster.add("starting", "RequestReady", "n1", &[]);
-    assert_eq!(watching.allocate(1, &[]).await, None);
+    assert_eq!(watching.allocate(1, &[]).await, Err(NoServer::Full));
     assert_eq!(watching.cluster.model().asked.len(), 1);
 }
 
@@ -45,7 +46,7 @@ async fn what_was_in_the_way_is_tried_again() {
     ];
     watching.cluster.model().in_the_way.extend(codes);
     let allocated = watching.allocate(1, &["eu"]).await;
-    assert_eq!(allocated, Some(watching.server("a")));
+    assert_eq!(allocated, Ok(watching.server("a")));
     assert_eq!(watching.cluster.model().asked.len(), 3);
 }
 
@@ -85,19 +86,19 @@ async fn a_machine_with_enough_matches_gets_no_more() {
     watching.add_ready("b-0", "second", "eu");
     watching.counts(0, 5, 0).await;
     for n in 0..2 {
-        assert!(watching.allocate(n, &["eu"]).await.is_some());
+        assert!(watching.allocate(n, &["eu"]).await.is_ok());
     }
     watching.counts(0, 3, 2).await;
     assert_eq!(
         watching.allocate(2, &["eu"]).await,
-        Some(watching.server("b-0"))
+        Ok(watching.server("b-0"))
     );
     watching.counts(0, 2, 3).await;
-    assert_eq!(watching.allocate(3, &["eu"]).await, None);
+    assert_eq!(watching.allocate(3, &["eu"]).await, Err(NoServer::Full));
     // One of its matches ends.
     watching.cluster.remove("a-0");
     watching.counts(0, 2, 2).await;
-    assert!(watching.allocate(4, &["eu"]).await.is_some());
+    assert!(watching.allocate(4, &["eu"]).await.is_ok());
 }
 
 #[tokio::test]
@@ -109,12 +110,9 @@ async fn servers_of_another_protocol_are_left_alone() {
     let bare = [("muse-protocol", "4d55534500000001")];
     watching.cluster.add("bare", "Ready", "n1", &bare);
     watching.counts(0, 2, 0).await;
-    assert_eq!(watching.allocate(1, &[]).await, None);
+    assert_eq!(watching.allocate(1, &[]).await, Err(NoServer::Full));
     watching.add_ready("new", "n1", "eu");
-    assert_eq!(
-        watching.allocate(1, &[]).await,
-        Some(watching.server("new"))
-    );
+    assert_eq!(watching.allocate(1, &[]).await, Ok(watching.server("new")));
 }
 
 #[tokio::test]
@@ -126,7 +124,7 @@ async fn an_allocator_that_is_away_is_no_server() {
             .kubernetes(nowhere)
     })
     .await;
-    assert_eq!(watching.allocate(1, &[]).await, None);
+    assert_eq!(watching.allocate(1, &[]).await, Err(NoServer::Failed));
 }
 
 #[tokio::test]

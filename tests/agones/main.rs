@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muse_master::bus::{Bus, LocalBus};
-use muse_master::director::Placement;
+use muse_master::director::{NoServer, Placement};
 use muse_master::fleet::agones::{AgonesConfig, AgonesFleet, protocol_label};
 use muse_master::fleet::{Counts, Fleet};
 use muse_master::hub::Hub;
@@ -60,7 +60,7 @@ impl Watching {
         self.cluster.add(name, "Ready", node, &labels);
     }
 
-    async fn allocate(&self, match_id: u64, regions: &[&str]) -> Option<ServerId> {
+    async fn allocate(&self, match_id: u64, regions: &[&str]) -> Result<ServerId, NoServer> {
         self.fleet.allocate(&placement(match_id, regions)).await
     }
 

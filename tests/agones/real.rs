@@ -17,6 +17,7 @@ use kube::api::{
 };
 use kube::{Api, Client, ResourceExt};
 use muse_master::bus::{Bus, LocalBus};
+use muse_master::director::NoServer;
 use muse_master::fleet::agones::{AgonesConfig, AgonesFleet, protocol_label};
 use muse_master::fleet::{Counts, Fleet};
 use muse_master::hub::Hub;
@@ -37,13 +38,16 @@ async fn real_allocation_watch_conflict_and_no_free_server() {
         real.fleet.allocate(&placement(1, &[])),
         real.fleet.allocate(&placement(2, &[]))
     );
-    assert!(first.is_some() && second.is_some() && first != second);
+    assert!(first.is_ok() && second.is_ok() && first != second);
     assert!(real.allocator.conflicts.load(Ordering::Relaxed) > 0);
     real.counts(0, 0, 2).await;
     let mut matches: Vec<u64> = real.fleet.hosts().iter().map(|(_, id)| id.0).collect();
     matches.sort_unstable();
     assert_eq!(matches, [1, 2]);
-    assert_eq!(real.fleet.allocate(&placement(3, &[])).await, None);
+    assert_eq!(
+        real.fleet.allocate(&placement(3, &[])).await,
+        Err(NoServer::Full)
+    );
     assert_eq!(real.allocator.full.load(Ordering::Relaxed), 1);
     real.clear().await;
 }

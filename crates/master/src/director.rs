@@ -5,6 +5,7 @@
 //! leaves a match without a server, which the next leader places, or a server without a match, which is ended.
 
 mod life;
+mod room;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -17,6 +18,8 @@ use crate::matching::{Filled, Group, MatchingConfig, Queue};
 use crate::pauses::Pauses;
 use crate::ticket::Ticket;
 use life::{Match, Stage};
+pub use room::NoServer;
+use room::Room;
 
 /// The machine.
 ///
@@ -49,6 +52,7 @@ pub struct Director {
     by_server: FxHashMap<ServerId, MatchId>,
     timers: BTreeSet<(Instant, MatchId)>,
     next_pass: Instant,
+    room: Room,
     pauses: Pauses,
     draining: bool,
     actions: VecDeque<Action>,
@@ -93,7 +97,8 @@ impl DirectorConfig {
         self
     }
 
-    /// Time to find a server for a match, 10 seconds by default; then its players go back to the queue.
+    /// Time to find a server for a match, 10 seconds by default; then its players go back to the queue. If all servers are busy they go back at once,
+    /// and wait for as long as it takes.
     pub fn place(mut self, place: Duration) -> Self {
         self.times.place = place;
         self
@@ -254,6 +259,7 @@ impl Director {
             by_server: FxHashMap::default(),
             timers: BTreeSet::new(),
             next_pass: Instant::ZERO,
+            room: Room::default(),
             pauses: Pauses::default(),
             draining: false,
             actions: VecDeque::new(),
@@ -309,6 +315,11 @@ impl Director {
     /// Whether no match is made from now on; running ones finish.
     pub fn drain(&mut self, draining: bool) {
         self.draining = draining;
+    }
+
+    /// How many more matches the fleet has room for; any number if nobody knows, which is so until this is called.
+    pub fn handle_room(&mut self, matches: usize) {
+        self.room.handle_fleet(matches);
     }
 
     /// A ticket was stored, new or changed.
@@ -369,8 +380,7 @@ impl Director {
         }
         if self.next_pass <= now {
             self.next_pass = now + self.config.times.pass_every;
-            // While there is no room, matches wait as tickets: in order, and free to leave.
-            if !self.draining && !self.starved() {
+            if !self.draining {
                 self.pass(now);
             }
         }
@@ -405,7 +415,13 @@ impl Director {
     }
 
     fn pass(&mut self, now: Instant) {
-        let passed = self.queue.pass(now);
+        // While there is no room, matches wait as tickets: in order, and free to leave.
+        let placing = self.matches.values().filter(|found| found.is_placed_next());
+        let groups_max = match self.starved() {
+            true => 0,
+            false => self.room.free(now, placing.count()),
+        };
+        let passed = self.queue.pass(now, groups_max);
         for ticket in passed.ended {
             self.actions.push_back(Action::EndTicket(ticket.id));
             for member in ticket.party {

@@ -15,15 +15,15 @@ use muse_master_client::{MatchId, ServerId};
 
 use crate::bus::Bus;
 use crate::config::MasterConfig;
-use crate::director::Placement;
+use crate::director::{NoServer, Placement};
 use crate::hub::Hub;
 use crate::operators::ServerLine;
 use crate::secrets::Keys;
 use crate::server::StartError;
 use process::{ProcessConfig, ProcessFleet};
 
-/// A server, or none if there is no room.
-pub type Allocation = Pin<Box<dyn Future<Output = Option<ServerId>> + Send>>;
+/// A server, or why there is none.
+pub type Allocation = Pin<Box<dyn Future<Output = Result<ServerId, NoServer>> + Send>>;
 
 /// A fleet of game servers.
 pub trait Fleet: Send + Sync {
@@ -37,6 +37,10 @@ pub trait Fleet: Send + Sync {
     fn handle_unlinked(&self, server: ServerId);
     /// No more servers in advance; those without a match end.
     fn drain(&self);
+    /// How many more matches there is room for; any number if only asking tells.
+    fn room(&self) -> usize {
+        usize::MAX
+    }
     /// Servers that are starting, ready and busy.
     fn counts(&self) -> Counts;
     /// Every server, in order of their ports.

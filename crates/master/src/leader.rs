@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::bus::Note;
 use crate::clock::{self, SteadyClock};
-use crate::director::{Action, Director, Placement};
+use crate::director::{Action, Director, NoServer, Placement};
 use crate::lease::{Lease, RENEW_EVERY};
 use crate::matching::Filled;
 use crate::shared::Shared;
@@ -51,7 +51,7 @@ pub(crate) async fn lead(shared: Arc<Shared>) {
 enum Done {
     Created(MatchId, Result<Created, StoreError>),
     Filled(Filled, Result<Fill, StoreError>),
-    Placed(MatchId, Option<ServerId>),
+    Placed(MatchId, Result<ServerId, NoServer>),
     Ended(MatchId, Option<Vec<Ticket>>),
     Lease(Result<Option<Lease>, StoreError>),
     Tickets(Result<Vec<Ticket>, StoreError>),
@@ -115,6 +115,7 @@ impl Term {
                 return reason.to_owned();
             }
             term.director.drain(*draining.borrow_and_update());
+            term.director.handle_room(shared.fleet.room());
             term.act();
             let due = term.director.poll_timeout().unwrap_or(Instant::FAR_FUTURE);
             let wait = term.clock.until(due);
@@ -237,14 +238,18 @@ impl Term {
                 self.director.handle_not_filled(filled, false);
                 return refused(&error);
             }
-            Done::Placed(match_id, Some(server)) => {
+            Done::Placed(match_id, Ok(server)) => {
                 let text = format!("placed on server {server}");
                 self.shared.journal.note(match_id, text);
                 self.director.handle_placed(now, match_id, server);
             }
-            Done::Placed(match_id, None) => {
-                self.shared.journal.note(match_id, "no server to be had");
-                self.director.handle_not_placed(now, match_id);
+            Done::Placed(match_id, Err(why)) => {
+                let text = match why {
+                    NoServer::Full => "all servers are busy: its players wait on",
+                    NoServer::Failed => "no server to be had",
+                };
+                self.shared.journal.note(match_id, text);
+                self.director.handle_not_placed(now, match_id, why);
             }
             Done::Ended(match_id, requeued) => {
                 let requeued = requeued.unwrap_or_default();
@@ -366,7 +371,7 @@ impl Term {
         tokio::spawn(async move {
             let begun = std::time::Instant::now();
             let server = allocation.await;
-            if let Some(server) = server {
+            if let Ok(server) = server {
                 let took = begun.elapsed();
                 metrics::histogram!("muse_allocation_seconds").record(took.as_secs_f64());
                 tracing::info!(%match_id, %server, took_ms = took.as_millis(), "placed");

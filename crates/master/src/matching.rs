@@ -33,7 +33,7 @@ pub use pass::{Filled, Group, Passed};
 ///     let preferences = Preferences::default();
 ///     queue.insert(Ticket { id: TicketId(n), party, preferences, since: Instant::ZERO, attempts: 0 });
 /// }
-/// let passed = queue.pass(Instant::from_secs(1));
+/// let passed = queue.pass(Instant::from_secs(1), usize::MAX);
 /// assert_eq!(passed.groups[0].tickets.len(), 2);
 /// ```
 #[derive(Debug)]

@@ -61,6 +61,12 @@ impl Ports {
         self.strange.insert(port, now + STRANGE_FOR);
     }
 
+    /// How many are not taken, also if strangers may have them.
+    pub fn free(&self) -> usize {
+        let taken = self.taken.range(self.first..=self.last).count();
+        usize::from(self.last - self.first) + 1 - taken
+    }
+
     /// How many are taken.
     pub fn taken(&self) -> usize {
         self.taken.len()
@@ -83,7 +89,7 @@ mod tests {
         assert_eq!(ports.take(Instant::ZERO), Some(8889));
         assert_eq!(ports.take(Instant::from_secs(59)), None);
         assert_eq!(ports.take(Instant::from_secs(60)), Some(8888));
-        assert_eq!(ports.taken(), 2);
+        assert_eq!((ports.taken(), ports.free()), (2, 0));
     }
 
     #[test]

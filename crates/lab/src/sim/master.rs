@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use muse_master::director::{Action, Director, DirectorConfig, StoredMatch};
+use muse_master::director::{Action, Director, DirectorConfig, NoServer, StoredMatch};
 use muse_master::matching::{Filled, MatchingConfig};
 use muse_master::ports::Ports;
 use muse_master::ticket::{Member, Ticket};
@@ -248,7 +248,9 @@ impl Master {
             Heard::Filled(match_id, ticket) => director.handle_filled(match_id, &ticket),
             Heard::NotFilled(filled, gone) => director.handle_not_filled(*filled, gone),
             Heard::Placed(match_id, server) => director.handle_placed(now, match_id, server),
-            Heard::NotPlaced(match_id) => director.handle_not_placed(now, match_id),
+            Heard::NotPlaced(match_id) => {
+                director.handle_not_placed(now, match_id, NoServer::Full);
+            }
             Heard::Ended(match_id, requeued) => director.handle_ended(now, match_id, requeued),
             Heard::Report(server, report) => director.handle_report(now, server, &report),
             Heard::Result(server, result) => director.handle_result(now, server, result),

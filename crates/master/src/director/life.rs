@@ -6,7 +6,7 @@ use muse_master_client::messages::{FromMaster, MatchResult, Outcome, Phase, Repo
 use muse_master_client::{AccountId, MatchId, Preferences, ServerId, TicketId};
 use muse_wire::{Duration, Instant};
 
-use super::{Action, Director, Ending, NewMatch, Placement, StoredMatch};
+use super::{Action, Director, Ending, NewMatch, NoServer, Placement, StoredMatch};
 use crate::matching::Filled;
 use crate::ticket::{Backfill, Ticket};
 
@@ -24,6 +24,8 @@ pub(super) struct Match {
     /// Players on their way into open seats whose transaction is not yet answered.
     filling: usize,
     rating: f64,
+    /// Whether its players know of it: a match that only tries whether there is room is told when it has a server.
+    told: bool,
     /// When its server was last heard.
     heard: Instant,
     /// When the stage must be over.
@@ -35,8 +37,11 @@ pub(super) struct Match {
 pub(super) enum Stage {
     /// Being stored.
     Creating,
-    /// Waits for a server.
-    Placing { refused: bool, asked: bool },
+    /// Waits for a server, which is asked for again at this time; none while it is being asked for.
+    Placing {
+        refused: bool,
+        again: Option<Instant>,
+    },
     /// Has a server, which has not yet said that it hosts the match.
     Starting,
     /// Its players connect.
@@ -62,6 +67,7 @@ impl Match {
             tickets: new.tickets.clone(),
             present: Vec::new(),
             filling: 0,
+            told: false,
             heard: now,
             until: Instant::FAR_FUTURE,
         }
@@ -74,12 +80,17 @@ impl Match {
         self.until += gap;
     }
 
+    /// True until it has a server: then the fleet counts it.
+    pub(super) fn is_placed_next(&self) -> bool {
+        matches!(self.stage, Stage::Creating | Stage::Placing { .. })
+    }
+
     fn has_begun(&self) -> bool {
         matches!(self.stage, Stage::Running)
     }
 
     /// Tickets of which everybody was there, or all of them if no server ever asked for them.
-    fn requeued(&mut self) -> Vec<Ticket> {
+    fn requeued(&mut self, counts: bool) -> Vec<Ticket> {
         let asked = matches!(self.stage, Stage::Connecting | Stage::Loading);
         let mut tickets = mem::take(&mut self.tickets);
         tickets.retain(|ticket| {
@@ -87,7 +98,7 @@ impl Match {
             !asked || party.all(|member| self.present.contains(&member.account))
         });
         for ticket in &mut tickets {
-            ticket.attempts += 1;
+            ticket.attempts += u8::from(counts);
         }
         tickets.retain(|ticket| ticket.attempts < ATTEMPTS_MAX);
         tickets
@@ -101,10 +112,21 @@ impl Director {
             return;
         };
         if found.stage == Stage::Creating {
-            for account in found.players.clone() {
-                self.tell(account, FromMaster::MatchFound { match_id });
+            if !self.room.is_tight() {
+                self.tell_found(match_id);
             }
             self.begin_placing(now, match_id);
+        }
+    }
+
+    fn tell_found(&mut self, match_id: MatchId) {
+        let found = self.matches.get_mut(&match_id);
+        let Some(found) = found.filter(|found| !found.told) else {
+            return;
+        };
+        found.told = true;
+        for account in found.players.clone() {
+            self.tell(account, FromMaster::MatchFound { match_id });
         }
     }
 
@@ -132,6 +154,8 @@ impl Director {
                 self.actions
                     .push_back(Action::RecordServer { match_id, server });
                 self.timers.insert((until, match_id));
+                self.room.handle_placed();
+                self.tell_found(match_id);
             }
             // The match ended meanwhile, or another server claimed it.
             Some(found) if found.server == Some(server) => {}
@@ -139,17 +163,30 @@ impl Director {
         }
     }
 
-    /// There is no server to be had; it is asked for again soon.
-    pub fn handle_not_placed(&mut self, now: Instant, match_id: MatchId) {
-        if let Some(found) = self.matches.get_mut(&match_id)
-            && matches!(found.stage, Stage::Placing { .. })
-        {
-            found.stage = Stage::Placing {
-                refused: true,
-                asked: false,
-            };
-            self.timers.insert((now + PLACE_AGAIN, match_id));
+    /// There is no server to be had. If servers fail, one is asked for again soon; if all are busy, the players wait on as tickets, with their place and their
+    /// waiting time.
+    pub fn handle_not_placed(&mut self, now: Instant, match_id: MatchId, why: NoServer) {
+        let Some(found) = self.matches.get_mut(&match_id) else {
+            return;
+        };
+        if !matches!(found.stage, Stage::Placing { .. }) {
+            return;
         }
+        let mut again = now + PLACE_AGAIN;
+        if why == NoServer::Full {
+            again = self.room.handle_full(now);
+            if !found.tickets.is_empty() {
+                let requeue = found.requeued(false);
+                return self.end_with(now, match_id, Outcome::Cancelled, None, requeue);
+            }
+            // An earlier leader made it, and nobody knows its tickets any more: it waits as a match.
+            found.until = again + self.config.times.place;
+        }
+        found.stage = Stage::Placing {
+            refused: true,
+            again: Some(again),
+        };
+        self.timers.insert((again, match_id));
     }
 
     /// A ticket is stored as seats of a running match.
@@ -222,7 +259,7 @@ impl Director {
             self.matches.insert(match_id, found);
             return;
         };
-        for account in &found.players {
+        for account in found.players.iter().filter(|_| found.told) {
             self.tell(*account, FromMaster::MatchOver { match_id, outcome });
         }
         for ticket in requeued {
@@ -241,6 +278,7 @@ impl Director {
             self.actions
                 .push_back(Action::ConfirmResult { server, match_id });
             self.actions.push_back(Action::ReleaseServer(server));
+            self.room.handle_released(now);
         }
     }
 
@@ -368,10 +406,12 @@ impl Director {
             Stage::Placing { .. } if found.until <= now => {
                 self.end(now, match_id, Outcome::Cancelled, None);
             }
-            Stage::Placing { asked: false, .. } => self.place(now, match_id),
-            Stage::Placing { .. } => {
-                let until = found.until;
-                self.timers.insert((until, match_id));
+            Stage::Placing {
+                again: Some(again), ..
+            } if again <= now => self.place(now, match_id),
+            Stage::Placing { again, .. } => {
+                let due = again.unwrap_or(found.until);
+                self.timers.insert((due, match_id));
             }
             stage => {
                 let due = found.until.min(found.heard + silence);
@@ -404,6 +444,7 @@ impl Director {
             present: Vec::new(),
             filling: 0,
             rating: 1_500.0,
+            told: true,
             heard: now,
             until: if stored.running {
                 Instant::FAR_FUTURE
@@ -428,7 +469,7 @@ impl Director {
             found.until = until;
             found.stage = Stage::Placing {
                 refused: false,
-                asked: false,
+                again: Some(now),
             };
             self.place(now, match_id);
         }
@@ -438,8 +479,8 @@ impl Director {
         let Some(found) = self.matches.get_mut(&match_id) else {
             return;
         };
-        if let Stage::Placing { asked, .. } = &mut found.stage {
-            *asked = true;
+        if let Stage::Placing { again, .. } = &mut found.stage {
+            *again = None;
         }
         self.timers.insert((found.until.max(now), match_id));
         self.actions.push_back(Action::Place(Placement {
@@ -471,9 +512,24 @@ impl Director {
             Outcome::Cancelled if begun => Outcome::Aborted,
             other => other,
         };
-        let mut requeue = match begun || outcome == Outcome::Finished {
+        let requeue = match begun || outcome == Outcome::Finished {
             true => Vec::new(),
-            false => found.requeued(),
+            false => found.requeued(true),
+        };
+        self.end_with(now, match_id, outcome, result, requeue);
+    }
+
+    /// Ends a match with these tickets back in the queue, as far as nobody of them left.
+    fn end_with(
+        &mut self,
+        now: Instant,
+        match_id: MatchId,
+        outcome: Outcome,
+        result: Option<MatchResult>,
+        mut requeue: Vec<Ticket>,
+    ) {
+        let Some(found) = self.matches.get_mut(&match_id) else {
+            return;
         };
         requeue.retain(|ticket| {
             ticket

@@ -279,9 +279,9 @@ fn without_a_server_it_is_asked_for_again_and_then_the_players_wait_on() {
             match action {
                 Action::Place(_) => {
                     asked += 1;
-                    director.handle_not_placed(at(second), id);
+                    director.handle_not_placed(at(second), id, NoServer::Failed);
                 }
-                Action::CreateMatch(_) => unreachable!("there is no room"),
+                Action::CreateMatch(_) => unreachable!("no server comes up"),
                 Action::EndMatch(ending) => called_off = Some((second, ending)),
                 _ => {}
             }
@@ -289,6 +289,128 @@ fn without_a_server_it_is_asked_for_again_and_then_the_players_wait_on() {
     }
     let (second, ending) = called_off.expect("10 seconds have passed");
     assert_eq!((second, asked, ending.requeue.len()), (11, 10, 2));
+    assert_eq!(ending.requeue[0].attempts, 1);
+}
+
+/// A fleet that answers every match in the same way, for so many seconds. How often it was asked, and who found a server.
+fn ask_fleet(
+    director: &mut Director,
+    seconds: std::ops::RangeInclusive<u64>,
+    answer: Result<ServerId, NoServer>,
+) -> (usize, Vec<AccountId>, Vec<FromMaster>) {
+    let (mut asked, mut placed, mut told) = (0, Vec::new(), Vec::new());
+    for second in seconds {
+        let now = at(second);
+        director.handle_timeout(now);
+        while let Some(action) = director.poll_action() {
+            match action {
+                Action::CreateMatch(new) => director.handle_created(now, new.match_id),
+                Action::Place(placement) => {
+                    asked += 1;
+                    match answer {
+                        Ok(server) => {
+                            placed.extend(placement.players);
+                            director.handle_placed(now, placement.match_id, server);
+                        }
+                        Err(why) => director.handle_not_placed(now, placement.match_id, why),
+                    }
+                }
+                Action::EndMatch(ending) => {
+                    director.handle_ended(now, ending.match_id, ending.requeue);
+                }
+                Action::Tell(AccountId(1), message) => told.push(message),
+                _ => {}
+            }
+        }
+    }
+    (asked, placed, told)
+}
+
+#[test]
+fn a_full_fleet_expels_nobody_and_who_waits_longest_plays_first() {
+    let mut director = Director::new(DirectorConfig::default(), 1);
+    for n in 1..=6 {
+        let since = at(n / 3);
+        director.handle_ticket(since, Ticket { since, ..ticket(n) });
+    }
+    let full = Err(NoServer::Full);
+    let (asked, _, told) = ask_fleet(&mut director, 1..=600, full);
+    assert_eq!((director.queued(), director.matches()), (6, 0));
+    // Less and less often, and without a word about matches that come to nothing, after the first.
+    assert!((20..60).contains(&asked), "{asked}");
+    let found = |message: &&FromMaster| matches!(message, FromMaster::MatchFound { .. });
+    assert_eq!(told.iter().filter(found).count(), 1, "{told:?}");
+    let state = director.queue_state(at(600), AccountId(1)).expect("queued");
+    assert_eq!(state.waited_ms, 600_000);
+    // One server is free.
+    let placed = (601..=616).find_map(|second| {
+        let (_, placed, told) = ask_fleet(&mut director, second..=second, Ok(ServerId(7)));
+        (!placed.is_empty()).then_some((placed, told))
+    });
+    let (placed, told) = placed.expect("it is asked for each 16 seconds at least");
+    assert_eq!(placed, [AccountId(1), AccountId(2)]);
+    assert_eq!(told.iter().filter(found).count(), 1, "{told:?}");
+    assert_eq!(director.queued(), 4);
+}
+
+#[test]
+fn a_fleet_that_fails_gives_up_after_three_attempts() {
+    let mut director = Director::new(DirectorConfig::default(), 1);
+    director.handle_ticket(at(0), ticket(1));
+    director.handle_ticket(at(0), ticket(2));
+    ask_fleet(&mut director, 1..=120, Err(NoServer::Failed));
+    assert_eq!((director.queued(), director.matches()), (0, 0));
+}
+
+#[test]
+fn no_more_matches_are_made_than_the_fleet_has_room_for() {
+    let mut director = Director::new(DirectorConfig::default(), 1);
+    for n in 1..=6 {
+        director.handle_ticket(at(0), ticket(n));
+    }
+    director.handle_room(0);
+    assert_eq!(ask_fleet(&mut director, 1..=600, Ok(ServerId(7))).0, 0);
+    director.handle_room(1);
+    director.handle_timeout(at(601));
+    let made = |action: &Action| matches!(action, Action::CreateMatch(_));
+    assert_eq!(actions(&mut director).into_iter().filter(made).count(), 1);
+    // It still looks for a server: the room is taken.
+    director.handle_timeout(at(602));
+    assert_eq!(actions(&mut director).into_iter().filter(made).count(), 0);
+    assert_eq!(director.queued(), 4);
+}
+
+#[test]
+fn open_seats_are_filled_while_the_fleet_is_full() {
+    let (mut director, id) = running();
+    director.handle_room(0);
+    let mut open = report(id, Phase::Running, &[1]);
+    open.left = vec![AccountId(2)];
+    open.seated = vec![AccountId(1)];
+    open.open_seats = 1;
+    director.handle_report(at(5), ServerId(7), &open);
+    director.handle_ticket(at(5), ticket(3));
+    director.handle_timeout(at(5));
+    let filled = |action: &Action| matches!(action, Action::FillSeats(_));
+    assert!(actions(&mut director).iter().any(filled));
+}
+
+#[test]
+fn a_match_of_an_earlier_leader_waits_for_room_too() {
+    let stored = StoredMatch {
+        match_id: MatchId(1),
+        preferences: Preferences::default(),
+        bots: 0,
+        players: vec![AccountId(1), AccountId(2)],
+        server: None,
+        running: false,
+    };
+    let mut director = Director::new(DirectorConfig::default(), 2);
+    director.restore(at(0), Vec::new(), vec![stored]);
+    let (asked, ..) = ask_fleet(&mut director, 1..=600, Err(NoServer::Full));
+    assert!((20..60).contains(&asked), "{asked}");
+    let (_, placed, _) = ask_fleet(&mut director, 601..=620, Ok(ServerId(7)));
+    assert_eq!(placed, [AccountId(1), AccountId(2)]);
 }
 
 #[test]

@@ -30,7 +30,7 @@ use thiserror::Error;
 
 use super::{Allocation, Counts, Fleet};
 use crate::bus::{Bus, Note};
-use crate::director::Placement;
+use crate::director::{NoServer, Placement};
 use crate::hub::{Hub, lock};
 use crate::operators::ServerLine;
 use crate::secrets::hashed;
@@ -245,19 +245,19 @@ impl AgonesFleet {
     }
 
     /// Asks the allocator; again while others are in the way or it is not there, and not if there is no free server.
-    async fn find(self, request: Request) -> Option<ServerId> {
+    async fn find(self, request: Request) -> Result<ServerId, NoServer> {
         for attempt in 0..ATTEMPTS {
             if attempt > 0 {
                 tokio::time::sleep(AGAIN * attempt).await;
             }
             match self.inner.allocator.allocate(&request).await {
-                Ok(Verdict::Allocated(name)) => return Some(server_id(&name)),
-                Ok(Verdict::Full) => return None,
+                Ok(Verdict::Allocated(name)) => return Ok(server_id(&name)),
+                Ok(Verdict::Full) => return Err(NoServer::Full),
                 Ok(Verdict::Again(why)) => tracing::info!(why, "not allocated, again"),
                 Err(error) => tracing::warn!(%error, "the allocator does not answer"),
             }
         }
-        None
+        Err(NoServer::Failed)
     }
 
     fn request(&self, placement: &Placement) -> Request {

@@ -18,7 +18,7 @@ use tokio::sync::{Notify, mpsc};
 use super::{Allocation, Counts, Fleet};
 use crate::bus::{Bus, Note};
 use crate::clock;
-use crate::director::Placement;
+use crate::director::{NoServer, Placement};
 use crate::hub::{Hub, lock};
 use crate::operators::ServerLine;
 use crate::ports::{FIRST_PORT, Ports};
@@ -150,14 +150,14 @@ impl ProcessFleet {
                 let waiting = counts.starting + counts.ready;
                 waiting < self.inner.config.warm && !state.draining
             };
-            if !short || !self.start_one() {
+            if !short || self.start_one().is_err() {
                 break;
             }
         }
     }
 
-    /// Starts one server; false if there is no room or it cannot be started.
-    fn start_one(&self) -> bool {
+    /// Starts one server, if there is room and it can be started.
+    fn start_one(&self) -> Result<(), NoServer> {
         let mut state = lock(&self.inner.state);
         let limit = self
             .inner
@@ -165,21 +165,23 @@ impl ProcessFleet {
             .matches_max
             .saturating_add(self.inner.config.warm);
         if state.processes.len() >= limit {
-            return false;
+            return Err(NoServer::Full);
         }
         let Some(port) = free_port(&mut state.ports) else {
             tracing::warn!("no port is free for another game server");
-            return false;
+            // Ports come back from our own servers, not from strangers and not from servers that crash as soon as they start.
+            return Err(match state.processes.is_empty() {
+                true => NoServer::Failed,
+                false => NoServer::Full,
+            });
         };
-        let Ok(server) = random_id() else {
-            return false;
-        };
+        let server = random_id().map_err(|_| NoServer::Failed)?;
         let child = match self.spawn(server, port) {
             Ok(child) => child,
             Err(error) => {
                 state.ports.give_back(port);
                 tracing::error!(%error, "cannot start a game server");
-                return false;
+                return Err(NoServer::Failed);
             }
         };
         let (end, ended) = mpsc::channel(1);
@@ -196,7 +198,7 @@ impl ProcessFleet {
         drop(state);
         let fleet = self.clone();
         tokio::spawn(async move { fleet.watch(server, child, ended).await });
-        true
+        Ok(())
     }
 
     fn spawn(&self, server: ServerId, port: u16) -> std::io::Result<Child> {
@@ -286,25 +288,24 @@ impl ProcessFleet {
         Some(*server)
     }
 
-    async fn find(self) -> Option<ServerId> {
+    async fn find(self) -> Result<ServerId, NoServer> {
         loop {
             let changed = self.inner.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
             if let Some(server) = self.take_ready() {
                 self.start();
-                return Some(server);
+                return Ok(server);
             }
             let counts = self.counts();
             if counts.busy >= self.inner.config.matches_max {
-                return None;
+                return Err(NoServer::Full);
             }
-            if counts.starting == 0 && !self.start_one() {
-                return None;
+            if counts.starting == 0 {
+                self.start_one()?;
             }
-            if tokio::time::timeout(START_MAX, changed).await.is_err() {
-                return None;
-            }
+            let changed = tokio::time::timeout(START_MAX, changed).await;
+            changed.map_err(|_| NoServer::Failed)?;
         }
     }
 }
@@ -395,6 +396,14 @@ impl Fleet for ProcessFleet {
         for server in idle {
             self.release(server);
         }
+    }
+
+    fn room(&self) -> usize {
+        let state = lock(&self.inner.state);
+        let counts = state.counts();
+        let servers = counts.starting + counts.ready + state.ports.free();
+        let matches = self.inner.config.matches_max.saturating_sub(counts.busy);
+        matches.min(servers)
     }
 
     fn counts(&self) -> Counts {

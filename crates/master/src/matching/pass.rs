@@ -85,8 +85,9 @@ impl Draft {
 }
 
 impl Queue {
-    /// Decides who plays together now. Its work is bounded; what is left goes on in the next pass.
-    pub fn pass(&mut self, now: Instant) -> Passed {
+    /// Decides who plays together now, in at most so many new matches, and who fills seats of running ones. Its work is bounded; what is left goes on in
+    /// the next pass.
+    pub fn pass(&mut self, now: Instant, groups_max: usize) -> Passed {
         let mut passed = Passed {
             ended: self.end_absent(now),
             ..Passed::default()
@@ -100,6 +101,10 @@ impl Queue {
                 Some(place) => self.lanes.order().range(after(place)).next(),
             };
             let Some(&place) = next else { break };
+            // The next pass begins with who waits longest.
+            if passed.groups.len() >= groups_max {
+                break;
+            }
             if checks == 0 {
                 self.resume = from;
                 break;

@@ -50,7 +50,12 @@ fn queue_with(config: MatchingConfig, tickets: impl IntoIterator<Item = Ticket>)
 /// The tickets of each match of a pass.
 fn matched(queue: &mut Queue, now: Instant) -> Vec<Vec<u64>> {
     let ids = |group: Group| group.tickets.iter().map(|ticket| ticket.id.0).collect();
-    queue.pass(now).groups.into_iter().map(ids).collect()
+    queue
+        .pass(now, usize::MAX)
+        .groups
+        .into_iter()
+        .map(ids)
+        .collect()
 }
 
 fn any() -> Preferences {
@@ -66,7 +71,7 @@ fn the_longest_waiting_compatible_player_is_taken() {
         ticket(3, 2, any()),
         ticket(4, 3, mode("race")),
     ]);
-    let passed = queue.pass(at(4));
+    let passed = queue.pass(at(4), usize::MAX);
     assert_eq!(passed.groups.len(), 1);
     let group = &passed.groups[0];
     let ids: Vec<u64> = group.tickets.iter().map(|ticket| ticket.id.0).collect();
@@ -120,7 +125,7 @@ fn players_meet_in_a_region_that_is_near_to_all() {
     let mut queue = queue_with(config(), [european, american]);
     assert_eq!(matched(&mut queue, at(1)), Vec::<Vec<u64>>::new());
     // 80 ms and 5 more a second: both reach the other side after 8 and 10 seconds.
-    let passed = queue.pass(at(9));
+    let passed = queue.pass(at(9), usize::MAX);
     assert_eq!(passed.groups.len(), 1);
     let best = regions_by_latency(&passed.groups[0].preferences);
     assert_eq!(best, ["eu", "us"]);
@@ -172,8 +177,8 @@ fn a_disconnected_player_keeps_his_place_for_a_grace_period_and_is_not_matched()
         Some(at(0))
     );
     queue.handle_away(at(20), AccountId(1));
-    assert!(queue.pass(at(49)).ended.is_empty());
-    assert_eq!(queue.pass(at(50)).ended.len(), 1);
+    assert!(queue.pass(at(49), usize::MAX).ended.is_empty());
+    assert_eq!(queue.pass(at(50), usize::MAX).ended.len(), 1);
     assert!(queue.is_empty());
 }
 
@@ -192,7 +197,7 @@ fn seats_of_running_matches_are_filled_first() {
         rating: 1_500.0,
         since: at(3),
     });
-    let passed = queue.pass(at(4));
+    let passed = queue.pass(at(4), usize::MAX);
     let filled: Vec<u64> = passed
         .filled
         .iter()
@@ -214,7 +219,7 @@ fn nobody_is_put_into_a_running_match_of_another_kind() {
         rating: 1_500.0,
         since: at(0),
     });
-    assert!(queue.pass(at(100)).filled.is_empty());
+    assert!(queue.pass(at(100), usize::MAX).filled.is_empty());
     queue.remove_backfill(MatchId(9));
     assert!(queue.backfills.is_empty());
 }
@@ -223,11 +228,11 @@ fn nobody_is_put_into_a_running_match_of_another_kind() {
 fn bots_are_offered_once_and_fill_only_for_who_accepts() {
     let config = MatchingConfig::default().bots_after(Some(Duration::from_secs(20)));
     let mut queue = queue_with(config, [ticket(1, 0, any())]);
-    assert!(queue.pass(at(19)).bots_offered.is_empty());
-    assert_eq!(queue.pass(at(20)).bots_offered, [AccountId(1)]);
-    assert!(queue.pass(at(21)).bots_offered.is_empty());
+    assert!(queue.pass(at(19), usize::MAX).bots_offered.is_empty());
+    assert_eq!(queue.pass(at(20), usize::MAX).bots_offered, [AccountId(1)]);
+    assert!(queue.pass(at(21), usize::MAX).bots_offered.is_empty());
     queue.insert(ticket(1, 0, any().accept_bots()));
-    let passed = queue.pass(at(22));
+    let passed = queue.pass(at(22), usize::MAX);
     assert_eq!(passed.groups.len(), 1);
     assert_eq!(passed.groups[0].bots, 1);
 }
@@ -363,4 +368,17 @@ fn random_queues_leave_no_compatible_pair_behind() {
             }
         }
     }
+}
+
+#[test]
+fn no_more_matches_are_made_than_there_is_room_for() {
+    let mut queue = Queue::new(MatchingConfig::default());
+    for n in 1..=6 {
+        queue.insert(ticket(n, 0, Preferences::default()));
+    }
+    assert!(queue.pass(at(1), 0).groups.is_empty());
+    let first = queue.pass(at(2), 1).groups;
+    let ids: Vec<u64> = first[0].tickets.iter().map(|ticket| ticket.id.0).collect();
+    assert_eq!((first.len(), ids), (1, vec![1, 2]));
+    assert_eq!(queue.pass(at(3), 5).groups.len(), 2);
 }

@@ -21,10 +21,23 @@ fn seeds() -> Vec<u64> {
     }
 }
 
+/// Hosts of game servers, each for 20 matches: enough for everybody.
+const HOSTS: usize = 8;
+
+#[test]
+fn a_day_with_too_few_servers_expels_nobody() {
+    for seed in seeds() {
+        let figures: Figures = World::new(seed, 10_000, 1).run(1);
+        println!("seed {seed}: {figures:?}");
+        assert!(figures.full > 100, "seed {seed}: {figures:?}");
+        assert!(figures.finished > 1_000, "seed {seed}: {figures:?}");
+    }
+}
+
 #[test]
 fn a_week_of_ten_thousand_players() {
     for seed in seeds() {
-        let figures: Figures = World::new(seed, 10_000).run(7);
+        let figures: Figures = World::new(seed, 10_000, HOSTS).run(7);
         println!("seed {seed}: {figures:?}");
         assert!(figures.finished > 20_000, "seed {seed}: {figures:?}");
         assert!(

@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use muse_master::director::{Action, Director, DirectorConfig, Placement};
+use muse_master::director::{
+    Action, Director, DirectorConfig, Ending, NoServer, Placement, StoredMatch,
+};
 use muse_master::matching::MatchingConfig;
 use muse_master::ports::{FIRST_PORT, Ports};
 use muse_master::ticket::{Member, Ticket};
@@ -42,6 +44,8 @@ pub(crate) struct Figures {
     pub(crate) cancelled: u64,
     pub(crate) aborted: u64,
     pub(crate) filled: u64,
+    /// Matches that found all servers busy.
+    pub(crate) full: u64,
     pub(crate) leaders: u64,
     pub(crate) refused_old_epoch: u64,
     pub(crate) waited_p50_ms: u64,
@@ -89,7 +93,7 @@ enum Event {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, players: u64) -> Self {
+    pub(crate) fn new(seed: u64, players: u64, hosts: usize) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
         let player = |rng: &mut fastrand::Rng| Player {
             // Roughly bell-shaped around 1,500.
@@ -103,7 +107,7 @@ impl World {
             events: BinaryHeap::new(),
             sequence: 0,
             servers: BTreeMap::new(),
-            hosts: (0..HOSTS)
+            hosts: (0..hosts)
                 .map(|_| Ports::new(FIRST_PORT, MATCHES_PER_HOST))
                 .collect(),
             store: Store::default(),
@@ -503,6 +507,9 @@ impl World {
                 self.store.free_seat(epoch, match_id, account)?;
             }
             Action::EndMatch(ending) => {
+                if epoch == self.store.epoch {
+                    self.assert_nobody_is_expelled(&ending);
+                }
                 if let Some(requeued) = self.store.end(epoch, &ending)? {
                     match ending.outcome {
                         Outcome::Finished => self.figures.finished += 1,
@@ -536,13 +543,15 @@ impl World {
         } else {
             0
         };
-        let mut order = (0..HOSTS).map(|n| (near + n) % HOSTS);
+        let hosts = self.hosts.len();
+        let mut order = (0..hosts).map(|n| (near + n) % hosts);
         let found = order.find_map(|host| Some((host, self.hosts[host].take(self.now)?)));
         let Some(director) = &mut self.director else {
             return;
         };
         let Some((host, port)) = found else {
-            director.handle_not_placed(self.now, placement.match_id);
+            self.figures.full += 1;
+            director.handle_not_placed(self.now, placement.match_id, NoServer::Full);
             return;
         };
         self.next_id += 1;
@@ -621,10 +630,12 @@ impl World {
     }
 
     fn look_again(&mut self) {
+        // Where servers are short, there may be room just now and others first in line.
+        let short = self.hosts.len() < 2;
         let room = self
             .hosts
             .iter()
-            .any(|host| host.taken() < usize::from(MATCHES_PER_HOST));
+            .any(|host| !short && host.taken() < usize::from(MATCHES_PER_HOST));
         let led = self.director.is_some();
         for pair in std::mem::take(&mut self.suspects) {
             let waits = |(id, attempts): &(TicketId, u8)| {
@@ -639,6 +650,20 @@ impl World {
                 "{pair:?} have waited for each other at {}",
                 self.now
             );
+        }
+    }
+
+    /// Servers never fail here, they are only busy: a match that is called off before it has one gives everybody back to the queue.
+    fn assert_nobody_is_expelled(&self, ending: &Ending) {
+        let found = self.store.matches.get(&ending.match_id);
+        let unplaced = |found: &&StoredMatch| found.server.is_none();
+        for account in found
+            .filter(unplaced)
+            .iter()
+            .flat_map(|found| &found.players)
+        {
+            let waits = ending.requeue.iter().any(|ticket| ticket.has(*account));
+            assert!(waits, "{account} was expelled from the queue");
         }
     }
 
@@ -676,5 +701,4 @@ impl Server {
 }
 
 const DAY_S: f64 = 86_400.0;
-const HOSTS: usize = 8;
 const MATCHES_PER_HOST: u16 = 20;
