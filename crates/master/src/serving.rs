@@ -63,6 +63,7 @@ impl Serving {
             };
             match accepted {
                 Ok((stream, address)) => {
+                    tracing::trace!(%address, "a connection was accepted");
                     let (handle, evicted) = oneshot::channel();
                     let connection = Connection {
                         caller: Caller::new(&table, address, handle, limits.request_time),
