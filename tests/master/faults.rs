@@ -11,30 +11,40 @@ use muse_master_client::{AccountId, MatchId};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-use crate::program::{self, Master, Player, Request, wait_for};
+use crate::program::{self, Master, ORPHANED_MATCH, Player, Request, wait_for};
 
 /// Killed between allocation and commit: the server that was started for a match of which nobody knows its server plays it or ends.
 #[test]
 fn a_server_that_was_allocated_but_not_recorded_is_reclaimed() {
-    let mut master = Master::start(&["--matches-max", "1"], 3.0);
+    let mut master = Master::start(&["--matches-max", "1"], 8.0);
     let players: Vec<Player> = (1..=4).map(|n| Player::start(&master, n, false)).collect();
     for player in &players {
         player.expect("online", Duration::from_secs(30));
     }
-    for device in 1..=4 {
+    for (player, device) in players[..2].iter().zip(1..) {
         master.play(device);
+        player.expect("queue", Duration::from_secs(30));
     }
-    // The first match is played; the second one is stored and waits for the first one's place.
+    players[0].expect("playing", Duration::from_secs(30));
+    let first = master.busy_game_servers();
+    for (player, device) in players[2..].iter().zip(3..) {
+        master.play(device);
+        player.expect("queue", Duration::from_secs(30));
+    }
+    // The first match is played; the second one waits for the first one's place.
+    let lock = master.lock_file();
+    lock.execute_batch(&format!("{ORPHANED_MATCH} COMMIT"))
+        .expect("written");
+    drop(lock);
     let open = "SELECT count(*) FROM matches WHERE ended_us IS NULL AND server IS NULL";
-    wait_for("a match waits", Duration::from_secs(30), || {
-        master.rows(open) == 1
-    });
+    assert_eq!(master.rows(open), 1);
     let over = "SELECT count(*) FROM matches WHERE ended_us IS NOT NULL";
     master.wait_in_file("the first one is over", over, 1);
     // Nobody writes from here on, so the server's name for the second match cannot be stored.
     let lock = master.lock_file();
     wait_for("a server is allocated", Duration::from_secs(5), || {
-        master.figure("muse_servers_busy") == Some(1.0) && master.rows(open) == 1
+        let gone = |server| !master.game_servers().contains(server);
+        first.iter().all(gone) && master.figure("muse_servers_busy") == Some(1.0)
     });
     let servers = master.game_servers();
     master.kill();

@@ -538,3 +538,11 @@ fn device_key(device: u32) -> String {
 /// What operators of the masters under test sign in with.
 pub(crate) const OPERATOR_PASSWORD: &str = "password of an operator";
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Makes those who have a ticket a match for which an earlier leader found no server, and takes the lease away, so that the next leader finds it.
+pub(crate) const ORPHANED_MATCH: &str = "
+    INSERT INTO matches (match_id, preferences, bots, created_us) SELECT 7, preferences, 0, 0 FROM tickets LIMIT 1;
+    INSERT INTO seats (account, match_id) SELECT account, 7 FROM ticket_members;
+    DELETE FROM ticket_members;
+    DELETE FROM tickets;
+    UPDATE leases SET epoch = epoch + 1, holder = 0, until_us = 0;";

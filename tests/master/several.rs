@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::postgres::Postgres;
-use crate::program::{Master, Player, Request, wait_for};
+use crate::program::{Master, ORPHANED_MATCH, Player, Request, wait_for};
 
 /// The database is away for half a minute: a clear error, no new matches, the running game goes on, and everything goes on without a restart.
 #[test]
@@ -59,21 +59,26 @@ fn a_database_that_is_away_for_half_a_minute_is_waited_for() {
 fn a_server_that_was_allocated_but_not_recorded_is_reclaimed() {
     let database = Postgres::start();
     let url = database.database("muse");
-    let mut master = Master::start(&["--database", &url, "--matches-max", "1"], 3.0);
+    let mut master = Master::start(&["--database", &url, "--matches-max", "1"], 8.0);
     let players: Vec<Player> = (1..=4).map(|n| Player::start(&master, n, false)).collect();
     for player in &players {
         player.expect("online", Duration::from_secs(30));
     }
-    for device in 1..=4 {
+    for (player, device) in players[..2].iter().zip(1..) {
         master.play(device);
+        player.expect("queue", Duration::from_secs(30));
     }
-    // The first match is played; the second one is stored and waits for the first one's place.
+    players[0].expect("playing", Duration::from_secs(30));
+    let first = master.game_servers()[0];
+    for (player, device) in players[2..].iter().zip(3..) {
+        master.play(device);
+        player.expect("queue", Duration::from_secs(30));
+    }
+    // The first match is played; the second one waits for the first one's place.
+    database.ask("muse", ORPHANED_MATCH);
     let open = "SELECT count(*) FROM matches WHERE ended_us IS NULL AND server IS NULL";
     let over = "SELECT count(*) FROM matches WHERE ended_us IS NOT NULL";
-    wait_for("a match waits", Duration::from_secs(30), || {
-        database.ask("muse", open) == "1"
-    });
-    let first = master.game_servers()[0];
+    assert_eq!(database.ask("muse", open), "1");
     // Nobody writes after the end of the first match, so the server's name for the second one cannot be stored.
     let lock = database.hold("muse", over, 1, WRITERS);
     wait_for("a server is allocated", Duration::from_secs(10), || {

@@ -278,7 +278,22 @@ impl Director {
             self.actions
                 .push_back(Action::ConfirmResult { server, match_id });
             self.actions.push_back(Action::ReleaseServer(server));
-            self.room.handle_released(now);
+            self.ask_soon(now);
+        }
+    }
+
+    /// A server is released: whoever waits for room asks again as soon as it may be gone.
+    fn ask_soon(&mut self, now: Instant) {
+        let soon = self.room.handle_released(now);
+        for (&match_id, found) in &mut self.matches {
+            if let Stage::Placing {
+                again: Some(again), ..
+            } = &mut found.stage
+                && *again > soon
+            {
+                *again = soon;
+                self.timers.insert((soon, match_id));
+            }
         }
     }
 

@@ -86,11 +86,13 @@ impl Room {
         self.refused = self.refused.filter(|refused| refused.placed < PLACED_MAX);
     }
 
-    /// A server is not needed any more, which soon makes room for one match.
-    pub(super) fn handle_released(&mut self, now: Instant) {
+    /// A server is not needed any more. Returns when there may be room for its successor.
+    pub(super) fn handle_released(&mut self, now: Instant) -> Instant {
+        let soon = now + WAIT_FIRST;
         if let Some(refused) = &mut self.refused {
-            refused.closed_until = refused.closed_until.min(now + WAIT_FIRST);
+            refused.closed_until = refused.closed_until.min(soon);
         }
+        soon
     }
 }
 
