@@ -20,6 +20,7 @@ mod event;
 pub mod fuzzing;
 mod handshake;
 mod inbox;
+mod numbers;
 mod packet;
 mod parity;
 mod received;
@@ -29,6 +30,7 @@ mod stats;
 mod timer;
 pub mod token;
 pub mod typed;
+mod work;
 
 pub use config::{
     CHANNEL_WINDOW, CHANNEL_WINDOW_BYTES, CHANNELS_MAX, ChannelConfig, Config, ConfigError,

@@ -6,7 +6,9 @@ use std::collections::VecDeque;
 
 use muse_wire::{Duration, Instant};
 
+use crate::numbers::NumberSet;
 use crate::packet::PACKET_NUMBER_FIRST;
+use crate::work;
 
 /// Most packets remembered; a sender that reaches it waits.
 pub(crate) const SENT_MAX: usize = 16_384;
@@ -87,7 +89,14 @@ pub(crate) struct SentPackets {
     outstanding: usize,
     outstanding_reliable: usize,
     last_reliable_at: Instant,
-    unhandled_losses: usize,
+    /// Packets in flight.
+    open: NumberSet,
+    /// Packets of which an acknowledgement would be news: in flight, or taken as lost.
+    unsettled: NumberSet,
+    /// Those of `unsettled` that the peer has not reconstructed.
+    unrecovered: NumberSet,
+    /// Lost packets whose frames have not been given back to their channels.
+    unhandled: NumberSet,
     acked_highest: Option<u64>,
     packet_threshold: u64,
     reorder_extra: Duration,
@@ -120,7 +129,10 @@ impl SentPackets {
             outstanding: 0,
             outstanding_reliable: 0,
             last_reliable_at: Instant::ZERO,
-            unhandled_losses: 0,
+            open: NumberSet::default(),
+            unsettled: NumberSet::default(),
+            unrecovered: NumberSet::default(),
+            unhandled: NumberSet::default(),
             acked_highest: None,
             packet_threshold: PACKET_THRESHOLD_INITIAL,
             reorder_extra: Duration::ZERO,
@@ -198,11 +210,16 @@ impl SentPackets {
         };
         if packet.eliciting {
             self.in_flight += record.in_flight();
+            let number = self.next_number();
+            self.open.insert(number);
+            self.unsettled.insert(number);
+            self.unrecovered.insert(number);
         }
         self.packets.push_back(record);
     }
 
     pub(crate) fn get(&self, number: u64) -> Option<&SentPacket> {
+        work::step();
         self.packets
             .get(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
@@ -239,14 +256,15 @@ impl SentPackets {
             return None;
         }
         packet.fate = Fate::Settled;
+        self.unsettled.remove(number);
+        self.unrecovered.remove(number);
         if before.fate == Fate::Outstanding {
+            self.open.remove(number);
             self.in_flight -= before.in_flight();
             self.outstanding -= 1;
             self.outstanding_reliable -= usize::from(before.reliable);
         } else {
-            if !before.loss_handled {
-                self.unhandled_losses -= 1;
-            }
+            self.unhandled.remove(number);
             // Taken as lost, but only late: be more patient with this path from now on.
             let late = now.saturating_since(before.at + smoothed);
             self.reorder_extra = self.reorder_extra.max(late.min(smoothed));
@@ -273,7 +291,8 @@ impl SentPackets {
         self.in_flight -= packet.in_flight();
         self.outstanding -= 1;
         self.outstanding_reliable -= usize::from(packet.reliable);
-        self.unhandled_losses += 1;
+        self.open.remove(number);
+        self.unhandled.insert(number);
         Some(packet)
     }
 
@@ -281,28 +300,31 @@ impl SentPackets {
     pub(crate) fn set_recovered(&mut self, number: u64) {
         if let Some(packet) = self.get_mut(number) {
             packet.recovered = true;
+            self.unrecovered.remove(number);
         }
     }
 
-    /// The next lost packet, from position `cursor` on, whose frames have not been given back to their channels.
-    pub(crate) fn next_unhandled_loss(&self, cursor: &mut usize) -> Option<(u64, SentPacket)> {
-        if self.unhandled_losses == 0 {
-            return None;
-        }
-        let rest = self.packets.iter().skip(*cursor);
-        let found = rest
-            .clone()
-            .position(|packet| packet.fate == Fate::Lost && !packet.loss_handled)?;
-        let index = *cursor + found;
-        *cursor = index + 1;
-        Some((self.base + index as u64, self.packets[index]))
+    /// The newest packet in `from..to` of which an acknowledgement would be news.
+    pub(crate) fn last_unsettled(&self, from: u64, to: u64) -> Option<u64> {
+        self.unsettled.last_in(from, to)
+    }
+
+    /// The newest packet in `from..to` whose reconstruction would be news.
+    pub(crate) fn last_unrecovered(&self, from: u64, to: u64) -> Option<u64> {
+        self.unrecovered.last_in(from, to)
+    }
+
+    /// The next lost packet from `number` on whose frames have not been given back to their channels.
+    pub(crate) fn next_unhandled_loss(&self, number: u64) -> Option<(u64, SentPacket)> {
+        let found = self.unhandled.first_in(number, self.next_number())?;
+        Some((found, *self.get(found)?))
     }
 
     /// The frames of a lost packet have been given back.
     pub(crate) fn set_loss_handled(&mut self, number: u64) {
         if let Some(packet) = self.get_mut(number).filter(|packet| !packet.loss_handled) {
             packet.loss_handled = true;
-            self.unhandled_losses -= 1;
+            self.unhandled.remove(number);
         }
     }
 
@@ -337,19 +359,13 @@ impl SentPackets {
     ) -> Option<Instant> {
         let highest = self.acked_highest?;
         let mut look_again = None;
-        let end = usize::try_from(highest.checked_sub(self.base)?).unwrap_or(usize::MAX);
-        for (index, packet) in self.packets.iter_mut().take(end).enumerate() {
-            if packet.fate != Fate::Outstanding {
-                continue;
-            }
-            let number = self.base + index as u64;
-            let lost_at = packet.at + loss_delay;
+        let mut from = self.base;
+        while let Some(number) = self.open.first_in(from, highest) {
+            from = number + 1;
+            let at = self.get(number)?.at;
+            let lost_at = at + loss_delay;
             if lost_at <= now || highest - number >= self.packet_threshold {
-                packet.fate = Fate::Lost;
-                self.in_flight -= packet.in_flight();
-                self.outstanding -= 1;
-                self.outstanding_reliable -= usize::from(packet.reliable);
-                self.unhandled_losses += 1;
+                self.set_lost(number);
                 lost.push(number);
             } else if look_again.is_none_or(|at| lost_at < at) {
                 look_again = Some(lost_at);
@@ -376,13 +392,22 @@ impl SentPackets {
             self.packets.pop_front();
             self.base += 1;
         }
+        let base = self.base;
+        for set in self.sets() {
+            set.advance(base);
+        }
     }
 
     /// The oldest outstanding packet with something that must arrive.
     pub(crate) fn oldest_reliable(&self) -> Option<u64> {
-        let reliable = |packet: &SentPacket| packet.fate == Fate::Outstanding && packet.reliable;
-        let index = self.packets.iter().position(reliable)?;
-        Some(self.base + index as u64)
+        let mut from = self.base;
+        while let Some(number) = self.open.first_in(from, self.next_number()) {
+            if self.get(number)?.reliable {
+                return Some(number);
+            }
+            from = number + 1;
+        }
+        None
     }
 
     /// Reads the newest packet, to have it in the cache.
@@ -397,10 +422,21 @@ impl SentPackets {
         if self.packets.is_empty() {
             self.packets.shrink_to(0);
             self.frames.shrink_to(0);
+            self.sets().into_iter().for_each(NumberSet::shrink);
         }
     }
 
+    fn sets(&mut self) -> [&mut NumberSet; 4] {
+        [
+            &mut self.open,
+            &mut self.unsettled,
+            &mut self.unrecovered,
+            &mut self.unhandled,
+        ]
+    }
+
     fn get_mut(&mut self, number: u64) -> Option<&mut SentPacket> {
+        work::step();
         self.packets
             .get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }

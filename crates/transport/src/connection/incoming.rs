@@ -406,19 +406,21 @@ impl Connection {
         let mut progress = false;
         let mut number = block.newest + 1;
         for run in &block.runs {
-            if run.recovered {
-                for missing in 1..=run.missing {
-                    progress |= self.on_packet_recovered(now, shared, number - missing);
-                }
-            }
+            // However long a run is, only the packets are visited for which it is news.
+            let mut end = number;
             number -= run.missing;
-            // What is older than the oldest packet remembered was settled long ago.
-            let oldest = (number - run.arrived).max(self.sent.oldest());
-            let newest = number;
+            while run.recovered
+                && let Some(found) = self.sent.last_unrecovered(number, end)
+            {
+                end = found;
+                progress |= self.on_packet_recovered(now, shared, found);
+            }
+            end = number;
             number -= run.arrived;
-            for number in (oldest..newest).rev() {
-                let rtt = if number == block.newest { sample } else { None };
-                progress |= self.on_packet_acked(now, shared, number, rtt);
+            while let Some(found) = self.sent.last_unsettled(number, end) {
+                end = found;
+                let rtt = if found == block.newest { sample } else { None };
+                progress |= self.on_packet_acked(now, shared, found, rtt);
             }
         }
         self.keys.send.handle_ack(block.newest);
@@ -521,8 +523,9 @@ impl Connection {
         let acked = self.sent.acked_highest().unwrap_or(0);
         let hold = self.redundancy.is_fast();
         let mut look_again = Instant::FAR_FUTURE;
-        let mut cursor = 0;
-        while let Some((number, packet)) = self.sent.next_unhandled_loss(&mut cursor) {
+        let mut from = self.sent.oldest();
+        while let Some((number, packet)) = self.sent.next_unhandled_loss(from) {
+            from = number + 1;
             let until = packet.at + patience;
             if hold && packet.covered_by > acked && until > now {
                 look_again = look_again.min(until);
@@ -677,3 +680,6 @@ impl super::Bandwidth {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
