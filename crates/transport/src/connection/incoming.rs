@@ -225,6 +225,10 @@ impl Connection {
                     return self.on_section(now, shared, number, section, demands);
                 }
                 Frame::Parity(body) => {
+                    // Each costs as much as a long one, however short it is.
+                    if demands.parity {
+                        return Err(Malformed);
+                    }
                     demands.parity = true;
                     demands.unreliable = true;
                     self.redundancy

@@ -176,3 +176,14 @@ fn repeating_an_acknowledgement_of_all_that_is_remembered_is_cheap() {
         assert!(again <= words, "{again} steps, recovered: {recovered}");
     }
 }
+
+#[test]
+fn a_second_parity_frame_in_a_packet_breaks_the_protocol() {
+    // Kind and length; distance, mask, and a symbol of three bytes.
+    const PARITY: [u8; 7] = [5, 5 << 2, 1, 0, 1, 2, 3];
+    for (count, lawful) in [(1, true), (2, false)] {
+        let mut victim = Victim::new();
+        victim.receive(None, &PARITY.repeat(count));
+        assert_eq!(victim.connection.is_open(), lawful, "{count} frames");
+    }
+}
