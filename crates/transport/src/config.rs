@@ -13,6 +13,9 @@ use crate::congestion::Congestion;
 pub const CHANNELS_MAX: usize = 256;
 /// Largest value that [`Config::message_max`] takes.
 pub const MESSAGE_LIMIT: usize = 48 << 20;
+/// Connections beyond [`Config::connections_max`] that a full server has at most: holders of tokens who come back, until
+/// they have taken over their sessions and the old connections are closed.
+pub const RESUMING_MAX: usize = 64;
 /// Messages of one reliable channel that may be on their way at once.
 pub const CHANNEL_WINDOW: u64 = 8_192;
 /// Bytes of one channel that may be on their way at once; a single larger message may be.
@@ -348,7 +351,9 @@ impl Config {
         self
     }
 
-    /// Connections accepted at once; further clients are told that the server is full. Default and maximum: 16,384.
+    /// Connections accepted at once; further clients are told that the server is full. Default and maximum: 16,384. The
+    /// holder of a token who comes back takes over their session on a full server too; up to [`RESUMING_MAX`] connections
+    /// are there twice meanwhile.
     pub fn connections_max(mut self, count: usize) -> Self {
         self.connections_max = count;
         self

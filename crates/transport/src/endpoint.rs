@@ -3,6 +3,7 @@
 mod messages;
 mod options;
 mod schedule;
+mod sessions;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use thiserror::Error;
 pub use self::messages::Broadcast;
 pub use self::options::{Connect, ServerOptions};
 use self::schedule::Schedule;
-use crate::config::Config;
+use self::sessions::Sessions;
+use crate::config::{CONNECTIONS_LIMIT, Config, RESUMING_MAX};
 use crate::congestion::Budget;
 use crate::connection::{CODE_REPLACED, Connection, Newcomer, Shared};
 use crate::crypto::{Entropy, KeyLog};
@@ -91,7 +93,7 @@ pub struct Endpoint {
     attempts: FxHashMap<ClientRandom, u32>,
     /// Accepted clients that have not sent a packet yet.
     unconfirmed: FxHashMap<ClientRandom, u32>,
-    tokens: FxHashMap<TokenId, u32>,
+    sessions: Sessions,
     shared: Shared,
     schedule: Schedule,
     replies: std::collections::VecDeque<(SocketAddr, Vec<u8>)>,
@@ -195,7 +197,7 @@ impl Endpoint {
             in_use: 0,
             attempts: FxHashMap::default(),
             unconfirmed: FxHashMap::default(),
-            tokens: FxHashMap::default(),
+            sessions: Sessions::default(),
             shared: Shared::default(),
             schedule: Schedule::default(),
             replies: std::collections::VecDeque::new(),
@@ -225,7 +227,7 @@ impl Endpoint {
         to: SocketAddr,
         how: Connect,
     ) -> Result<ConnectionId, ConnectError> {
-        let Some(index) = self.take_slot() else {
+        let Some(index) = self.take_slot(CONNECTIONS_LIMIT) else {
             return Err(ConnectError::Full);
         };
         let local_id = self.slots[index].local_id;
@@ -438,10 +440,11 @@ impl Endpoint {
             self.counters.packets_rejected += 1;
             return;
         }
+        self.schedule.mark_dirty(index);
         if !announced && let Some(random) = connection.take_attempt() {
             self.unconfirmed.remove(&random);
+            self.confirm(now, index);
         }
-        self.schedule.mark_dirty(index);
     }
 
     fn handle_handshake(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
@@ -465,9 +468,9 @@ impl Endpoint {
         }
         let mut reply = [0; REPLY_LEN_MAX];
         let unix = self.unix_origin_s + now.as_micros() / 1_000_000;
-        let tokens = &self.tokens;
-        match listener.handle(now, unix, from, datagram, &mut reply, |id| {
-            tokens.contains_key(id)
+        let (sessions, slots) = (&self.sessions, &self.slots);
+        match listener.handle(now, unix, from, datagram, &mut reply, |token| {
+            is_resumable(sessions, slots, token)
         }) {
             Outcome::Nothing => {}
             Outcome::Reply(len) => self.reply(from, &reply[..len]),
@@ -491,25 +494,11 @@ impl Endpoint {
 
     fn accept(&mut self, now: Instant, request: Box<ConnectRequest>, reply: &mut [u8]) {
         let from = request.from();
-        if let Some(old) = request
+        let resumes = request
             .token_id()
-            .and_then(|id| self.tokens.get(&id).copied())
-            && let Occupant::Connection(connection) = &mut self.slots[old as usize].occupant
-        {
-            connection.close(
-                now,
-                CODE_REPLACED,
-                "the holder of the token connected anew",
-                CloseReason::Replaced,
-            );
-            self.slots[old as usize].token = None;
-            self.schedule.mark_dirty(old as usize);
-        }
-        let slot = if self.in_use < self.config.connections_max {
-            self.take_slot()
-        } else {
-            None
-        };
+            .is_some_and(|token| is_resumable(&self.sessions, &self.slots, &token));
+        let beyond = if resumes { RESUMING_MAX } else { 0 };
+        let slot = self.take_slot(self.config.connections_max + beyond);
         let Some(listener) = &mut self.listener else {
             return;
         };
@@ -546,14 +535,42 @@ impl Endpoint {
                 connection.await_confirmation(now + CONFIRM_WITHIN, newcomer);
                 slot.occupant = Occupant::Connection(Box::new(connection));
                 slot.token = token;
-                if let Some(token) = token {
-                    self.tokens.insert(token, index as u32);
+                if let Some(token) = token
+                    && let Some(displaced) = self.sessions.begin(token, id)
+                    && let Some(displaced) = self.find(displaced)
+                {
+                    self.release_slot(displaced);
                 }
                 self.unconfirmed.insert(random, index as u32);
                 self.schedule.mark_dirty(index);
                 self.reply(from, &reply[..accepted.len]);
             }
             Err(_) => self.release_slot(index),
+        }
+    }
+
+    /// An accepted client has shown that it has the keys: the connection that it comes back from gives way.
+    fn confirm(&mut self, now: Instant, index: usize) {
+        let slot = &self.slots[index];
+        let id = ConnectionId::new(index, slot.generation);
+        let replaced = slot
+            .token
+            .and_then(|token| self.sessions.confirm(&token, id))
+            .and_then(|old| self.find(old));
+        let Some(old) = replaced else { return };
+        let Occupant::Connection(connection) = &mut self.slots[old].occupant else {
+            return;
+        };
+        if connection.is_announced() {
+            connection.close(
+                now,
+                CODE_REPLACED,
+                "the holder of the token connected anew",
+                CloseReason::Replaced,
+            );
+            self.schedule.mark_dirty(old);
+        } else {
+            self.release_slot(old);
         }
     }
 
@@ -626,10 +643,14 @@ impl Endpoint {
         self.replies.push_back((to, reply));
     }
 
-    fn take_slot(&mut self) -> Option<usize> {
+    /// A free slot, while fewer than `limit` are in use.
+    fn take_slot(&mut self, limit: usize) -> Option<usize> {
+        if self.in_use >= limit {
+            return None;
+        }
         let index = match self.free.pop() {
             Some(index) => index as usize,
-            None if self.slots.len() < crate::config::CONNECTIONS_LIMIT => {
+            None => {
                 self.slots.push(Slot {
                     generation: 0,
                     local_id: 0,
@@ -638,7 +659,6 @@ impl Endpoint {
                 });
                 self.slots.len() - 1
             }
-            None => return None,
         };
         let slot = &mut self.slots[index];
         slot.generation = slot.generation.wrapping_add(1);
@@ -650,13 +670,12 @@ impl Endpoint {
 
     fn release_slot(&mut self, index: usize) {
         let slot = &mut self.slots[index];
+        if let Some(token) = slot.token.take() {
+            let id = ConnectionId::new(index, slot.generation);
+            self.sessions.end(&token, id);
+        }
         slot.generation = slot.generation.wrapping_add(1);
         slot.local_id = u32::MAX;
-        if let Some(token) = slot.token.take()
-            && self.tokens.get(&token) == Some(&(index as u32))
-        {
-            self.tokens.remove(&token);
-        }
         if let Occupant::Connection(mut connection) =
             std::mem::replace(&mut slot.occupant, Occupant::Nobody)
             && let Some(random) = connection.take_attempt()
@@ -679,6 +698,17 @@ impl Endpoint {
             Occupant::Connection(connection) => connection.next_timeout(),
         }
     }
+}
+
+/// Whether the session that began with `token` goes on. One that is being closed does not.
+fn is_resumable(sessions: &Sessions, slots: &[Slot], token: &TokenId) -> bool {
+    let Some(id) = sessions.current(token) else {
+        return false;
+    };
+    slots.get(id.index()).is_some_and(|slot| {
+        let alive = ConnectionId::new(id.index(), slot.generation) == id;
+        alive && matches!(&slot.occupant, Occupant::Connection(connection) if connection.is_open())
+    })
 }
 
 impl Machine for Endpoint {

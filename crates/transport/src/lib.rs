@@ -34,7 +34,7 @@ mod work;
 
 pub use config::{
     CHANNEL_WINDOW, CHANNEL_WINDOW_BYTES, CHANNELS_MAX, ChannelConfig, Config, ConfigError,
-    Delivery, MESSAGE_LIMIT, Priority, Repair,
+    Delivery, MESSAGE_LIMIT, Priority, RESUMING_MAX, Repair,
 };
 pub use crypto::{Entropy, InvalidPublicKey, SeededEntropy, ServerKey, ServerPublicKey};
 pub use endpoint::{Broadcast, Connect, ConnectError, Endpoint, EndpointCounters, ServerOptions};
