@@ -3,7 +3,7 @@
 //! Every message has a number. It stays here until it is *done*: acknowledged, expired, superseded, given up, or, on
 //! the unreliable modes, sent. Its payload lies in a [`Store`], so that nothing is allocated per message.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use muse_wire::bytes::Writer;
 use muse_wire::partial::PartialSender;
@@ -43,8 +43,9 @@ pub(crate) struct SendChannel {
     pending: [VecDeque<u64>; Priority::COUNT],
     /// How many pending messages of each level there are.
     waiting: [u32; Priority::COUNT],
-    /// Pieces to send again.
-    resend: VecDeque<Resend>,
+    /// Pieces to send again, by message and piece, and whether to send them twice. The oldest go first: the receiver may wait
+    /// for them before all others, and have no room for those until they come.
+    resend: BTreeMap<(u64, u16), bool>,
     /// Since when something has been waiting to be sent again.
     resend_since: Instant,
     /// Second copies that wait for another packet.
@@ -94,13 +95,6 @@ const ACKED: u8 = u8::MAX;
 pub(crate) const WHOLE: u16 = u16::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct Resend {
-    number: u64,
-    piece: u16,
-    twice: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
 struct Copy {
     number: u64,
     piece: u16,
@@ -141,7 +135,7 @@ impl SendChannel {
             store: Store::default(),
             pending: Default::default(),
             waiting: [0; Priority::COUNT],
-            resend: VecDeque::new(),
+            resend: BTreeMap::new(),
             resend_since: Instant::ZERO,
             copies: VecDeque::new(),
             skips: BTreeSet::new(),
@@ -215,8 +209,8 @@ impl SendChannel {
     /// The most urgent level of what could be sent now.
     pub(crate) fn best_level(&mut self) -> Option<u8> {
         self.drop_done_resends();
-        if let Some(resend) = self.resend.front() {
-            return self.message(resend.number).map(|message| message.level);
+        if let Some((&(number, _), _)) = self.resend.first_key_value() {
+            return self.message(number).map(|message| message.level);
         }
         self.next_fresh().map(|(level, ..)| level)
     }
@@ -243,19 +237,20 @@ impl SendChannel {
     /// Puts the most urgent piece into the packet being built.
     pub(crate) fn put(&mut self, packet: &mut PacketSpace<'_, '_>) -> Put {
         self.drop_done_resends();
-        let (number, piece, again, twice) = if let Some(&resend) = self.resend.front() {
-            (resend.number, resend.piece, true, resend.twice)
-        } else {
-            let Some((_, number, piece)) = self.next_fresh() else {
-                return Put::Nothing;
+        let (number, piece, again, twice) =
+            if let Some((&(number, piece), &twice)) = self.resend.first_key_value() {
+                (number, piece, true, twice)
+            } else {
+                let Some((_, number, piece)) = self.next_fresh() else {
+                    return Put::Nothing;
+                };
+                (number, piece, false, false)
             };
-            (number, piece, false, false)
-        };
         if !self.write(number, piece, packet) {
             return Put::TooLong;
         }
         if again {
-            self.resend.pop_front();
+            self.resend.pop_first();
             self.stats.pieces_resent += 1;
         } else {
             self.advance_pending(number);
@@ -414,11 +409,7 @@ impl SendChannel {
         if self.resend.is_empty() {
             self.resend_since = now;
         }
-        self.resend.push_back(Resend {
-            number,
-            piece,
-            twice,
-        });
+        *self.resend.entry((number, piece)).or_default() |= twice;
     }
 
     /// Sends a piece again although it is not known to be lost: nothing has been heard for a while.
@@ -427,16 +418,9 @@ impl SendChannel {
             && self
                 .message(number)
                 .is_some_and(|message| !message.is_done(piece))
-            && !self
-                .resend
-                .iter()
-                .any(|resend| (resend.number, resend.piece) == (number, piece));
+            && !self.resend.contains_key(&(number, piece));
         if wanted {
-            self.resend.push_back(Resend {
-                number,
-                piece,
-                twice: false,
-            });
+            self.resend.insert((number, piece), false);
         }
         wanted
     }
@@ -458,11 +442,7 @@ impl SendChannel {
             return;
         };
         for piece in message.lost_pieces() {
-            self.resend.push_back(Resend {
-                number,
-                piece,
-                twice: false,
-            });
+            self.resend.entry((number, piece)).or_default();
         }
     }
 
@@ -491,11 +471,7 @@ impl SendChannel {
                 continue;
             };
             for piece in message.lost_pieces() {
-                self.resend.push_back(Resend {
-                    number,
-                    piece,
-                    twice: false,
-                });
+                self.resend.entry((number, piece)).or_default();
             }
         }
         let settled = usize::try_from(next.saturating_sub(self.base)).unwrap_or(usize::MAX);
@@ -774,14 +750,14 @@ impl SendChannel {
     }
 
     fn drop_done_resends(&mut self) {
-        while let Some(&resend) = self.resend.front() {
+        while let Some((&(number, piece), _)) = self.resend.first_key_value() {
             if self
-                .message(resend.number)
-                .is_some_and(|message| !message.is_done(resend.piece))
+                .message(number)
+                .is_some_and(|message| !message.is_done(piece))
             {
                 return;
             }
-            self.resend.pop_front();
+            self.resend.pop_first();
         }
     }
 

@@ -353,3 +353,17 @@ fn a_report_settles_what_the_receiver_skipped_and_revokes_what_it_cannot_spare()
     );
     assert_eq!(bench.packet(100), [pieces[2], pieces[3]]);
 }
+
+#[test]
+fn the_oldest_of_what_was_lost_goes_first() {
+    let mut bench = Bench::new(Delivery::ReliableOrdered, Repair::Balanced);
+    for _ in 0..4 {
+        bench.push(&[0; 100], Options::default());
+    }
+    let sent = bench.packet(1_000);
+    assert_eq!(sent.len(), 4);
+    for lost in [2, 3, 0, 1] {
+        bench.lose(&[sent[lost]]);
+    }
+    assert_eq!(bench.packet(1_000), sent);
+}
