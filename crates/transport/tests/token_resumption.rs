@@ -121,7 +121,7 @@ impl World {
                 } => Happening::Connected(connection, account),
                 Event::Closed { connection, reason } => Happening::Closed(connection, reason),
                 Event::Refused { reason, .. } => Happening::Refused(reason),
-                other => panic!("{other:?}"),
+                other => unreachable!("{other:?}"),
             });
         }
         seen
@@ -132,7 +132,7 @@ impl World {
         self.join(token);
         match self.run(self.server, Duration::from_millis(500))[..] {
             [Happening::Connected(connection, _)] => connection,
-            ref other => panic!("{other:?}"),
+            ref other => unreachable!("{other:?}"),
         }
     }
 
@@ -158,7 +158,7 @@ fn on_a_full_server_the_holder_takes_over_the_session() {
         Happening::Closed(closed, CloseReason::Replaced),
     ] = seen[..]
     else {
-        panic!("{seen:?}");
+        unreachable!("{seen:?}");
     };
     assert_eq!(closed, old);
     let mut left = world.connections();
@@ -227,7 +227,7 @@ fn a_session_that_was_closed_is_not_resumed_while_it_lingers() {
     // The client is gone, so that nobody answers the close.
     world.simulation.detach(client);
     let [connection] = world.connections()[..] else {
-        panic!("one is there");
+        unreachable!("one is there");
     };
     let now = world.simulation.now();
     let server = world.simulation.node_mut(world.server);
