@@ -8,6 +8,7 @@ use muse_wire::{Duration, Link};
 use thiserror::Error;
 
 use crate::congestion::Congestion;
+use crate::memory::{Budgets, message_cost};
 
 /// Most channels of a connection.
 pub const CHANNELS_MAX: usize = 256;
@@ -269,7 +270,8 @@ pub struct Config {
     pub(crate) silence: Duration,
     pub(crate) resume_within: Duration,
     pub(crate) connections_max: usize,
-    pub(crate) inbox_bytes: usize,
+    connection_memory: Option<usize>,
+    endpoint_memory: Option<usize>,
     pub(crate) rekey_after: u64,
     pub(crate) shard: u8,
 }
@@ -290,7 +292,8 @@ impl Config {
             silence: Duration::from_secs(6),
             resume_within: Duration::from_secs(30),
             connections_max: 16_384,
-            inbox_bytes: 32 << 20,
+            connection_memory: None,
+            endpoint_memory: None,
             rekey_after: 1 << 20,
             shard: 0,
         }
@@ -320,7 +323,8 @@ impl Config {
         self
     }
 
-    /// Largest message taken and accepted. Default: 16 MiB. A peer can make us hold one of these per channel.
+    /// Largest message taken and accepted. Default: 16 MiB. Both sides should have the same; a game whose messages are
+    /// small should say so, for it bounds from below what a [connection](Self::connection_memory) may hold.
     pub fn message_max(mut self, bytes: usize) -> Self {
         self.message_max = bytes;
         self
@@ -359,10 +363,28 @@ impl Config {
         self
     }
 
-    /// Bytes of received messages that may wait for [`poll_event`](crate::Endpoint::poll_event) on one connection; past it the
-    /// connection's packets are dropped unacknowledged, so that the sender slows down. Default: 32 MiB.
-    pub fn inbox_bytes(mut self, bytes: usize) -> Self {
-        self.inbox_bytes = bytes;
+    /// Bytes of memory that one connection may hold for received messages: fragments of unfinished ones, those that wait
+    /// for earlier ones, and those that wait for [`poll_event`](crate::Endpoint::poll_event). Each message or fragment
+    /// counts [`MESSAGE_OVERHEAD`](crate::MESSAGE_OVERHEAD) bytes beside its payload. Default: 32 MiB, or twice what
+    /// the largest message takes if that is more.
+    ///
+    /// What exceeds it is refused, and counted in [`ConnectionStats`](crate::ConnectionStats). Unfinished unreliable messages
+    /// make room first, the oldest before the others. A packet of which anything was refused is not acknowledged: its sender slows
+    /// down and sends again what must arrive. It must hold the largest message twice, so that there is room for the one that
+    /// others wait for; and it should hold what arrives in a round trip, or a loss costs the sender its speed.
+    pub fn connection_memory(mut self, bytes: usize) -> Self {
+        self.connection_memory = Some(bytes);
+        self
+    }
+
+    /// Bytes of memory that all connections together may hold for received messages, as
+    /// [`connection_memory`](Self::connection_memory) counts them. Default: 256 MiB, or as much as 4 connections may hold
+    /// if that is more.
+    ///
+    /// When it is exhausted, a connection may still hold [`CONNECTION_FLOOR`](crate::CONNECTION_FLOOR) bytes, so that those
+    /// who hold much do not starve the others: the memory is bounded by this and so many bytes for every connection.
+    pub fn endpoint_memory(mut self, bytes: usize) -> Self {
+        self.endpoint_memory = Some(bytes);
         self
     }
 
@@ -396,6 +418,15 @@ impl Config {
                 bytes: self.message_max,
             });
         }
+        let budgets = self.budgets();
+        let least = 2 * budgets.reserve;
+        if budgets.connection < least || budgets.endpoint < budgets.connection {
+            return Err(ConfigError::Memory {
+                connection: budgets.connection,
+                endpoint: budgets.endpoint,
+                least,
+            });
+        }
         if self.link.datagram_min < DATAGRAM_MIN || self.link.datagram_max < self.link.datagram_min
         {
             return Err(ConfigError::Datagram {
@@ -411,6 +442,21 @@ impl Config {
             });
         }
         Ok(self)
+    }
+
+    /// What received messages may take.
+    pub(crate) fn budgets(&self) -> Budgets {
+        let reserve = message_cost(self.message_max);
+        let connection = self.connection_memory;
+        let connection = connection.unwrap_or_else(|| CONNECTION_MEMORY.max(2 * reserve));
+        let endpoint = self.endpoint_memory;
+        let endpoint =
+            endpoint.unwrap_or_else(|| ENDPOINT_MEMORY.max(connection.saturating_mul(4)));
+        Budgets {
+            connection,
+            endpoint,
+            reserve,
+        }
     }
 
     /// Hash of everything that both sides must agree on: message types and the channel table.
@@ -453,6 +499,18 @@ pub enum ConfigError {
         /// The limit.
         bytes: usize,
     },
+    /// The memory for received messages does not hold the largest message twice, or the endpoint's not one connection's.
+    #[error(
+        "memory of {connection} bytes for a connection and {endpoint} for the endpoint: with this message limit a connection needs {least}, and the endpoint as much as a connection"
+    )]
+    Memory {
+        /// What a connection may hold.
+        connection: usize,
+        /// What the endpoint may hold.
+        endpoint: usize,
+        /// What a connection must be able to hold.
+        least: usize,
+    },
     /// The link's datagrams are too small.
     #[error(
         "datagrams of {bytes} bytes: a link must carry {DATAGRAM_MIN} and no less than its minimum"
@@ -483,6 +541,10 @@ pub enum ConfigError {
     },
 }
 
+/// Memory for received messages of a connection, by default.
+const CONNECTION_MEMORY: usize = 32 << 20;
+/// Memory for received messages of an endpoint, by default.
+const ENDPOINT_MEMORY: usize = 256 << 20;
 /// Smallest datagram a link must carry: a fragment, its headers and a full acknowledgement block.
 pub(crate) const DATAGRAM_MIN: usize = 1_200;
 /// Most connections of one endpoint: 16 bits of the connection id.
@@ -514,6 +576,15 @@ mod tests {
             one().connections_max(0).build(),
             Err(ConfigError::Connections { .. })
         ));
+        let large = || one().message_max(MESSAGE_LIMIT);
+        assert!(large().build().is_ok(), "the defaults follow");
+        for wrong in [
+            large().connection_memory(64 << 20),
+            large().endpoint_memory(96 << 20),
+            one().message_max(1_000).connection_memory(2_000),
+        ] {
+            assert!(matches!(wrong.build(), Err(ConfigError::Memory { .. })));
+        }
         assert!(Delivery::partially_reliable(0, 50).is_err());
         assert!(Delivery::partially_reliable(5_000, 50).is_err());
     }

@@ -30,6 +30,7 @@ use crate::crypto::Keys;
 use crate::event::{CloseReason, ConnectionId, MessageId, SendError, SendOptions};
 use crate::handshake::ClientRandom;
 use crate::inbox::{Inbox, LEVEL_FIRST, LEVEL_LAST, Rare};
+use crate::memory::Budgets;
 use crate::packet::AckBlock;
 use crate::received::ReceivedPackets;
 use crate::rtt::Rtt;
@@ -69,6 +70,10 @@ pub(crate) struct Connection {
     pacer: Pacer,
     send: Vec<Option<Box<SendChannel>>>,
     receive: Vec<Option<Box<ReceiveChannel>>>,
+    /// What received messages may take.
+    budgets: Budgets,
+    /// The channel that takes from the reserve for what a channel waits for.
+    reserve_holder: Option<u8>,
     /// Channels that may have something to send.
     active: ChannelSet,
     /// Some channel is partially reliable.
@@ -163,6 +168,8 @@ struct Bandwidth {
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) inbox: Inbox,
+    /// Messages and fragments that the endpoint's memory budget refused.
+    pub(crate) pieces_refused: u64,
     /// How long datagrams that are handled now may have waited for it.
     pub(crate) looked_away: Duration,
     ack_block: AckBlock,
@@ -205,6 +212,8 @@ impl Connection {
             pacer: Pacer::new(mtu.current()),
             send: std::iter::repeat_with(|| None).take(channels).collect(),
             receive: std::iter::repeat_with(|| None).take(channels).collect(),
+            budgets: config.budgets(),
+            reserve_holder: None,
             active: ChannelSet::default(),
             has_partial: config
                 .channels
@@ -351,6 +360,11 @@ impl Connection {
         // Pace and Redundancy only wake the sender up: poll_transmit looks at the time itself.
         self.timers.expired(Timer::Pace, now);
         self.redundancy.due |= self.timers.expired(Timer::Redundancy, now);
+    }
+
+    /// Memory that waits in its channels.
+    pub(crate) fn held(&self) -> usize {
+        self.receive.iter().flatten().map(|half| half.held()).sum()
     }
 
     /// State and counters.

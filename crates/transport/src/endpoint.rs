@@ -128,7 +128,7 @@ struct Attempt {
     random: ClientRandom,
 }
 
-/// What arrived that belonged to nobody.
+/// What arrived that belonged to nobody, and what all connections hold together.
 ///
 /// ```
 /// use muse_transport::{ChannelConfig, Config, Delivery, Endpoint, SeededEntropy};
@@ -152,6 +152,10 @@ pub struct EndpointCounters {
     pub packets_rejected: u64,
     /// Replies to handshakes dropped because too many waited.
     pub replies_dropped: u64,
+    /// Bytes of memory that received messages of all connections take at present, with their overhead.
+    pub memory_held: usize,
+    /// Messages and fragments refused because the memory budget of the endpoint was exhausted.
+    pub pieces_refused: u64,
 }
 
 /// Why an attempt to connect could not even begin.
@@ -328,7 +332,11 @@ impl Endpoint {
 
     /// State and counters of a connection.
     pub fn stats(&self, connection: ConnectionId) -> Option<ConnectionStats> {
-        self.get(connection).map(|connection| connection.stats())
+        let stats = self.get(connection)?.stats();
+        Some(ConnectionStats {
+            memory_held: self.shared.inbox.ledger.held(connection),
+            ..stats
+        })
     }
 
     /// Counters of one channel of a connection.
@@ -372,9 +380,13 @@ impl Endpoint {
         &self.config
     }
 
-    /// What arrived that belonged to nobody.
+    /// Counts what arrived that belonged to nobody, and what all connections hold together.
     pub fn counters(&self) -> EndpointCounters {
-        self.counters
+        EndpointCounters {
+            memory_held: self.shared.inbox.ledger.total(),
+            pieces_refused: self.shared.pieces_refused,
+            ..self.counters
+        }
     }
 
     /// What became of handshakes, if the endpoint listens.
@@ -670,17 +682,19 @@ impl Endpoint {
 
     fn release_slot(&mut self, index: usize) {
         let slot = &mut self.slots[index];
+        let id = ConnectionId::new(index, slot.generation);
         if let Some(token) = slot.token.take() {
-            let id = ConnectionId::new(index, slot.generation);
             self.sessions.end(&token, id);
         }
         slot.generation = slot.generation.wrapping_add(1);
         slot.local_id = u32::MAX;
         if let Occupant::Connection(mut connection) =
             std::mem::replace(&mut slot.occupant, Occupant::Nobody)
-            && let Some(random) = connection.take_attempt()
         {
-            self.unconfirmed.remove(&random);
+            self.shared.inbox.ledger.free(id, connection.held());
+            if let Some(random) = connection.take_attempt() {
+                self.unconfirmed.remove(&random);
+            }
         }
         self.in_use -= 1;
         self.free.push(index as u32);

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use crate::config::Priority;
 use crate::event::{CloseReason, ConnectionId, Event, Receipt};
 use crate::handshake::Refusal;
+use crate::memory::{Ledger, cost};
 
 /// Level of events that come before any message of their connection.
 pub(crate) const LEVEL_FIRST: u8 = 0;
@@ -18,8 +19,8 @@ pub(crate) const LEVEL_LAST: u8 = Priority::COUNT as u8 - 1;
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     levels: [Level; Priority::COUNT],
-    /// Bytes of messages not read yet, by the connection's index.
-    unread: Vec<usize>,
+    /// What these messages and those that still wait in their channels take.
+    pub(crate) ledger: Ledger,
 }
 
 #[derive(Debug, Default)]
@@ -58,32 +59,27 @@ pub(crate) enum Rare {
 }
 
 impl Inbox {
-    pub(crate) fn message(
+    /// Adds a message of `len` bytes that comes in pieces.
+    pub(crate) fn message<'p>(
         &mut self,
         connection: ConnectionId,
         channel: u8,
         level: u8,
-        payload: &[u8],
+        len: usize,
+        pieces: impl Iterator<Item = &'p [u8]>,
     ) {
-        let index = connection.index();
-        if self.unread.len() <= index {
-            self.unread.resize(index + 1, 0);
-        }
-        self.unread[index] += payload.len();
+        self.ledger.hold(connection, cost(len));
         let level = self.level(level);
-        level.bytes.extend_from_slice(payload);
+        for piece in pieces {
+            level.bytes.extend_from_slice(piece);
+        }
         level.records.push_back((
             connection,
             Record::Message {
                 channel,
-                len: payload.len() as u32,
+                len: len as u32,
             },
         ));
-    }
-
-    /// Bytes of messages of a connection that have not been read yet.
-    pub(crate) fn unread(&self, connection: ConnectionId) -> usize {
-        self.unread.get(connection.index()).copied().unwrap_or(0)
     }
 
     pub(crate) fn connected(
@@ -134,7 +130,7 @@ impl Inbox {
         Some(match record {
             Record::Message { channel, len } => {
                 level.take(len, buffer);
-                self.unread[connection.index()] -= len as usize;
+                self.ledger.free(connection, cost(len as usize));
                 Event::Message {
                     connection,
                     channel,
@@ -186,6 +182,10 @@ impl Level {
         if self.read == self.bytes.len() {
             self.bytes.clear();
             self.read = 0;
+            if self.bytes.capacity() > KEPT_MAX {
+                self.bytes.shrink_to(KEPT_MAX);
+                self.records.shrink_to(KEPT_MAX / RECORD_LEN);
+            }
         } else if self.read > COMPACT_FROM && self.read > self.bytes.len() / 2 {
             self.bytes.drain(..self.read);
             self.read = 0;
@@ -193,6 +193,10 @@ impl Level {
     }
 }
 
+/// Bytes that an empty level keeps for the messages to come.
+const KEPT_MAX: usize = 1 << 20;
+/// Bytes of a record.
+const RECORD_LEN: usize = size_of::<(ConnectionId, Record)>();
 /// Bytes read from a level before the rest is moved to the front.
 const COMPACT_FROM: usize = 64 << 10;
 
@@ -200,14 +204,25 @@ const COMPACT_FROM: usize = 64 << 10;
 mod tests {
     use super::*;
 
+    const CONNECTION: ConnectionId = ConnectionId::from_bits(3);
+
+    fn say(inbox: &mut Inbox, level: u8, payload: &[u8]) {
+        inbox.message(
+            CONNECTION,
+            1,
+            level,
+            payload.len(),
+            std::iter::once(payload),
+        );
+    }
+
     #[test]
     fn urgent_messages_come_first_and_a_close_comes_last() {
         let mut inbox = Inbox::default();
-        let connection = ConnectionId::new(3, 1);
-        inbox.rare(connection, LEVEL_LAST, Rare::Closed(CloseReason::ByUs));
-        inbox.message(connection, 1, 2, b"normal");
-        inbox.message(connection, 1, 0, b"urgent");
-        inbox.message(connection, 1, 2, b"second");
+        inbox.rare(CONNECTION, LEVEL_LAST, Rare::Closed(CloseReason::ByUs));
+        say(&mut inbox, 2, b"normal");
+        say(&mut inbox, 0, b"urgent");
+        say(&mut inbox, 2, b"second");
         let mut buffer = Vec::new();
         let mut seen = Vec::new();
         while let Some(event) = inbox.pop(&mut buffer) {
@@ -220,13 +235,26 @@ mod tests {
     }
 
     #[test]
+    fn a_flood_leaves_no_memory_behind() {
+        let mut inbox = Inbox::default();
+        let mut buffer = Vec::new();
+        for _ in 0..50_000 {
+            say(&mut inbox, 1, &[7; 100]);
+        }
+        assert_eq!(inbox.ledger.held(CONNECTION), 50_000 * cost(100));
+        while inbox.pop(&mut buffer).is_some() {}
+        assert_eq!(inbox.ledger.total(), 0);
+        assert!(inbox.levels[1].bytes.capacity() <= KEPT_MAX);
+        assert!(inbox.levels[1].records.capacity() * RECORD_LEN <= KEPT_MAX);
+    }
+
+    #[test]
     fn a_level_that_never_empties_does_not_grow() {
         let mut inbox = Inbox::default();
-        let connection = ConnectionId::new(0, 0);
         let mut buffer = Vec::new();
-        inbox.message(connection, 0, 1, &[0; 1_000]);
+        say(&mut inbox, 1, &[0; 1_000]);
         for i in 0..5_000u32 {
-            inbox.message(connection, 0, 1, &[i as u8; 1_000]);
+            say(&mut inbox, 1, &[i as u8; 1_000]);
             assert!(inbox.pop(&mut buffer).is_some());
         }
         assert!(inbox.levels[1].bytes.capacity() < 1 << 20);

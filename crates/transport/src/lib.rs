@@ -20,6 +20,7 @@ mod event;
 pub mod fuzzing;
 mod handshake;
 mod inbox;
+mod memory;
 mod numbers;
 mod packet;
 mod parity;
@@ -42,5 +43,6 @@ pub use event::{
     CloseReason, ConnectionId, Event, MessageId, Outcome, Receipt, SendError, SendOptions,
 };
 pub use handshake::{HandshakeCounters, HandshakeLimits, Refusal};
+pub use memory::{CONNECTION_FLOOR, MESSAGE_OVERHEAD};
 pub use stats::{ChannelStats, ConnectionStats};
 pub use typed::{DispatchCounters, DispatchError, Dispatcher, MessageError};

@@ -27,6 +27,8 @@ pub(crate) struct ReceivedPackets {
     recovered: Bits,
     /// Newest number recovered; while it is far away its bits need no care.
     recovered_highest: u64,
+    /// Packets that arrived but are not acknowledged; there once the first one was.
+    refused: Option<Box<Bits>>,
     /// Packets that came with a congestion mark, modulo 256.
     marks: u8,
     marked: bool,
@@ -43,6 +45,7 @@ impl ReceivedPackets {
             arrived: Bits::default(),
             recovered: Bits::default(),
             recovered_highest: 0,
+            refused: None,
             marks: 0,
             marked: false,
             fresh_lowest: [u64::MAX; 3],
@@ -60,7 +63,21 @@ impl ReceivedPackets {
         newest
             || (number >= PACKET_NUMBER_FIRST
                 && self.in_window(number)
-                && !self.arrived.contains(number))
+                && !self.arrived.contains(number)
+                && !self.is_refused(number))
+    }
+
+    /// Takes back what [`record`](Self::record) said: the packet is not acknowledged, as if it had been lost. It is not new
+    /// any more either.
+    pub(crate) fn refuse(&mut self, number: u64) {
+        self.arrived.remove(number);
+        self.refused.get_or_insert_default().insert(number);
+    }
+
+    fn is_refused(&self, number: u64) -> bool {
+        self.refused
+            .as_ref()
+            .is_some_and(|refused| refused.contains(number))
     }
 
     /// Records a packet; it was [`is_new`](Self::is_new) and authentic. Returns whether it left a gap before it or
@@ -71,6 +88,9 @@ impl ReceivedPackets {
             self.arrived.clear(highest + 1, number);
             if self.recovered_highest + WINDOW > highest {
                 self.recovered.clear(highest + 1, number);
+            }
+            if let Some(refused) = &mut self.refused {
+                refused.clear(highest + 1, number);
             }
             self.highest = Some(number);
             self.highest_at = now;
@@ -113,14 +133,22 @@ impl ReceivedPackets {
         false
     }
 
-    /// Fills `block` with what is known; `false` when nothing has arrived yet.
+    /// Fills `block` with what is known; `false` when nothing has arrived yet that is acknowledged.
     pub(crate) fn fill(&mut self, now: Instant, block: &mut AckBlock) -> bool {
         let Some(highest) = self.highest else {
             return false;
         };
-        block.newest = highest;
+        let oldest = (highest + 1)
+            .saturating_sub(WINDOW)
+            .max(PACKET_NUMBER_FIRST);
+        let refused = self.arrived.run(highest, false, highest + 1 - oldest);
+        if refused > highest - oldest {
+            return false;
+        }
+        let newest = highest - refused;
+        block.newest = newest;
         let units = now.saturating_since(self.highest_at).as_micros() / ACK_DELAY_UNIT;
-        block.delay = if self.highest_told < DELAY_REPEATS {
+        block.delay = if self.highest_told < DELAY_REPEATS && newest == highest {
             u8::try_from(units).ok()
         } else {
             None
@@ -128,14 +156,11 @@ impl ReceivedPackets {
         self.highest_told = self.highest_told.saturating_add(1);
         block.marks = self.marked.then_some(self.marks);
         block.runs.clear();
-        let oldest = (highest + 1)
-            .saturating_sub(WINDOW)
-            .max(PACKET_NUMBER_FIRST);
-        let wanted = self.fresh_lowest.iter().copied().min().unwrap_or(highest);
+        let wanted = self.fresh_lowest.iter().copied().min().unwrap_or(newest);
         let floor = wanted
-            .min(highest.saturating_sub(ACK_COVERAGE - 1))
+            .min(newest.saturating_sub(ACK_COVERAGE - 1))
             .max(oldest);
-        let mut next = highest;
+        let mut next = newest;
         let mut missing = 0;
         let mut recovered = false;
         loop {
@@ -201,6 +226,10 @@ impl Bits {
         self.0[Self::word(number)] |= 1 << (number % 64);
     }
 
+    fn remove(&mut self, number: u64) {
+        self.0[Self::word(number)] &= !(1 << (number % 64));
+    }
+
     /// Clears the bits of `from..=to`.
     fn clear(&mut self, from: u64, to: u64) {
         if to - from >= WINDOW {
@@ -261,6 +290,33 @@ mod tests {
             }
         }
         all
+    }
+
+    #[test]
+    fn a_refused_packet_is_neither_acknowledged_nor_new() {
+        let mut received = ReceivedPackets::new();
+        let mut block = AckBlock::default();
+        let now = Instant::from_secs(1);
+        received.record(now, FIRST, false);
+        received.refuse(FIRST);
+        assert!(!received.fill(now, &mut block), "nothing to acknowledge");
+        for number in FIRST + 1..FIRST + 6 {
+            received.record(now, number, false);
+        }
+        received.refuse(FIRST + 3);
+        received.refuse(FIRST + 5);
+        assert!(received.fill(now, &mut block));
+        assert_eq!((block.newest, block.delay), (FIRST + 4, None));
+        let arrived = status(&block);
+        let arrived = arrived.iter().filter(|(_, state)| *state == '+');
+        let arrived: Vec<u64> = arrived.map(|(number, _)| *number).collect();
+        assert_eq!(arrived, [FIRST + 4, FIRST + 2, FIRST + 1]);
+        for number in FIRST..FIRST + 6 {
+            assert!(!received.is_new(number), "{number}");
+        }
+        // Long after, its place in the ring belongs to another.
+        received.record(now, FIRST + 5 + WINDOW - 1, false);
+        assert!(received.is_new(FIRST + 3 + WINDOW));
     }
 
     #[test]

@@ -134,6 +134,15 @@ pub struct ConnectionStats {
     pub parity_bytes_sent: u64,
     /// Parity equations of the peer's that contradicted what arrived: a broken peer.
     pub parities_rejected: u64,
+    /// Bytes of memory that received messages take at present, with their overhead.
+    pub memory_held: usize,
+    /// Messages and fragments that arrived and were refused because a memory budget was exhausted. What must arrive is
+    /// sent again by the peer.
+    pub pieces_refused: u64,
+    /// Packets that were not acknowledged because something in them was refused.
+    pub packets_refused: u64,
+    /// Unfinished large messages of unreliable channels that were dropped to stay within a memory budget.
+    pub messages_evicted: u64,
     /// Packets that came twice or too late to tell.
     pub packets_replayed: u64,
     /// Packets that did not authenticate.

@@ -4,11 +4,15 @@ use std::collections::VecDeque;
 
 use muse_wire::partial::{PartialReceiver, Ready, Verdict};
 use muse_wire::sequence::expand;
+use rustc_hash::FxHashMap;
 
-use super::assembly::Assembly;
-use crate::config::{CHANNEL_WINDOW, CHANNEL_WINDOW_BYTES, Delivery};
+use super::assembly::{Assembly, Fit};
+use crate::config::{CHANNEL_WINDOW, Delivery};
+use crate::memory::{ASSEMBLY_OVERHEAD, Need, cost};
+use crate::numbers::NumberSet;
 use crate::packet::{Fragment, MESSAGE_NUMBER_FIRST, Malformed, MessageFrame};
 use crate::stats::ChannelStats;
+use crate::work;
 
 /// Large messages that an unreliable channel puts together at once; the oldest makes room.
 const ASSEMBLIES_MAX: usize = 8;
@@ -26,9 +30,12 @@ pub(crate) struct ReceiveChannel {
     next: u64,
     /// Newest number delivered, for the sequenced modes.
     newest: Option<u64>,
-    /// What waits from `next` on, for the reliable modes.
-    slots: VecDeque<Slot>,
-    /// Bytes that wait.
+    /// Numbers from `next` on that have arrived at least in part, for the reliable modes. Those that are not in `slots`
+    /// are settled: delivered before their turn, or never to come.
+    arrived: NumberSet,
+    /// Messages that wait for their turn or for fragments.
+    slots: FxHashMap<u64, Slot>,
+    /// Memory that counts.
     held: usize,
     assemblies: Vec<(u64, Assembly)>,
     /// Large unreliable messages delivered of late, so that fragments sent twice do not deliver them twice.
@@ -40,24 +47,56 @@ pub(crate) struct ReceiveChannel {
     pub(crate) stats: ChannelStats,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 enum Slot {
-    #[default]
-    Empty,
-    /// Delivered before its turn, or never to come.
-    Settled,
-    Waiting(Vec<u8>),
-    Assembling(Box<Assembly>),
+    Whole(Vec<u8>),
+    Fragments(Box<Assembly>),
 }
 
-/// Where delivered messages go, and where buffers come from and return to.
+impl Slot {
+    fn is_complete(&self) -> bool {
+        match self {
+            Self::Whole(_) => true,
+            Self::Fragments(assembly) => assembly.is_complete(),
+        }
+    }
+}
+
+/// Whether there was room for what arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Admission {
+    /// It was delivered, kept, or not needed.
+    Taken,
+    /// It changed nothing, and must not be acknowledged.
+    Refused,
+}
+
+/// What became of a message that has to wait, or of a fragment of one.
+enum Kept {
+    /// It is complete now.
+    Complete,
+    /// Fragments are missing, or it was there already.
+    Nothing,
+    Refused,
+}
+
+/// Where delivered messages go, who says how much may be kept, and where buffers come from and return to.
 pub(crate) trait Sink {
-    /// Hands a message to the application.
-    fn deliver(&mut self, payload: &[u8]);
+    /// Whether there is room for `bytes` more.
+    fn admit(&mut self, bytes: usize, need: Need) -> bool;
+    /// Counts memory that is kept.
+    fn hold(&mut self, bytes: usize);
+    /// Counts memory that is not kept any more.
+    fn free(&mut self, bytes: usize);
+    /// Hands a message of `len` bytes to the application, piece by piece. Counts its memory.
+    fn deliver<'p>(&mut self, len: usize, pieces: impl Iterator<Item = &'p [u8]>);
     /// An empty buffer, reused if possible.
     fn buffer(&mut self) -> Vec<u8>;
     /// Takes a buffer back.
     fn recycle(&mut self, buffer: Vec<u8>);
+    /// A number that grows with time.
+    fn age(&self) -> u64;
 }
 
 impl ReceiveChannel {
@@ -74,7 +113,8 @@ impl ReceiveChannel {
             message_max,
             next: MESSAGE_NUMBER_FIRST,
             newest: None,
-            slots: VecDeque::new(),
+            arrived: NumberSet::default(),
+            slots: FxHashMap::default(),
             held: 0,
             assemblies: Vec::new(),
             completed: VecDeque::new(),
@@ -90,7 +130,7 @@ impl ReceiveChannel {
         &mut self,
         frame: &MessageFrame<'_>,
         sink: &mut impl Sink,
-    ) -> Result<(), Malformed> {
+    ) -> Result<Admission, Malformed> {
         if frame
             .fragment
             .is_some_and(|fragment| fragment.total as usize > self.message_max)
@@ -98,8 +138,9 @@ impl ReceiveChannel {
             return Err(Malformed);
         }
         match self.delivery {
-            Delivery::Unreliable | Delivery::Sequenced => self.receive_unreliable(frame, sink),
-            Delivery::ReliableSequenced => self.receive_unreliable(frame, sink),
+            Delivery::Unreliable | Delivery::Sequenced | Delivery::ReliableSequenced => {
+                Ok(self.receive_unreliable(frame, sink))
+            }
             Delivery::ReliableUnordered => self.receive_unordered(frame, sink),
             Delivery::ReliableOrdered => self.receive_ordered(frame, sink),
             Delivery::PartiallyReliable(_) => self.receive_partial(frame, sink),
@@ -114,17 +155,53 @@ impl ReceiveChannel {
         ) {
             return Err(Malformed);
         }
-        let Some(index) = self.index(number_low)? else {
+        let Some(number) = self.number(number_low)? else {
             return Ok(());
         };
-        let slot = self.slot(index);
-        if matches!(slot, Slot::Empty | Slot::Assembling(_)) {
-            let before = std::mem::replace(slot, Slot::Settled);
+        let unfinished = self
+            .slots
+            .get(&number)
+            .is_some_and(|slot| !slot.is_complete());
+        if unfinished || !self.arrived.contains(number) {
             self.stats.messages_skipped += 1;
-            self.release(before, sink);
+            self.arrived.insert(number);
+            if let Some(slot) = self.slots.remove(&number) {
+                self.release(slot, sink);
+            }
         }
         self.drain(sink);
         Ok(())
+    }
+
+    /// Memory that counts for what waits here.
+    pub(crate) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Whether the message that the channel waits for is here in part.
+    pub(crate) fn is_assembling_next(&self) -> bool {
+        match self.delivery {
+            Delivery::ReliableSequenced => !self.assemblies.is_empty(),
+            _ => self.slots.contains_key(&self.next),
+        }
+    }
+
+    /// When the oldest unfinished message began that may be given up.
+    pub(crate) fn oldest_expendable(&self) -> Option<u64> {
+        self.expendable()
+            .map(|(_, (_, assembly))| assembly.began())
+            .min()
+    }
+
+    /// Gives up the oldest unfinished message that may be.
+    pub(crate) fn evict(&mut self, sink: &mut impl Sink) {
+        let oldest = self
+            .expendable()
+            .min_by_key(|(_, (_, assembly))| assembly.began())
+            .map(|(position, _)| position);
+        if let Some(position) = oldest {
+            self.give_up(position, sink);
+        }
     }
 
     /// What to tell the sender of a partially reliable channel with the next packet: the number expected and how many
@@ -152,80 +229,112 @@ impl ReceiveChannel {
     /// Gives back memory that an idle channel does not need.
     pub(crate) fn shrink(&mut self) {
         if self.slots.is_empty() {
-            self.slots.shrink_to(0);
+            self.slots.shrink_to_fit();
+            self.arrived.shrink();
         }
     }
 
     /// The unreliable modes, and reliable sequenced: nothing waits for anything; the sender alone makes sure that the
     /// newest arrives.
-    fn receive_unreliable(
-        &mut self,
-        frame: &MessageFrame<'_>,
-        sink: &mut impl Sink,
-    ) -> Result<(), Malformed> {
+    fn receive_unreliable(&mut self, frame: &MessageFrame<'_>, sink: &mut impl Sink) -> Admission {
         let near = self.newest.unwrap_or(MESSAGE_NUMBER_FIRST);
         let number = frame.number_low.map(|low| expand(u64::from(low), 16, near));
         let stale = self.delivery != Delivery::Unreliable
             && number.is_some_and(|number| self.newest.is_some_and(|newest| number <= newest));
         if stale {
             self.stats.messages_late += 1;
-            return Ok(());
+            return Admission::Taken;
         }
         let Some((fragment, number)) = frame.fragment.zip(number) else {
+            let need = self.need_of_newest(number);
+            if !sink.admit(cost(frame.payload.len()), need) {
+                return Admission::Refused;
+            }
             self.newest = number.max(self.newest);
-            self.count(frame.payload.len());
-            sink.deliver(frame.payload);
-            return Ok(());
+            self.deliver_whole(frame.payload, sink);
+            return Admission::Taken;
         };
-        let Some(position) = self.assembly(number, fragment) else {
-            return Ok(());
+        let position = match self.assembly(number, fragment, frame.payload.len(), sink) {
+            Ok(position) => position,
+            Err(admission) => return admission,
         };
+        self.hold(cost(frame.payload.len()), sink);
         let (_, assembly) = &mut self.assemblies[position];
-        let before = assembly.held();
-        assembly.insert(fragment, frame.payload);
-        self.held += assembly.held() - before;
+        assembly.insert(fragment, filled(frame.payload, sink));
         if assembly.is_complete() {
             let (_, assembly) = self.assemblies.swap_remove(position);
-            self.held -= assembly.held();
             self.newest = Some(number).max(self.newest);
-            self.count(assembly.message().len());
-            sink.deliver(assembly.message());
+            self.deliver_assembly(assembly, sink);
             self.remember(number);
             if self.delivery != Delivery::Unreliable {
-                self.drop_stale_assemblies();
+                self.drop_stale_assemblies(sink);
             }
         }
-        Ok(())
+        Admission::Taken
     }
 
-    /// Where the assembly of message `number` stands; a new one may push out the oldest.
-    fn assembly(&mut self, number: u64, fragment: Fragment) -> Option<usize> {
+    /// Where the assembly of message `number` stands that a new fragment goes into; a new one may push out the oldest.
+    /// An error says what became of a fragment that goes nowhere.
+    fn assembly(
+        &mut self,
+        number: u64,
+        fragment: Fragment,
+        len: usize,
+        sink: &mut impl Sink,
+    ) -> Result<usize, Admission> {
+        let need = self.need_of_newest(Some(number));
         if let Some(position) = self.assemblies.iter().position(|(n, _)| *n == number) {
-            return Some(position);
+            return match self.assemblies[position].1.fit(fragment) {
+                Fit::New if sink.admit(cost(len), need) => Ok(position),
+                Fit::New => Err(Admission::Refused),
+                Fit::Foreign | Fit::Duplicate => Err(Admission::Taken),
+            };
         }
         // A late fragment of a message that is complete, or too old to tell.
         if number < self.completed_floor || self.completed.contains(&number) {
-            return None;
+            return Err(Admission::Taken);
         }
-        let limit = CHANNEL_WINDOW_BYTES + self.message_max;
-        while self.assemblies.len() >= ASSEMBLIES_MAX
-            || (self.held + fragment.total as usize > limit && !self.assemblies.is_empty())
-        {
-            let (oldest, _) = self
-                .assemblies
-                .iter()
-                .enumerate()
-                .min_by_key(|(_, (n, _))| *n)?;
-            if self.assemblies[oldest].0 > number {
-                return None;
+        if !sink.admit(ASSEMBLY_OVERHEAD + cost(len), need) {
+            return Err(Admission::Refused);
+        }
+        while self.assemblies.len() >= ASSEMBLIES_MAX {
+            let numbers = self.assemblies.iter().map(|(number, _)| *number);
+            match numbers.enumerate().min_by_key(|(_, number)| *number) {
+                Some((oldest, least)) if least < number => self.give_up(oldest, sink),
+                _ => return Err(Admission::Taken),
             }
-            let (_, gone) = self.assemblies.swap_remove(oldest);
-            self.held -= gone.held();
-            self.stats.messages_incomplete += 1;
         }
+        self.hold(ASSEMBLY_OVERHEAD, sink);
         self.assemblies
-            .push((number, Assembly::new(fragment.total)));
-        Some(self.assemblies.len() - 1)
+            .push((number, Assembly::new(fragment.total, sink.age())));
+        Ok(self.assemblies.len() - 1)
+    }
+
+    /// On a reliable sequenced channel the newest message must arrive; nothing else of these modes must.
+    fn need_of_newest(&self, number: Option<u64>) -> Need {
+        let newest = self.assemblies.iter().map(|(number, _)| *number).max();
+        if self.delivery == Delivery::ReliableSequenced && number >= newest {
+            Need::Next
+        } else {
+            Need::Ordinary
+        }
+    }
+
+    /// The unfinished messages that may be given up, with their positions.
+    fn expendable(&self) -> impl Iterator<Item = (usize, &(u64, Assembly))> {
+        let newest = match self.delivery {
+            Delivery::ReliableSequenced => self.assemblies.iter().map(|(n, _)| *n).max(),
+            _ => None,
+        };
+        let assemblies = self.assemblies.iter().enumerate();
+        assemblies.filter(move |(_, (number, _))| Some(*number) != newest)
+    }
+
+    /// Drops an unfinished message.
+    fn give_up(&mut self, position: usize, sink: &mut impl Sink) {
+        let (_, assembly) = self.assemblies.swap_remove(position);
+        self.stats.messages_incomplete += 1;
+        self.drop_assembly(assembly, sink);
     }
 
     /// Remembers that a large message was delivered; when there are too many, the lowest number goes, and nothing below it
@@ -240,107 +349,99 @@ impl ReceiveChannel {
         self.completed.push_back(number);
     }
 
-    fn drop_stale_assemblies(&mut self) {
+    fn drop_stale_assemblies(&mut self, sink: &mut impl Sink) {
         let newest = self.newest;
-        let mut held = self.held;
-        let mut dropped = 0;
-        self.assemblies.retain(|(number, assembly)| {
-            let keep = newest.is_none_or(|newest| *number > newest);
-            if !keep {
-                held -= assembly.held();
-                dropped += 1;
-            }
-            keep
-        });
-        self.held = held;
-        self.stats.messages_incomplete += dropped;
+        let is_stale = |(number, _): &(u64, Assembly)| Some(*number) <= newest;
+        while let Some(position) = self.assemblies.iter().position(is_stale) {
+            self.give_up(position, sink);
+        }
     }
 
     fn receive_unordered(
         &mut self,
         frame: &MessageFrame<'_>,
         sink: &mut impl Sink,
-    ) -> Result<(), Malformed> {
+    ) -> Result<Admission, Malformed> {
         let number_low = frame.number_low.ok_or(Malformed)?;
-        let Some(index) = self.index(number_low)? else {
-            return Ok(());
+        let Some(number) = self.number(number_low)? else {
+            return Ok(Admission::Taken);
         };
         match frame.fragment {
             None => {
-                let slot = self.slot(index);
-                if !matches!(slot, Slot::Empty) {
+                if self.arrived.contains(number) {
                     self.stats.messages_duplicate += 1;
-                    return Ok(());
+                    return Ok(Admission::Taken);
                 }
-                *slot = Slot::Settled;
-                self.count(frame.payload.len());
-                sink.deliver(frame.payload);
-            }
-            Some(fragment) => {
-                if let Some(assembly) = self.assemble(index, fragment, frame.payload)? {
-                    self.count(assembly.message().len());
-                    sink.deliver(assembly.message());
-                    *self.slot(index) = Slot::Settled;
+                if !sink.admit(cost(frame.payload.len()), self.need(number)) {
+                    return Ok(Admission::Refused);
                 }
+                if number == self.next {
+                    self.next += 1;
+                } else {
+                    self.arrived.insert(number);
+                }
+                self.deliver_whole(frame.payload, sink);
             }
+            Some(fragment) => match self.assemble(number, fragment, frame.payload, sink)? {
+                Kept::Refused => return Ok(Admission::Refused),
+                Kept::Nothing => {}
+                Kept::Complete => self.deliver_slot(number, sink),
+            },
         }
-        while matches!(self.slots.front(), Some(Slot::Settled)) {
-            self.slots.pop_front();
-            self.next += 1;
-        }
-        Ok(())
+        self.drain(sink);
+        Ok(Admission::Taken)
     }
 
     fn receive_ordered(
         &mut self,
         frame: &MessageFrame<'_>,
         sink: &mut impl Sink,
-    ) -> Result<(), Malformed> {
+    ) -> Result<Admission, Malformed> {
         let number_low = frame.number_low.ok_or(Malformed)?;
-        let Some(index) = self.index(number_low)? else {
-            return Ok(());
+        let Some(number) = self.number(number_low)? else {
+            return Ok(Admission::Taken);
         };
-        if index == 0
-            && frame.fragment.is_none()
-            && matches!(self.slots.front(), None | Some(Slot::Empty))
-        {
+        if number == self.next && frame.fragment.is_none() && !self.arrived.contains(number) {
             // The common case: the next one, in one piece.
-            self.slots.pop_front();
+            if !sink.admit(cost(frame.payload.len()), Need::Next) {
+                return Ok(Admission::Refused);
+            }
             self.next += 1;
-            self.count(frame.payload.len());
-            sink.deliver(frame.payload);
-        } else {
-            self.keep(index, frame, sink)?;
+            self.deliver_whole(frame.payload, sink);
+        } else if let Kept::Refused = self.keep(number, frame, sink)? {
+            return Ok(Admission::Refused);
         }
         self.drain(sink);
-        Ok(())
+        Ok(Admission::Taken)
     }
 
     fn receive_partial(
         &mut self,
         frame: &MessageFrame<'_>,
         sink: &mut impl Sink,
-    ) -> Result<(), Malformed> {
+    ) -> Result<Admission, Malformed> {
         let number_low = frame.number_low.ok_or(Malformed)?;
-        let Some(index) = self.index(number_low)? else {
+        let Some(number) = self.number(number_low)? else {
             self.progress_repeats = PROGRESS_REPEATS;
-            return Ok(());
+            return Ok(Admission::Taken);
         };
-        if !self.keep(index, frame, sink)? {
-            return Ok(());
+        match self.keep(number, frame, sink)? {
+            Kept::Refused => return Ok(Admission::Refused),
+            Kept::Nothing => return Ok(Admission::Taken),
+            Kept::Complete => self.progress_repeats = PROGRESS_REPEATS,
         }
-        self.progress_repeats = PROGRESS_REPEATS;
-        let number = self.next + index as u64;
         let Some(partial) = &mut self.partial else {
             return Err(Malformed);
         };
         match partial.receive(number) {
             Verdict::Deliver { .. } => self.deliver_partial(number, sink),
-            Verdict::Buffer => return Ok(()),
+            Verdict::Buffer => return Ok(Admission::Taken),
             Verdict::Drop => {
-                let slot = std::mem::take(&mut self.slots[index]);
-                self.release(slot, sink);
-                return Ok(());
+                self.arrived.remove(number);
+                if let Some(slot) = self.slots.remove(&number) {
+                    self.release(slot, sink);
+                }
+                return Ok(Admission::Taken);
             }
         }
         while let Some(Ready { slot, .. }) = self
@@ -350,112 +451,113 @@ impl ReceiveChannel {
         {
             self.deliver_partial(slot, sink);
         }
-        Ok(())
+        Ok(Admission::Taken)
     }
 
     /// Delivers message `number`; what is missing before it is lost.
     fn deliver_partial(&mut self, number: u64, sink: &mut impl Sink) {
-        while self.next <= number {
-            let slot = self.slots.pop_front().unwrap_or_default();
-            if let (true, Slot::Waiting(payload)) = (self.next == number, &slot) {
-                self.count(payload.len());
-                sink.deliver(payload);
-            } else {
-                self.stats.messages_skipped += 1;
+        self.stats.messages_skipped += number - self.next;
+        while let Some(unfinished) = self.arrived.first_in(self.next, number) {
+            self.next = unfinished + 1;
+            if let Some(slot) = self.slots.remove(&unfinished) {
+                self.release(slot, sink);
             }
-            self.release(slot, sink);
-            self.next += 1;
         }
+        self.deliver_slot(number, sink);
+        self.next = number + 1;
+        self.arrived.advance(self.next);
     }
 
-    /// Keeps a message until its turn; `true` when it is complete and new.
+    /// Keeps a message until its turn.
     fn keep(
         &mut self,
-        index: usize,
+        number: u64,
         frame: &MessageFrame<'_>,
         sink: &mut impl Sink,
-    ) -> Result<bool, Malformed> {
-        let message = match frame.fragment {
-            None => {
-                if !matches!(self.slot(index), Slot::Empty) {
-                    self.stats.messages_duplicate += 1;
-                    return Ok(false);
-                }
-                self.hold(frame.payload.len())?;
-                let mut buffer = sink.buffer();
-                buffer.extend_from_slice(frame.payload);
-                buffer
-            }
-            Some(fragment) => match self.assemble(index, fragment, frame.payload)? {
-                Some(assembly) => {
-                    self.hold(assembly.message().len())?;
-                    assembly.into_message()
-                }
-                None => return Ok(false),
-            },
-        };
-        *self.slot(index) = Slot::Waiting(message);
-        Ok(true)
+    ) -> Result<Kept, Malformed> {
+        if let Some(fragment) = frame.fragment {
+            return self.assemble(number, fragment, frame.payload, sink);
+        }
+        if self.arrived.contains(number) {
+            self.stats.messages_duplicate += 1;
+            return Ok(Kept::Nothing);
+        }
+        let bytes = cost(frame.payload.len());
+        if !sink.admit(bytes, self.need(number)) {
+            return Ok(Kept::Refused);
+        }
+        self.hold(bytes, sink);
+        self.arrived.insert(number);
+        let buffer = filled(frame.payload, sink);
+        self.slots.insert(number, Slot::Whole(buffer));
+        Ok(Kept::Complete)
     }
 
-    /// Adds a fragment to the message at `index`; returns it when it is complete, with its slot empty.
+    /// Adds a fragment to message `number`.
     fn assemble(
         &mut self,
-        index: usize,
+        number: u64,
         fragment: Fragment,
         payload: &[u8],
-    ) -> Result<Option<Assembly>, Malformed> {
-        let slot = self.slot(index);
-        if matches!(slot, Slot::Empty) {
-            *slot = Slot::Assembling(Box::new(Assembly::new(fragment.total)));
+        sink: &mut impl Sink,
+    ) -> Result<Kept, Malformed> {
+        let need = self.need(number);
+        let mut bytes = cost(payload.len());
+        match self.slots.get(&number) {
+            Some(Slot::Fragments(assembly)) => match assembly.fit(fragment) {
+                Fit::Foreign => return Err(Malformed),
+                Fit::Duplicate => return Ok(Kept::Nothing),
+                Fit::New => {}
+            },
+            // It is settled, or came in one piece.
+            Some(Slot::Whole(_)) => return Ok(Kept::Nothing),
+            None if self.arrived.contains(number) => return Ok(Kept::Nothing),
+            None => bytes += ASSEMBLY_OVERHEAD,
         }
-        let Slot::Assembling(assembly) = slot else {
-            return Ok(None);
+        if !sink.admit(bytes, need) {
+            return Ok(Kept::Refused);
+        }
+        self.hold(bytes, sink);
+        self.arrived.insert(number);
+        let slot = self.slots.entry(number).or_insert_with(|| {
+            Slot::Fragments(Box::new(Assembly::new(fragment.total, sink.age())))
+        });
+        let Slot::Fragments(assembly) = slot else {
+            return Ok(Kept::Nothing);
         };
-        let before = assembly.held();
-        if !assembly.insert(fragment, payload) {
-            return Err(Malformed);
-        }
-        let grown = assembly.held() - before;
-        let complete = assembly.is_complete();
-        self.hold(grown)?;
-        if !complete {
-            return Ok(None);
-        }
-        let Slot::Assembling(assembly) = std::mem::take(self.slot(index)) else {
-            return Ok(None);
-        };
-        self.held -= assembly.held();
-        Ok(Some(*assembly))
+        assembly.insert(fragment, filled(payload, sink));
+        Ok(if assembly.is_complete() {
+            Kept::Complete
+        } else {
+            Kept::Nothing
+        })
     }
 
-    /// Counts memory; a sender that respects its windows never exceeds the limit.
-    fn hold(&mut self, bytes: usize) -> Result<(), Malformed> {
-        self.held += bytes;
-        if self.held > 2 * CHANNEL_WINDOW_BYTES + self.message_max {
-            Err(Malformed)
+    /// How much depends on message `number` of a reliable mode.
+    fn need(&self, number: u64) -> Need {
+        if number == self.next {
+            Need::Next
         } else {
-            Ok(())
+            Need::Ordinary
         }
     }
 
     /// Delivers what is next and complete.
     fn drain(&mut self, sink: &mut impl Sink) {
-        while matches!(self.slots.front(), Some(Slot::Waiting(_) | Slot::Settled)) {
-            let Some(slot) = self.slots.pop_front() else {
-                return;
-            };
-            self.next += 1;
-            if let (Slot::Waiting(payload), true) = (&slot, self.delivery.is_ordered()) {
-                self.count(payload.len());
-                sink.deliver(payload);
+        while self.arrived.contains(self.next) {
+            work::step();
+            let slot = self.slots.get(&self.next);
+            if slot.is_some_and(|slot| !slot.is_complete()) {
+                break;
             }
-            self.release(slot, sink);
+            self.deliver_slot(self.next, sink);
+            self.next += 1;
         }
+        self.arrived.advance(self.next);
     }
 
-    /// Where message `number_low` stands; `None` when it is settled already.
-    fn index(&mut self, number_low: u16) -> Result<Option<usize>, Malformed> {
+    /// The number that `number_low` stands for; `None` when it is settled already.
+    fn number(&mut self, number_low: u16) -> Result<Option<u64>, Malformed> {
         let number = expand(u64::from(number_low), 16, self.next);
         let Some(ahead) = number.checked_sub(self.next) else {
             self.stats.messages_duplicate += 1;
@@ -464,31 +566,75 @@ impl ReceiveChannel {
         if ahead >= 2 * CHANNEL_WINDOW {
             return Err(Malformed);
         }
-        Ok(Some(ahead as usize))
+        Ok(Some(number))
     }
 
-    fn slot(&mut self, index: usize) -> &mut Slot {
-        if self.slots.len() <= index {
-            self.slots.resize_with(index + 1, Slot::default);
-        }
-        &mut self.slots[index]
+    fn deliver_whole(&mut self, payload: &[u8], sink: &mut impl Sink) {
+        self.count(payload.len());
+        sink.deliver(payload.len(), std::iter::once(payload));
     }
 
-    fn release(&mut self, slot: Slot, sink: &mut impl Sink) {
-        match slot {
-            Slot::Waiting(buffer) => {
-                self.held -= buffer.len();
+    /// Delivers the message that waits under `number`, if there is one; its number counts as settled from now on.
+    fn deliver_slot(&mut self, number: u64, sink: &mut impl Sink) {
+        match self.slots.remove(&number) {
+            Some(Slot::Whole(buffer)) => {
+                self.free(cost(buffer.len()), sink);
+                self.deliver_whole(&buffer, sink);
                 sink.recycle(buffer);
             }
-            Slot::Assembling(assembly) => self.held -= assembly.held(),
-            Slot::Empty | Slot::Settled => {}
+            Some(Slot::Fragments(assembly)) => self.deliver_assembly(*assembly, sink),
+            None => {}
         }
+    }
+
+    fn deliver_assembly(&mut self, mut assembly: Assembly, sink: &mut impl Sink) {
+        self.free(assembly.held(), sink);
+        self.count(assembly.len());
+        sink.deliver(assembly.len(), assembly.fragments());
+        assembly
+            .into_buffers()
+            .for_each(|buffer| sink.recycle(buffer));
+    }
+
+    /// Drops what waited.
+    fn release(&mut self, slot: Slot, sink: &mut impl Sink) {
+        match slot {
+            Slot::Whole(buffer) => {
+                self.free(cost(buffer.len()), sink);
+                sink.recycle(buffer);
+            }
+            Slot::Fragments(assembly) => self.drop_assembly(*assembly, sink),
+        }
+    }
+
+    fn drop_assembly(&mut self, assembly: Assembly, sink: &mut impl Sink) {
+        self.free(assembly.held(), sink);
+        assembly
+            .into_buffers()
+            .for_each(|buffer| sink.recycle(buffer));
+    }
+
+    fn hold(&mut self, bytes: usize, sink: &mut impl Sink) {
+        self.held += bytes;
+        sink.hold(bytes);
+    }
+
+    fn free(&mut self, bytes: usize, sink: &mut impl Sink) {
+        self.held -= bytes;
+        sink.free(bytes);
     }
 
     fn count(&mut self, bytes: usize) {
         self.stats.messages_received += 1;
         self.stats.bytes_received += bytes as u64;
     }
+}
+
+/// A buffer with a copy of `payload`.
+fn filled(payload: &[u8], sink: &mut impl Sink) -> Vec<u8> {
+    let mut buffer = sink.buffer();
+    buffer.extend_from_slice(payload);
+    buffer
 }
 
 #[cfg(test)]

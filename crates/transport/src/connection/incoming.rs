@@ -5,11 +5,12 @@ use muse_wire::{Datagram, Duration, Ecn, Instant};
 
 use super::closing::CODE_PROTOCOL;
 use super::{Connection, Newcomer, Shared};
-use crate::channel::receive::{ReceiveChannel, Sink};
+use crate::channel::receive::{Admission, ReceiveChannel, Sink};
 use crate::config::Delivery;
 use crate::congestion::{Ack, Loss};
 use crate::event::{CloseReason, ConnectionId};
 use crate::inbox::{Inbox, LEVEL_FIRST, Rare};
+use crate::memory::{Budgets, Exhausted, Need};
 use crate::packet::{
     ACK_DELAY_UNIT, AckBlock, Frame, HEADER_LEN, Header, Malformed, MessageFrame, parse_frame,
 };
@@ -26,6 +27,8 @@ const GAP_RECENT: u64 = 8;
 const UNCONFIRMED_MAX: u64 = 4;
 /// Buffers kept for messages that wait for their turn.
 const POOL_MAX: usize = 64;
+/// Largest buffer kept: one that holds a fragment, or a message that travels whole.
+const BUFFER_KEPT_MAX: usize = 2 << 10;
 
 /// What a packet asks of us.
 #[derive(Default)]
@@ -35,6 +38,8 @@ struct Demands {
     /// Something in it is worth an acknowledgement in time.
     unreliable: bool,
     parity: bool,
+    /// There was no room for something in it: it must not be acknowledged.
+    refused: bool,
 }
 
 impl Connection {
@@ -56,9 +61,6 @@ impl Connection {
         let number = header.number(highest);
         if !self.received.is_new(number) {
             self.stats.packets_replayed += 1;
-            return false;
-        }
-        if shared.inbox.unread(self.id) > self.config.inbox_bytes {
             return false;
         }
         let len = datagram.len();
@@ -137,6 +139,10 @@ impl Connection {
         } else {
             self.handle_frames(now, shared, number, reader, &mut demands)?;
         }
+        if demands.refused {
+            self.received.refuse(number);
+            self.stats.packets_refused += 1;
+        }
         self.redundancy
             .note_density(demands.reliable, demands.parity);
         self.note_ack_duty(now, header, &demands, out_of_order);
@@ -165,7 +171,7 @@ impl Connection {
                 half.repeat_progress();
             }
         }
-        if demands.reliable {
+        if demands.reliable && !demands.refused {
             self.acks.eliciting += 1;
             // While every packet has parity, a gap is most likely repaired by the next one: no need to alarm the sender yet.
             let hopeful = self.redundancy.is_dense();
@@ -315,11 +321,13 @@ impl Connection {
         let mut result = Ok(());
         while let Some(number) = self.redundancy.decoder().poll_recovered(&mut section) {
             self.stats.packets_recovered += 1;
-            self.received.record_recovered(number);
             let mut demands = Demands::default();
             result = self.handle_section(now, shared, Reader::new(&section), &mut demands);
             if result.is_err() {
                 break;
+            }
+            if !demands.refused {
+                self.received.record_recovered(number);
             }
         }
         shared.recovered = section;
@@ -345,21 +353,52 @@ impl Connection {
         if !self.state.carries_data() {
             return Ok(());
         }
-        self.with_receiver(
-            shared,
-            message.channel,
-            Some(message.priority),
-            |half, sink| half.receive(message, sink),
-        )
+        loop {
+            let priority = Some(message.priority);
+            let mut exhausted = None;
+            let admission =
+                self.with_receiver(shared, message.channel, priority, |half, sink| {
+                    let admission = half.receive(message, sink);
+                    exhausted = sink.exhausted;
+                    admission
+                })?;
+            if admission == Admission::Taken {
+                return Ok(());
+            }
+            if !self.evict(shared)? {
+                demands.refused = true;
+                self.stats.pieces_refused += 1;
+                shared.pieces_refused += u64::from(exhausted == Some(Exhausted::Endpoint));
+                return Ok(());
+            }
+        }
     }
 
-    fn with_receiver(
+    /// Drops the oldest unfinished message that need not arrive; `false` when there is none.
+    fn evict(&mut self, shared: &mut Shared) -> Result<bool, Malformed> {
+        let halves = self.receive.iter().enumerate();
+        let ages = halves.filter_map(|(channel, half)| {
+            let began = half.as_ref()?.oldest_expendable()?;
+            Some((began, channel))
+        });
+        let Some((_, channel)) = ages.min() else {
+            return Ok(false);
+        };
+        self.stats.messages_evicted += 1;
+        self.with_receiver(shared, channel as u8, None, |half, sink| {
+            half.evict(sink);
+            Ok(())
+        })?;
+        Ok(true)
+    }
+
+    fn with_receiver<T>(
         &mut self,
         shared: &mut Shared,
         channel: u8,
         priority: Option<u8>,
-        act: impl FnOnce(&mut ReceiveChannel, &mut ToInbox<'_>) -> Result<(), Malformed>,
-    ) -> Result<(), Malformed> {
+        act: impl FnOnce(&mut ReceiveChannel, &mut ToInbox<'_>) -> Result<T, Malformed>,
+    ) -> Result<T, Malformed> {
         let config = self
             .config
             .channels
@@ -387,8 +426,16 @@ impl Connection {
             connection: self.id,
             channel,
             level,
+            budgets: self.budgets,
+            reserve_holder: &mut self.reserve_holder,
+            age: self.stats.packets_received,
+            exhausted: None,
         };
-        act(half, &mut sink)
+        let result = act(half, &mut sink);
+        if self.reserve_holder == Some(channel) && !half.is_assembling_next() {
+            self.reserve_holder = None;
+        }
+        result
     }
 
     fn handle_acks(&mut self, now: Instant, shared: &mut Shared, block: &AckBlock) {
@@ -653,12 +700,51 @@ struct ToInbox<'a> {
     connection: ConnectionId,
     channel: u8,
     level: u8,
+    budgets: Budgets,
+    /// The channel that takes from the connection's reserve.
+    reserve_holder: &'a mut Option<u8>,
+    age: u64,
+    /// The budget for which something was refused.
+    exhausted: Option<Exhausted>,
 }
 
 impl Sink for ToInbox<'_> {
-    fn deliver(&mut self, payload: &[u8]) {
+    fn admit(&mut self, bytes: usize, need: Need) -> bool {
+        match self
+            .inbox
+            .ledger
+            .room(&self.budgets, self.connection, bytes)
+        {
+            Ok(false) => true,
+            // One channel at a time: two that share the reserve could each wait for what the other has taken.
+            Ok(true)
+                if need == Need::Next && self.reserve_holder.is_none_or(|c| c == self.channel) =>
+            {
+                *self.reserve_holder = Some(self.channel);
+                true
+            }
+            Ok(true) => {
+                self.exhausted = Some(Exhausted::Connection);
+                false
+            }
+            Err(exhausted) => {
+                self.exhausted = Some(exhausted);
+                false
+            }
+        }
+    }
+
+    fn hold(&mut self, bytes: usize) {
+        self.inbox.ledger.hold(self.connection, bytes);
+    }
+
+    fn free(&mut self, bytes: usize) {
+        self.inbox.ledger.free(self.connection, bytes);
+    }
+
+    fn deliver<'p>(&mut self, len: usize, pieces: impl Iterator<Item = &'p [u8]>) {
         self.inbox
-            .message(self.connection, self.channel, self.level, payload);
+            .message(self.connection, self.channel, self.level, len, pieces);
     }
 
     fn buffer(&mut self) -> Vec<u8> {
@@ -666,10 +752,14 @@ impl Sink for ToInbox<'_> {
     }
 
     fn recycle(&mut self, mut buffer: Vec<u8>) {
-        if self.pool.len() < POOL_MAX {
+        if self.pool.len() < POOL_MAX && buffer.capacity() <= BUFFER_KEPT_MAX {
             buffer.clear();
             self.pool.push(buffer);
         }
+    }
+
+    fn age(&self) -> u64 {
+        self.age
     }
 }
 

@@ -95,6 +95,9 @@ pub fn hostile_peer(data: &[u8]) {
             connection.poll_transmit(now, &mut shared, &mut packet);
         }
         while shared.inbox.pop(&mut message).is_some() {}
+        let held = shared.inbox.ledger.held(id);
+        assert_eq!(held, connection.held(), "nothing else is counted");
+        assert!(held <= config().budgets().connection);
         if connection.is_dead() {
             return;
         }

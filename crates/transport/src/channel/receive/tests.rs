@@ -10,11 +10,28 @@ use crate::packet::FRAGMENT_LEN;
 struct Kept {
     messages: Vec<Vec<u8>>,
     spare: Vec<Vec<u8>>,
+    held: usize,
+    /// What may be held; without end unless set.
+    limit: Option<usize>,
+    age: u64,
 }
 
 impl Sink for Kept {
-    fn deliver(&mut self, payload: &[u8]) {
-        self.messages.push(payload.to_vec());
+    fn admit(&mut self, bytes: usize, _: Need) -> bool {
+        self.limit.is_none_or(|limit| self.held + bytes <= limit)
+    }
+
+    fn hold(&mut self, bytes: usize) {
+        self.held += bytes;
+    }
+
+    fn free(&mut self, bytes: usize) {
+        self.held -= bytes;
+    }
+
+    fn deliver<'p>(&mut self, len: usize, pieces: impl Iterator<Item = &'p [u8]>) {
+        self.messages.push(pieces.flatten().copied().collect());
+        assert_eq!(self.messages.last().map(Vec::len), Some(len));
     }
 
     fn buffer(&mut self) -> Vec<u8> {
@@ -24,6 +41,10 @@ impl Sink for Kept {
     fn recycle(&mut self, mut buffer: Vec<u8>) {
         buffer.clear();
         self.spare.push(buffer);
+    }
+
+    fn age(&self) -> u64 {
+        self.age
     }
 }
 
@@ -42,6 +63,11 @@ fn whole(number: u64, payload: &[u8]) -> MessageFrame<'_> {
         fragment: None,
         payload,
     }
+}
+
+/// What an honest peer sends, and there is room for it.
+fn take(channel: &mut ReceiveChannel, frame: &MessageFrame<'_>, kept: &mut Kept) {
+    assert_eq!(channel.receive(frame, kept), Ok(Admission::Taken));
 }
 
 fn message(index: u64) -> Vec<u8> {
@@ -94,9 +120,11 @@ fn shuffled(
                 total: payload.len() as u32,
             });
         }
-        channel
+        let admission = channel
             .receive(&frame, &mut kept)
             .expect("what an honest peer sends");
+        assert_eq!(admission, Admission::Taken);
+        assert_eq!(kept.held, channel.held);
     }
     let order = kept
         .messages
@@ -167,17 +195,13 @@ fn a_partially_reliable_channel_skips_no_more_than_promised() {
 fn a_skipped_message_is_not_waited_for() {
     let mut channel = channel(Delivery::ReliableOrdered);
     let mut kept = Kept::default();
-    channel
-        .receive(&whole(FIRST + 1, b"b"), &mut kept)
-        .expect("in the window");
+    take(&mut channel, &whole(FIRST + 1, b"b"), &mut kept);
     assert!(kept.messages.is_empty());
     channel
         .skip(FIRST as u16, &mut kept)
         .expect("in the window");
     channel.skip(FIRST as u16, &mut kept).expect("old news");
-    channel
-        .receive(&whole(FIRST, b"a"), &mut kept)
-        .expect("late");
+    take(&mut channel, &whole(FIRST, b"a"), &mut kept);
     assert_eq!(kept.messages, [b"b"]);
     assert_eq!(channel.stats.messages_skipped, 1);
     assert!(
@@ -221,35 +245,125 @@ fn what_no_honest_peer_sends_is_refused() {
 }
 
 #[test]
-fn memory_for_unfinished_messages_has_a_limit() {
+fn what_there_is_no_room_for_changes_nothing() {
+    let promise = Delivery::partially_reliable(100, 100).expect("a promise");
+    for delivery in [
+        Delivery::Unreliable,
+        Delivery::Sequenced,
+        Delivery::ReliableSequenced,
+        Delivery::ReliableUnordered,
+        Delivery::ReliableOrdered,
+        promise,
+    ] {
+        for seed in 0..10 {
+            let mut rng = Rng::with_seed(seed);
+            let mut channel = channel(delivery);
+            let mut kept = Kept::default();
+            for index in 0..100 {
+                let payload = message(index);
+                for (piece, bytes) in payload.chunks(FRAGMENT_LEN).enumerate() {
+                    let mut frame = whole(FIRST + index, bytes);
+                    if payload.len() > FRAGMENT_LEN {
+                        frame.fragment = Some(Fragment {
+                            index: piece as u32,
+                            total: payload.len() as u32,
+                        });
+                    }
+                    for _ in 0..rng.u8(..3) {
+                        kept.limit = Some(kept.held);
+                        let before = (channel.held, kept.messages.len());
+                        let admission = channel.receive(&frame, &mut kept);
+                        assert_eq!(admission, Ok(Admission::Refused));
+                        assert_eq!(before, (channel.held, kept.messages.len()));
+                    }
+                    kept.limit = None;
+                    take(&mut channel, &frame, &mut kept);
+                }
+            }
+            let order: Vec<u64> = kept.messages.iter().map(|m| index_of(m)).collect();
+            assert_eq!(order, (0..100).collect::<Vec<_>>(), "{delivery:?}");
+        }
+    }
+}
+
+#[test]
+fn few_unfinished_unreliable_messages_are_kept() {
     let payload = [0; FRAGMENT_LEN];
     let mut kept = Kept::default();
-    let mut ordered = channel(Delivery::ReliableOrdered);
-    let limit = 2 * CHANNEL_WINDOW_BYTES + MESSAGE_MAX;
-    let refused = (1..2 * CHANNEL_WINDOW).find(|ahead| {
-        ordered
-            .receive(&whole(FIRST + ahead, &payload), &mut kept)
-            .is_err()
-    });
-    assert_eq!(refused, Some((limit / FRAGMENT_LEN) as u64 + 1));
     let mut unreliable = channel(Delivery::Unreliable);
     for number in 0..1_000 {
         let mut frame = whole(FIRST + number, &payload);
         frame.fragment = Some(Fragment {
-            index: 0,
+            index: 90,
             total: 100_000,
         });
-        unreliable
-            .receive(&frame, &mut kept)
-            .expect("honest, if unlucky");
+        take(&mut unreliable, &frame, &mut kept);
     }
     assert_eq!(unreliable.assemblies.len(), ASSEMBLIES_MAX);
-    assert_eq!(unreliable.held, ASSEMBLIES_MAX * FRAGMENT_LEN);
+    let each = ASSEMBLY_OVERHEAD + cost(FRAGMENT_LEN);
+    assert_eq!(unreliable.held, ASSEMBLIES_MAX * each);
     assert_eq!(
         unreliable.stats.messages_incomplete,
         1_000 - ASSEMBLIES_MAX as u64
     );
     assert!(kept.messages.is_empty());
+}
+
+#[test]
+fn the_oldest_unfinished_message_that_need_not_arrive_makes_room() {
+    for (delivery, expendable) in [
+        (Delivery::Sequenced, 3),
+        (Delivery::ReliableSequenced, 2),
+        (Delivery::ReliableOrdered, 0),
+    ] {
+        let mut channel = channel(delivery);
+        let mut kept = Kept::default();
+        // The highest number begins first.
+        for (age, number) in [2, 0, 1].into_iter().enumerate() {
+            kept.age = age as u64;
+            let mut frame = whole(FIRST + number, &[0; FRAGMENT_LEN]);
+            frame.fragment = Some(Fragment {
+                index: 0,
+                total: 5_000,
+            });
+            take(&mut channel, &frame, &mut kept);
+        }
+        let mut gone = Vec::new();
+        while let Some(age) = channel.oldest_expendable() {
+            gone.push(age);
+            channel.evict(&mut kept);
+        }
+        assert_eq!(gone.len(), expendable, "{delivery:?}");
+        assert!(gone.is_sorted());
+        assert_eq!(
+            kept.held,
+            (3 - expendable) * (ASSEMBLY_OVERHEAD + cost(FRAGMENT_LEN))
+        );
+    }
+}
+
+#[test]
+fn far_numbers_cost_little_time_and_memory() {
+    let partial = Delivery::partially_reliable(4_096, 0).expect("a promise");
+    let far = FIRST + 2 * CHANNEL_WINDOW - 1;
+    for delivery in [Delivery::ReliableOrdered, Delivery::ReliableUnordered] {
+        let mut channel = channel(delivery);
+        let mut kept = Kept::default();
+        take(&mut channel, &whole(far, b""), &mut kept);
+        channel.skip(far as u16 - 1, &mut kept).expect("in reach");
+        assert!(channel.held <= cost(0));
+        assert!(channel.slots.capacity() <= 4);
+    }
+    // Every jump skips thousands, as the promise allows.
+    let mut channel = channel(partial);
+    let mut kept = Kept::default();
+    let steps = work::steps_of(|| {
+        for jump in 1..=10 {
+            take(&mut channel, &whole(FIRST + jump * 4_000, b""), &mut kept);
+        }
+    });
+    assert_eq!(channel.stats.messages_skipped, 10 * 4_000 + 1 - 10);
+    assert!(steps <= 10 * 4_096 / 64, "{steps} steps");
 }
 
 #[test]
@@ -264,7 +378,7 @@ fn a_large_unreliable_message_is_delivered_once() {
                 index: index as u32,
                 total: 1_500,
             });
-            channel.receive(&frame, &mut kept).expect("honest");
+            take(&mut channel, &frame, &mut kept);
         }
     }
     assert_eq!(kept.messages, [payload]);
@@ -283,7 +397,7 @@ fn a_large_unreliable_message_is_not_delivered_again_after_many_others() {
                 index: index as u32,
                 total: 1_500,
             });
-            channel.receive(&frame, &mut kept).expect("honest");
+            take(&mut channel, &frame, &mut kept);
         }
     };
     deliver(5);
