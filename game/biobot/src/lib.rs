@@ -58,6 +58,12 @@ pub const SNAPSHOT_TICKS: u32 = 2;
 pub const PACKET_TICKS: u32 = 2;
 /// What the transport calls this game: `biob`.
 pub const PROTOCOL: u32 = 0x6269_6f62;
+/// Longest message that either side takes, in bytes: packets of a session have up to 4,096, messages up to 1,024. Recordings do not travel.
+pub const MESSAGE_MAX: usize = 8 << 10;
+/// Memory that received messages of one player may take.
+pub const CONNECTION_MEMORY: usize = 256 << 10;
+/// Memory that received messages of all players may take.
+pub const ENDPOINT_MEMORY: usize = 16 << 20;
 
 /// Of everything that both sides must have alike: messages, states, rules and the levels that come with the game. The transport compares it
 /// at connect, so that who has another is told so rather than left to wait.
