@@ -54,13 +54,18 @@ impl NumberSet {
 
     /// The lowest member in `from..to`.
     pub(crate) fn first_in(&self, from: u64, to: u64) -> Option<u64> {
+        self.first_without(&EMPTY, from, to)
+    }
+
+    /// The lowest member in `from..to` that is none of `others`.
+    pub(crate) fn first_without(&self, others: &Self, from: u64, to: u64) -> Option<u64> {
         let from = from.max(self.first * 64);
         let end = to.min((self.first + self.words.len() as u64) * 64);
         let mut at = from / 64;
         let mut mask = u64::MAX << (from % 64);
         while at * 64 < end {
             work::step();
-            let word = self.word(at)? & mask;
+            let word = self.word(at)? & !others.word(at).unwrap_or(0) & mask;
             if word != 0 {
                 let number = at * 64 + u64::from(word.trailing_zeros());
                 return (number < end).then_some(number);
@@ -73,12 +78,18 @@ impl NumberSet {
 
     /// The highest member in `from..to`.
     pub(crate) fn last_in(&self, from: u64, to: u64) -> Option<u64> {
+        self.last_without(&EMPTY, from, to)
+    }
+
+    /// The highest member in `from..to` that is none of `others`.
+    pub(crate) fn last_without(&self, others: &Self, from: u64, to: u64) -> Option<u64> {
         let from = from.max(self.first * 64);
         let mut end = to.min((self.first + self.words.len() as u64) * 64);
         while end > from {
             work::step();
             let at = (end - 1) / 64;
-            let word = self.word(at)? << (63 - (end - 1) % 64);
+            let word = self.word(at)? & !others.word(at).unwrap_or(0);
+            let word = word << (63 - (end - 1) % 64);
             if word != 0 {
                 let number = end - 1 - u64::from(word.leading_zeros());
                 return (number >= from).then_some(number);
@@ -101,6 +112,11 @@ impl NumberSet {
     }
 }
 
+static EMPTY: NumberSet = NumberSet {
+    first: 0,
+    words: VecDeque::new(),
+};
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -112,7 +128,7 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(1);
         let (mut set, mut tree) = (NumberSet::default(), BTreeSet::new());
         let mut floor = 60_000;
-        for _ in 0..20_000 {
+        for _ in 0..2_000 {
             let number = floor + rng.u64(..2_000);
             match rng.u8(..4) {
                 0 | 1 => {
@@ -138,6 +154,21 @@ mod tests {
             assert_eq!(
                 set.last_in(range.start, to),
                 tree.range(range).next_back().copied()
+            );
+            let mut odd = NumberSet::default();
+            tree.iter()
+                .filter(|n| *n % 2 == 1)
+                .for_each(|n| odd.insert(*n));
+            let even = |n: &&u64| n.is_multiple_of(2);
+            let mut evens = tree.range(from.min(to)..to).filter(even);
+            assert_eq!(
+                set.first_without(&odd, from.min(to), to),
+                evens.next().copied()
+            );
+            let mut evens = tree.range(from.min(to)..to).filter(even);
+            assert_eq!(
+                set.last_without(&odd, from.min(to), to),
+                evens.next_back().copied()
             );
             let number = number.max(floor);
             assert_eq!(set.contains(number), tree.contains(&number));

@@ -89,12 +89,12 @@ pub(crate) struct SentPackets {
     outstanding: usize,
     outstanding_reliable: usize,
     last_reliable_at: Instant,
-    /// Packets in flight.
-    open: NumberSet,
     /// Packets of which an acknowledgement would be news: in flight, or taken as lost.
     unsettled: NumberSet,
-    /// Those of `unsettled` that the peer has not reconstructed.
-    unrecovered: NumberSet,
+    /// Those of them that are taken as lost.
+    lost: NumberSet,
+    /// Those of them that the peer has reconstructed.
+    recovered: NumberSet,
     /// Lost packets whose frames have not been given back to their channels.
     unhandled: NumberSet,
     acked_highest: Option<u64>,
@@ -129,9 +129,9 @@ impl SentPackets {
             outstanding: 0,
             outstanding_reliable: 0,
             last_reliable_at: Instant::ZERO,
-            open: NumberSet::default(),
             unsettled: NumberSet::default(),
-            unrecovered: NumberSet::default(),
+            lost: NumberSet::default(),
+            recovered: NumberSet::default(),
             unhandled: NumberSet::default(),
             acked_highest: None,
             packet_threshold: PACKET_THRESHOLD_INITIAL,
@@ -210,10 +210,7 @@ impl SentPackets {
         };
         if packet.eliciting {
             self.in_flight += record.in_flight();
-            let number = self.next_number();
-            self.open.insert(number);
-            self.unsettled.insert(number);
-            self.unrecovered.insert(number);
+            self.unsettled.insert(self.next_number());
         }
         self.packets.push_back(record);
     }
@@ -257,14 +254,13 @@ impl SentPackets {
         }
         packet.fate = Fate::Settled;
         self.unsettled.remove(number);
-        self.unrecovered.remove(number);
         if before.fate == Fate::Outstanding {
-            self.open.remove(number);
             self.in_flight -= before.in_flight();
             self.outstanding -= 1;
             self.outstanding_reliable -= usize::from(before.reliable);
         } else {
             self.unhandled.remove(number);
+            self.lost.remove(number);
             // Taken as lost, but only late: be more patient with this path from now on.
             let late = now.saturating_since(before.at + smoothed);
             self.reorder_extra = self.reorder_extra.max(late.min(smoothed));
@@ -291,7 +287,7 @@ impl SentPackets {
         self.in_flight -= packet.in_flight();
         self.outstanding -= 1;
         self.outstanding_reliable -= usize::from(packet.reliable);
-        self.open.remove(number);
+        self.lost.insert(number);
         self.unhandled.insert(number);
         Some(packet)
     }
@@ -300,7 +296,7 @@ impl SentPackets {
     pub(crate) fn set_recovered(&mut self, number: u64) {
         if let Some(packet) = self.get_mut(number) {
             packet.recovered = true;
-            self.unrecovered.remove(number);
+            self.recovered.insert(number);
         }
     }
 
@@ -311,7 +307,7 @@ impl SentPackets {
 
     /// The newest packet in `from..to` whose reconstruction would be news.
     pub(crate) fn last_unrecovered(&self, from: u64, to: u64) -> Option<u64> {
-        self.unrecovered.last_in(from, to)
+        self.unsettled.last_without(&self.recovered, from, to)
     }
 
     /// The next lost packet from `number` on whose frames have not been given back to their channels.
@@ -360,7 +356,7 @@ impl SentPackets {
         let highest = self.acked_highest?;
         let mut look_again = None;
         let mut from = self.base;
-        while let Some(number) = self.open.first_in(from, highest) {
+        while let Some(number) = self.next_in_flight(from, highest) {
             from = number + 1;
             let at = self.get(number)?.at;
             let lost_at = at + loss_delay;
@@ -401,7 +397,7 @@ impl SentPackets {
     /// The oldest outstanding packet with something that must arrive.
     pub(crate) fn oldest_reliable(&self) -> Option<u64> {
         let mut from = self.base;
-        while let Some(number) = self.open.first_in(from, self.next_number()) {
+        while let Some(number) = self.next_in_flight(from, self.next_number()) {
             if self.get(number)?.reliable {
                 return Some(number);
             }
@@ -426,11 +422,16 @@ impl SentPackets {
         }
     }
 
+    /// The oldest packet in `from..to` that is in flight.
+    fn next_in_flight(&self, from: u64, to: u64) -> Option<u64> {
+        self.unsettled.first_without(&self.lost, from, to)
+    }
+
     fn sets(&mut self) -> [&mut NumberSet; 4] {
         [
-            &mut self.open,
             &mut self.unsettled,
-            &mut self.unrecovered,
+            &mut self.lost,
+            &mut self.recovered,
             &mut self.unhandled,
         ]
     }
