@@ -3,15 +3,16 @@
 use std::collections::VecDeque;
 
 use glam::Vec3;
+use muse_netcode::interpolation::Shown;
 use muse_netcode::prediction::{Step, StepContext};
 use muse_netcode::{
-    Client, ClientId, Kind, KindOptions, Kinds, Remotes, Server, SessionConfig, Tick,
+    Client, ClientId, Kind, KindOptions, Kinds, Remotes, Server, SessionConfig, Tick, TickTime,
 };
 use muse_netem::{Conditions, Network};
 use muse_schema::State;
 use muse_wire::{Duration, Ecn, Instant};
 
-use crate::motion::Motion;
+use crate::motion::{Motion, Truth};
 
 /// What is played and over which network.
 #[derive(Clone, Debug)]
@@ -43,6 +44,19 @@ impl Errors {
         self.age_seconds += other.age_seconds;
         self.bytes += other.bytes;
         self.seconds += other.seconds;
+    }
+
+    /// Compares a body on the screen with where it was; `told` is the newest tick that the client has known of for [`SETTLED`].
+    fn judge(&mut self, time: TickTime, truth: &Truth, shown: &Shown<Body>, told: Tick) {
+        let error = truth.place.distance(shown.state.place.into());
+        self.all.push(error);
+        let rests_since = time.ticks() - truth.rested / TICK.as_secs_f64();
+        let is_told = f64::from(told.0) >= rests_since;
+        if truth.rested >= SETTLED.as_secs_f64() && is_told {
+            self.worst_at_rest = self.worst_at_rest.max(error);
+        }
+        self.below_floor += u64::from(shown.state.place[1] < -0.001);
+        self.underruns += u64::from(shown.source.is_underrun());
     }
 
     pub(crate) fn shown(&self) -> usize {
@@ -169,15 +183,7 @@ pub(crate) fn play(seed: u64, motion: Motion, scene: &Scene) -> Errors {
                         .position(|body| *body == entity)
                         .expect("known");
                     let truth = path(number as u32, time.ticks());
-                    let error = truth.place.distance(shown.state.place.into());
-                    errors.all.push(error);
-                    let rests_since = time.ticks() - truth.rested / TICK.as_secs_f64();
-                    let is_told = f64::from(told[0].1.0) >= rests_since;
-                    if truth.rested >= SETTLED.as_secs_f64() && is_told {
-                        errors.worst_at_rest = errors.worst_at_rest.max(error);
-                    }
-                    errors.below_floor += u64::from(shown.state.place[1] < -0.001);
-                    errors.underruns += u64::from(shown.source.is_underrun());
+                    errors.judge(time, &truth, &shown, told[0].1);
                     errors.age_seconds += now.as_secs_f64() - time.ticks() * TICK.as_secs_f64();
                 }
             }
