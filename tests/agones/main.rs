@@ -1,4 +1,4 @@
-//! Every call that Muse makes to Agones and to Kubernetes, against a server that speaks as they do (OA-5).
+//! Every call that Muse makes to Agones and to Kubernetes, against a server that speaks as they do.
 //!
 //! `cluster.rs` and `sidecar.rs` are that server, by the definitions in `proto/`; `scripts/kubernetes-check.sh` runs the calls to Kubernetes
 //! against a real one. The game servers are the shipped binary, and so are the players.

@@ -1,4 +1,4 @@
-//! Bots: players that are programs (OA-21, NC-35). They see what a client sees and press what a client presses.
+//! Bots: players that are programs. They see what a client sees and press what a client presses.
 //!
 //! A [`Brain`] looks at a [`Player`]'s frame once a tick and says what the player does: it follows the level's objectives in order,
 //! uses devices, rides what moves, waits for its partner, fights and reloads. Its hands are human: it takes time to react, turns at a

@@ -1,4 +1,4 @@
-//! What a modified client could try, counted for each player and told at the end (OA-17).
+//! What a modified client could try, counted for each player and told at the end.
 //!
 //! Commands say what a player presses, and the server's rules say what comes of it, so no cheat has an effect on others; where players move
 //! themselves ([`Movement::Validated`](crate::Movement)) what cannot be is refused. What is left of a cheat is the attempt: an honest
@@ -146,7 +146,7 @@ impl CheatConfig {
         self
     }
 
-    /// By which share a client's clock may be fast over two seconds; 0.2 unless told otherwise, as in OA-17: a path that becomes
+    /// By which share a client's clock may be fast over two seconds; 0.2 unless told otherwise, as for speeds: a path that becomes
     /// shorter by 400 ms looks like that.
     #[must_use]
     pub const fn clock_tolerance(mut self, share: f32) -> Self {

@@ -1,4 +1,4 @@
-//! What a body that moves runs into: boxes and ramps that stand, boxes that move (OA-21, NC-14).
+//! What a body that moves runs into: boxes and ramps that stand, boxes that move.
 //!
 //! A solid is what lies behind all its planes, and a body's hull moves against them as a point does against planes moved out by the hull
 //! (as in Quake III). That takes products, sums and one division for each plane: the same bits on every machine, and a few dozen

@@ -1,4 +1,4 @@
-//! What a player does in one tick: the input of prediction (NC-1, OA-21).
+//! What a player does in one tick: the input of prediction.
 
 use muse_netcode::rewind::Claim;
 use muse_schema::{BitReader, BitWriter, Options, Schema};

@@ -1,4 +1,4 @@
-//! Enemies: tanks, cats, wasps and the boss (OA-22, OA-23).
+//! Enemies: tanks, cats, wasps and the boss.
 //!
 //! The [`Horde`] decides what enemies do; the stage tells it what there is and carries out what it asks for.
 

@@ -1,4 +1,4 @@
-//! A level as data: what stands where, what moves, who may use what (OA-21 to OA-23).
+//! A level as data: what stands where, what moves, who may use what.
 //!
 //! Levels are JSON files, read by [`Level::parse`], which refuses whatever would not work in play: names that lead nowhere, things
 //! outside of the world, too many of anything. The two levels of the game come along: [`Level::escape`] and [`Level::arena`].
@@ -348,7 +348,7 @@ pub struct JumpLink {
     pub both: bool,
 }
 
-/// The final boss: two weak points, hit within half a second of each other (OA-23).
+/// The final boss: two weak points, hit within half a second of each other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BossSpec {

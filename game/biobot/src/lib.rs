@@ -1,4 +1,4 @@
-//! Biobot: two robots that escaped an AI, and everyone against everyone (issue of the sample game; OA-11 to OA-24, NC-1 to NC-35).
+//! Biobot: two robots that escaped an AI, and everyone against everyone. The sample game of Muse.
 //!
 //! The simulation is here, whole and without IO: the same code runs on the server, in the browser, in bots and in tests. [`Stage`] is the
 //! server's side of a match, [`Player`] a client's, [`Practice`] both in one program. Begin with [`Rules`], which is what both
@@ -100,7 +100,7 @@ pub fn session_config() -> SessionConfig {
         .snapshot_interval(SNAPSHOT_TICKS)
         .bytes_per_snapshot(4_096)
         // What a transport adds to a datagram is as much as the inputs of a tick, so two ticks share one; twice the packets would not fit
-        // into what a player may send (OA-19).
+        // into what a player may send.
         .packet_interval(PACKET_TICKS)
         .clock(ClockConfig::new(TICK).copies(false))
         // Long enough for the next packet to make good one that is lost.

@@ -1,4 +1,4 @@
-//! What travels reliably and in order, beside the netcode's packets (OA-9, OA-15, OA-16).
+//! What travels reliably and in order, beside the netcode's packets.
 
 use muse_schema::{BitReader, BitWriter, DecodeError, EncodeError, Options, Schema};
 

@@ -1,4 +1,4 @@
-//! Who moves the robots: the server by what players press, or players by themselves and the server checks (OA-15, OA-17).
+//! Who moves the robots: the server by what players press, or players by themselves and the server checks.
 //!
 //! Where players move themselves, every command says where the robot is after it. The server believes that as long as the rules could have
 //! led there: no faster than robots run, with 20 % of tolerance and half a second to catch up; not through what stands; no higher than a jump
@@ -243,7 +243,7 @@ fn body(slot: u8) -> EntityId {
 
 /// Along the ground; the height is judged apart.
 const ALONG: Subject = Subject::Property(0);
-/// OA-17's.
+/// How much faster than the rules allow a player may rise or fall.
 const TOLERANCE: f32 = 1.2;
 const CATCH_UP_SECONDS: f32 = 0.5;
 /// What rounding adds.

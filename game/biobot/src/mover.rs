@@ -1,4 +1,4 @@
-//! The character mover: runs, jumps, climbs slopes and steps, rides what moves (OA-21, NC-14).
+//! The character mover: runs, jumps, climbs slopes and steps, rides what moves.
 //!
 //! Everything is sums and products of what both sides have, on the grid of [`Robot`](crate::Robot): the same bits everywhere. A jump is an
 //! action of its own: who is thrown up by a ramp or a lift has not jumped.

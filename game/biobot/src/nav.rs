@@ -1,4 +1,4 @@
-//! Where enemies and bots can go: a navigation mesh for each size of agent, and A* over it (OA-22).
+//! Where enemies and bots can go: a navigation mesh for each size of agent, and A* over it.
 //!
 //! A [`Mesh`] is baked from the level's solids when it is first asked for: what an agent of a size can stand on is cut into rectangles,
 //! each on one surface; where two touch there is a gate to walk through, and where a jump leads from one to another there is a link.

@@ -1,4 +1,4 @@
-//! A client's whole side: prediction, others, devices, messages, figures; for browser, bots and tests alike (NC-3, NC-5, NC-9, NC-32).
+//! A client's whole side: prediction, others, devices, messages, figures; for browser, bots and tests alike.
 
 mod figures;
 mod frame;

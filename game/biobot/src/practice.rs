@@ -1,4 +1,4 @@
-//! Stage and players in one program, over memory: no server at all (NC-35).
+//! Stage and players in one program, over memory: no server at all.
 
 use std::sync::Arc;
 

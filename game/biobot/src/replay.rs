@@ -1,4 +1,4 @@
-//! A match in a file: to watch it, and to verify that it went as it says (DESIGN decision 16, OA-23).
+//! A match in a file: to watch it, and to verify that it went as it says.
 //!
 //! The container is that of `docs/replay.md`. Snapshots of the world (`W`) are for watching: a [`Recording`] shows any instant and any
 //! player's view. Everything that went into the stage (`L`: packets, messages, who came and went, and when) is for verifying: [`verify`]

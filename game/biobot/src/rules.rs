@@ -1,4 +1,4 @@
-//! The rules of a robot: one step for server and clients alike (NC-3, NC-8, NC-14, OA-21).
+//! The rules of a robot: one step for server and clients alike.
 //!
 //! Movement and weapons are predicted, so the step depends on the robot, its command, the level and its [`Surroundings`] only. What moves
 //! begins to move a while after it was switched, so that a client has heard of it by the time it simulates that tick.

@@ -1,4 +1,4 @@
-//! The server's side of a match: authoritative, and without IO (NC-12, NC-34, OA-7 to OA-9, OA-15, OA-21).
+//! The server's side of a match: authoritative, and without IO.
 
 mod combat;
 mod conduct;
@@ -89,7 +89,7 @@ impl StageConfig {
         self
     }
 
-    /// Whether a match is cancelled for which not everybody came or loaded within 10 s each (OA-8). It is, unless told otherwise; else it
+    /// Whether a match is cancelled for which not everybody came or loaded within 10 s each. It is, unless told otherwise; else it
     /// begins with whom there is.
     #[must_use]
     pub const fn cancels(mut self, cancels: bool) -> Self {

@@ -1,4 +1,4 @@
-//! What is replicated: robots, enemies, devices, bolts and the round (NC-22, OA-21).
+//! What is replicated: robots, enemies, devices, bolts and the round.
 //!
 //! What changes steadily is kept as the tick at which it began, so that a row changes when something happens and not in every tick:
 //! that is what keeps a match within its bytes.
@@ -158,7 +158,7 @@ impl Robot {
     }
 }
 
-/// What kind of enemy it is (OA-22, OA-23).
+/// What kind of enemy it is.
 #[derive(State, Schema, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Species {
@@ -287,7 +287,7 @@ pub enum Mode {
     Versus,
 }
 
-/// How far a match is (OA-8).
+/// How far a match is.
 #[derive(State, Schema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// For players to connect.

@@ -1,4 +1,4 @@
-//! The weapons: a table of constants, and where shots go (OA-21).
+//! The weapons: a table of constants, and where shots go.
 
 use glam::{Vec2, Vec3};
 use muse_netcode::Tick;

@@ -1,4 +1,4 @@
-//! Bots finish the co-operative level through the same messages as players, enemies on, over a bad network (OA-21 to OA-23).
+//! Bots finish the co-operative level through the same messages as players, enemies on, over a bad network.
 //! `MUSE_SEEDS` plays more matches than the four that every run plays.
 
 #[path = "play/table.rs"]

@@ -1,5 +1,5 @@
 //! What enemies do: they come to their range and fire at what they see, differ by seed and difficulty, and the boss falls to two hits at
-//! a time only (OA-22, OA-23).
+//! a time only.
 #![allow(clippy::panic, reason = "a test fails by it")]
 
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
 //! The mover keeps its promises, whatever it is asked for: never inside of anything, never through a wall, up slopes and steps, along
-//! with what carries it (OA-21, NC-14).
+//! with what carries it.
 
 use glam::{Vec2, Vec3};
 use muse_biobot::Level;

@@ -1,4 +1,4 @@
-//! Every kind of state arrives as it was sent, whatever it is and however it changes (NC-22, NC-23).
+//! Every kind of state arrives as it was sent, whatever it is and however it changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The final boss: two weak points, to be hit within half a second of each other, strike after strike (OA-23).
+//! The final boss: two weak points, to be hit within half a second of each other, strike after strike.
 //!
 //! It says what it will do before it does it: while it charges its stance is [`Stance::Fire`], and at least a second passes until the
 //! first bolt. Its weak points are open while it watches ([`Stance::Chase`]), between two attacks. After each strike it reels

@@ -1,4 +1,4 @@
-//! Tanks and cats: they approach to their range, keep approaching while something is between, then fire (OA-22).
+//! Tanks and cats: they approach to their range, keep approaching while something is between, then fire.
 
 use glam::Vec3;
 

@@ -1,4 +1,4 @@
-//! Wasps: swarms that hover around their prey, and appear when and where chance wants (OA-23).
+//! Wasps: swarms that hover around their prey, and appear when and where chance wants.
 
 use glam::Vec3;
 

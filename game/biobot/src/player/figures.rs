@@ -1,4 +1,4 @@
-//! Figures about the connection, for the net graph and for tests (NC-32, OA-20).
+//! Figures about the connection, for the net graph and for tests.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a player presses, less what its own robot cannot do now (OA-15, OA-17).
+//! What a player presses, less what its own robot cannot do now.
 //!
 //! The rules pass over a jump in the air, a shot of a weapon that cools down or a use of nothing. An honest client knows as much from its own
 //! prediction, and does not send them: so they say something about who does, and they need no bytes.

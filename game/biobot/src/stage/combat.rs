@@ -1,4 +1,4 @@
-//! Shots, bolts, damage, death and coming back (NC-4, NC-30, OA-21).
+//! Shots, bolts, damage, death and coming back.
 
 use std::sync::Arc;
 

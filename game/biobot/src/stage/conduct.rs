@@ -1,4 +1,4 @@
-//! What players try, seen from what they send: see [`cheats`](crate::cheats) (OA-17).
+//! What players try, seen from what they send: see [`cheats`](crate::cheats).
 
 use super::Stage;
 use crate::Command;

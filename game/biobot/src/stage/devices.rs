@@ -1,4 +1,4 @@
-//! Levers, buttons, plates, doors and lifts: who may use them, and what they do (OA-15, OA-21).
+//! Levers, buttons, plates, doors and lifts: who may use them, and what they do.
 
 use glam::Vec3;
 use muse_netcode::{EntityId, World};

@@ -1,4 +1,4 @@
-//! Where everybody was: shots are judged by what their shooter saw (NC-4, NC-30, NC-31).
+//! Where everybody was: shots are judged by what their shooter saw.
 
 use glam::{Quat, Vec3};
 use muse_netcode::rewind::{

@@ -1,4 +1,4 @@
-//! How far a match is: it waits, loads, is played, ends (OA-8, OA-9).
+//! How far a match is: it waits, loads, is played, ends.
 
 use glam::Vec3;
 

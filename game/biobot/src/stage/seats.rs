@@ -1,4 +1,4 @@
-//! Who plays: seats that are kept for a while, votes, chat (OA-8, OA-9, OA-16).
+//! Who plays: seats that are kept for a while, votes, chat.
 
 use muse_netcode::prediction::{StepContext, run_step};
 use muse_netcode::{ClientId, EntityId};
@@ -240,7 +240,7 @@ impl Stage {
         }
     }
 
-    /// Who comes gets everything at once; later, what is most urgent, within what a player's link has to bear (OA-19).
+    /// Who comes gets everything at once; later, what is most urgent, within what a player's link has to bear.
     pub(super) fn set_budgets(&mut self) {
         let steady = SNAPSHOT_BYTES + SNAPSHOT_BYTES_EACH * self.seats.len().max(2);
         for seat in &mut self.seats {

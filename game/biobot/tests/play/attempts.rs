@@ -1,4 +1,4 @@
-//! Cheats that a command can express have no effect, and the report names them; honest players on a bad link are in no report (OA-17).
+//! Cheats that a command can express have no effect, and the report names them; honest players on a bad link are in no report.
 
 use std::sync::Arc;
 

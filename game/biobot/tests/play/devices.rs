@@ -1,4 +1,4 @@
-//! Each mechanic of the level does what it should, for whom it should (OA-15, OA-21).
+//! Each mechanic of the level does what it should, for whom it should.
 
 use muse_biobot::{Command, Level, Phase, Player};
 

@@ -1,4 +1,4 @@
-//! The co-operative level can be walked from its beginning to its end, by doing what its objectives say (OA-21). Without enemies; with
+//! The co-operative level can be walked from its beginning to its end, by doing what its objectives say. Without enemies; with
 //! them bots do it.
 
 use glam::{Vec2, Vec3};

@@ -1,4 +1,4 @@
-//! A client that sends whatever it likes harms nobody and is counted (OA-17).
+//! A client that sends whatever it likes harms nobody and is counted.
 
 use muse_biobot::cheats::Offence;
 use muse_biobot::{Command, FromPlayer};

@@ -1,4 +1,4 @@
-//! Prediction, interpolation and bytes over networks that delay and lose (NC-3, NC-14, OA-19, OA-20).
+//! Prediction, interpolation and bytes over networks that delay and lose.
 
 use std::sync::Arc;
 

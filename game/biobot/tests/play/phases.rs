@@ -1,4 +1,4 @@
-//! How a match begins and ends, and who drops out of it (OA-8, OA-9).
+//! How a match begins and ends, and who drops out of it.
 
 use std::sync::Arc;
 

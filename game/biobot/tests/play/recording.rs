@@ -1,4 +1,4 @@
-//! Every match can be recorded, watched and run again with the same result (DESIGN decision 16).
+//! Every match can be recorded, watched and run again with the same result.
 
 use std::sync::Arc;
 

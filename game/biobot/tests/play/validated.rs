@@ -1,4 +1,4 @@
-//! Players who move themselves, and a server that checks it (OA-17).
+//! Players who move themselves, and a server that checks it.
 
 use std::sync::Arc;
 

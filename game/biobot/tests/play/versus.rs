@@ -1,4 +1,4 @@
-//! Everyone against everyone: hits as they were seen, kills, the feed, the table (NC-4, NC-30).
+//! Everyone against everyone: hits as they were seen, kills, the feed, the table.
 
 use std::sync::Arc;
 

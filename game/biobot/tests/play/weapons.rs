@@ -1,4 +1,4 @@
-//! Weapons: magazines, rates of fire, reloading, recoil, aiming; predicted, and counted alike on both sides (OA-21).
+//! Weapons: magazines, rates of fire, reloading, recoil, aiming; predicted, and counted alike on both sides.
 
 use muse_biobot::player::Seen;
 use muse_biobot::{Command, Effect, Player};

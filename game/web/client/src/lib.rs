@@ -1,4 +1,4 @@
-//! The browser's side of Biobot, for a Worker (issue "The game"; DESIGN decision 14).
+//! The browser's side of Biobot, for a Worker.
 //!
 //! One [`Client`] does connection, clock, prediction, interpolation and the life with the master; the Worker gives it datagrams, texts
 //! and the time, and takes datagrams, texts and frames. Nothing here touches a socket or a timer, so all of it runs in native tests too.

@@ -1,4 +1,4 @@
-//! A match in this program alone: the stage, this player, and bots (issue "The game": practice works with no server at all).
+//! A match in this program alone: the stage, this player, and bots. Practice works with no server at all.
 //!
 //! The player's packets pass the sliders of the net graph here too, so that one can feel what each technique does without a server.
 

@@ -220,7 +220,7 @@ impl Online {
     }
 }
 
-/// The channels that both sides have; a server of Biobot has the same. Nothing heard for 10 s is the end of a connection (OA-10).
+/// The channels that both sides have; a server of Biobot has the same. Nothing heard for 10 s is the end of a connection.
 pub fn config() -> Config {
     Config::new(u64::from(PROTOCOL))
         .schema(muse_biobot::schema())

@@ -1,4 +1,4 @@
-//! A match that plays itself: what has to come out the same in every program that is to play along (DESIGN decision 15).
+//! A match that plays itself: what has to come out the same in every program that is to play along.
 //!
 //! Every player is a bot, in virtual time, and the match is recorded. `game/web/tests/worker.mjs` compares what a browser's engine makes of
 //! such matches with what a native program does, and has each run the other's recordings again.

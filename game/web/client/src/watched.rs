@@ -1,4 +1,4 @@
-//! A recorded match: any instant, any player's view, at any speed (DESIGN decision 16).
+//! A recorded match: any instant, any player's view, at any speed.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A host or a guest of a relay's room in a browser (issue "MUSE-RP v1 and the relays", bar 5).
+//! A host or a guest of a relay's room in a browser.
 //!
 //! The transport's endpoint over relay v2's link, both as they ship, in WebAssembly. The page gives it what its session with the relay
 //! received, and sends what it returns. A browser is never reached directly, so no direct way is looked for.
