@@ -1,4 +1,4 @@
-//! The UDP driver inside a tokio runtime, for services that await other things too (DESIGN decision 6).
+//! The UDP driver inside a tokio runtime, for services that await other things too.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! A client for a game loop: one connection to one server, polled, without an async runtime (DESIGN decision 6).
+//! A client for a game loop: one connection to one server, polled, without an async runtime.
 
 use std::fmt;
 use std::io;

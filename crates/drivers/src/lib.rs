@@ -1,4 +1,4 @@
-//! The only sockets of Muse (DESIGN decisions 1, 5 to 7; issue "Transport", part 5).
+//! The only sockets of Muse.
 //!
 //! Cores are sans-IO state machines; a [`Driver`] gives one its datagrams. Everything here is generic over
 //! [`muse_wire::Machine`], so that one driver serves the transport, the relay and a game's own protocol alike:

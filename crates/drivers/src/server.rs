@@ -1,4 +1,4 @@
-//! A server for a game loop: many connections behind one socket, polled, without an async runtime (DESIGN decision 6).
+//! A server for a game loop: many connections behind one socket, polled, without an async runtime.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,4 @@
-//! TCP streams and UDP datagrams of one port, run for a machine in one thread (RL-1 to RL-17 need both).
+//! TCP streams and UDP datagrams of one port, run for a machine in one thread (relay v1 needs both).
 //!
 //! On Linux one `epoll` waits for everything, with a `timerfd` because its own time-outs are whole milliseconds; elsewhere a short
 //! sleep does. Nothing blocks: a peer that does not read keeps its bytes waiting in the machine, which decides how long.

@@ -1,4 +1,4 @@
-//! One UDP socket, run for a machine from a game loop (DESIGN decisions 6 and 7, decision 0004).
+//! One UDP socket, run for a machine from a game loop (`docs/decisions/0004-sendmmsg-by-hand.md`).
 //!
 //! A server talks to many clients with small datagrams, so batches go across destinations: `recvmmsg` and `sendmmsg` on
 //! Linux, `quinn-udp` elsewhere. A bulk sender writes trains of datagrams for one destination, which the kernel

@@ -1,4 +1,4 @@
-//! Browsers: WebTransport, and WebSocket where a browser or a page has none (DESIGN decisions 4 to 6 and 14; issue "The game").
+//! Browsers: WebTransport, and WebSocket where a browser or a page has none.
 //!
 //! A [`WebListener`] carries whole datagrams between browsers and a machine. Its sockets run in a tokio runtime on a thread of its
 //! own; the game loop and that thread speak through bounded queues, so that the loop needs no async code and never waits. Each

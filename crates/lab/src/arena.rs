@@ -1,5 +1,5 @@
 //! A match that is measured: one server and its clients over a [`Carrier`], mostly a virtual network, each mechanism switched on or off, every frame and every
-//! shot noted down (NC-3 to NC-8, NC-27 to NC-31).
+//! shot noted down.
 //!
 //! Unlike [`Stage`](crate::stage::Stage), which serves pictures, it goes from event to event: packets arrive to the microsecond, clients
 //! have clocks that drift, and frames are drawn 60 times a second. What is switched off is not shown: without interpolation the

@@ -1,4 +1,4 @@
-//! A little game: characters that run, turn and fire, kept on a grid of a millimetre after each step (NC-14).
+//! A little game: characters that run, turn and fire, kept on a grid of a millimetre after each step.
 
 use glam::Vec2;
 use muse_netcode::prediction::{Step, StepContext};

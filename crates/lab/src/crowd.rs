@@ -1,4 +1,4 @@
-//! Characters that the server moves: bots that follow from seeds (NC-10).
+//! Characters that the server moves: bots that follow from seeds.
 
 use muse_netcode::prediction::{StepContext, run_step};
 use muse_netcode::{EntityId, Server, Tick};

@@ -1,5 +1,5 @@
 //! The laboratory: runs of the shipped netcode in virtual time, and pictures of what happened in them (the evaluation of
-//! `docs/netcode.md`; NC-1 to NC-35).
+//! `docs/netcode.md`).
 //!
 //! - [`stage`] puts a [`Server`](muse_netcode::Server) and any number of [`Client`](muse_netcode::Client)s onto a virtual network. Players
 //!   follow from seeds, so a run is the same wherever and however often it is made.

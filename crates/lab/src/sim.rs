@@ -1,5 +1,5 @@
 //! The whole system in one process and in virtual time: the master's director, game servers, a relay and players over the real transport
-//! and the real netcode, a network that does what networks do, crashes, and players who mean harm (VC, OA, NC, RL; STYLE 21).
+//! and the real netcode, a network that does what networks do, crashes, and players who mean harm.
 //!
 //! Everything follows from the seed. After each step the promises are checked: messages arrive as their channels say, nobody sits in two
 //! matches, ports are not leaked, nobody sees what he may not, everybody is in a match or back at the master in the end. A

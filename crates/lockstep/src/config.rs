@@ -11,9 +11,9 @@ use crate::game::Game;
 /// Whether machines wait for each other's commands or guess them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Commands run `delay` turns after they were given, when those of everybody are there (NC-36).
+    /// Commands run `delay` turns after they were given, when those of everybody are there.
     Lockstep,
-    /// Nobody waits: missing inputs are guessed, and wrong guesses are rolled back (NC-37).
+    /// Nobody waits: missing inputs are guessed, and wrong guesses are rolled back.
     Rollback,
 }
 

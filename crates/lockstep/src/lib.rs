@@ -1,4 +1,4 @@
-//! Deterministic sessions: lockstep and rollback (NC-36, NC-37).
+//! Deterministic sessions: lockstep and rollback.
 //!
 //! Only inputs travel. Every machine runs the same [`Game`] on them and has the same state. A [`Session`] is one machine of a
 //! match; an [`Orderer`] puts everybody's inputs in order and forwards them, either as a server that does not know the game

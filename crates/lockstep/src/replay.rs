@@ -1,4 +1,4 @@
-//! Replays: a match in a file (DESIGN decision 16). `docs/replay.md` is the standard.
+//! Replays: a match in a file. `docs/replay.md` is the standard.
 //!
 //! A file is a row of chunks, each with its checksum: a header, states to begin from, inputs to run, checks to compare
 //! with, snapshots for games that are watched rather than run. A [`Recorder`] makes one from a session; [`Replay`] reads

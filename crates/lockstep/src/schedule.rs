@@ -1,4 +1,4 @@
-//! Sleeping entities and entities that are run less often (NC-37: 90 % of the CPU saved).
+//! Sleeping entities and entities that are run less often (in For Honor they saved 90 % of the CPU time).
 //!
 //! Doors and crossbows far from every player need no steps, and a bot that thinks every 200 ms plays as well as one that thinks every 33. The
 //! schedule is part of the state, so every machine skips the same entities.

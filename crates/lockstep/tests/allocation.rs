@@ -1,4 +1,4 @@
-//! Saving, loading and rolling back take no memory (bar 3).
+//! Saving, loading and rolling back take no memory.
 
 use muse_lockstep::samples::duel::{Buttons, Duel};
 use muse_lockstep::{Config, Host, Peer, Rng, Session, Status};

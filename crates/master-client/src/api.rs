@@ -87,7 +87,7 @@ body!(
     }
 );
 body!(
-    /// *Play* (OA-4).
+    /// *Play*: enters the queue, changes the preferences in place, or leaves it if they are unchanged.
     PlayRequest {
         /// What is asked of the match.
         preferences: Preferences,

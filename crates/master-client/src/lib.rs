@@ -1,8 +1,8 @@
 //! A game's life with the master server: what is said, and two machines without IO that say it.
 //!
-//! - [`Life`] is the player's side (OA-11): connect, retry every 10 seconds, keep the connection alive, ask for a match, go to the
+//! - [`Life`] is the player's side: connect, retry every 10 seconds, keep the connection alive, ask for a match, go to the
 //!   game server, and come back after the match or after any loss, by itself.
-//! - [`ServerLife`] is the game server's side (OA-7 to OA-10): register, take a match, report roster and phase each second, send the results
+//! - [`ServerLife`] is the game server's side: register, take a match, report roster and phase each second, send the results
 //!   until the master has confirmed them.
 //! - [`messages`] and [`api`] are the types of the WebSocket and of the HTTP interface; the master uses the same ones, and
 //!   `docs/master.md` describes both.

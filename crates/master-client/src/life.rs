@@ -1,4 +1,4 @@
-//! The player's life with the master (OA-2, OA-3, OA-11).
+//! The player's life with the master.
 //!
 //! One machine owns the whole way: to the master, into the queue, to the game server, and back. Whatever is lost (the master's
 //! connection, the game server, both), it finds its way back without the game doing anything.
@@ -186,7 +186,7 @@ impl Life {
         self.wanted = None;
     }
 
-    /// The player pressed *play* (OA-4): enters the queue, changes what he asks for, or leaves if nothing changed. Without the master
+    /// The player pressed *play*: enters the queue, changes what he asks for, or leaves if nothing changed. Without the master
     /// it is remembered and sent as soon as it answers.
     pub fn play(&mut self, preferences: Preferences) {
         let unchanged = self.wanted.as_ref() == Some(&preferences);

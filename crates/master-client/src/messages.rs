@@ -10,9 +10,9 @@ use crate::{AccountId, MatchId, Preferences, TicketId};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToMaster {
-    /// Still here; sent each second (OA-3).
+    /// Still here; sent each second.
     KeepAlive,
-    /// *Play*: enters the queue, changes the preferences in place, or leaves it if they are unchanged (OA-4).
+    /// *Play*: enters the queue, changes the preferences in place, or leaves it if they are unchanged.
     Play {
         /// What is asked of the match.
         preferences: Preferences,
@@ -45,7 +45,7 @@ pub enum FromMaster {
     },
     /// The answer to a keep-alive of somebody who was told nothing for 2.5 seconds.
     KeepAlive,
-    /// No room; the master closes the connection (OA-2).
+    /// No room; the master closes the connection.
     Full {
         /// When to try again, in seconds.
         retry_after_s: u32,
@@ -61,7 +61,7 @@ pub enum FromMaster {
         /// Which.
         match_id: MatchId,
     },
-    /// Go and play (OA-5).
+    /// Go and play.
     Seat(Seat),
     /// The match is over, or was called off before it began; back to the master.
     MatchOver {
@@ -161,9 +161,9 @@ pub struct ChatLine {
 pub enum Outcome {
     /// Played to its end; the results count.
     Finished,
-    /// Called off before it began: somebody did not connect or load in time, or no server could be had (OA-8).
+    /// Called off before it began: somebody did not connect or load in time, or no server could be had.
     Cancelled,
-    /// The game server was lost; nothing counts (OA-10).
+    /// The game server was lost; nothing counts.
     Aborted,
 }
 
@@ -229,7 +229,7 @@ pub struct Assignment {
     pub token_keys: Vec<(u32, String)>,
     /// Protocol that the tokens name.
     pub protocol_id: u64,
-    /// Time for all players to connect, and again for all to load, in milliseconds (OA-8).
+    /// Time for all players to connect, and again for all to load, in milliseconds.
     pub connect_ms: u64,
 }
 
@@ -244,7 +244,7 @@ pub enum FromServer {
         /// The server's public key.
         public_key: String,
     },
-    /// Each second and at every change (OA-7 to OA-10).
+    /// Each second and at every change.
     Report(Report),
     /// The end of a match; repeated until [`ToServer::ResultStored`].
     Result(MatchResult),
@@ -279,7 +279,7 @@ pub struct Report {
     pub seated: Vec<AccountId>,
     /// Players who are connected.
     pub present: Vec<AccountId>,
-    /// Players whose seats are given up: they left for good, or the others went on without them (OA-9).
+    /// Players whose seats are given up: they left for good, or the others went on without them.
     pub left: Vec<AccountId>,
     /// Seats that others may take.
     pub open_seats: u8,
@@ -305,7 +305,7 @@ pub enum Phase {
 pub struct MatchResult {
     /// Which match.
     pub match_id: MatchId,
-    /// How it ended; `cancelled` before it began (OA-8).
+    /// How it ended; `cancelled` before it began.
     pub outcome: Outcome,
     /// Every player, absent ones too.
     pub players: Vec<PlayerResult>,

@@ -1,4 +1,4 @@
-//! What a player asks of a match (OA-4, OA-18).
+//! What a player asks of a match.
 //!
 //! Hard preferences are the number of players and free choices such as mode or difficulty: a missing one matches anything, and
 //! a match takes whatever any of its players asked for. Measured latency to regions is soft: the master widens what it

@@ -1,4 +1,4 @@
-//! The game server's life with the master (OA-1, OA-7 to OA-10).
+//! The game server's life with the master.
 //!
 //! It registers, waits for a match, says each second how the match goes, and repeats the result until the master has stored it. If
 //! the master is away, the game goes on and everything is told again when it is back.

@@ -1,4 +1,4 @@
-//! What masters tell each other, and themselves (DESIGN 13).
+//! What masters tell each other, and themselves.
 //!
 //! A note may be lost: everything that matters is in the store, and whoever missed something reads it again there. So a bus needs no
 //! memory, no order between masters and no acknowledgement.

@@ -76,7 +76,7 @@ impl MasterConfig {
         }
     }
 
-    /// Players at once, 100 by default (OA-2). Each costs a socket and less than 20 kB.
+    /// Players at once, 100 by default. Each costs a socket and less than 20 kB.
     pub fn players_max(mut self, players_max: usize) -> Self {
         self.players_max = players_max;
         self

@@ -1,4 +1,4 @@
-//! The leader of a queue: makes matches and follows each from its first row to its result (OA-4 to OA-10).
+//! The leader of a queue: makes matches and follows each from its first row to its result.
 //!
 //! The director decides; the shell does. Each [`Action`] that touches the store is one transaction there, which checks the leader's epoch;
 //! what became of it comes back as a `handle_*`. The match is stored first and gets its server then, so that a master that dies in between
@@ -104,14 +104,14 @@ impl DirectorConfig {
         self
     }
 
-    /// Time for all players to connect, and again to load, 10 seconds by default (OA-8). The game server keeps it; the master waits 2
+    /// Time for all players to connect, and again to load, 10 seconds by default. The game server keeps it; the master waits 2
     /// seconds longer before it calls the match off itself.
     pub fn connect(mut self, connect: Duration) -> Self {
         self.times.connect = connect;
         self
     }
 
-    /// Silence after which a game server counts as lost, 10 seconds by default (OA-10).
+    /// Silence after which a game server counts as lost, 10 seconds by default.
     pub fn silence(mut self, silence: Duration) -> Self {
         self.times.silence = silence;
         self

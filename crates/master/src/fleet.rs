@@ -1,4 +1,4 @@
-//! Game servers on demand (OA-5): something that finds a server for a match and ends those that are not needed.
+//! Game servers on demand: something that finds a server for a match and ends those that are not needed.
 
 #[cfg(feature = "agones")]
 pub mod agones;

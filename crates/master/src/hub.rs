@@ -43,7 +43,7 @@ pub enum Entered {
 }
 
 impl Hub {
-    /// Room for so many players; game servers are not counted (OA-1).
+    /// Room for so many players; game servers are not counted.
     pub fn new(players_max: usize) -> Self {
         Self {
             clock: SteadyClock::new(),

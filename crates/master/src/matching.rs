@@ -1,4 +1,4 @@
-//! Matching: which tickets play together (OA-4, OA-18, OA-24).
+//! Matching: which tickets play together.
 //!
 //! A pass takes backfill seats first, then tickets in order of waiting. The longest waiting one is the anchor of a match; the longest
 //! waiting compatible tickets join it until it is full. Hard preferences must not contradict each other; rating and latency are soft, and

@@ -1,4 +1,4 @@
-//! Ports of game servers on one host: from 8888 up, and a closed server's port is used again (OA-5).
+//! Ports of game servers on one host: from 8888 up, and a closed server's port is used again.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Ratings of players (OA-6, OA-24): Weng-Lin, through the crate `skillratings`, because it rates any number of teams of any size.
+//! Ratings of players: Weng-Lin, through the crate `skillratings`, because it rates any number of teams of any size.
 //!
 //! The scale is shifted so that a new player stands at 1,500: `1500 + 60 * (weng_lin - 25)`, and one standard deviation
 //! of the start is 500.

@@ -1,4 +1,4 @@
-//! Relays: where they are, how far players are from each, and which one suits the players of a room (OA-1).
+//! Relays: where they are, how far players are from each, and which one suits the players of a room.
 //!
 //! A game asks for the list, measures, and tells the master what it measured; the master answers with the relay for this player, or for his room as
 //! far as its members have measured. Who hosts is the first member. What players measured is a hint that grows old, so it is kept in memory

@@ -331,7 +331,7 @@ async fn sample(shared: Arc<Shared>) {
     }
 }
 
-/// Closes sessions that have been silent for 10 seconds (OA-3).
+/// Closes sessions that have been silent for 10 seconds.
 async fn close_silent(shared: Arc<Shared>) {
     let mut look = tokio::time::interval(Duration::from_millis(500));
     loop {

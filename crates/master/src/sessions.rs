@@ -1,4 +1,4 @@
-//! Who is connected: admission, keep-alive, silence (OA-1, OA-2, OA-3).
+//! Who is connected: admission, keep-alive, silence.
 //!
 //! A keep-alive costs one store of a time. Silence is found by a queue of checks in order of time, one per session, so that 15,000
 //! sessions cost 1,500 checks a second and no timer is ever moved.
@@ -59,7 +59,7 @@ struct Session {
 }
 
 impl Sessions {
-    /// No sessions yet, and room for `players_max` players. Game servers are not counted (OA-1).
+    /// No sessions yet, and room for `players_max` players. Game servers are not counted.
     pub fn new(players_max: usize) -> Self {
         Self {
             players_max,

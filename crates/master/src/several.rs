@@ -1,4 +1,4 @@
-//! Life beside other masters: what must be known although notes between them can be lost (DESIGN 13).
+//! Life beside other masters: what must be known although notes between them can be lost.
 //!
 //! Each master says in the store that it is there and who is connected to it, so that friends see each other wherever they are. A master that does
 //! not lead writes down there what its game servers say, and looks there for what they were to be told. All of it happens only with a bus

@@ -1,4 +1,4 @@
-//! What is kept: whole transactions of the domain, not rows (DESIGN 13).
+//! What is kept: whole transactions of the domain, not rows.
 //!
 //! Everything that a leader writes names its epoch, and is refused if another one leads by now. Each call is one transaction: it happens
 //! as a whole or not at all, and it is answered when it is durable. Calls are begun in the order in which the methods are called,
@@ -271,7 +271,7 @@ store! {
         fn end_ticket(epoch: u64, ticket: TicketId) -> ();
     }
     together queue {
-        /// *Play* (OA-4): for the player alone, or for his whole room if he leads it.
+        /// *Play*: for the player alone, or for his whole room if he leads it.
         fn play(account: AccountId, preferences: Preferences, insists: bool, now: Instant) -> Played;
     }
     call queue {

@@ -1,4 +1,4 @@
-//! Tickets: who waits for a match, since when, and for what (OA-4).
+//! Tickets: who waits for a match, since when, and for what.
 
 use muse_master_client::{AccountId, MatchId, Preferences, TicketId};
 use muse_wire::Instant;
@@ -59,7 +59,7 @@ pub struct Backfill {
     pub since: Instant,
 }
 
-/// What *play* means for a player who may already be in the queue (OA-4).
+/// What *play* means for a player who may already be in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Play {
     /// Enters the queue.

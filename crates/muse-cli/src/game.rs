@@ -1,4 +1,4 @@
-//! `muse game`: the authoritative server of one match of Biobot (OA-7 to OA-10, OA-15 to OA-17), for players over UDP and in browsers.
+//! `muse game`: the authoritative server of one match of Biobot, for players over UDP and in browsers.
 //!
 //! Started by a master, whose environment says where it is, it registers, takes the match that it is given and lets in who has a
 //! connect token. Started by hand it lets in anybody, which the option's name says. One match, then the process ends.
@@ -204,7 +204,7 @@ fn log_keys(server: &mut Server, path: &Path) -> anyhow::Result<()> {
 }
 
 /// What both sides of Biobot agree on; the browser's client has the same channels. Nothing heard for 10 s is the end of a
-/// connection, whatever was heard before goes on where it was (OA-9, OA-10).
+/// connection, whatever was heard before goes on where it was.
 pub(crate) fn config() -> Config {
     Config::new(u64::from(muse_biobot::PROTOCOL))
         .schema(muse_biobot::schema())

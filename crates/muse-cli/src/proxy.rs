@@ -1,4 +1,4 @@
-//! `muse proxy`: a bad network in front of any UDP server (issue "The laboratory", bar 3).
+//! `muse proxy`: a bad network in front of any UDP server.
 //!
 //! [`engine`] is the proxy; the conditions are those of `muse-netem`, which simulations use too. [`desk`] changes them at run time, for
 //! standard input and for the [`page`].

@@ -1,4 +1,4 @@
-//! `muse up`: everything on one machine: the page, the master, game servers on demand and a relay (OA-1 to OA-11).
+//! `muse up`: everything on one machine: the page, the master, game servers on demand and a relay.
 //!
 //! One address is enough for a player: the master serves the [`page`] there besides its own. It starts `muse game` for each match; all of it
 //! ends with this program.

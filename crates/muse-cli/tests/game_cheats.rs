@@ -1,4 +1,4 @@
-//! A hostile client at a real server: the seed's cheats and more, none of which another player notices, and the report names them (OA-17).
+//! A hostile client at a real server: levers from afar, speed, shots from elsewhere, jumps in the air and more, none of which another player notices, and the report names them.
 
 #[path = "game/server.rs"]
 mod server;

@@ -1,4 +1,4 @@
-//! Authority: who runs what, chosen for each message and for each property (OA-15 to OA-17, NC-12).
+//! Authority: who runs what, chosen for each message and for each property.
 //!
 //! - [`Authority::Server`]: the server runs it, and the client only asks; near enough and not too often.
 //! - [`Authority::Validated`]: the client runs it, and the server checks it within a tolerance: speed, range, rate,

@@ -1,4 +1,4 @@
-//! The client's clock: when to simulate which tick, and what time it is on the server (NC-21).
+//! The client's clock: when to simulate which tick, and what time it is on the server.
 //!
 //! The client simulates a tick early enough that its input reaches the server before the server simulates the same tick, and no
 //! earlier than that. How early is the server's to say: it sees every packet arrive, and answers with its *aim*, the reading of the

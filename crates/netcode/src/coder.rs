@@ -1,4 +1,4 @@
-//! Rows of a state to bits and back: the entropy coder of snapshots (NC-22, NC-23).
+//! Rows of a state to bits and back: the entropy coder of snapshots.
 //!
 //! A [`RowCoder`] is made from the columns of a kind of entity and knows nothing else of the game. A row is coded against
 //! [`References`], older rows of the same entity that the receiver has for certain, with what the [`Models`] have learnt from

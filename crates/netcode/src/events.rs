@@ -1,4 +1,4 @@
-//! Events and temporary entities: what happens at a tick rather than lasts, exactly once and in order (NC-25, NC-26).
+//! Events and temporary entities: what happens at a tick rather than lasts, exactly once and in order.
 //!
 //! The classes of data of Tribes map as follows: *most recent state* is what rows are; *not guaranteed*, *guaranteed* and
 //! *guaranteed quickest* are the [`EventClass`]es. An event of an entity never arrives before the entity's state of

@@ -1,4 +1,4 @@
-//! Where a body is when its next state is overdue, or without waiting for one at all (NC-6, NC-29).
+//! Where a body is when its next state is overdue, or without waiting for one at all.
 //!
 //! Projective velocity blending: the body goes on from where it is shown and is led to where the last update says it should be by the
 //! time the next one is due. Paths that bend are followed as they bend ([`Path::Curved`], [`Path::Turning`]) instead of along their tangents.

@@ -1,4 +1,4 @@
-//! What players do, on its way to the server (NC-1, NC-7, NC-20, NC-33).
+//! What players do, on its way to the server.
 //!
 //! A packet carries the input of the newest tick and some before it, each coded against its neighbour, so that a lost packet costs
 //! nothing if the next one comes in time ([`InputSender`]). The server keeps a few ticks of each client's inputs and takes one a

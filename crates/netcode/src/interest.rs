@@ -1,10 +1,10 @@
-//! Interest management: which entities a client is told of, and how much each matters to it (NC-24).
+//! Interest management: which entities a client is told of, and how much each matters to it.
 //!
 //! The server places entities with a [`Presence`], clients look with an [`Observer`], and [`Interest::update`] gives a
 //! [`View`]: every relevant entity with a weight for the priority, what entered and what left. In each [`Medium`] an
 //! observer is aware of an entity when their auras touch, the entity is in the observer's focus and the observer in the
 //! entity's nimbus; [`Adapter`]s change all three. Regions, kinds, always-relevant and pinned entities come on top, and
-//! layers below: what shares no layer with the observer is never relevant, so a cheater cannot see it (NC-12).
+//! layers below: what shares no layer with the observer is never relevant, so a cheater cannot see it.
 //!
 //! The cost of an update grows with what is near and what is subscribed to, not with all entities ([`InterestCounts`]
 //! shows it), and nothing is allocated once the lists have grown.

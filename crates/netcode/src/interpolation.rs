@@ -1,4 +1,4 @@
-//! Showing what others do, between the states that have arrived (NC-5, NC-28).
+//! Showing what others do, between the states that have arrived.
 //!
 //! A client shows others a little in the past, so that there is a state on either side of the instant shown. How little is
 //! measured, not assumed: [`Playback`] sees how snapshots arrive and follows the instant to show with a steered clock,

@@ -1,4 +1,4 @@
-//! The netcode of a fast game, for any engine: bytes in, bytes out (NC-1 to NC-35).
+//! The netcode of a fast game, for any engine: bytes in, bytes out.
 //!
 //! Nothing here knows sockets or the transport: packets are slices of bytes, and any link that carries datagrams will do.
 

@@ -1,4 +1,4 @@
-//! The client is ahead of the server's answer, and corrects itself when that comes (NC-3, NC-8, NC-27).
+//! The client is ahead of the server's answer, and corrects itself when that comes.
 //!
 //! Both sides run the same [`Step`], and both put the state onto its grid after each, so that the client's own state is exactly the
 //! server's for every tick whose input came in time. Where it is not, the client takes the server's and simulates

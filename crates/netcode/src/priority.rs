@@ -1,4 +1,4 @@
-//! What comes first when not everything fits: priority accumulators under a byte budget (NC-25).
+//! What comes first when not everything fits: priority accumulators under a byte budget.
 //!
 //! Each entity that has something to send gains priority in every tick by its weight, and loses it when it is sent. The
 //! best that probably fit are chosen, then put in the order of their slots, because neighbours are cheap to name. What has

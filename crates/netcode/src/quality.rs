@@ -1,4 +1,4 @@
-//! How good the connection is, for the player to see (NC-9, NC-21, NC-32).
+//! How good the connection is, for the player to see.
 
 use muse_wire::{Duration, Instant};
 

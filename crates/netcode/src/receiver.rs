@@ -1,4 +1,4 @@
-//! The client's copy of what it may see: packets in, states and events out (NC-22, NC-23, NC-26).
+//! The client's copy of what it may see: packets in, states and events out.
 //!
 //! A packet is decoded whole, to exactly the rows that the server had, or refused, and a refused packet changes nothing. What
 //! was decoded is told in the answer; the server uses nothing as a baseline that was not answered. Memory is bounded

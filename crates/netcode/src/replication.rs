@@ -1,5 +1,5 @@
 //! What one client gets of the world: a delta of each entity against the newest state of it that the client has
-//! acknowledged, within a number of bytes (NC-22, NC-23, NC-25, NC-26, NC-35).
+//! acknowledged, within a number of bytes.
 //!
 //! A [`View`] costs what is in the client's interest, not what there is in the world. Its parts:
 //! `slots` (what the client has), `sent` (what is on its way), `priority` (what comes first), `packet` (how a packet is

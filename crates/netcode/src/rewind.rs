@@ -1,10 +1,10 @@
-//! Rewind: hits are judged by what the shooter saw, without moving the world (NC-4, NC-30, NC-31, DESIGN decision 10).
+//! Rewind: hits are judged by what the shooter saw, without moving the world.
 //!
 //! Each tick the server [`record`](Rewind::record)s where everything was that can be hit. A shot carries the instant that its
 //! shooter saw; [`Rewind::admit`] bounds it by what the server knows of that client, and
 //! [`hitscan`](Rewind::hitscan), [`launch`](Rewind::launch) and [`strike`](Rewind::strike) look up the past at that
 //! instant, between two ticks. What stands on a platform is kept relative to it, and the platform is rewound, too.
-//! [`Contests`] lets who was hit behind cover object. Any entity can be rewound: players, dummies, doors (NC-10).
+//! [`Contests`] lets who was hit behind cover object. Any entity can be rewound: players, dummies, doors.
 
 mod admission;
 mod bound;

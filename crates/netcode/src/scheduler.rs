@@ -1,4 +1,4 @@
-//! When the server simulates (NC-34, NC-35): ticks on schedule, and a rule for when it cannot keep up.
+//! When the server simulates: ticks on schedule, and a rule for when it cannot keep up.
 //!
 //! After a hitch a server has ticks to catch up. It simulates a bounded number at once; if that is not enough it lets the rest of
 //! the time go, so that slow steps never cause more steps. Clients are told how much went

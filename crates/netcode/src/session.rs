@@ -1,4 +1,4 @@
-//! A whole session in two types: [`Server`] and [`Client`], with everything between them in this crate's own packets (NC-1 to NC-9, NC-35).
+//! A whole session in two types: [`Server`] and [`Client`], with everything between them in this crate's own packets.
 //!
 //! They hold no socket and no thread: bytes in, bytes out, over any link that carries datagrams. Dedicated server, listen
 //! server, offline over memory, spectator and late join are the same two types, wired differently.

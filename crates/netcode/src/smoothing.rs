@@ -1,4 +1,4 @@
-//! A visible body that follows the simulated one without jumps (NC-27, NC-29).
+//! A visible body that follows the simulated one without jumps.
 //!
 //! The simulated body, the *ghost*, is where the game is decided and moves in jumps when it is corrected. What is drawn starts from
 //! where it was drawn before and loses the difference within a moment, while it follows the ghost's movement at once.

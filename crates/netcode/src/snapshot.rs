@@ -1,4 +1,4 @@
-//! The packets of replication as bytes: what the server sends and what the client answers (NC-22, NC-23).
+//! The packets of replication as bytes: what the server sends and what the client answers.
 //!
 //! `docs/netcode-format.md` is the standard. A snapshot packet is a header and behind it one stream of the range coder;
 //! an answer is an [`Acknowledgement`]. Packet numbers travel as their low 16 bits.

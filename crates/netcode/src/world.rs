@@ -1,5 +1,4 @@
-//! The replicated world on the server: entities, their states as rows of integers, and what they were at past ticks
-//! (NC-22, NC-23, NC-26).
+//! The replicated world on the server: entities, their states as rows of integers, and what they were at past ticks.
 //!
 //! Everything that does not depend on who looks is done here, once a tick: states are quantised into one table of rows per
 //! kind, [`World::commit`] finds out which rows changed, and the tables of the last [`Kinds::history`] ticks are kept,
@@ -299,7 +298,7 @@ impl World {
         self.record(entity)?.parent
     }
 
-    /// The latest input of the player that the entity is, so that others can predict it by that (NC-22). Its main kind
+    /// The latest input of the player that the entity is, so that others can predict it by that. Its main kind
     /// must allow [`inputs`](KindOptions::inputs).
     pub fn set_input(&mut self, entity: EntityId, input: &[u8]) -> Result<(), WorldError> {
         let index = self.index(entity)?;

@@ -1,4 +1,4 @@
-//! Authority per message and property (OA-15 to OA-17): what is allowed passes under jitter, what is not is dropped, counted
+//! Authority per message and property: what is allowed passes under jitter, what is not is dropped, counted
 //! and reported, and a hostile client cannot make the server remember without bound.
 
 use fastrand::Rng;

@@ -1,4 +1,4 @@
-//! The clock follows what happens to network, server and client, and never jumps (NC-21, NC-34).
+//! The clock follows what happens to network, server and client, and never jumps.
 
 #[path = "support/character.rs"]
 mod character;

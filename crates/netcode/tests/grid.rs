@@ -1,5 +1,4 @@
-//! The grid: inputs, clock, prediction and interpolation on every kind of network, with their delays bounded (NC-7, NC-8, NC-20,
-//! NC-21, NC-27, NC-28).
+//! The grid: inputs, clock, prediction and interpolation on every kind of network, with their delays bounded.
 //!
 //! `cargo test -p muse-netcode --test grid -- --nocapture` prints every cell. `MUSE_SEEDS` runs more than 1,000 seeds.
 

@@ -1,4 +1,4 @@
-//! One client's inputs on the server: nothing it sends can do harm, and what is missing is told (NC-7, NC-16, NC-20).
+//! One client's inputs on the server: nothing it sends can do harm, and what is missing is told.
 
 use muse_netcode::Tick;
 use muse_netcode::clock::PacketHeader;

@@ -1,4 +1,4 @@
-//! Interest (NC-24): the sets equal those of a plain search over all pairs, the cost does not grow with what cannot be
+//! Interest: the sets equal those of a plain search over all pairs, the cost does not grow with what cannot be
 //! perceived, and nonsense is refused. `MUSE_SEEDS` runs more seeds.
 
 use std::collections::{BTreeMap, BTreeSet};

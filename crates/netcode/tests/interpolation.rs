@@ -1,4 +1,4 @@
-//! Interpolation: any order of arrival gives the same path, Hermite follows curves, gaps are closed without a jump (NC-28, NC-29).
+//! Interpolation: any order of arrival gives the same path, Hermite follows curves, gaps are closed without a jump.
 
 use muse_netcode::interpolation::{Interpolated, InterpolationConfig, Source};
 use muse_netcode::smoothing::SmoothingConfig;

@@ -1,4 +1,4 @@
-//! Prediction: corrections lead to the server's state, effects happen once, whole worlds can be predicted (NC-26, NC-27).
+//! Prediction: corrections lead to the server's state, effects happen once, whole worlds can be predicted.
 
 use std::collections::BTreeMap;
 

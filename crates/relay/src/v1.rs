@@ -1,4 +1,4 @@
-//! Relay v1: passes data between up to 255 clients over TCP and UDP and interprets none of it (RL-1 to RL-17).
+//! Relay v1: passes data between up to 255 clients over TCP and UDP and interprets none of it.
 //!
 //! [`Relay`] is the server and [`Client`] the other side; both are machines without IO, run by a driver with a TCP stream and a
 //! UDP socket. The bytes are in [`packet`], and as a page in `docs/relay-v1.md`.

@@ -1,4 +1,4 @@
-//! One connection: handshake, two channels, pings (RP-1 to RP-4). The host keeps addresses and finds the connection.
+//! One connection: handshake, two channels, pings. The host keeps addresses and finds the connection.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

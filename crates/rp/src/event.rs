@@ -1,4 +1,4 @@
-//! What a host tells its application, and the names it uses (RP-1, RP-2).
+//! What a host tells its application, and the names it uses.
 
 use std::fmt;
 

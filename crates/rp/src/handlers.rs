@@ -1,4 +1,4 @@
-//! Handlers by message type: the application registers, replaces and removes them (RP-5).
+//! Handlers by message type: the application registers, replaces and removes them.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Any number of connections over two sockets: client and server in one machine (RP-7).
+//! Any number of connections over two sockets: client and server in one machine.
 
 mod schedule;
 

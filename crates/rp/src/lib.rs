@@ -1,4 +1,4 @@
-//! MUSE-RP v1, byte-compatible with the original implementation (RP-1 to RP-8).
+//! MUSE-RP v1, byte-compatible with the original implementation.
 //!
 //! A connection has two channels, each over a UDP socket of its own on both sides: one reliable and ordered, one that loses
 //! at most a promised share of each window, in order too. [`Host`] is client and server in one, without IO: the sockets stay

@@ -1,4 +1,4 @@
-//! How a host behaves, with defaults and validation (RP-6).
+//! How a host behaves, with defaults and validation.
 
 use muse_wire::Duration;
 use muse_wire::partial::{Promise, PromiseError};

@@ -1,4 +1,4 @@
-//! The datagram and the ChannelInfo: encapsulate, serialise and deserialise (RP-8). `docs/muse-rp.md` has the tables.
+//! The datagram and the ChannelInfo: encapsulate, serialise and deserialise. `docs/muse-rp.md` has the tables.
 
 use muse_wire::bytes::{EndOfBytes, Reader, Writer};
 use thiserror::Error;

@@ -1,4 +1,4 @@
-//! Pings on the reliable channel: the round trip, and whether the peer is still there (RP-2, RP-3).
+//! Pings on the reliable channel: the round trip, and whether the peer is still there.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! The receiving half of a channel: in order, all of it or all but a promised share (RP-1, RP-4; thesis, Algorithms 3 and 4).
+//! The receiving half of a channel: in order, all of it or all but a promised share (Algorithms 3 and 4 of the thesis).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The sending half of a channel: sliding window, cumulative acknowledgements, one timer (RP-3, RP-4).
+//! The sending half of a channel: sliding window, cumulative acknowledgements, one timer.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What a host and its connections have done (RP-9 asks for the share of losses and more).
+//! What a host and its connections have done, with the share of losses.
 
 use muse_wire::Duration;
 

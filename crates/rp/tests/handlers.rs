@@ -1,4 +1,4 @@
-//! Handlers by message type (RP-5), limits and statistics.
+//! Handlers by message type, limits and statistics.
 #![allow(clippy::panic, reason = "a test fails by it")]
 
 mod support {

@@ -1,4 +1,4 @@
-//! Thousands of virtual networks: what is promised holds under loss, duplication, reordering, restarts and cuts (RP-1, RP-2, RP-4).
+//! Thousands of virtual networks: what is promised holds under loss, duplication, reordering, restarts and cuts.
 //!
 //! `MUSE_SEEDS` runs more than 2,000 seeds, `MUSE_SEED` one alone.
 #![allow(clippy::panic, reason = "a test fails by it")]

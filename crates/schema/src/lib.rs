@@ -1,4 +1,4 @@
-//! How a type travels: one derive gives it an encoding, a description and a hash (OA-13, NC-22).
+//! How a type travels: one derive gives it an encoding, a description and a hash.
 //!
 //! [`Schema`] is for types inside messages, [`Message`] for messages themselves, which have an id as well. Both are
 //! derived. The encoding is a string of bits without names or tags; `docs/schema.md` is its standard. Both sides

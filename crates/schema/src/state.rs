@@ -1,4 +1,4 @@
-//! States: what an entity is at a tick, as a row of integers (NC-22, NC-27, NC-28).
+//! States: what an entity is at a tick, as a row of integers.
 //!
 //! A [`State`] is a fixed list of [`Column`]s; a *row* holds one `i32` for each. Netcode compares, predicts and codes rows
 //! and knows nothing else of a game. Fields of states are [`Property`]s, which know how a type becomes columns.

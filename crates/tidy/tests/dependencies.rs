@@ -1,4 +1,4 @@
-//! Dependencies: which crate may use which, where versions are declared, which licences are taken (STYLE 25, 26).
+//! Dependencies: which crate may use which, where versions are declared, which licences are taken.
 
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Files: how long, how they begin, and what none of them may contain (STYLE 14, 16, 25, 26).
+//! Files: how long, how they begin, and what none of them may contain.
 
 use muse_tidy::{File, code_only, functions, repository_files};
 

@@ -22,7 +22,7 @@ pub const CHANNEL_WINDOW: u64 = 8_192;
 /// Bytes of one channel that may be on their way at once; a single larger message may be.
 pub const CHANNEL_WINDOW_BYTES: usize = 4 << 20;
 
-/// How a channel delivers (OA-14, RP-1).
+/// How a channel delivers.
 ///
 /// ```
 /// use muse_transport::{ChannelConfig, Config, Delivery};
@@ -277,7 +277,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The defaults, for a game with protocol id `protocol`: any number that other games do not use (VC-1). No channels
+    /// The defaults, for a game with protocol id `protocol`: any number that other games do not use. No channels
     /// yet.
     pub fn new(protocol: u64) -> Self {
         Self {

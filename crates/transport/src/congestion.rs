@@ -1,6 +1,6 @@
 //! How fast a connection may send: congestion controllers behind one trait, the pacer and the budget.
 //!
-//! Serves VC-8 (Fiedler's binary controller) and VC-9 (a greedier controller that never floods the link). A
+//! There are Fiedler's binary controller and a greedier one that never floods the link. A
 //! [`Controller`] is sans-IO: the connection tells it what was sent, acknowledged and lost, and asks it for two numbers,
 //! how many bytes may be in flight and how fast they may leave. The [`Pacer`] turns the second into release times, and
 //! the [`Budget`] tells a game how much it may send this tick. `docs/congestion.md` holds formulae and measurements.
@@ -197,7 +197,7 @@ pub struct Loss {
 pub struct Congestion(Kind);
 
 impl Congestion {
-    /// Watches delay and loss, paces, looks for spare bandwidth and holds its own beside TCP (VC-9). The default.
+    /// Watches delay and loss, paces, looks for spare bandwidth and holds its own beside TCP. The default.
     pub fn adaptive() -> Self {
         Self::adaptive_with(AdaptiveConfig::default())
     }
@@ -207,7 +207,7 @@ impl Congestion {
         Self(Kind::Adaptive(config))
     }
 
-    /// Fiedler's two modes, 30 and 10 packets a second of 256 bytes (VC-8).
+    /// Fiedler's two modes, 30 and 10 packets a second of 256 bytes.
     pub fn binary() -> Self {
         Self::binary_with(BinaryConfig::default())
     }

@@ -1,4 +1,4 @@
-//! One connection (VC-1 to VC-9, RP-1 to RP-9): acknowledgements, loss, round trips, channels, path, closing.
+//! One connection: acknowledgements, loss, round trips, channels, path, closing.
 //!
 //! Order of calls: [`Connection::handle_packet`] for every packet, [`Connection::handle_timeout`] when
 //! [`Connection::next_timeout`] has passed, then [`Connection::poll_transmit`] until it returns `None`. What happened

@@ -1,9 +1,9 @@
 //! Protection of packets: keys per direction, sealed with an AEAD, renewed while the connection runs.
 //!
 //! The handshake gives one secret per direction; this module makes keys from it and seals and opens packets in place,
-//! without allocation. The protocol id (VC-1) and the packet's header are associated data, so that neither can be
+//! without allocation. The protocol id and the packet's header are associated data, so that neither can be
 //! changed on the way, and a packet of another protocol never opens. The nonce is the packet number combined with a
-//! secret vector, so that a packet number must never be sealed twice (VC-2 promises that).
+//! secret vector, so that a packet number must never be sealed twice (`sent` never uses one again).
 //!
 //! Keys are renewed by the sender, which flips the phase bit in the header; the receiver follows when the first packet of the
 //! new phase opens, and keeps the keys before for packets that come late. `docs/handshake.md` has the byte-exact

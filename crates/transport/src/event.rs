@@ -172,7 +172,7 @@ pub struct Receipt {
     pub outcome: Outcome,
 }
 
-/// The end of a message's way. Arrivals are certain, losses only reasonably certain (VC-5).
+/// The end of a message's way. Arrivals are certain, losses only reasonably certain.
 ///
 /// ```
 /// # use muse_netem::{Network, Simulation};

@@ -1,8 +1,8 @@
 //! The handshake, sans-IO: from nothing to keys in two round trips, without state on the server before the address is proven.
 //!
 //! Client and server exchange *Hello*, *Cookie*, *Connect* and *Accept* (or *Refuse*). [`Connecting`] is the client's
-//! side, [`Listener`] the server's. The order of the server's checks is the order of their cost: protocol id
-//! (VC-1), version, cookie, rate per prefix, schema, token without cryptography, token's signature, Diffie-Hellman; the last two are
+//! side, [`Listener`] the server's. The order of the server's checks is the order of their cost: protocol id,
+//! version, cookie, rate per prefix, schema, token without cryptography, token's signature, Diffie-Hellman; the last two are
 //! limited in operations per second, replies before the cookie in number, and no reply is longer than its question.
 //! Keys come from Noise (`NK` with a pinned server key, `NKpsk0` with a connect token's secret). `docs/handshake.md` is the
 //! byte-exact description, `docs/security.md` the threat model.

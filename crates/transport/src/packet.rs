@@ -1,4 +1,4 @@
-//! The data packet: header, acknowledgement block and frames (VC-1 to VC-4). `docs/protocol.md` is the standard.
+//! The data packet: header, acknowledgement block and frames. `docs/protocol.md` is the standard.
 //!
 //! ```text
 //! flags u8 | connection id u32 | packet number u16 | AEAD { [ack block] frames... } tag
@@ -10,14 +10,14 @@ use muse_wire::sequence::expand;
 
 /// Bytes of the clear header.
 pub(crate) const HEADER_LEN: usize = 7;
-/// Numbers that every acknowledgement block covers at least, when that many have been seen (VC-3).
+/// Numbers that every acknowledgement block covers at least, when that many have been seen.
 pub(crate) const ACK_COVERAGE: u64 = 33;
 /// Most runs in one acknowledgement block.
 pub(crate) const ACK_RUNS_MAX: usize = 32;
 /// Longest acknowledgement block: fixed part, a 4-byte first run and runs of two 2-byte numbers.
 pub(crate) const ACK_BLOCK_MAX: usize = 2 + 1 + 1 + 4 + 4 * ACK_RUNS_MAX;
 /// First packet number of every connection: the 16 bits on the wire wrap after 256 packets, always, so that no
-/// mistake about wrap-around can hide (VC-6).
+/// mistake about wrap-around can hide.
 pub(crate) const PACKET_NUMBER_FIRST: u64 = 0x1_0000 - 256;
 /// First number of every channel's messages, for the same reason.
 pub(crate) const MESSAGE_NUMBER_FIRST: u64 = 0x1_0000 - 256;
@@ -125,7 +125,7 @@ const ACK_HAS_DELAY: u8 = 0x40;
 const ACK_HAS_MARKS: u8 = 0x80;
 /// The count of further runs in the count byte.
 const ACK_COUNT: u8 = 0x3F;
-/// Count that says: a field of 32 bits follows instead of runs (VC-4).
+/// Count that says: a field of 32 bits follows instead of runs.
 const ACK_FIELD: u8 = 0x3F;
 
 /// The acknowledgement block: newest number received, delay, and runs of what arrived.

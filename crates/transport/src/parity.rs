@@ -1,7 +1,7 @@
 //! Sliding-window parity: lost packets are rebuilt from later ones, without waiting for a retransmission.
 //!
-//! Serves the latency classes *balanced* and *fast* of reliable channels (DESIGN decision 3; VC-4, OA-14 keep their
-//! promises with or without it). What is protected is the *protected section* of a packet: its frames of channels
+//! Serves the latency classes *balanced* and *fast* of reliable channels; acknowledgements and channels keep their
+//! promises with or without it. What is protected is the *protected section* of a packet: its frames of channels
 //! that chose one of these classes, concatenated. The [`Encoder`] remembers the last sections sent and writes parity
 //! frames over them, each a linear combination over GF(256); the [`Decoder`] remembers the last sections
 //! received and solves for the missing ones as soon as any is determined. Both live inside the AEAD: what they read

@@ -1,4 +1,4 @@
-//! Which packets arrived: the replay window and the source of acknowledgements (VC-3, VC-4).
+//! Which packets arrived: the replay window and the source of acknowledgements.
 //!
 //! One bit per packet number for the last [`WINDOW`] numbers. A number outside the window or with its bit set is
 //! a replay and changes nothing.

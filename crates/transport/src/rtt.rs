@@ -1,10 +1,10 @@
-//! Round-trip time, its variation, and jitter (VC-7).
+//! Round-trip time, its variation, and jitter.
 
 use muse_wire::{Duration, Instant};
 
 /// Assumed before the first sample.
 const RTT_INITIAL: Duration = Duration::from_millis(200);
-/// Longest time to believe: a sample above it is cut (VC-7's maximum, made generous).
+/// Longest time to believe: a sample above it is cut (ten times what a game can be played with).
 const RTT_MAX: Duration = Duration::from_secs(10);
 /// How long a minimum is trusted.
 const RTT_MIN_WINDOW: Duration = Duration::from_secs(30);
@@ -65,7 +65,7 @@ impl Rtt {
         self.jitter = (self.jitter * 15 + sample.abs_diff(self.latest)) / 16;
         self.latest = sample;
         self.variance = (self.variance * 3 + self.smoothed.abs_diff(sample)) / 4;
-        // VC-7: move 10 % of the way to each sample.
+        // Fiedler's smoothing: 10 % of the way to each sample.
         self.smoothed = (self.smoothed * 9 + sample) / 10;
         if sample <= self.min {
             self.min = sample;

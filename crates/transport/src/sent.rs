@@ -1,4 +1,4 @@
-//! Which packets were sent and what was in them (VC-2): a ring of packets and a ring of their frames.
+//! Which packets were sent and what was in them: a ring of packets and a ring of their frames.
 //!
 //! Nothing here allocates once the rings have grown to what a connection keeps in flight.
 

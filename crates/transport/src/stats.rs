@@ -1,4 +1,4 @@
-//! What a connection and its channels have done so far (RP-9).
+//! What a connection and its channels have done so far.
 
 use muse_wire::Duration;
 

@@ -1,7 +1,7 @@
 //! Connect tokens: what a master gives to a player so that a game server lets him in.
 //!
-//! A token names an account, carries user data, holds for a short time on named servers only, and can be used once
-//! (OA-13, OA-14). The master signs it with Ed25519; servers hold public keys only, so a stolen server cannot make
+//! A token names an account, carries user data, holds for a short time on named servers only, and can be used once.
+//! The master signs it with Ed25519; servers hold public keys only, so a stolen server cannot make
 //! tokens. Inside, sealed to the key of one server, lie the account, the user data and a secret that the client
 //! has as well: the client proves that it holds the secret, so that a token seen on the wire is of no use to a thief, and the
 //! same secret lets it resume its session after a cut.

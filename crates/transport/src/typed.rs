@@ -1,4 +1,4 @@
-//! Typed messages: a u16 id, then the encoding; and a handler for each id (RP-5, RP-8, OA-13).
+//! Typed messages: a u16 id, then the encoding; and a handler for each id.
 //!
 //! [`Endpoint::send_message`](crate::Endpoint::send_message) writes them. At the other end a [`Dispatcher`] finds the
 //! handler. It knows every message it has ever been told of, so the schema hash that both sides compare at connect comes

@@ -1,4 +1,4 @@
-//! Every delivery mode keeps its promise, whatever the network does (VC-1 to VC-9, RP-1 to RP-9, OA-14).
+//! Every delivery mode keeps its promise, whatever the network does.
 //!
 //! Each seed is a whole connection with all six modes in both directions over a bad network: loss to 50 %, bursts, duplication,
 //! reordering, corruption, changes of address, cuts, renewals of keys, and numbers that wrap. `MUSE_SEEDS` runs more than 2,000 seeds,

@@ -1,4 +1,4 @@
-//! Involuntary cuts: within the limit nothing reliable is lost and nothing comes twice; past it the peer is lost (RP-9).
+//! Involuntary cuts: within the limit nothing reliable is lost and nothing comes twice; past it the peer is lost.
 
 #[path = "support/pair.rs"]
 mod pair;

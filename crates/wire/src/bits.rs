@@ -1,7 +1,7 @@
 //! Bit readers and writers that cannot read or write past the end.
 //!
 //! Bits fill each byte from its lowest, so an aligned little-endian integer reads the same here as in
-//! [`bytes`](crate::bytes). Messages (OA-13) are made of these; `docs/schema.md` builds on the layouts below.
+//! [`bytes`](crate::bytes). Messages are made of these; `docs/schema.md` builds on the layouts below.
 //!
 //! Every value has exactly one encoding: a reader refuses the others as [`BitError::NotCanonical`], so whatever decodes
 //! encodes to the same bits again.

@@ -3,7 +3,7 @@
 //! Cores in Muse are *sans-IO*: they own no socket, thread or clock. What they exchange with the outside is named
 //! here: [`Instant`] and [`Duration`] for time, [`Datagram`] and [`Transmit`] for bytes, and [`Machine`] for
 //! the order in which a driver calls them. The rest is what wire formats are made of: [`bytes`] and
-//! [`bits`] readers that cannot read past the end, modular [`sequence`] numbers (VC-6), an adaptive binary
+//! [`bits`] readers that cannot read past the end, modular [`sequence`] numbers, an adaptive binary
 //! [`range`] coder, and the [`partial`] reliability receiver that MUSE-RP and the transport share.
 //!
 //! ```

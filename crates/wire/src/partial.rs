@@ -1,6 +1,6 @@
 //! Partial reliability: at most a promised share of messages lost per window, the rest in order.
 //!
-//! MUSE-RP's second channel (RP-1; thesis, Algorithm 4) and the partially reliable channels of the transport share
+//! MUSE-RP's second channel (Algorithm 4 of its thesis) and the partially reliable channels of the transport share
 //! this code. It knows *slots* only, the messages' consecutive numbers already reconstructed to 64 bits (see
 //! [`sequence::expand`](crate::sequence::expand)); payloads stay with the caller.
 //!

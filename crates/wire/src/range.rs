@@ -1,6 +1,6 @@
 //! An adaptive binary range coder: it spends on each decision close to what its probability says.
 //!
-//! Netcode codes snapshots with it (NC-23). It is written by hand, see `docs/decisions/0002-range-coder-by-hand.md`:
+//! Netcode codes snapshots with it. It is written by hand, see `docs/decisions/0002-range-coder-by-hand.md`:
 //! integers only, so every platform gives the same bytes, and no division on the way of an adaptive bit.
 //!
 //! [`Encoder`] and [`Decoder`] hold an interval of 64-bit numbers and cut it at each decision in the proportion of the

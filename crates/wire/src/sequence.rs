@@ -1,9 +1,9 @@
-//! Modular sequence numbers (VC-6) and their reconstruction to 64 bits.
+//! Modular sequence numbers and their reconstruction to 64 bits.
 //!
 //! On the wire a number has 8, 16 or 32 bits and wraps; inside a core it has 64 and does not. [`expand`] turns the first
 //! into the second, given any number that is less than half the range away.
 
-/// `true` when `a` is newer than `b`, modulo wrap-around (VC-6). Exactly one of two different numbers is newer.
+/// `true` when `a` is newer than `b`, modulo wrap-around. Exactly one of two different numbers is newer.
 ///
 /// ```
 /// use muse_wire::sequence::more_recent_u8;

@@ -33,7 +33,7 @@ pub(super) fn connect(server: SocketAddr, timeout: Duration) -> io::Result<TcpSt
     Ok(stream)
 }
 
-/// Keep-alive is on for every connection (RL-7), small writes go at once, and the system buffers little, so that a peer that does
+/// Keep-alive is on for every connection, small writes go at once, and the system buffers little, so that a peer that does
 /// not read is noticed.
 pub(super) fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;

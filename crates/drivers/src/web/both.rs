@@ -1,4 +1,4 @@
-//! One machine for players over UDP and for browsers: what a relay needs, which is no endpoint (issue "MUSE-RP v1 and the relays").
+//! One machine for players over UDP and for browsers: what a relay needs, which is no endpoint.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Ways to show others, tried beside each other on the same packets (NC-28, NC-29): the newest state, the prototype's fixed delay, the measured
+//! Ways to show others, tried beside each other on the same packets: the newest state, the prototype's fixed delay, the measured
 //! one, and four ways to show where they should be by now.
 
 use std::collections::BTreeMap;

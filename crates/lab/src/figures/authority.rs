@@ -1,4 +1,4 @@
-//! Claims of a client that runs by itself, then cheats (OA-17).
+//! Claims of a client that runs by itself, then cheats.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! The client's clock when the way to the server changes (NC-21).
+//! The client's clock when the way to the server changes.
 
 use muse_wire::Duration;
 

@@ -1,4 +1,4 @@
-//! Flows that share a bottleneck (VC-9).
+//! Flows that share a bottleneck.
 
 use muse_netem::{Jitter, Queue};
 use muse_transport::{ChannelConfig, Delivery};

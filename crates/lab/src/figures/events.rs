@@ -1,4 +1,4 @@
-//! Events of the three classes over a network that loses a fifth (NC-26).
+//! Events of the three classes over a network that loses a fifth.
 
 use muse_netcode::{EventClass, Server, Tick};
 use muse_wire::Duration;

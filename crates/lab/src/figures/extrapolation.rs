@@ -1,4 +1,4 @@
-//! A body on a curve, shown without waiting for its next state (NC-29).
+//! A body on a curve, shown without waiting for its next state.
 
 use glam::Vec3;
 use muse_netcode::extrapolation::{ExtrapolationConfig, Extrapolator, Motion, Path, derive_motion};

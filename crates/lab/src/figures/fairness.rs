@@ -1,4 +1,4 @@
-//! How often the server agrees with what the shooter saw, by round trip (NC-30, NC-31).
+//! How often the server agrees with what the shooter saw, by round trip.
 
 use muse_netcode::rewind::Verdict;
 use muse_wire::Duration;

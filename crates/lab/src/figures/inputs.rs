@@ -1,4 +1,4 @@
-//! The server's buffer of one client's inputs, on three networks one after the other (NC-20).
+//! The server's buffer of one client's inputs, on three networks one after the other.
 
 use muse_netcode::ClientId;
 use muse_netem::Jitter;

@@ -1,4 +1,4 @@
-//! What one client is told of (NC-24), and what it costs to find out.
+//! What one client is told of, and what it costs to find out.
 
 use glam::{Vec2, Vec3};
 use muse_netcode::EntityId;

@@ -1,4 +1,4 @@
-//! Another player as it is shown, and how late (NC-28).
+//! Another player as it is shown, and how late.
 
 use muse_netcode::{EntityId, Server, SessionConfig, Tick};
 use muse_netem::Jitter;

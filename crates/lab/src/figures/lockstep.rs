@@ -1,4 +1,4 @@
-//! Speed control of lockstep when one player's way becomes long (NC-36).
+//! Speed control of lockstep when one player's way becomes long.
 
 use std::net::SocketAddr;
 

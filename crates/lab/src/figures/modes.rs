@@ -1,4 +1,4 @@
-//! Joining a match that is under way, within a budget (NC-35).
+//! Joining a match that is under way, within a budget.
 
 use muse_netcode::{ClientId, Server, Tick};
 use muse_wire::Duration;

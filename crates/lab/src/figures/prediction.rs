@@ -1,4 +1,4 @@
-//! The client's own player when the server knows better (NC-27).
+//! The client's own player when the server knows better.
 
 use muse_netcode::{EntityId, Server, Tick};
 use muse_wire::Duration;

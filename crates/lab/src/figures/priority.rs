@@ -1,4 +1,4 @@
-//! Who gets a turn when not everything fits (NC-25).
+//! Who gets a turn when not everything fits.
 
 use std::collections::BTreeMap;
 

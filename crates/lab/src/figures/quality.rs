@@ -1,4 +1,4 @@
-//! What the player is told of the connection (NC-9, NC-32).
+//! What the player is told of the connection.
 
 use muse_netcode::quality::{Level, Presence};
 use muse_netem::Jitter;

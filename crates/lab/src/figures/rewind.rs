@@ -1,4 +1,4 @@
-//! One shot, from above (NC-30).
+//! One shot, from above.
 
 use glam::Vec2;
 use muse_wire::Duration;

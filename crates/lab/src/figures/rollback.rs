@@ -1,4 +1,4 @@
-//! What input delay buys in rollback, and what the screen shows while inputs are guessed (NC-37).
+//! What input delay buys in rollback, and what the screen shows while inputs are guessed.
 
 use std::net::SocketAddr;
 

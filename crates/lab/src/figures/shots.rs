@@ -1,4 +1,4 @@
-//! A shooting range: one client fires at a runner, and the server judges each shot with and without rewind (NC-30, NC-31).
+//! A shooting range: one client fires at a runner, and the server judges each shot with and without rewind.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

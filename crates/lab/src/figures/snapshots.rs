@@ -1,4 +1,4 @@
-//! Delta snapshots over a network that fails for a while (NC-22, NC-23).
+//! Delta snapshots over a network that fails for a while.
 
 use muse_netcode::{Server, Tick};
 use muse_wire::{Duration, Instant};

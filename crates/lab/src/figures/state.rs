@@ -1,4 +1,4 @@
-//! What the declaration of a field costs (NC-23): the same movement, declared in nine ways.
+//! What the declaration of a field costs: the same movement, declared in nine ways.
 
 use std::net::SocketAddr;
 

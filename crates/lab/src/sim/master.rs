@@ -1,5 +1,5 @@
 //! The master in the simulation: the shipped director, and around it a store, a fleet and links to players that are only as good as the
-//! faults let them be (OA-4 to OA-10).
+//! faults let them be.
 
 use std::collections::{BTreeMap, VecDeque};
 

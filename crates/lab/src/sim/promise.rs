@@ -1,4 +1,4 @@
-//! What each delivery mode promises, checked message by message on either side of every connection (OA-14, RP-1).
+//! What each delivery mode promises, checked message by message on either side of every connection.
 
 use std::collections::BTreeSet;
 

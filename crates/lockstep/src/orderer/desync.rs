@@ -1,5 +1,5 @@
 //! Compares everybody's checksums and mends who differs: from its own last good state, else from the reference's state, else the
-//! minority is expelled, else the match ends (NC-37).
+//! minority is expelled, else the match ends.
 
 use std::collections::VecDeque;
 

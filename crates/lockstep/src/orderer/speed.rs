@@ -1,4 +1,4 @@
-//! Speed control (NC-36): how long a turn is, from every machine's round trip and the time it takes for a step.
+//! Speed control: how long a turn is, from every machine's round trip and the time it takes for a step.
 //!
 //! A long round trip makes turns longer by more steps, which delays commands but not the game; a slow machine makes steps
 //! longer, which slows the game down for all. It lengthens at once and shortens late: a steady delay is

@@ -1,4 +1,4 @@
-//! Immediate events, which may be taken back, and finalized ones, which may not (NC-37).
+//! Immediate events, which may be taken back, and finalized ones, which may not.
 
 use std::collections::VecDeque;
 

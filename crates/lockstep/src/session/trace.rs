@@ -1,4 +1,4 @@
-//! The trace of a desynchronisation and the report that is made of two of them (NC-37).
+//! The trace of a desynchronisation and the report that is made of two of them.
 
 use core::fmt;
 

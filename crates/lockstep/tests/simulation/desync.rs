@@ -1,4 +1,4 @@
-//! Bar 4, and what becomes of a machine whose state differs.
+//! A difference is found within ten frames and named; what becomes of a machine whose state differs.
 
 use muse_lockstep::{Config, Event, Frame, Notice, Refusal, Report, Rng, Role, Seat, Status};
 use muse_netem::{Conditions, NodeId};

@@ -1,4 +1,4 @@
-//! Bar 1: eight players, loss, jitter, reordering, a cut of 3 s, joins, with and without inputs from player to player: every confirmed frame identical, no deadlock, bounded memory.
+//! Eight players, loss, jitter, reordering, a cut of 3 s, joins, with and without inputs from player to player: every confirmed frame identical, no deadlock, bounded memory.
 //!
 //! `MUSE_SEEDS` runs more than 300 seeds, `MUSE_SEEDS_AFTER` only those after so many, `MUSE_SEED` one of them.
 

@@ -1,4 +1,4 @@
-//! The strategy game in lockstep: traffic (bar 2), joining at minute ten, late players, speed control.
+//! The strategy game in lockstep: traffic, joining at minute ten, late players, speed control.
 
 use muse_lockstep::samples::rts::{Order, Rts};
 use muse_lockstep::{Config, Event, Late, Rng, Role, Seat, Status};

@@ -1,4 +1,4 @@
-//! Game servers of a Kubernetes cluster, through Agones (OA-5, DESIGN 13).
+//! Game servers of a Kubernetes cluster, through Agones. `docs/decisions/0013-agones.md` says why so.
 //!
 //! Agones keeps a fleet of game servers warm. A match gets one by the allocator's REST interface, with the match's number as an annotation,
 //! so that a server whose master died before it wrote that down is found and ended. What became of servers is told by a watch of the cluster's

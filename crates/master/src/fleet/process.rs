@@ -1,4 +1,4 @@
-//! Game servers as child processes of the master: a warm pool, ports from 8888 up, at most 20 matches (OA-5).
+//! Game servers as child processes of the master: a warm pool, ports from 8888 up, at most 20 matches.
 //!
 //! A child outlives its master: it has a process group of its own, and when the master is back, it connects again and is adopted with
 //! its port. Its credential and address come in the environment, which other users of the machine cannot read, and never on the command line.

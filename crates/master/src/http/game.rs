@@ -1,4 +1,4 @@
-//! The WebSocket of a game server (OA-1, OA-6 to OA-10), and how one that a cluster started gets its credential.
+//! The WebSocket of a game server, and how one that a cluster started gets its credential.
 
 mod profiles;
 

@@ -1,4 +1,4 @@
-//! The WebSocket of a player: what is pushed, and the keep-alive (OA-2, OA-3, OA-11).
+//! The WebSocket of a player: what is pushed, and the keep-alive.
 
 use std::sync::Arc;
 

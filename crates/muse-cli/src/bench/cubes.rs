@@ -1,4 +1,4 @@
-//! `muse bench cubes`: how small the snapshot coder makes a recorded physics scene, and what that costs (NC-23).
+//! `muse bench cubes`: how small the snapshot coder makes a recorded physics scene, and what that costs.
 //!
 //! The file holds frames of 901 cubes at 60 frames a second, eight integers each: largest, a, b, c (a rotation by the three
 //! smaller parts of its quaternion, 9 bits each), x, y, z (1/512 m), interacting. Frame i is coded against frames that are at

@@ -1,4 +1,4 @@
-//! `muse bench netcode`: what replication costs in bytes and in CPU time (NC-22 to NC-25).
+//! `muse bench netcode`: what replication costs in bytes and in CPU time.
 //!
 //! N1: 1,000 bodies that all move at 20 ticks a second, 8 clients with round trips of 20 to 160 ms, 2 % loss and different
 //! interest. First everything runs in virtual time in this process: bytes are counted, and every state that a client decodes is

@@ -419,7 +419,7 @@ fn bars(outcomes: &[Outcome]) -> Vec<Bar> {
     bars
 }
 
-/// Clients that the issue asks for: always, and with datagrams given to the system together.
+/// Clients that a relay has to serve: always, and with datagrams given to the system together.
 const BARS: [u64; 2] = [120, 180];
 const LATENESS_MS_MAX: f64 = 2.0;
 /// Loss is allowed to UDP, but a relay that is on time because it drops is none.

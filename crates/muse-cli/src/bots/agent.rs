@@ -1,4 +1,4 @@
-//! A player at a master, without a person: signs in as a guest, queues, plays, comes back and queues again (OA-11).
+//! A player at a master, without a person: signs in as a guest, queues, plays, comes back and queues again.
 
 use anyhow::Context;
 use muse_master_client::messages::Seat as Invitation;

@@ -1,4 +1,4 @@
-//! The game server's life with the master: registers, takes a match, reports, hands in the result (OA-7 to OA-10).
+//! The game server's life with the master: registers, takes a match, reports, hands in the result.
 
 use std::collections::BTreeSet;
 

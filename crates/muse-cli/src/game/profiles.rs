@@ -1,4 +1,4 @@
-//! What players have unlocked: told by the master when a match begins, told to it when there is more (OA-24).
+//! What players have unlocked: told by the master when a match begins, told to it when there is more.
 
 use std::collections::BTreeMap;
 

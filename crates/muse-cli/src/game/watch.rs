@@ -1,4 +1,4 @@
-//! What players try, in the log while the match goes on (OA-17).
+//! What players try, in the log while the match goes on.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A life with the master and the connection it is lived over: what every player, bot and game server does each turn (OA-11).
+//! A life with the master and the connection it is lived over: what every player, bot and game server does each turn.
 
 use std::ops::{Deref, DerefMut};
 

@@ -1,4 +1,4 @@
-//! A game server's life with Agones, through the program that Agones puts beside it (OA-5).
+//! A game server's life with Agones, through the program that Agones puts beside it.
 //!
 //! Three things are not as they seem. `ready` only asks, so the server is ready when the watch says so, and it is asked again until then. What a
 //! server labels itself with gets `agones.dev/sdk-` in front. And the task that carries the signs of life ends without a word

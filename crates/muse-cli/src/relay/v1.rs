@@ -1,4 +1,4 @@
-//! `muse relay --v1`: the relay of protocol version 1 over real sockets (RL-1 to RL-17).
+//! `muse relay --v1`: the relay of protocol version 1 over real sockets.
 
 use std::net::SocketAddr;
 use std::time::Duration as SystemDuration;

@@ -1,4 +1,4 @@
-//! The examples' games over the real transport and bad networks, with fewer bytes than they would like (NC-16, NC-25).
+//! The examples' games over the real transport and bad networks, with fewer bytes than they would like.
 //!
 //! `cargo test -p muse-net --test crowd -- --nocapture` prints the figures of every client.
 #![allow(

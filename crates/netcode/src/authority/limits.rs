@@ -17,11 +17,11 @@ use super::{Value, Violation};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Authority {
-    /// The server runs it, the client asks (OA-15).
+    /// The server runs it, the client asks.
     Server(Request),
-    /// The client runs it, the server checks (OA-17).
+    /// The client runs it, the server checks.
     Validated(Limits),
-    /// The server passes it on unseen (OA-16).
+    /// The server passes it on unseen.
     Forwarded(Forward),
 }
 

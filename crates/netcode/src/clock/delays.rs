@@ -2,7 +2,7 @@
 //!
 //! Inputs on their way to the server and snapshots on their way to a client meet the same question: how long must the
 //! receiver wait so that what it needs is there in time, if a packet that is lost or late is made good by the next one? The
-//! answer here comes from the delays that were measured, not from an assumed distribution (NC-20, NC-21, NC-28).
+//! answer here comes from the delays that were measured, not from an assumed distribution.
 
 /// The delays of the last [`WINDOW`](Self::WINDOW) packets of one direction, in microseconds.
 ///

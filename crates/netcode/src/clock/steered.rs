@@ -2,7 +2,7 @@
 
 use muse_wire::{Duration, Instant};
 
-/// A position in ticks that advances with time and is steered towards a target: never backwards, and never in a jump (NC-21).
+/// A position in ticks that advances with time and is steered towards a target: never backwards, and never in a jump.
 ///
 /// ```
 /// use muse_netcode::clock::Steered;

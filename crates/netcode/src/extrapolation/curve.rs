@@ -1,4 +1,4 @@
-//! How a velocity goes on changing, found from three updates in a row (NC-29).
+//! How a velocity goes on changing, found from three updates in a row.
 //!
 //! Bodies that are steered seldom keep their acceleration: on a bend it turns with the body, and after a change of mind it fades as the
 //! body takes up its new way. Both show in how the acceleration differs from the one before, and they go on for as long as one has to look ahead.

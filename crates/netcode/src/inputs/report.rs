@@ -27,7 +27,7 @@ pub struct Report {
     pub loss: u8,
     /// Ticks without an input in time, modulo 256.
     pub missed: u8,
-    /// Ticks by which the server has fallen behind its schedule for good, modulo 65,536 (NC-34).
+    /// Ticks by which the server has fallen behind its schedule for good, modulo 65,536.
     #[field(fixed)]
     pub slipped: u16,
 }

@@ -1,4 +1,4 @@
-//! Several inputs in one tick, for games that read the mouse in each frame (NC-33).
+//! Several inputs in one tick, for games that read the mouse in each frame.
 
 use muse_schema::{BitReader, BitWriter, DecodeError, EncodeError, Options, Schema, Type};
 

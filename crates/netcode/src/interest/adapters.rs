@@ -1,4 +1,4 @@
-//! Adapters: objects that change the aura, focus and nimbus of others, as a microphone or binoculars do (NC-24).
+//! Adapters: objects that change the aura, focus and nimbus of others, as a microphone or binoculars do.
 
 use glam::Vec3;
 

@@ -1,7 +1,7 @@
 //! A spatial hash in levels: what makes itself felt far is kept in coarse cells, what is only felt nearby in fine ones.
 //!
 //! An observer looks into the fine cells around it and into the coarse ones far away, so that the cost grows with what
-//! can be perceived, not with everything within the range of the loudest (NC-24). Cells are lists threaded through one
+//! can be perceived, not with everything within the range of the loudest. Cells are lists threaded through one
 //! table; nothing is allocated when things move.
 
 use glam::Vec3;

@@ -1,4 +1,4 @@
-//! How much an entity matters to an observer: awareness in every medium, and the rules beside it (NC-24).
+//! How much an entity matters to an observer: awareness in every medium, and the rules beside it.
 
 use super::adapters::{Scale, scaled};
 use super::model::{Aspect, auras_touch};

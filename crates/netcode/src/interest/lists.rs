@@ -1,5 +1,5 @@
 //! Which entities are always relevant, which are of a kind, which are in a region: lists that name their members
-//! directly, so that nobody searches for them (NC-24).
+//! directly, so that nobody searches for them.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The spatial model of interaction: media, auras, focus and nimbus, and how aware an observer is (NC-24).
+//! The spatial model of interaction: media, auras, focus and nimbus, and how aware an observer is.
 
 use glam::{Vec2, Vec3};
 

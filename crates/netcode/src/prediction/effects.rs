@@ -1,4 +1,4 @@
-//! Events of predicted ticks, each told once (NC-26, NC-32).
+//! Events of predicted ticks, each told once.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Entities that a client made ahead of the server, matched with the server's (NC-27).
+//! Entities that a client made ahead of the server, matched with the server's.
 
 use crate::Tick;
 

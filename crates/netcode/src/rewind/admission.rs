@@ -1,4 +1,4 @@
-//! Which instant a shot is judged at: what the client claims, bounded by what the server knows of it (NC-30, NC-31).
+//! Which instant a shot is judged at: what the client claims, bounded by what the server knows of it.
 
 use muse_schema::{BitReader, BitWriter, DecodeError, EncodeError, Options, Schema, Type};
 use muse_wire::Duration;

@@ -1,5 +1,5 @@
 //! The broad phase: boxes around everything an entity was in the time that can be rewound, and a quick test whether a
-//! shot comes near (NC-30).
+//! shot comes near.
 
 use glam::Vec3;
 

@@ -1,4 +1,4 @@
-//! Queries of the past: shots, projectiles and blows against everything that was there (NC-30).
+//! Queries of the past: shots, projectiles and blows against everything that was there.
 
 use glam::Vec3;
 

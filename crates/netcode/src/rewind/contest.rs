@@ -1,4 +1,4 @@
-//! Shot behind cover: a hit is provisional for a moment, the victim may object, and the server looks for itself (NC-31).
+//! Shot behind cover: a hit is provisional for a moment, the victim may object, and the server looks for itself.
 
 use glam::Vec3;
 use muse_wire::Duration;

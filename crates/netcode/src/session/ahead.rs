@@ -1,4 +1,4 @@
-//! Another player where it is by now, if it goes on doing what it did last (NC-22, NC-29).
+//! Another player where it is by now, if it goes on doing what it did last.
 
 use muse_schema::{BitReader, Blend, Options, Schema, State};
 

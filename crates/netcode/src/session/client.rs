@@ -1,4 +1,4 @@
-//! The client of a game: predicts its own player, shows others, keeps its clock (NC-3, NC-5 to NC-9, NC-21, NC-32).
+//! The client of a game: predicts its own player, shows others, keeps its clock.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! The world of a while ago, for spectators who must not help players (NC-35).
+//! The world of a while ago, for spectators who must not help players.
 //!
 //! What leaves the server for them is old already; a delay in the client would keep nobody from looking. Their view of that world
 //! works as everyone's view of the present does.

@@ -1,4 +1,4 @@
-//! The recent past of a session's players, for shots (NC-4, NC-30).
+//! The recent past of a session's players, for shots.
 
 use muse_schema::State;
 

@@ -1,4 +1,4 @@
-//! A client in the program of its server: listen server and offline play (NC-35).
+//! A client in the program of its server: listen server and offline play.
 
 use muse_schema::State;
 use muse_wire::Instant;

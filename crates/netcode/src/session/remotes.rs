@@ -1,4 +1,4 @@
-//! Everything of one kind that others move, as it is shown (NC-5, NC-6, NC-10).
+//! Everything of one kind that others move, as it is shown.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The way to a client and back, as the server measures it: finer than ticks, for shots are judged by it (NC-30).
+//! The way to a client and back, as the server measures it: finer than ticks, for shots are judged by it.
 
 use muse_wire::{Duration, Instant};
 

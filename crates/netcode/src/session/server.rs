@@ -1,4 +1,4 @@
-//! The server of a game: inputs in, a step for each player, snapshots out (NC-1, NC-2, NC-7, NC-12, NC-34, NC-35).
+//! The server of a game: inputs in, a step for each player, snapshots out.
 //!
 //! It ties together what the other modules do, in the order of a tick: take inputs, simulate players, let the game do the rest,
 //! commit the world, make packets. A game that wants another order uses the modules themselves.
@@ -137,7 +137,7 @@ where
     }
 
     /// A client comes who watches what happened [`SessionConfig::spectator_delay`] ago, and so can tell no player what the player
-    /// should not know (NC-35). Nothing newer leaves the server for it.
+    /// should not know. Nothing newer leaves the server for it.
     pub fn watch_delayed(&mut self, client: ClientId) {
         let Some(delayed) = &self.delayed else {
             return self.watch(client);
@@ -243,7 +243,7 @@ where
         Some(self.clients.get(&client)?.shooter(self.config.tick))
     }
 
-    /// The instant at which a shot of the client is judged: what its input claims, as far as that is plausible (NC-30, NC-31).
+    /// The instant at which a shot of the client is judged: what its input claims, as far as that is plausible.
     /// [`Hits`](super::Hits) has an example.
     pub fn admit(&self, rewind: &mut Rewind, client: ClientId, claim: Claim) -> Option<Admission> {
         Some(rewind.admit(claim, &self.shooter(client)?))
@@ -368,7 +368,7 @@ fn seen<'a, I>(world: &'a World, delayed: &'a Option<Box<Delayed>>, guest: &Gues
     }
 }
 
-/// Lets everyone who sees a player know what it does, to predict it by that (NC-22). What is too long stays untold.
+/// Lets everyone who sees a player know what it does, to predict it by that. What is too long stays untold.
 fn tell_input<I: Schema>(world: &mut World, player: EntityId, input: &I) {
     let mut bytes = [0; INPUT_BYTES_MAX];
     let mut writer = BitWriter::new(&mut bytes);

@@ -1,4 +1,4 @@
-//! What changed in a world at a tick, and another world that is made to follow (NC-35: spectators see the past).
+//! What changed in a world at a tick, and another world that is made to follow: spectators see the past.
 
 use std::sync::Arc;
 

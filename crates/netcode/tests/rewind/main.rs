@@ -1,4 +1,4 @@
-//! Rewind (NC-30, NC-31): hits equal those of plain geometry in double precision over states blended by hand, nobody
+//! Rewind: hits equal those of plain geometry in double precision over states blended by hand, nobody
 //! rewinds further than allowed, and nonsense does no harm. `MUSE_SEEDS` runs more seeds.
 
 mod admission;

@@ -1,5 +1,5 @@
 //! On every kind of network: hits are what the shooter saw, as long as it is not too long ago, and a player's own predictions are exact
-//! where its inputs came in time (NC-3, NC-4, NC-8, NC-30, NC-31).
+//! where its inputs came in time.
 //!
 //! `cargo test -p muse-netcode --test session grid -- --nocapture` prints every cell. `MUSE_SEEDS` runs more than 48 seeds.
 

@@ -1,5 +1,5 @@
-//! Clients that send whatever they like: the server goes on, tells them nothing more, and judges nobody further back (bar of
-//! NC-12, NC-24, NC-31).
+//! Clients that send whatever they like: the server goes on, tells them nothing more, and judges nobody further back
+//! than rewind allows.
 
 use muse_netcode::inputs::{InputSender, InputSenderConfig};
 use muse_netcode::rewind::{Claim, Rewind, RewindConfig};

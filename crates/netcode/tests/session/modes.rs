@@ -1,4 +1,4 @@
-//! Late join, spectators with a delay, a server that hitches, others predicted by their inputs, and round trips (NC-22, NC-29, NC-35).
+//! Late join, spectators with a delay, a server that hitches, others predicted by their inputs, and round trips.
 
 use std::collections::BTreeMap;
 

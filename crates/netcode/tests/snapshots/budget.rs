@@ -1,4 +1,4 @@
-//! With fewer bytes than everything would need, everyone has its turn (NC-25).
+//! With fewer bytes than everything would need, everyone has its turn.
 
 use crate::lossy::Conditions;
 use crate::seeds;

@@ -1,5 +1,5 @@
-//! Server and clients over networks that lose, duplicate, delay and reorder: what the client has is what the server had
-//! (NC-22, NC-23, NC-25, NC-26). `MUSE_SEEDS` runs more seeds, `MUSE_SEED` a single one.
+//! Server and clients over networks that lose, duplicate, delay and reorder: what the client has is what the server had.
+//! `MUSE_SEEDS` runs more seeds, `MUSE_SEED` a single one.
 
 mod budget;
 mod exactness;

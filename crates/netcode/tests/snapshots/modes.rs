@@ -1,4 +1,4 @@
-//! Joining late, changing the game, resting, and what a client is told of an entity's life (NC-22, NC-35).
+//! Joining late, changing the game, resting, and what a client is told of an entity's life.
 
 use muse_netcode::{
     Acknowledgement, ClientId, EventClass, Fate, Receiver, Refused, Tick, Update, View, World,

@@ -1,4 +1,4 @@
-//! The client's side of relay v1, without IO: commands, events, the UDP counter and its reset (RL-6, RL-10, RL-14).
+//! The client's side of relay v1, without IO: commands, events, the UDP counter and its reset.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use super::packet::{
 ///
 /// The server learns where UDP goes from what it receives, so the client announces itself once it has its address, and again every
 /// now and then, which also keeps a router's mapping open. With [`without_datagrams`](Self::without_datagrams) it uses TCP
-/// alone (RL-17).
+/// alone.
 ///
 /// ```
 /// use muse_relay::v1::{Address, Client, Event, Update};
@@ -338,7 +338,7 @@ impl Client {
     fn take_packet(&mut self, now: Instant, header: StreamHeader, data: &[u8]) {
         let through = header.control >> 4;
         let Some(own) = self.address else {
-            // The first packet is the address (RL-1).
+            // The first packet is the address.
             match data.first().copied().and_then(Address::new) {
                 Some(address) if header.affecting() == BROADCAST => {
                     self.address = Some(address);

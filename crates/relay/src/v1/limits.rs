@@ -89,13 +89,13 @@ impl Limits {
         self
     }
 
-    /// Length of the tick. Default 50 ms, as the protocol says (RL-15); other values are for tests.
+    /// Length of the tick. Default 50 ms, as the protocol says; other values are for tests.
     pub fn tick(mut self, time: Duration) -> Self {
         self.tick = time.max(Duration::from_millis(1));
         self
     }
 
-    /// How often UDP endpoints are kept alive. Default 30 s, as the protocol says (RL-16).
+    /// How often UDP endpoints are kept alive. Default 30 s, as the protocol says.
     pub fn keep_alive(mut self, time: Duration) -> Self {
         self.keep_alive = time.max(Duration::from_millis(1));
         self

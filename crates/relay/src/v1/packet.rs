@@ -1,11 +1,11 @@
-//! The bytes of relay v1 (RL-1, RL-5, RL-6, RL-8, RL-11). All integers are little-endian.
+//! The bytes of relay v1. All integers are little-endian.
 
 use std::fmt;
 use std::num::NonZeroU8;
 
 use thiserror::Error;
 
-/// A client's address: 1 to 255. Zero is never given (RL-1).
+/// A client's address: 1 to 255. Zero is never given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(NonZeroU8);
 
@@ -76,7 +76,7 @@ impl StreamHeader {
     }
 }
 
-/// The two lengths of a TCP header differ: the sender has lost count, and nothing behind can be trusted (RL-5).
+/// The two lengths of a TCP header differ: the sender has lost count, and nothing behind can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the two lengths of a header differ")]
 pub struct LengthMismatch;
@@ -151,7 +151,7 @@ impl DatagramHeader {
     }
 }
 
-/// Why a UDP packet is dropped (RL-8).
+/// Why a UDP packet is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DatagramError {
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_seeds_own_examples_are_read() {
+    fn the_examples_of_the_protocol_are_read() {
         let hello = [1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 7, 0xFF];
         let (header, data) = DatagramHeader::parse(&hello).expect("the example is valid");
         assert_eq!((header.address, header.time, data), (7, 0, &[0xFF][..]));

@@ -1,4 +1,4 @@
-//! The relay itself, without IO: clients and their addresses, the tick, and what leaves at it (RL-1 to RL-4, RL-15, RL-16).
+//! The relay itself, without IO: clients and their addresses, the tick, and what leaves at it.
 
 mod datagrams;
 mod environment;
@@ -116,7 +116,7 @@ impl Relay {
         self.by_stream.get(usize::from(stream.0)).copied().flatten()
     }
 
-    /// Where UDP for this address goes, once it is known (RL-10).
+    /// Where UDP for this address goes, once it is known.
     pub fn endpoint_of(&self, address: Address) -> Option<SocketAddr> {
         self.environments[address.index()].endpoint
     }
@@ -166,7 +166,7 @@ impl Relay {
         addresses().find(|&address| !self.is_active(address))
     }
 
-    /// The client goes: its environment stays, inactive, and everything held for it is dropped (RL-3, RL-4).
+    /// The client goes: its environment stays, inactive, and everything held for it is dropped.
     fn drop_client(&mut self, address: Address, end: End) -> bool {
         let env = &mut self.environments[address.index()];
         let Some(stream) = env.deactivate() else {
@@ -187,7 +187,7 @@ impl Relay {
         true
     }
 
-    /// Everything held becomes what is sent now, with this tick's number (RL-15).
+    /// Everything held becomes what is sent now, with this tick's number.
     fn begin_tick(&mut self, now: Instant) {
         // A driver that did not ask for everything after the last tick still gets it.
         while let Some(address) = self.next_to_hand_out() {
@@ -273,7 +273,7 @@ impl StreamMachine for Relay {
         self.by_stream[index] = Some(address);
         let env = &mut self.environments[address.index()];
         env.activate(stream, ip, self.frames.count(), self.leaving.count());
-        // Told at once, not at the tick, and only once (RL-1).
+        // Told at once, not at the tick, and only once.
         let header = StreamHeader {
             length: 1,
             control: BROADCAST,

@@ -12,7 +12,7 @@ pub struct Stats {
     pub refused: u64,
     /// Clients that left by themselves, or whose connection broke.
     pub left: u64,
-    /// Clients cut off because the lengths of a header differed (RL-5).
+    /// Clients cut off because the lengths of a header differed.
     pub cut_length: u64,
     /// Clients cut off because they did not read.
     pub cut_slow: u64,
@@ -36,17 +36,17 @@ pub struct Stats {
     pub datagrams_out: u64,
     /// Their bytes.
     pub datagram_bytes_out: u64,
-    /// UDP packets dropped because they are malformed (RL-8).
+    /// UDP packets dropped because they are malformed.
     pub datagrams_malformed: u64,
-    /// UDP packets dropped because no active client may have sent them (RL-9, RL-10).
+    /// UDP packets dropped because no active client may have sent them.
     pub datagrams_unknown: u64,
     /// UDP packets dropped because they came from another IP address or endpoint than their sender's.
     pub datagrams_spoofed: u64,
     /// UDP packets beyond a client's rate or held bytes, dropped.
     pub datagrams_limited: u64,
-    /// Grouped UDP packets that a newer one replaced, or that were older than the one held (RL-12).
+    /// Grouped UDP packets that a newer one replaced, or that were older than the one held.
     pub datagrams_superseded: u64,
-    /// Grouped UDP packets dropped as left over from before the counter started again (RL-14).
+    /// Grouped UDP packets dropped as left over from before the counter started again.
     pub datagrams_stale: u64,
     /// UDP packets that the network had not taken by the next tick, dropped.
     pub datagrams_unsent: u64,

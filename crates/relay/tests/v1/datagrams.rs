@@ -1,4 +1,4 @@
-//! Relay v1 over UDP: who may speak, grouping, the counter, and keep-alive (RL-8 to RL-16).
+//! Relay v1 over UDP: who may speak, grouping, the counter, and keep-alive.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! Relay v1 over TCP: addresses, controls, the tick, and clients that come and go (RL-1 to RL-6, RL-15).
+//! Relay v1 over TCP: addresses, controls, the tick, and clients that come and go.
 
 use crate::common::{Bench, frame, packet};
 use muse_relay::v1::{Address, Limits};

@@ -1,4 +1,4 @@
-//! What differs between two rows, in words: for reports of desyncs and mispredictions (NC-27).
+//! What differs between two rows, in words: for reports of desyncs and mispredictions.
 
 use core::fmt;
 

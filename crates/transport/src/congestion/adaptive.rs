@@ -1,4 +1,4 @@
-//! The default controller: aims at a small queue, finds spare bandwidth, and turns competitive beside TCP (VC-9).
+//! The default controller: aims at a small queue, finds spare bandwidth, and turns competitive beside TCP.
 //!
 //! In *calm* waters it follows Copa (Arun and Balakrishnan, NSDI 2018): the flow wants about two packets of its own in
 //! the queue, so it aims at the rate `2 packets / queue delay`; flows that meet in one queue see the same delay, aim at the same

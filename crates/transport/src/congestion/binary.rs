@@ -1,4 +1,4 @@
-//! Fiedler's binary congestion avoidance (VC-8): a good mode, a bad mode, and a growing reluctance to leave the bad one.
+//! Fiedler's binary congestion avoidance: a good mode, a bad mode, and a growing reluctance to leave the bad one.
 //!
 //! Conditions are bad while the smoothed round-trip time is above a threshold. Its two rates are fixed, so it never floods
 //! a link that carries the good one; it suits games that send the same stream to everybody.
@@ -8,7 +8,7 @@ use muse_wire::{Duration, Instant};
 use super::fixed::window_for;
 use super::{Ack, Controller, Loss};
 
-/// Constants of the binary controller; the defaults are VC-8's.
+/// Constants of the binary controller; the defaults are Fiedler's.
 ///
 /// ```
 /// use muse_transport::congestion::{BinaryConfig, Congestion};
@@ -81,7 +81,7 @@ impl BinaryConfig {
 pub(super) struct Binary {
     config: BinaryConfig,
     mode: Mode,
-    /// How long conditions must be good before the mode is: VC-8's *t*.
+    /// How long conditions must be good before the mode is: Fiedler's *t*.
     recovery: Duration,
     conditions_bad: bool,
 }

@@ -64,7 +64,7 @@ pub(super) fn window_for(rate: u64) -> usize {
         .max(WINDOW_MIN)
 }
 
-/// Twice the longest round trip of VC-7: by then everything sent is acknowledged or taken as lost.
+/// Twice the longest round trip of a game that can be played, a second: by then everything sent is acknowledged or taken as lost.
 const OUTSTANDING_MAX: Duration = Duration::from_secs(2);
 /// Two full packets of any path that is not jumbo.
 const WINDOW_MIN: usize = 3_000;

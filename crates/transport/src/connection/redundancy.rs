@@ -1,4 +1,4 @@
-//! When to send parity, and how much: latency under loss is bought with bytes, knowingly (DESIGN decision 3).
+//! When to send parity, and how much: latency under loss is bought with bytes, knowingly.
 //!
 //! Each protected section earns credit in proportion to its length; a parity symbol spends it. So the extra bytes
 //! never exceed the stated share, whatever the sizes of the messages. Without loss nothing is earned.

@@ -1,4 +1,4 @@
-//! Sending typed messages, and sending to many connections at once (RP-5, OA-13).
+//! Sending typed messages, and sending to many connections at once.
 
 use muse_schema::Message;
 use muse_wire::Instant;

@@ -58,7 +58,7 @@ pub(super) enum Reason<'a> {
 /// Why a datagram is not a packet of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ignored {
-    /// Of another protocol (VC-1).
+    /// Of another protocol.
     Protocol,
     /// Corrupted, cut short, or something else.
     Malformed,

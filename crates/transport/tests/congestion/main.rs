@@ -1,4 +1,4 @@
-//! Bars for the controllers, met in a packet-level simulation (VC-8, VC-9).
+//! Bars for the controllers, met in a packet-level simulation.
 //!
 //! `cargo test -p muse-transport --test congestion -- --nocapture --test-threads 1` prints the tables of
 //! `docs/congestion.md`; `MUSE_SEEDS=10` before it runs other seeds. Then all but the shares of two flows are only printed.

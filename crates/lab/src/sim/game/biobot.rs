@@ -1,4 +1,4 @@
-//! The sample game as it ships: its stage on the server, its client at the player's, its bots at the keys (OA-21, NC-35).
+//! The sample game as it ships: its stage on the server, its client at the player's, its bots at the keys.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The laboratory's little game: characters on a plane, who are told of what is near them and of nothing else (NC-20).
+//! The laboratory's little game: characters on a plane, who are told of what is near them and of nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 

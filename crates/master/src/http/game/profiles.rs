@@ -1,4 +1,4 @@
-//! What a game server asks about its players, and what it has the master keep of them (OA-24).
+//! What a game server asks about its players, and what it has the master keep of them.
 //!
 //! Progress that servers keep has a name of its own, which players can read and not write: what they unlock is the server's to say.
 

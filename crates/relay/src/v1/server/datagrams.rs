@@ -1,4 +1,4 @@
-//! UDP: whose packet it is, what is held for the tick, and how it leaves (RL-8 to RL-14, RL-16).
+//! UDP: whose packet it is, what is held for the tick, and how it leaves.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ impl Relay {
             return;
         };
         let from = match header.has(DATAGRAM_UNICAST) {
-            // Its address is the receiver's: only the endpoint says who sent it, and it teaches nothing (RL-9, RL-10).
+            // Its address is the receiver's: only the endpoint says who sent it, and it teaches nothing.
             true => self.by_endpoint.get(&source).copied(),
             false => match self.learn_endpoint(now, source, header.address) {
                 Ok(address) => Some(address),
@@ -60,7 +60,7 @@ impl Relay {
         }
     }
 
-    /// Whose broadcast this is; its endpoint is where the client's UDP goes from now on (RL-10).
+    /// Whose broadcast this is; its endpoint is where the client's UDP goes from now on.
     fn learn_endpoint(
         &mut self,
         now: Instant,
@@ -163,7 +163,7 @@ impl Batch {
         self.packets.len() - 1
     }
 
-    /// A grouped packet: one of each type is held (RL-12), and what is left over from before a reset is dropped (RL-14).
+    /// A grouped packet: one of each type is held, and what is left over from before a reset is dropped.
     fn group(
         &mut self,
         env: &mut Environment,
@@ -243,7 +243,7 @@ impl Batch {
         self.unicasts.clear();
     }
 
-    /// Grouped packets carry the tick instead of their sender's counter (RL-12).
+    /// Grouped packets carry the tick instead of their sender's counter.
     fn stamp(&mut self, tick: u32) {
         for packet in self.packets.iter().filter(|packet| packet.grouped) {
             let time = packet.start + TIME_OFFSET;
@@ -297,7 +297,7 @@ impl Sending {
         unsent
     }
 
-    /// Every known endpoint gets a keep-alive in this tick (RL-16).
+    /// Every known endpoint gets a keep-alive in this tick.
     pub(super) fn keep_alive(&mut self) {
         self.keep_alive_to = 1;
     }
@@ -393,7 +393,7 @@ fn transmit(to: SocketAddr, len: usize, segment: Option<usize>) -> Transmit {
     }
 }
 
-/// A counter that is so much greater than the last is from before the last one started again (RL-14).
+/// A counter that is so much greater than the last is from before the last one started again.
 const COUNTER_LEAP: u32 = 2_147_483_647;
 /// After such a silence an endpoint may speak for another client.
 const ENDPOINT_SILENCE: Duration = Duration::from_secs(5);

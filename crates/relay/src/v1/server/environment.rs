@@ -1,4 +1,4 @@
-//! What the relay keeps for an address, whether or not a client has it now (RL-3).
+//! What the relay keeps for an address, whether or not a client has it now.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -19,7 +19,7 @@ pub(super) struct Environment {
     pub(super) endpoint: Option<SocketAddr>,
     /// When the client last spoke from its endpoint.
     pub(super) endpoint_heard: Instant,
-    /// The counter of the last grouped packet taken; none before the first (RL-12, RL-14).
+    /// The counter of the last grouped packet taken; none before the first.
     pub(super) counter: Option<u32>,
     /// Which held packet is the broadcast of a type: one more than its number, zero for none.
     pub(super) groups: Vec<u32>,

@@ -1,4 +1,4 @@
-//! TCP: packets out of a stream, what each asks for, and who gets it at the tick (RL-2, RL-5, RL-6).
+//! TCP: packets out of a stream, what each asks for, and who gets it at the tick.
 
 use muse_wire::{Instant, StreamId};
 
@@ -99,7 +99,7 @@ impl Relay {
                 self.reply(from, header.control, &[u8::from(active)]);
             }
             (RESET, _) => {
-                // Before the first grouped packet there is nothing to start again from (RL-14).
+                // Before the first grouped packet there is nothing to start again from.
                 let counter = &mut self.environments[from.index()].counter;
                 *counter = counter.map(|_| 0);
             }
