@@ -72,6 +72,24 @@ fn broken((path, function): (&str, Option<&str>)) -> Option<String> {
 }
 
 #[test]
+fn ids_stand_on_their_page_only() {
+    // What a bundler wrote is not ours, and calls its variables what it likes.
+    let is_ours = |file: &&File| file.path != PAGE && !file.path.contains("/dist/");
+    let mut found = Vec::new();
+    for file in repository_files().iter().filter(is_ours) {
+        for (index, line) in file.text.lines().enumerate() {
+            let places = ids(line).into_iter();
+            found.extend(places.map(|id| format!("{}:{}: {id}", file.path, index + 1)));
+        }
+    }
+    assert!(
+        found.is_empty(),
+        "say in words what these ids mean:\n  {}",
+        found.join("\n  ")
+    );
+}
+
+#[test]
 fn every_named_test_exists() {
     let page = page();
     let found: Vec<String> = references(&page).into_iter().filter_map(broken).collect();
