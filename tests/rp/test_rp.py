@@ -25,7 +25,7 @@ def check(condition, what):
 
 
 def vectors(kind):
-    data = json.loads((ROOT / "crates/rp/tests/data/muse-rp.json").read_text())
+    data = json.loads((ROOT / "legacy/rp/tests/data/muse-rp.json").read_text())
     return [vector for vector in data if vector["kind"] == kind]
 
 

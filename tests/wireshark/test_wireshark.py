@@ -167,7 +167,7 @@ class Checks:
         return f"{len(found)} packets"
 
     def muse_rp_of_the_original(self):
-        pcap, vectors = Pcap(), json.loads((ROOT / "crates/rp/tests/data/muse-rp.json").read_text())
+        pcap, vectors = Pcap(), json.loads((ROOT / "legacy/rp/tests/data/muse-rp.json").read_text())
         messages = [vector for vector in vectors if vector["kind"] == "message" and "src_port" in vector]
         for vector in messages:
             backwards = vector["direction"].startswith("server")

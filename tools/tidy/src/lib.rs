@@ -13,7 +13,7 @@ pub use code::{Function, code_only, functions};
 ///
 /// ```
 /// let files = muse_tidy::repository_files();
-/// assert!(files.iter().any(|file| file.path == "crates/tidy/src/lib.rs"));
+/// assert!(files.iter().any(|file| file.path == "tools/tidy/src/lib.rs"));
 /// ```
 #[derive(Clone, Debug)]
 pub struct File {
@@ -29,9 +29,11 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    /// The folder under `crates/` that it belongs to, if any.
+    /// The name of the folder under `crates/`, `legacy/` or `tools/` that it belongs to, if any.
     pub fn crate_folder(&self) -> Option<&str> {
-        self.path.strip_prefix("crates/")?.split('/').next()
+        let (room, rest) = self.path.split_once('/')?;
+        let is_room = ["crates", "legacy", "tools"].contains(&room);
+        is_room.then_some(rest)?.split('/').next()
     }
 }
 

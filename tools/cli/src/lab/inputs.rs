@@ -8,10 +8,10 @@ use clap::Args;
 use muse_lab::recording::{STYLES, record};
 
 #[derive(Args)]
-#[command(after_help = "Example: muse lab inputs --out crates/lab/inputs")]
+#[command(after_help = "Example: muse lab inputs --out tools/lab/inputs")]
 pub(super) struct Arguments {
     /// The folder to write to; it is made if it is not there.
-    #[arg(long, value_name = "FOLDER", default_value = "crates/lab/inputs")]
+    #[arg(long, value_name = "FOLDER", default_value = "tools/lab/inputs")]
     out: PathBuf,
 }
 
