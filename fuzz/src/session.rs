@@ -1,6 +1,6 @@
 //! Packets of a session, both ways: a server hears whatever a client may send, a client whatever a server may, and both go on.
 
-use muse_netcode::prediction::{Step, StepContext};
+use muse_netcode::prediction::{Game, StepContext};
 use muse_netcode::rewind::{Claim, HitVolume, Pose, RewindConfig, Rig, Shot, Volume};
 use muse_netcode::{Client, ClientId, Hits, Kind, KindOptions, Kinds, Server, SessionConfig, glam};
 use muse_schema::{Schema, State};
@@ -21,15 +21,15 @@ struct Keys {
 
 struct Rules;
 
-impl Step for Rules {
-    type State = Body;
+impl Game for Rules {
+    type Player = Body;
     type Input = Keys;
     type Event = Claim;
 
     fn step(&mut self, body: &mut Body, keys: &Keys, context: &mut StepContext<'_, Claim>) {
         body.position[0] += f32::from(keys.x) * 0.1;
         if let Some(claim) = keys.fire {
-            context.raise(claim);
+            context.emit(claim);
         }
     }
 }

@@ -30,8 +30,8 @@ struct Nobody {
 #[derive(Resource)]
 struct Rules;
 
-impl Step for Rules {
-    type State = Nobody;
+impl Game for Rules {
+    type Player = Nobody;
     type Input = bool;
     type Event = ();
 

@@ -56,8 +56,8 @@ pub(crate) struct Hit {
 #[derive(Resource)]
 pub(crate) struct Rules;
 
-impl Step for Rules {
-    type State = Soldier;
+impl Game for Rules {
+    type Player = Soldier;
     type Input = Keys;
     type Event = Fire;
 
@@ -69,7 +69,7 @@ impl Step for Rules {
         soldier.cooldown = soldier.cooldown.saturating_sub(1);
         if let (Some(fire), 0) = (keys.fire, soldier.cooldown) {
             soldier.cooldown = 10;
-            context.raise(fire); // the flash on the client, the shot on the server
+            context.emit(fire); // the flash on the client, the shot on the server
         }
     }
 }
@@ -114,7 +114,7 @@ fn judge(
     tick: Res<NetTick>,
     net: Res<NetServer<Rules>>,
     mut past: ResMut<Past>,
-    mut raised: MessageReader<Raised<Fire>>,
+    mut emitted: MessageReader<Emitted<Fire>>,
     mut soldiers: Query<(Entity, &NetId, &Owner, &mut Soldier)>,
     mut tell: MessageWriter<ToClients<Hit>>,
 ) {
@@ -127,7 +127,7 @@ fn judge(
     });
     past.record(net.game.world(), tick.0)
         .expect("ticks only grow");
-    for Raised { client, event, .. } in raised.read() {
+    for Emitted { client, event, .. } in emitted.read() {
         let shooter = soldiers
             .iter()
             .find(|(_, _, owner, _)| Some(owner.0) == *client);
@@ -209,14 +209,14 @@ fn keys(tick: Res<NetTick>, aim: Res<Aim>, mut input: ResMut<PlayerInput<Keys>>)
 }
 
 fn count(
-    mut raised: MessageReader<Raised<Fire>>,
+    mut emitted: MessageReader<Emitted<Fire>>,
     mut hits: MessageReader<FromServer<Hit>>,
     me: Query<(Entity, &NetId), With<Predicted>>,
     mut score: ResMut<Score>,
 ) {
-    let flashes = raised
+    let flashes = emitted
         .read()
-        .filter(|raised| raised.change == EffectChange::Raised);
+        .filter(|emitted| emitted.change == EffectChange::Emitted);
     score.flashes += flashes.count() as u32;
     let Some((own, id)) = me.iter().next() else {
         return;

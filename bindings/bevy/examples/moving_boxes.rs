@@ -34,8 +34,8 @@ pub(crate) struct Watcher {
 #[derive(Resource)]
 pub(crate) struct Rules;
 
-impl Step for Rules {
-    type State = Watcher;
+impl Game for Rules {
+    type Player = Watcher;
     type Input = bool;
     type Event = ();
     fn step(&mut self, _: &mut Watcher, _: &bool, _: &mut StepContext<'_, ()>) {}

@@ -29,8 +29,8 @@ pub(crate) struct Keys {
 #[derive(Resource)]
 pub(crate) struct Rules;
 
-impl Step for Rules {
-    type State = Runner;
+impl Game for Rules {
+    type Player = Runner;
     type Input = Keys;
     type Event = ();
 

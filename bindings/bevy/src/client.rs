@@ -12,17 +12,17 @@ use crate::connection::{
     ConnectTo, ConnectionChanged, ConnectionState, Diagnostics, MessageCame, NetTick, OnScreen,
     PlayerInput, ReceiptCame,
 };
-use crate::events::{Raised, run_tick};
+use crate::events::{Emitted, run_tick};
 use crate::kinds::{self, EntityMap};
-use crate::protocol::{EVENTS, Game, OWN_CHANNELS, Protocol, STATES};
+use crate::protocol::{BevyGame, EVENTS, OWN_CHANNELS, Protocol, STATES};
 use crate::server::PACKET_BYTES;
 
 /// Plays sessions of a [`Protocol`] as a client, in `PreUpdate`; [`ConnectTo`] says over which connection.
-pub struct ClientPlugin<G: Game> {
+pub struct ClientPlugin<G: BevyGame> {
     protocol: Mutex<Option<Protocol<G>>>,
 }
 
-impl<G: Game> ClientPlugin<G> {
+impl<G: BevyGame> ClientPlugin<G> {
     /// A client of this protocol. The rules `G` must be there as a resource.
     pub fn new(protocol: Protocol<G>) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl<G: Game> ClientPlugin<G> {
     }
 }
 
-impl<G: Game> Plugin for ClientPlugin<G> {
+impl<G: BevyGame> Plugin for ClientPlugin<G> {
     fn build(&self, app: &mut App) {
         let protocol = self.protocol.lock().ok().and_then(|mut held| held.take());
         let Some(protocol) = protocol else {
@@ -43,7 +43,7 @@ impl<G: Game> Plugin for ClientPlugin<G> {
         app.add_message::<ConnectionChanged>();
         app.add_message::<MessageCame>();
         app.add_message::<ReceiptCame>();
-        app.add_message::<Raised<G::Event>>();
+        app.add_message::<Emitted<G::Event>>();
         app.init_resource::<NetTick>();
         app.init_resource::<Diagnostics>();
         app.init_resource::<OnScreen>();
@@ -63,16 +63,16 @@ impl<G: Game> Plugin for ClientPlugin<G> {
 
 /// The session, in systems of the client that run once a frame; there is none in it during ticks, and before the first [`ConnectTo`].
 #[derive(Resource)]
-pub struct NetClient<G: Game> {
+pub struct NetClient<G: BevyGame> {
     session: Option<Box<Session<G>>>,
 }
 
-struct Session<G: Game> {
+struct Session<G: BevyGame> {
     game: netcode::Client<G>,
     link: Mutex<muse::Client>,
 }
 
-impl<G: Game> NetClient<G> {
+impl<G: BevyGame> NetClient<G> {
     /// The session.
     pub fn game(&self) -> Option<&netcode::Client<G>> {
         Some(&self.session.as_ref()?.game)
@@ -86,9 +86,9 @@ impl<G: Game> NetClient<G> {
 
 /// What only the plugin uses; taken out while it works.
 #[derive(Resource)]
-struct Machinery<G: Game>(Option<Box<Works<G>>>);
+struct Machinery<G: BevyGame>(Option<Box<Works<G>>>);
 
-struct Works<G: Game> {
+struct Works<G: BevyGame> {
     protocol: Protocol<G>,
     map: EntityMap,
     /// Entities that are gone but may still be shown, as what is shown is in the past.
@@ -97,7 +97,7 @@ struct Works<G: Game> {
     packet: Vec<u8>,
 }
 
-fn play<G: Game>(world: &mut World) {
+fn play<G: BevyGame>(world: &mut World) {
     let taken = world.get_resource_mut::<Machinery<G>>();
     let Some(mut works) = taken.and_then(|mut machinery| machinery.0.take()) else {
         return;
@@ -124,7 +124,7 @@ fn play<G: Game>(world: &mut World) {
     }
 }
 
-impl<G: Game> Works<G> {
+impl<G: BevyGame> Works<G> {
     fn begin(&mut self, world: &mut World, link: muse::Client) -> Option<Box<Session<G>>> {
         let protocol = &mut self.protocol;
         let game = netcode::Client::new(
@@ -220,7 +220,7 @@ impl<G: Game> Works<G> {
         }
         while let Some(effect) = game.poll_effect() {
             let (event, change) = (effect.event, effect.change);
-            world.write_message(Raised {
+            world.write_message(Emitted {
                 client: None,
                 event,
                 change,

@@ -10,7 +10,7 @@ use muse::netcode::{self, ClientId, EventClass, Tick};
 use muse::schema::{BitReader, BitWriter, Options};
 
 use crate::kinds::EntityMap;
-use crate::protocol::Game;
+use crate::protocol::BevyGame;
 
 /// Runs what the game does in a tick. Frames may be shorter than ticks, so messages are kept until systems of a tick have seen them.
 pub(crate) fn run_tick(world: &mut World, schedule: InternedScheduleLabel) {
@@ -54,9 +54,9 @@ pub struct FromClient<E: Send + Sync + 'static> {
     pub event: E,
 }
 
-/// A player's step raised something.
+/// A player's step emitted something.
 #[derive(Message, Clone, Debug)]
-pub struct Raised<E: Send + Sync + 'static> {
+pub struct Emitted<E: Send + Sync + 'static> {
     /// Whose, on the server; nobody on the client, whose own it is.
     pub client: Option<ClientId>,
     /// What.
@@ -66,7 +66,7 @@ pub struct Raised<E: Send + Sync + 'static> {
 }
 
 /// Events of one type without the type.
-pub(crate) trait Exchange<G: Game>: Send + Sync {
+pub(crate) trait Exchange<G: BevyGame>: Send + Sync {
     fn add_messages(&self, app: &mut App);
 
     /// On the server, in each tick: tells clients.
@@ -98,7 +98,7 @@ impl<E: Send + Sync + 'static> ServerEvent<E> {
     }
 }
 
-impl<E: Schema + Send + Sync + 'static, G: Game> Exchange<G> for ServerEvent<E> {
+impl<E: Schema + Send + Sync + 'static, G: BevyGame> Exchange<G> for ServerEvent<E> {
     fn add_messages(&self, app: &mut App) {
         app.add_message::<ToClients<E>>();
         app.add_message::<FromServer<E>>();
@@ -158,7 +158,7 @@ impl<E: Send + Sync + 'static> ClientEvent<E> {
     }
 }
 
-impl<E: Schema + Send + Sync + 'static, G: Game> Exchange<G> for ClientEvent<E> {
+impl<E: Schema + Send + Sync + 'static, G: BevyGame> Exchange<G> for ClientEvent<E> {
     fn add_messages(&self, app: &mut App) {
         app.add_message::<ToServer<E>>();
         app.add_message::<FromClient<E>>();

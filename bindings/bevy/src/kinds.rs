@@ -7,7 +7,7 @@ use bevy_ecs::prelude::*;
 use muse::netcode::{self, EntityId, Kind, KindOptions, Kinds, Remotes, Update};
 
 use crate::components::{NetId, Owner, Predicted, Replicated};
-use crate::protocol::{Game, Player};
+use crate::protocol::{BevyGame, Replicable};
 
 /// Which entity of the program is which of the session.
 #[derive(Default)]
@@ -30,7 +30,7 @@ impl EntityMap {
 }
 
 /// A replicated component without its type.
-pub(crate) trait Component<G: Game>: Send + Sync {
+pub(crate) trait Component<G: BevyGame>: Send + Sync {
     /// Adds its kind, as it was added when the protocol was made.
     fn declare(&self, kinds: &mut Kinds);
 
@@ -62,7 +62,7 @@ pub(crate) trait Component<G: Game>: Send + Sync {
 /// What is asked of an entity to store a component of it.
 type Stored<C> = (Entity, Ref<'static, C>, Option<&'static NetId>);
 
-pub(crate) struct Replicate<C: Player> {
+pub(crate) struct Replicate<C: Replicable> {
     options: KindOptions,
     kind: Kind<C>,
     is_part: bool,
@@ -74,7 +74,7 @@ pub(crate) struct Replicate<C: Player> {
     remotes: Option<Remotes<C>>,
 }
 
-impl<C: Player> Replicate<C> {
+impl<C: Replicable> Replicate<C> {
     /// # Panics
     /// When the kind cannot be registered.
     pub(crate) fn new(
@@ -101,7 +101,7 @@ impl<C: Player> Replicate<C> {
     }
 }
 
-impl<C: Player, G: Game> Component<G> for Replicate<C> {
+impl<C: Replicable, G: BevyGame> Component<G> for Replicate<C> {
     fn declare(&self, kinds: &mut Kinds) {
         // It went well the first time, with the same kinds before it.
         let _ = kinds.register::<C>(self.options.clone());
@@ -199,9 +199,9 @@ impl<C: Player, G: Game> Component<G> for Replicate<C> {
     }
 }
 
-impl<C: Player> Replicate<C> {
+impl<C: Replicable> Replicate<C> {
     /// Takes away parts whose component was removed.
-    fn forget<G: Game>(&self, world: &World, game: &mut netcode::Server<G>, map: &EntityMap) {
+    fn forget<G: BevyGame>(&self, world: &World, game: &mut netcode::Server<G>, map: &EntityMap) {
         if !self.is_part {
             return;
         }
@@ -219,12 +219,12 @@ impl<C: Player> Replicate<C> {
 pub(crate) type Followed = (&'static NetId, Option<&'static Owner>);
 
 /// On the server: entities that are gone leave the session's world, and owners are told.
-pub(crate) fn follow<G: Game>(
+pub(crate) fn follow<G: BevyGame>(
     world: &mut World,
     query: &mut QueryState<Followed, With<Replicated>>,
     game: &mut netcode::Server<G>,
     map: &mut EntityMap,
-    player: Kind<G::State>,
+    player: Kind<G::Player>,
 ) {
     let mut count = 0;
     for (NetId(id), owner) in query.iter(world) {
@@ -261,7 +261,7 @@ pub(crate) fn follow<G: Game>(
 }
 
 /// On the client: entities come and go, and change owners.
-pub(crate) fn mirror<G: Game>(
+pub(crate) fn mirror<G: BevyGame>(
     world: &mut World,
     game: &netcode::Client<G>,
     update: &Update,
@@ -297,7 +297,11 @@ pub(crate) fn mirror<G: Game>(
 }
 
 /// On the client: shows the own player where it is predicted to be.
-pub(crate) fn show_player<G: Game>(world: &mut World, game: &netcode::Client<G>, map: &EntityMap) {
+pub(crate) fn show_player<G: BevyGame>(
+    world: &mut World,
+    game: &netcode::Client<G>,
+    map: &EntityMap,
+) {
     let (Some(id), Some(state)) = (game.player(), game.shown_player()) else {
         return;
     };
@@ -308,7 +312,7 @@ pub(crate) fn show_player<G: Game>(world: &mut World, game: &netcode::Client<G>,
     if !local.contains::<Predicted>() {
         local.insert(Predicted);
     }
-    match local.get_mut::<G::State>() {
+    match local.get_mut::<G::Player>() {
         Some(mut shown) => *shown = state,
         None => {
             local.insert(state);

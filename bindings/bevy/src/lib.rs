@@ -24,20 +24,20 @@ pub use connection::{
     ClientCame, ClientWent, ConnectTo, ConnectionChanged, ConnectionState, Diagnostics,
     MessageCame, MessageFrom, NetTick, OnScreen, PlayerInput, ReceiptCame, ServeOn,
 };
-pub use events::{FromClient, FromServer, Raised, ToClients, ToServer};
+pub use events::{Emitted, FromClient, FromServer, ToClients, ToServer};
 pub use muse;
-pub use protocol::{Game, OWN_CHANNELS, Player, Protocol};
+pub use protocol::{BevyGame, OWN_CHANNELS, Protocol, Replicable};
 pub use server::{NetServer, ServerPlugin};
 
 /// What almost every game needs: `use muse_bevy::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        ClientCame, ClientPlugin, ClientWent, ConnectTo, ConnectionState, Diagnostics, FromClient,
-        FromServer, Game, NetClient, NetId, NetServer, NetTick, OnScreen, Owner, Player,
-        PlayerInput, Predicted, Protocol, Raised, Replicated, ServeOn, ServerPlugin, ToClients,
+        BevyGame, ClientCame, ClientPlugin, ClientWent, ConnectTo, ConnectionState, Diagnostics,
+        Emitted, FromClient, FromServer, NetClient, NetId, NetServer, NetTick, OnScreen, Owner,
+        PlayerInput, Predicted, Protocol, Replicable, Replicated, ServeOn, ServerPlugin, ToClients,
         ToServer, VisibleTo,
     };
-    pub use muse::netcode::prediction::{Step, StepContext};
+    pub use muse::netcode::prediction::{Game, StepContext};
     pub use muse::netcode::{Audience, ClientId, EventClass, KindOptions, SessionConfig};
     pub use muse::{Duration, Schema, State};
 }

@@ -4,7 +4,7 @@ use bevy_app::FixedMain;
 use bevy_ecs::component::Mutable;
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::{InternedScheduleLabel, ScheduleLabel};
-use muse::netcode::prediction::Step;
+use muse::netcode::prediction::Game;
 use muse::netcode::{Audience, EventClass, Kind, KindOptions, Kinds, SessionConfig};
 use muse::{ChannelConfig, Config, Delivery, Schema, State};
 
@@ -12,25 +12,25 @@ use crate::events::{ClientEvent, Exchange, ServerEvent};
 use crate::kinds::{Component as Part, Replicate};
 
 /// The rules of a game as a resource: the step that server and client run alike.
-pub trait Game:
+pub trait BevyGame:
     Resource<Mutability = Mutable>
-    + Step<State: Player, Input: Send + Sync + 'static, Event: Send + Sync + 'static>
+    + Game<Player: Replicable, Input: Send + Sync + 'static, Event: Send + Sync + 'static>
 {
 }
 
-impl<G> Game for G
+impl<G> BevyGame for G
 where
-    G: Resource<Mutability = Mutable> + Step,
-    G::State: Player,
+    G: Resource<Mutability = Mutable> + Game,
+    G::Player: Replicable,
     G::Input: Send + Sync + 'static,
     G::Event: Send + Sync + 'static,
 {
 }
 
 /// A component that can be replicated: derive `Component` and `State`.
-pub trait Player: bevy_ecs::component::Component<Mutability = Mutable> + State {}
+pub trait Replicable: bevy_ecs::component::Component<Mutability = Mutable> + State {}
 
-impl<C: bevy_ecs::component::Component<Mutability = Mutable> + State> Player for C {}
+impl<C: bevy_ecs::component::Component<Mutability = Mutable> + State> Replicable for C {}
 
 /// What is replicated. Build the same one on both sides.
 ///
@@ -45,8 +45,8 @@ impl<C: bevy_ecs::component::Component<Mutability = Mutable> + State> Player for
 /// }
 /// #[derive(Resource)]
 /// struct Rules;
-/// impl Step for Rules {
-///     type State = Runner;
+/// impl Game for Rules {
+///     type Player = Runner;
 ///     type Input = bool;
 ///     type Event = ();
 ///     fn step(&mut self, runner: &mut Runner, run: &bool, _: &mut StepContext<'_, ()>) {
@@ -57,17 +57,17 @@ impl<C: bevy_ecs::component::Component<Mutability = Mutable> + State> Player for
 /// let protocol = Protocol::<Rules>::new(config, KindOptions::new(1), |a, b| (a.x - b.x).abs());
 /// assert_ne!(protocol.hash(), 0);
 /// ```
-pub struct Protocol<G: Game> {
+pub struct Protocol<G: BevyGame> {
     pub(crate) session: SessionConfig,
     kinds: Kinds,
-    pub(crate) player: Kind<G::State>,
-    pub(crate) distance: fn(&G::State, &G::State) -> f32,
+    pub(crate) player: Kind<G::Player>,
+    pub(crate) distance: fn(&G::Player, &G::Player) -> f32,
     pub(crate) parts: Vec<Box<dyn Part<G>>>,
     pub(crate) exchanges: Vec<Box<dyn Exchange<G>>>,
     pub(crate) schedule: InternedScheduleLabel,
 }
 
-impl<G: Game> Protocol<G> {
+impl<G: BevyGame> Protocol<G> {
     /// For sessions with these settings, whose players are of this kind. `distance` says how far apart two players look.
     ///
     /// # Panics
@@ -75,7 +75,7 @@ impl<G: Game> Protocol<G> {
     pub fn new(
         session: SessionConfig,
         player: KindOptions,
-        distance: fn(&G::State, &G::State) -> f32,
+        distance: fn(&G::Player, &G::Player) -> f32,
     ) -> Self {
         let mut kinds = Kinds::new();
         let part = Replicate::new(&mut kinds, player, false, Some(distance));
@@ -95,7 +95,7 @@ impl<G: Game> Protocol<G> {
     ///
     /// # Panics
     /// When the kind cannot be registered, which the declarations alone decide; see [`KindError`](muse::netcode::world::KindError).
-    pub fn replicate<C: Player>(self, id: u16) -> Self {
+    pub fn replicate<C: Replicable>(self, id: u16) -> Self {
         self.register::<C>(KindOptions::new(id), false, None)
     }
 
@@ -103,7 +103,7 @@ impl<G: Game> Protocol<G> {
     ///
     /// # Panics
     /// When the kind cannot be registered, which the declarations alone decide; see [`KindError`](muse::netcode::world::KindError).
-    pub fn interpolate<C: Player>(self, id: u16, distance: fn(&C, &C) -> f32) -> Self {
+    pub fn interpolate<C: Replicable>(self, id: u16, distance: fn(&C, &C) -> f32) -> Self {
         self.register(KindOptions::new(id), false, Some(distance))
     }
 
@@ -111,7 +111,7 @@ impl<G: Game> Protocol<G> {
     ///
     /// # Panics
     /// When the kind cannot be registered, which the declarations alone decide; see [`KindError`](muse::netcode::world::KindError).
-    pub fn part<C: Player>(self, id: u16, audience: Audience) -> Self {
+    pub fn part<C: Replicable>(self, id: u16, audience: Audience) -> Self {
         self.register::<C>(KindOptions::new(id).part(audience), true, None)
     }
 
@@ -162,7 +162,7 @@ impl<G: Game> Protocol<G> {
         kinds
     }
 
-    fn register<C: Player>(
+    fn register<C: Replicable>(
         mut self,
         options: KindOptions,
         is_part: bool,

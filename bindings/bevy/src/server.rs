@@ -13,16 +13,16 @@ use crate::components::{NetId, Owner, Replicated, VisibleTo};
 use crate::connection::{
     ClientCame, ClientWent, Diagnostics, MessageFrom, NetTick, ReceiptCame, ServeOn,
 };
-use crate::events::{Raised, run_tick};
+use crate::events::{Emitted, run_tick};
 use crate::kinds::{self, EntityMap};
-use crate::protocol::{EVENTS, Game, Protocol, STATES};
+use crate::protocol::{BevyGame, EVENTS, Protocol, STATES};
 
 /// Runs sessions of a [`Protocol`] as their server, in `PreUpdate`; [`ServeOn`] says on which socket.
-pub struct ServerPlugin<G: Game> {
+pub struct ServerPlugin<G: BevyGame> {
     protocol: Mutex<Option<Protocol<G>>>,
 }
 
-impl<G: Game> ServerPlugin<G> {
+impl<G: BevyGame> ServerPlugin<G> {
     /// A server of this protocol. The rules `G` must be there as a resource.
     pub fn new(protocol: Protocol<G>) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl<G: Game> ServerPlugin<G> {
     }
 }
 
-impl<G: Game> Plugin for ServerPlugin<G> {
+impl<G: BevyGame> Plugin for ServerPlugin<G> {
     fn build(&self, app: &mut App) {
         let protocol = self.protocol.lock().ok().and_then(|mut held| held.take());
         let Some(protocol) = protocol else {
@@ -44,7 +44,7 @@ impl<G: Game> Plugin for ServerPlugin<G> {
         app.add_message::<ClientWent>();
         app.add_message::<MessageFrom>();
         app.add_message::<ReceiptCame>();
-        app.add_message::<Raised<G::Event>>();
+        app.add_message::<Emitted<G::Event>>();
         app.init_resource::<NetTick>();
         app.init_resource::<Diagnostics>();
         app.insert_resource(Machinery(Some(Box::new(Works {
@@ -62,15 +62,15 @@ impl<G: Game> Plugin for ServerPlugin<G> {
 
 /// The session, in systems of the server: who is there, what they do, and the world as clients are told it.
 #[derive(Resource)]
-pub struct NetServer<G: Game> {
+pub struct NetServer<G: BevyGame> {
     /// The session.
     pub game: netcode::Server<G>,
     link: Mutex<muse::Server>,
     seats: BTreeMap<ClientId, ConnectionId>,
-    player: Kind<G::State>,
+    player: Kind<G::Player>,
 }
 
-impl<G: Game> NetServer<G> {
+impl<G: BevyGame> NetServer<G> {
     /// The connections, for channels of the game's own and for closing one.
     ///
     /// # Panics
@@ -85,16 +85,16 @@ impl<G: Game> NetServer<G> {
     }
 
     /// The kind of players, for [`Hits`](muse::netcode::Hits).
-    pub fn player_kind(&self) -> Kind<G::State> {
+    pub fn player_kind(&self) -> Kind<G::Player> {
         self.player
     }
 }
 
 /// What only the plugin uses; taken out while it works.
 #[derive(Resource)]
-struct Machinery<G: Game>(Option<Box<Works<G>>>);
+struct Machinery<G: BevyGame>(Option<Box<Works<G>>>);
 
-struct Works<G: Game> {
+struct Works<G: BevyGame> {
     protocol: Protocol<G>,
     map: EntityMap,
     buffer: Vec<u8>,
@@ -113,7 +113,7 @@ type Limited = (
     Option<&'static Owner>,
 );
 
-fn serve<G: Game>(world: &mut World) {
+fn serve<G: BevyGame>(world: &mut World) {
     let taken = world.get_resource_mut::<Machinery<G>>();
     let Some(mut works) = taken.and_then(|mut machinery| machinery.0.take()) else {
         return;
@@ -151,7 +151,7 @@ fn serve<G: Game>(world: &mut World) {
     }
 }
 
-impl<G: Game> Works<G> {
+impl<G: BevyGame> Works<G> {
     /// Takes in what arrived.
     fn receive(&mut self, world: &mut World) {
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -225,20 +225,20 @@ impl<G: Game> Works<G> {
 
     /// Simulates a tick if it is time.
     fn tick(&mut self, world: &mut World) -> bool {
-        let mut raised = Vec::new();
+        let mut emitted = Vec::new();
         let ticked = world.resource_scope(|world, mut rules: Mut<G>| {
             let mut net = session::<G>(world);
             let now = net.link().now();
-            let raise = |client, event| raised.push((client, event));
-            net.game.poll_tick(now, &mut *rules, raise)
+            let emit = |client, event| emitted.push((client, event));
+            net.game.poll_tick(now, &mut *rules, emit)
         });
         let Some(tick) = ticked else {
             return false;
         };
         world.insert_resource(NetTick(tick));
-        for (client, event) in raised {
-            let (client, change) = (Some(client), EffectChange::Raised);
-            world.write_message(Raised {
+        for (client, event) in emitted {
+            let (client, change) = (Some(client), EffectChange::Emitted);
+            world.write_message(Emitted {
                 client,
                 event,
                 change,
@@ -253,7 +253,7 @@ impl<G: Game> Works<G> {
     /// Players are where their steps took them.
     fn load_players(&self, world: &mut World) {
         let net = session::<G>(world);
-        let players: Vec<(Entity, G::State)> = net
+        let players: Vec<(Entity, G::Player)> = net
             .game
             .clients()
             .filter_map(|client| {
@@ -263,7 +263,7 @@ impl<G: Game> Works<G> {
             })
             .collect();
         for (entity, state) in players {
-            if let Some(mut component) = world.get_mut::<G::State>(entity) {
+            if let Some(mut component) = world.get_mut::<G::Player>(entity) {
                 *component = state;
             }
         }
@@ -359,7 +359,7 @@ impl<G: Game> Works<G> {
     }
 }
 
-fn session<G: Game>(world: &mut World) -> Mut<'_, NetServer<G>> {
+fn session<G: BevyGame>(world: &mut World) -> Mut<'_, NetServer<G>> {
     world.resource_mut::<NetServer<G>>()
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use muse::Instant;
 use muse::game::{GameClient, GameServer, Happening};
 use muse::netcode::glam::Vec3;
-use muse::netcode::prediction::{EffectChange, Step, StepContext};
+use muse::netcode::prediction::{EffectChange, Game, StepContext};
 use muse::netcode::rewind::{Claim, HitVolume, Pose, RewindConfig, Rig, Shot, Volume};
 use muse::netcode::{self, ClientId, EventClass, Hits, Host, Kind, KindOptions, Kinds};
 use muse::netcode::{Remotes, SessionConfig, Tick};
@@ -58,8 +58,8 @@ pub(crate) struct Fire {
 
 pub(crate) struct Rules;
 
-impl Step for Rules {
-    type State = Player;
+impl Game for Rules {
+    type Player = Player;
     type Input = Keys;
     type Event = Fire;
 
@@ -71,7 +71,7 @@ impl Step for Rules {
         player.cooldown = player.cooldown.saturating_sub(1);
         if let (Some(fire), 0) = (keys.fire, player.cooldown) {
             player.cooldown = 10;
-            context.raise(fire); // the flash on the client, the shot on the server
+            context.emit(fire); // the flash on the client, the shot on the server
         }
     }
 }
@@ -160,7 +160,7 @@ impl Screen {
             self.others.handle_update(me, &update);
         }
         while let Some(effect) = me.poll_effect() {
-            self.flashes += u16::from(effect.change == EffectChange::Raised);
+            self.flashes += u16::from(effect.change == EffectChange::Emitted);
         }
         while let Some(event) = me.poll_event() {
             let by_me = me
@@ -204,7 +204,7 @@ pub(crate) fn serve(link: Server, running: &AtomicBool) -> Result<(), Box<dyn Er
                 player: Some(player),
                 ..
             } => place::complain(server.game.world_mut().despawn(player)),
-            Happening::Raised(client, fire) => judge.shots.push((client, fire)),
+            Happening::Emitted(client, fire) => judge.shots.push((client, fire)),
             Happening::Ticked(tick) => place::complain(judge.tick(&mut server.game, tick)),
             _ => {}
         })?;
@@ -241,8 +241,8 @@ pub(crate) fn offline(seconds: u64) -> Result<[Screen; 2], Box<dyn Error>> {
     });
     for now in (0..seconds * 1_000).step_by(4).map(Instant::from_millis) {
         while let Some(tick) = {
-            let raise = |client, fire| judge.shots.push((client, fire));
-            game.poll_tick(now, &mut Rules, raise)
+            let emit = |client, fire| judge.shots.push((client, fire));
+            game.poll_tick(now, &mut Rules, emit)
         } {
             judge.tick(&mut game, tick)?;
         }

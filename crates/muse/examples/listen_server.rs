@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use muse::Instant;
 use muse::game::{GameClient, GameServer, Happening};
-use muse::netcode::prediction::{Step, StepContext};
+use muse::netcode::prediction::{Game, StepContext};
 use muse::netcode::{self, ClientId, Host, Kind, KindOptions, Kinds, Remotes, SessionConfig, Tick};
 use muse::prelude::*;
 
@@ -35,8 +35,8 @@ impl Default for Direction {
 
 pub(crate) struct Rules;
 
-impl Step for Rules {
-    type State = Skater;
+impl Game for Rules {
+    type Player = Skater;
     type Input = Direction;
     type Event = ();
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use muse::Instant;
 use muse::game::{GameClient, GameServer, Happening};
-use muse::netcode::prediction::{Step, StepContext};
+use muse::netcode::prediction::{Game, StepContext};
 use muse::netcode::{self, ClientId, Kind, KindOptions, Kinds, Remotes, SessionConfig, Tick};
 use muse::prelude::*;
 
@@ -39,8 +39,8 @@ pub(crate) struct Keys {
 /// What that leads to: the same on the server and on the client.
 pub(crate) struct Rules;
 
-impl Step for Rules {
-    type State = Player;
+impl Game for Rules {
+    type Player = Player;
     type Input = Keys;
     type Event = ();
 
@@ -52,7 +52,7 @@ impl Step for Rules {
     }
 }
 
-pub(crate) type Game = netcode::Server<Rules>;
+pub(crate) type Host = netcode::Server<Rules>;
 pub(crate) type Me = netcode::Client<Rules>;
 pub(crate) type Others = Remotes<Player>;
 
@@ -64,7 +64,7 @@ fn session() -> (SessionConfig, Kinds, Kind<Player>) {
 
 pub(crate) fn new_game(now: Instant) -> Game {
     let (config, kinds, player) = session();
-    Game::new(config, kinds, player, now)
+    Host::new(config, kinds, player, now)
 }
 
 pub(crate) fn new_view(now: Instant) -> (Me, Others) {

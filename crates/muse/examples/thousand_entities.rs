@@ -14,7 +14,7 @@ use muse::netcode::glam::Vec3;
 use muse::netcode::interest::{
     Extent, Interest, InterestConfig, Medium, Observer, ObserverId, Presence,
 };
-use muse::netcode::prediction::{Step, StepContext};
+use muse::netcode::prediction::{Game, StepContext};
 use muse::netcode::{
     self, ClientId, EntityId, Host, Kind, KindOptions, Kinds, SessionConfig, Tick, Update,
 };
@@ -40,8 +40,8 @@ pub(crate) struct Heading(#[field(range = 0..=7)] pub(crate) u8);
 
 pub(crate) struct Rules;
 
-impl Step for Rules {
-    type State = Body;
+impl Game for Rules {
+    type Player = Body;
     type Input = Heading;
     type Event = ();
 

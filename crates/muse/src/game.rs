@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use muse_netcode::prediction::Step;
+use muse_netcode::prediction::Game;
 use muse_netcode::{self as netcode, ClientId, EntityId, Tick};
 use muse_schema::State;
 use muse_transport::{CloseReason, ConnectionId, Event};
@@ -35,8 +35,8 @@ pub enum Happening<'a, E> {
     },
     /// The players have been simulated: now the rest of the world, before clients are told of it.
     Ticked(Tick),
-    /// A player's step raised something.
-    Raised(ClientId, E),
+    /// A player's step emitted something.
+    Emitted(ClientId, E),
     /// Something else happened on the connection: a message on one of the game's own channels, for example.
     Other(Event<'a>),
 }
@@ -47,17 +47,17 @@ pub enum Happening<'a, E> {
 ///
 /// ```
 /// use muse::game::{GameServer, Happening};
-/// use muse::netcode::prediction::Step;
+/// use muse::netcode::prediction::Game;
 /// use muse::schema::State;
 ///
 /// /// A turn of the loop: whoever comes plays, whoever goes takes the player along.
-/// fn turn<G: Step>(server: &mut GameServer<G>, rules: &mut G) -> std::io::Result<()>
+/// fn turn<G: Game>(server: &mut GameServer<G>, rules: &mut G) -> std::io::Result<()>
 /// where
-///     G::State: State + Default,
+///     G::Player: State + Default,
 /// {
 ///     server.tick(rules, |server, happening| match happening {
 ///         Happening::Came { client, .. } => {
-///             let _ = server.game.join(client, &G::State::default()); // a full world has no room
+///             let _ = server.game.join(client, &G::Player::default()); // a full world has no room
 ///         }
 ///         Happening::Went { player: Some(player), .. } => {
 ///             let _ = server.game.world_mut().despawn(player);
@@ -66,7 +66,7 @@ pub enum Happening<'a, E> {
 ///     })
 /// }
 /// ```
-pub struct GameServer<G: Step> {
+pub struct GameServer<G: Game> {
     /// The connections.
     pub link: Server,
     /// The game.
@@ -77,9 +77,9 @@ pub struct GameServer<G: Step> {
     packet: Vec<u8>,
 }
 
-impl<G: Step> GameServer<G>
+impl<G: Game> GameServer<G>
 where
-    G::State: State,
+    G::Player: State,
 {
     /// Runs this game over these connections; `channel` is an unreliable one.
     pub fn new(link: Server, channel: u8, game: netcode::Server<G>) -> Self {
@@ -119,13 +119,13 @@ where
         }
         self.buffer = buffer;
         let now = self.link.now();
-        let mut raised = Vec::new();
+        let mut emitted = Vec::new();
         while let Some(tick) = {
-            let raise = |client, event| raised.push((client, event));
-            self.game.poll_tick(now, rules, raise)
+            let emit = |client, event| emitted.push((client, event));
+            self.game.poll_tick(now, rules, emit)
         } {
-            for (client, event) in raised.drain(..) {
-                handle(self, Happening::Raised(client, event));
+            for (client, event) in emitted.drain(..) {
+                handle(self, Happening::Emitted(client, event));
             }
             handle(self, Happening::Ticked(tick));
         }
@@ -201,20 +201,20 @@ where
 ///
 /// ```
 /// use muse::game::GameClient;
-/// use muse::netcode::prediction::Step;
+/// use muse::netcode::prediction::Game;
 /// use muse::schema::State;
 ///
 /// /// A frame: what the player does goes to the server, and where the player is comes back, as predicted.
-/// fn frame<G: Step>(client: &mut GameClient<G>, rules: &mut G, keys: G::Input) -> std::io::Result<Option<G::State>>
+/// fn frame<G: Game>(client: &mut GameClient<G>, rules: &mut G, keys: G::Input) -> std::io::Result<Option<G::Player>>
 /// where
-///     G::State: State,
+///     G::Player: State,
 ///     G::Input: Clone,
 /// {
 ///     client.tick(rules, |_tick| keys.clone(), |_, event| println!("{event:?}"))?;
 ///     Ok(client.game.shown_player())
 /// }
 /// ```
-pub struct GameClient<G: Step> {
+pub struct GameClient<G: Game> {
     /// The connection.
     pub link: Client,
     /// The game.
@@ -224,9 +224,9 @@ pub struct GameClient<G: Step> {
     packet: Vec<u8>,
 }
 
-impl<G: Step> GameClient<G>
+impl<G: Game> GameClient<G>
 where
-    G::State: State,
+    G::Player: State,
 {
     /// Plays over this connection; `channel` is the server's.
     pub fn new(link: Client, channel: u8, game: netcode::Client<G>) -> Self {

@@ -10,7 +10,7 @@ use glam::{Quat, Vec3};
 use muse_wire::{Duration, Instant};
 
 use crate::Tick;
-use crate::prediction::{Step, StepContext, run_step};
+use crate::prediction::{Game, StepContext, run_step};
 use crate::smoothing::Correction;
 
 pub use curve::Curve;
@@ -302,13 +302,13 @@ pub fn derive_motion(earlier: &Motion, later: Motion, seconds: f32) -> Motion {
 /// ```
 /// use muse_netcode::Tick;
 /// use muse_netcode::extrapolation::by_last_input;
-/// # use muse_netcode::prediction::{Step, StepContext};
+/// # use muse_netcode::prediction::{Game, StepContext};
 /// # use muse_schema::State;
 /// #[derive(State, Clone, Debug, PartialEq)]
 /// struct Steps(u16);
 /// # struct Rules;
-/// # impl Step for Rules {
-/// #     type State = Steps;
+/// # impl Game for Rules {
+/// #     type Player = Steps;
 /// #     type Input = bool;
 /// #     type Event = ();
 /// #     fn step(&mut self, state: &mut Steps, run: &bool, _: &mut StepContext<'_, ()>) {
@@ -319,17 +319,17 @@ pub fn derive_motion(earlier: &Motion, later: Motion, seconds: f32) -> Motion {
 /// assert_eq!(by_last_input(&mut Rules, &Steps(7), &true, Tick(100), 3), Steps(10));
 /// assert_eq!(by_last_input(&mut Rules, &Steps(7), &false, Tick(100), 3), Steps(7));
 /// ```
-pub fn by_last_input<G: Step>(
+pub fn by_last_input<G: Game>(
     game: &mut G,
-    state: &G::State,
+    state: &G::Player,
     input: &G::Input,
     tick: Tick,
     ticks: u32,
-) -> G::State {
+) -> G::Player {
     let mut state = state.clone();
     for step in 1..=ticks.min(BY_INPUT_TICKS_MAX) {
-        let raise = &mut |_| ();
-        let mut context = StepContext::new(tick + step, false, raise);
+        let emit = &mut |_| ();
+        let mut context = StepContext::new(tick + step, false, emit);
         run_step(game, &mut state, input, &mut context);
     }
     state
@@ -474,14 +474,14 @@ mod tests {
 
     struct Rules;
 
-    impl Step for Rules {
-        type State = Runner;
+    impl Game for Rules {
+        type Player = Runner;
         type Input = u8;
         type Event = Tick;
 
         fn step(&mut self, state: &mut Runner, input: &u8, context: &mut StepContext<'_, Tick>) {
             state.x += f32::from(*input) * 0.1;
-            context.raise(context.tick);
+            context.emit(context.tick);
         }
     }
 

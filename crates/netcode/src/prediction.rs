@@ -1,6 +1,6 @@
 //! The client is ahead of the server's answer, and corrects itself when that comes.
 //!
-//! Both sides run the same [`Step`], and both put the state onto its grid after each, so that the client's own state is exactly the
+//! Both sides run the same [`Game`], and both put the state onto its grid after each, so that the client's own state is exactly the
 //! server's for every tick whose input came in time. Where it is not, the client takes the server's and simulates
 //! again what came after. Effects of a tick happen once, however often it is simulated ([`Effect`]).
 //!
@@ -24,7 +24,7 @@ use effects::Effects;
 ///
 /// ```
 /// use muse_netcode::Tick;
-/// use muse_netcode::prediction::{Step, StepContext, run_step};
+/// use muse_netcode::prediction::{Game, StepContext, run_step};
 /// use muse_schema::State;
 /// #[derive(State, Clone)]
 /// struct Runner {
@@ -32,28 +32,28 @@ use effects::Effects;
 ///     x: f32,
 /// }
 /// struct Rules;
-/// impl Step for Rules {
-///     type State = Runner;
+/// impl Game for Rules {
+///     type Player = Runner;
 ///     type Input = bool;
 ///     type Event = &'static str;
 ///     fn step(&mut self, state: &mut Runner, run: &bool, context: &mut StepContext<'_, &'static str>) {
 ///         if *run {
 ///             state.x += 0.1;
-///             context.raise("footstep");
+///             context.emit("footstep");
 ///         }
 ///     }
 /// }
 /// let (mut runner, mut heard) = (Runner { x: 0.0 }, Vec::new());
 /// for (tick, run) in [true, false, true].into_iter().enumerate() {
-///     let raise = &mut |event| heard.push(event);
-///     run_step(&mut Rules, &mut runner, &run, &mut StepContext::new(Tick(tick as u32), true, raise));
+///     let emit = &mut |event| heard.push(event);
+///     run_step(&mut Rules, &mut runner, &run, &mut StepContext::new(Tick(tick as u32), true, emit));
 /// }
 /// assert!((runner.x - 0.2).abs() < 1e-6);
 /// assert_eq!(heard, ["footstep", "footstep"]);
 /// ```
-pub trait Step {
+pub trait Game {
     /// What is predicted.
-    type State: Predicted;
+    type Player: Predicted;
     /// What a player does in a tick.
     type Input: Input;
     /// What can happen in a step and is to be seen or heard once; `()` if there is nothing.
@@ -62,7 +62,7 @@ pub trait Step {
     /// One tick. It must depend on its arguments only, and on what both sides have in common.
     fn step(
         &mut self,
-        state: &mut Self::State,
+        state: &mut Self::Player,
         input: &Self::Input,
         context: &mut StepContext<'_, Self::Event>,
     );
@@ -80,11 +80,11 @@ pub trait Step {
 /// use muse_netcode::Tick;
 /// use muse_netcode::prediction::StepContext;
 /// let mut heard = Vec::new();
-/// let raise = &mut |event| heard.push(event);
-/// let mut context = StepContext::new(Tick(7), true, raise);
+/// let emit = &mut |event| heard.push(event);
+/// let mut context = StepContext::new(Tick(7), true, emit);
 /// // In a step: every fourth tick is a footstep.
 /// if context.tick.0 % 4 == 3 {
-///     context.raise("footstep");
+///     context.emit("footstep");
 /// }
 /// assert_eq!(heard, ["footstep"]);
 /// ```
@@ -93,22 +93,22 @@ pub struct StepContext<'a, E> {
     pub tick: Tick,
     /// Whether the tick is simulated for the first time: a client simulates ticks again after a correction.
     pub first_run: bool,
-    raise: &'a mut dyn FnMut(E),
+    emit: &'a mut dyn FnMut(E),
 }
 
 impl<'a, E> StepContext<'a, E> {
-    /// For a step outside of a [`Predictor`], such as the server's; events go to `raise`.
-    pub fn new(tick: Tick, first_run: bool, raise: &'a mut dyn FnMut(E)) -> Self {
+    /// For a step outside of a [`Predictor`], such as the server's; events go to `emit`.
+    pub fn new(tick: Tick, first_run: bool, emit: &'a mut dyn FnMut(E)) -> Self {
         Self {
             tick,
             first_run,
-            raise,
+            emit,
         }
     }
 
     /// Something happens that is to be seen or heard. On the client it comes out as an [`Effect`], once.
-    pub fn raise(&mut self, event: E) {
-        (self.raise)(event);
+    pub fn emit(&mut self, event: E) {
+        (self.emit)(event);
     }
 }
 
@@ -169,7 +169,7 @@ impl<S: State> Predicted for S {
 ///
 /// ```
 /// # use muse_netcode::Tick;
-/// use muse_netcode::prediction::{Step, StepContext, run_step};
+/// use muse_netcode::prediction::{Game, StepContext, run_step};
 /// # use muse_schema::State;
 /// #[derive(State, Clone)]
 /// struct Runner {
@@ -177,8 +177,8 @@ impl<S: State> Predicted for S {
 ///     x: f32,
 /// }
 /// # struct Rules;
-/// # impl Step for Rules {
-/// #     type State = Runner;
+/// # impl Game for Rules {
+/// #     type Player = Runner;
 /// #     type Input = bool;
 /// #     type Event = ();
 /// #     fn step(&mut self, state: &mut Runner, run: &bool, _: &mut StepContext<'_, ()>) {
@@ -186,14 +186,14 @@ impl<S: State> Predicted for S {
 /// #     }
 /// # }
 /// let mut runner = Runner { x: 0.0 };
-/// let raise = &mut |()| ();
-/// run_step(&mut Rules, &mut runner, &true, &mut StepContext::new(Tick(1), true, raise));
+/// let emit = &mut |()| ();
+/// run_step(&mut Rules, &mut runner, &true, &mut StepContext::new(Tick(1), true, emit));
 /// // The rules moved it by 0.1234; both sides go on from 0.12.
 /// assert!((runner.x - 0.12).abs() < 1e-5);
 /// ```
-pub fn run_step<G: Step>(
+pub fn run_step<G: Game>(
     game: &mut G,
-    state: &mut G::State,
+    state: &mut G::Player,
     input: &G::Input,
     context: &mut StepContext<'_, G::Event>,
 ) {
@@ -207,13 +207,13 @@ pub fn run_step<G: Step>(
 /// sends, and [`poll_effect`](Self::poll_effect) until `None` after either.
 ///
 /// ```
-/// # use muse_netcode::prediction::{Step, StepContext};
+/// # use muse_netcode::prediction::{Game, StepContext};
 /// # use muse_schema::State;
 /// #[derive(State, Clone, Debug, PartialEq)]
 /// struct Score(u16);
 /// # struct Rules;
-/// # impl Step for Rules {
-/// #     type State = Score;
+/// # impl Game for Rules {
+/// #     type Player = Score;
 /// #     type Input = u8;
 /// #     type Event = ();
 /// #     fn step(&mut self, state: &mut Score, input: &u8, _: &mut StepContext<'_, ()>) {
@@ -235,11 +235,11 @@ pub fn run_step<G: Step>(
 /// assert_eq!(predictor.state(), Some(&Score(152)));
 /// ```
 #[derive(Debug)]
-pub struct Predictor<G: Step> {
+pub struct Predictor<G: Game> {
     /// The newest state from the server, or one that was confirmed by it, and what was predicted since.
-    base: Option<(Tick, G::State)>,
+    base: Option<(Tick, G::Player)>,
     /// Ticks after the base without gaps, with the state after each.
-    predicted: VecDeque<(G::Input, G::State)>,
+    predicted: VecDeque<(G::Input, G::Player)>,
     effects: Effects<G::Event>,
     counters: PredictionCounters,
 }
@@ -248,14 +248,14 @@ pub struct Predictor<G: Step> {
 ///
 /// ```
 /// # use muse_netcode::Tick;
-/// # use muse_netcode::prediction::{Step, StepContext};
+/// # use muse_netcode::prediction::{Game, StepContext};
 /// use muse_netcode::prediction::{Predictor, Reconciled};
 /// # use muse_schema::State;
 /// # #[derive(State, Clone, Debug, PartialEq)]
 /// # struct Score(u16);
 /// # struct Rules;
-/// # impl Step for Rules {
-/// #     type State = Score;
+/// # impl Game for Rules {
+/// #     type Player = Score;
 /// #     type Input = u8;
 /// #     type Event = ();
 /// #     fn step(&mut self, state: &mut Score, input: &u8, _: &mut StepContext<'_, ()>) {
@@ -289,14 +289,14 @@ pub enum Reconciled<S> {
 ///
 /// ```
 /// # use muse_netcode::Tick;
-/// # use muse_netcode::prediction::{Step, StepContext};
+/// # use muse_netcode::prediction::{Game, StepContext};
 /// use muse_netcode::prediction::{PredictionCounters, Predictor};
 /// # use muse_schema::State;
 /// # #[derive(State, Clone)]
 /// # struct Score(u16);
 /// # struct Rules;
-/// # impl Step for Rules {
-/// #     type State = Score;
+/// # impl Game for Rules {
+/// #     type Player = Score;
 /// #     type Input = u8;
 /// #     type Event = ();
 /// #     fn step(&mut self, state: &mut Score, input: &u8, _: &mut StepContext<'_, ()>) {
@@ -323,7 +323,7 @@ pub struct PredictionCounters {
     pub steps_again: u64,
 }
 
-impl<G: Step> Predictor<G> {
+impl<G: Game> Predictor<G> {
     /// Ticks that can be ahead of the server's answer: 2 s at 60 a second. Beyond, prediction pauses.
     pub const AHEAD_MAX: usize = 128;
 
@@ -358,8 +358,8 @@ impl<G: Step> Predictor<G> {
         &mut self,
         game: &mut G,
         tick: Tick,
-        state: &G::State,
-    ) -> Reconciled<G::State> {
+        state: &G::Player,
+    ) -> Reconciled<G::Player> {
         let Some((base, _)) = &self.base else {
             self.base = Some((tick, state.clone()));
             return Reconciled::Started;
@@ -393,7 +393,7 @@ impl<G: Step> Predictor<G> {
     }
 
     /// The newest state: predicted, or the server's if nothing is.
-    pub fn state(&self) -> Option<&G::State> {
+    pub fn state(&self) -> Option<&G::Player> {
         let predicted = self.predicted.back().map(|(_, state)| state);
         predicted.or(self.base.as_ref().map(|(_, state)| state))
     }
@@ -405,7 +405,7 @@ impl<G: Step> Predictor<G> {
     }
 
     /// The state after `tick`, if that is not too long ago: for drawing between two ticks.
-    pub fn state_at(&self, tick: Tick) -> Option<&G::State> {
+    pub fn state_at(&self, tick: Tick) -> Option<&G::Player> {
         let (base, state) = self.base.as_ref()?;
         match tick - *base {
             0 => Some(state),
@@ -417,7 +417,7 @@ impl<G: Step> Predictor<G> {
     }
 
     /// The newest tick that the server has spoken about, and the state after it.
-    pub fn confirmed(&self) -> Option<(Tick, &G::State)> {
+    pub fn confirmed(&self) -> Option<(Tick, &G::Player)> {
         self.base.as_ref().map(|(tick, state)| (*tick, state))
     }
 
@@ -443,20 +443,20 @@ impl<G: Step> Predictor<G> {
             return;
         };
         let effects = &mut self.effects;
-        let raise = &mut |event| effects.raise(tick, event);
-        let mut context = StepContext::new(tick, true, raise);
+        let emit = &mut |event| effects.emit(tick, event);
+        let mut context = StepContext::new(tick, true, emit);
         run_step(game, &mut state, &input, &mut context);
         self.predicted.push_back((input, state));
     }
 
-    fn simulate_again(&mut self, game: &mut G, base: Tick, mut state: G::State) -> u32 {
+    fn simulate_again(&mut self, game: &mut G, base: Tick, mut state: G::Player) -> u32 {
         self.effects.begin_again();
         let mut tick = base;
         for (input, predicted) in &mut self.predicted {
             tick = tick + 1;
             let effects = &mut self.effects;
-            let raise = &mut |event| effects.raise(tick, event);
-            let mut context = StepContext::new(tick, false, raise);
+            let emit = &mut |event| effects.emit(tick, event);
+            let mut context = StepContext::new(tick, false, emit);
             run_step(game, &mut state, input, &mut context);
             predicted.clone_from(&state);
         }
@@ -467,7 +467,7 @@ impl<G: Step> Predictor<G> {
     }
 }
 
-impl<G: Step> Default for Predictor<G> {
+impl<G: Game> Default for Predictor<G> {
     fn default() -> Self {
         Self::new()
     }

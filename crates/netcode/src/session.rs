@@ -173,7 +173,7 @@ const SPECTATOR_DELAY_MAX: Duration = Duration::from_secs(600);
 /// Why a packet was not taken. Whoever sent it is at fault, or the network; nothing has changed.
 ///
 /// ```
-/// # use muse_netcode::prediction::{Step, StepContext};
+/// # use muse_netcode::prediction::{Game, StepContext};
 /// # use muse_netcode::{KindOptions, Kinds, Server, SessionConfig};
 /// # use muse_schema::State;
 /// # use muse_wire::{Duration, Instant};
@@ -183,8 +183,8 @@ const SPECTATOR_DELAY_MAX: Duration = Duration::from_secs(600);
 /// #     x: f32,
 /// # }
 /// # struct Rules;
-/// # impl Step for Rules {
-/// #     type State = Runner;
+/// # impl Game for Rules {
+/// #     type Player = Runner;
 /// #     type Input = bool;
 /// #     type Event = ();
 /// #     fn step(&mut self, runner: &mut Runner, run: &bool, _: &mut StepContext<'_, ()>) {

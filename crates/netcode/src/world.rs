@@ -85,7 +85,7 @@ pub struct World {
     serial: u32,
     /// Objects whose owner, parent or input changed since the last commit, or that are new.
     pending: Vec<u32>,
-    /// Raised whenever entities or parts come or go or change owner: then views look again.
+    /// Emitted whenever entities or parts come or go or change owner: then views look again.
     structure: u64,
     log: VecDeque<Logged>,
     /// Number of the first event in `log`.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use muse_netcode::Tick;
 use muse_netcode::prediction::{
-    EffectChange, Predicted, PredictedSpawns, Predictor, Reconciled, SpawnKey, Step, StepContext,
+    EffectChange, Game, Predicted, PredictedSpawns, Predictor, Reconciled, SpawnKey, StepContext,
     run_step,
 };
 use muse_schema::State;
@@ -20,8 +20,8 @@ struct Runner {
 /// Inputs above 9 shoot, if there is ammunition.
 struct Rules;
 
-impl Step for Rules {
-    type State = Runner;
+impl Game for Rules {
+    type Player = Runner;
     type Input = u8;
     type Event = u8;
 
@@ -29,18 +29,18 @@ impl Step for Rules {
         state.x += f32::from(*input) * 0.013;
         if *input > 9 && state.ammo > 0 {
             state.ammo -= 1;
-            context.raise(*input);
+            context.emit(*input);
         }
     }
 }
 
 fn server_step(state: &mut Runner, tick: Tick, input: u8) {
-    let mut raise = |_| ();
+    let mut emit = |_| ();
     run_step(
         &mut Rules,
         state,
         &input,
-        &mut StepContext::new(tick, true, &mut raise),
+        &mut StepContext::new(tick, true, &mut emit),
     );
 }
 
@@ -92,7 +92,7 @@ fn effects_happen_once_whatever_the_server_says() {
         for (key, changes) in &told {
             // An event may be cancelled and then happen after all; it never happens twice at a time.
             for (index, change) in changes.iter().enumerate() {
-                let is_raise = *change == EffectChange::Raised;
+                let is_raise = *change == EffectChange::Emitted;
                 assert_eq!(
                     is_raise,
                     index % 2 == 0,
@@ -124,16 +124,16 @@ impl Predicted for Arena {
 
 struct ArenaRules;
 
-impl Step for ArenaRules {
-    type State = Arena;
+impl Game for ArenaRules {
+    type Player = Arena;
     type Input = u8;
     type Event = ();
 
     fn step(&mut self, arena: &mut Arena, input: &u8, context: &mut StepContext<'_, ()>) {
         let inputs = [*input, arena.other_input];
         for (body, input) in arena.bodies.iter_mut().zip(inputs) {
-            let mut raise = |_| ();
-            let mut context = StepContext::new(context.tick, context.first_run, &mut raise);
+            let mut emit = |_| ();
+            let mut context = StepContext::new(context.tick, context.first_run, &mut emit);
             Rules.step(body, &input, &mut context);
         }
         // Who is overtaken is pushed ahead.
@@ -160,8 +160,8 @@ fn a_whole_world_is_predicted_with_the_others_last_inputs() {
     // The other stops in tick 3, which no one could foresee.
     for tick in 1..=10 {
         server.other_input = if tick < 3 { 1 } else { 0 };
-        let mut raise = |()| ();
-        let mut context = StepContext::new(Tick(tick), true, &mut raise);
+        let mut emit = |()| ();
+        let mut context = StepContext::new(Tick(tick), true, &mut emit);
         run_step(&mut ArenaRules, &mut server, &5, &mut context);
         let result = predictor.reconcile(&mut ArenaRules, Tick(tick), &server);
         match tick {

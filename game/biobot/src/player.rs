@@ -336,7 +336,7 @@ impl Player {
         while let Some(effect) = self.client.poll_effect() {
             let tick = effect.tick;
             match (effect.change, effect.event) {
-                (EffectChange::Raised, event) => {
+                (EffectChange::Emitted, event) => {
                     if let Some(bolt) = self.own_bolt(tick, &event) {
                         self.own_bolts.push(bolt);
                     }

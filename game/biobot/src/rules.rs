@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use glam::{Vec2, Vec3};
 use muse_netcode::Tick;
-use muse_netcode::prediction::{Step, StepContext};
+use muse_netcode::prediction::{Game, StepContext};
 
 use crate::Command;
 use crate::cheats::Offence;
@@ -136,8 +136,8 @@ impl Surroundings {
 /// let command = Command { jump: true, ..Command::default() };
 /// let mut effects = Vec::new();
 /// for tick in 0..25 {
-///     let raise = &mut |effect| effects.push(effect);
-///     run_step(&mut rules, &mut robot, &command, &mut StepContext::new(Tick(tick), true, raise));
+///     let emit = &mut |effect| effects.push(effect);
+///     run_step(&mut rules, &mut robot, &command, &mut StepContext::new(Tick(tick), true, emit));
 /// }
 /// assert!(effects.iter().filter(|effect| **effect == muse_biobot::Effect::Jumped).count() <= 1);
 /// ```
@@ -252,10 +252,10 @@ impl Rules {
         robot.standing = walker.standing;
         robot.jump_held = command.jump;
         if happened.jumped {
-            context.raise(Effect::Jumped);
+            context.emit(Effect::Jumped);
         }
         if let Some(speed) = happened.landed.filter(|speed| *speed > LANDING_HEARD) {
-            context.raise(Effect::Landed { speed });
+            context.emit(Effect::Landed { speed });
         }
     }
 
@@ -282,10 +282,10 @@ impl Rules {
         robot.velocity = place.velocity;
         robot.standing = place.standing;
         if stood && place.standing == 0 && place.velocity[1] > JUMPING {
-            context.raise(Effect::Jumped);
+            context.emit(Effect::Jumped);
         }
         if !stood && place.standing > 0 && falling > LANDING_HEARD {
-            context.raise(Effect::Landed { speed: falling });
+            context.emit(Effect::Landed { speed: falling });
         }
     }
 
@@ -342,8 +342,8 @@ impl Rules {
     }
 }
 
-impl Step for Rules {
-    type State = Robot;
+impl Game for Rules {
+    type Player = Robot;
     type Input = Command;
     type Event = Effect;
 
@@ -371,7 +371,7 @@ impl Step for Rules {
             && !robot.use_held
             && let Some(device) = self.usable(robot, context.tick)
         {
-            context.raise(Effect::Used { device });
+            context.emit(Effect::Used { device });
         }
         robot.use_held = command.use_;
     }
@@ -412,7 +412,7 @@ fn handle_weapon(robot: &mut Robot, command: &Command, context: &mut StepContext
         robot.weapon = command.weapon;
         robot.reload = 0;
         robot.ready = robot.ready.max(tick.0 + DRAW_TICKS);
-        context.raise(Effect::Drawn {
+        context.emit(Effect::Drawn {
             weapon: robot.weapon,
         });
     }
@@ -427,7 +427,7 @@ fn handle_weapon(robot: &mut Robot, command: &Command, context: &mut StepContext
     let empty = robot.magazines[index] == 0;
     if idle && !full && (command.reload || (empty && command.fire)) {
         robot.reload = tick.0 + u32::from(weapon.reload_ticks);
-        context.raise(if empty && !command.reload {
+        context.emit(if empty && !command.reload {
             Effect::Empty
         } else {
             Effect::Reloading
@@ -443,7 +443,7 @@ fn fire(robot: &mut Robot, index: usize, context: &mut StepContext<'_, Effect>) 
     let tick = context.tick;
     let weapon = weapons::weapon(robot.weapon);
     let recoil = robot.recoil(tick);
-    context.raise(Effect::Fired {
+    context.emit(Effect::Fired {
         weapon: robot.weapon,
         origin: robot.eye().into(),
         yaw: robot.yaw,

@@ -1,7 +1,7 @@
 //! A little game: characters that run, turn and fire, kept on a grid of a millimetre after each step.
 
 use glam::Vec2;
-use muse_netcode::prediction::{Step, StepContext};
+use muse_netcode::prediction::{Game, StepContext};
 use muse_netcode::{KindOptions, Kinds, Tick, TickTime};
 use muse_schema::{Schema, State};
 
@@ -77,8 +77,8 @@ pub struct Fire {
 #[derive(Clone, Copy, Debug)]
 pub struct Rules;
 
-impl Step for Rules {
-    type State = Body;
+impl Game for Rules {
+    type Player = Body;
     type Input = Keys;
     type Event = ();
 

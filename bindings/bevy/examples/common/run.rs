@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use bevy_app::App;
 use muse_bevy::muse::{self, Connect, ServerOptions};
-use muse_bevy::{Game, Protocol};
+use muse_bevy::{BevyGame, Protocol};
 
 /// A server, and what connects to it.
-pub(crate) fn listen<G: Game>(
+pub(crate) fn listen<G: BevyGame>(
     protocol: &Protocol<G>,
 ) -> std::io::Result<(
     muse::Server,

@@ -48,9 +48,9 @@ struct Figures {
 }
 
 impl Figures {
-    fn of<G: muse::netcode::prediction::Step>(stage: &mut Stage<G>, seat: usize) -> Self
+    fn of<G: muse::netcode::prediction::Game>(stage: &mut Stage<G>, seat: usize) -> Self
     where
-        G::State: State,
+        G::Player: State,
     {
         let client = stage.client(seat);
         let counters = *stage.game.input_counters(client).expect("it plays");
@@ -81,7 +81,7 @@ impl Play<hitscan::Rules> for Shooters {
         joined.expect("room");
     }
 
-    fn raised(&mut self, client: ClientId, fire: hitscan::Fire) {
+    fn emitted(&mut self, client: ClientId, fire: hitscan::Fire) {
         self.judge.shots.push((client, fire));
     }
 
@@ -130,7 +130,7 @@ impl Play<thousand_entities::Rules> for Crowd {
         self.field.join(game, client).expect("room");
     }
 
-    fn raised(&mut self, _: ClientId, (): ()) {}
+    fn emitted(&mut self, _: ClientId, (): ()) {}
 
     fn tick(&mut self, game: &mut thousand_entities::Game, tick: Tick) {
         self.field.tick(game, tick).expect("sane places");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use muse::netcode::prediction::Step;
+use muse::netcode::prediction::Game;
 use muse::netcode::{self, ClientId, Tick};
 use muse::prelude::*;
 use muse::transport::SeededEntropy;
@@ -11,7 +11,7 @@ use muse::{Endpoint, Instant};
 use muse_netem::{Conditions, Network, NodeId, Simulation};
 
 /// Everything there is.
-pub(crate) struct Stage<G: Step> {
+pub(crate) struct Stage<G: Game> {
     pub(crate) game: netcode::Server<G>,
     pub(crate) seats: Vec<Seat<G>>,
     /// Bytes that a snapshot may have at most, whatever the links carry.
@@ -22,24 +22,24 @@ pub(crate) struct Stage<G: Step> {
 }
 
 /// A client.
-pub(crate) struct Seat<G: Step> {
+pub(crate) struct Seat<G: Game> {
     pub(crate) game: netcode::Client<G>,
     node: NodeId,
     connection: ConnectionId,
 }
 
 /// What a game does besides its rules.
-pub(crate) trait Play<G: Step> {
+pub(crate) trait Play<G: Game> {
     fn join(&mut self, game: &mut netcode::Server<G>, client: ClientId);
-    fn raised(&mut self, client: ClientId, event: G::Event);
+    fn emitted(&mut self, client: ClientId, event: G::Event);
     fn tick(&mut self, game: &mut netcode::Server<G>, tick: Tick);
     fn frame(&mut self, seat: usize, me: &mut netcode::Client<G>);
     fn keys(&mut self, seat: usize, tick: Tick) -> G::Input;
 }
 
-impl<G: Step> Stage<G>
+impl<G: Game> Stage<G>
 where
-    G::State: State,
+    G::Player: State,
 {
     /// A server, and a client for each of these links.
     pub(crate) fn new(
@@ -126,13 +126,13 @@ where
                 other => unreachable!("no connection ends here: {other:?}"),
             }
         }
-        let mut raised = Vec::new();
+        let mut emitted = Vec::new();
         while let Some(tick) = {
-            let raise = |client, event| raised.push((client, event));
-            self.game.poll_tick(now, rules, raise)
+            let emit = |client, event| emitted.push((client, event));
+            self.game.poll_tick(now, rules, emit)
         } {
-            for (client, event) in raised.drain(..) {
-                play.raised(client, event);
+            for (client, event) in emitted.drain(..) {
+                play.emitted(client, event);
             }
             play.tick(&mut self.game, tick);
         }

@@ -4,31 +4,31 @@ use std::collections::VecDeque;
 
 use crate::Tick;
 
-/// News about an event that a step raised.
+/// News about an event that a step emitted.
 ///
 /// ```
 /// # use muse_netcode::Tick;
-/// # use muse_netcode::prediction::{Step, StepContext};
+/// # use muse_netcode::prediction::{Game, StepContext};
 /// use muse_netcode::prediction::{Effect, EffectChange, Predictor};
 /// # use muse_schema::State;
 /// # #[derive(State, Clone)]
 /// # struct Rounds(u16);
 /// # struct Rules;
-/// # impl Step for Rules {
-/// #     type State = Rounds;
+/// # impl Game for Rules {
+/// #     type Player = Rounds;
 /// #     type Input = bool;
 /// #     type Event = &'static str;
 /// #     fn step(&mut self, state: &mut Rounds, fire: &bool, context: &mut StepContext<'_, &'static str>) {
 /// #         if *fire && state.0 > 0 {
 /// #             state.0 -= 1;
-/// #             context.raise("shot");
+/// #             context.emit("shot");
 /// #         }
 /// #     }
 /// # }
 /// let mut predictor = Predictor::<Rules>::new();
 /// predictor.reconcile(&mut Rules, Tick(9), &Rounds(3));
 /// predictor.predict(&mut Rules, Tick(10), true);
-/// let shot = Effect { tick: Tick(10), event: "shot", change: EffectChange::Raised };
+/// let shot = Effect { tick: Tick(10), event: "shot", change: EffectChange::Emitted };
 /// assert_eq!(predictor.poll_effect(), Some(shot));
 /// assert_eq!(predictor.poll_effect(), None);
 /// ```
@@ -36,30 +36,30 @@ use crate::Tick;
 pub struct Effect<E> {
     /// The tick in which it happens.
     pub tick: Tick,
-    /// What the step raised.
+    /// What the step emitted.
     pub event: E,
     /// What is new.
     pub change: EffectChange,
 }
 
-/// What is new about an event. Each is raised once, and then either confirmed or cancelled, once.
+/// What is new about an event. Each is emitted once, and then either confirmed or cancelled, once.
 ///
 /// ```
 /// # use muse_netcode::Tick;
-/// # use muse_netcode::prediction::{Step, StepContext};
+/// # use muse_netcode::prediction::{Game, StepContext};
 /// use muse_netcode::prediction::{EffectChange, Predictor};
 /// # use muse_schema::State;
 /// # #[derive(State, Clone)]
 /// # struct Rounds(u16);
 /// # struct Rules;
-/// # impl Step for Rules {
-/// #     type State = Rounds;
+/// # impl Game for Rules {
+/// #     type Player = Rounds;
 /// #     type Input = bool;
 /// #     type Event = &'static str;
 /// #     fn step(&mut self, state: &mut Rounds, fire: &bool, context: &mut StepContext<'_, &'static str>) {
 /// #         if *fire && state.0 > 0 {
 /// #             state.0 -= 1;
-/// #             context.raise("shot");
+/// #             context.emit("shot");
 /// #         }
 /// #     }
 /// # }
@@ -75,14 +75,14 @@ pub struct Effect<E> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EffectChange {
     /// It happens now: show what may be shown before the server agrees (a muzzle flash, a sound).
-    Raised,
+    Emitted,
     /// The server's state of its tick has come: show the rest.
     Confirmed,
     /// A correction made it undone: take it back if it can be.
     Cancelled,
 }
 
-/// What was raised and is not settled, and the news about it.
+/// What was emitted and is not settled, and the news about it.
 #[derive(Debug)]
 pub(super) struct Effects<E> {
     pending: Vec<Pending<E>>,
@@ -107,7 +107,7 @@ impl<E: Clone + PartialEq> Effects<E> {
         }
     }
 
-    pub(super) fn raise(&mut self, tick: Tick, event: E) {
+    pub(super) fn emit(&mut self, tick: Tick, event: E) {
         if self.again {
             let known = |pending: &&mut Pending<E>| {
                 pending.tick == tick && !pending.seen && pending.event == event
@@ -121,7 +121,7 @@ impl<E: Clone + PartialEq> Effects<E> {
         if self.pending.len() == PENDING_MAX {
             return;
         }
-        self.tell(tick, event.clone(), EffectChange::Raised);
+        self.tell(tick, event.clone(), EffectChange::Emitted);
         let seen = true;
         self.pending.push(Pending { tick, event, seen });
     }

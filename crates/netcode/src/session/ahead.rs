@@ -3,7 +3,7 @@
 use muse_schema::{BitReader, Blend, Options, Schema, State};
 
 use crate::extrapolation::by_last_input;
-use crate::prediction::Step;
+use crate::prediction::Game;
 use crate::smoothing::{Smoothing, SmoothingConfig};
 use crate::{Tick, TickTime};
 
@@ -31,7 +31,7 @@ impl<S: State> Ahead<S> {
     }
 
     /// The newest of what is known; what is shown moves over from what was expected.
-    pub(super) fn handle_news<G: Step<State = S>>(
+    pub(super) fn handle_news<G: Game<Player = S>>(
         &mut self,
         rules: &mut G,
         (tick, state): (Tick, &S),
@@ -57,7 +57,7 @@ impl<S: State> Ahead<S> {
     }
 
     /// The entity at an instant of the client's own game.
-    pub(super) fn show<G: Step<State = S>>(
+    pub(super) fn show<G: Game<Player = S>>(
         &mut self,
         rules: &mut G,
         time: TickTime,
@@ -82,7 +82,7 @@ impl<S: State> Ahead<S> {
         Some(self.smoothing.show(&before.blend(after, blend)))
     }
 
-    fn simulate<G: Step<State = S>>(&mut self, rules: &mut G, tick: Tick) {
+    fn simulate<G: Game<Player = S>>(&mut self, rules: &mut G, tick: Tick) {
         let Some((known, state)) = &self.news else {
             return;
         };

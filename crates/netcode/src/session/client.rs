@@ -11,7 +11,7 @@ use super::{PacketError, SessionConfig};
 use crate::clock::{ClientClock, Due};
 use crate::inputs::{InputSender, Report};
 use crate::interpolation::{InterpolationConfig, Playback};
-use crate::prediction::{Effect, PredictionCounters, Predictor, Reconciled, Step};
+use crate::prediction::{Effect, Game, PredictionCounters, Predictor, Reconciled};
 use crate::quality::Quality;
 use crate::receiver::{Receiver, Update};
 use crate::rewind::Claim;
@@ -27,7 +27,7 @@ use crate::{EntityId, Event, Tick, TickTime};
 /// [`Remotes`](super::Remotes).
 ///
 /// ```
-/// use muse_netcode::prediction::{Step, StepContext};
+/// use muse_netcode::prediction::{Game, StepContext};
 /// use muse_netcode::{Client, ClientId, KindOptions, Kinds, Server, SessionConfig};
 /// use muse_schema::State;
 /// use muse_wire::{Duration, Instant};
@@ -39,8 +39,8 @@ use crate::{EntityId, Event, Tick, TickTime};
 /// }
 ///
 /// struct Rules;
-/// impl Step for Rules {
-///     type State = Runner;
+/// impl Game for Rules {
+///     type Player = Runner;
 ///     type Input = bool;
 ///     type Event = ();
 ///     fn step(&mut self, runner: &mut Runner, run: &bool, _: &mut StepContext<'_, ()>) {
@@ -75,14 +75,14 @@ use crate::{EntityId, Event, Tick, TickTime};
 /// assert_eq!(client.prediction().corrected, 0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Client<G: Step> {
+pub struct Client<G: Game> {
     config: SessionConfig,
-    kind: Kind<G::State>,
-    distance: fn(&G::State, &G::State) -> f32,
+    kind: Kind<G::Player>,
+    distance: fn(&G::Player, &G::Player) -> f32,
     clock: ClientClock,
     sender: InputSender<G::Input>,
     predictor: Predictor<G>,
-    smoothing: Smoothing<G::State>,
+    smoothing: Smoothing<G::Player>,
     receiver: Receiver,
     playback: Playback,
     quality: Quality,
@@ -102,17 +102,17 @@ pub struct Client<G: Step> {
     slipped_in_all: u64,
 }
 
-impl<G: Step> Client<G>
+impl<G: Game> Client<G>
 where
-    G::State: State,
+    G::Player: State,
 {
     /// A client that has heard nothing yet. `kind` is what players are; `distance` says how far apart two states look, in
     /// the unit of [`SmoothingConfig`](crate::smoothing::SmoothingConfig).
     pub fn new(
         config: SessionConfig,
         kinds: Kinds,
-        kind: Kind<G::State>,
-        distance: fn(&G::State, &G::State) -> f32,
+        kind: Kind<G::Player>,
+        distance: fn(&G::Player, &G::Player) -> f32,
         now: Instant,
     ) -> Self {
         let mut receiver = Receiver::new(kinds.with_tick_rate(config.tick_rate()));
@@ -224,7 +224,7 @@ where
         self.receiver.poll_event()
     }
 
-    /// The next thing that the client's own steps raised, or that became of it.
+    /// The next thing that the client's own steps emitted, or that became of it.
     pub fn poll_effect(&mut self) -> Option<Effect<G::Event>> {
         self.predictor.poll_effect()
     }
@@ -235,12 +235,12 @@ where
     }
 
     /// The client's own state after the last tick: where the ghost is, which is what the rules go by.
-    pub fn predicted(&self) -> Option<&G::State> {
+    pub fn predicted(&self) -> Option<&G::Player> {
         self.predictor.state()
     }
 
     /// The client's own player as it is to be drawn: between two ticks, and not jumping when the server corrects it.
-    pub fn shown_player(&self) -> Option<G::State> {
+    pub fn shown_player(&self) -> Option<G::Player> {
         let newest = self.predictor.state()?;
         let Some(time) = self.clock.play_time() else {
             return Some(newest.clone());

@@ -2,7 +2,7 @@
 
 use muse_schema::State;
 
-use crate::prediction::Step;
+use crate::prediction::Game;
 use crate::rewind::{
     Claim, Except, Hit, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, RigId, Shot,
 };
@@ -17,7 +17,7 @@ use crate::{EntityId, Server, Tick};
 /// ```
 /// use glam::Vec3;
 /// use muse_netcode::inputs::InputForTick;
-/// use muse_netcode::prediction::{Step, StepContext};
+/// use muse_netcode::prediction::{Game, StepContext};
 /// use muse_netcode::rewind::{Claim, HitVolume, Pose, RewindConfig, Rig, Shot, Volume};
 /// use muse_netcode::{ClientId, Hits, KindOptions, Kinds, Server, SessionConfig, TickTime};
 /// use muse_schema::{Schema, State};
@@ -34,8 +34,8 @@ use crate::{EntityId, Server, Tick};
 ///     fire: Option<Claim>,
 /// }
 /// # struct Rules;
-/// # impl Step for Rules {
-/// #     type State = Player;
+/// # impl Game for Rules {
+/// #     type Player = Player;
 /// #     type Input = Keys;
 /// #     type Event = ();
 /// #     fn step(&mut self, _: &mut Player, _: &Keys, _: &mut StepContext<'_, ()>) {}
@@ -122,7 +122,7 @@ impl<S: State> Hits<S> {
 
     /// Judges a shot along a line as the client saw it: by the instant that its input claims, as far as that is plausible. It hits
     /// everyone but the client's own player.
-    pub fn hitscan<G: Step>(
+    pub fn hitscan<G: Game>(
         &mut self,
         server: &Server<G>,
         client: ClientId,
@@ -130,7 +130,7 @@ impl<S: State> Hits<S> {
         shot: &Shot,
     ) -> Option<Hit>
     where
-        G::State: State,
+        G::Player: State,
     {
         let admission = server.admit(&mut self.rewind, client, claim)?;
         let own = server.player(client)?;

@@ -5,14 +5,14 @@ use muse_wire::Instant;
 
 use super::{Client, PacketError, Server};
 use crate::Tick;
-use crate::prediction::Step;
+use crate::prediction::Game;
 use crate::world::ClientId;
 
 /// The player at the server's own machine. It is a client like any other, whose packets go through memory; alone it is the offline
 /// game.
 ///
 /// ```
-/// # use muse_netcode::prediction::{Step, StepContext};
+/// # use muse_netcode::prediction::{Game, StepContext};
 /// # use muse_netcode::{Client, ClientId, Host, Kind, KindOptions, Kinds, Server, SessionConfig};
 /// # use muse_schema::State;
 /// # use muse_wire::{Duration, Instant};
@@ -22,8 +22,8 @@ use crate::world::ClientId;
 /// #     x: f32,
 /// # }
 /// # struct Rules;
-/// # impl Step for Rules {
-/// #     type State = Runner;
+/// # impl Game for Rules {
+/// #     type Player = Runner;
 /// #     type Input = bool;
 /// #     type Event = ();
 /// #     fn step(&mut self, runner: &mut Runner, run: &bool, _: &mut StepContext<'_, ()>) {
@@ -51,16 +51,16 @@ use crate::world::ClientId;
 /// assert!(host.game.predicted().expect("it plays").x > 8.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Host<G: Step> {
+pub struct Host<G: Game> {
     /// Its client.
     pub game: Client<G>,
     id: ClientId,
     buffer: Vec<u8>,
 }
 
-impl<G: Step> Host<G>
+impl<G: Game> Host<G>
 where
-    G::State: State,
+    G::Player: State,
 {
     /// The client of this number, which has joined the server before.
     pub fn new(server: &mut Server<G>, id: ClientId, game: Client<G>) -> Self {

@@ -7,7 +7,7 @@ use muse_schema::State;
 use super::Client;
 use super::ahead::Ahead;
 use crate::interpolation::{Interpolated, InterpolationConfig, Shown};
-use crate::prediction::Step;
+use crate::prediction::Game;
 use crate::receiver::Update;
 use crate::world::Kind;
 use crate::{EntityId, Tick};
@@ -17,7 +17,7 @@ use crate::{EntityId, Tick};
 /// ```
 /// # use muse_netcode::interpolation::InterpolationConfig;
 /// # use muse_netcode::prediction::StepContext;
-/// use muse_netcode::prediction::Step;
+/// use muse_netcode::prediction::Game;
 /// use muse_netcode::{Client, Remotes};
 /// # use muse_netcode::{ClientId, Kind, KindOptions, Kinds, Server, SessionConfig};
 /// use muse_schema::State;
@@ -28,8 +28,8 @@ use crate::{EntityId, Tick};
 /// #     x: f32,
 /// # }
 /// # struct Rules;
-/// # impl Step for Rules {
-/// #     type State = Runner;
+/// # impl Game for Rules {
+/// #     type Player = Runner;
 /// #     type Input = bool;
 /// #     type Event = ();
 /// #     fn step(&mut self, _: &mut Runner, _: &bool, _: &mut StepContext<'_, ()>) {}
@@ -41,9 +41,9 @@ use crate::{EntityId, Tick};
 /// # }
 ///
 /// /// Once a frame: what is to be drawn of the others.
-/// fn frame<G: Step>(client: &mut Client<G>, others: &mut Remotes<G::State>) -> Vec<G::State>
+/// fn frame<G: Game>(client: &mut Client<G>, others: &mut Remotes<G::Player>) -> Vec<G::Player>
 /// where
-///     G::State: State,
+///     G::Player: State,
 /// {
 ///     while let Some(update) = client.poll_update() {
 ///         others.handle_update(client, &update);
@@ -108,9 +108,9 @@ impl<S: State> Remotes<S> {
     }
 
     /// Takes in an update.
-    pub fn handle_update<G: Step>(&mut self, client: &Client<G>, update: &Update)
+    pub fn handle_update<G: Game>(&mut self, client: &Client<G>, update: &Update)
     where
-        G::State: State,
+        G::Player: State,
     {
         match *update {
             Update::State { entity, kind, tick } if kind == self.kind.id() => {
@@ -137,12 +137,12 @@ impl<S: State> Remotes<S> {
     }
 
     /// What to draw now: all but the client's own player, which is predicted.
-    pub fn show<G: Step>(
+    pub fn show<G: Game>(
         &mut self,
         client: &Client<G>,
     ) -> impl Iterator<Item = (EntityId, Shown<S>)>
     where
-        G::State: State,
+        G::Player: State,
     {
         let (time, own) = (client.shown_time(), client.player());
         if let Some(time) = time {
@@ -159,7 +159,7 @@ impl<S: State> Remotes<S> {
     /// as the client's own player. For games in which players push each other; it errs where [`show`](Self::show) is late. The
     /// kind must be the players', declared with [`inputs`](crate::KindOptions::inputs). Up to 32 steps for each and every
     /// frame in which something arrived.
-    pub fn show_ahead<G: Step<State = S>>(
+    pub fn show_ahead<G: Game<Player = S>>(
         &mut self,
         client: &Client<G>,
         rules: &mut G,

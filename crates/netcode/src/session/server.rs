@@ -14,7 +14,7 @@ use super::guest::{Guest, PLAYER_WEIGHT};
 use super::{PacketError, SessionConfig};
 use crate::clock::Drift;
 use crate::inputs::{InputCounters, InputForTick};
-use crate::prediction::{Step, StepContext, run_step};
+use crate::prediction::{Game, StepContext, run_step};
 use crate::replication::View;
 use crate::rewind::{Admission, Claim, Rewind, Shooter};
 use crate::scheduler::TickScheduler;
@@ -28,7 +28,7 @@ use crate::{EntityId, Tick, WorldError};
 /// [`poll_packet`](Self::poll_packet) until `None`. [`Client`](super::Client) has an example of both sides.
 ///
 /// ```
-/// # use muse_netcode::prediction::{Step, StepContext};
+/// # use muse_netcode::prediction::{Game, StepContext};
 /// # use muse_netcode::{KindOptions, Kinds, Server, SessionConfig};
 /// # use muse_schema::State;
 /// # use muse_wire::{Duration, Instant};
@@ -38,8 +38,8 @@ use crate::{EntityId, Tick, WorldError};
 /// #     x: f32,
 /// # }
 /// # struct Rules;
-/// # impl Step for Rules {
-/// #     type State = Runner;
+/// # impl Game for Rules {
+/// #     type Player = Runner;
 /// #     type Input = bool;
 /// #     type Event = ();
 /// #     fn step(&mut self, runner: &mut Runner, run: &bool, _: &mut StepContext<'_, ()>) {
@@ -73,9 +73,9 @@ use crate::{EntityId, Tick, WorldError};
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Server<G: Step> {
+pub struct Server<G: Game> {
     config: SessionConfig,
-    kind: Kind<G::State>,
+    kind: Kind<G::Player>,
     world: World,
     scheduler: TickScheduler,
     clients: BTreeMap<ClientId, Guest<G::Input>>,
@@ -88,12 +88,12 @@ pub struct Server<G: Step> {
     tells_inputs: bool,
 }
 
-impl<G: Step> Server<G>
+impl<G: Game> Server<G>
 where
-    G::State: State,
+    G::Player: State,
 {
     /// A server whose tick 0 is at `now`, without players. `kind` is what players are.
-    pub fn new(config: SessionConfig, kinds: Kinds, kind: Kind<G::State>, now: Instant) -> Self {
+    pub fn new(config: SessionConfig, kinds: Kinds, kind: Kind<G::Player>, now: Instant) -> Self {
         let kinds = kinds.with_tick_rate(config.tick_rate());
         let world = World::new(kinds);
         let delay = config.spectator_delay.as_micros() / config.tick.as_micros().max(1);
@@ -121,7 +121,7 @@ where
     }
 
     /// A client comes, with a player of its own in this state.
-    pub fn join(&mut self, client: ClientId, state: &G::State) -> Result<EntityId, WorldError> {
+    pub fn join(&mut self, client: ClientId, state: &G::Player) -> Result<EntityId, WorldError> {
         let entity = self.world.spawn(self.kind, state)?;
         self.world.set_owner(entity, Some(client))?;
         self.watch(client);
@@ -269,7 +269,7 @@ where
         &mut self,
         now: Instant,
         rules: &mut G,
-        mut raised: impl FnMut(ClientId, G::Event),
+        mut emitted: impl FnMut(ClientId, G::Event),
     ) -> Option<Tick> {
         self.commit();
         let due = self.scheduler.poll(now)?;
@@ -287,8 +287,8 @@ where
             let Some(mut state) = self.world.state(self.kind, player) else {
                 continue;
             };
-            let raise = &mut |event| raised(*client, event);
-            let mut context = StepContext::new(due.tick, true, raise);
+            let emit = &mut |event| emitted(*client, event);
+            let mut context = StepContext::new(due.tick, true, emit);
             let input = guest.taken.input();
             run_step(rules, &mut state, &input, &mut context);
             // It was read from there, so it is there.

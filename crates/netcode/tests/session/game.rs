@@ -1,7 +1,7 @@
 //! The tests' game: players who run about in a plane and shoot at each other, and bots.
 
 use glam::Vec3;
-use muse_netcode::prediction::{Step, StepContext};
+use muse_netcode::prediction::{Game, StepContext};
 use muse_netcode::rewind::{Claim, HitVolume, Pose, Rig, Volume};
 use muse_netcode::{Kind, KindOptions, Kinds, SessionConfig, Tick};
 use muse_schema::{Schema, State};
@@ -40,8 +40,8 @@ impl Fire {
 
 pub(crate) struct Rules;
 
-impl Step for Rules {
-    type State = Player;
+impl Game for Rules {
+    type Player = Player;
     type Input = Keys;
     type Event = Tick;
 
@@ -52,7 +52,7 @@ impl Step for Rules {
             player.position[axis] += player.velocity[axis] * TICK.as_secs_f64() as f32;
         }
         if keys.fire.is_some() {
-            context.raise(context.tick);
+            context.emit(context.tick);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use glam::Vec3;
 use muse_netcode::interpolation::Shown;
-use muse_netcode::prediction::{Step, StepContext};
+use muse_netcode::prediction::{Game, StepContext};
 use muse_netcode::{
     Client, ClientId, Kind, KindOptions, Kinds, Remotes, Server, SessionConfig, Tick, TickTime,
 };
@@ -84,8 +84,8 @@ struct Body {
 
 struct Rules;
 
-impl Step for Rules {
-    type State = Body;
+impl Game for Rules {
+    type Player = Body;
     type Input = bool;
     type Event = ();
 

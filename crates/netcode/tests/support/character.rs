@@ -1,7 +1,7 @@
 //! A simple deterministic character: runs, turns, brakes, jumps, and is kept on a grid after each step.
 
 use muse_netcode::Tick;
-use muse_netcode::prediction::{Step, StepContext};
+use muse_netcode::prediction::{Game, StepContext};
 use muse_schema::{Schema, State};
 
 /// What both sides know of a character: on a grid of 1 mm and 1 mm/s.
@@ -42,8 +42,8 @@ pub(crate) struct Keys {
 /// The rules; a jump is heard.
 pub(crate) struct Rules;
 
-impl Step for Rules {
-    type State = Body;
+impl Game for Rules {
+    type Player = Body;
     type Input = Keys;
     type Event = &'static str;
 
@@ -66,7 +66,7 @@ impl Step for Rules {
         if keys.jump && !body.airborne {
             body.velocity[1] = 5.0;
             body.airborne = true;
-            context.raise("jump");
+            context.emit("jump");
         }
         if body.airborne {
             body.velocity[1] -= 15.0 * STEP_SECONDS;

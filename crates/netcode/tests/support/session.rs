@@ -387,8 +387,8 @@ impl ClientSide {
             self.predictor.predict(&mut Rules, tick, keys);
         }
         while let Some(effect) = self.predictor.poll_effect() {
-            use muse_netcode::prediction::EffectChange::{Cancelled, Raised};
-            outcome.jumps_heard += u64::from(effect.change == Raised);
+            use muse_netcode::prediction::EffectChange::{Cancelled, Emitted};
+            outcome.jumps_heard += u64::from(effect.change == Emitted);
             outcome.jumps_cancelled += u64::from(effect.change == Cancelled);
         }
         let mut writer = BitWriter::new(buffer);

@@ -26,8 +26,8 @@ struct Nobody {
 #[derive(Resource)]
 struct Rules;
 
-impl Step for Rules {
-    type State = Nobody;
+impl Game for Rules {
+    type Player = Nobody;
     type Input = bool;
     type Event = ();
     fn step(&mut self, _: &mut Nobody, _: &bool, _: &mut StepContext<'_, ()>) {}
