@@ -1,6 +1,6 @@
 //! One error for everything that a game's loop can meet.
 
-use std::io;
+use std::{fmt, io};
 
 use muse_netcode::{ClientId, WorldError};
 use muse_transport::{CloseReason, ConfigError, ConnectError, MessageError, Refusal, SendError};
@@ -12,7 +12,7 @@ use crate::ProtocolError;
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why something could not be done.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The socket or a file failed.
@@ -53,5 +53,12 @@ pub enum Error {
 impl From<SendError> for Error {
     fn from(error: SendError) -> Self {
         Self::Message(MessageError::Send(error))
+    }
+}
+
+/// Prints the words of [`Display`](fmt::Display), so that a `main` that returns an error tells the user what to do.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }

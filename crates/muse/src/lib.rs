@@ -58,10 +58,34 @@
 //! In the browser (`wasm32`) there are no UDP sockets: [`Endpoint`] and everything else that needs none is there.
 
 mod address;
+mod error;
+mod protocol;
+pub mod session;
+
 #[cfg(not(target_arch = "wasm32"))]
-pub mod game;
+mod client;
+#[cfg(not(target_arch = "wasm32"))]
+mod game;
+#[cfg(not(target_arch = "wasm32"))]
+mod place;
+#[cfg(not(target_arch = "wasm32"))]
+mod server;
 
 pub use address::{InvalidServerAddress, ServerAddress};
+pub use error::{Error, Result};
+pub use protocol::{Channel, Protocol, ProtocolError};
+pub use session::{ClientEvent, ClientInfo, Incoming, ServerEvent};
+
+#[cfg(not(target_arch = "wasm32"))]
+pub use client::Client;
+#[cfg(not(target_arch = "wasm32"))]
+pub use game::{GameClient, GameServer};
+#[cfg(not(target_arch = "wasm32"))]
+pub use place::{Join, Listen};
+#[cfg(not(target_arch = "wasm32"))]
+pub use server::Server;
+
+pub use glam;
 pub use muse_drivers as drivers;
 pub use muse_netcode as netcode;
 pub use muse_schema as schema;
@@ -71,11 +95,11 @@ pub use muse_wire as wire;
 #[cfg(all(feature = "tokio", not(target_arch = "wasm32")))]
 pub use muse_drivers::{AsyncClient, AsyncServer};
 #[cfg(not(target_arch = "wasm32"))]
-pub use muse_drivers::{
-    Client, Server, SystemEntropy, UdpDriver, UdpOptions, load_or_create_key, new_key,
-};
+pub use muse_drivers::{SystemEntropy, UdpDriver, UdpOptions, load_or_create_key, new_key};
 #[cfg(all(feature = "web", not(target_arch = "wasm32")))]
 pub use muse_drivers::{WebListener, WebOptions};
+pub use muse_netcode::prediction::{Game, StepContext};
+pub use muse_netcode::{ClientId, Tick};
 pub use muse_schema::{Message, Registry, Schema, State};
 pub use muse_transport::congestion::{Budget, Congestion};
 pub use muse_transport::token;
@@ -87,15 +111,19 @@ pub use muse_transport::{
 };
 pub use muse_wire::{Duration, Instant};
 
-/// What almost every game needs: `use muse::prelude::*;`.
+/// What the first fifty lines of a game need: `use muse::prelude::*;`.
 pub mod prelude {
+    pub use crate::glam::{Quat, Vec2, Vec3};
+    pub use crate::session::ClientEvent;
+    pub use crate::session::ServerEvent::{
+        self, Emitted, Joined, Left, Received, Returned, TickFinished,
+    };
     pub use crate::{
-        ChannelConfig, CloseReason, Config, Connect, ConnectionId, Delivery, Dispatcher, Duration,
-        Event, Message, Priority, Repair, Schema, SendError, SendOptions, ServerAddress, ServerKey,
-        ServerOptions, ServerPublicKey, State,
+        ChannelConfig, ClientId, CloseReason, Delivery, Duration, Game, Message, Priority,
+        Protocol, Repair, Schema, SendOptions, ServerAddress, State, StepContext, Tick,
     };
     #[cfg(not(target_arch = "wasm32"))]
-    pub use crate::{Client, Server};
+    pub use crate::{Client, GameClient, GameServer, Join, Listen, Server};
 }
 
 /// The programs of the guides are compiled and run as this crate's own.

@@ -53,7 +53,7 @@ pub const PACKET_BYTES: usize = 1_100;
 const SNAPSHOT_BYTES_MIN: usize = 256;
 
 /// Encodes a message with its id, in place of what `payload` held.
-fn encode<M: Message>(message: &M, payload: &mut Vec<u8>) -> crate::Result<()> {
+pub(crate) fn encode<M: Message>(message: &M, payload: &mut Vec<u8>) -> crate::Result<()> {
     payload.clear();
     let encoded = muse_transport::typed::encode(message, payload);
     Ok(encoded.map_err(muse_transport::MessageError::Encode)?)

@@ -1,9 +1,7 @@
 //! A client's connection: messages and packets to the server, and how the connection stands.
 
 use muse_schema::Message;
-use muse_transport::{
-    ConnectionId, Endpoint, Event, MessageId, Receipt, SendError, SendOptions,
-};
+use muse_transport::{ConnectionId, Endpoint, Event, MessageId, Receipt, SendError, SendOptions};
 use muse_wire::Instant;
 
 use super::Incoming;

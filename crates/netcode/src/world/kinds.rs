@@ -29,7 +29,7 @@ use crate::world::{MAIN, PARTS_MAX};
 /// let (client, ..) = declare();
 /// assert_eq!(server.hash(), client.hash());
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Kinds {
     list: Vec<Declared>,
     parts: u8,
@@ -145,7 +145,10 @@ impl Kinds {
     /// Returns the kind that was declared for this type; `None` if there is none, or if several were.
     pub fn of<S: State>(&self) -> Option<Kind<S>> {
         let description = S::TYPE.to_string();
-        let mut found = self.list.iter().filter(|kind| kind.description == description);
+        let mut found = self
+            .list
+            .iter()
+            .filter(|kind| kind.description == description);
         let (first, second) = (found.next()?, found.next());
         second.is_none().then_some(Kind {
             id: first.id,
@@ -443,7 +446,7 @@ pub enum KindError {
 }
 
 /// A kind as it was declared.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Declared {
     pub id: KindId,
     pub width: usize,
