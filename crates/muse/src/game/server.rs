@@ -56,9 +56,8 @@ where
     pub fn listen_with(listen: impl Into<Listen>, protocol: Protocol, rules: G) -> Result<Self> {
         let protocol = protocol.for_game::<G>();
         let kind = protocol.player_kind::<G>()?;
-        let kinds = protocol.kinds().clone();
         let server = Server::listen(listen, protocol)?;
-        let game = netcode::Server::new(G::session(), kinds, kind, server.now());
+        let game = server.protocol().game_server(server.now())?;
         Ok(Self {
             server,
             game,
