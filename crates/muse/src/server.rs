@@ -157,9 +157,15 @@ impl Server {
         self.address.clone()
     }
 
-    /// Returns what a friend pastes to connect through the relay, for a server with a room.
+    /// Returns the invitation to the server's room at a relay, for a server that has one.
     pub fn invitation(&self) -> Option<Invitation> {
         self.invitation
+    }
+
+    /// Returns the line that a friend pastes to connect: the invitation to the server's room if it has one, else its address.
+    pub fn line(&self) -> String {
+        let invitation = self.invitation.map(|invitation| invitation.to_string());
+        invitation.unwrap_or_else(|| self.address.to_string())
     }
 
     /// Returns the protocol.

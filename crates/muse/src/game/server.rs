@@ -47,7 +47,7 @@ where
         Self::listen_with(listen, Protocol::default(), rules)
     }
 
-    /// Opens a room at a relay, for players behind routers; [`invitation`](Server::invitation) is what friends paste.
+    /// Opens a room at a relay, for players behind routers; [`line`](Server::line) is what friends paste.
     pub fn room(relay: &str, rules: G) -> Result<Self> {
         Self::listen(Listen::at("[::]:0").room(relay), rules)
     }
