@@ -49,7 +49,7 @@ struct Cost {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     ensure!(
         !cfg!(debug_assertions),
-        "only a release build has comparable figures: cargo run --release -p muse-cli -- bench cost"
+        "only a release build has comparable figures: cargo run --release -p muse-cli --features tools -- bench cost"
     );
     let cost = count()?;
     println!(

@@ -21,7 +21,7 @@ pub(crate) use server::ServerReport;
 
 /// Which side to run.
 #[derive(Args)]
-pub(crate) struct CrowdArguments {
+pub struct CrowdArguments {
     #[command(subcommand)]
     side: Side,
 }

@@ -35,18 +35,10 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-pub(crate) use cost::run_echo as run_cost;
-pub(crate) use crowd::{CrowdArguments, run as run_crowd};
-pub(crate) use flood::{FloodArguments, run_flooder};
-pub(crate) use muse_role::{RoleArguments, run as run_role};
-pub(crate) use proxy::{ProxyArguments, run as run_proxy};
-pub(crate) use relay_v1::{RoleArguments as RelayV1Arguments, run_role as run_relay_v1};
-pub(crate) use rollback::{RoleArguments as RollbackArguments, run_role as run_rollback};
-
 /// What to measure.
 #[derive(Args)]
 #[command(after_help = "Example: muse bench transport --workload w1 --peers rusty_enet,quinn")]
-pub(crate) struct Arguments {
+pub struct Arguments {
     #[command(subcommand)]
     benchmark: Benchmark,
 }
@@ -76,7 +68,7 @@ enum Benchmark {
 }
 
 /// Runs the benchmark that was asked for.
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.benchmark {
         Benchmark::Transport(arguments) => transport::run(arguments),
         Benchmark::Connections(arguments) => connections::run(arguments),
@@ -88,5 +80,44 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Benchmark::Master(arguments) => master::run(arguments),
         Benchmark::Match(arguments) => matches::run(arguments),
         Benchmark::Cost(arguments) => cost::run(arguments),
+    }
+}
+
+/// One program of a benchmark, which the harness starts as a process of its own.
+#[derive(Subcommand)]
+pub enum RoleCommand {
+    /// One side of a workload, with Muse.
+    #[command(hide = true)]
+    BenchRole(muse_role::RoleArguments),
+    /// The bad network between the two programs of a benchmark.
+    #[command(hide = true)]
+    BenchProxy(proxy::ProxyArguments),
+    /// One side of a crowd.
+    #[command(hide = true)]
+    BenchCrowd(crowd::CrowdArguments),
+    /// Sends handshakes without end.
+    #[command(hide = true)]
+    BenchFlood(flood::FloodArguments),
+    /// One program of the benchmark of relay v1.
+    #[command(hide = true)]
+    BenchRelay(relay_v1::RoleArguments),
+    /// One program of the benchmark of rollback.
+    #[command(hide = true)]
+    BenchRollback(rollback::RoleArguments),
+    /// The workload whose instructions are counted.
+    #[command(hide = true)]
+    BenchCost,
+}
+
+/// Runs one program of a benchmark.
+pub fn run_role(role: RoleCommand) -> anyhow::Result<ExitCode> {
+    match role {
+        RoleCommand::BenchRole(arguments) => Ok(muse_role::run(arguments)),
+        RoleCommand::BenchProxy(arguments) => proxy::run(&arguments),
+        RoleCommand::BenchCrowd(arguments) => crowd::run(&arguments),
+        RoleCommand::BenchFlood(arguments) => flood::run_flooder(&arguments),
+        RoleCommand::BenchRelay(arguments) => relay_v1::run_role(&arguments),
+        RoleCommand::BenchRollback(arguments) => rollback::run_role(&arguments),
+        RoleCommand::BenchCost => cost::run_echo(),
     }
 }

@@ -17,8 +17,8 @@ use serde::Serialize;
 use super::bars::{Bar, judge};
 use super::counters::cpu_time;
 use super::results::write_json;
-use crate::bots::Figures as PlayerFigures;
 use control::Control;
+use muse_program::figures::PlayerFigures;
 use programs::{Bots, Game};
 
 /// What to measure.

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 /// The role's own command line, which all programs under test share.
 #[derive(Args)]
 #[command(disable_help_flag = true)]
-pub(crate) struct RoleArguments {
+pub struct RoleArguments {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }

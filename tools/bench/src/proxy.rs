@@ -10,11 +10,11 @@ use muse_netem::{Conditions, Jitter};
 use muse_wire::Duration;
 use serde::{Deserialize, Serialize};
 
-use crate::proxy::engine::{Engine, Setup};
+use muse_proxy::engine::{Engine, Setup};
 
 /// What the network does, the same in both directions.
 #[derive(Args)]
-pub(crate) struct ProxyArguments {
+pub struct ProxyArguments {
     /// Where datagrams of clients go.
     #[arg(long)]
     server: SocketAddr,

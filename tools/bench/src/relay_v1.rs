@@ -41,7 +41,7 @@ pub(crate) struct Options<'a> {
 
 /// Which program of the benchmark to run.
 #[derive(Args)]
-pub(crate) struct RoleArguments {
+pub struct RoleArguments {
     #[command(subcommand)]
     role: RoleName,
 }

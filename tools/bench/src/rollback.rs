@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
 
 /// One program of the benchmark.
 #[derive(Args)]
-pub(crate) struct RoleArguments {
+pub struct RoleArguments {
     /// `duels PAIRS SECONDS ROUND`, or the name of what is counted.
     what: Vec<String>,
 }

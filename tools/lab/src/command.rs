@@ -19,7 +19,7 @@ use clap::{Args, Subcommand};
 /// What to make.
 #[derive(Args)]
 #[command(after_help = "Example: muse lab run --quick --out report")]
-pub(crate) struct Arguments {
+pub struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -47,7 +47,7 @@ enum Command {
 }
 
 /// Does what the arguments say.
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         Command::Run(arguments) => arguments.run(),
         Command::Compare(arguments) => arguments.run(),

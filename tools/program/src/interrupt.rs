@@ -5,12 +5,12 @@ use tokio::sync::watch;
 
 /// Whether the user wants the program to end.
 #[derive(Clone, Debug)]
-pub(crate) struct Interrupt(watch::Receiver<bool>);
+pub struct Interrupt(watch::Receiver<bool>);
 
 impl Interrupt {
     /// Begins to listen for Ctrl-C and, where there are signals, for the polite one to end (SIGTERM). The second one ends the
     /// program at once.
-    pub(crate) fn listen() -> anyhow::Result<Self> {
+    pub fn listen() -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .build()
@@ -33,12 +33,12 @@ impl Interrupt {
     }
 
     /// Whether Ctrl-C was pressed.
-    pub(crate) fn is_raised(&self) -> bool {
+    pub fn is_raised(&self) -> bool {
         *self.0.borrow()
     }
 
     /// Waits for it, so that a program that only waits is not woken to look.
-    pub(crate) async fn raised(&self) {
+    pub async fn raised(&self) {
         // An error means that the listening thread is gone, and with it the program.
         let _ = self.0.clone().wait_for(|raised| *raised).await;
     }

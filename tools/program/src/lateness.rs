@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Counts of latenesses in classes of 50 microseconds; what is later than the last class counts there.
 #[derive(Clone, Debug)]
-pub(crate) struct Lateness {
+pub struct Lateness {
     classes: Vec<u32>,
     ticks: u64,
     most: Duration,
@@ -15,11 +15,15 @@ pub(crate) struct Lateness {
 
 /// The figures of a [`Lateness`], in milliseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Late {
-    pub(crate) ticks: u64,
-    pub(crate) p50_ms: f64,
-    pub(crate) p99_ms: f64,
-    pub(crate) most_ms: f64,
+pub struct Late {
+    /// Ticks that were counted.
+    pub ticks: u64,
+    /// The median.
+    pub p50_ms: f64,
+    /// The 99th percentile.
+    pub p99_ms: f64,
+    /// The latest tick.
+    pub most_ms: f64,
 }
 
 impl Default for Lateness {
@@ -34,7 +38,7 @@ impl Default for Lateness {
 
 impl Lateness {
     /// A tick came so late.
-    pub(crate) fn note(&mut self, late: Duration) {
+    pub fn note(&mut self, late: Duration) {
         let class = usize::try_from(late.as_micros() / CLASS_MICROS).unwrap_or(CLASSES);
         self.classes[class.min(CLASSES - 1)] += 1;
         self.ticks += 1;
@@ -42,7 +46,7 @@ impl Lateness {
     }
 
     /// What it comes to.
-    pub(crate) fn figures(&self) -> Late {
+    pub fn figures(&self) -> Late {
         Late {
             ticks: self.ticks,
             p50_ms: self.quantile_ms(0.5),

@@ -23,28 +23,28 @@ use super::streams::Streams;
 use super::waiter::Waiter;
 use super::way::{Link, Pair, Way};
 use clients::{Client, Clients};
-pub(crate) use statistics::{Lag, Statistics, Trouble};
+pub use statistics::{Lag, Statistics, Trouble};
 
 /// What the proxy is, apart from the conditions.
-pub(crate) struct Setup {
+pub struct Setup {
     /// Where to listen: the first that can be had.
-    pub(crate) listen: Vec<SocketAddr>,
+    pub listen: Vec<SocketAddr>,
     /// Where everything goes.
-    pub(crate) server: SocketAddr,
+    pub server: SocketAddr,
     /// What chance follows from.
-    pub(crate) seed: u64,
+    pub seed: u64,
     /// Most clients, and most streams, at a time.
-    pub(crate) clients_max: usize,
+    pub clients_max: usize,
     /// A client that is silent for so long is forgotten.
-    pub(crate) idle: Duration,
+    pub idle: Duration,
     /// Whether all clients share one link in each direction.
-    pub(crate) shared: bool,
+    pub shared: bool,
     /// Whether to forward TCP as well.
-    pub(crate) tcp: bool,
+    pub tcp: bool,
 }
 
 /// A running proxy.
-pub(crate) struct Engine {
+pub struct Engine {
     clock: Clock,
     waiter: Waiter,
     waker: Arc<Waker>,
@@ -71,7 +71,7 @@ pub(crate) struct Engine {
 
 impl Engine {
     /// Opens the sockets.
-    pub(crate) fn new(setup: Setup, conditions: Pair) -> anyhow::Result<Self> {
+    pub fn new(setup: Setup, conditions: Pair) -> anyhow::Result<Self> {
         let waiter = Waiter::new().context("cannot wait for sockets")?;
         let registry = waiter.registry();
         let listener = first_bound(&setup.listen, |address| {
@@ -121,7 +121,7 @@ impl Engine {
     }
 
     /// Where it listens.
-    pub(crate) fn local_addr(&self) -> SocketAddr {
+    pub fn local_addr(&self) -> SocketAddr {
         plain(self.listener.local_addr())
     }
 
@@ -165,7 +165,7 @@ impl Engine {
     }
 
     /// Waits for the next thing to do, for `wait` at most, and does it.
-    pub(crate) fn turn(&mut self, wait: Duration) -> anyhow::Result<()> {
+    pub fn turn(&mut self, wait: Duration) -> anyhow::Result<()> {
         let now = self.clock.now();
         let timeout = match (self.hot.is_empty(), self.flights.next()) {
             (false, _) => Duration::ZERO,

@@ -6,7 +6,7 @@
 mod capture;
 mod control;
 mod desk;
-pub(crate) mod engine;
+pub mod engine;
 mod flights;
 mod page;
 mod port;
@@ -14,7 +14,7 @@ mod report;
 mod sockets;
 mod streams;
 mod waiter;
-pub(crate) mod way;
+mod way;
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -27,11 +27,11 @@ use clap::Args;
 use muse_netem::{Conditions, Profile};
 use muse_wire::{Duration, Instant};
 
-use crate::interrupt::Interrupt;
 use capture::CaptureFile;
 use control::Request;
 use desk::{Answer, Desk};
 use engine::{Engine, Setup, Statistics};
+use muse_program::interrupt::Interrupt;
 use way::{Pair, Way};
 
 /// Where, and what the network does.
@@ -46,7 +46,7 @@ use way::{Pair, Way};
 Point clients at --listen instead of at the server. While it runs, lines on standard input change the network:
 `loss 5`, `rtt 200`, `down rate 1mbit`, `profile satellite`, `cut 5`, `stats`, `help`. Ctrl-C ends it with a summary.
 All figures are defined in docs/proxy.md and docs/netem.md.")]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// Where clients send to; `:PORT` for every address of this machine, port 0 lets the system choose.
     #[arg(
         long,
@@ -147,7 +147,7 @@ struct NetworkArguments {
 }
 
 /// Forwards until it is told to end.
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.list_profiles {
         println!("{}", report::profiles());
         return Ok(ExitCode::SUCCESS);

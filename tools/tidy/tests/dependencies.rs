@@ -7,7 +7,7 @@ use muse_tidy::{File, repository_files, repository_root};
 use serde_json::Value;
 
 /// What each crate may use of ours, as the table in `ARCHITECTURE.md` says; `*` stands for everything.
-const DIRECTIONS: [(&str, &[&str]); 23] = [
+const DIRECTIONS: [(&str, &[&str]); 26] = [
     ("muse-wire", &[]),
     ("muse-schema-derive", &[]),
     ("muse-schema", &["muse-wire", "muse-schema-derive"]),
@@ -82,6 +82,29 @@ const DIRECTIONS: [(&str, &[&str]); 23] = [
     ),
     ("muse-bench-workload", &[]),
     ("muse-tidy", &[]),
+    ("muse-program", &["muse-wire", "muse-relay", "muse-drivers"]),
+    (
+        "muse-proxy",
+        &["muse-wire", "muse-netem", "muse-drivers", "muse-program"],
+    ),
+    (
+        "muse-bench",
+        &[
+            "muse-wire",
+            "muse-schema",
+            "muse-netem",
+            "muse-transport",
+            "muse-relay",
+            "muse-netcode",
+            "muse-lockstep",
+            "muse-master-client",
+            "muse-master",
+            "muse-drivers",
+            "muse-program",
+            "muse-proxy",
+            "muse-bench-workload",
+        ],
+    ),
     ("muse-lab", &["*"]),
     ("muse-cli", &["*"]),
     (

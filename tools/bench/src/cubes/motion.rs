@@ -12,7 +12,7 @@ use muse_wire::range::{Decoder, Encoder};
 use serde::Serialize;
 
 use super::time_since;
-use crate::bench::counters::cpu_time;
+use crate::counters::cpu_time;
 
 /// Size and cost of a row whose baseline is of one age.
 #[derive(Clone, Debug, Serialize)]

@@ -14,11 +14,11 @@ use muse_transport::{Connect, Endpoint, SeededEntropy, ServerKey, ServerOptions}
 use muse_wire::{Datagram, Ecn, Instant, Machine, Transmit};
 use serde::{Deserialize, Serialize};
 
-use crate::bench::crowd;
+use crate::crowd;
 
 /// Whom to flood.
 #[derive(Args)]
-pub(crate) struct FloodArguments {
+pub struct FloodArguments {
     /// The server.
     #[arg(long)]
     server: SocketAddr,

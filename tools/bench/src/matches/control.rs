@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::game::{Late, Lateness};
+use muse_program::lateness::{Late, Lateness};
 
 /// A timer on a thread of its own.
 pub(super) struct Control {

@@ -6,8 +6,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use crate::bots::Figures;
-use crate::game::Late;
+use muse_program::figures::PlayerFigures;
+use muse_program::lateness::Late;
 
 /// A server, which ends when this is dropped.
 pub(super) struct Game {
@@ -74,7 +74,7 @@ impl Bots {
     }
 
     /// Ends them, and reads what each counted.
-    pub(super) fn finish(self) -> anyhow::Result<Vec<Figures>> {
+    pub(super) fn finish(self) -> anyhow::Result<Vec<PlayerFigures>> {
         self.program.finish()
     }
 }
@@ -141,4 +141,4 @@ pub(super) fn crowded_level() -> anyhow::Result<String> {
     Ok(level.to_string())
 }
 
-const LEVEL: &str = include_str!("../../../../../game/biobot/levels/escape.json");
+const LEVEL: &str = include_str!("../../../../game/biobot/levels/escape.json");

@@ -3,9 +3,9 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use crate::bench::counters::cpu_time;
-use crate::bench::cubes::time_since;
-use crate::bench::statistics::Figure;
+use crate::counters::cpu_time;
+use crate::cubes::time_since;
+use crate::statistics::Figure;
 
 use super::simulation::{Script, Server, Setup, TICKS_WARM};
 

@@ -11,7 +11,7 @@ use muse_netcode::{
 
 use muse_schema::{RowWriter, State};
 
-use crate::bench::cubes::motion::{Body, Moving, TICKS_PER_SECOND};
+use crate::cubes::motion::{Body, Moving, TICKS_PER_SECOND};
 
 /// How many of what.
 #[derive(Clone, Copy, Debug)]

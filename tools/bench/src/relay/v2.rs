@@ -28,8 +28,8 @@ use super::super::results::write_json;
 use super::super::role::{Role, pinned_muse};
 use super::super::statistics::Figure;
 use super::super::table::write_aligned;
-use crate::relay::v2::{LimitArguments, Server};
 use load::{Kind, LoadArguments, LoadReport};
+use muse_program::relay::v2::{LimitArguments, Server};
 
 /// How to measure.
 pub(crate) struct Options<'a> {

@@ -5,7 +5,7 @@ use muse_bench_workload::control::Control;
 use serde::{Deserialize, Serialize};
 
 use super::Spread;
-use crate::relay::v1::{LimitArguments, Server};
+use muse_program::relay::v1::{LimitArguments, Server};
 
 /// How it runs.
 #[derive(Args)]

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::ab::{self, Arm, ArmResult};
+use crate::grid::in_parallel;
 use anyhow::Context;
 use clap::Args;
-use muse_lab::ab::{self, Arm, ArmResult};
-use muse_lab::grid::in_parallel;
 
 use super::progress;
 

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::compare::Comparison;
+use crate::grid::Run;
 use anyhow::Context;
 use clap::Args;
-use muse_lab::compare::Comparison;
-use muse_lab::grid::Run;
 
 #[derive(Args)]
 #[command(

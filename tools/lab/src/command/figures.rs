@@ -20,7 +20,7 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         let wanted = |name: &str| self.only.as_deref().is_none_or(|only| only == name);
-        let all = muse_lab::figures::ALL;
+        let all = crate::figures::ALL;
         let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
         ensure!(
             all.iter().any(|(name, _)| wanted(name)),

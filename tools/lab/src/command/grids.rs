@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::compare::Comparison;
+use crate::grid::Plan;
+use crate::recording::Recording;
 use anyhow::Context;
 use clap::Args;
-use muse_lab::compare::Comparison;
-use muse_lab::grid::Plan;
-use muse_lab::recording::Recording;
 
 use super::run::{SEED, make};
 

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::recording::{STYLES, record};
 use anyhow::Context;
 use clap::Args;
-use muse_lab::recording::{STYLES, record};
 
 #[derive(Args)]
 #[command(after_help = "Example: muse lab inputs --out tools/lab/inputs")]

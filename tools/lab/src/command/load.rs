@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
 
-use crate::bots::Figures as Bot;
+use muse_program::figures::PlayerFigures as Bot;
 
 #[derive(Args)]
 #[command(

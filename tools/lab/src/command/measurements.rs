@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::measurements::{Sheet, page};
 use anyhow::{Context, bail};
 use clap::Args;
-use muse_lab::measurements::{Sheet, page};
 
 #[derive(Args)]
 #[command(

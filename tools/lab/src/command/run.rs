@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::Instant;
 
+use crate::grid::{CaseResult, Plan, Run, findings};
+use crate::recording::Recording;
+use crate::report::{self, Machine};
 use anyhow::{Context, ensure};
 use clap::Args;
-use muse_lab::grid::{CaseResult, Plan, Run, findings};
-use muse_lab::recording::Recording;
-use muse_lab::report::{self, Machine};
 
 use super::progress;
 use super::sockets::Sockets;

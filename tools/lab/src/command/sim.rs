@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::grid::in_parallel;
+use crate::sim::{Failure, Game, PARTS, Sim, SimConfig, Told};
 use clap::{Args, ValueEnum};
-use muse_lab::grid::in_parallel;
-use muse_lab::sim::{Failure, Game, PARTS, Sim, SimConfig, Told};
 
 use super::progress;
 

@@ -6,9 +6,9 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant as SystemInstant};
 
+use crate::arena::{Carrier, Way};
+use crate::grid::Cell;
 use anyhow::{Context, bail};
-use muse_lab::arena::{Carrier, Way};
-use muse_lab::grid::Cell;
 use muse_netem::Conditions;
 use muse_wire::Instant;
 

@@ -11,14 +11,14 @@ use std::time::Duration;
 use anyhow::Context;
 
 /// An HTTP server with one page.
-pub(crate) struct Metrics {
+pub struct Metrics {
     address: SocketAddr,
     asked: Receiver<Sender<String>>,
 }
 
 impl Metrics {
     /// Listens at `address`.
-    pub(crate) fn serve(address: SocketAddr) -> anyhow::Result<Self> {
+    pub fn serve(address: SocketAddr) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(address)
             .with_context(|| format!("cannot serve metrics at {address}"))?;
         let address = listener.local_addr()?;
@@ -34,12 +34,12 @@ impl Metrics {
     }
 
     /// Where it listens.
-    pub(crate) fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Hands the page over if somebody waits for it.
-    pub(crate) fn publish_if_asked(&self, page: impl FnOnce() -> String) {
+    pub fn publish_if_asked(&self, page: impl FnOnce() -> String) {
         match self.asked.try_recv() {
             Ok(reply) => drop(reply.send(page())),
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => (),
@@ -79,17 +79,17 @@ fn answer(mut stream: TcpStream, ask: &SyncSender<Sender<String>>) -> std::io::R
 
 /// A page under construction.
 #[derive(Default)]
-pub(crate) struct Page(String);
+pub struct Page(String);
 
 impl Page {
     /// A number that only grows.
-    pub(crate) fn counter(&mut self, name: &str, help: &str, value: u64) {
+    pub fn counter(&mut self, name: &str, help: &str, value: u64) {
         self.head(name, help, "counter");
         let _ = writeln!(self.0, "{name} {value}");
     }
 
     /// A number that grows by cause: the label's name, then its values.
-    pub(crate) fn counters(&mut self, name: &str, help: &str, label: &str, values: &[(&str, u64)]) {
+    pub fn counters(&mut self, name: &str, help: &str, label: &str, values: &[(&str, u64)]) {
         self.head(name, help, "counter");
         for (cause, value) in values {
             let _ = writeln!(self.0, "{name}{{{label}=\"{cause}\"}} {value}");
@@ -97,13 +97,13 @@ impl Page {
     }
 
     /// A number that goes up and down.
-    pub(crate) fn gauge(&mut self, name: &str, help: &str, value: f64) {
+    pub fn gauge(&mut self, name: &str, help: &str, value: f64) {
         self.head(name, help, "gauge");
         let _ = writeln!(self.0, "{name} {value}");
     }
 
     /// How often values were at most so much: the limits of the buckets in seconds, and one more count for those beyond.
-    pub(crate) fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) {
+    pub fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) {
         self.head(name, help, "histogram");
         let mut sum = 0;
         for (limit, count) in BUCKETS_US.iter().zip(histogram.counts) {
@@ -118,7 +118,7 @@ impl Page {
     }
 
     /// The text.
-    pub(crate) fn finish(self) -> String {
+    pub fn finish(self) -> String {
         self.0
     }
 
@@ -129,14 +129,14 @@ impl Page {
 
 /// How long things took, in buckets.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Histogram {
+pub struct Histogram {
     counts: [u64; BUCKETS_US.len() + 1],
     sum_us: u64,
 }
 
 impl Histogram {
     /// One more.
-    pub(crate) fn add(&mut self, time: muse_wire::Duration) {
+    pub fn add(&mut self, time: muse_wire::Duration) {
         let micros = time.as_micros();
         let bucket = BUCKETS_US.partition_point(|&limit| limit < micros);
         self.counts[bucket] += 1;

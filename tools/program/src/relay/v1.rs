@@ -15,7 +15,7 @@ use super::metrics::{Histogram, Page};
 #[derive(Args, Clone, Debug)]
 #[group(id = "limits_v1")]
 #[command(next_help_heading = "Limits with --v1")]
-pub(crate) struct LimitArguments {
+pub struct LimitArguments {
     /// Clients at a time; one more is refused.
     #[arg(long, value_name = "N", default_value_t = CLIENTS_MAX as u64, value_parser = clap::value_parser!(u64).range(1..=CLIENTS_MAX as u64))]
     clients: u64,
@@ -81,7 +81,7 @@ impl LimitArguments {
 }
 
 /// A relay and its sockets.
-pub(crate) struct Server {
+pub struct Server {
     relay: Relay,
     driver: StreamDriver,
     clock: Clock,
@@ -91,7 +91,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Listens at `address`.
-    pub(crate) fn bind(address: SocketAddr, limits: &LimitArguments) -> anyhow::Result<Self> {
+    pub fn bind(address: SocketAddr, limits: &LimitArguments) -> anyhow::Result<Self> {
         // Congestion marks mean nothing here and cost time; a datagram of 1,432 bytes may be fragmented on a narrow path, as the
         // original's would be.
         let options = UdpOptions::default()
@@ -112,17 +112,17 @@ impl Server {
     }
 
     /// Where it listens.
-    pub(crate) fn local_addr(&self) -> anyhow::Result<SocketAddr> {
+    pub fn local_addr(&self) -> anyhow::Result<SocketAddr> {
         Ok(self.driver.local_addr()?)
     }
 
     /// The relay.
-    pub(crate) fn relay(&self) -> &Relay {
+    pub fn relay(&self) -> &Relay {
         &self.relay
     }
 
     /// Handles what arrives, until the next tick at most.
-    pub(crate) fn turn(&mut self) -> anyhow::Result<Turn> {
+    pub fn turn(&mut self) -> anyhow::Result<Turn> {
         let turn = self
             .driver
             .turn(&self.clock, &mut self.relay, WAIT_MAX)
@@ -135,7 +135,7 @@ impl Server {
     }
 
     /// Ends: no new clients, the others may finish within `time`, then what is held is sent and the connections are closed.
-    pub(crate) fn drain(mut self, time: SystemDuration) -> anyhow::Result<()> {
+    pub fn drain(mut self, time: SystemDuration) -> anyhow::Result<()> {
         self.driver.stop_listening();
         self.relay.refuse_clients();
         let deadline = self.clock.now() + Duration::from(time);
@@ -161,7 +161,7 @@ impl Server {
     }
 
     /// The page that Prometheus reads.
-    pub(crate) fn metrics(&self) -> String {
+    pub fn metrics(&self) -> String {
         let (stats, udp) = (self.relay.stats(), self.driver.udp().counters());
         let mut page = Page::default();
         let clients = self.relay.clients() as f64;

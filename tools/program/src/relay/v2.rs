@@ -21,7 +21,7 @@ use super::metrics::Page;
 #[derive(Args, Clone, Debug)]
 #[group(id = "limits_v2")]
 #[command(next_help_heading = "Limits")]
-pub(crate) struct LimitArguments {
+pub struct LimitArguments {
     /// Rooms at a time; one more is refused.
     #[arg(long, value_name = "N", default_value_t = 4_096, value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     rooms: u32,
@@ -74,7 +74,7 @@ impl LimitArguments {
 #[derive(Args, Clone, Debug)]
 #[group(id = "web_v2")]
 #[command(next_help_heading = "Browsers")]
-pub(crate) struct WebArguments {
+pub struct WebArguments {
     /// Let browsers in as well, at this TCP port; usually the number of the UDP port, 0 lets the system choose.
     #[arg(long, value_name = "PORT", conflicts_with = "v1")]
     web: Option<u16>,
@@ -123,7 +123,7 @@ impl WebArguments {
 }
 
 /// A relay and its socket.
-pub(crate) struct Server {
+pub struct Server {
     relay: Relay,
     driver: UdpWebDriver,
     clock: Clock,
@@ -131,7 +131,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Listens at `address`.
-    pub(crate) fn bind(address: SocketAddr, limits: &LimitArguments) -> anyhow::Result<Self> {
+    pub fn bind(address: SocketAddr, limits: &LimitArguments) -> anyhow::Result<Self> {
         // One turn takes in what fits into the second cache, so that what is passed on is still there.
         let options = UdpOptions::default().receive_limit(RECEIVE_LIMIT);
         let driver = UdpDriver::bind(address, &options)
@@ -147,7 +147,7 @@ impl Server {
     }
 
     /// Lets browsers in, if they are wanted.
-    pub(crate) fn with_web(mut self, web: &WebArguments) -> anyhow::Result<Self> {
+    pub fn with_web(mut self, web: &WebArguments) -> anyhow::Result<Self> {
         if let Some(web) = web.listen(self.driver.local_addr()?)? {
             self.driver = self.driver.with_web(web)?;
         }
@@ -155,17 +155,17 @@ impl Server {
     }
 
     /// Where pages ask for the way in, if browsers are let in.
-    pub(crate) fn web_address(&self) -> Option<SocketAddr> {
+    pub fn web_address(&self) -> Option<SocketAddr> {
         self.driver.web().map(WebListener::address)
     }
 
     /// Where it listens.
-    pub(crate) fn local_addr(&self) -> anyhow::Result<SocketAddr> {
+    pub fn local_addr(&self) -> anyhow::Result<SocketAddr> {
         Ok(self.driver.local_addr()?)
     }
 
     /// Handles what arrives; waits for a moment when nothing does.
-    pub(crate) fn turn(&mut self) -> anyhow::Result<()> {
+    pub fn turn(&mut self) -> anyhow::Result<()> {
         let now = self.clock.now();
         let received = self
             .driver
@@ -187,7 +187,7 @@ impl Server {
     }
 
     /// Ends: tells everybody, lets nobody in, and goes on until all rooms are closed or `time` is up.
-    pub(crate) fn drain(mut self, time: SystemDuration) -> anyhow::Result<()> {
+    pub fn drain(mut self, time: SystemDuration) -> anyhow::Result<()> {
         self.relay.drain();
         let deadline = self.clock.now() + Duration::from(time);
         while self.relay.rooms() > 0 && self.clock.now() < deadline {
@@ -197,7 +197,7 @@ impl Server {
     }
 
     /// The page that Prometheus reads.
-    pub(crate) fn metrics(&self) -> String {
+    pub fn metrics(&self) -> String {
         let (stats, udp) = (self.relay.stats(), self.driver.udp().counters());
         let mut page = Page::default();
         let (rooms, guests) = (self.relay.rooms() as f64, self.relay.guests() as f64);

@@ -9,28 +9,28 @@ use super::Engine;
 
 /// Packets that went wrong for reasons that nobody asked for.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(crate) struct Trouble {
+pub struct Trouble {
     /// From clients for which there was no place.
-    pub(crate) refused: u64,
+    pub refused: u64,
     /// Reports that nothing listens at the server's address.
-    pub(crate) server_refused: u64,
+    pub server_refused: u64,
     /// Not sent by the system: too large for the interface, or its buffers are full.
-    pub(crate) unsendable: u64,
+    pub unsendable: u64,
     /// Too much was on its way.
-    pub(crate) no_room: u64,
+    pub no_room: u64,
     /// Their client was forgotten while they were on their way.
-    pub(crate) forgotten: u64,
+    pub forgotten: u64,
     /// To a client's socket, from somebody who is not the server.
-    pub(crate) strangers: u64,
+    pub strangers: u64,
     /// Other errors of sockets.
-    pub(crate) socket_errors: u64,
+    pub socket_errors: u64,
     /// Dropped by the system before the proxy could read them, where it says so.
-    pub(crate) kernel_drops: u64,
+    pub kernel_drops: u64,
 }
 
 /// How late the proxy was with what it had to send.
 #[derive(Clone, Debug)]
-pub(crate) struct Lag {
+pub struct Lag {
     /// By the number of bits of the microseconds.
     buckets: [u64; 32],
     max: Duration,
@@ -69,30 +69,32 @@ impl Lag {
 
 /// A copy of all counters.
 #[derive(Clone, Debug)]
-pub(crate) struct Statistics {
+pub struct Statistics {
     /// Since the start.
-    pub(crate) uptime: Duration,
+    pub uptime: Duration,
     /// Of datagrams, by direction.
-    pub(crate) ways: [Counters; 2],
+    pub ways: [Counters; 2],
     /// Clients at present.
-    pub(crate) clients: usize,
+    pub clients: usize,
     /// Clients so far.
-    pub(crate) clients_seen: u64,
+    pub clients_seen: u64,
     /// TCP connections at present, so far, and refused by the server.
-    pub(crate) streams: [u64; 3],
+    pub streams: [u64; 3],
     /// Bytes of streams by direction.
-    pub(crate) stream_bytes: [u64; 2],
+    pub stream_bytes: [u64; 2],
     /// Packets on their way.
-    pub(crate) in_flight: usize,
-    pub(crate) trouble: Trouble,
-    pub(crate) lag: Lag,
+    pub in_flight: usize,
+    /// Packets that were lost by accident.
+    pub trouble: Trouble,
+    /// Time between when a packet was due and when it left.
+    pub lag: Lag,
     /// Packets captured.
-    pub(crate) captured: u64,
+    pub captured: u64,
 }
 
 impl Engine {
     /// What happened so far.
-    pub(crate) fn statistics(&self) -> Statistics {
+    pub fn statistics(&self) -> Statistics {
         let ways = Way::BOTH.map(|way| match &self.shared {
             Some(links) => *links[way.index()].counters(),
             None => self.clients.counters(way),

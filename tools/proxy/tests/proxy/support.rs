@@ -114,9 +114,7 @@ pub(crate) fn fails(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 fn command() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_muse"));
-    command.arg("proxy");
-    command
+    Command::new(env!("CARGO_BIN_EXE_muse-proxy"))
 }
 
 pub(crate) fn socket() -> UdpSocket {
