@@ -1,118 +1,16 @@
 //! Which instant a shot is judged at: what the client claims, bounded by what the server knows of it.
 
-use muse_schema::{BitReader, BitWriter, DecodeError, EncodeError, Options, Schema, Type};
+use muse_netcode::{Claim, Shooter, Tick, TickTime};
 use muse_wire::Duration;
 
 use super::config::RewindConfig;
-use crate::replication::AcknowledgedTicks;
-use crate::{Tick, TickTime};
 
-/// The instant that a client saw when it fired, as its shot carries it. Nothing in it is believed without
-/// [`Rewind::admit`](super::Rewind::admit).
+/// An instant at which a shot may be judged; made by [`Rewind::admit`](crate::Rewind::admit) and
+/// [`Rewind::present`](crate::Rewind::present) only.
 ///
 /// ```
 /// # use muse_netcode::{Tick, TickTime};
-/// use muse_netcode::rewind::Claim;
-/// use muse_schema::{BitReader, BitWriter, Options, Schema};
-/// // Snapshots come every third tick, and the client drew the instant between two of them.
-/// let claim = Claim::between(Tick(104), Tick(107), TickTime::from_ticks(105.5));
-/// let mut bytes = [0; 16];
-/// let mut writer = BitWriter::new(&mut bytes);
-/// claim.write(&Options::NONE, &mut writer)?;
-/// let len = writer.finish();
-/// assert_eq!(Claim::read(&Options::NONE, &mut BitReader::new(&bytes[..len]))?, claim);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Claim {
-    at: TickTime,
-    between: Option<(Tick, Tick)>,
-}
-
-impl Claim {
-    /// The instant that was shown, between two ticks that follow each other.
-    pub fn at(at: TickTime) -> Self {
-        Self { at, between: None }
-    }
-
-    /// The instant that was shown, when the client interpolated between the states of two ticks further apart: snapshots
-    /// at a lower rate than ticks, or lost ones.
-    pub fn between(from: Tick, to: Tick, at: TickTime) -> Self {
-        Self {
-            at,
-            between: Some((from, to)),
-        }
-    }
-}
-
-/// The instant, and in 8 bits each how far before it the one tick lies and how far from that the other, both zero when they follow
-/// each other.
-impl Schema for Claim {
-    const TYPE: Type = u64::TYPE;
-
-    fn bits_min(options: &Options) -> u64 {
-        TickTime::bits_min(options) + 16
-    }
-
-    fn write(&self, options: &Options, writer: &mut BitWriter<'_>) -> Result<(), EncodeError> {
-        self.at.write(options, writer)?;
-        let (before, span) = self.between.map_or((0, 0), |(from, to)| {
-            let short = |ticks: i64| u8::try_from(ticks).ok();
-            let spans = (short(self.at.tick - from), short(to - from));
-            // Further apart nobody interpolates, and no server would look for it.
-            (spans.0.zip(spans.1)).unwrap_or((0, 0))
-        });
-        writer.bits(u64::from(before), 8)?;
-        Ok(writer.bits(u64::from(span), 8)?)
-    }
-
-    fn read(options: &Options, reader: &mut BitReader<'_>) -> Result<Self, DecodeError> {
-        let at = TickTime::read(options, reader)?;
-        let (before, span) = (reader.bits(8)? as u32, reader.bits(8)? as u32);
-        let from = at.tick.back(before);
-        Ok(Self {
-            at,
-            between: (span > 0).then_some((from, from + span)),
-        })
-    }
-}
-
-/// What the server knows of the client that fired.
-///
-/// ```
-/// # use muse_netcode::{Tick, TickTime};
-/// use muse_netcode::rewind::{Claim, Rewind, RewindConfig, Shooter, Verdict};
-/// use muse_wire::Duration;
-/// # let mut rewind = Rewind::new(RewindConfig::new(50));
-/// # rewind.advance(Tick(110))?;
-/// // 4.5 ticks ago, that is 90 ms.
-/// let claim = Claim::at(TickTime::from_ticks(105.5));
-/// let far = Shooter { rtt: Duration::from_millis(60), interpolation: Duration::from_millis(30), ..Shooter::default() };
-/// assert_eq!(rewind.admit(claim, &far).verdict(), Verdict::Granted);
-/// // Nobody who is next door sees so old a picture.
-/// let near = Shooter { rtt: Duration::from_millis(5), ..far };
-/// assert_eq!(rewind.admit(claim, &near).verdict(), Verdict::Clamped);
-/// # Ok::<(), muse_netcode::rewind::RewindError>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shooter {
-    /// Round trip, measured by the server.
-    pub rtt: Duration,
-    /// How much older than the round trip and the wait explain the picture is that the player acts on: interpolation, and the time from a frame to the
-    /// input. Reported by the client and believed up to [`RewindConfig::interpolation_max`].
-    pub interpolation: Duration,
-    /// Time that its inputs wait in the server's buffer.
-    pub buffered: Duration,
-    /// Ticks that the client can have shown others between.
-    pub acknowledged: AcknowledgedTicks,
-}
-
-/// An instant at which a shot may be judged; made by [`Rewind::admit`](super::Rewind::admit) and
-/// [`Rewind::present`](super::Rewind::present) only.
-///
-/// ```
-/// # use muse_netcode::{Tick, TickTime};
-/// use muse_netcode::rewind::{Claim, Rewind, RewindConfig, Shooter};
+/// use muse_lagcomp::{Claim, Rewind, RewindConfig, Shooter};
 /// use muse_wire::Duration;
 /// # let mut rewind = Rewind::new(RewindConfig::new(50));
 /// # rewind.advance(Tick(110))?;
@@ -121,7 +19,7 @@ pub struct Shooter {
 /// assert_eq!(admission.at(), TickTime::from_ticks(105.5));
 /// assert_eq!(admission.age(), Duration::from_millis(90));
 /// assert_eq!(rewind.present().age(), Duration::ZERO);
-/// # Ok::<(), muse_netcode::rewind::RewindError>(())
+/// # Ok::<(), muse_lagcomp::RewindError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Admission {
@@ -151,7 +49,7 @@ impl Admission {
 ///
 /// ```
 /// # use muse_netcode::{Tick, TickTime};
-/// use muse_netcode::rewind::{Claim, Rewind, RewindConfig, Shooter, Verdict};
+/// use muse_lagcomp::{Claim, Rewind, RewindConfig, Shooter, Verdict};
 /// use muse_wire::Duration;
 /// # let mut rewind = Rewind::new(RewindConfig::new(50));
 /// # rewind.advance(Tick(110))?;
@@ -160,7 +58,7 @@ impl Admission {
 /// let admission = rewind.admit(Claim::at(TickTime::from_ticks(90.0)), &slow);
 /// assert_eq!(admission.verdict(), Verdict::Late);
 /// assert_eq!(admission.at(), TickTime::from(Tick(110)));
-/// # Ok::<(), muse_netcode::rewind::RewindError>(())
+/// # Ok::<(), muse_lagcomp::RewindError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
@@ -179,7 +77,7 @@ pub enum Verdict {
 ///
 /// ```
 /// # use muse_netcode::{Tick, TickTime};
-/// use muse_netcode::rewind::{AdmissionCounts, Claim, Rewind, RewindConfig, Shooter};
+/// use muse_lagcomp::{AdmissionCounts, Claim, Rewind, RewindConfig, Shooter};
 /// # let mut rewind = Rewind::new(RewindConfig::new(50));
 /// # rewind.advance(Tick(110))?;
 /// // A client without any delay that likes to shoot at the past.
@@ -187,7 +85,7 @@ pub enum Verdict {
 ///     rewind.admit(Claim::at(TickTime::from_ticks(ticks)), &Shooter::default());
 /// }
 /// assert_eq!(rewind.counts(), AdmissionCounts { granted: 1, clamped: 2, late: 0 });
-/// # Ok::<(), muse_netcode::rewind::RewindError>(())
+/// # Ok::<(), muse_lagcomp::RewindError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdmissionCounts {
@@ -241,16 +139,6 @@ impl Moment {
     }
 }
 
-impl Claim {
-    /// Returns whether the client can have shown others between the ticks that it names.
-    fn is_possible(&self, shooter: &Shooter) -> bool {
-        self.between.is_none_or(|(from, to)| {
-            let inside = TickTime::from(from) <= self.at && self.at <= TickTime::from(to);
-            inside && shooter.acknowledged.are_neighbours(from, to)
-        })
-    }
-}
-
 /// Bounds a claim by what is known of the client.
 pub(super) fn admit(
     config: &RewindConfig,
@@ -263,11 +151,11 @@ pub(super) fn admit(
     let interpolation = shooter.interpolation.min(config.interpolation_max);
     let expected = ticks(shooter.rtt + interpolation + shooter.buffered);
     let tolerance = ticks(config.tolerance);
-    let claimed = f64::from(now.0) - claim.at.ticks();
+    let claimed = f64::from(now.0) - claim.time().ticks();
     let lowest = (expected - tolerance).max(0.0);
     let age = claimed.clamp(lowest, expected + tolerance);
     let clamped = (age - claimed).abs() > 1e-3;
-    let forged = clamped || !claim.is_possible(shooter);
+    let forged = clamped || !shooter.can_have_seen(claim);
     if age > ticks(config.limit) {
         return Admission {
             moment: Moment::tick(now),
@@ -278,10 +166,10 @@ pub(super) fn admit(
     let at = if clamped {
         TickTime::from_ticks(f64::from(now.0) - age)
     } else {
-        claim.at
+        claim.time()
     };
     // Over a longer gap the true path counts: nobody should be hit far from everywhere they were.
-    let moment = match claim.between {
+    let moment = match claim.span() {
         Some((from, to)) if !forged && ticks(config.span_max) >= (to - from) as f64 => {
             Moment::between(at, from, to)
         }
@@ -294,34 +182,5 @@ pub(super) fn admit(
             true => Verdict::Clamped,
             false => Verdict::Granted,
         },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn claims_travel() {
-        let at = TickTime::from_ticks(1_000.25);
-        for claim in [
-            Claim::at(at),
-            Claim::between(Tick(999), Tick(1_002), at),
-            Claim::between(Tick(1_000), Tick(1_001), at),
-        ] {
-            let mut bytes = [0; 8];
-            let mut writer = BitWriter::new(&mut bytes);
-            claim.write(&Options::NONE, &mut writer).expect("room");
-            assert_eq!(writer.finish(), 8);
-            let read = Claim::read(&Options::NONE, &mut BitReader::new(&bytes));
-            assert_eq!(read, Ok(claim));
-        }
-        let mut bytes = [0; 8];
-        let absurd = Claim::between(Tick(5), Tick(9_000), at);
-        let mut writer = BitWriter::new(&mut bytes);
-        absurd.write(&Options::NONE, &mut writer).expect("room");
-        writer.finish();
-        let read = Claim::read(&Options::NONE, &mut BitReader::new(&bytes));
-        assert_eq!(read, Ok(Claim::at(at)));
     }
 }

@@ -10,7 +10,7 @@ use super::stance::Stance;
 use super::track::Track;
 use super::volume::HitVolume;
 use super::{Admission, Rewind, find};
-use crate::TickTime;
+use muse_netcode::TickTime;
 
 impl Rewind {
     /// The first thing that a shot hits, at the instant of its admission.
@@ -363,8 +363,8 @@ const SLACK: f32 = 0.05;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rewind::{Placement, RewindConfig, Rig, Volume};
-    use crate::{EntityId, Tick};
+    use crate::{Placement, RewindConfig, Rig, Volume};
+    use muse_netcode::{EntityId, Tick};
 
     /// Of a thousand entities only those near the line are rewound.
     #[test]

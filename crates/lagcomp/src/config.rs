@@ -2,10 +2,10 @@
 
 use muse_wire::Duration;
 
-/// Settings of [`Rewind`](super::Rewind).
+/// Settings of [`Rewind`](crate::Rewind).
 ///
 /// ```
-/// use muse_netcode::rewind::{Rewind, RewindConfig};
+/// use muse_lagcomp::{Rewind, RewindConfig};
 /// use muse_wire::Duration;
 /// let config = RewindConfig::new(50).limit(Duration::from_millis(200)).margin(Duration::from_millis(300));
 /// // Half a second at 50 ticks a second, and one on either side.
@@ -109,11 +109,11 @@ impl RewindConfig {
     }
 }
 
-/// Why [`Rewind`](super::Rewind) refused something.
+/// Why [`Rewind`](crate::Rewind) refused something.
 ///
 /// ```
 /// # use muse_netcode::{EntityId, Tick};
-/// use muse_netcode::rewind::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
+/// use muse_lagcomp::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
 /// assert_eq!(Rig::new([HitVolume::new(Volume::Sphere { radius: -1.0 })]).err(), Some(RewindError::Volume));
 /// let mut rewind = Rewind::new(RewindConfig::new(50));
 /// rewind.advance(Tick(7))?;
@@ -140,7 +140,7 @@ pub enum RewindError {
     /// More than 256 rigs.
     #[error("too many rigs")]
     RigLimit,
-    /// A rig of another [`Rewind`](super::Rewind).
+    /// A rig of another [`Rewind`](crate::Rewind).
     #[error("no such rig")]
     UnknownRig,
     /// It was never added, or is gone.

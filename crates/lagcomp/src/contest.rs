@@ -6,13 +6,13 @@ use muse_wire::Duration;
 use super::admission::Moment;
 use super::query::{Hit, Scope};
 use super::{Rewind, find};
-use crate::{EntityId, Tick};
+use muse_netcode::{EntityId, Tick};
 
 /// Settings of [`Contests`].
 ///
 /// ```
 /// # use glam::Vec3;
-/// # use muse_netcode::rewind::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
+/// # use muse_lagcomp::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
 /// # use muse_netcode::{EntityId, Tick, TickTime};
 /// use muse_wire::Duration;
 /// # /// A shot at a target as it was 4.5 ticks before tick 110.
@@ -29,7 +29,7 @@ use crate::{EntityId, Tick};
 /// #     let hit = rewind.hitscan(&admission, &Shot::new(Vec3::ZERO, Vec3::Z), &mut ()).expect("it was there");
 /// #     Ok((rewind, hit))
 /// # }
-/// use muse_netcode::rewind::{ContestConfig, Contests, Decision};
+/// use muse_lagcomp::{ContestConfig, Contests, Decision};
 /// # fn main() -> Result<(), RewindError> {
 /// # let (rewind, hit) = fire()?;
 /// let mut contests = Contests::new(ContestConfig::default().victim_rtt_max(Duration::from_millis(100)));
@@ -96,7 +96,7 @@ impl ContestConfig {
 ///
 /// ```
 /// # use glam::Vec3;
-/// # use muse_netcode::rewind::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
+/// # use muse_lagcomp::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
 /// # use muse_netcode::{EntityId, Tick, TickTime};
 /// use muse_wire::Duration;
 /// # /// A shot at a target as it was 4.5 ticks before tick 110.
@@ -113,7 +113,7 @@ impl ContestConfig {
 /// #     let hit = rewind.hitscan(&admission, &Shot::new(Vec3::ZERO, Vec3::Z), &mut ()).expect("it was there");
 /// #     Ok((rewind, hit))
 /// # }
-/// use muse_netcode::rewind::{ContestConfig, Contests, Decision};
+/// use muse_lagcomp::{ContestConfig, Contests, Decision};
 /// # fn main() -> Result<(), RewindError> {
 /// # let (mut rewind, hit) = fire()?;
 /// let mut contests = Contests::new(ContestConfig::default());
@@ -139,7 +139,7 @@ pub struct Contests {
 ///
 /// ```
 /// # use glam::Vec3;
-/// # use muse_netcode::rewind::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
+/// # use muse_lagcomp::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
 /// # use muse_netcode::{EntityId, Tick, TickTime};
 /// use muse_wire::Duration;
 /// # /// A shot at a target as it was 4.5 ticks before tick 110.
@@ -156,7 +156,7 @@ pub struct Contests {
 /// #     let hit = rewind.hitscan(&admission, &Shot::new(Vec3::ZERO, Vec3::Z), &mut ()).expect("it was there");
 /// #     Ok((rewind, hit))
 /// # }
-/// use muse_netcode::rewind::{ContestConfig, Contests, Decision};
+/// use muse_lagcomp::{ContestConfig, Contests, Decision};
 /// # fn main() -> Result<(), RewindError> {
 /// # let (rewind, hit) = fire()?;
 /// # let mut contests = Contests::new(ContestConfig::default());
@@ -177,7 +177,7 @@ pub struct ContestId(pub u32);
 ///
 /// ```
 /// # use glam::Vec3;
-/// # use muse_netcode::rewind::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
+/// # use muse_lagcomp::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
 /// # use muse_netcode::{EntityId, Tick, TickTime};
 /// use muse_wire::Duration;
 /// # /// A shot at a target as it was 4.5 ticks before tick 110.
@@ -194,7 +194,7 @@ pub struct ContestId(pub u32);
 /// #     let hit = rewind.hitscan(&admission, &Shot::new(Vec3::ZERO, Vec3::Z), &mut ()).expect("it was there");
 /// #     Ok((rewind, hit))
 /// # }
-/// use muse_netcode::rewind::{ContestConfig, Contests, Decision};
+/// use muse_lagcomp::{ContestConfig, Contests, Decision};
 /// # fn main() -> Result<(), RewindError> {
 /// # let (rewind, hit) = fire()?;
 /// # let mut contests = Contests::new(ContestConfig::default());
@@ -219,7 +219,7 @@ pub enum Decision {
 ///
 /// ```
 /// # use glam::Vec3;
-/// # use muse_netcode::rewind::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
+/// # use muse_lagcomp::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
 /// # use muse_netcode::{EntityId, Tick, TickTime};
 /// use muse_wire::Duration;
 /// # /// A shot at a target as it was 4.5 ticks before tick 110.
@@ -236,7 +236,7 @@ pub enum Decision {
 /// #     let hit = rewind.hitscan(&admission, &Shot::new(Vec3::ZERO, Vec3::Z), &mut ()).expect("it was there");
 /// #     Ok((rewind, hit))
 /// # }
-/// use muse_netcode::rewind::{ContestConfig, Contests, Decision, Ruling, Scope};
+/// use muse_lagcomp::{ContestConfig, Contests, Decision, Ruling, Scope};
 /// /// A wall in front of everyone.
 /// struct Wall;
 /// impl Scope for Wall {
@@ -267,7 +267,7 @@ pub enum Ruling {
 ///
 /// ```
 /// # use glam::Vec3;
-/// # use muse_netcode::rewind::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
+/// # use muse_lagcomp::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
 /// # use muse_netcode::{EntityId, Tick, TickTime};
 /// use muse_wire::Duration;
 /// # /// A shot at a target as it was 4.5 ticks before tick 110.
@@ -284,7 +284,7 @@ pub enum Ruling {
 /// #     let hit = rewind.hitscan(&admission, &Shot::new(Vec3::ZERO, Vec3::Z), &mut ()).expect("it was there");
 /// #     Ok((rewind, hit))
 /// # }
-/// use muse_netcode::rewind::{ContestConfig, ContestError, Contests, Decision, Ruling};
+/// use muse_lagcomp::{ContestConfig, ContestError, Contests, Decision, Ruling};
 /// # fn main() -> Result<(), RewindError> {
 /// # let (rewind, hit) = fire()?;
 /// # let mut contests = Contests::new(ContestConfig::default());
@@ -314,7 +314,7 @@ pub enum ContestError {
 ///
 /// ```
 /// # use glam::Vec3;
-/// # use muse_netcode::rewind::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
+/// # use muse_lagcomp::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
 /// # use muse_netcode::{EntityId, Tick, TickTime};
 /// use muse_wire::Duration;
 /// # /// A shot at a target as it was 4.5 ticks before tick 110.
@@ -331,7 +331,7 @@ pub enum ContestError {
 /// #     let hit = rewind.hitscan(&admission, &Shot::new(Vec3::ZERO, Vec3::Z), &mut ()).expect("it was there");
 /// #     Ok((rewind, hit))
 /// # }
-/// use muse_netcode::rewind::{ContestConfig, ContestCounts, Contests};
+/// use muse_lagcomp::{ContestConfig, ContestCounts, Contests};
 /// # fn main() -> Result<(), RewindError> {
 /// # let (rewind, hit) = fire()?;
 /// # let mut contests = Contests::new(ContestConfig::default());

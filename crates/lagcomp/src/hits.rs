@@ -1,13 +1,13 @@
 //! The recent past of a session's players, for shots.
 
+use muse_netcode::prediction::Step;
+use muse_netcode::{ClientId, EntityId, Kind, Server, Tick, World};
 use muse_schema::State;
 
-use crate::prediction::Step;
-use crate::rewind::{
-    Claim, Except, Hit, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, RigId, Shot,
+use crate::{
+    Admission, Claim, Except, Hit, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, RigId,
+    Shot,
 };
-use crate::world::{ClientId, Kind, World};
-use crate::{EntityId, Server, Tick};
 
 /// Every entity of one kind, as far back as shots may be judged.
 ///
@@ -18,8 +18,8 @@ use crate::{EntityId, Server, Tick};
 /// use glam::Vec3;
 /// use muse_netcode::inputs::InputForTick;
 /// use muse_netcode::prediction::{Step, StepContext};
-/// use muse_netcode::rewind::{Claim, HitVolume, Pose, RewindConfig, Rig, Shot, Volume};
-/// use muse_netcode::{ClientId, Hits, KindOptions, Kinds, Server, SessionConfig, TickTime};
+/// use muse_lagcomp::{Claim, HitVolume, Hits, Pose, RewindConfig, Rig, Shot, Volume};
+/// use muse_netcode::{ClientId, KindOptions, Kinds, Server, SessionConfig, TickTime};
 /// use muse_schema::{Schema, State};
 /// use muse_wire::{Duration, Instant};
 ///
@@ -120,6 +120,20 @@ impl<S: State> Hits<S> {
         Ok(())
     }
 
+    /// The instant at which a shot of the client is judged: what its input claims, as far as that is plausible. `None` if the client has not
+    /// joined.
+    pub fn admit<G: Step>(
+        &mut self,
+        server: &Server<G>,
+        client: ClientId,
+        claim: Claim,
+    ) -> Option<Admission>
+    where
+        G::State: State,
+    {
+        Some(self.rewind.admit(claim, &server.shooter(client)?))
+    }
+
     /// Judges a shot along a line as the client saw it: by the instant that its input claims, as far as that is plausible. It hits
     /// everyone but the client's own player.
     pub fn hitscan<G: Step>(
@@ -132,7 +146,7 @@ impl<S: State> Hits<S> {
     where
         G::State: State,
     {
-        let admission = server.admit(&mut self.rewind, client, claim)?;
+        let admission = self.admit(server, client, claim)?;
         let own = server.player(client)?;
         self.rewind.hitscan(&admission, shot, &mut Except(own))
     }

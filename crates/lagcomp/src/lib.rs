@@ -1,32 +1,36 @@
-//! Rewind: hits are judged by what the shooter saw, without moving the world.
+//! Lag compensation: hits are judged by what the shooter saw, without moving the world.
 //!
 //! Each tick the server [`record`](Rewind::record)s where everything was that can be hit. A shot carries the instant that its
 //! shooter saw; [`Rewind::admit`] bounds it by what the server knows of that client, and
 //! [`hitscan`](Rewind::hitscan), [`launch`](Rewind::launch) and [`strike`](Rewind::strike) look up the past at that
 //! instant, between two ticks. What stands on a platform is kept relative to it, and the platform is rewound, too.
-//! [`Contests`] lets who was hit behind cover object. Any entity can be rewound: players, dummies, doors.
+//! [`Hits`] does all of it for a session's players. [`Contests`] lets who was hit behind cover object. Any entity can be rewound: players, dummies, doors.
 
 mod admission;
 mod bound;
 mod cast;
 mod config;
 mod contest;
+mod hits;
 mod pose;
 mod query;
 mod stance;
 mod track;
 mod volume;
 
-use crate::{EntityId, Tick};
 use admission::{Moment, admit};
 use bound::Bound;
+use muse_netcode::{EntityId, Tick};
 use track::{Frame, Sweep, Track};
 
-pub use admission::{Admission, AdmissionCounts, Claim, Shooter, Verdict};
+pub use admission::{Admission, AdmissionCounts, Verdict};
 pub use config::{RewindConfig, RewindError};
 pub use contest::{
     ContestConfig, ContestCounts, ContestError, ContestId, Contests, Decision, Ruling,
 };
+pub use hits::Hits;
+/// A shot's claim and its client, as netcode carries and knows them.
+pub use muse_netcode::{Claim, Shooter};
 pub use pose::Pose;
 pub use query::{Blow, Except, Flight, Hit, Part, Projectile, Scope, Shot};
 pub use volume::{HitVolume, Rig, Volume};
@@ -38,7 +42,7 @@ pub use volume::{HitVolume, Rig, Volume};
 ///
 /// ```
 /// use glam::Vec3;
-/// use muse_netcode::rewind::{Claim, Except, HitVolume, Placement, Pose, Rewind, RewindConfig, Rig, Shooter, Shot, Volume};
+/// use muse_lagcomp::{Claim, Except, HitVolume, Placement, Pose, Rewind, RewindConfig, Rig, Shooter, Shot, Volume};
 /// use muse_netcode::{EntityId, Tick, TickTime};
 /// use muse_wire::Duration;
 ///
@@ -58,7 +62,7 @@ pub use volume::{HitVolume, Rig, Volume};
 /// let shot = Shot::new(Vec3::new(105.5 * 0.2, 0.0, 0.0), Vec3::Z);
 /// let hit = rewind.hitscan(&admission, &shot, &mut Except(shooter)).expect("it was there");
 /// assert_eq!(hit.entity, target);
-/// # Ok::<(), muse_netcode::rewind::RewindError>(())
+/// # Ok::<(), muse_lagcomp::RewindError>(())
 /// ```
 #[derive(Debug)]
 pub struct Rewind {
@@ -87,7 +91,7 @@ enum Broad {
 ///
 /// ```
 /// # use muse_netcode::EntityId;
-/// use muse_netcode::rewind::{HitVolume, Rewind, RewindConfig, RewindError, Rig, Volume};
+/// use muse_lagcomp::{HitVolume, Rewind, RewindConfig, RewindError, Rig, Volume};
 /// let mut rewind = Rewind::new(RewindConfig::new(50));
 /// let crate_rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
 /// // Everything of a sort has the same rig.
@@ -107,7 +111,7 @@ pub struct RigId(usize);
 /// ```
 /// # use glam::Vec3;
 /// # use muse_netcode::{EntityId, Tick};
-/// use muse_netcode::rewind::{Placement, Pose, Rewind, RewindConfig, Rig};
+/// use muse_lagcomp::{Placement, Pose, Rewind, RewindConfig, Rig};
 /// # let mut rewind = Rewind::new(RewindConfig::new(50));
 /// # let rig = rewind.add_rig(Rig::new([])?)?;
 /// let (lift, rider) = (EntityId::from_bits(1), EntityId::from_bits(2));
@@ -119,7 +123,7 @@ pub struct RigId(usize);
 /// rewind.record(rider, Placement::new(Pose::at(Vec3::X)).on(lift))?;
 /// let pose = rewind.pose(rider, &rewind.present()).expect("it is there");
 /// assert_eq!(pose.position, Vec3::new(1.0, 10.0, 0.0));
-/// # Ok::<(), muse_netcode::rewind::RewindError>(())
+/// # Ok::<(), muse_lagcomp::RewindError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Placement<'a> {

@@ -3,15 +3,15 @@
 use glam::Vec3;
 
 use super::pose::is_near;
-use crate::{EntityId, TickTime};
+use muse_netcode::{EntityId, TickTime};
 
 /// A part of a body, as the game numbers them: head, chest.
 ///
 /// ```
 /// # use glam::Vec3;
 /// # use muse_netcode::{EntityId, Tick};
-/// # use muse_netcode::rewind::{Placement, Pose, Rewind, RewindConfig};
-/// use muse_netcode::rewind::{HitVolume, Part, Rig, Shot, Volume};
+/// # use muse_lagcomp::{Placement, Pose, Rewind, RewindConfig};
+/// use muse_lagcomp::{HitVolume, Part, Rig, Shot, Volume};
 /// const HEAD: Part = Part(1);
 /// let body = HitVolume::new(Volume::Capsule { half_length: 0.5, radius: 0.3 });
 /// let head = HitVolume::new(Volume::Sphere { radius: 0.12 }).offset(Vec3::Y).part(HEAD);
@@ -26,7 +26,7 @@ use crate::{EntityId, TickTime};
 ///     rewind.hitscan(&rewind.present(), &shot, &mut ()).map(|hit| hit.part)
 /// };
 /// assert_eq!((part(0.0), part(1.0), part(2.0)), (Some(Part(0)), Some(HEAD), None));
-/// # Ok::<(), muse_netcode::rewind::RewindError>(())
+/// # Ok::<(), muse_lagcomp::RewindError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Part(pub u16);
@@ -35,7 +35,7 @@ pub struct Part(pub u16);
 ///
 /// ```
 /// use glam::Vec3;
-/// # use muse_netcode::rewind::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
+/// # use muse_lagcomp::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
 /// # use muse_netcode::{EntityId, Tick};
 /// # /// A sphere of radius 0.5 at 20 on the z axis.
 /// # fn world() -> Result<(Rewind, EntityId), RewindError> {
@@ -48,7 +48,7 @@ pub struct Part(pub u16);
 /// #     }
 /// #     Ok((rewind, target))
 /// # }
-/// use muse_netcode::rewind::Shot;
+/// use muse_lagcomp::Shot;
 /// # fn main() -> Result<(), RewindError> {
 /// # let (rewind, _) = world()?;
 /// // The target is 20 away.
@@ -69,7 +69,7 @@ pub struct Shot {
 
 impl Shot {
     /// From a point in a direction, as far as
-    /// [`RewindConfig::range_max`](super::RewindConfig::range_max), as thin as a ray.
+    /// [`RewindConfig::range_max`](crate::RewindConfig::range_max), as thin as a ray.
     pub fn new(origin: Vec3, direction: Vec3) -> Self {
         Self {
             origin,
@@ -117,7 +117,7 @@ impl Shot {
 ///
 /// ```
 /// use glam::Vec3;
-/// # use muse_netcode::rewind::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
+/// # use muse_lagcomp::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
 /// # use muse_netcode::{EntityId, Tick};
 /// # /// A sphere of radius 0.5 at 20 on the z axis.
 /// # fn world() -> Result<(Rewind, EntityId), RewindError> {
@@ -130,7 +130,7 @@ impl Shot {
 /// #     }
 /// #     Ok((rewind, target))
 /// # }
-/// use muse_netcode::rewind::{Flight, Projectile};
+/// use muse_lagcomp::{Flight, Projectile};
 /// # fn main() -> Result<(), RewindError> {
 /// # let (rewind, _) = world()?;
 /// // An arrow that is a tick old: 20 ms at 50 metres a second, and gravity.
@@ -183,7 +183,7 @@ impl Projectile {
 ///
 /// ```
 /// use glam::Vec3;
-/// # use muse_netcode::rewind::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
+/// # use muse_lagcomp::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
 /// # use muse_netcode::{EntityId, Tick};
 /// # /// A sphere of radius 0.5 at 20 on the z axis.
 /// # fn world() -> Result<(Rewind, EntityId), RewindError> {
@@ -196,7 +196,7 @@ impl Projectile {
 /// #     }
 /// #     Ok((rewind, target))
 /// # }
-/// use muse_netcode::rewind::{Flight, Projectile};
+/// use muse_lagcomp::{Flight, Projectile};
 /// # fn main() -> Result<(), RewindError> {
 /// # let (rewind, target) = world()?;
 /// # let bolt = Projectile { position: Vec3::Z * 19.0, velocity: Vec3::Z * 50.0, acceleration: Vec3::ZERO, radius: 0.05 };
@@ -219,7 +219,7 @@ pub enum Flight {
         /// When.
         at: TickTime,
     },
-    /// It has come to the present; [`Rewind::fly`](super::Rewind::fly) moves it on.
+    /// It has come to the present; [`Rewind::fly`](crate::Rewind::fly) moves it on.
     Flying(Projectile),
 }
 
@@ -227,7 +227,7 @@ pub enum Flight {
 ///
 /// ```
 /// use glam::Vec3;
-/// # use muse_netcode::rewind::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
+/// # use muse_lagcomp::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
 /// # use muse_netcode::{EntityId, Tick};
 /// # /// A sphere of radius 0.5 at 20 on the z axis.
 /// # fn world() -> Result<(Rewind, EntityId), RewindError> {
@@ -240,7 +240,7 @@ pub enum Flight {
 /// #     }
 /// #     Ok((rewind, target))
 /// # }
-/// use muse_netcode::rewind::Blow;
+/// use muse_lagcomp::Blow;
 /// # fn main() -> Result<(), RewindError> {
 /// # let (rewind, target) = world()?;
 /// // A blade that is swung from left to right before the target's middle.
@@ -290,7 +290,7 @@ impl Blow {
 ///
 /// ```
 /// use glam::Vec3;
-/// # use muse_netcode::rewind::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
+/// # use muse_lagcomp::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
 /// # use muse_netcode::{EntityId, Tick};
 /// # /// A sphere of radius 0.5 at 20 on the z axis.
 /// # fn world() -> Result<(Rewind, EntityId), RewindError> {
@@ -303,7 +303,7 @@ impl Blow {
 /// #     }
 /// #     Ok((rewind, target))
 /// # }
-/// use muse_netcode::rewind::Shot;
+/// use muse_lagcomp::Shot;
 /// # fn main() -> Result<(), RewindError> {
 /// # let (rewind, target) = world()?;
 /// // A sphere of radius 0.5 in the way, 20 ahead.
@@ -339,7 +339,7 @@ pub struct Hit {
 ///
 /// ```
 /// use glam::Vec3;
-/// # use muse_netcode::rewind::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
+/// # use muse_lagcomp::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
 /// # use muse_netcode::{EntityId, Tick};
 /// # /// A sphere of radius 0.5 at 20 on the z axis.
 /// # fn world() -> Result<(Rewind, EntityId), RewindError> {
@@ -352,7 +352,7 @@ pub struct Hit {
 /// #     }
 /// #     Ok((rewind, target))
 /// # }
-/// use muse_netcode::rewind::{Scope, Shot};
+/// use muse_lagcomp::{Scope, Shot};
 /// /// A wall at z = 10, as wide as the world.
 /// struct Wall;
 /// impl Scope for Wall {
@@ -389,7 +389,7 @@ impl Scope for () {}
 ///
 /// ```
 /// use glam::Vec3;
-/// # use muse_netcode::rewind::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
+/// # use muse_lagcomp::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
 /// # use muse_netcode::{EntityId, Tick};
 /// # /// A sphere of radius 0.5 at 20 on the z axis.
 /// # fn world() -> Result<(Rewind, EntityId), RewindError> {
@@ -402,7 +402,7 @@ impl Scope for () {}
 /// #     }
 /// #     Ok((rewind, target))
 /// # }
-/// use muse_netcode::rewind::{Except, Shot};
+/// use muse_lagcomp::{Except, Shot};
 /// # fn main() -> Result<(), RewindError> {
 /// # let (rewind, target) = world()?;
 /// // Whoever shoots from within its own body does not hit itself.

@@ -4,7 +4,7 @@ use super::admission::Moment;
 use super::pose::Pose;
 use super::track::{Frame, Track};
 use super::{PLATFORMS_MAX, Rewind, find};
-use crate::{EntityId, Tick};
+use muse_netcode::{EntityId, Tick};
 
 /// An entity at an instant.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 use glam::Vec3;
 
 use super::pose::Pose;
-use crate::{EntityId, Tick};
+use muse_netcode::{EntityId, Tick};
 
 /// What an entity was at the ticks that are remembered.
 #[derive(Debug)]

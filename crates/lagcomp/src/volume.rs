@@ -12,8 +12,8 @@ use super::{Part, RewindError};
 /// ```
 /// # use glam::Vec3;
 /// # use muse_netcode::{EntityId, Tick};
-/// # use muse_netcode::rewind::{Placement, Pose, Rewind, RewindConfig, RewindError};
-/// use muse_netcode::rewind::{HitVolume, Rig, Shot, Volume};
+/// # use muse_lagcomp::{Placement, Pose, Rewind, RewindConfig, RewindError};
+/// use muse_lagcomp::{HitVolume, Rig, Shot, Volume};
 /// // Whether a shot past its middle, half a metre up and to the side, hits.
 /// let is_hit = |volume| {
 ///     let mut rewind = Rewind::new(RewindConfig::new(50));
@@ -146,14 +146,14 @@ impl Volume {
 ///
 /// ```
 /// use glam::Vec3;
-/// use muse_netcode::rewind::{HitVolume, Part, Rig, Volume};
+/// use muse_lagcomp::{HitVolume, Part, Rig, Volume};
 /// let head = HitVolume::new(Volume::Sphere { radius: 0.12 })
 ///     .bone(3)
 ///     .offset(Vec3::new(0.0, 0.08, 0.0))
 ///     .part(Part(1));
 /// // Bones 0 to 3 have to be recorded.
 /// assert_eq!(Rig::new([head])?.bones(), 4);
-/// # Ok::<(), muse_netcode::rewind::RewindError>(())
+/// # Ok::<(), muse_lagcomp::RewindError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HitVolume {
@@ -203,13 +203,13 @@ impl HitVolume {
 ///
 /// ```
 /// use glam::Vec3;
-/// use muse_netcode::rewind::{HitVolume, Part, Rig, Volume};
+/// use muse_lagcomp::{HitVolume, Part, Rig, Volume};
 /// const HEAD: Part = Part(1);
 /// let body = HitVolume::new(Volume::Capsule { half_length: 0.5, radius: 0.3 });
 /// let head = HitVolume::new(Volume::Sphere { radius: 0.12 }).offset(Vec3::new(0.0, 0.9, 0.0)).part(HEAD);
 /// let rig = Rig::new([body, head])?;
 /// assert_eq!(rig.bones(), 0);
-/// # Ok::<(), muse_netcode::rewind::RewindError>(())
+/// # Ok::<(), muse_lagcomp::RewindError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rig {

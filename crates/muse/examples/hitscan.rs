@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use muse::Instant;
 use muse::game::{GameClient, GameServer, Happening};
+use muse::lagcomp::{Claim, HitVolume, Hits, Pose, RewindConfig, Rig, Shot, Volume};
 use muse::netcode::glam::Vec3;
 use muse::netcode::prediction::{EffectChange, Step, StepContext};
-use muse::netcode::rewind::{Claim, HitVolume, Pose, RewindConfig, Rig, Shot, Volume};
-use muse::netcode::{self, ClientId, EventClass, Hits, Host, Kind, KindOptions, Kinds};
+use muse::netcode::{self, ClientId, EventClass, Host, Kind, KindOptions, Kinds};
 use muse::netcode::{Remotes, SessionConfig, Tick};
 use muse::prelude::*;
 

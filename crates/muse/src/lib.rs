@@ -61,6 +61,7 @@
 pub mod game;
 
 pub use muse_drivers as drivers;
+pub use muse_lagcomp as lagcomp;
 pub use muse_netcode as netcode;
 pub use muse_schema as schema;
 pub use muse_transport as transport;

@@ -7,7 +7,7 @@ use muse_tidy::{File, repository_files, repository_root};
 use serde_json::Value;
 
 /// What each crate may use of ours, as the table in `ARCHITECTURE.md` says; `*` stands for everything.
-const DIRECTIONS: [(&str, &[&str]); 26] = [
+const DIRECTIONS: [(&str, &[&str]); 27] = [
     ("muse-wire", &[]),
     ("muse-schema-derive", &[]),
     ("muse-schema", &["muse-wire", "muse-schema-derive"]),
@@ -16,6 +16,10 @@ const DIRECTIONS: [(&str, &[&str]); 26] = [
     ("muse-rp", &["muse-wire"]),
     ("muse-relay", &["muse-wire", "muse-transport"]),
     ("muse-netcode", &["muse-wire", "muse-schema"]),
+    (
+        "muse-lagcomp",
+        &["muse-wire", "muse-schema", "muse-netcode"],
+    ),
     ("muse-lockstep", &["muse-wire", "muse-schema"]),
     ("muse-master-client", &["muse-wire"]),
     (
@@ -38,6 +42,7 @@ const DIRECTIONS: [(&str, &[&str]); 26] = [
             "muse-schema",
             "muse-transport",
             "muse-netcode",
+            "muse-lagcomp",
             "muse-lockstep",
             "muse-master-client",
             "muse-drivers",
@@ -109,7 +114,13 @@ const DIRECTIONS: [(&str, &[&str]); 26] = [
     ("muse-cli", &["*"]),
     (
         "muse-biobot",
-        &["muse-wire", "muse-schema", "muse-netcode", "muse-lockstep"],
+        &[
+            "muse-wire",
+            "muse-schema",
+            "muse-netcode",
+            "muse-lagcomp",
+            "muse-lockstep",
+        ],
     ),
 ];
 /// What a crate's tests and examples may use besides: the virtual network, sockets, and types to send.

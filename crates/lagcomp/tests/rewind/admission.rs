@@ -2,10 +2,8 @@
 
 use fastrand::Rng;
 use glam::Vec3;
+use muse_lagcomp::{Claim, HitVolume, Rewind, RewindConfig, Rig, Shooter, Shot, Verdict, Volume};
 use muse_netcode::replication::AcknowledgedTicks;
-use muse_netcode::rewind::{
-    Claim, HitVolume, Rewind, RewindConfig, Rig, Shooter, Shot, Verdict, Volume,
-};
 use muse_netcode::{Tick, TickTime};
 use muse_wire::Duration;
 

@@ -1,7 +1,7 @@
 //! Shot behind cover: who objects and was in cover is not hit.
 
 use glam::Vec3;
-use muse_netcode::rewind::{
+use muse_lagcomp::{
     Claim, ContestConfig, ContestError, Contests, Decision, Hit, HitVolume, Rewind, RewindConfig,
     Rig, Ruling, Scope, Shooter, Shot, Volume,
 };
@@ -48,11 +48,7 @@ fn scene() -> (Rewind, Hit) {
     (rewind, hit)
 }
 
-fn provisional(
-    contests: &mut Contests,
-    rewind: &Rewind,
-    hit: &Hit,
-) -> muse_netcode::rewind::ContestId {
+fn provisional(contests: &mut Contests, rewind: &Rewind, hit: &Hit) -> muse_lagcomp::ContestId {
     match contests.open(rewind, hit, Duration::from_millis(40)) {
         Decision::Provisional(id) => id,
         Decision::Confirmed => unreachable!("the victim is close"),

@@ -3,7 +3,7 @@
 
 use fastrand::Rng;
 use glam::Vec3;
-use muse_netcode::rewind::{
+use muse_lagcomp::{
     Admission, Blow, Claim, Flight, HitVolume, Part, Placement, Pose, Projectile, Rewind,
     RewindConfig, Rig, Shooter, Shot, Volume,
 };

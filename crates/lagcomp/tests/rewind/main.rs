@@ -9,8 +9,8 @@ mod rules;
 
 use fastrand::Rng;
 use glam::{Quat, Vec3};
+use muse_lagcomp::{Placement, Pose, Rewind};
 use muse_netcode::EntityId;
-use muse_netcode::rewind::{Placement, Pose, Rewind};
 
 pub(crate) fn id(index: u32) -> EntityId {
     EntityId::new(index, 0).expect("small")

@@ -1,7 +1,7 @@
 //! Geometry and blending in double precision, written without the crate's code: what the shooter saw.
 
 use glam::{Quat, Vec3};
-use muse_netcode::rewind::{Pose, Volume};
+use muse_lagcomp::{Pose, Volume};
 
 pub(crate) type Point = [f64; 3];
 

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 use glam::{Quat, Vec3};
-use muse_netcode::rewind::{
+use muse_lagcomp::{
     Blow, Claim, Except, Flight, HitVolume, Placement, Pose, Projectile, Rewind, RewindConfig,
     RewindError, Rig, RigId, Scope, Shooter, Shot, Volume,
 };

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use glam::Vec3;
+use muse_lagcomp::{Except, Hits, RewindConfig, Shot, Verdict};
 use muse_netcode::interpolation::Source;
-use muse_netcode::rewind::{Except, RewindConfig, Shot, Verdict};
-use muse_netcode::{ClientId, EntityId, Hits, Remotes, SessionConfig, Tick, TickTime};
+use muse_netcode::{ClientId, EntityId, Remotes, SessionConfig, Tick, TickTime};
 use muse_netem::{Conditions, Network, NodeId};
 use muse_wire::{Duration, Ecn, Instant};
 
@@ -247,8 +247,8 @@ impl Arena {
             };
             let state = self.server.world().state(kind, own).expect("it plays");
             let admission = self
-                .server
-                .admit(self.hits.rewind_mut(), client, fire.claim)
+                .hits
+                .admit(&self.server, client, fire.claim)
                 .expect("it is here");
             let shot = Shot::new(state.place(), fire.direction()).range(RANGE);
             let hit = self

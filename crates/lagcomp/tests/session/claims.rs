@@ -1,8 +1,8 @@
 //! What honest players claim to have seen is believed, on every network and however their programs draw and poll.
 //!
-//! `cargo test -p muse-netcode --test session claims -- --nocapture` prints every cell.
+//! `cargo test -p muse-lagcomp --test session claims -- --nocapture` prints every cell.
 
-use muse_netcode::rewind::{Claim, Rewind, RewindConfig, Verdict};
+use muse_lagcomp::{Claim, Rewind, RewindConfig, Verdict};
 use muse_netcode::{ClientId, SessionConfig};
 use muse_netem::{Conditions, Jitter, Network};
 use muse_wire::{Duration, Ecn, Instant};
@@ -63,8 +63,8 @@ fn fire(seed: u64, manner: Manner, packet_interval: u32, conditions: &Conditions
             rewind.advance(tick).expect("the next");
             let taken = server.input(PLAYER).expect("it plays").clone();
             if let Some(fire) = taken.input().fire.filter(|_| taken.is_received()) {
-                let admission = server.admit(&mut rewind, PLAYER, fire.claim);
-                let verdict = admission.expect("it plays").verdict();
+                let shooter = server.shooter(PLAYER).expect("it plays");
+                let verdict = rewind.admit(fire.claim, &shooter).verdict();
                 if now > Instant::ZERO + WARM_UP {
                     judged += 1;
                     refused += u64::from(verdict == Verdict::Clamped);

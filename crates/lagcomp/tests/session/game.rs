@@ -1,8 +1,8 @@
 //! The tests' game: players who run about in a plane and shoot at each other, and bots.
 
 use glam::Vec3;
+use muse_lagcomp::{Claim, HitVolume, Pose, Rig, Volume};
 use muse_netcode::prediction::{Step, StepContext};
-use muse_netcode::rewind::{Claim, HitVolume, Pose, Rig, Volume};
 use muse_netcode::{Kind, KindOptions, Kinds, SessionConfig, Tick};
 use muse_schema::{Schema, State};
 use muse_wire::Duration;

@@ -1,10 +1,10 @@
 //! On every kind of network: hits are what the shooter saw, as long as it is not too long ago, and a player's own predictions are exact
 //! where its inputs came in time.
 //!
-//! `cargo test -p muse-netcode --test session grid -- --nocapture` prints every cell. `MUSE_SEEDS` runs more than 48 seeds.
+//! `cargo test -p muse-lagcomp --test session grid -- --nocapture` prints every cell. `MUSE_SEEDS` runs more than 48 seeds.
 
+use muse_lagcomp::Verdict;
 use muse_netcode::ClientId;
-use muse_netcode::rewind::Verdict;
 use muse_netem::{Conditions, Jitter};
 use muse_wire::Duration;
 

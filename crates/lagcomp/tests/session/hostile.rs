@@ -1,8 +1,8 @@
 //! Clients that send whatever they like: the server goes on, tells them nothing more, and judges nobody further back
 //! than rewind allows.
 
+use muse_lagcomp::{Claim, Rewind, RewindConfig};
 use muse_netcode::inputs::{InputSender, InputSenderConfig};
-use muse_netcode::rewind::{Claim, Rewind, RewindConfig};
 use muse_netcode::{ClientId, EntityId, Tick, TickTime, Update};
 use muse_netem::Conditions;
 use muse_schema::BitWriter;
@@ -195,10 +195,7 @@ fn claims_reach_no_further_back_than_the_server_believes() {
         let (from, to) = (Tick(ticks() as u32), Tick(ticks() as u32));
         let claims = [Claim::at(at), Claim::between(from, to, at)];
         for claim in claims {
-            let admission = arena
-                .server
-                .admit(&mut rewind, HONEST, claim)
-                .expect("it plays");
+            let admission = rewind.admit(claim, &shooter);
             let age = admission.age();
             assert!(age <= Duration::from_millis(250), "{admission:?}");
             assert!(age <= honest + Duration::from_millis(26), "{admission:?}");
