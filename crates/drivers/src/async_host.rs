@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-use muse_relay::v2::{Invitation, Link, LinkEvent, RoomCode, RoomKey, Through};
+use muse_relay::{Invitation, Link, LinkEvent, RoomCode, RoomKey, Through};
 use muse_transport::{
     Broadcast, Config, Connect, ConnectionId, Endpoint, Event, MessageId, SendError, SendOptions,
     ServerOptions, ServerPublicKey,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
-use muse_relay::v2::{Invitation, Link, LinkEvent, RoomCode};
+use muse_relay::{Invitation, Link, LinkEvent, RoomCode};
 use muse_transport::congestion::Budget;
 use muse_transport::typed::Message;
 use muse_transport::{

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use muse_relay::v2::{Link, LinkEvent, Through};
+use muse_relay::{Link, LinkEvent, Through};
 use muse_transport::{Config, ConfigError, ConnectionId, Endpoint, Event};
 use muse_wire::{Duration, Instant, Machine};
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use muse_relay::v2::lan::{Advert, Announcer, Finder, Found, GROUP, PORT};
+use muse_relay::lan::{Advert, Announcer, Finder, Found, GROUP, PORT};
 use socket2::SockRef;
 
 use crate::{Clock, Driver, UdpDriver, UdpOptions, fill_random};
@@ -12,7 +12,7 @@ use crate::{Clock, Driver, UdpDriver, UdpOptions, fill_random};
 ///
 /// ```no_run
 /// use muse_drivers::{LanAnnouncer, LanFinder};
-/// use muse_relay::v2::lan::Advert;
+/// use muse_relay::lan::Advert;
 /// let advert = Advert { protocol: 7, port: 9_000, host_key: [1; 32], name: "Anna's game".to_owned() };
 /// let mut announcer = LanAnnouncer::bind(advert)?;
 /// let mut finder = LanFinder::bind(7)?;

@@ -5,7 +5,6 @@
 //!
 //! - [`Client`] and [`Server`]: the transport over UDP for a game loop, which is all that most games need;
 //! - [`UdpDriver`]: one non-blocking UDP socket, polled from a game loop, batched across destinations;
-//! - [`StreamDriver`]: TCP streams and UDP datagrams of one port, for machines that need both;
 //! - [`bind_shards`]: several sockets on one port, with packets steered to them by connection id;
 //! - [`memory_pair`]: two machines in one process, for offline play and tests;
 //! - [`Clock`] and [`fill_random`]: the time and the randomness that cores never fetch themselves;
@@ -65,8 +64,6 @@ mod server;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod shards;
 #[cfg(not(target_arch = "wasm32"))]
-pub mod stream;
-#[cfg(not(target_arch = "wasm32"))]
 mod survey;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod udp;
@@ -90,13 +87,11 @@ pub use key_file::{load_or_create_key, new_key};
 pub use lan::{LanAnnouncer, LanFinder};
 pub use memory::{MemoryDriver, memory_pair};
 /// Relays: rooms, invitations, events, and what hosts on a local network say.
-pub use muse_relay::v2 as relay_v2;
+pub use muse_relay as relay_v2;
 #[cfg(not(target_arch = "wasm32"))]
 pub use server::Server;
 #[cfg(not(target_arch = "wasm32"))]
 pub use shards::bind_shards;
-#[cfg(not(target_arch = "wasm32"))]
-pub use stream::{StreamCounters, StreamDriver, Turn};
 #[cfg(not(target_arch = "wasm32"))]
 pub use survey::survey_relays;
 #[cfg(not(target_arch = "wasm32"))]

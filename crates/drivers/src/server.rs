@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use muse_relay::v2::{Link, LinkEvent, RoomCode, RoomKey};
+use muse_relay::{Link, LinkEvent, RoomCode, RoomKey};
 use muse_transport::congestion::Budget;
 use muse_transport::typed::Message;
 use muse_transport::{
@@ -148,13 +148,13 @@ impl Server {
 
     /// Opens a room at a relay, so that clients behind routers can come by its code, and others as before. One room at a time; a
     /// new one replaces the one before. [`poll_relay_event`](Self::poll_relay_event) says when it is open. An
-    /// [`Invitation`](muse_relay::v2::Invitation) holds the code together with the server's key.
+    /// [`Invitation`](muse_relay::Invitation) holds the code together with the server's key.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
     /// # use muse_drivers::{Client, Server, new_key};
     /// # use muse_transport::{ChannelConfig, Config, Delivery, ServerOptions};
-    /// use muse_relay::v2::Invitation;
+    /// use muse_relay::Invitation;
     /// let config = Config::new(7).channel(ChannelConfig::new(Delivery::ReliableOrdered));
     /// let key = new_key()?;
     /// let host_key = *key.public().as_bytes();

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use muse_relay::v2::{Report, Survey};
+use muse_relay::{Report, Survey};
 use muse_wire::{Duration, Machine};
 
 use crate::relay::seed;
@@ -15,7 +15,7 @@ use crate::{Clock, Driver, UdpDriver, UdpOptions};
 /// ```
 /// # use muse_drivers::{Clock, Driver, UdpDriver, UdpOptions};
 /// use muse_drivers::survey_relays;
-/// # use muse_relay::v2::{Limits, Relay};
+/// # use muse_relay::{Limits, Relay};
 /// # use muse_wire::Duration;
 /// # use std::sync::Arc;
 /// # let mut link = UdpDriver::bind("127.0.0.1:0".parse()?, &UdpOptions::default())?;
@@ -59,7 +59,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use muse_relay::v2::{Limits, Relay};
+    use muse_relay::{Limits, Relay};
     use std::net::{Ipv4Addr, UdpSocket};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};

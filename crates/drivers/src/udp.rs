@@ -206,7 +206,8 @@ impl UdpDriver {
         &self.counters
     }
 
-    pub(crate) fn socket(&self) -> &UdpSocket {
+    /// The socket, for a driver that waits for it together with others.
+    pub fn socket(&self) -> &UdpSocket {
         &self.socket
     }
 

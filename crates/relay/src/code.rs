@@ -47,7 +47,7 @@ impl fmt::Debug for RoomKey {
 /// What guests join a room by: 60 bits, written as twelve letters and digits that are hard to confuse.
 ///
 /// ```
-/// use muse_relay::v2::{RoomCode, RoomKey};
+/// use muse_relay::{RoomCode, RoomKey};
 /// let code = RoomKey::new([7; 16]).code();
 /// let spoken = code.to_string().to_lowercase().replace('-', " ");
 /// assert_eq!(spoken.parse(), Ok(code));
@@ -109,7 +109,7 @@ impl FromStr for RoomCode {
 /// not with the relay. One line of text, to be copied.
 ///
 /// ```
-/// use muse_relay::v2::{Invitation, RoomKey};
+/// use muse_relay::{Invitation, RoomKey};
 /// let invitation = Invitation {
 ///     relay: "203.0.113.5:7788".parse()?,
 ///     code: RoomKey::new([7; 16]).code(),

@@ -94,7 +94,7 @@ impl Machine for Announcer {
 /// Looks for hosts: asks every second, for as long as it is run.
 ///
 /// ```
-/// use muse_relay::v2::lan::{Advert, Announcer, Finder};
+/// use muse_relay::lan::{Advert, Announcer, Finder};
 /// use muse_wire::{Datagram, Ecn, Instant, Machine};
 /// let (here, there) = ("192.168.1.2:50000".parse()?, "192.168.1.3:7786".parse()?);
 /// let advert = Advert { protocol: 7, port: 9_000, host_key: [1; 32], name: "Anna's game".to_owned() };

@@ -1,4 +1,4 @@
-//! Relay v2, for Muse traffic: players behind routers meet, and leave the relay when they can.
+//! Relays for Muse traffic (relay v2): players behind routers meet, and leave the relay when they can.
 //!
 //! A host opens a *room* with a key that it made up; the room's [`RoomCode`] follows from the key. Guests join by the code. The relay
 //! then passes their datagrams on by the [`LegId`] in front of them. What is in the datagrams is the transport's, sealed end to end: the

@@ -7,7 +7,7 @@ use super::packet::SLOTS_MAX;
 /// Limits of a [`Relay`](super::Relay). The defaults suit a public relay on a small machine.
 ///
 /// ```
-/// use muse_relay::v2::Limits;
+/// use muse_relay::Limits;
 /// let limits = Limits::default().rooms(100).guests_per_room(16);
 /// # let _ = limits;
 /// ```

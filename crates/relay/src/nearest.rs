@@ -13,7 +13,7 @@ pub struct Report {
 /// between the host and a guest is shortest. `None` when the host reaches no relay.
 ///
 /// ```
-/// use muse_relay::v2::{Report, choose};
+/// use muse_relay::{Report, choose};
 /// use muse_wire::Duration;
 /// let report = |times: [u64; 2]| Report {
 ///     round_trips: times.map(|time| Some(Duration::from_millis(time))).to_vec(),

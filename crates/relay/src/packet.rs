@@ -13,7 +13,7 @@ use super::cookie::{COOKIE_LEN, Cookie};
 /// Names one end of a way through the relay: 56 bits, of which 32 are random.
 ///
 /// ```
-/// use muse_relay::v2::LegId;
+/// use muse_relay::LegId;
 /// assert_eq!(LegId::from_bits(7).bits(), 7);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

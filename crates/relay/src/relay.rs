@@ -23,7 +23,7 @@ use table::{Guest, Room, Slab};
 /// Sans-IO; a driver runs it as it runs any [`Machine`]. It is meant to have a socket and a thread to itself.
 ///
 /// ```
-/// use muse_relay::v2::{Limits, Relay};
+/// use muse_relay::{Limits, Relay};
 /// use muse_wire::{Instant, Machine};
 /// let seed = [0; 32]; // a driver takes it from the operating system
 /// let mut relay = Relay::new(Instant::ZERO, Limits::default(), seed);

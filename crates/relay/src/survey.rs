@@ -11,7 +11,7 @@ use super::packet::{PACKET_LEN_MAX, Packet, VERSION};
 /// Measures the round trips to relays; run it as a machine until [`is_done`](Self::is_done).
 ///
 /// ```
-/// use muse_relay::v2::{Limits, Relay, Survey};
+/// use muse_relay::{Limits, Relay, Survey};
 /// use muse_wire::{Datagram, Duration, Ecn, Instant, Machine};
 /// let (here, there) = ("192.0.2.1:1".parse()?, "192.0.2.2:2".parse()?);
 /// let sent = Instant::from_secs(1);

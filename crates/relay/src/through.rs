@@ -11,7 +11,7 @@ use super::packet::{DATA_HEADER_LEN, LegId, PACKET_LEN_MAX, is_relay_packet};
 /// the link finds a direct way, the transport's own validation of addresses moves the connection there, and back.
 ///
 /// ```
-/// use muse_relay::v2::{Limits, Link, LinkEvent, Relay, Relayed, RoomKey};
+/// use muse_relay::{Limits, Link, LinkEvent, Relay, Relayed, RoomKey};
 /// use muse_wire::{Datagram, Ecn, Instant, Machine};
 /// # use muse_wire::Transmit;
 /// # #[derive(Default)]

@@ -1,16 +1,16 @@
-//! Relay v2 in virtual time: hosts and guests behind routers, with the transport above and the relay between.
+//! The relay in virtual time: hosts and guests behind routers, with the transport above and the relay between.
 
-#[path = "v2_simulation/hostile.rs"]
+#[path = "simulation/hostile.rs"]
 mod hostile;
-#[path = "v2_simulation/lan.rs"]
+#[path = "simulation/lan.rs"]
 mod lan;
-#[path = "v2_simulation/nats.rs"]
+#[path = "simulation/nats.rs"]
 mod nats;
-#[path = "v2_simulation/nearest.rs"]
+#[path = "simulation/nearest.rs"]
 mod nearest;
-#[path = "v2_simulation/rooms.rs"]
+#[path = "simulation/rooms.rs"]
 mod rooms;
-#[path = "v2_simulation/seeds.rs"]
+#[path = "simulation/seeds.rs"]
 mod seeds;
-#[path = "v2_simulation/world.rs"]
+#[path = "simulation/world.rs"]
 mod world;

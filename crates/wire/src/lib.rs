@@ -18,9 +18,7 @@ pub mod machine;
 pub mod partial;
 pub mod range;
 pub mod sequence;
-pub mod stream;
 pub mod time;
 
 pub use machine::{Datagram, Ecn, Link, Machine, Transmit};
-pub use stream::{StreamAction, StreamId, StreamMachine};
 pub use time::{Duration, Instant};

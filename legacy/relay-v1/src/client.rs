@@ -3,9 +3,8 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use muse_wire::{
-    Datagram, Duration, Ecn, Instant, Machine, StreamAction, StreamId, StreamMachine, Transmit,
-};
+use crate::{StreamAction, StreamId, StreamMachine};
+use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
 use thiserror::Error;
 
 use super::packet::{
@@ -24,8 +23,9 @@ use super::packet::{
 /// alone.
 ///
 /// ```
-/// use muse_relay::v1::{Address, Client, Event, Update};
-/// use muse_wire::{Instant, StreamId, StreamMachine};
+/// use muse_relay_v1::{Address, Client, Event, Update};
+/// use muse_wire::{Instant};
+/// use muse_relay_v1::{StreamId, StreamMachine};
 ///
 /// let server = "192.0.2.1:7777".parse().expect("an address");
 /// let mut client = Client::new();
@@ -36,7 +36,7 @@ use super::packet::{
 /// assert_eq!(address, Address::new(9).expect("not zero"));
 /// client.broadcast(3, b"a link between two cubes")?;
 /// client.update(Update::new(32), b"where my hands are")?;
-/// # Ok::<(), muse_relay::v1::SendError>(())
+/// # Ok::<(), muse_relay_v1::SendError>(())
 /// ```
 #[derive(Debug)]
 pub struct Client {

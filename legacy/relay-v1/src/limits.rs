@@ -5,7 +5,7 @@ use muse_wire::Duration;
 /// Limits and settings of a [`Relay`](super::Relay). The defaults let 120 clients send 20 updates a second with room to spare.
 ///
 /// ```
-/// use muse_relay::v1::Limits;
+/// use muse_relay_v1::Limits;
 /// let limits = Limits::default().clients(16).datagrams_per_second(100, 50);
 /// # let _ = limits;
 /// ```

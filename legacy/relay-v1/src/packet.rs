@@ -37,7 +37,7 @@ impl fmt::Display for Address {
 /// The header before each packet of a TCP stream: `length:u16 | control:u8 | length:u16`.
 ///
 /// ```
-/// use muse_relay::v1::packet::{StreamHeader, UNICAST};
+/// use muse_relay_v1::packet::{StreamHeader, UNICAST};
 /// let header = StreamHeader { length: 258, control: 0x30 | UNICAST };
 /// assert_eq!(header.emit(), [2, 1, 0x32, 2, 1]);
 /// assert_eq!(StreamHeader::parse(header.emit()), Ok(header));
@@ -84,7 +84,7 @@ pub struct LengthMismatch;
 /// The header of a UDP packet: `length:u16 | type:u8 | control:u8 | time:u32 | length:u16 | addr:u8`.
 ///
 /// ```
-/// use muse_relay::v1::packet::{DatagramHeader, GROUP};
+/// use muse_relay_v1::packet::{DatagramHeader, GROUP};
 /// let header = DatagramHeader { kind: 32, control: GROUP, time: 9, address: 4 };
 /// let mut packet = header.emit(2).to_vec();
 /// packet.extend([0xAA, 0xBB]);

@@ -7,9 +7,8 @@ mod streams;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
-use muse_wire::{
-    Datagram, Duration, Instant, Machine, StreamAction, StreamId, StreamMachine, Transmit,
-};
+use crate::{StreamAction, StreamId, StreamMachine};
+use muse_wire::{Datagram, Duration, Instant, Machine, Transmit};
 
 use super::limits::{CLIENTS_MAX, Limits};
 use super::packet::{Address, BROADCAST, StreamHeader};
@@ -25,8 +24,9 @@ use streams::Frames;
 /// [`poll_stream`](StreamMachine::poll_stream) and [`poll_transmit`](Machine::poll_transmit) hand everything out.
 ///
 /// ```
-/// use muse_relay::v1::{Limits, Relay};
-/// use muse_wire::{Instant, Machine, StreamId, StreamMachine};
+/// use muse_relay_v1::{Limits, Relay};
+/// use muse_wire::{Instant, Machine};
+/// use muse_relay_v1::{StreamId, StreamMachine};
 ///
 /// let now = Instant::ZERO;
 /// let mut relay = Relay::new(now, Limits::default());

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::{Instant, Machine};
+use muse_wire::{Instant, Machine};
 
 /// A [`Machine`] that has byte streams as well: a server of many streams, or a client of one.
 ///

@@ -6,17 +6,17 @@
 #[cfg(target_os = "linux")]
 mod epoll;
 #[cfg(not(target_os = "linux"))]
-#[path = "stream/sleep.rs"]
+#[path = "sleep.rs"]
 mod epoll;
 mod sockets;
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-use muse_wire::{Duration, Instant, StreamAction, StreamId, StreamMachine};
+use muse_drivers::{Clock, Driver, UdpDriver, UdpOptions};
+use muse_relay_v1::{StreamAction, StreamId, StreamMachine};
+use muse_wire::{Duration, Instant};
 
-use crate::udp::UdpDriver;
-use crate::{Clock, Driver, UdpOptions};
 use epoll::{Interest, Poller, Ready};
 use sockets::{connect, listen, prepare};
 
@@ -25,7 +25,8 @@ use sockets::{connect, listen, prepare};
 /// Call [`turn`](Self::turn) in a loop; it sleeps until something happens.
 ///
 /// ```
-/// use muse_drivers::{StreamDriver, UdpOptions};
+/// use muse_drivers::UdpOptions;
+/// use muse_stream::StreamDriver;
 /// let driver = StreamDriver::bind("127.0.0.1:0".parse().expect("an address"), &UdpOptions::default())?;
 /// assert_ne!(driver.local_addr()?.port(), 0);
 /// # Ok::<(), std::io::Error>(())
@@ -51,7 +52,8 @@ pub struct StreamDriver {
 /// What a [`StreamDriver`] has done since it was made; its datagrams are counted by [`StreamDriver::udp`].
 ///
 /// ```
-/// # use muse_wire::{Datagram, Instant, Machine, StreamAction, StreamId, StreamMachine, Transmit};
+/// # use muse_wire::{Datagram, Instant, Machine, Transmit};
+/// # use muse_relay_v1::{StreamAction, StreamId, StreamMachine};
 /// # use std::net::SocketAddr;
 /// # struct Closed {
 /// #     due: Option<Instant>,
@@ -85,7 +87,8 @@ pub struct StreamDriver {
 /// #     }
 /// #     fn handle_written(&mut self, _: Instant, _: StreamId, _: usize) {}
 /// # }
-/// use muse_drivers::{Clock, StreamDriver, UdpOptions};
+/// use muse_drivers::{Clock, UdpOptions};
+/// use muse_stream::StreamDriver;
 /// use muse_wire::Duration;
 /// # fn main() -> std::io::Result<()> {
 /// # let mut machine = Closed { due: None };
@@ -119,7 +122,8 @@ pub struct StreamCounters {
 /// What a turn did.
 ///
 /// ```
-/// # use muse_wire::{Datagram, Instant, Machine, StreamAction, StreamId, StreamMachine, Transmit};
+/// # use muse_wire::{Datagram, Instant, Machine, Transmit};
+/// # use muse_relay_v1::{StreamAction, StreamId, StreamMachine};
 /// # use std::net::SocketAddr;
 /// # struct Closed {
 /// #     due: Option<Instant>,
@@ -153,7 +157,8 @@ pub struct StreamCounters {
 /// #     }
 /// #     fn handle_written(&mut self, _: Instant, _: StreamId, _: usize) {}
 /// # }
-/// use muse_drivers::{Clock, StreamDriver, UdpOptions};
+/// use muse_drivers::{Clock, UdpOptions};
+/// use muse_stream::StreamDriver;
 /// use muse_wire::Duration;
 /// # fn main() -> std::io::Result<()> {
 /// # let clock = Clock::start();
@@ -637,5 +642,4 @@ const LINGER_ROUNDS: u64 = 10;
 const LINGERING_MAX: usize = 256;
 
 #[cfg(test)]
-#[path = "stream/tests.rs"]
 mod tests;

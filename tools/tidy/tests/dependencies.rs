@@ -7,7 +7,7 @@ use muse_tidy::{File, repository_files, repository_root};
 use serde_json::Value;
 
 /// What each crate may use of ours, as the table in `ARCHITECTURE.md` says; `*` stands for everything.
-const DIRECTIONS: [(&str, &[&str]); 27] = [
+const DIRECTIONS: [(&str, &[&str]); 29] = [
     ("muse-wire", &[]),
     ("muse-schema-derive", &[]),
     ("muse-schema", &["muse-wire", "muse-schema-derive"]),
@@ -15,6 +15,11 @@ const DIRECTIONS: [(&str, &[&str]); 27] = [
     ("muse-transport", &["muse-wire", "muse-schema"]),
     ("muse-rp", &["muse-wire"]),
     ("muse-relay", &["muse-wire", "muse-transport"]),
+    ("muse-relay-v1", &["muse-wire"]),
+    (
+        "muse-stream",
+        &["muse-wire", "muse-relay-v1", "muse-drivers"],
+    ),
     ("muse-netcode", &["muse-wire", "muse-schema"]),
     (
         "muse-lagcomp",
@@ -100,6 +105,7 @@ const DIRECTIONS: [(&str, &[&str]); 27] = [
             "muse-netem",
             "muse-transport",
             "muse-relay",
+            "muse-relay-v1",
             "muse-netcode",
             "muse-lockstep",
             "muse-master-client",

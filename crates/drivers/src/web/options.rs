@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use muse_relay::v2::packet::DATA_HEADER_LEN;
+use muse_relay::packet::DATA_HEADER_LEN;
 
 use super::DATAGRAM_MAX;
 

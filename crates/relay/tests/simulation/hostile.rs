@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use muse_netem::{NatKind, Stage};
-use muse_relay::v2::packet::{Candidates, PACKET_LEN_MAX, Packet, VERSION};
-use muse_relay::v2::{LegId, Limits, RoomKey};
+use muse_relay::packet::{Candidates, PACKET_LEN_MAX, Packet, VERSION};
+use muse_relay::{LegId, Limits, RoomKey};
 use muse_wire::{Duration, Ecn};
 
 use crate::world::{Place, RELAY, World, ordinary};
@@ -168,7 +168,7 @@ fn a_flood_with_true_addresses_leaves_those_within_alone() {
     for number in 0..40_u8 {
         let key = RoomKey::new([number; 16]);
         world.add_guest_with(Place::Public, |_| {
-            muse_relay::v2::Link::open(now, RELAY, key, [number; 32])
+            muse_relay::Link::open(now, RELAY, key, [number; 32])
         });
     }
     world.talk(Duration::from_secs(5));

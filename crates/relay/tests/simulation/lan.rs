@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use muse_relay::v2::lan::{Advert, Announcer, Finder, PORT};
+use muse_relay::lan::{Advert, Announcer, Finder, PORT};
 use muse_transport::{
     ChannelConfig, Config, Connect, Delivery, Endpoint, Event, SeededEntropy, ServerKey,
     ServerOptions, ServerPublicKey,

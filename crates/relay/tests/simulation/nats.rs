@@ -1,7 +1,7 @@
 //! Who finds a direct way, and who stays with the relay; the session is finished either way.
 
 use muse_netem::NatKind;
-use muse_relay::v2::{Limits, LinkEvent};
+use muse_relay::{Limits, LinkEvent};
 use muse_wire::Duration;
 
 use crate::world::{Place, World, ordinary};
@@ -178,7 +178,7 @@ fn who_wants_no_direct_way_gets_none() {
     world.simulation.run_for(Duration::from_millis(300));
     let (now, code) = (world.simulation.now(), world.key.code());
     world.add_guest_with(Place::Public, |seed| {
-        muse_relay::v2::Link::join(now, crate::world::RELAY, code, seed).direct(false)
+        muse_relay::Link::join(now, crate::world::RELAY, code, seed).direct(false)
     });
     world.talk(Duration::from_secs(10));
     assert!(world.settle(Duration::from_secs(2)));

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use muse_netem::{Conditions, Network, NodeId, Simulation};
-use muse_relay::v2::{Limits, Relay, Report, Survey, choose};
+use muse_relay::{Limits, Relay, Report, Survey, choose};
 use muse_wire::{Datagram, Duration, Instant, Machine, Transmit};
 
 use crate::world::seeds;

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use muse_netem::NatKind;
-use muse_relay::v2::{Limits, Link, LinkEvent, LinkState, Refusal, RoomKey};
+use muse_relay::{Limits, Link, LinkEvent, LinkState, Refusal, RoomKey};
 use muse_wire::Duration;
 
 use crate::world::{Place, RELAY, World, ordinary};

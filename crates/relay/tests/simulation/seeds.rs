@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use fastrand::Rng;
 use muse_netem::{Conditions, Jitter, NatKind};
-use muse_relay::v2::Limits;
+use muse_relay::Limits;
 use muse_wire::Duration;
 
 use crate::world::{Place, World, seeds};

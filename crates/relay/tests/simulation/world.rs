@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use muse_netem::{Conditions, NatId, NatKind, Network, NodeId, Simulation};
-use muse_relay::v2::{Limits, Link, LinkEvent, Relay, Relayed, RoomKey};
+use muse_relay::{Limits, Link, LinkEvent, Relay, Relayed, RoomKey};
 use muse_transport::{
     ChannelConfig, Config, Connect, ConnectionId, Delivery, Endpoint, Event, SeededEntropy,
     ServerKey, ServerOptions, ServerPublicKey,

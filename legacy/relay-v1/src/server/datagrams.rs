@@ -7,10 +7,10 @@ use muse_wire::{Duration, Ecn, Instant, Transmit};
 
 use super::environment::Environment;
 use super::{PAST_LAST, Relay};
-use crate::v1::packet::{
+use crate::packet::{
     Address, DATAGRAM_HEADER, DATAGRAM_UNICAST, DISCARD, DatagramHeader, GROUP, TIME_OFFSET,
 };
-use crate::v1::stats::Stats;
+use crate::stats::Stats;
 
 impl Relay {
     pub(super) fn take_datagram(&mut self, now: Instant, source: SocketAddr, bytes: &[u8]) {

@@ -2,10 +2,11 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use muse_wire::{Duration, Instant, StreamId};
+use crate::StreamId;
+use muse_wire::{Duration, Instant};
 
-use crate::v1::bucket::Bucket;
-use crate::v1::limits::Limits;
+use crate::bucket::Bucket;
+use crate::limits::Limits;
 
 /// One address and its present client.
 ///

@@ -1,9 +1,10 @@
 //! TCP: packets out of a stream, what each asks for, and who gets it at the tick.
 
-use muse_wire::{Instant, StreamId};
+use crate::StreamId;
+use muse_wire::Instant;
 
 use super::{End, PAST_LAST, Relay, addresses};
-use crate::v1::packet::{
+use crate::packet::{
     Address, BROADCAST, LIST, RESET, STATE, STREAM_DATA_MAX, STREAM_HEADER, StreamHeader, UNICAST,
 };
 

@@ -1,8 +1,9 @@
 //! The client library against the relay, both without sockets.
 
 use crate::common::{tcp_peer, udp_peer};
-use muse_relay::v1::{Address, Client, Event, Limits, Relay, SendError, Update};
-use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, StreamAction, StreamId, StreamMachine};
+use muse_relay_v1::{Address, Client, Event, Limits, Relay, SendError, Update};
+use muse_relay_v1::{StreamAction, StreamId, StreamMachine};
+use muse_wire::{Datagram, Duration, Ecn, Instant, Machine};
 
 /// A relay and its clients; everything arrives at once.
 struct World {

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use muse_relay::v1::packet::{DatagramHeader, STREAM_HEADER, StreamHeader};
-use muse_relay::v1::{Limits, Relay};
-use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, StreamAction, StreamId, StreamMachine};
+use muse_relay_v1::packet::{DatagramHeader, STREAM_HEADER, StreamHeader};
+use muse_relay_v1::{Limits, Relay};
+use muse_relay_v1::{StreamAction, StreamId, StreamMachine};
+use muse_wire::{Datagram, Duration, Ecn, Instant, Machine};
 
 /// A relay and everything that it sent.
 pub(crate) struct Bench {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::common::{Bench, packet, udp_peer};
-use muse_relay::v1::{Address, Limits};
+use muse_relay_v1::{Address, Limits};
 use muse_wire::Duration;
 
 const NOTHING: [Vec<u8>; 0] = [];

@@ -1,8 +1,9 @@
 //! Relay v1 under clients that send too much or read too little.
 
 use crate::common::{Bench, frame, packet};
-use muse_relay::v1::Limits;
-use muse_wire::{Duration, StreamAction, StreamId, StreamMachine};
+use muse_relay_v1::Limits;
+use muse_relay_v1::{StreamAction, StreamId, StreamMachine};
+use muse_wire::Duration;
 
 #[test]
 fn datagrams_beyond_the_rate_are_dropped_and_others_are_not() {

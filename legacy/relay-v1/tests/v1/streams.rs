@@ -1,8 +1,8 @@
 //! Relay v1 over TCP: addresses, controls, the tick, and clients that come and go.
 
 use crate::common::{Bench, frame, packet};
-use muse_relay::v1::{Address, Limits};
-use muse_wire::{StreamAction, StreamId, StreamMachine};
+use muse_relay_v1::{Address, Limits};
+use muse_relay_v1::{StreamAction, StreamId, StreamMachine};
 
 #[test]
 fn everything_but_the_address_waits_for_the_tick() {

@@ -10,7 +10,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use muse_bench_workload::control::Control;
 use muse_drivers::{Clock, Driver, UdpDriver, UdpOptions};
-use muse_relay::v1::packet::{BROADCAST, DISCARD, DatagramHeader, STREAM_HEADER, StreamHeader};
+use muse_relay_v1::packet::{BROADCAST, DISCARD, DatagramHeader, STREAM_HEADER, StreamHeader};
 use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
 use serde::{Deserialize, Serialize};
 

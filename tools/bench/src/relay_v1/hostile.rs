@@ -4,7 +4,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 
-use muse_relay::v1::packet::{DatagramHeader, STREAM_HEADER, StreamHeader};
+use muse_relay_v1::packet::{DatagramHeader, STREAM_HEADER, StreamHeader};
 
 /// One of each.
 pub(super) struct Hostile {

@@ -5,8 +5,9 @@ use std::time::Duration as SystemDuration;
 
 use anyhow::Context;
 use clap::Args;
-use muse_drivers::{Clock, StreamDriver, Turn, UdpOptions};
-use muse_relay::v1::{CLIENTS_MAX, Limits, Relay};
+use muse_drivers::{Clock, UdpOptions};
+use muse_relay_v1::{CLIENTS_MAX, Limits, Relay};
+use muse_stream::{StreamDriver, Turn};
 use muse_wire::{Duration, Instant};
 
 use super::metrics::{Histogram, Page};

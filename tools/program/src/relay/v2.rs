@@ -12,7 +12,7 @@ use clap::Args;
 use muse_drivers::{
     Clock, Driver, UdpDriver, UdpOptions, UdpWebDriver, WebListener, WebOptions, fill_random,
 };
-use muse_relay::v2::{Limits, Relay};
+use muse_relay::{Limits, Relay};
 use muse_wire::{Duration, Machine};
 
 use super::metrics::Page;

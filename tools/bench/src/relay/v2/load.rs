@@ -7,7 +7,7 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use muse_bench_workload::control::Control;
 use muse_drivers::{Clock, Driver, UdpDriver, UdpOptions};
-use muse_relay::v2::{Link, LinkState, Relayed, RoomKey};
+use muse_relay::{Link, LinkState, Relayed, RoomKey};
 use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
 use serde::{Deserialize, Serialize};
 
