@@ -11,7 +11,8 @@ use muse_transport::{
 };
 use muse_wire::Instant;
 
-use crate::{AsyncUdp, Driver, UdpOptions, client, host};
+use crate::native::{client, host};
+use crate::{AsyncUdp, Driver, UdpOptions};
 
 /// A server that is awaited. Use it from one task; connections are told apart by their ids.
 ///
@@ -74,7 +75,7 @@ impl AsyncServer {
         let mut key = [0; 16];
         crate::fill_random(&mut key)?;
         let key = RoomKey::new(key);
-        let link = Link::open(self.host.now(), relay, key, crate::relay::seed()?);
+        let link = Link::open(self.host.now(), relay, key, crate::native::relay::seed()?);
         self.host.set_link(relay, link)?;
         Ok(key.code())
     }
@@ -223,7 +224,7 @@ impl AsyncClient {
         how: Connect,
     ) -> io::Result<Self> {
         let mut host = AsyncHost::bind(client::any_address(relay), config)?;
-        let link = Link::join(host.now(), relay, code, crate::relay::seed()?);
+        let link = Link::join(host.now(), relay, code, crate::native::relay::seed()?);
         host.set_link(relay, link)?;
         let connection = host
             .endpoint
@@ -319,7 +320,7 @@ impl AsyncHost {
 
     /// Lets peers come through a relay as well.
     fn set_link(&mut self, relay: SocketAddr, link: Link) -> io::Result<()> {
-        let here = crate::relay::local_address(relay, self.udp.driver().local_addr()?);
+        let here = crate::native::relay::local_address(relay, self.udp.driver().local_addr()?);
         self.link = Some(link.local_addresses(here.as_slice()));
         Ok(())
     }

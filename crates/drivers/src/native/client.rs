@@ -13,7 +13,7 @@ use muse_transport::{
 };
 use muse_wire::{Duration, Instant};
 
-use crate::host::Host;
+use crate::native::host::Host;
 use crate::{UdpDriver, UdpOptions};
 
 /// A connection to a server over UDP.
@@ -100,8 +100,8 @@ impl Client {
     ) -> io::Result<Self> {
         let driver = UdpDriver::bind(any_address(relay), &UdpOptions::default())?;
         let mut host = Host::new(driver, config)?;
-        let link = Link::join(host.now(), relay, code, crate::relay::seed()?);
-        let here = crate::relay::local_address(relay, host.local_addr()?);
+        let link = Link::join(host.now(), relay, code, crate::native::relay::seed()?);
+        let here = crate::native::relay::local_address(relay, host.local_addr()?);
         host.set_link(link.local_addresses(here.as_slice()));
         let server = Link::host_address();
         let connection = host

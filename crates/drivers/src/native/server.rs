@@ -13,7 +13,7 @@ use muse_transport::{
 };
 use muse_wire::{Duration, Instant};
 
-use crate::host::Host;
+use crate::native::host::Host;
 use crate::{UdpDriver, UdpOptions, bind_shards};
 
 /// A server over UDP.
@@ -173,8 +173,8 @@ impl Server {
         let mut key = [0; 16];
         crate::fill_random(&mut key)?;
         let key = RoomKey::new(key);
-        let link = Link::open(self.host.now(), relay, key, crate::relay::seed()?);
-        let here = crate::relay::local_address(relay, self.host.local_addr()?);
+        let link = Link::open(self.host.now(), relay, key, crate::native::relay::seed()?);
+        let here = crate::native::relay::local_address(relay, self.host.local_addr()?);
         self.host.set_link(link.local_addresses(here.as_slice()));
         Ok(key.code())
     }

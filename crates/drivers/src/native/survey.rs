@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use muse_relay::{Report, Survey};
 use muse_wire::{Duration, Machine};
 
-use crate::relay::seed;
+use crate::native::relay::seed;
 use crate::{Clock, Driver, UdpDriver, UdpOptions};
 
 /// Asks every relay a few times and returns the shortest round trip to each, in the same order; none where no answer came. Takes half a second when
