@@ -5,10 +5,10 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use muse_wire::bytes::{EndOfBytes, Reader, Writer};
+use muse_wire::rate::{Rate, TokenBucket};
 use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
 
 use super::packet::is_local;
-use super::rate::{Bucket, Rate};
 
 /// What a host tells about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Found {
 #[derive(Debug)]
 pub struct Announcer {
     advert: Advert,
-    answers: Bucket,
+    answers: TokenBucket,
     waiting: Vec<(SocketAddr, u64)>,
 }
 
@@ -47,7 +47,7 @@ impl Announcer {
     pub fn new(now: Instant, advert: Advert) -> Self {
         Self {
             advert,
-            answers: Bucket::full(now, answer_rate()),
+            answers: TokenBucket::full(now, answer_rate()),
             waiting: Vec::new(),
         }
     }
@@ -67,7 +67,7 @@ impl Machine for Announcer {
         if near
             && protocol == self.advert.protocol
             && self.waiting.len() < WAITING_MAX
-            && self.answers.admit(now, answer_rate())
+            && self.answers.admit(now, answer_rate(), 1)
         {
             self.waiting.push((datagram.from, random));
         }
@@ -256,7 +256,7 @@ fn read_head(reader: &mut Reader<'_>, kind: u8) -> Option<(u64, u64)> {
 }
 
 fn answer_rate() -> Rate {
-    Rate::new(ANSWERS_PER_SECOND, Duration::from_secs(1))
+    Rate::over(ANSWERS_PER_SECOND, Duration::from_secs(1))
 }
 
 /// The port at which hosts await questions.

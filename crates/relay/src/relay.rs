@@ -6,6 +6,7 @@ mod table;
 
 use std::net::SocketAddr;
 
+use muse_wire::rate::{Rate, TokenBucket};
 use muse_wire::{Datagram, Duration, Instant, Machine, Transmit};
 use rustc_hash::FxHashMap;
 
@@ -13,7 +14,7 @@ use super::code::RoomCode;
 use super::cookie::Secrets;
 use super::limits::Limits;
 use super::packet::{DATA_HEADER_LEN, End, LegId, PACKET_LEN_MAX, Packet};
-use super::rate::{Addresses, Bucket, Rate, Rates};
+use super::rate::{Addresses, Rates};
 use super::stats::Stats;
 use outbox::Outbox;
 use table::{Guest, Room, Slab};
@@ -42,7 +43,7 @@ pub struct Relay {
     rooms_by_ip: FxHashMap<u64, u32>,
     requests: Addresses,
     /// Answers to strangers: cookies and news of ids that do not exist.
-    strangers: Bucket,
+    strangers: TokenBucket,
     strangers_rate: Rate,
     outbox: Outbox,
     sweep_at: Instant,
@@ -57,12 +58,12 @@ impl Relay {
     pub fn new(now: Instant, limits: Limits, seed: [u8; 32]) -> Self {
         let burst = Duration::from_millis(u64::from(limits.burst_ms));
         let mut secrets = Secrets::new(&seed);
-        let requests = Rate::new(limits.requests_per_second, REQUESTS_WINDOW);
-        let strangers_rate = Rate::new(STRANGERS_PER_SECOND, STRANGERS_WINDOW);
+        let requests = Rate::over(limits.requests_per_second, REQUESTS_WINDOW);
+        let strangers_rate = Rate::over(STRANGERS_PER_SECOND, STRANGERS_WINDOW);
         Self {
             rates: Rates {
-                packets: Rate::new(limits.packets_per_second, burst),
-                bytes: Rate::new(limits.bytes_per_second, burst),
+                packets: Rate::over(limits.packets_per_second, burst),
+                bytes: Rate::over(limits.bytes_per_second, burst),
             },
             rooms: Slab::new(limits.rooms),
             guests: Slab::new(limits.guests),
@@ -70,7 +71,7 @@ impl Relay {
             by_request: FxHashMap::default(),
             rooms_by_ip: FxHashMap::default(),
             requests: Addresses::new(now, secrets.draw(), requests),
-            strangers: Bucket::full(now, strangers_rate),
+            strangers: TokenBucket::full(now, strangers_rate),
             strangers_rate,
             outbox: Outbox::new(),
             sweep_at: now + SWEEP_INTERVAL,
@@ -185,7 +186,7 @@ impl Relay {
     }
 
     fn say_to_stranger(&mut self, now: Instant, to: SocketAddr, packet: &Packet) {
-        if self.strangers.admit(now, self.strangers_rate) {
+        if self.strangers.admit(now, self.strangers_rate, 1) {
             self.say(to, packet);
         } else {
             self.stats.throttled += 1;

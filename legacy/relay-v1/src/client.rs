@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use crate::{StreamAction, StreamId, StreamMachine};
 use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
 use thiserror::Error;
 
@@ -12,6 +11,7 @@ use super::packet::{
     DatagramHeader, GROUP, LIST, RESET, STATE, STREAM_DATA_MAX, STREAM_HEADER, StreamHeader,
     UNICAST,
 };
+use super::{StreamAction, StreamId, StreamMachine};
 
 /// A client of a relay.
 ///

@@ -17,7 +17,6 @@
 //! assert_eq!(relay.outgoing(StreamId(0)), [1, 0, 0, 1, 0, 1]);
 //! ```
 
-mod bucket;
 mod client;
 mod limits;
 pub mod packet;

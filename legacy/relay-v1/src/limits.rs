@@ -1,6 +1,7 @@
 //! How much one client may ask of a relay that faces the internet.
 
 use muse_wire::Duration;
+use muse_wire::rate::Rate;
 
 /// Limits and settings of a [`Relay`](super::Relay). The defaults let 120 clients send 20 updates a second with room to spare.
 ///
@@ -13,12 +14,9 @@ use muse_wire::Duration;
 pub struct Limits {
     pub(super) clients: usize,
     pub(super) clients_per_ip: usize,
-    pub(super) datagram_rate: u32,
-    pub(super) datagram_burst: u32,
-    pub(super) packet_rate: u32,
-    pub(super) packet_burst: u32,
-    pub(super) byte_rate: u32,
-    pub(super) byte_burst: u32,
+    pub(super) datagram_rate: Rate,
+    pub(super) packet_rate: Rate,
+    pub(super) byte_rate: Rate,
     pub(super) held_datagram_bytes: usize,
     pub(super) held_stream_bytes: usize,
     pub(super) unsent_bytes: usize,
@@ -45,21 +43,21 @@ impl Limits {
     /// UDP packets a second from one client, and how many at once. Default 500 and 500. What is beyond is dropped and counted. A
     /// broadcast costs one packet out for every other client.
     pub fn datagrams_per_second(mut self, rate: u32, burst: u32) -> Self {
-        (self.datagram_rate, self.datagram_burst) = (rate, burst.max(1));
+        self.datagram_rate = Rate::new(rate, burst.max(1));
         self
     }
 
     /// TCP packets a second from one client, and how many at once. Default 2,000 and 2,000. What is beyond waits with its
     /// sender; nothing is lost.
     pub fn packets_per_second(mut self, rate: u32, burst: u32) -> Self {
-        (self.packet_rate, self.packet_burst) = (rate.max(1), burst.max(1));
+        self.packet_rate = Rate::new(rate.max(1), burst.max(1));
         self
     }
 
     /// TCP bytes a second from one client, and how many at once. Default 2 MiB and 512 KiB. What is beyond waits with its
     /// sender; nothing is lost.
     pub fn bytes_per_second(mut self, rate: u32, burst: u32) -> Self {
-        (self.byte_rate, self.byte_burst) = (rate.max(1), burst.max(1));
+        self.byte_rate = Rate::new(rate.max(1), burst.max(1));
         self
     }
 
@@ -114,12 +112,9 @@ impl Default for Limits {
         Self {
             clients: CLIENTS_MAX,
             clients_per_ip: CLIENTS_MAX,
-            datagram_rate: 500,
-            datagram_burst: 500,
-            packet_rate: 2_000,
-            packet_burst: 2_000,
-            byte_rate: 2 << 20,
-            byte_burst: 512 << 10,
+            datagram_rate: Rate::new(500, 500),
+            packet_rate: Rate::new(2_000, 2_000),
+            byte_rate: Rate::new(2 << 20, 512 << 10),
             held_datagram_bytes: 256 << 10,
             held_stream_bytes: 16 << 20,
             unsent_bytes: 4 << 20,

@@ -7,12 +7,12 @@ mod streams;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
-use crate::{StreamAction, StreamId, StreamMachine};
 use muse_wire::{Datagram, Duration, Instant, Machine, Transmit};
 
 use super::limits::{CLIENTS_MAX, Limits};
 use super::packet::{Address, BROADCAST, StreamHeader};
 use super::stats::Stats;
+use super::{StreamAction, StreamId, StreamMachine};
 use datagrams::{Batch, Sending};
 use environment::Environment;
 use streams::Frames;

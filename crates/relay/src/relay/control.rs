@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 
+use muse_wire::net::customer;
 use muse_wire::{Duration, Instant};
 
 use super::super::code::{RoomCode, RoomKey};
 use super::super::cookie::Cookie;
 use super::super::packet::{Candidates, End, LegId, Packet, Refusal, VERSION};
-use super::super::rate::{Meter, prefix};
+use super::super::rate::Meter;
 use super::Relay;
 use super::table::{Guest, Room};
 
@@ -127,7 +128,7 @@ impl Relay {
         if self.draining {
             return Err(Refusal::Draining);
         }
-        let prefix = prefix(request.from);
+        let prefix = customer(request.from.ip());
         let opened = self.rooms_by_ip.get(&prefix).copied().unwrap_or(0);
         if opened >= self.limits.rooms_per_ip {
             return Err(Refusal::NoPlace);
@@ -214,7 +215,7 @@ impl Relay {
         let guests = room.guests.iter();
         let neighbours = guests
             .filter_map(|slot| self.guests.get(*slot as usize))
-            .filter(|guest| prefix(guest.address) == prefix(from));
+            .filter(|guest| customer(guest.address.ip()) == customer(from.ip()));
         room.guests.len() < self.limits.guests_per_room
             && neighbours.count() < self.limits.guests_per_ip
     }

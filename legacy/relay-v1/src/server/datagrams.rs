@@ -41,8 +41,7 @@ impl Relay {
         }
         let limits = &self.limits;
         let env = &mut self.environments[from.index()];
-        let rate = (limits.datagram_rate, limits.datagram_burst);
-        if env.datagrams.available(now, rate.0, rate.1) == 0
+        if !env.datagrams.has(now, limits.datagram_rate, 1)
             || env.held_bytes + bytes.len() > limits.held_datagram_bytes
         {
             self.stats.datagrams_limited += 1;

@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::StreamId;
+use muse_wire::rate::TokenBucket;
 use muse_wire::{Duration, Instant};
 
-use crate::bucket::Bucket;
+use crate::StreamId;
 use crate::limits::Limits;
 
 /// One address and its present client.
@@ -26,9 +26,9 @@ pub(super) struct Environment {
     pub(super) groups: Vec<u32>,
     /// Bytes of UDP that are held for the tick.
     pub(super) held_bytes: usize,
-    pub(super) datagrams: Bucket,
-    pub(super) packets: Bucket,
-    pub(super) bytes: Bucket,
+    pub(super) datagrams: TokenBucket,
+    pub(super) packets: TokenBucket,
+    pub(super) bytes: TokenBucket,
     /// What has arrived on the stream and is not a whole packet yet, or is beyond the budget.
     pub(super) input: Vec<u8>,
     pub(super) waits_for_budget: bool,
@@ -54,9 +54,9 @@ impl Environment {
             counter: None,
             groups: Vec::new(),
             held_bytes: 0,
-            datagrams: Bucket::full(now, limits.datagram_burst),
-            packets: Bucket::full(now, limits.packet_burst),
-            bytes: Bucket::full(now, limits.byte_burst),
+            datagrams: TokenBucket::full(now, limits.datagram_rate),
+            packets: TokenBucket::full(now, limits.packet_rate),
+            bytes: TokenBucket::full(now, limits.byte_rate),
             input: Vec::new(),
             waits_for_budget: false,
             ended: false,

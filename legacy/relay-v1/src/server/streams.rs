@@ -1,9 +1,9 @@
 //! TCP: packets out of a stream, what each asks for, and who gets it at the tick.
 
-use crate::StreamId;
 use muse_wire::Instant;
 
 use super::{End, PAST_LAST, Relay, addresses};
+use crate::StreamId;
 use crate::packet::{
     Address, BROADCAST, LIST, RESET, STATE, STREAM_DATA_MAX, STREAM_HEADER, StreamHeader, UNICAST,
 };
@@ -18,11 +18,9 @@ impl Relay {
         if env.waits_for_budget || self.frames.len() >= limits.held_stream_bytes {
             return 0;
         }
-        let available = env
-            .bytes
-            .available(now, limits.byte_rate, limits.byte_burst);
+        let available = env.bytes.available(now, limits.byte_rate);
         // Not byte by byte as the budget fills: the next tick is soon.
-        if available < u64::from(limits.byte_burst).min(READ_MIN) {
+        if available < limits.byte_rate.burst().min(READ_MIN) {
             return 0;
         }
         usize::try_from(available).unwrap_or(READ_MAX).min(READ_MAX)
@@ -47,8 +45,7 @@ impl Relay {
             };
             let limits = &self.limits;
             let env = &mut self.environments[address.index()];
-            let rate = (limits.packet_rate, limits.packet_burst);
-            if env.packets.available(now, rate.0, rate.1) == 0
+            if !env.packets.has(now, limits.packet_rate, 1)
                 || self.frames.len() >= limits.held_stream_bytes
             {
                 waits = true;

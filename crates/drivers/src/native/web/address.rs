@@ -13,6 +13,8 @@
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
+use muse_wire::net::{customer, neighbourhood};
+
 /// Gives out addresses.
 #[derive(Debug, Default)]
 pub(super) struct Addresses {
@@ -23,12 +25,8 @@ pub(super) struct Addresses {
 impl Addresses {
     /// An address for a new session of the browser at `remote`.
     pub(super) fn allot(&mut self, remote: IpAddr) -> SocketAddr {
-        let (network, host) = match remote.to_canonical() {
-            IpAddr::V4(ip) => (u64::from(ip.to_bits() >> 8), u64::from(ip.to_bits())),
-            IpAddr::V6(ip) => ((ip.to_bits() >> 80) as u64, (ip.to_bits() >> 64) as u64),
-        };
-        let network = self.secret.hash_one((0, network)) as u16;
-        let host = self.secret.hash_one((1, host)) as u16;
+        let network = self.secret.hash_one((0, neighbourhood(remote))) as u16;
+        let host = self.secret.hash_one((1, customer(remote))) as u16;
         let number = self.next;
         self.next += 1;
         let bits = u128::from(PREFIX) << 96

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use muse_wire::net::customer;
+
 /// Counts sessions, those that are being made included.
 #[derive(Clone, Debug)]
 pub(super) struct Doors {
@@ -30,7 +32,7 @@ impl Doors {
 
     /// A pass, which is given back when it is dropped; none if there are too many inside.
     pub(super) fn enter(&self, from: IpAddr) -> Option<Pass> {
-        let place = place(from);
+        let place = customer(from);
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         if inside.all >= self.sessions_max {
             return None;
@@ -77,14 +79,6 @@ impl Drop for Pass {
                 inside.by_place.remove(&self.place);
             }
         }
-    }
-}
-
-/// An IPv4 address, or an IPv6 /64: what one customer has. The second never is as small as the first.
-fn place(ip: IpAddr) -> u64 {
-    match ip.to_canonical() {
-        IpAddr::V4(ip) => u64::from(ip.to_bits()),
-        IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64 | 1 << 63,
     }
 }
 
