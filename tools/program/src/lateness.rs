@@ -2,14 +2,14 @@
 
 use std::fmt;
 
+use hdrhistogram::Histogram;
 use muse_wire::Duration;
 use serde::{Deserialize, Serialize};
 
-/// Counts of latenesses in classes of 50 microseconds; what is later than the last class counts there.
+/// Counts of latenesses, to two digits.
 #[derive(Clone, Debug)]
 pub struct Lateness {
-    classes: Vec<u32>,
-    ticks: u64,
+    micros: Histogram<u32>,
     most: Duration,
 }
 
@@ -28,44 +28,33 @@ pub struct Late {
 
 impl Default for Lateness {
     fn default() -> Self {
+        let micros = Histogram::new_with_max(MICROS_MAX, DIGITS);
         Self {
-            classes: vec![0; CLASSES],
-            ticks: 0,
+            micros: micros.expect("the limits are in order"),
             most: Duration::ZERO,
         }
     }
 }
 
 impl Lateness {
-    /// A tick came so late.
+    /// Counts a tick that came so late.
     pub fn note(&mut self, late: Duration) {
-        let class = usize::try_from(late.as_micros() / CLASS_MICROS).unwrap_or(CLASSES);
-        self.classes[class.min(CLASSES - 1)] += 1;
-        self.ticks += 1;
+        self.micros.saturating_record(late.as_micros());
         self.most = self.most.max(late);
     }
 
     /// What it comes to.
     pub fn figures(&self) -> Late {
         Late {
-            ticks: self.ticks,
+            ticks: self.micros.len(),
             p50_ms: self.quantile_ms(0.5),
             p99_ms: self.quantile_ms(0.99),
             most_ms: self.most.as_secs_f64() * 1e3,
         }
     }
 
-    /// The upper end of the class in which so large a share of the ticks has been reached.
     fn quantile_ms(&self, share: f64) -> f64 {
-        let wanted = (self.ticks as f64 * share).ceil() as u64;
-        let mut seen = 0;
-        for (class, count) in self.classes.iter().enumerate() {
-            seen += u64::from(*count);
-            if seen >= wanted {
-                return (class as u64 + 1) as f64 * CLASS_MICROS as f64 / 1e3;
-            }
-        }
-        self.most.as_secs_f64() * 1e3
+        self.micros.value_at_quantile(share) as f64 / 1e3
     }
 }
 
@@ -80,17 +69,17 @@ impl fmt::Display for Lateness {
     }
 }
 
-/// Width of a class.
-const CLASS_MICROS: u64 = 50;
-/// Up to 200 ms.
-const CLASSES: usize = 4_000;
+/// Later than this is counted here.
+const MICROS_MAX: u64 = 60_000_000;
+/// Digits that are told apart.
+const DIGITS: u8 = 2;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_read_from_the_classes() {
+    fn quantiles_are_read_from_the_histogram() {
         let mut lateness = Lateness::default();
         for micros in 0..1_000 {
             lateness.note(Duration::from_micros(micros));

@@ -2,6 +2,7 @@
 //! ships and every command ends on Ctrl-C in the same way.
 
 pub mod figures;
+pub mod http;
 pub mod interrupt;
 pub mod lateness;
 pub mod relay;

@@ -1,124 +1,83 @@
-//! The page: one file without anything from elsewhere, over the smallest HTTP server that a browser is content with.
+//! The page: one file without anything from elsewhere.
 //!
-//! Whoever reaches the page rules the network, so it listens on loopback unless told otherwise; other sites' pages cannot use it, because
+//! Whoever reaches the page rules the network, so it listens on loopback by default; other sites' pages cannot use it, because
 //! commands need a header that they may not send and names that are not ours are refused.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::net::{IpAddr, SocketAddr};
 
 use anyhow::Context;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::header::{CACHE_CONTROL, HOST, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
 use serde_json::json;
 
 use super::control::Asker;
 
-/// Serves the page at `address`, in threads of its own. Returns where.
+/// Serves the page at `address`, in a thread of its own. Returns where.
 pub(super) fn serve(address: SocketAddr, asker: Asker) -> anyhow::Result<SocketAddr> {
-    let listener = TcpListener::bind(address)
-        .with_context(|| format!("cannot serve the page at {address}; choose another --page"))?;
-    let address = listener.local_addr()?;
-    let busy = Arc::new(AtomicUsize::new(0));
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            if busy.fetch_add(1, Ordering::AcqRel) >= CONNECTIONS_MAX {
-                busy.fetch_sub(1, Ordering::AcqRel);
-                continue;
-            }
-            let (asker, busy) = (asker.clone(), Arc::clone(&busy));
-            std::thread::spawn(move || {
-                if let Err(error) = answer(&stream, &asker) {
-                    tracing::debug!("page: {error}");
-                }
-                busy.fetch_sub(1, Ordering::AcqRel);
-            });
+    let pages = Router::new()
+        .route("/", get(async || Html(PAGE)))
+        .route("/state", get(state))
+        .route("/command", post(command))
+        .fallback((StatusCode::NOT_FOUND, "see /\n"))
+        .layer(DefaultBodyLimit::max(COMMAND_BYTES_MAX))
+        .layer(axum::middleware::from_fn(only_local_names))
+        .with_state(asker);
+    muse_program::http::serve(address, pages)
+        .with_context(|| format!("cannot serve the page at {address}; choose another --page"))
+}
+
+async fn state(State(asker): State<Asker>) -> Response {
+    match ask(move || asker.state()).await {
+        Some(state) => Json(state).into_response(),
+        None => ended(),
+    }
+}
+
+async fn command(State(asker): State<Asker>, headers: HeaderMap, line: String) -> Response {
+    if !headers.contains_key("x-muse") {
+        let hint = "commands need the header X-Muse: 1\n";
+        return (StatusCode::FORBIDDEN, hint).into_response();
+    }
+    match ask(move || asker.command(line)).await {
+        Some(Ok(text)) => Json(json!({ "text": text })).into_response(),
+        Some(Err(error)) => {
+            (StatusCode::BAD_REQUEST, Json(json!({ "error": error }))).into_response()
         }
-    });
-    Ok(address)
-}
-
-/// A request, as far as it matters.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Request {
-    method: String,
-    path: String,
-    host: String,
-    from_page: bool,
-    body: String,
-}
-
-fn answer(mut stream: &TcpStream, asker: &Asker) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let request = read(stream)?;
-    let (status, kind, body) = respond(&request, asker);
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {}\r\n\
-         Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    )
-}
-
-fn respond(request: &Request, asker: &Asker) -> (&'static str, &'static str, String) {
-    const PLAIN: &str = "text/plain";
-    const JSON: &str = "application/json";
-    const UNAVAILABLE: &str = "503 Service Unavailable";
-    if !is_local_name(&request.host) {
-        let hint = "open the page by its IP address or as localhost\n";
-        return ("403 Forbidden", PLAIN, hint.to_owned());
-    }
-    match (request.method.as_str(), request.path.as_str()) {
-        ("GET", "/") => ("200 OK", "text/html", PAGE.to_owned()),
-        ("GET", "/state") => match asker.state() {
-            Some(state) => ("200 OK", JSON, state.to_string()),
-            None => (UNAVAILABLE, PLAIN, "the proxy has ended\n".to_owned()),
-        },
-        ("POST", "/command") if request.from_page => match asker.command(request.body.clone()) {
-            Some(Ok(text)) => ("200 OK", JSON, json!({ "text": text }).to_string()),
-            Some(Err(error)) => (
-                "400 Bad Request",
-                JSON,
-                json!({ "error": error }).to_string(),
-            ),
-            None => (UNAVAILABLE, PLAIN, "the proxy has ended\n".to_owned()),
-        },
-        ("POST", "/command") => (
-            "403 Forbidden",
-            PLAIN,
-            "commands need the header X-Muse: 1\n".to_owned(),
-        ),
-        _ => ("404 Not Found", PLAIN, "see /\n".to_owned()),
+        None => ended(),
     }
 }
 
-fn read(stream: impl Read) -> std::io::Result<Request> {
-    let mut input = BufReader::new(stream.take(REQUEST_BYTES_MAX));
-    let mut line = String::new();
-    input.read_line(&mut line)?;
-    let mut words = line.split_whitespace().map(str::to_owned);
-    let mut request = Request {
-        method: words.next().unwrap_or_default(),
-        path: words.next().unwrap_or_default(),
-        ..Request::default()
+/// Waits for the proxy's answer, which comes between two turns of its own thread.
+async fn ask<T: Send + 'static>(
+    question: impl FnOnce() -> Option<T> + Send + 'static,
+) -> Option<T> {
+    tokio::task::spawn_blocking(question).await.ok().flatten()
+}
+
+fn ended() -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, "the proxy has ended\n").into_response()
+}
+
+/// Refuses those who come by a name of somebody else, and lets nobody keep or guess at what is answered.
+async fn only_local_names(request: Request, next: Next) -> Response {
+    let host = request.headers().get(HOST);
+    let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let mut response = match is_local_name(host) {
+        true => next.run(request).await,
+        false => {
+            let hint = "open the page by its IP address or as localhost\n";
+            (StatusCode::FORBIDDEN, hint).into_response()
+        }
     };
-    let mut len = 0;
-    loop {
-        line.clear();
-        input.read_line(&mut line)?;
-        let Some((name, value)) = line.trim().split_once(':') else {
-            break;
-        };
-        match name.to_ascii_lowercase().as_str() {
-            "host" => value.trim().clone_into(&mut request.host),
-            "content-length" => len = value.trim().parse().unwrap_or(0),
-            "x-muse" => request.from_page = true,
-            _ => (),
-        }
-    }
-    input.take(len).read_to_string(&mut request.body)?;
-    Ok(request)
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
 }
 
 /// Not a name that somebody else's domain might be given: an IP address or `localhost`.
@@ -131,30 +90,11 @@ fn is_local_name(host: &str) -> bool {
 }
 
 const PAGE: &str = include_str!("page.html");
-const CONNECTIONS_MAX: usize = 16;
-const PATIENCE: Duration = Duration::from_secs(2);
-const REQUEST_BYTES_MAX: u64 = 16 << 10;
+const COMMAND_BYTES_MAX: usize = 16 << 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn requests_are_read_as_far_as_they_matter() {
-        let text = "POST /command HTTP/1.1\r\nHost: 127.0.0.1:8\r\nx-muse: 1\r\nContent-Length: 6\r\n\r\nloss 5 and more";
-        let request = read(text.as_bytes()).expect("whole");
-        assert_eq!(
-            request,
-            Request {
-                method: "POST".to_owned(),
-                path: "/command".to_owned(),
-                host: "127.0.0.1:8".to_owned(),
-                from_page: true,
-                body: "loss 5".to_owned(),
-            }
-        );
-        assert_eq!(read(&b""[..]).expect("empty"), Request::default());
-    }
 
     #[test]
     fn names_of_others_are_refused() {

@@ -1,35 +1,42 @@
-//! Metrics in the Prometheus text format, over the smallest HTTP server that a scraper is content with.
+//! A relay's figures as a page for Prometheus.
 //!
 //! A thread of its own answers; the loop that is measured only writes a text when one has been asked for.
 
-use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use anyhow::Context;
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use metrics::Key;
+use metrics_exporter_prometheus::LabelSet;
+use metrics_exporter_prometheus::formatting::{
+    write_help_line, write_metric_line, write_type_line,
+};
+use tokio::sync::oneshot;
 
 /// An HTTP server with one page.
 pub struct Metrics {
     address: SocketAddr,
-    asked: Receiver<Sender<String>>,
+    asked: Receiver<oneshot::Sender<String>>,
 }
 
 impl Metrics {
     /// Listens at `address`.
     pub fn serve(address: SocketAddr) -> anyhow::Result<Self> {
-        let listener = TcpListener::bind(address)
+        let (ask, asked) = sync_channel(1);
+        let pages = Router::new()
+            .route("/", get(answer))
+            .route("/metrics", get(answer))
+            .fallback((StatusCode::NOT_FOUND, "see /metrics\n"))
+            .with_state(ask);
+        let address = crate::http::serve(address, pages)
             .with_context(|| format!("cannot serve metrics at {address}"))?;
-        let address = listener.local_addr()?;
-        let (sender, asked) = sync_channel(1);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                if let Err(error) = answer(stream, &sender) {
-                    tracing::debug!("metrics: {error}");
-                }
-            }
-        });
         Ok(Self { address, asked })
     }
 
@@ -40,41 +47,24 @@ impl Metrics {
 
     /// Hands the page over if somebody waits for it.
     pub fn publish_if_asked(&self, page: impl FnOnce() -> String) {
-        match self.asked.try_recv() {
-            Ok(reply) => drop(reply.send(page())),
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => (),
+        if let Ok(reply) = self.asked.try_recv() {
+            // Whoever asked may have gone.
+            let _ = reply.send(page());
         }
     }
 }
 
-fn answer(mut stream: TcpStream, ask: &SyncSender<Sender<String>>) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut request = BufReader::new((&stream).take(REQUEST_MAX));
-    let mut first = String::new();
-    request.read_line(&mut first)?;
-    let mut line = String::new();
-    while request.read_line(&mut line)? > 2 {
-        line.clear();
-    }
-    let mut words = first.split_whitespace();
-    let (status, body) = match (words.next(), words.next()) {
-        (Some("GET"), Some("/metrics" | "/")) => {
-            let (sender, reply) = channel();
-            // The loop looks every tick; it has ended when it does not.
-            let page = ask.try_send(sender).ok().map(|()| reply);
-            match page.and_then(|page| page.recv_timeout(PATIENCE).ok()) {
-                Some(page) => ("200 OK", page),
-                None => ("503 Service Unavailable", "not now\n".to_owned()),
-            }
-        }
-        _ => ("404 Not Found", "see /metrics\n".to_owned()),
+async fn answer(State(ask): State<SyncSender<oneshot::Sender<String>>>) -> Response {
+    let (sender, reply) = oneshot::channel();
+    // The loop looks every tick; it has ended when it does not.
+    let page = match ask.try_send(sender) {
+        Ok(()) => tokio::time::timeout(PATIENCE, reply).await.ok(),
+        Err(_) => None,
     };
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    )
+    match page {
+        Some(Ok(page)) => ([(CONTENT_TYPE, PROMETHEUS_TEXT)], page).into_response(),
+        _ => (StatusCode::SERVICE_UNAVAILABLE, "not now\n").into_response(),
+    }
 }
 
 /// A page under construction.
@@ -82,39 +72,42 @@ fn answer(mut stream: TcpStream, ask: &SyncSender<Sender<String>>) -> std::io::R
 pub struct Page(String);
 
 impl Page {
-    /// A number that only grows.
+    /// Adds a number that only grows.
     pub fn counter(&mut self, name: &str, help: &str, value: u64) {
         self.head(name, help, "counter");
-        let _ = writeln!(self.0, "{name} {value}");
+        self.line(name, None, None, value);
     }
 
-    /// A number that grows by cause: the label's name, then its values.
-    pub fn counters(&mut self, name: &str, help: &str, label: &str, values: &[(&str, u64)]) {
+    /// Adds a number that grows by cause: the label's name, then its values.
+    pub fn counters(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &'static str,
+        values: &[(&str, u64)],
+    ) {
         self.head(name, help, "counter");
         for (cause, value) in values {
-            let _ = writeln!(self.0, "{name}{{{label}=\"{cause}\"}} {value}");
+            self.line(name, None, Some((label, (*cause).to_owned())), *value);
         }
     }
 
-    /// A number that goes up and down.
+    /// Adds a number that goes up and down.
     pub fn gauge(&mut self, name: &str, help: &str, value: f64) {
         self.head(name, help, "gauge");
-        let _ = writeln!(self.0, "{name} {value}");
+        self.line(name, None, None, value);
     }
 
-    /// How often values were at most so much: the limits of the buckets in seconds, and one more count for those beyond.
+    /// Adds times in their buckets.
     pub fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) {
         self.head(name, help, "histogram");
-        let mut sum = 0;
-        for (limit, count) in BUCKETS_US.iter().zip(histogram.counts) {
-            sum += count;
-            let limit = *limit as f64 / 1e6;
-            let _ = writeln!(self.0, "{name}_bucket{{le=\"{limit}\"}} {sum}");
+        for (limit, count) in histogram.0.buckets() {
+            self.line(name, Some("bucket"), Some(("le", limit.to_string())), count);
         }
-        let all = histogram.counts.iter().sum::<u64>();
-        let _ = writeln!(self.0, "{name}_bucket{{le=\"+Inf\"}} {all}");
-        let _ = writeln!(self.0, "{name}_sum {}", histogram.sum_us as f64 / 1e6);
-        let _ = writeln!(self.0, "{name}_count {all}");
+        let all = histogram.0.count();
+        self.line(name, Some("bucket"), Some(("le", "+Inf".to_owned())), all);
+        self.line(name, Some("sum"), None, histogram.0.sum());
+        self.line(name, Some("count"), None, all);
     }
 
     /// The text.
@@ -123,33 +116,46 @@ impl Page {
     }
 
     fn head(&mut self, name: &str, help: &str, kind: &str) {
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        write_help_line(&mut self.0, name, None, None, help);
+        write_type_line(&mut self.0, name, None, None, kind);
+    }
+
+    fn line(
+        &mut self,
+        name: &str,
+        suffix: Option<&'static str>,
+        label: Option<(&'static str, String)>,
+        value: impl std::fmt::Display,
+    ) {
+        let none = LabelSet::from_key_and_global(&Key::from_static_name(""), &Default::default());
+        write_metric_line(&mut self.0, name, suffix, &none, label, value, None);
     }
 }
 
-/// How long things took, in buckets.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Histogram {
-    counts: [u64; BUCKETS_US.len() + 1],
-    sum_us: u64,
+/// Times in buckets.
+#[derive(Clone, Debug)]
+pub struct Histogram(metrics_util::storage::Histogram);
+
+impl Default for Histogram {
+    fn default() -> Self {
+        let histogram = metrics_util::storage::Histogram::new(&BUCKETS_S);
+        Self(histogram.expect("there are buckets"))
+    }
 }
 
 impl Histogram {
-    /// One more.
+    /// Counts one more.
     pub fn add(&mut self, time: muse_wire::Duration) {
-        let micros = time.as_micros();
-        let bucket = BUCKETS_US.partition_point(|&limit| limit < micros);
-        self.counts[bucket] += 1;
-        self.sum_us = self.sum_us.saturating_add(micros);
+        self.0.record(time.as_secs_f64());
     }
 }
 
 /// From far below a tick to several.
-const BUCKETS_US: [u64; 12] = [
-    100, 250, 500, 1_000, 2_000, 3_000, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000,
+const BUCKETS_S: [f64; 12] = [
+    0.000_1, 0.000_25, 0.000_5, 0.001, 0.002, 0.003, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
 ];
 const PATIENCE: Duration = Duration::from_secs(2);
-const REQUEST_MAX: u64 = 8 << 10;
+const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[cfg(test)]
 mod tests {

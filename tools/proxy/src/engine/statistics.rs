@@ -1,5 +1,6 @@
 //! What the proxy has done, for people and for the page.
 
+use hdrhistogram::Histogram;
 use muse_netem::Counters;
 use muse_wire::Duration;
 use serde::Serialize;
@@ -31,39 +32,26 @@ pub struct Trouble {
 /// How late the proxy was with what it had to send.
 #[derive(Clone, Debug)]
 pub struct Lag {
-    /// By the number of bits of the microseconds.
-    buckets: [u64; 32],
-    max: Duration,
+    micros: Histogram<u32>,
 }
 
 impl Default for Lag {
     fn default() -> Self {
+        let micros = Histogram::new_with_max(LAG_MICROS_MAX, LAG_DIGITS);
         Self {
-            buckets: [0; 32],
-            max: Duration::ZERO,
+            micros: micros.expect("the limits are in order"),
         }
     }
 }
 
 impl Lag {
     pub(super) fn record(&mut self, lag: Duration) {
-        let bits = (64 - lag.as_micros().leading_zeros() as usize).min(self.buckets.len() - 1);
-        self.buckets[bits] += 1;
-        self.max = self.max.max(lag);
+        self.micros.saturating_record(lag.as_micros());
     }
 
-    /// At most so many microseconds for this share of all packets, to the next power of two.
+    /// At most so many microseconds for this share of all packets.
     pub(crate) fn quantile_us(&self, quantile: f64) -> u64 {
-        let all: u64 = self.buckets.iter().sum();
-        let wanted = (all as f64 * quantile).ceil() as u64;
-        let mut sum = 0;
-        for (bits, count) in self.buckets.iter().enumerate() {
-            sum += count;
-            if sum >= wanted && sum > 0 {
-                return ((1 << bits) - 1).min(self.max.as_micros());
-            }
-        }
-        0
+        self.micros.value_at_quantile(quantile)
     }
 }
 
@@ -152,12 +140,17 @@ fn drops_of(table: &str, ports: &[u16]) -> u64 {
     table.lines().filter_map(line_drops).sum()
 }
 
+/// Later than this is counted here.
+const LAG_MICROS_MAX: u64 = 60_000_000;
+/// Digits that are told apart.
+const LAG_DIGITS: u8 = 3;
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_at_most_twice_too_large() {
+    fn quantiles_are_those_of_what_was_recorded() {
         let mut lag = Lag::default();
         for micros in 1..=1_000 {
             lag.record(Duration::from_micros(micros));
