@@ -92,7 +92,16 @@ const DIRECTIONS: [(&str, &[&str]); 29] = [
     ),
     ("muse-bench-workload", &[]),
     ("muse-tidy", &[]),
-    ("muse-program", &["muse-wire", "muse-relay", "muse-drivers"]),
+    (
+        "muse-program",
+        &[
+            "muse-wire",
+            "muse-relay",
+            "muse-relay-v1",
+            "muse-stream",
+            "muse-drivers",
+        ],
+    ),
     (
         "muse-proxy",
         &["muse-wire", "muse-netem", "muse-drivers", "muse-program"],
