@@ -11,7 +11,7 @@ test: ## The gate: everything that must hold before a change lands (the same as 
 
 quick: ## Formatting and tests only
 	cargo fmt --all --check
-	cargo test --workspace --quiet
+	cargo test --workspace --features muse-cli/tools --quiet
 
 play: ## Build the game and serve it on this machine
 	@scripts/play.sh
@@ -20,7 +20,7 @@ page: ## Build the game's page into game/web/dist
 	@scripts/build-page.sh
 
 bench: ## Measure the transport beside its peers
-	cargo run --release -p muse-cli -- bench transport
+	cargo run --release -p muse-cli --features tools -- bench transport
 
 wasm: ## Build what runs in a browser for wasm32-unknown-unknown
 	@scripts/wasm-check.sh

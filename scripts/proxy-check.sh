@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 muse=${1:-}
 if [ -z "$muse" ]; then
-    cargo build --quiet --release -p muse-cli
+    cargo build --quiet --release -p muse-cli --features tools
     muse=${CARGO_TARGET_DIR:-target}/release/muse
 fi
 for tool in iperf3 tshark; do

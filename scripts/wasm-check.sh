@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-crates=(-p muse-wire -p muse-schema -p muse-netem -p muse-transport -p muse-rp -p muse-relay -p muse-netcode -p muse-lockstep
+crates=(-p muse-wire -p muse-schema -p muse-netem -p muse-transport -p muse-rp -p muse-relay -p muse-relay-v1 -p muse-netcode -p muse-lagcomp -p muse-lockstep
     -p muse-master-client -p muse-biobot)
 target=wasm32-unknown-unknown
 target_dir=${CARGO_TARGET_DIR:-target}/wasm

@@ -8,10 +8,9 @@ mod window;
 
 use bevy_app::{App, FixedUpdate, Update};
 use bevy_ecs::prelude::*;
-use muse_bevy::muse::netcode::Hits;
+use muse_bevy::muse::lagcomp::{Claim, HitVolume, Hits, Pose, RewindConfig, Rig, Shot, Volume};
 use muse_bevy::muse::netcode::glam::Vec3;
 use muse_bevy::muse::netcode::prediction::EffectChange;
-use muse_bevy::muse::netcode::rewind::{Claim, HitVolume, Pose, RewindConfig, Rig, Shot, Volume};
 use muse_bevy::prelude::*;
 
 #[derive(Component, State, Clone, Debug, Default, PartialEq)]

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use bevy_ecs::prelude::*;
-use muse::netcode::rewind::Claim;
+use muse::netcode::Claim;
 use muse::netcode::{ClientId, Tick};
 use muse::{CloseReason, Duration, Receipt, Refusal};
 

@@ -84,7 +84,7 @@ impl<G: BevyGame> NetServer<G> {
         self.seats.get(&client).copied()
     }
 
-    /// The kind of players, for [`Hits`](muse::netcode::Hits).
+    /// The kind of players, for [`Hits`](muse::lagcomp::Hits).
     pub fn player_kind(&self) -> Kind<G::Player> {
         self.player
     }

@@ -215,7 +215,7 @@ impl MasterConfig {
     /// Relays for games that players host themselves, at most 32, none by default. Players measure how far each is, and the master says which suits them.
     pub fn relays(mut self, relays: Vec<RelayPlace>) -> Self {
         self.relays = relays;
-        self.relays.truncate(muse_relay::v2::RELAYS_MAX);
+        self.relays.truncate(muse_relay::RELAYS_MAX);
         self
     }
 

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use muse_master_client::AccountId;
 use muse_master_client::api::RelayPlace;
-use muse_relay::v2::{Report, choose};
+use muse_relay::{Report, choose};
 use muse_wire::{Duration, Instant};
 use rustc_hash::FxHashMap;
 

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use muse::Instant;
 use muse::netcode::prediction::EffectChange;
-use muse::netcode::rewind::{Claim, HitVolume, Pose, RewindConfig, Rig, Shot, Volume};
-use muse::netcode::{self, EventClass, Hits, Host, Kind, Remotes};
+use muse::lagcomp::{Claim, HitVolume, Hits, Pose, RewindConfig, Rig, Shot, Volume};
+use muse::netcode::{self, EventClass, Host, Kind, Remotes};
 use muse::prelude::*;
 
 const USAGE: &str = "usage: hitscan serve

@@ -89,6 +89,7 @@ pub use server::Server;
 
 pub use glam;
 pub use muse_drivers as drivers;
+pub use muse_lagcomp as lagcomp;
 pub use muse_netcode as netcode;
 pub use muse_schema as schema;
 pub use muse_transport as transport;

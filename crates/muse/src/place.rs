@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 
-use muse_drivers::relay_v2::Invitation;
+use muse_drivers::relay::Invitation;
 use muse_transport::token::{ConnectToken, TokenVerifier};
 use muse_transport::{Connect, HandshakeLimits, ServerKey, ServerOptions};
 use muse_wire::Duration;

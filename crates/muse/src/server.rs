@@ -1,6 +1,6 @@
 //! A server of typed messages for a game loop.
 
-use muse_drivers::relay_v2::Invitation;
+use muse_drivers::relay::Invitation;
 use muse_netcode::ClientId;
 use muse_schema::Message;
 use muse_transport::{Event, MessageId, SendOptions};

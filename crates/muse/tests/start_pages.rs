@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use muse::drivers::relay_v2::{Limits, Relay};
+use muse::drivers::relay::{Limits, Relay};
 use muse::drivers::{Clock, Driver, UdpDriver, UdpOptions};
 
 /// How long a test waits for what must come; nothing depends on it when all is well.

@@ -8,14 +8,12 @@ mod client;
 mod delayed;
 mod format;
 mod guest;
-mod hits;
 mod host;
 mod remotes;
 mod round_trips;
 mod server;
 
 pub use client::Client;
-pub use hits::Hits;
 pub use host::Host;
 pub use remotes::Remotes;
 pub use server::Server;

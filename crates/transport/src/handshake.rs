@@ -21,6 +21,7 @@ pub(crate) use connecting::{Connecting, ConnectingConfig, Progress, Trust};
 pub use limits::HandshakeLimits;
 pub use listener::HandshakeCounters;
 pub(crate) use listener::{ConnectRequest, Listener, ListenerConfig, Outcome};
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use packet::repair as repair_for_fuzzing;
 
 use crate::token::TokenError;

@@ -16,6 +16,7 @@ mod connection;
 mod crypto;
 mod endpoint;
 mod event;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod handshake;

@@ -1,6 +1,6 @@
 //! What a player does in one tick: the input of prediction.
 
-use muse_netcode::rewind::Claim;
+use muse_netcode::Claim;
 use muse_schema::{BitReader, BitWriter, Options, Schema};
 
 /// What a player does in one tick. Jumping, firing, reloading and using are actions of their own; where to is said by the look.

@@ -253,7 +253,7 @@ impl Player {
     }
 
     /// What a shot fired now would claim to have seen.
-    pub fn claim(&self) -> Option<muse_netcode::rewind::Claim> {
+    pub fn claim(&self) -> Option<muse_netcode::Claim> {
         self.client.claim()
     }
 

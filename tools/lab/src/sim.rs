@@ -25,7 +25,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use muse_master_client::messages::FromMaster;
 use muse_master_client::{AccountId, MatchId, ServerId};
 use muse_netem::{Network, NodeId};
-use muse_relay::v2::{Limits, Relay};
+use muse_relay::{Limits, Relay};
 use muse_transport::token::{TokenGrant, TokenIssuer, TokenVerifier};
 use muse_transport::{Config, SeededEntropy};
 use muse_wire::{Datagram, Duration, Ecn, Instant, Machine};

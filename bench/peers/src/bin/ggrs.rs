@@ -3,7 +3,7 @@
 //! GGRS asks the system what time it is. So that it plays in virtual time, this program has its own `clock_gettime`, which the standard library then
 //! uses in place of the system's.
 
-#[path = "../../../../tools/cli/src/bench/rollback/pairs.rs"]
+#[path = "../../../../tools/bench/src/rollback/pairs.rs"]
 mod pairs;
 
 use std::cell::RefCell;

@@ -8,13 +8,13 @@ use muse_wire::{Duration, Instant};
 
 use super::format::{FromClient, ToClient};
 use super::{PacketError, SessionConfig};
+use crate::Claim;
 use crate::clock::{ClientClock, Due};
 use crate::inputs::{InputSender, Report};
 use crate::interpolation::{InterpolationConfig, Playback};
 use crate::prediction::{Effect, Game, PredictionCounters, Predictor, Reconciled};
 use crate::quality::Quality;
 use crate::receiver::{Receiver, Update};
-use crate::rewind::Claim;
 use crate::smoothing::{Smoothing, SmoothingConfig};
 use crate::snapshot::Header;
 use crate::world::{Kind, Kinds};

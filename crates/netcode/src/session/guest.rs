@@ -6,9 +6,9 @@ use muse_wire::{Duration, Instant};
 use super::format::{FromClient, ToClient};
 use super::round_trips::RoundTrips;
 use super::{PacketError, SessionConfig};
+use crate::Shooter;
 use crate::inputs::{Input, InputBuffer, InputForTick};
 use crate::replication::View;
-use crate::rewind::Shooter;
 use crate::world::{ClientId, World};
 use crate::{EntityId, Tick};
 

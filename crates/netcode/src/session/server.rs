@@ -16,10 +16,9 @@ use crate::clock::Drift;
 use crate::inputs::{InputCounters, InputForTick};
 use crate::prediction::{Game, StepContext, run_step};
 use crate::replication::View;
-use crate::rewind::{Admission, Claim, Rewind, Shooter};
 use crate::scheduler::TickScheduler;
 use crate::world::{ClientId, INPUT_BYTES_MAX, Kind, Kinds, World};
-use crate::{EntityId, Tick, WorldError};
+use crate::{EntityId, Shooter, Tick, WorldError};
 
 /// The server's side of a session with predicted players.
 ///
@@ -241,12 +240,6 @@ where
     /// What is known of a client that fires: its round trip, finer than ticks, the wait of its inputs and its own delay.
     pub fn shooter(&self, client: ClientId) -> Option<Shooter> {
         Some(self.clients.get(&client)?.shooter(self.config.tick))
-    }
-
-    /// The instant at which a shot of the client is judged: what its input claims, as far as that is plausible.
-    /// [`Hits`](super::Hits) has an example.
-    pub fn admit(&self, rewind: &mut Rewind, client: ClientId, claim: Claim) -> Option<Admission> {
-        Some(rewind.admit(claim, &self.shooter(client)?))
     }
 
     /// A packet of a client arrived.

@@ -381,6 +381,7 @@ fn finish(protocol_id: u64, mut writer: Writer<'_>, len_min: usize) -> Result<us
 }
 
 /// Makes the checksum of a changed packet right again, as an attacker would.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn repair(protocol_id: u64, packet: &mut [u8]) {
     if let Some((body, checksum)) = packet.split_last_chunk_mut() {
         *checksum = checksum_of(protocol_id, body);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use glam::Vec3;
-use muse_netcode::rewind::{Admission, Hit, Shot};
+use muse_lagcomp::{Admission, Hit, Shot};
 use muse_netcode::{ClientId, EntityId, Server, Tick};
 
 use super::past::{HEAD, Past, Targets};
@@ -423,7 +423,7 @@ impl Stage {
             let damage = (f32::from(constants.damage) * (1.0 - far) * 0.7) as u8;
             let blown = Hit {
                 entity,
-                part: muse_netcode::rewind::Part(0),
+                part: muse_lagcomp::Part(0),
                 share: 1.0,
                 point: at,
                 normal: Vec3::Y,

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use muse_master_client::messages::{MatchResult, Outcome, Phase, PlayerResult, Report};
 use muse_master_client::{AccountId, MatchId, ServerId};
 use muse_netcode::{ClientId, EntityId, Tick};
-use muse_relay::v2::{Link, RoomCode, RoomKey};
+use muse_relay::{Link, RoomCode, RoomKey};
 use muse_transport::token::TokenVerifier;
 use muse_transport::{
     Config, ConnectionId, Endpoint, Event, SeededEntropy, ServerKey, ServerOptions, ServerPublicKey,
