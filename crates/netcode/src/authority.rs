@@ -59,32 +59,10 @@ pub struct Referee {
 }
 
 /// A client.
-///
-/// ```
-/// use muse_netcode::authority::{Client, Referee};
-/// let mut referee = Referee::new();
-/// assert!(referee.join(Client(7)));
-/// assert!(referee.report(Client(7)).is_some());
-/// assert!(referee.report(Client(8)).is_none());
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Client(pub u32);
 
 /// What authority is chosen for.
-///
-/// ```
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::authority::{Authority, Claim, Client, Judgement, Referee, Request, Subject, Violation};
-/// # use muse_wire::Instant;
-/// let mut referee = Referee::new().with(Subject::Message(4), Authority::Server(Request::new()));
-/// # let (now, client, body) = (Instant::ZERO, Client(1), EntityId::from_bits(9));
-/// # referee.join(client);
-/// # referee.own(client, body);
-/// assert_eq!(referee.judge(now, client, &Claim::new(Subject::Message(4), body)), Judgement::Run);
-/// // A property of the same number is another subject, and was not declared.
-/// let other = Claim::new(Subject::Property(4), body);
-/// assert_eq!(referee.judge(now, client, &other), Judgement::Refuse(Violation::Undeclared));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     /// A message, by its id.
@@ -94,24 +72,6 @@ pub enum Subject {
 }
 
 /// What a client asks for or claims.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::authority::{Authority, Claim, Client, Judgement, Limits, Referee, Subject, Value, Violation};
-/// # use muse_wire::Instant;
-/// const AIM: Subject = Subject::Property(2);
-/// let limits = Limits::new().range(-1.5, 1.5).reach(1.0);
-/// let mut referee = Referee::new().with(AIM, Authority::Validated(limits));
-/// # let (now, client, body) = (Instant::ZERO, Client(1), EntityId::from_bits(9));
-/// # referee.join(client);
-/// # referee.own(client, body);
-/// let aim = Claim::new(AIM, body).value(Value::Number(0.3)).between(Vec3::ZERO, Vec3::Y);
-/// assert_eq!(referee.judge(now, client, &aim), Judgement::Accept);
-/// // Only an owner can claim anything about an entity.
-/// let of_another = Claim::new(AIM, EntityId::from_bits(10)).value(Value::Number(0.3));
-/// assert_eq!(referee.judge(now, client, &of_another), Judgement::Refuse(Violation::NotTheOwner));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Claim {
     subject: Subject,
@@ -160,20 +120,6 @@ impl Claim {
 }
 
 /// The value of a claim.
-///
-/// ```
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::authority::{Client, Referee, Subject, Value};
-/// # use muse_wire::Instant;
-/// # let (now, client, body) = (Instant::ZERO, Client(1), EntityId::from_bits(9));
-/// # let mut referee = Referee::new();
-/// # referee.join(client);
-/// let health = Subject::Property(3);
-/// assert!(referee.correct(now, client, health, body, Value::Number(80.0)));
-/// // What is not a number is never taken.
-/// assert!(!referee.correct(now, client, health, body, Value::Number(f32::NAN)));
-/// assert_eq!(referee.value(client, health, body), Some(Value::Number(80.0)));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
     /// Something happens: a jump, a shot.
@@ -187,25 +133,6 @@ pub enum Value {
 }
 
 /// What to do with a claim.
-///
-/// ```
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::authority::{Authority, Claim, Client, Forward, Judgement, Referee, Subject};
-/// # use muse_wire::Instant;
-/// let mut referee = Referee::new().with(Subject::Message(1), Authority::Forwarded(Forward::new()));
-/// # let (now, client, body) = (Instant::ZERO, Client(1), EntityId::from_bits(9));
-/// # referee.join(client);
-/// # referee.own(client, body);
-/// let mut passed_on = 0;
-/// for id in [1, 2] {
-///     match referee.judge(now, client, &Claim::new(Subject::Message(id), body)) {
-///         Judgement::Forward => passed_on += 1,
-///         Judgement::Run | Judgement::Accept => unreachable!("nothing of the kind was declared"),
-///         Judgement::Refuse(violation) => assert_eq!(violation.name(), "not declared"),
-///     }
-/// }
-/// assert_eq!(passed_on, 1);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
     /// The server runs it.

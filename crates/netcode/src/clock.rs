@@ -21,13 +21,6 @@ use crate::inputs::{Heard, Report, Stamp};
 use crate::{Tick, TickTime};
 
 /// Settings of a [`ClientClock`].
-///
-/// ```
-/// use muse_netcode::clock::ClockConfig;
-/// use muse_wire::Duration;
-/// let config = ClockConfig::new(Duration::from_millis(20)).dilation_max(0.03);
-/// assert_eq!(config.tick(), Duration::from_millis(20));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClockConfig {
     tick: Duration,
@@ -79,22 +72,6 @@ impl ClockConfig {
 }
 
 /// What is to be done, in the order of [`ClientClock::poll`].
-///
-/// ```
-/// use muse_netcode::Tick;
-/// use muse_netcode::clock::{ClientClock, ClockConfig, Due};
-/// use muse_netcode::inputs::{Report, Stamp};
-/// use muse_wire::{Duration, Instant};
-/// let mut clock = ClientClock::new(ClockConfig::new(Duration::from_millis(20)));
-/// let now = Instant::from_secs(1);
-/// // The server says that the input of tick 500 should be on its way now.
-/// let report = Report { aim: Some(Stamp::of(now)), ..Report::default() };
-/// clock.handle_snapshot(now, Tick(500), Some(&report));
-/// clock.advance(now);
-/// assert_eq!(clock.poll(), None);
-/// clock.advance(now + Duration::from_millis(21));
-/// assert_eq!(clock.poll(), Some(Due::Tick(Tick(501))));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     /// Send a packet without inputs: the way to the server is still being measured.
@@ -381,21 +358,6 @@ impl ClientClock {
 }
 
 /// The beginning of a packet from a client.
-///
-/// ```
-/// # use muse_netcode::Tick;
-/// use muse_netcode::clock::{ClientClock, ClockConfig, PacketHeader};
-/// use muse_netcode::inputs::Stamp;
-/// # use muse_wire::{Duration, Instant};
-/// # let mut clock = ClientClock::new(ClockConfig::new(Duration::from_millis(20)));
-/// # let now = Instant::from_secs(1);
-/// # clock.handle_snapshot(now, Tick(500), None);
-/// # clock.advance(now);
-/// assert!(clock.poll().is_some());
-/// let header = clock.header(now);
-/// assert_eq!(header, PacketHeader { number: 1, stamp: Stamp::of(now), doubled: false });
-/// assert_eq!(clock.header(now).number, 2);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketHeader {
     /// Counts packets, so that loss can be measured and an answer can name one.

@@ -2,13 +2,6 @@
 
 /// An entity of the replicated world: an index, which is used again after the entity has gone, and a generation, which
 /// tells the new one from the old.
-///
-/// ```
-/// use muse_netcode::EntityId;
-/// let door = EntityId::new(7, 0).expect("a small index");
-/// assert_eq!((door.index(), door.generation()), (7, 0));
-/// assert_ne!(door, door.next_generation());
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntityId(u32);
 

@@ -70,32 +70,6 @@ impl EventClass {
 }
 
 /// An event as the client gets it. Temporary entities are events without an entity whose bytes say everything.
-///
-/// ```
-/// # use std::sync::Arc;
-/// # use muse_netcode::{ClientId, EventClass, Kinds, Tick, View, World};
-/// use muse_netcode::{Event, Receiver};
-/// /// The explosions that arrived.
-/// fn explosions(receiver: &mut Receiver) -> Vec<Event> {
-///     std::iter::from_fn(|| receiver.poll_event()).filter(|event| event.id == 3).collect()
-/// }
-/// # let mut world = World::new(Kinds::new());
-/// # let mut view = View::new(&world, ClientId(1));
-/// # let mut receiver = Receiver::new(Arc::clone(world.kinds()));
-/// # receiver.set_game(0);
-/// # let mut buffer = [0; 1_200];
-/// # let len = receiver.emit_acknowledgement(&mut buffer)?;
-/// # view.handle_acknowledgement(&buffer[..len])?;
-/// world.emit(None, EventClass::Guaranteed, 3, b"at the gate")?;
-/// world.commit(Tick(5))?;
-/// # view.begin(&world, 10_000);
-/// # while let Some(len) = view.poll_packet(&world, &mut buffer) {
-/// #     receiver.handle_packet(&buffer[..len])?;
-/// # }
-/// let events = explosions(&mut receiver);
-/// assert_eq!((events[0].tick, &*events[0].bytes), (Tick(5), &b"at the gate"[..]));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When it happened. To be shown in step with interpolated entities, wait until they have reached this tick.

@@ -16,13 +16,6 @@ use crate::smoothing::Correction;
 pub use curve::Curve;
 
 /// How a body moves at an instant; units per second, radians per second.
-///
-/// ```
-/// use glam::Vec3;
-/// use muse_netcode::extrapolation::{Motion, Path};
-/// let car = Motion { velocity: Vec3::new(20.0, 0.0, 0.0), ..Motion::at(Vec3::ZERO) };
-/// assert_eq!(car.after(0.1, Path::Straight).position, Vec3::new(2.0, 0.0, 0.0));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Motion {
     /// Where it is.
@@ -80,17 +73,6 @@ impl Motion {
 }
 
 /// How the path goes on.
-///
-/// ```
-/// use glam::Vec3;
-/// use muse_netcode::extrapolation::{Motion, Path};
-/// let car = Motion { velocity: Vec3::X * 4.0, acceleration: Vec3::X * 2.0, ..Motion::at(Vec3::ZERO) };
-/// assert_eq!(car.after(1.0, Path::Straight).position, Vec3::X * 4.0);
-/// assert_eq!(car.after(1.0, Path::Accelerated).position, Vec3::X * 5.0);
-/// // A quarter of a turn to the left in a second, as fast as before.
-/// let turning = Motion { angular_velocity: Vec3::Y * std::f32::consts::FRAC_PI_2, ..car };
-/// assert!(turning.after(1.0, Path::Turning).velocity.distance(Vec3::Z * -4.0) < 1e-4);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Path {
     /// With constant velocity.
@@ -106,16 +88,6 @@ pub enum Path {
 }
 
 /// Settings of an [`Extrapolator`].
-///
-/// ```
-/// # use glam::Vec3;
-/// use muse_netcode::extrapolation::{ExtrapolationConfig, Extrapolator, Motion, Path};
-/// use muse_wire::{Duration, Instant};
-/// let config = ExtrapolationConfig::default().path(Path::Accelerated).limit(Duration::from_millis(400));
-/// let body = Extrapolator::new(config, Instant::ZERO, Motion::at(Vec3::ZERO));
-/// assert!(!body.is_stopped(Instant::from_millis(399)));
-/// assert!(body.is_stopped(Instant::from_millis(400)));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExtrapolationConfig {
     path: Path,
@@ -275,14 +247,6 @@ impl Extrapolator {
 
 /// Estimates what updates do not carry, from two of them in a row: acceleration, turn rate, and, if the earlier one came from here, how the
 /// acceleration turns and fades. `earlier` is as it was received, not brought to another instant.
-///
-/// ```
-/// use glam::Vec3;
-/// use muse_netcode::extrapolation::{Motion, derive_motion};
-/// let earlier = Motion { velocity: Vec3::X * 2.0, ..Motion::at(Vec3::ZERO) };
-/// let later = Motion { velocity: Vec3::X * 3.0, ..Motion::at(Vec3::X) };
-/// assert_eq!(derive_motion(&earlier, later, 0.5).acceleration, Vec3::X * 2.0);
-/// ```
 pub fn derive_motion(earlier: &Motion, later: Motion, seconds: f32) -> Motion {
     if seconds <= 0.0 {
         return later;
@@ -298,27 +262,6 @@ pub fn derive_motion(earlier: &Motion, later: Motion, seconds: f32) -> Motion {
 
 /// Another's state after `ticks` more, if its player goes on doing what it did last (DOOM III's way). `ticks` is cut at
 /// [`BY_INPUT_TICKS_MAX`].
-///
-/// ```
-/// use muse_netcode::Tick;
-/// use muse_netcode::extrapolation::by_last_input;
-/// # use muse_netcode::prediction::{Game, StepContext};
-/// # use muse_schema::State;
-/// #[derive(State, Clone, Debug, PartialEq)]
-/// struct Steps(u16);
-/// # struct Rules;
-/// # impl Game for Rules {
-/// #     type Player = Steps;
-/// #     type Input = bool;
-/// #     type Event = ();
-/// #     fn step(&mut self, state: &mut Steps, run: &bool, _: &mut StepContext<'_, ()>) {
-/// #         state.0 += u16::from(*run);
-/// #     }
-/// # }
-/// // Its last state is of tick 100, and it was running.
-/// assert_eq!(by_last_input(&mut Rules, &Steps(7), &true, Tick(100), 3), Steps(10));
-/// assert_eq!(by_last_input(&mut Rules, &Steps(7), &false, Tick(100), 3), Steps(7));
-/// ```
 pub fn by_last_input<G: Game>(
     game: &mut G,
     state: &G::Player,

@@ -21,22 +21,6 @@ pub use sender::{InputSender, InputSenderConfig};
 use muse_schema::Schema;
 
 /// What a player does in one tick: any type with a schema, whose default is to do nothing.
-///
-/// ```
-/// use muse_netcode::inputs::{Input, InputForTick};
-/// use muse_schema::Schema;
-/// #[derive(Schema, Clone, PartialEq, Default)]
-/// struct Keys {
-///     forward: bool,
-///     fire: bool,
-/// }
-/// /// Whoever's inputs are missing does nothing.
-/// fn idle<I: Input>() -> I {
-///     InputForTick::Missing.input()
-/// }
-/// let keys: Keys = idle();
-/// assert!(!keys.forward && !keys.fire);
-/// ```
 pub trait Input: Schema + Clone + PartialEq + Default {}
 
 impl<T: Schema + Clone + PartialEq + Default> Input for T {}

@@ -71,37 +71,10 @@ pub struct Interest {
 }
 
 /// A client, or anyone else who perceives: a number below [`InterestConfig::observers_max`].
-///
-/// ```
-/// # use glam::Vec3;
-/// use muse_netcode::interest::{Interest, InterestConfig, InterestError, Observer, ObserverId};
-/// let mut interest = Interest::new(InterestConfig::default().observers_max(2));
-/// assert_eq!(interest.observe(ObserverId(1), Observer::new(Vec3::ZERO)), Ok(()));
-/// assert!(interest.view(ObserverId(1)).is_some());
-/// let beyond = interest.observe(ObserverId(2), Observer::new(Vec3::ZERO));
-/// assert_eq!(beyond, Err(InterestError::ObserverLimit));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObserverId(pub u32);
 
 /// What the visibility callback is asked: can this be seen from there?
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::interest::{Extent, Glimpse, Interest, InterestConfig, Medium, Observer, ObserverId, Presence};
-/// # let mut interest = Interest::new(InterestConfig::default());
-/// let (near, behind) = (EntityId::from_bits(1), EntityId::from_bits(2));
-/// interest.place(near, Presence::new(Vec3::X * 4.0))?;
-/// interest.place(behind, Presence::new(Vec3::X * 8.0))?;
-/// let eyes = Observer::new(Vec3::ZERO).focus(Medium::SIGHT, Extent::sphere(50.0)).occluded(Medium::SIGHT, true);
-/// interest.observe(ObserverId(0), eyes)?;
-/// // A wall at x = 6.
-/// let visible = |glimpse: &Glimpse| (glimpse.eye.x < 6.0) == (glimpse.position.x < 6.0);
-/// let view = interest.update(ObserverId(0), visible)?;
-/// assert!(view.contains(near) && !view.contains(behind));
-/// # Ok::<(), muse_netcode::interest::InterestError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Glimpse {
     /// Who looks.

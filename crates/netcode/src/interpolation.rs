@@ -18,25 +18,6 @@ use crate::smoothing::{Correction, Smoothing, SmoothingConfig};
 use crate::{Tick, TickTime};
 
 /// Settings of an [`Interpolated`].
-///
-/// ```
-/// # use muse_netcode::{Tick, TickTime};
-/// use muse_netcode::interpolation::{Interpolated, InterpolationConfig, Source};
-/// # use muse_schema::State;
-/// use muse_wire::Duration;
-/// # #[derive(State, Clone)]
-/// # struct Body {
-/// #     #[field(range = -100.0..=100.0, step = 0.01)]
-/// #     x: f32,
-/// # }
-/// // It goes on for five ticks without a new state.
-/// let config = InterpolationConfig::new(Duration::from_millis(20)).beyond_max(Duration::from_millis(100));
-/// let mut body = Interpolated::new(config, |a: &Body, b: &Body| (a.x - b.x).abs());
-/// body.handle_state(Tick(10), Body { x: 1.0 });
-/// body.handle_state(Tick(12), Body { x: 2.0 });
-/// let mut source = |ticks| body.show(TickTime::from_ticks(ticks)).expect("there are states").source;
-/// assert_eq!((source(16.0), source(18.0)), (Source::Beyond, Source::Stopped));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InterpolationConfig {
     tick_seconds: f32,
@@ -102,16 +83,6 @@ pub struct Interpolated<S> {
 }
 
 /// What to draw.
-///
-/// ```
-/// use muse_netcode::interpolation::{Shown, Source};
-/// /// What waits for its next state is drawn pale.
-/// fn is_pale<S>(shown: &Shown<S>) -> bool {
-///     !matches!(shown.source, Source::Between)
-/// }
-/// assert!(is_pale(&Shown { state: 4, source: Source::Stopped }));
-/// assert!(!is_pale(&Shown { state: 4, source: Source::Between }));
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shown<S> {
     /// The state.
@@ -121,14 +92,6 @@ pub struct Shown<S> {
 }
 
 /// Where a shown state comes from.
-///
-/// ```
-/// use muse_netcode::interpolation::Source;
-/// // How often was a state missing that should have been there?
-/// let shown = [Source::First, Source::Between, Source::Beyond, Source::Stopped];
-/// assert_eq!(shown.into_iter().filter(|source| source.is_underrun()).count(), 2);
-/// assert!(!Source::First.is_underrun());
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// From the states on either side.

@@ -75,19 +75,6 @@ pub trait Game {
 }
 
 /// What a step is told besides state and input.
-///
-/// ```
-/// use muse_netcode::Tick;
-/// use muse_netcode::prediction::StepContext;
-/// let mut heard = Vec::new();
-/// let emit = &mut |event| heard.push(event);
-/// let mut context = StepContext::new(Tick(7), true, emit);
-/// // In a step: every fourth tick is a footstep.
-/// if context.tick.0 % 4 == 3 {
-///     context.emit("footstep");
-/// }
-/// assert_eq!(heard, ["footstep"]);
-/// ```
 pub struct StepContext<'a, E> {
     /// The tick.
     pub tick: Tick,
@@ -123,30 +110,6 @@ impl<E> std::fmt::Debug for StepContext<'_, E> {
 
 /// What can be predicted. Every [`State`] can: that is prediction of the owner's player only. To predict a whole world, write it for a
 /// type that holds all of it.
-///
-/// ```
-/// use muse_netcode::prediction::Predicted;
-///
-/// /// A ball and who has it, predicted as one.
-/// #[derive(Clone)]
-/// struct Pitch {
-///     ball: [f32; 2],
-///     holder: Option<u8>,
-/// }
-///
-/// impl Predicted for Pitch {
-///     fn differs(&self, other: &Self) -> bool {
-///         let apart = |axis: usize| (self.ball[axis] - other.ball[axis]).abs() > 0.01;
-///         self.holder != other.holder || apart(0) || apart(1)
-///     }
-///     fn snap(&mut self) {
-///         self.ball = self.ball.map(|at| (at * 1_000.0).round() / 1_000.0);
-///     }
-/// }
-/// let mut pitch = Pitch { ball: [0.12345, 2.0], holder: None };
-/// pitch.snap();
-/// assert_eq!(pitch.ball[0], 0.123);
-/// ```
 pub trait Predicted: Clone {
     /// Whether the other is another beyond tolerance, so that a correction is due.
     fn differs(&self, other: &Self) -> bool;
@@ -166,31 +129,6 @@ impl<S: State> Predicted for S {
 }
 
 /// Runs one step and puts the state onto its grid: what the server does in each tick, and a [`Predictor`], too.
-///
-/// ```
-/// # use muse_netcode::Tick;
-/// use muse_netcode::prediction::{Game, StepContext, run_step};
-/// # use muse_schema::State;
-/// #[derive(State, Clone)]
-/// struct Runner {
-///     #[field(range = -100.0..=100.0, step = 0.01)]
-///     x: f32,
-/// }
-/// # struct Rules;
-/// # impl Game for Rules {
-/// #     type Player = Runner;
-/// #     type Input = bool;
-/// #     type Event = ();
-/// #     fn step(&mut self, state: &mut Runner, run: &bool, _: &mut StepContext<'_, ()>) {
-/// #         state.x += if *run { 0.1234 } else { 0.0 };
-/// #     }
-/// # }
-/// let mut runner = Runner { x: 0.0 };
-/// let emit = &mut |()| ();
-/// run_step(&mut Rules, &mut runner, &true, &mut StepContext::new(Tick(1), true, emit));
-/// // The rules moved it by 0.1234; both sides go on from 0.12.
-/// assert!((runner.x - 0.12).abs() < 1e-5);
-/// ```
 pub fn run_step<G: Game>(
     game: &mut G,
     state: &mut G::Player,
@@ -245,29 +183,6 @@ pub struct Predictor<G: Game> {
 }
 
 /// What became of a state from the server.
-///
-/// ```
-/// # use muse_netcode::Tick;
-/// # use muse_netcode::prediction::{Game, StepContext};
-/// use muse_netcode::prediction::{Predictor, Reconciled};
-/// # use muse_schema::State;
-/// # #[derive(State, Clone, Debug, PartialEq)]
-/// # struct Score(u16);
-/// # struct Rules;
-/// # impl Game for Rules {
-/// #     type Player = Score;
-/// #     type Input = u8;
-/// #     type Event = ();
-/// #     fn step(&mut self, state: &mut Score, input: &u8, _: &mut StepContext<'_, ()>) {
-/// #         state.0 += u16::from(*input);
-/// #     }
-/// # }
-/// let mut predictor = Predictor::<Rules>::new();
-/// assert_eq!(predictor.reconcile(&mut Rules, Tick(9), &Score(5)), Reconciled::Started);
-/// assert_eq!(predictor.reconcile(&mut Rules, Tick(8), &Score(4)), Reconciled::Outdated);
-/// predictor.predict(&mut Rules, Tick(10), 1);
-/// assert_eq!(predictor.reconcile(&mut Rules, Tick(10), &Score(6)), Reconciled::Confirmed);
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reconciled<S> {
     /// The client had predicted it.
@@ -286,33 +201,6 @@ pub enum Reconciled<S> {
 }
 
 /// How predictions turned out.
-///
-/// ```
-/// # use muse_netcode::Tick;
-/// # use muse_netcode::prediction::{Game, StepContext};
-/// use muse_netcode::prediction::{PredictionCounters, Predictor};
-/// # use muse_schema::State;
-/// # #[derive(State, Clone)]
-/// # struct Score(u16);
-/// # struct Rules;
-/// # impl Game for Rules {
-/// #     type Player = Score;
-/// #     type Input = u8;
-/// #     type Event = ();
-/// #     fn step(&mut self, state: &mut Score, input: &u8, _: &mut StepContext<'_, ()>) {
-/// #         state.0 += u16::from(*input);
-/// #     }
-/// # }
-/// let mut predictor = Predictor::<Rules>::new();
-/// predictor.reconcile(&mut Rules, Tick(0), &Score(0));
-/// for tick in 1..=5 {
-///     predictor.predict(&mut Rules, Tick(tick), 1);
-/// }
-/// predictor.reconcile(&mut Rules, Tick(1), &Score(1));
-/// // Not what was predicted: ticks 3 to 5 are simulated again.
-/// predictor.reconcile(&mut Rules, Tick(2), &Score(40));
-/// assert_eq!(*predictor.counters(), PredictionCounters { confirmed: 1, corrected: 1, steps_again: 3 });
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PredictionCounters {
     /// States of the server that had been predicted.

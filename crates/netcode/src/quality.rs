@@ -3,17 +3,6 @@
 use muse_wire::{Duration, Instant};
 
 /// Settings of a [`Quality`].
-///
-/// ```
-/// use muse_netcode::quality::{Presence, Quality, QualityConfig};
-/// use muse_wire::{Duration, Instant};
-/// let config = QualityConfig::default().gone_after(Duration::from_secs(30));
-/// let mut quality = Quality::new(config, Instant::ZERO);
-/// quality.update(Instant::from_secs(29), None, 0.0);
-/// assert_eq!(quality.presence(), Presence::Reconnecting);
-/// quality.update(Instant::from_secs(30), None, 0.0);
-/// assert_eq!(quality.presence(), Presence::Gone);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QualityConfig {
     fair: Limits,
@@ -26,22 +15,6 @@ pub struct QualityConfig {
 }
 
 /// What a connection may be like at most.
-///
-/// ```
-/// use muse_netcode::quality::{Level, Limits, Quality, QualityConfig};
-/// use muse_wire::{Duration, Instant};
-/// // A duel: what others would not notice is bad here.
-/// let config = QualityConfig::default().hold(Duration::ZERO, Duration::ZERO).poor_above(Limits {
-///     ping: Duration::from_millis(80),
-///     jitter: Duration::from_millis(20),
-///     loss_permille: 30,
-/// });
-/// let mut quality = Quality::new(config, Instant::ZERO);
-/// quality.update(Instant::from_millis(1), Some(Duration::from_millis(80)), 0.0);
-/// assert_eq!(quality.level(), Level::Good);
-/// quality.update(Instant::from_millis(2), Some(Duration::from_millis(81)), 0.0);
-/// assert_eq!(quality.level(), Level::Poor);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Round trip.
@@ -115,21 +88,6 @@ impl Default for QualityConfig {
 }
 
 /// Three levels for an icon.
-///
-/// ```
-/// use muse_netcode::quality::{Level, Quality, QualityConfig};
-/// use muse_wire::{Duration, Instant};
-/// let mut quality = Quality::new(QualityConfig::default(), Instant::ZERO);
-/// let mut level_at = |millis| {
-///     let now = Instant::from_millis(millis);
-///     quality.handle_packet(now, None);
-///     quality.update(now, Some(Duration::from_millis(150)), 0.0);
-///     quality.level()
-/// };
-/// // The icon changes after a second.
-/// assert_eq!([0, 500, 1_000].map(&mut level_at), [Level::Good, Level::Good, Level::Fair]);
-/// assert!(Level::Good < Level::Fair && Level::Fair < Level::Poor);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Nothing to see.
@@ -141,18 +99,6 @@ pub enum Level {
 }
 
 /// Whether the server can be heard.
-///
-/// ```
-/// use muse_netcode::quality::{Presence, Quality, QualityConfig};
-/// use muse_wire::Instant;
-/// let mut quality = Quality::new(QualityConfig::default(), Instant::ZERO);
-/// let mut after = |millis| {
-///     quality.update(Instant::from_millis(millis), None, 0.0);
-///     quality.presence()
-/// };
-/// assert_eq!([100, 600].map(&mut after), [Presence::Here, Presence::Frozen]);
-/// assert_eq!([4_000, 25_000].map(&mut after), [Presence::Reconnecting, Presence::Gone]);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Presence {
     /// It can.
@@ -346,5 +292,35 @@ mod tests {
         quality.handle_packet(Instant::from_millis(20_001), None);
         quality.update(Instant::from_millis(20_002), None, 0.0);
         assert_eq!(quality.presence(), Presence::Here);
+    }
+
+    #[test]
+    fn limits_are_those_of_the_config() {
+        let limits = |ping| Limits {
+            ping: Duration::from_millis(ping),
+            ..QualityConfig::default().poor
+        };
+        let config = QualityConfig::default()
+            .hold(Duration::ZERO, Duration::ZERO)
+            .fair_above(limits(40))
+            .poor_above(limits(80))
+            .gone_after(Duration::from_secs(30));
+        let mut quality = Quality::new(config, Instant::ZERO);
+        let mut level = |ping| {
+            quality.update(
+                Instant::from_secs(1),
+                Some(Duration::from_millis(ping)),
+                0.0,
+            );
+            quality.level()
+        };
+        assert_eq!(
+            [40, 41, 81].map(&mut level),
+            [Level::Good, Level::Fair, Level::Poor]
+        );
+        quality.update(Instant::from_secs(29), None, 0.0);
+        assert_eq!(quality.presence(), Presence::Reconnecting);
+        quality.update(Instant::from_secs(30), None, 0.0);
+        assert_eq!(quality.presence(), Presence::Gone);
     }
 }

@@ -427,54 +427,6 @@ impl Receiver {
 }
 
 /// What changed at the client.
-///
-/// ```
-/// # use std::sync::Arc;
-/// # use muse_netcode::{ClientId, KindOptions, Kinds, Tick, View, World};
-/// use muse_netcode::{Receiver, Update};
-/// # use muse_schema::State;
-/// # #[derive(State, Clone)]
-/// # struct Ship {
-/// #     fuel: u8,
-/// # }
-/// /// How many entities came and went since the last frame.
-/// fn changes(receiver: &mut Receiver) -> (usize, usize) {
-///     let (mut came, mut went) = (0, 0);
-///     while let Some(update) = receiver.poll_update() {
-///         match update {
-///             Update::Spawned { .. } => came += 1,
-///             Update::Despawned { .. } => went += 1,
-///             _ => {}
-///         }
-///     }
-///     (came, went)
-/// }
-/// # let mut kinds = Kinds::new();
-/// # let ship = kinds.register::<Ship>(KindOptions::new(1))?;
-/// # let mut world = World::new(kinds);
-/// # let fleet = [world.spawn(ship, &Ship { fuel: 1 })?, world.spawn(ship, &Ship { fuel: 2 })?];
-/// # let mut view = View::new(&world, ClientId(1));
-/// # view.set_interest(fleet.map(|entity| (entity, 1.0)));
-/// # let mut receiver = Receiver::new(Arc::clone(world.kinds()));
-/// # receiver.set_game(0);
-/// # let mut buffer = [0; 1_200];
-/// # let mut tick = |world: &mut World, receiver: &mut Receiver, tick| {
-/// #     let len = receiver.emit_acknowledgement(&mut buffer)?;
-/// #     view.handle_acknowledgement(&buffer[..len])?;
-/// #     world.commit(Tick(tick))?;
-/// #     view.begin(world, 10_000);
-/// #     while let Some(len) = view.poll_packet(world, &mut buffer) {
-/// #         receiver.handle_packet(&buffer[..len])?;
-/// #     }
-/// #     Ok::<(), Box<dyn std::error::Error>>(())
-/// # };
-/// tick(&mut world, &mut receiver, 1)?;
-/// assert_eq!(changes(&mut receiver), (2, 0));
-/// world.despawn(fleet[0])?;
-/// tick(&mut world, &mut receiver, 2)?;
-/// assert_eq!(changes(&mut receiver), (0, 1));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Update {
@@ -539,29 +491,6 @@ pub enum Update {
 }
 
 /// Why a packet was refused. The server notices by itself, since it is not answered.
-///
-/// ```
-/// # use std::sync::Arc;
-/// # use muse_netcode::{ClientId, Kinds, Tick, View, World};
-/// use muse_netcode::snapshot::FormatError;
-/// use muse_netcode::{Receiver, Refused};
-/// # let mut world = World::new(Kinds::new());
-/// # world.set_game(7);
-/// # world.commit(Tick(1))?;
-/// # let mut view = View::new(&world, ClientId(1));
-/// # view.begin(&world, 10_000);
-/// # let mut buffer = [0; 1_200];
-/// # let len = view.poll_packet(&world, &mut buffer).expect("every tick has a packet");
-/// # let packet = &buffer[..len];
-/// let mut receiver = Receiver::new(Arc::clone(world.kinds()));
-/// assert_eq!(receiver.handle_packet(&[]), Err(Refused::Format(FormatError::End)));
-/// assert_eq!(receiver.handle_packet(packet), Err(Refused::OtherGame(7)));
-/// // The map is loaded now.
-/// receiver.set_game(7);
-/// assert_eq!(receiver.handle_packet(packet), Ok(Tick(1)));
-/// assert_eq!(receiver.handle_packet(packet), Err(Refused::Duplicate));
-/// # Ok::<(), muse_netcode::WorldError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refused {
@@ -586,27 +515,6 @@ pub enum Refused {
 }
 
 /// Counters of a [`Receiver`].
-///
-/// ```
-/// # use std::sync::Arc;
-/// # use muse_netcode::{ClientId, Kinds, Receiver, Tick, View, World};
-/// # let mut world = World::new(Kinds::new());
-/// # world.commit(Tick(1))?;
-/// # let mut view = View::new(&world, ClientId(1));
-/// # view.begin(&world, 10_000);
-/// # let mut buffer = [0; 1_200];
-/// # let len = view.poll_packet(&world, &mut buffer).expect("every tick has a packet");
-/// # let packet = &buffer[..len];
-/// # let mut receiver = Receiver::new(Arc::clone(world.kinds()));
-/// # receiver.set_game(0);
-/// // A network that brings a packet twice, and half of it once more.
-/// for bytes in [packet, packet, &packet[..len / 2]] {
-///     let _ = receiver.handle_packet(bytes);
-/// }
-/// let stats = receiver.stats();
-/// assert_eq!((stats.packets, stats.packets_duplicate, stats.packets_refused), (1, 1, 1));
-/// # Ok::<(), muse_netcode::WorldError>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReceiverStats {

@@ -599,28 +599,6 @@ fn release(slots: &mut Slots, entity: EntityId) {
 }
 
 /// Settings of a [`View`].
-///
-/// ```
-/// # use muse_netcode::{ClientId, KindOptions, Kinds, Tick, View, World};
-/// use muse_netcode::ViewConfig;
-/// # use muse_schema::State;
-/// # #[derive(State, Clone)]
-/// # struct Ship {
-/// #     fuel: u8,
-/// # }
-/// # let mut kinds = Kinds::new();
-/// # let ship = kinds.register::<Ship>(KindOptions::new(1))?;
-/// # let mut world = World::new(kinds);
-/// // A phone: few entities, and weights that matter more.
-/// let config = ViewConfig::default().entities_max(2).wait_ticks_max(40);
-/// let mut view = View::with_config(&world, ClientId(1), config);
-/// let fleet = [1, 2, 3].map(|fuel| world.spawn(ship, &Ship { fuel }).expect("room for three"));
-/// view.set_interest(fleet.map(|entity| (entity, 1.0)));
-/// world.commit(Tick(1))?;
-/// view.begin(&world, 10_000);
-/// assert_eq!(view.stats().interest_overflows, 1);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Debug)]
 pub struct ViewConfig {
     wait_ticks_max: Option<u32>,
@@ -656,24 +634,6 @@ impl Default for ViewConfig {
 }
 
 /// Counters of a [`View`].
-///
-/// ```
-/// # use muse_netcode::{ClientId, Kinds, Tick, View, World};
-/// # let mut world = World::new(Kinds::new());
-/// # let mut view = View::new(&world, ClientId(1));
-/// # let mut buffer = [0; 1_200];
-/// let mut bytes = 0;
-/// for tick in 1..=3 {
-///     world.commit(Tick(tick))?;
-///     view.begin(&world, 10_000);
-///     while let Some(len) = view.poll_packet(&world, &mut buffer) {
-///         bytes += len as u64;
-///     }
-/// }
-/// let stats = view.stats();
-/// assert_eq!((stats.rounds, stats.packets, stats.bytes), (3, 3, bytes));
-/// # Ok::<(), muse_netcode::WorldError>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ViewStats {

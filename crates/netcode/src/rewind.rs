@@ -84,43 +84,10 @@ enum Broad {
 }
 
 /// The volumes of a sort of entity, as [`Rewind::add_rig`] knows them.
-///
-/// ```
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::rewind::{HitVolume, Rewind, RewindConfig, RewindError, Rig, Volume};
-/// let mut rewind = Rewind::new(RewindConfig::new(50));
-/// let crate_rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
-/// // Everything of a sort has the same rig.
-/// for index in 0..3 {
-///     rewind.add(EntityId::from_bits(index), crate_rig)?;
-/// }
-/// // It means nothing to another past.
-/// let mut other = Rewind::new(RewindConfig::new(50));
-/// assert_eq!(other.add(EntityId::from_bits(0), crate_rig), Err(RewindError::UnknownRig));
-/// # Ok::<(), RewindError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RigId(usize);
 
 /// Where an entity is in a tick.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::{EntityId, Tick};
-/// use muse_netcode::rewind::{Placement, Pose, Rewind, RewindConfig, Rig};
-/// # let mut rewind = Rewind::new(RewindConfig::new(50));
-/// # let rig = rewind.add_rig(Rig::new([])?)?;
-/// let (lift, rider) = (EntityId::from_bits(1), EntityId::from_bits(2));
-/// rewind.add(lift, rig)?;
-/// rewind.add(rider, rig)?;
-/// rewind.advance(Tick(1))?;
-/// rewind.record(lift, Placement::new(Pose::at(Vec3::Y * 10.0)))?;
-/// // A step to the side of the middle of the lift.
-/// rewind.record(rider, Placement::new(Pose::at(Vec3::X)).on(lift))?;
-/// let pose = rewind.pose(rider, &rewind.present()).expect("it is there");
-/// assert_eq!(pose.position, Vec3::new(1.0, 10.0, 0.0));
-/// # Ok::<(), muse_netcode::rewind::RewindError>(())
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Placement<'a> {
     pose: Pose,

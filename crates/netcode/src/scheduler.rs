@@ -32,16 +32,6 @@ pub struct TickScheduler {
 }
 
 /// A tick to simulate now.
-///
-/// ```
-/// use muse_netcode::Tick;
-/// use muse_netcode::scheduler::{DueTick, TickScheduler};
-/// use muse_wire::{Duration, Instant};
-/// let mut scheduler = TickScheduler::new(Duration::from_millis(10), Instant::ZERO);
-/// // The program stood still for a second: five ticks are caught up, the time of the rest is let go.
-/// let due = scheduler.poll(Instant::from_secs(1)).expect("it is time");
-/// assert_eq!(due, DueTick { tick: Tick(0), due: Instant::from_millis(960), slipped: 96 });
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueTick {
     /// Which.

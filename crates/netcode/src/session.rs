@@ -32,14 +32,6 @@ use crate::smoothing::SmoothingConfig;
 use crate::snapshot::FormatError;
 
 /// Settings of a session. Both sides must have the same tick; the rest is each side's own.
-///
-/// ```
-/// use muse_netcode::SessionConfig;
-/// use muse_wire::Duration;
-/// // 60 ticks and 20 snapshots a second.
-/// let config = SessionConfig::new(Duration::from_micros(16_667)).snapshot_interval(3);
-/// assert_eq!(config.tick().as_micros(), 16_667);
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct SessionConfig {
     tick: Duration,
@@ -171,41 +163,6 @@ const PACKET_INTERVAL_MAX: u32 = 7;
 const SPECTATOR_DELAY_MAX: Duration = Duration::from_secs(600);
 
 /// Why a packet was not taken. Whoever sent it is at fault, or the network; nothing has changed.
-///
-/// ```
-/// # use muse_netcode::prediction::{Game, StepContext};
-/// # use muse_netcode::{KindOptions, Kinds, Server, SessionConfig};
-/// # use muse_schema::State;
-/// # use muse_wire::{Duration, Instant};
-/// # #[derive(State, Clone)]
-/// # struct Runner {
-/// #     #[field(range = -100.0..=100.0, step = 0.001)]
-/// #     x: f32,
-/// # }
-/// # struct Rules;
-/// # impl Game for Rules {
-/// #     type Player = Runner;
-/// #     type Input = bool;
-/// #     type Event = ();
-/// #     fn step(&mut self, runner: &mut Runner, run: &bool, _: &mut StepContext<'_, ()>) {
-/// #         runner.x += if *run { 0.1 } else { 0.0 };
-/// #     }
-/// # }
-/// # fn server() -> Result<Server<Rules>, Box<dyn std::error::Error>> {
-/// #     let mut kinds = Kinds::new();
-/// #     let runner = kinds.register::<Runner>(KindOptions::new(1))?;
-/// #     Ok(Server::new(SessionConfig::new(Duration::from_millis(20)), kinds, runner, Instant::ZERO))
-/// # }
-/// use muse_netcode::{ClientId, PacketError};
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let now = Instant::ZERO;
-/// # let mut server = server()?;
-/// assert_eq!(server.handle_packet(now, ClientId(9), &[]), Err(PacketError::UnknownClient));
-/// server.join(ClientId(9), &Runner { x: 0.0 })?;
-/// assert_eq!(server.handle_packet(now, ClientId(9), &[]), Err(PacketError::Header));
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PacketError {

@@ -7,22 +7,6 @@ use muse_schema::{Blend, State};
 use muse_wire::Duration;
 
 /// Settings of a [`Smoothing`].
-///
-/// ```
-/// use muse_netcode::smoothing::{Correction, Smoothing, SmoothingConfig};
-/// # use muse_schema::State;
-/// use muse_wire::Duration;
-/// # #[derive(State, Clone)]
-/// # struct Body {
-/// #     #[field(range = -100.0..=100.0, step = 0.01)]
-/// #     x: f32,
-/// # }
-/// let config = SmoothingConfig::default().snap_above(4.0).time(Duration::from_millis(80));
-/// let mut smoothing = Smoothing::new(config);
-/// let (before, after) = (Body { x: 0.0 }, Body { x: 4.5 });
-/// assert_eq!(smoothing.correct(&before, &after, 4.5), Correction::Snapped);
-/// assert_eq!(smoothing.show(&after).x, 4.5);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SmoothingConfig {
     ignore_below: f32,
@@ -71,22 +55,6 @@ impl Default for SmoothingConfig {
 }
 
 /// What was done about a difference.
-///
-/// ```
-/// use muse_netcode::smoothing::{Correction, Smoothing, SmoothingConfig};
-/// # use muse_schema::State;
-/// # #[derive(State, Clone)]
-/// # struct Body {
-/// #     #[field(range = -100.0..=100.0, step = 0.01)]
-/// #     x: f32,
-/// # }
-/// let correct = |distance: f32| {
-///     let mut smoothing = Smoothing::new(SmoothingConfig::default());
-///     smoothing.correct(&Body { x: 0.0 }, &Body { x: distance }, distance)
-/// };
-/// assert_eq!([0.0001, 1.0].map(correct), [Correction::Ignored, Correction::Smoothed]);
-/// assert_eq!(correct(50.0), Correction::Snapped);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Correction {
     /// It is too small to be seen.

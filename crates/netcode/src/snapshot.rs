@@ -79,14 +79,6 @@ impl Header {
 }
 
 /// What a client answers: which packets it decoded, and for which game.
-///
-/// ```
-/// use muse_netcode::Acknowledgement;
-/// let answer = Acknowledgement { game: 3, newest: Some(700), received: [0b1, 0, 0, 0, 0, 0, 0, 0], restart: None };
-/// let mut buffer = [0; Acknowledgement::LEN_MAX];
-/// let len = answer.emit(&mut buffer).expect("room for the longest");
-/// assert_eq!(Acknowledgement::parse(&buffer[..len]), Ok((answer, len)));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledgement {
     /// The game that the client has loaded.
@@ -174,13 +166,6 @@ impl Acknowledgement {
 }
 
 /// Bytes that are no packet of this protocol.
-///
-/// ```
-/// use muse_netcode::Acknowledgement;
-/// use muse_netcode::snapshot::FormatError;
-/// assert_eq!(Acknowledgement::parse(&[]), Err(FormatError::End));
-/// assert_eq!(Acknowledgement::parse(&[0xff; 20]), Err(FormatError::Reserved));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FormatError {

@@ -22,29 +22,6 @@ use table::Table;
 use thiserror::Error;
 
 /// A client as the game counts them: who owns an entity, whom a view is for.
-///
-/// ```
-/// # use muse_netcode::world::KindError;
-/// # use muse_netcode::{Kind, KindOptions, Kinds, World};
-/// # use muse_schema::State;
-/// #[derive(State, Clone, Debug, PartialEq)]
-/// struct Ship {
-///     fuel: u8,
-/// }
-/// # fn world() -> Result<(World, Kind<Ship>), KindError> {
-/// #     let mut kinds = Kinds::new();
-/// #     let ship = kinds.register::<Ship>(KindOptions::new(1))?;
-/// #     Ok((World::new(kinds), ship))
-/// # }
-/// use muse_netcode::ClientId;
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let (mut world, ship) = world()?;
-/// let entity = world.spawn(ship, &Ship { fuel: 90 })?;
-/// world.set_owner(entity, Some(ClientId(3)))?;
-/// assert_eq!(world.owner(entity), Some(ClientId(3)));
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u32);
 
@@ -543,32 +520,6 @@ impl World {
 }
 
 /// Why the world refused a change.
-///
-/// ```
-/// # use muse_netcode::world::KindError;
-/// # use muse_netcode::{Kind, KindOptions, Kinds, World};
-/// # use muse_schema::State;
-/// #[derive(State, Clone, Debug, PartialEq)]
-/// struct Ship {
-///     fuel: u8,
-/// }
-/// # fn world() -> Result<(World, Kind<Ship>), KindError> {
-/// #     let mut kinds = Kinds::new();
-/// #     let ship = kinds.register::<Ship>(KindOptions::new(1))?;
-/// #     Ok((World::new(kinds), ship))
-/// # }
-/// use muse_netcode::{Tick, WorldError};
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let (mut world, ship) = world()?;
-/// world.commit(Tick(5))?;
-/// assert_eq!(world.commit(Tick(5)), Err(WorldError::OldTick));
-/// let entity = world.spawn(ship, &Ship { fuel: 90 })?;
-/// assert_eq!(world.remove(ship.id(), entity), Err(WorldError::MainPart));
-/// world.despawn(entity)?;
-/// assert_eq!(world.set(ship, entity, &Ship { fuel: 80 }), Err(WorldError::NoSuchEntity));
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum WorldError {

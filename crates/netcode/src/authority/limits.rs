@@ -6,15 +6,6 @@ use muse_wire::{Duration, Instant};
 use super::{Value, Violation};
 
 /// Who runs something.
-///
-/// ```
-/// use muse_netcode::authority::{Authority, Limits, Referee, Request, Subject};
-/// let doors = Authority::Server(Request::new().reach(2.0)); // the client asks
-/// let walking = Authority::Validated(Limits::new().speed(6.0)); // the client says, the server checks
-/// assert_ne!(doors, walking);
-/// let referee = Referee::new().with(Subject::Message(4), doors).with(Subject::Property(0), walking);
-/// assert_eq!(referee.suspects(0.0, 0).count(), 0);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Authority {
     /// The server runs it, the client asks.
@@ -27,21 +18,6 @@ pub enum Authority {
 
 /// How often something may happen: so many times a second in the long run, and several at once after a pause, because
 /// networks bunch what was evenly spaced.
-///
-/// ```
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::authority::{Authority, Claim, Client, Judgement, Rate, Referee, Request, Subject, Violation};
-/// use muse_wire::{Duration, Instant};
-/// let emote = Authority::Server(Request::new().rate(Rate::every(Duration::from_secs(1)).burst(2.0)));
-/// let mut referee = Referee::new().with(Subject::Message(1), emote);
-/// # let (client, body) = (Client(1), EntityId::from_bits(9));
-/// # referee.join(client);
-/// # referee.own(client, body);
-/// let mut at = |millis| referee.judge(Instant::from_millis(millis), client, &Claim::new(Subject::Message(1), body));
-/// assert_eq!([at(0), at(10)], [Judgement::Run; 2]);
-/// assert_eq!(at(20), Judgement::Refuse(Violation::Rate));
-/// assert_eq!(at(1_100), Judgement::Run);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     per_second: f32,
@@ -75,24 +51,6 @@ impl Rate {
 }
 
 /// What a client may ask of the server.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::authority::{Authority, Claim, Client, Judgement, Referee, Request, Subject, Violation};
-/// # use muse_wire::Instant;
-/// const PULL_LEVER: Subject = Subject::Message(5);
-/// let mut referee = Referee::new().with(PULL_LEVER, Authority::Server(Request::new().reach(2.0)));
-/// # let (now, client, body) = (Instant::ZERO, Client(1), EntityId::from_bits(9));
-/// # referee.join(client);
-/// # referee.own(client, body);
-/// let from = |lever| Claim::new(PULL_LEVER, body).between(Vec3::ZERO, lever);
-/// assert_eq!(referee.judge(now, client, &from(Vec3::X)), Judgement::Run);
-/// let too_far = Judgement::Refuse(Violation::Distance);
-/// assert_eq!(referee.judge(now, client, &from(Vec3::X * 3.0)), too_far);
-/// // Who does not say where is nowhere near.
-/// assert_eq!(referee.judge(now, client, &Claim::new(PULL_LEVER, body)), too_far);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Request {
     rate: Option<Rate>,
@@ -129,20 +87,6 @@ impl Request {
 }
 
 /// What is passed on.
-///
-/// ```
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::authority::{Authority, Claim, Client, Forward, Judgement, Referee, Subject, Value, Violation};
-/// # use muse_wire::Instant;
-/// const CHAT: Subject = Subject::Message(2);
-/// let mut referee = Referee::new().with(CHAT, Authority::Forwarded(Forward::new().bytes_max(200)));
-/// # let (now, client, body) = (Instant::ZERO, Client(1), EntityId::from_bits(9));
-/// # referee.join(client);
-/// # referee.own(client, body);
-/// let line = |bytes| Claim::new(CHAT, body).value(Value::Bytes(bytes));
-/// assert_eq!(referee.judge(now, client, &line(200)), Judgement::Forward);
-/// assert_eq!(referee.judge(now, client, &line(201)), Judgement::Refuse(Violation::Size));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Forward {
     rate: Option<Rate>,
@@ -193,23 +137,6 @@ impl Forward {
 }
 
 /// What a client may do by itself. Speeds, rates and distances are checked with a tolerance, ranges without.
-///
-/// ```
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::authority::{Authority, Claim, Client, Judgement, Limits, Referee, Subject, Violation};
-/// # use muse_wire::Instant;
-/// const JUMP: Subject = Subject::Message(3);
-/// let mut referee = Referee::new().with(JUMP, Authority::Validated(Limits::new().once()));
-/// # let (now, client, body) = (Instant::ZERO, Client(1), EntityId::from_bits(9));
-/// # referee.join(client);
-/// # referee.own(client, body);
-/// let jump = Claim::new(JUMP, body);
-/// assert_eq!(referee.judge(now, client, &jump), Judgement::Accept);
-/// assert_eq!(referee.judge(now, client, &jump), Judgement::Refuse(Violation::Again));
-/// // The player has landed.
-/// referee.release(client, JUMP, body);
-/// assert_eq!(referee.judge(now, client, &jump), Judgement::Accept);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     rate: Option<Rate>,

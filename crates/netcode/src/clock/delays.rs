@@ -30,17 +30,6 @@ pub struct Delays {
 }
 
 /// What has to arrive, for [`Delays::required`].
-///
-/// ```
-/// use muse_netcode::clock::{Delays, Need};
-/// let mut delays = Delays::new();
-/// for _ in 0..Delays::WINDOW {
-///     delays.record(50_000);
-/// }
-/// // One packet will do, and it is sent 10 ms after the moment that counts.
-/// let need = Need { first: 10_000, spacing: 20_000, copies: 1, loss: 0.0, miss_share_max: 0.001 };
-/// assert_eq!(delays.required(&need), Some(60_000));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Need {
     /// How long after the moment that the delay counts from the first packet that will do is sent, in microseconds.

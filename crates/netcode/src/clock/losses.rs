@@ -1,15 +1,6 @@
 //! Which packets of a numbered stream were lost.
 
 /// The share of packets lost of the last [`WINDOW`](Self::WINDOW), from the numbers of those that arrived.
-///
-/// ```
-/// use muse_netcode::clock::Losses;
-/// let mut losses = Losses::new();
-/// for number in (0..1_000).filter(|number| number % 10 != 3) {
-///     losses.record(number);
-/// }
-/// assert!((losses.share() - 0.1).abs() < 0.01);
-/// ```
 #[derive(Clone, Debug)]
 pub struct Losses {
     highest: Option<u64>,

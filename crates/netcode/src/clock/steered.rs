@@ -3,15 +3,6 @@
 use muse_wire::{Duration, Instant};
 
 /// A position in ticks that advances with time and is steered towards a target: never backwards, and never in a jump.
-///
-/// ```
-/// use muse_netcode::clock::Steered;
-/// use muse_wire::{Duration, Instant};
-/// let mut clock = Steered::new(Duration::from_millis(20), 0.05, Instant::ZERO, 100.0);
-/// // One tick of time, and one tick too far back: it runs 5 % faster.
-/// clock.advance(Instant::from_millis(20), 102.0);
-/// assert_eq!(clock.position(), 101.05);
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Steered {
     tick_micros: f64,

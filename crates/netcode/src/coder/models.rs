@@ -17,30 +17,6 @@ use super::references::Factors;
 /// A row that turned out too long for its packet is taken back by copying: keep a second `Models`, and `copy_from` in
 /// either direction, but only near the end of the packet, where the next row may not fit
 /// ([`RowCoder::row_len_max`](super::RowCoder::row_len_max)).
-///
-/// ```
-/// use muse_netcode::coder::{Models, References, RowCoder};
-/// use muse_schema::{Column, ColumnKind};
-/// use muse_wire::range::Encoder;
-/// let coder = RowCoder::new(&[Column::new("health", ColumnKind::Number, 0, 1_000)], 60.0);
-/// // A packet with fifty rows, each 200 less than it was.
-/// let packet_len = |models: &mut Models| {
-///     let mut buffer = [0; 1_000];
-///     let mut encoder = Encoder::new(&mut buffer);
-///     models.start_packet();
-///     for _ in 0..50 {
-///         coder.encode_row(&mut encoder, models, &References::new().with(1, &[900]), &[700]).expect("a legal row");
-///     }
-///     encoder.finish().expect("room enough")
-/// };
-/// let (mut models, mut kept) = (coder.models(), coder.models());
-/// let first = packet_len(&mut models);
-/// kept.copy_from(&models);
-/// // What was learnt is not learnt again, unless it is forgotten.
-/// assert!(packet_len(&mut kept) < first);
-/// coder.reset(&mut models);
-/// assert_eq!(packet_len(&mut models), first);
-/// ```
 #[derive(Clone, Debug)]
 pub struct Models {
     /// Per column in the order of coding, for what is quick.

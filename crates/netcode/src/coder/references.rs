@@ -7,13 +7,6 @@ use super::plan::{Item, Predictor};
 /// Any states that were acknowledged will do, of any age, and both sides must give the same. The newest is the
 /// *baseline*. A second one just before it tells the speed, an older one a steadier speed, and a third the curve: the
 /// compression is best with four, the newest two close to each other.
-///
-/// ```
-/// use muse_netcode::coder::References;
-/// let (newest, older) = ([1, 2], [0, 0]);
-/// let references = References::new().with(6, &newest).with(7, &older);
-/// assert_eq!(references.len(), 2);
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct References<'a> {
     rows: [&'a [i32]; References::COUNT_MAX],

@@ -9,21 +9,6 @@ use super::{Motion, turn_between};
 
 /// How a velocity goes on changing: an acceleration that turns and fades. Unknown by default;
 /// [`derive_motion`](super::derive_motion) finds it.
-///
-/// ```
-/// use glam::Vec3;
-/// use muse_netcode::extrapolation::{Curve, Motion, Path, derive_motion};
-/// // Around a circle with a radius of 10 at 10 a second; updates say where it is and how fast.
-/// let update = |seconds: f32| {
-///     let (sine, cosine) = seconds.sin_cos();
-///     Motion { velocity: Vec3::new(-sine, 0.0, cosine) * 10.0, ..Motion::at(Vec3::new(cosine, 0.0, sine) * 10.0) }
-/// };
-/// assert_eq!(update(0.0).curve, Curve::default());
-/// let second = derive_motion(&update(0.0), update(0.1), 0.1);
-/// let third = derive_motion(&second, update(0.2), 0.1);
-/// let miss = |path| third.after(0.3, path).position.distance(update(0.5).position);
-/// assert!(miss(Path::Curved) < miss(Path::Straight) / 10.0);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Curve {
     /// How much more than its update says the velocity is at that instant.

@@ -9,29 +9,6 @@ use crate::Tick;
 use crate::clock::{Delays, Drift, Losses, Need, PacketHeader, QUICK_SHARE};
 
 /// Settings of an [`InputBuffer`].
-///
-/// ```
-/// # use muse_netcode::Tick;
-/// # use muse_netcode::clock::PacketHeader;
-/// use muse_netcode::inputs::{InputBuffer, InputBufferConfig, InputForTick};
-/// # use muse_netcode::inputs::{InputSender, InputSenderConfig, Stamp};
-/// # use muse_schema::{BitReader, BitWriter};
-/// # use muse_wire::Instant;
-/// use muse_wire::Duration;
-/// // Who is silent stops at once.
-/// let config = InputBufferConfig::new(Duration::from_millis(20)).repeat_max(0);
-/// let mut buffer = InputBuffer::<u8>::new(config, Tick(10));
-/// # let (now, mut bytes) = (Instant::from_secs(1), [0; 64]);
-/// # let mut sender = InputSender::new(InputSenderConfig::default());
-/// # sender.push(Tick(10), 7_u8);
-/// # let mut writer = BitWriter::new(&mut bytes);
-/// # sender.write(PacketHeader { number: 0, stamp: Stamp::of(now), doubled: false }, &mut writer)?;
-/// # let len = writer.finish();
-/// # buffer.handle_packet(now, &mut BitReader::new(&bytes[..len]))?;
-/// assert_eq!(buffer.take(Tick(10), now), InputForTick::Received(7));
-/// assert_eq!(buffer.take(Tick(11), now + Duration::from_millis(20)), InputForTick::Missing);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InputBufferConfig {
     tick: Duration,
@@ -100,15 +77,6 @@ impl InputBufferConfig {
 }
 
 /// What a player does in a tick, as far as the server knows.
-///
-/// ```
-/// use muse_netcode::inputs::InputForTick;
-/// let repeated = InputForTick::Repeated { input: 5_u8, times: 2 };
-/// assert_eq!((repeated.input(), repeated.is_received()), (5, false));
-/// assert!(InputForTick::Received(5_u8).is_received());
-/// // Who has sent nothing for long does nothing.
-/// assert_eq!(InputForTick::<u8>::Missing.input(), 0);
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum InputForTick<I> {
     /// Its input came in time.
@@ -140,30 +108,6 @@ impl<I: Input> InputForTick<I> {
 }
 
 /// What happened to one client's inputs so far.
-///
-/// ```
-/// use muse_netcode::Tick;
-/// use muse_netcode::clock::PacketHeader;
-/// use muse_netcode::inputs::{InputBuffer, InputBufferConfig, InputSender, InputSenderConfig, Stamp};
-/// use muse_schema::{BitReader, BitWriter};
-/// use muse_wire::{Duration, Instant};
-/// let (now, mut bytes) = (Instant::from_secs(1), [0; 64]);
-/// let mut sender = InputSender::new(InputSenderConfig::default());
-/// sender.push(Tick(10), 7_u8);
-/// let mut writer = BitWriter::new(&mut bytes);
-/// sender.write(PacketHeader { number: 0, stamp: Stamp::of(now), doubled: false }, &mut writer)?;
-/// let len = writer.finish();
-///
-/// let mut buffer = InputBuffer::<u8>::new(InputBufferConfig::new(Duration::from_millis(20)), Tick(10));
-/// for _ in 0..2 {
-///     buffer.handle_packet(now, &mut BitReader::new(&bytes[..len]))?;
-/// }
-/// buffer.take(Tick(10), now);
-/// buffer.take(Tick(11), now + Duration::from_millis(20));
-/// let counters = buffer.counters();
-/// assert_eq!((counters.received, counters.duplicates, counters.repeated), (1, 1, 1));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InputCounters {
     /// Ticks whose input was there in time.

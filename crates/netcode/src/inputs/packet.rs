@@ -15,18 +15,6 @@ use crate::clock::PacketHeader;
 use muse_schema::Schema;
 
 /// Why an input packet was refused.
-///
-/// ```
-/// # use muse_netcode::Tick;
-/// use muse_netcode::inputs::{InputBuffer, InputBufferConfig, InputError};
-/// use muse_schema::BitReader;
-/// # use muse_wire::{Duration, Instant};
-/// let mut buffer = InputBuffer::<u8>::new(InputBufferConfig::new(Duration::from_millis(20)), Tick(0));
-/// // A packet that ends within its header.
-/// let refused = buffer.handle_packet(Instant::ZERO, &mut BitReader::new(&[1, 2]));
-/// assert!(matches!(refused, Err(InputError::Malformed(_))));
-/// assert_eq!(buffer.counters().refused, 1);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum InputError {

@@ -6,14 +6,6 @@ use crate::TickTime;
 
 /// The inputs of one tick, each from some instant of the tick until the next one's, at most `N`. An input like any other: buffers,
 /// prediction and packets take it as it is, and the game's step goes through its [`parts`](Self::parts).
-///
-/// ```
-/// use muse_netcode::inputs::Sampled;
-/// let mut tick = Sampled::<u8, 4>::held(1);
-/// tick.push(128, 2);
-/// let parts: Vec<(u8, f32)> = tick.parts().map(|(input, share)| (*input, share)).collect();
-/// assert_eq!(parts, [(1, 0.5), (2, 0.5)]);
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sampled<I, const N: usize> {
     /// The rest repeats the last, so that equal lists are equal.

@@ -10,15 +10,6 @@ use crate::Tick;
 use crate::clock::PacketHeader;
 
 /// Settings of an [`InputSender`].
-///
-/// ```
-/// use muse_netcode::inputs::{InputSender, InputSenderConfig, Report};
-/// // For a network that loses many packets in a row.
-/// let config = InputSenderConfig::default().redundancy_min(4).redundancy_max(14);
-/// let mut sender = InputSender::<u8>::new(config);
-/// sender.handle_report(&Report::default());
-/// assert_eq!(sender.redundancy(), 4);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputSenderConfig {
     redundancy_min: usize,
@@ -194,5 +185,21 @@ mod tests {
             sender.push(Tick(tick), tick);
             assert_eq!(sender.inputs.len(), count, "{tick}");
         }
+    }
+
+    #[test]
+    fn redundancy_stays_within_its_bounds() {
+        let config = InputSenderConfig::default()
+            .redundancy_min(4)
+            .redundancy_max(5);
+        let mut sender = InputSender::<u8>::new(config);
+        let mut redundancy = |loss| {
+            sender.handle_report(&Report {
+                loss,
+                ..Report::default()
+            });
+            sender.redundancy()
+        };
+        assert_eq!([0, 255].map(&mut redundancy), [4, 5]);
     }
 }

@@ -4,16 +4,6 @@ use super::grid::Plane;
 use super::model::length;
 
 /// Settings of [`Interest`](super::Interest).
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::interest::{Interest, InterestConfig, InterestError, Presence};
-/// let mut interest = Interest::new(InterestConfig::default().cell(16.0).entities_max(100));
-/// let presence = Presence::new(Vec3::ZERO);
-/// assert_eq!(interest.place(EntityId::from_bits(99), presence.clone()), Ok(()));
-/// assert_eq!(interest.place(EntityId::from_bits(100), presence), Err(InterestError::EntityLimit));
-/// ```
 #[derive(Clone, Debug)]
 pub struct InterestConfig {
     pub(super) plane: Plane,
@@ -102,17 +92,6 @@ impl InterestConfig {
 }
 
 /// Why [`Interest`](super::Interest) refused something.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::interest::{Interest, InterestConfig, InterestError, Presence};
-/// let mut interest = Interest::new(InterestConfig::default());
-/// let ghost = EntityId::from_bits(5);
-/// assert_eq!(interest.move_to(ghost, Vec3::ZERO, Vec3::X), Err(InterestError::UnknownEntity));
-/// let nowhere = Presence::new(Vec3::splat(f32::NAN));
-/// assert_eq!(interest.place(ghost, nowhere), Err(InterestError::Position));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InterestError {

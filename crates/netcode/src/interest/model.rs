@@ -5,14 +5,6 @@ use glam::{Vec2, Vec3};
 use crate::EntityId;
 
 /// A way of perceiving: sight, hearing, or one of the game's own. Every medium has its own auras, focus and nimbus.
-///
-/// ```
-/// use muse_netcode::interest::Medium;
-/// const RADAR: Medium = Medium::new(2).expect("there are four media");
-/// assert_eq!((RADAR.index(), RADAR.bit()), (2, 0b100));
-/// assert_ne!(RADAR, Medium::SIGHT);
-/// assert_eq!(Medium::new(4), None);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Medium(u8);
 
@@ -47,12 +39,6 @@ impl Medium {
 /// The shape of a focus or a nimbus: a sphere or a cone around its owner, strongest within [`full`](Self::full) and
 /// fading to [`edge`](Self::edge) at its radius. It is entered at the radius and left a little further out, so that
 /// nothing flickers at the rim.
-///
-/// ```
-/// use muse_netcode::interest::Extent;
-/// let eyes = Extent::sphere(120.0).cone(1.0).near(8.0);
-/// assert_eq!((eyes.radius(), eyes.leave_radius()), (120.0, 132.0));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Extent {
     radius: f32,
@@ -182,24 +168,6 @@ impl Aspect {
 }
 
 /// How an entity can be perceived: where it is, and in each medium how far it makes itself felt.
-///
-/// ```
-/// use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::interest::{Extent, Interest, InterestConfig, Medium, Observer, ObserverId, Presence};
-/// // It cannot be seen, but heard from far away.
-/// let engine = Presence::new(Vec3::X * 250.0)
-///     .without(Medium::SIGHT)
-///     .nimbus(Medium::HEARING, Extent::sphere(300.0));
-/// # let mut interest = Interest::new(InterestConfig::default());
-/// # let (car, player) = (EntityId::from_bits(1), ObserverId(0));
-/// interest.place(car, engine)?;
-/// interest.observe(player, Observer::new(Vec3::ZERO).focus(Medium::SIGHT, Extent::sphere(400.0)))?;
-/// assert!(!interest.update(player, |_| true)?.contains(car));
-/// interest.observe(player, Observer::new(Vec3::ZERO).focus(Medium::HEARING, Extent::sphere(400.0)))?;
-/// assert!(interest.update(player, |_| true)?.contains(car));
-/// # Ok::<(), muse_netcode::interest::InterestError>(())
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Presence {
     pub(super) position: Vec3,
@@ -298,25 +266,6 @@ pub(super) struct Body {
 }
 
 /// Who perceives: a client's eye and ear, what it subscribes to and what it is always told of.
-///
-/// ```
-/// use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::interest::{Extent, Interest, InterestConfig, Medium, Observer, ObserverId, Presence};
-/// let player = Observer::new(Vec3::ZERO)
-///     .facing(Vec3::X)
-///     .focus(Medium::SIGHT, Extent::sphere(150.0).cone(0.9).near(10.0))
-///     .subscribe_kind(7);
-/// # let mut interest = Interest::new(InterestConfig::default());
-/// let [ahead, behind, flag] = [1, 2, 3].map(EntityId::from_bits);
-/// interest.place(ahead, Presence::new(Vec3::X * 100.0))?;
-/// interest.place(behind, Presence::new(Vec3::X * -100.0))?;
-/// interest.place(flag, Presence::new(Vec3::X * -900.0).kind(7))?;
-/// interest.observe(ObserverId(0), player)?;
-/// let view = interest.update(ObserverId(0), |_| true)?;
-/// assert!(view.contains(ahead) && !view.contains(behind) && view.contains(flag));
-/// # Ok::<(), muse_netcode::interest::InterestError>(())
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observer {
     pub(super) eye: Vec3,

@@ -6,24 +6,6 @@ use super::model::Observer;
 
 /// What an observer perceives: the result of [`Interest::update`](super::Interest::update), in the order of the
 /// entities' indices.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// # use muse_netcode::interest::{Extent, Interest, InterestConfig, Medium, Observer, ObserverId, Presence};
-/// # let mut interest = Interest::new(InterestConfig::default());
-/// # let (bird, player) = (EntityId::from_bits(1), ObserverId(0));
-/// # interest.place(bird, Presence::new(Vec3::X * 10.0))?;
-/// # interest.observe(player, Observer::new(Vec3::ZERO).focus(Medium::SIGHT, Extent::sphere(50.0)))?;
-/// let view = interest.update(player, |_| true)?;
-/// assert_eq!((view.entered(), view.left()), (&[bird][..], &[][..]));
-/// // It flies away.
-/// interest.move_to(bird, Vec3::X * 500.0, Vec3::X)?;
-/// let view = interest.update(player, |_| true)?;
-/// assert_eq!((view.entered(), view.left()), (&[][..], &[bird][..]));
-/// assert!(view.entries().is_empty());
-/// # Ok::<(), muse_netcode::interest::InterestError>(())
-/// ```
 #[derive(Debug)]
 pub struct View {
     pub(super) observer: Observer,
@@ -116,22 +98,6 @@ impl View {
 }
 
 /// An entity that a client is told of.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::interest::{Awareness, Medium, Presence};
-/// # use muse_netcode::interest::{Extent, Interest, InterestConfig, Observer, ObserverId};
-/// # let mut interest = Interest::new(InterestConfig::default());
-/// # let (boss, player) = (EntityId::from_bits(1), ObserverId(0));
-/// # interest.observe(player, Observer::new(Vec3::ZERO).focus(Medium::SIGHT, Extent::sphere(100.0)))?;
-/// interest.place(boss, Presence::new(Vec3::X * 10.0).importance(3.0))?;
-/// let view = interest.update(player, |_| true)?;
-/// let entry = view.entry(boss).expect("it is near");
-/// assert_eq!((entry.weight, entry.awareness), (3.0, Awareness::Full));
-/// assert_eq!(entry.media, Medium::SIGHT.bit());
-/// # Ok::<(), muse_netcode::interest::InterestError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Relevant {
     /// Which.
@@ -149,25 +115,6 @@ pub struct Relevant {
 }
 
 /// How aware an observer is of something.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::interest::Awareness;
-/// # use muse_netcode::interest::{Extent, Interest, InterestConfig, Medium, Observer, ObserverId, Presence};
-/// # let mut interest = Interest::new(InterestConfig::default());
-/// # let player = ObserverId(0);
-/// # interest.observe(player, Observer::new(Vec3::ZERO).focus(Medium::SIGHT, Extent::sphere(100.0)))?;
-/// let distances = [10.0, 60.0, 95.0];
-/// for (index, distance) in distances.into_iter().enumerate() {
-///     interest.place(EntityId::from_bits(index as u32), Presence::new(Vec3::X * distance))?;
-/// }
-/// let view = interest.update(player, |_| true)?;
-/// let aware: Vec<_> = view.entries().iter().map(|entry| entry.awareness).collect();
-/// assert_eq!(aware, [Awareness::Full, Awareness::Partial, Awareness::Faint]);
-/// assert!(Awareness::Lingering < Awareness::Faint);
-/// # Ok::<(), muse_netcode::interest::InterestError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Awareness {
     /// No longer perceived, but kept for a moment, so that it does not flicker.

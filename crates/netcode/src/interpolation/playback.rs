@@ -6,15 +6,6 @@ use crate::clock::{Delays, Losses, Need, Steered};
 use crate::{Tick, TickTime};
 
 /// Settings of a [`Playback`].
-///
-/// ```
-/// use muse_netcode::interpolation::PlaybackConfig;
-/// use muse_wire::Duration;
-/// let config = PlaybackConfig::new(Duration::from_millis(20));
-/// assert_eq!(config.intervals_max(1.85), config);
-/// // What is out of bounds becomes the nearest that is not.
-/// assert_eq!(config.intervals_max(0.0), config.intervals_max(0.5));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlaybackConfig {
     tick: Duration,
@@ -273,3 +264,15 @@ const LEAD_EVERY: u32 = 4;
 const DELAYS_MIN: usize = 16;
 const INTERVAL_TICKS_MAX: i64 = 64;
 const INTERVAL_WEIGHT: f64 = 0.125;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_out_of_bounds_becomes_the_nearest_that_is_not() {
+        let config = PlaybackConfig::new(Duration::from_millis(20));
+        assert_eq!(config.intervals_max(1.85), config);
+        assert_eq!(config.intervals_max(0.0), config.intervals_max(0.5));
+    }
+}

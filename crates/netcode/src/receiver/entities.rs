@@ -31,44 +31,6 @@ pub(super) struct Record {
 }
 
 /// What a name stands for at the client.
-///
-/// ```
-/// # use std::sync::Arc;
-/// # use muse_netcode::{ClientId, KindOptions, Kinds, Receiver, Tick, View, World};
-/// use muse_netcode::Fate;
-/// # use muse_schema::State;
-/// # #[derive(State, Clone)]
-/// # struct Ship {
-/// #     fuel: u8,
-/// # }
-/// # let mut kinds = Kinds::new();
-/// # let ship = kinds.register::<Ship>(KindOptions::new(1))?;
-/// # let mut world = World::new(kinds);
-/// # let entity = world.spawn(ship, &Ship { fuel: 1 })?;
-/// # let mut view = View::new(&world, ClientId(1));
-/// # view.set_interest([(entity, 1.0)]);
-/// # let mut receiver = Receiver::new(Arc::clone(world.kinds()));
-/// # receiver.set_game(0);
-/// # let mut buffer = [0; 1_200];
-/// # let mut tick = |world: &mut World, receiver: &mut Receiver, tick| {
-/// #     let len = receiver.emit_acknowledgement(&mut buffer)?;
-/// #     view.handle_acknowledgement(&buffer[..len])?;
-/// #     world.commit(Tick(tick))?;
-/// #     view.begin(world, 10_000);
-/// #     while let Some(len) = view.poll_packet(world, &mut buffer) {
-/// #         receiver.handle_packet(&buffer[..len])?;
-/// #     }
-/// #     Ok::<(), Box<dyn std::error::Error>>(())
-/// # };
-/// // A missile's state names its target before anything was heard of that.
-/// assert_eq!(receiver.fate(entity), Fate::Unknown);
-/// tick(&mut world, &mut receiver, 1)?;
-/// assert_eq!(receiver.fate(entity), Fate::Here);
-/// world.despawn(entity)?;
-/// tick(&mut world, &mut receiver, 2)?;
-/// assert_eq!(receiver.fate(entity), Fate::Gone);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Nothing has been heard of it yet; it may still come.

@@ -9,20 +9,6 @@ use crate::{Tick, TickTime};
 
 /// The instant that a client saw when it fired, as its shot carries it. Nothing in it is believed without
 /// [`Rewind::admit`](super::Rewind::admit).
-///
-/// ```
-/// # use muse_netcode::{Tick, TickTime};
-/// use muse_netcode::rewind::Claim;
-/// use muse_schema::{BitReader, BitWriter, Options, Schema};
-/// // Snapshots come every third tick, and the client drew the instant between two of them.
-/// let claim = Claim::between(Tick(104), Tick(107), TickTime::from_ticks(105.5));
-/// let mut bytes = [0; 16];
-/// let mut writer = BitWriter::new(&mut bytes);
-/// claim.write(&Options::NONE, &mut writer)?;
-/// let len = writer.finish();
-/// assert_eq!(Claim::read(&Options::NONE, &mut BitReader::new(&bytes[..len]))?, claim);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     at: TickTime,
@@ -78,22 +64,6 @@ impl Schema for Claim {
 }
 
 /// What the server knows of the client that fired.
-///
-/// ```
-/// # use muse_netcode::{Tick, TickTime};
-/// use muse_netcode::rewind::{Claim, Rewind, RewindConfig, Shooter, Verdict};
-/// use muse_wire::Duration;
-/// # let mut rewind = Rewind::new(RewindConfig::new(50));
-/// # rewind.advance(Tick(110))?;
-/// // 4.5 ticks ago, that is 90 ms.
-/// let claim = Claim::at(TickTime::from_ticks(105.5));
-/// let far = Shooter { rtt: Duration::from_millis(60), interpolation: Duration::from_millis(30), ..Shooter::default() };
-/// assert_eq!(rewind.admit(claim, &far).verdict(), Verdict::Granted);
-/// // Nobody who is next door sees so old a picture.
-/// let near = Shooter { rtt: Duration::from_millis(5), ..far };
-/// assert_eq!(rewind.admit(claim, &near).verdict(), Verdict::Clamped);
-/// # Ok::<(), muse_netcode::rewind::RewindError>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shooter {
     /// Round trip, measured by the server.
@@ -109,20 +79,6 @@ pub struct Shooter {
 
 /// An instant at which a shot may be judged; made by [`Rewind::admit`](super::Rewind::admit) and
 /// [`Rewind::present`](super::Rewind::present) only.
-///
-/// ```
-/// # use muse_netcode::{Tick, TickTime};
-/// use muse_netcode::rewind::{Claim, Rewind, RewindConfig, Shooter};
-/// use muse_wire::Duration;
-/// # let mut rewind = Rewind::new(RewindConfig::new(50));
-/// # rewind.advance(Tick(110))?;
-/// let known = Shooter { rtt: Duration::from_millis(90), ..Shooter::default() };
-/// let admission = rewind.admit(Claim::at(TickTime::from_ticks(105.5)), &known);
-/// assert_eq!(admission.at(), TickTime::from_ticks(105.5));
-/// assert_eq!(admission.age(), Duration::from_millis(90));
-/// assert_eq!(rewind.present().age(), Duration::ZERO);
-/// # Ok::<(), muse_netcode::rewind::RewindError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Admission {
     pub(super) moment: Moment,
@@ -148,20 +104,6 @@ impl Admission {
 }
 
 /// What became of a claimed instant.
-///
-/// ```
-/// # use muse_netcode::{Tick, TickTime};
-/// use muse_netcode::rewind::{Claim, Rewind, RewindConfig, Shooter, Verdict};
-/// use muse_wire::Duration;
-/// # let mut rewind = Rewind::new(RewindConfig::new(50));
-/// # rewind.advance(Tick(110))?;
-/// // 20 ticks ago: what this client sees is honest, and older than the limit of 250 ms.
-/// let slow = Shooter { rtt: Duration::from_millis(400), ..Shooter::default() };
-/// let admission = rewind.admit(Claim::at(TickTime::from_ticks(90.0)), &slow);
-/// assert_eq!(admission.verdict(), Verdict::Late);
-/// assert_eq!(admission.at(), TickTime::from(Tick(110)));
-/// # Ok::<(), muse_netcode::rewind::RewindError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// It is what the server expected of this client.
@@ -176,19 +118,6 @@ pub enum Verdict {
 }
 
 /// How often each came out; an operator watches clients of whom many are clamped.
-///
-/// ```
-/// # use muse_netcode::{Tick, TickTime};
-/// use muse_netcode::rewind::{AdmissionCounts, Claim, Rewind, RewindConfig, Shooter};
-/// # let mut rewind = Rewind::new(RewindConfig::new(50));
-/// # rewind.advance(Tick(110))?;
-/// // A client without any delay that likes to shoot at the past.
-/// for ticks in [110.0, 104.0, 103.0] {
-///     rewind.admit(Claim::at(TickTime::from_ticks(ticks)), &Shooter::default());
-/// }
-/// assert_eq!(rewind.counts(), AdmissionCounts { granted: 1, clamped: 2, late: 0 });
-/// # Ok::<(), muse_netcode::rewind::RewindError>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdmissionCounts {
     /// As expected.

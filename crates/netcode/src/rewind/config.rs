@@ -3,15 +3,6 @@
 use muse_wire::Duration;
 
 /// Settings of [`Rewind`](super::Rewind).
-///
-/// ```
-/// use muse_netcode::rewind::{Rewind, RewindConfig};
-/// use muse_wire::Duration;
-/// let config = RewindConfig::new(50).limit(Duration::from_millis(200)).margin(Duration::from_millis(300));
-/// // Half a second at 50 ticks a second, and one on either side.
-/// assert_eq!(config.ticks(), 27);
-/// assert_eq!(Rewind::new(config).ticks(), 27);
-/// ```
 #[derive(Clone, Debug)]
 pub struct RewindConfig {
     pub(super) tick: Duration,
@@ -110,18 +101,6 @@ impl RewindConfig {
 }
 
 /// Why [`Rewind`](super::Rewind) refused something.
-///
-/// ```
-/// # use muse_netcode::{EntityId, Tick};
-/// use muse_netcode::rewind::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
-/// assert_eq!(Rig::new([HitVolume::new(Volume::Sphere { radius: -1.0 })]).err(), Some(RewindError::Volume));
-/// let mut rewind = Rewind::new(RewindConfig::new(50));
-/// rewind.advance(Tick(7))?;
-/// assert_eq!(rewind.advance(Tick(7)), Err(RewindError::Order));
-/// let stranger = rewind.record(EntityId::from_bits(1), Placement::new(Pose::IDENTITY));
-/// assert_eq!(stranger, Err(RewindError::UnknownEntity));
-/// # Ok::<(), RewindError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RewindError {

@@ -9,36 +9,6 @@ use super::{Rewind, find};
 use crate::{EntityId, Tick};
 
 /// Settings of [`Contests`].
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::rewind::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
-/// # use muse_netcode::{EntityId, Tick, TickTime};
-/// use muse_wire::Duration;
-/// # /// A shot at a target as it was 4.5 ticks before tick 110.
-/// # fn fire() -> Result<(Rewind, Hit), RewindError> {
-/// #     let mut rewind = Rewind::new(RewindConfig::new(50));
-/// #     let rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
-/// #     rewind.add(EntityId::from_bits(2), rig)?;
-/// #     for tick in 100..=110 {
-/// #         rewind.advance(Tick(tick))?;
-/// #         rewind.record(EntityId::from_bits(2), Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-/// #     }
-/// #     let known = Shooter { rtt: Duration::from_millis(90), ..Shooter::default() };
-/// #     let admission = rewind.admit(Claim::at(TickTime::from_ticks(105.5)), &known);
-/// #     let hit = rewind.hitscan(&admission, &Shot::new(Vec3::ZERO, Vec3::Z), &mut ()).expect("it was there");
-/// #     Ok((rewind, hit))
-/// # }
-/// use muse_netcode::rewind::{ContestConfig, Contests, Decision};
-/// # fn main() -> Result<(), RewindError> {
-/// # let (rewind, hit) = fire()?;
-/// let mut contests = Contests::new(ContestConfig::default().victim_rtt_max(Duration::from_millis(100)));
-/// // A bad link is no armour.
-/// assert_eq!(contests.open(&rewind, &hit, Duration::from_millis(101)), Decision::Confirmed);
-/// assert!(matches!(contests.open(&rewind, &hit, Duration::from_millis(100)), Decision::Provisional(_)));
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Debug)]
 pub struct ContestConfig {
     victim_rtt_max: Duration,
@@ -136,77 +106,10 @@ pub struct Contests {
 }
 
 /// A hit that is not final.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::rewind::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
-/// # use muse_netcode::{EntityId, Tick, TickTime};
-/// use muse_wire::Duration;
-/// # /// A shot at a target as it was 4.5 ticks before tick 110.
-/// # fn fire() -> Result<(Rewind, Hit), RewindError> {
-/// #     let mut rewind = Rewind::new(RewindConfig::new(50));
-/// #     let rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
-/// #     rewind.add(EntityId::from_bits(2), rig)?;
-/// #     for tick in 100..=110 {
-/// #         rewind.advance(Tick(tick))?;
-/// #         rewind.record(EntityId::from_bits(2), Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-/// #     }
-/// #     let known = Shooter { rtt: Duration::from_millis(90), ..Shooter::default() };
-/// #     let admission = rewind.admit(Claim::at(TickTime::from_ticks(105.5)), &known);
-/// #     let hit = rewind.hitscan(&admission, &Shot::new(Vec3::ZERO, Vec3::Z), &mut ()).expect("it was there");
-/// #     Ok((rewind, hit))
-/// # }
-/// use muse_netcode::rewind::{ContestConfig, Contests, Decision};
-/// # fn main() -> Result<(), RewindError> {
-/// # let (rewind, hit) = fire()?;
-/// # let mut contests = Contests::new(ContestConfig::default());
-/// let mut open = || match contests.open(&rewind, &hit, Duration::ZERO) {
-///     Decision::Provisional(id) => Some(id),
-///     Decision::Confirmed => None,
-/// };
-/// // Each hit has its own, even two on the same victim.
-/// let (first, second) = (open().expect("provisional"), open().expect("provisional"));
-/// assert!(first < second);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContestId(pub u32);
 
 /// What becomes of a hit.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::rewind::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
-/// # use muse_netcode::{EntityId, Tick, TickTime};
-/// use muse_wire::Duration;
-/// # /// A shot at a target as it was 4.5 ticks before tick 110.
-/// # fn fire() -> Result<(Rewind, Hit), RewindError> {
-/// #     let mut rewind = Rewind::new(RewindConfig::new(50));
-/// #     let rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
-/// #     rewind.add(EntityId::from_bits(2), rig)?;
-/// #     for tick in 100..=110 {
-/// #         rewind.advance(Tick(tick))?;
-/// #         rewind.record(EntityId::from_bits(2), Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-/// #     }
-/// #     let known = Shooter { rtt: Duration::from_millis(90), ..Shooter::default() };
-/// #     let admission = rewind.admit(Claim::at(TickTime::from_ticks(105.5)), &known);
-/// #     let hit = rewind.hitscan(&admission, &Shot::new(Vec3::ZERO, Vec3::Z), &mut ()).expect("it was there");
-/// #     Ok((rewind, hit))
-/// # }
-/// use muse_netcode::rewind::{ContestConfig, Contests, Decision};
-/// # fn main() -> Result<(), RewindError> {
-/// # let (rewind, hit) = fire()?;
-/// # let mut contests = Contests::new(ContestConfig::default());
-/// assert!(hit.rewound);
-/// let decision = contests.open(&rewind, &hit, Duration::from_millis(40));
-/// assert!(matches!(decision, Decision::Provisional(_)));
-/// // Who was hit where it is has nothing to object.
-/// let present = Hit { rewound: false, ..hit };
-/// assert_eq!(contests.open(&rewind, &present, Duration::from_millis(40)), Decision::Confirmed);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// It is final.
@@ -216,45 +119,6 @@ pub enum Decision {
 }
 
 /// What became of an objection.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::rewind::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
-/// # use muse_netcode::{EntityId, Tick, TickTime};
-/// use muse_wire::Duration;
-/// # /// A shot at a target as it was 4.5 ticks before tick 110.
-/// # fn fire() -> Result<(Rewind, Hit), RewindError> {
-/// #     let mut rewind = Rewind::new(RewindConfig::new(50));
-/// #     let rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
-/// #     rewind.add(EntityId::from_bits(2), rig)?;
-/// #     for tick in 100..=110 {
-/// #         rewind.advance(Tick(tick))?;
-/// #         rewind.record(EntityId::from_bits(2), Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-/// #     }
-/// #     let known = Shooter { rtt: Duration::from_millis(90), ..Shooter::default() };
-/// #     let admission = rewind.admit(Claim::at(TickTime::from_ticks(105.5)), &known);
-/// #     let hit = rewind.hitscan(&admission, &Shot::new(Vec3::ZERO, Vec3::Z), &mut ()).expect("it was there");
-/// #     Ok((rewind, hit))
-/// # }
-/// use muse_netcode::rewind::{ContestConfig, Contests, Decision, Ruling, Scope};
-/// /// A wall in front of everyone.
-/// struct Wall;
-/// impl Scope for Wall {
-///     fn blocked(&mut self, _from: Vec3, _to: Vec3) -> Option<f32> {
-///         Some(0.5)
-///     }
-/// }
-/// # fn main() -> Result<(), RewindError> {
-/// # let (rewind, hit) = fire()?;
-/// # let mut contests = Contests::new(ContestConfig::default());
-/// let Decision::Provisional(id) = contests.open(&rewind, &hit, Duration::ZERO) else {
-///     unreachable!("it was rewound")
-/// };
-/// let ruling = contests.contest(&rewind, id, hit.entity, Tick(106), &mut Wall);
-/// assert_eq!(ruling, Ok(Ruling::Overturned(hit)));
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ruling {
     /// The hit stands: it is final.
@@ -264,41 +128,6 @@ pub enum Ruling {
 }
 
 /// Why an objection was not heard.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::rewind::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
-/// # use muse_netcode::{EntityId, Tick, TickTime};
-/// use muse_wire::Duration;
-/// # /// A shot at a target as it was 4.5 ticks before tick 110.
-/// # fn fire() -> Result<(Rewind, Hit), RewindError> {
-/// #     let mut rewind = Rewind::new(RewindConfig::new(50));
-/// #     let rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
-/// #     rewind.add(EntityId::from_bits(2), rig)?;
-/// #     for tick in 100..=110 {
-/// #         rewind.advance(Tick(tick))?;
-/// #         rewind.record(EntityId::from_bits(2), Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-/// #     }
-/// #     let known = Shooter { rtt: Duration::from_millis(90), ..Shooter::default() };
-/// #     let admission = rewind.admit(Claim::at(TickTime::from_ticks(105.5)), &known);
-/// #     let hit = rewind.hitscan(&admission, &Shot::new(Vec3::ZERO, Vec3::Z), &mut ()).expect("it was there");
-/// #     Ok((rewind, hit))
-/// # }
-/// use muse_netcode::rewind::{ContestConfig, ContestError, Contests, Decision, Ruling};
-/// # fn main() -> Result<(), RewindError> {
-/// # let (rewind, hit) = fire()?;
-/// # let mut contests = Contests::new(ContestConfig::default());
-/// # let Decision::Provisional(id) = contests.open(&rewind, &hit, Duration::ZERO) else {
-/// #     unreachable!("it was rewound")
-/// # };
-/// let mut object = |victim| contests.contest(&rewind, id, victim, Tick(106), &mut ());
-/// assert_eq!(object(EntityId::from_bits(77)), Err(ContestError::NotTheVictim));
-/// assert_eq!(object(hit.entity), Ok(Ruling::Upheld(hit)));
-/// // It is final now.
-/// assert_eq!(object(hit.entity), Err(ContestError::Closed));
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContestError {
@@ -311,39 +140,6 @@ pub enum ContestError {
 }
 
 /// How often each came out.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::rewind::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
-/// # use muse_netcode::{EntityId, Tick, TickTime};
-/// use muse_wire::Duration;
-/// # /// A shot at a target as it was 4.5 ticks before tick 110.
-/// # fn fire() -> Result<(Rewind, Hit), RewindError> {
-/// #     let mut rewind = Rewind::new(RewindConfig::new(50));
-/// #     let rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
-/// #     rewind.add(EntityId::from_bits(2), rig)?;
-/// #     for tick in 100..=110 {
-/// #         rewind.advance(Tick(tick))?;
-/// #         rewind.record(EntityId::from_bits(2), Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-/// #     }
-/// #     let known = Shooter { rtt: Duration::from_millis(90), ..Shooter::default() };
-/// #     let admission = rewind.admit(Claim::at(TickTime::from_ticks(105.5)), &known);
-/// #     let hit = rewind.hitscan(&admission, &Shot::new(Vec3::ZERO, Vec3::Z), &mut ()).expect("it was there");
-/// #     Ok((rewind, hit))
-/// # }
-/// use muse_netcode::rewind::{ContestConfig, ContestCounts, Contests};
-/// # fn main() -> Result<(), RewindError> {
-/// # let (rewind, hit) = fire()?;
-/// # let mut contests = Contests::new(ContestConfig::default());
-/// // A victim whose link is slow, and one who keeps silent.
-/// contests.open(&rewind, &hit, Duration::from_secs(1));
-/// contests.open(&rewind, &hit, Duration::ZERO);
-/// contests.poll(rewind.now() + 20);
-/// let counts = ContestCounts { confirmed_at_once: 1, confirmed_by_silence: 1, ..ContestCounts::default() };
-/// assert_eq!(contests.counts(), counts);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContestCounts {
     /// Final at once.

@@ -3,14 +3,6 @@
 use glam::{Quat, Vec3};
 
 /// A position and a rotation.
-///
-/// ```
-/// use glam::{Quat, Vec3};
-/// use muse_netcode::rewind::Pose;
-/// let body = Pose::new(Vec3::X, Quat::from_rotation_y(std::f32::consts::FRAC_PI_2));
-/// let head = body.then(Pose::at(Vec3::new(0.0, 1.7, 0.5)));
-/// assert!((head.position - Vec3::new(1.5, 1.7, 0.0)).length() < 1e-6);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pose {
     /// Where.

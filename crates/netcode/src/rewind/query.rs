@@ -6,58 +6,10 @@ use super::pose::is_near;
 use crate::{EntityId, TickTime};
 
 /// A part of a body, as the game numbers them: head, chest.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::{EntityId, Tick};
-/// # use muse_netcode::rewind::{Placement, Pose, Rewind, RewindConfig};
-/// use muse_netcode::rewind::{HitVolume, Part, Rig, Shot, Volume};
-/// const HEAD: Part = Part(1);
-/// let body = HitVolume::new(Volume::Capsule { half_length: 0.5, radius: 0.3 });
-/// let head = HitVolume::new(Volume::Sphere { radius: 0.12 }).offset(Vec3::Y).part(HEAD);
-/// # let mut rewind = Rewind::new(RewindConfig::new(50));
-/// # let target = EntityId::from_bits(1);
-/// let rig = rewind.add_rig(Rig::new([body, head])?)?;
-/// # rewind.add(target, rig)?;
-/// # rewind.advance(Tick(1))?;
-/// # rewind.record(target, Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-/// let part = |height: f32| {
-///     let shot = Shot::new(Vec3::Y * height, Vec3::Z);
-///     rewind.hitscan(&rewind.present(), &shot, &mut ()).map(|hit| hit.part)
-/// };
-/// assert_eq!((part(0.0), part(1.0), part(2.0)), (Some(Part(0)), Some(HEAD), None));
-/// # Ok::<(), muse_netcode::rewind::RewindError>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Part(pub u16);
 
 /// Something that hits at once along a line.
-///
-/// ```
-/// use glam::Vec3;
-/// # use muse_netcode::rewind::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
-/// # use muse_netcode::{EntityId, Tick};
-/// # /// A sphere of radius 0.5 at 20 on the z axis.
-/// # fn world() -> Result<(Rewind, EntityId), RewindError> {
-/// #     let (mut rewind, target) = (Rewind::new(RewindConfig::new(50)), EntityId::from_bits(2));
-/// #     let rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
-/// #     rewind.add(target, rig)?;
-/// #     for tick in 1..=3 {
-/// #         rewind.advance(Tick(tick))?;
-/// #         rewind.record(target, Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-/// #     }
-/// #     Ok((rewind, target))
-/// # }
-/// use muse_netcode::rewind::Shot;
-/// # fn main() -> Result<(), RewindError> {
-/// # let (rewind, _) = world()?;
-/// // The target is 20 away.
-/// let rifle = Shot::new(Vec3::ZERO, Vec3::Z).range(300.0);
-/// assert!(rewind.hitscan(&rewind.present(), &rifle, &mut ()).is_some());
-/// assert!(rewind.hitscan(&rewind.present(), &rifle.range(15.0), &mut ()).is_none());
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shot {
     pub(super) origin: Vec3,
@@ -114,40 +66,6 @@ impl Shot {
 }
 
 /// Something that flies.
-///
-/// ```
-/// use glam::Vec3;
-/// # use muse_netcode::rewind::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
-/// # use muse_netcode::{EntityId, Tick};
-/// # /// A sphere of radius 0.5 at 20 on the z axis.
-/// # fn world() -> Result<(Rewind, EntityId), RewindError> {
-/// #     let (mut rewind, target) = (Rewind::new(RewindConfig::new(50)), EntityId::from_bits(2));
-/// #     let rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
-/// #     rewind.add(target, rig)?;
-/// #     for tick in 1..=3 {
-/// #         rewind.advance(Tick(tick))?;
-/// #         rewind.record(target, Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-/// #     }
-/// #     Ok((rewind, target))
-/// # }
-/// use muse_netcode::rewind::{Flight, Projectile};
-/// # fn main() -> Result<(), RewindError> {
-/// # let (rewind, _) = world()?;
-/// // An arrow that is a tick old: 20 ms at 50 metres a second, and gravity.
-/// let arrow = Projectile {
-///     position: Vec3::ZERO,
-///     velocity: Vec3::Z * 50.0,
-///     acceleration: Vec3::Y * -10.0,
-///     radius: 0.05,
-/// };
-/// let Flight::Flying(arrow) = rewind.fly(&arrow, &mut ()) else {
-///     unreachable!("the target is 20 away")
-/// };
-/// assert!((arrow.position.z - 1.0).abs() < 1e-4);
-/// assert!((arrow.velocity.y - -0.2).abs() < 1e-4);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Projectile {
     /// Where it is.
@@ -180,34 +98,6 @@ impl Projectile {
 }
 
 /// What became of a projectile.
-///
-/// ```
-/// use glam::Vec3;
-/// # use muse_netcode::rewind::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
-/// # use muse_netcode::{EntityId, Tick};
-/// # /// A sphere of radius 0.5 at 20 on the z axis.
-/// # fn world() -> Result<(Rewind, EntityId), RewindError> {
-/// #     let (mut rewind, target) = (Rewind::new(RewindConfig::new(50)), EntityId::from_bits(2));
-/// #     let rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
-/// #     rewind.add(target, rig)?;
-/// #     for tick in 1..=3 {
-/// #         rewind.advance(Tick(tick))?;
-/// #         rewind.record(target, Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-/// #     }
-/// #     Ok((rewind, target))
-/// # }
-/// use muse_netcode::rewind::{Flight, Projectile};
-/// # fn main() -> Result<(), RewindError> {
-/// # let (rewind, target) = world()?;
-/// # let bolt = Projectile { position: Vec3::Z * 19.0, velocity: Vec3::Z * 50.0, acceleration: Vec3::ZERO, radius: 0.05 };
-/// match rewind.fly(&bolt, &mut ()) {
-///     Flight::Hit(hit) => assert_eq!(hit.entity, target),
-///     Flight::Blocked { point, .. } => unreachable!("there is no wall at {point}"),
-///     Flight::Flying(bolt) => unreachable!("it went by, to {}", bolt.position),
-/// }
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Flight {
     /// It hit something that can be hit.
@@ -224,35 +114,6 @@ pub enum Flight {
 }
 
 /// A blow: a blade or a fist, from where it was a tick before to where it is, in the world.
-///
-/// ```
-/// use glam::Vec3;
-/// # use muse_netcode::rewind::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
-/// # use muse_netcode::{EntityId, Tick};
-/// # /// A sphere of radius 0.5 at 20 on the z axis.
-/// # fn world() -> Result<(Rewind, EntityId), RewindError> {
-/// #     let (mut rewind, target) = (Rewind::new(RewindConfig::new(50)), EntityId::from_bits(2));
-/// #     let rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
-/// #     rewind.add(target, rig)?;
-/// #     for tick in 1..=3 {
-/// #         rewind.advance(Tick(tick))?;
-/// #         rewind.record(target, Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-/// #     }
-/// #     Ok((rewind, target))
-/// # }
-/// use muse_netcode::rewind::Blow;
-/// # fn main() -> Result<(), RewindError> {
-/// # let (rewind, target) = world()?;
-/// // A blade that is swung from left to right before the target's middle.
-/// let blade = |x: f32| (Vec3::new(x, 0.0, 19.0), Vec3::new(x, 0.0, 20.0));
-/// let blow = Blow { from: blade(-1.0), to: blade(1.0), radius: 0.05 };
-/// let mut hits = Vec::new();
-/// rewind.strike(&rewind.present(), &blow, &mut (), &mut hits);
-/// assert_eq!(hits.len(), 1);
-/// assert!(hits[0].entity == target && hits[0].share < 0.5);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Blow {
     /// Hilt and tip at the beginning.
@@ -287,34 +148,6 @@ impl Blow {
 }
 
 /// Something that was hit.
-///
-/// ```
-/// use glam::Vec3;
-/// # use muse_netcode::rewind::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
-/// # use muse_netcode::{EntityId, Tick};
-/// # /// A sphere of radius 0.5 at 20 on the z axis.
-/// # fn world() -> Result<(Rewind, EntityId), RewindError> {
-/// #     let (mut rewind, target) = (Rewind::new(RewindConfig::new(50)), EntityId::from_bits(2));
-/// #     let rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
-/// #     rewind.add(target, rig)?;
-/// #     for tick in 1..=3 {
-/// #         rewind.advance(Tick(tick))?;
-/// #         rewind.record(target, Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-/// #     }
-/// #     Ok((rewind, target))
-/// # }
-/// use muse_netcode::rewind::Shot;
-/// # fn main() -> Result<(), RewindError> {
-/// # let (rewind, target) = world()?;
-/// // A sphere of radius 0.5 in the way, 20 ahead.
-/// let shot = Shot::new(Vec3::ZERO, Vec3::Z).range(39.0);
-/// let hit = rewind.hitscan(&rewind.present(), &shot, &mut ()).expect("it is there");
-/// assert_eq!((hit.entity, hit.rewound), (target, false));
-/// assert!(hit.point.distance(Vec3::Z * 19.5) < 1e-4 && (hit.share - 0.5).abs() < 1e-4);
-/// assert!(hit.normal.distance(-Vec3::Z) < 1e-4);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
     /// Who.
@@ -336,39 +169,6 @@ pub struct Hit {
 }
 
 /// What a query may hit and what stops it. `()` lets everything through.
-///
-/// ```
-/// use glam::Vec3;
-/// # use muse_netcode::rewind::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
-/// # use muse_netcode::{EntityId, Tick};
-/// # /// A sphere of radius 0.5 at 20 on the z axis.
-/// # fn world() -> Result<(Rewind, EntityId), RewindError> {
-/// #     let (mut rewind, target) = (Rewind::new(RewindConfig::new(50)), EntityId::from_bits(2));
-/// #     let rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
-/// #     rewind.add(target, rig)?;
-/// #     for tick in 1..=3 {
-/// #         rewind.advance(Tick(tick))?;
-/// #         rewind.record(target, Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-/// #     }
-/// #     Ok((rewind, target))
-/// # }
-/// use muse_netcode::rewind::{Scope, Shot};
-/// /// A wall at z = 10, as wide as the world.
-/// struct Wall;
-/// impl Scope for Wall {
-///     fn blocked(&mut self, from: Vec3, to: Vec3) -> Option<f32> {
-///         let share = (10.0 - from.z) / (to.z - from.z);
-///         (0.0..=1.0).contains(&share).then_some(share)
-///     }
-/// }
-/// # fn main() -> Result<(), RewindError> {
-/// # let (rewind, _) = world()?;
-/// let from = |z: f32| Shot::new(Vec3::Z * z, Vec3::Z);
-/// assert!(rewind.hitscan(&rewind.present(), &from(0.0), &mut Wall).is_none());
-/// assert!(rewind.hitscan(&rewind.present(), &from(12.0), &mut Wall).is_some());
-/// # Ok(())
-/// # }
-/// ```
 pub trait Scope {
     /// Whether an entity can be hit: not the shooter, not its team.
     fn includes(&mut self, entity: EntityId) -> bool {
@@ -386,32 +186,6 @@ pub trait Scope {
 impl Scope for () {}
 
 /// Everyone but the shooter, in a world without walls.
-///
-/// ```
-/// use glam::Vec3;
-/// # use muse_netcode::rewind::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
-/// # use muse_netcode::{EntityId, Tick};
-/// # /// A sphere of radius 0.5 at 20 on the z axis.
-/// # fn world() -> Result<(Rewind, EntityId), RewindError> {
-/// #     let (mut rewind, target) = (Rewind::new(RewindConfig::new(50)), EntityId::from_bits(2));
-/// #     let rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
-/// #     rewind.add(target, rig)?;
-/// #     for tick in 1..=3 {
-/// #         rewind.advance(Tick(tick))?;
-/// #         rewind.record(target, Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-/// #     }
-/// #     Ok((rewind, target))
-/// # }
-/// use muse_netcode::rewind::{Except, Shot};
-/// # fn main() -> Result<(), RewindError> {
-/// # let (rewind, target) = world()?;
-/// // Whoever shoots from within its own body does not hit itself.
-/// let shot = Shot::new(Vec3::Z * 20.0, Vec3::Z);
-/// assert!(rewind.hitscan(&rewind.present(), &shot, &mut ()).is_some());
-/// assert!(rewind.hitscan(&rewind.present(), &shot, &mut Except(target)).is_none());
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Except(pub EntityId);
 

@@ -8,27 +8,6 @@ use super::pose::{Pose, is_near};
 use super::{Part, RewindError};
 
 /// The shape of a hit volume, about its own origin.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::{EntityId, Tick};
-/// # use muse_netcode::rewind::{Placement, Pose, Rewind, RewindConfig, RewindError};
-/// use muse_netcode::rewind::{HitVolume, Rig, Shot, Volume};
-/// // Whether a shot past its middle, half a metre up and to the side, hits.
-/// let is_hit = |volume| {
-///     let mut rewind = Rewind::new(RewindConfig::new(50));
-///     let rig = rewind.add_rig(Rig::new([HitVolume::new(volume)])?)?;
-/// #     rewind.add(EntityId::from_bits(1), rig)?;
-/// #     rewind.advance(Tick(1))?;
-/// #     rewind.record(EntityId::from_bits(1), Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-///     let shot = Shot::new(Vec3::new(0.5, 0.5, 0.0), Vec3::Z);
-///     Ok::<_, RewindError>(rewind.hitscan(&rewind.present(), &shot, &mut ()).is_some())
-/// };
-/// assert!(!is_hit(Volume::Sphere { radius: 0.6 })?);
-/// assert!(is_hit(Volume::Capsule { half_length: 0.6, radius: 0.6 })?);
-/// assert!(is_hit(Volume::Box { half: Vec3::splat(0.6) })?);
-/// # Ok::<(), RewindError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Volume {
     /// A sphere.
@@ -143,18 +122,6 @@ impl Volume {
 }
 
 /// One volume of a [`Rig`]: its shape, the bone it hangs on, where on it, and what part of the body it is.
-///
-/// ```
-/// use glam::Vec3;
-/// use muse_netcode::rewind::{HitVolume, Part, Rig, Volume};
-/// let head = HitVolume::new(Volume::Sphere { radius: 0.12 })
-///     .bone(3)
-///     .offset(Vec3::new(0.0, 0.08, 0.0))
-///     .part(Part(1));
-/// // Bones 0 to 3 have to be recorded.
-/// assert_eq!(Rig::new([head])?.bones(), 4);
-/// # Ok::<(), muse_netcode::rewind::RewindError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HitVolume {
     pub(super) volume: Volume,

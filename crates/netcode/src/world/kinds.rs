@@ -185,30 +185,6 @@ impl Default for Kinds {
 }
 
 /// A registered kind of state.
-///
-/// ```
-/// # use muse_netcode::world::KindError;
-/// # use muse_netcode::{Kind, KindOptions, Kinds, World};
-/// # use muse_schema::State;
-/// #[derive(State, Clone, Debug, PartialEq)]
-/// struct Ship {
-///     fuel: u8,
-/// }
-/// # fn world() -> Result<(World, Kind<Ship>), KindError> {
-/// #     let mut kinds = Kinds::new();
-/// #     let ship = kinds.register::<Ship>(KindOptions::new(1))?;
-/// #     Ok((World::new(kinds), ship))
-/// # }
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let (mut world, ship) = world()?;
-/// // With its type it takes and gives states, without it rows.
-/// let entity = world.spawn(ship, &Ship { fuel: 90 })?;
-/// assert_eq!(world.row(ship.id(), entity), Some(&[90][..]));
-/// world.set_row(ship.id(), entity, &[80])?;
-/// assert_eq!(world.state(ship, entity), Some(Ship { fuel: 80 }));
-/// # Ok(())
-/// # }
-/// ```
 pub struct Kind<S> {
     id: KindId,
     state: PhantomData<fn() -> S>,
@@ -242,29 +218,6 @@ impl<S> From<Kind<S>> for KindId {
 }
 
 /// A kind among those of a [`Kinds`].
-///
-/// ```
-/// # use muse_netcode::world::KindError;
-/// # use muse_netcode::{Kind, KindOptions, Kinds, World};
-/// # use muse_schema::State;
-/// #[derive(State, Clone, Debug, PartialEq)]
-/// struct Ship {
-///     fuel: u8,
-/// }
-/// # fn world() -> Result<(World, Kind<Ship>), KindError> {
-/// #     let mut kinds = Kinds::new();
-/// #     let ship = kinds.register::<Ship>(KindOptions::new(1))?;
-/// #     Ok((World::new(kinds), ship))
-/// # }
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let (world, ship) = world()?;
-/// // The id is what the game declared, and finds the kind again.
-/// assert_eq!(ship.id().id(), 1);
-/// assert_eq!(world.kinds().find(1), Some(ship.id()));
-/// assert_eq!(world.kinds().find(2), None);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KindId {
     id: u16,
@@ -285,28 +238,6 @@ impl KindId {
 }
 
 /// How a kind is replicated.
-///
-/// ```
-/// use muse_netcode::{Audience, KindOptions, Kinds};
-/// use muse_schema::State;
-///
-/// #[derive(State, Clone)]
-/// struct Runner {
-///     #[field(range = -100.0..=100.0, step = 0.01)]
-///     x: f32,
-/// }
-/// #[derive(State, Clone)]
-/// struct Ammunition {
-///     #[field(range = 0..=99)]
-///     rounds: u8,
-/// }
-/// let mut kinds = Kinds::new();
-/// // Everybody who sees a runner also learns its last input, and only its owner how many rounds are left.
-/// let runner = kinds.register::<Runner>(KindOptions::new(1).inputs())?;
-/// let rounds = kinds.register::<Ammunition>(KindOptions::new(2).part(Audience::Owner))?;
-/// assert_eq!((runner.id().id(), rounds.id().id()), (1, 2));
-/// # Ok::<(), muse_netcode::world::KindError>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindOptions {
     id: u16,
@@ -342,48 +273,6 @@ impl KindOptions {
 }
 
 /// Who gets a part of an entity, among those in whose interest it is.
-///
-/// ```
-/// # use std::sync::Arc;
-/// use muse_netcode::{Audience, ClientId, KindOptions, Kinds};
-/// # use muse_netcode::{Receiver, Tick, View, World};
-/// # use muse_schema::State;
-/// # #[derive(State, Clone)]
-/// # struct Seen {
-/// #     health: u8,
-/// # }
-/// # #[derive(State, Clone)]
-/// # struct Own {
-/// #     rounds: u8,
-/// # }
-/// # let mut kinds = Kinds::new();
-/// let seen = kinds.register::<Seen>(KindOptions::new(1))?;
-/// let own = kinds.register::<Own>(KindOptions::new(2).part(Audience::Owner))?;
-/// # let mut world = World::new(kinds);
-/// let player = world.spawn(seen, &Seen { health: 90 })?;
-/// world.set(own, player, &Own { rounds: 12 })?;
-/// world.set_owner(player, Some(ClientId(1)))?;
-/// # world.commit(Tick(1))?;
-/// # let receive = |client| {
-/// #     let mut view = View::new(&world, client);
-/// #     view.set_interest([(player, 1.0)]);
-/// #     let mut receiver = Receiver::new(Arc::clone(world.kinds()));
-/// #     receiver.set_game(0);
-/// #     let mut buffer = [0; 1_200];
-/// #     let len = receiver.emit_acknowledgement(&mut buffer)?;
-/// #     view.handle_acknowledgement(&buffer[..len])?;
-/// #     view.begin(&world, 10_000);
-/// #     while let Some(len) = view.poll_packet(&world, &mut buffer) {
-/// #         receiver.handle_packet(&buffer[..len])?;
-/// #     }
-/// #     Ok::<_, Box<dyn std::error::Error>>(receiver)
-/// # };
-/// // What each of two clients has of the player.
-/// let (owner, other) = (receive(ClientId(1))?, receive(ClientId(2))?);
-/// assert!(owner.state(seen, player).is_some() && owner.state(own, player).is_some());
-/// assert!(other.state(seen, player).is_some() && other.state(own, player).is_none());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Audience {
     /// Everyone.
@@ -395,20 +284,6 @@ pub enum Audience {
 }
 
 /// Why a kind cannot be registered.
-///
-/// ```
-/// use muse_netcode::world::KindError;
-/// use muse_netcode::{KindOptions, Kinds};
-/// # use muse_schema::State;
-/// # #[derive(State, Clone)]
-/// # struct Ship {
-/// #     fuel: u8,
-/// # }
-/// let mut kinds = Kinds::new();
-/// assert!(kinds.register::<Ship>(KindOptions::new(4)).is_ok());
-/// let again = kinds.register::<Ship>(KindOptions::new(4));
-/// assert_eq!(again.map(|kind| kind.id()), Err(KindError::DuplicateId(4)));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KindError {
