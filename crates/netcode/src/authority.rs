@@ -5,7 +5,7 @@
 //!   distance, once in the air.
 //! - [`Authority::Forwarded`]: the server passes it on unseen; not too large and not too often.
 //!
-//! What was not declared is refused. What fails is dropped and counted, so that cheats are seen and never reach another
+//! Undeclared claims are refused. Claims that fail are dropped and counted, so that cheats are seen and never reach another
 //! player: [`Referee::report`] tells how often, of which kind and by how much.
 
 mod limits;
@@ -62,7 +62,7 @@ pub struct Referee {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Client(pub u32);
 
-/// What authority is chosen for.
+/// The thing that an authority is chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     /// A message, by its id.
@@ -71,7 +71,7 @@ pub enum Subject {
     Property(u16),
 }
 
-/// What a client asks for or claims.
+/// A request or a statement of a client about one entity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Claim {
     subject: Subject,
@@ -91,19 +91,19 @@ impl Claim {
         }
     }
 
-    /// What is claimed.
+    /// Sets the claimed value.
     pub fn value(mut self, value: Value) -> Self {
         self.value = value;
         self
     }
 
-    /// Where the entity is, as the server knows, and where it claims to act: a lever, or the muzzle it shoots from.
+    /// Sets the place of the entity, as the server knows it, and the place where it claims to act: a lever, or the muzzle it shoots from.
     pub fn between(mut self, actor: Vec3, target: Vec3) -> Self {
         self.between = Some((actor, target));
         self
     }
 
-    /// Whether every number in it is one, of a sane size.
+    /// True if every number in it is finite and of a sane size.
     fn is_finite(&self) -> bool {
         let number = |value: f32| value.abs() <= NUMBER_MAX;
         let place = |place: Vec3| place.to_array().into_iter().all(number);
@@ -132,7 +132,7 @@ pub enum Value {
     Bytes(usize),
 }
 
-/// What to do with a claim.
+/// The decision about a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
     /// The server runs it.
@@ -145,7 +145,7 @@ pub enum Judgement {
     Refuse(Violation),
 }
 
-/// What is known of a client.
+/// Everything that is known of a client.
 #[derive(Debug, Default)]
 struct Record {
     owned: Vec<EntityId>,
@@ -155,7 +155,7 @@ struct Record {
 }
 
 impl Referee {
-    /// Clients at a time; more are not let in.
+    /// Clients at a time; more are not admitted.
     pub const CLIENTS_MAX: usize = 4_096;
     /// Entities that a client owns.
     pub const OWNED_MAX: usize = 256;
@@ -267,7 +267,7 @@ impl Referee {
         }
     }
 
-    /// What a client did so far.
+    /// Returns the counts of a client so far.
     pub fn report(&self, client: Client) -> Option<&Report> {
         Some(&self.clients.get(&client)?.report)
     }
@@ -284,7 +284,7 @@ impl Referee {
 }
 
 impl Record {
-    /// What to do, or what is wrong and how many times beyond the limit it is.
+    /// Decides about a claim: what to do, or the violation and how many times beyond the limit it is.
     fn verdict(
         &mut self,
         now: Instant,

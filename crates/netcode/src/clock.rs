@@ -40,7 +40,7 @@ impl ClockConfig {
         }
     }
 
-    /// How much faster or slower than time the clock may run, 0.001 to 0.25. 0.05 unless told otherwise; less is smoother, more
+    /// Limits how much faster or slower than time the clock may run, 0.001 to 0.25. Default: 0.05; less is smoother, more
     /// follows a changing network sooner.
     pub fn dilation_max(mut self, share: f64) -> Self {
         self.dilation_max = if share.is_nan() {
@@ -51,15 +51,15 @@ impl ClockConfig {
         self
     }
 
-    /// How many ticks are simulated at once after the program stood still; those before are skipped. 25 unless told otherwise;
+    /// Limits the ticks that are simulated at once after the program stood still; those before are skipped. Default: 25;
     /// each costs a step.
     pub fn catch_up_max(mut self, ticks: u32) -> Self {
         self.catch_up_max = ticks.max(1);
         self
     }
 
-    /// Whether inputs may be sent a second time half a tick later, while the server sees more loss than one copy in the
-    /// next packet makes good. On unless told otherwise; it doubles the packets sent, and spares up to a tick of delay.
+    /// Allows inputs to be sent a second time half a tick later, while the server sees more loss than one copy in the
+    /// next packet makes good. On by default; it doubles the packets sent, and spares up to a tick of delay.
     pub fn copies(mut self, allowed: bool) -> Self {
         self.copies = allowed;
         self
@@ -71,7 +71,7 @@ impl ClockConfig {
     }
 }
 
-/// What is to be done, in the order of [`ClientClock::poll`].
+/// The next thing to do, in the order of [`ClientClock::poll`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     /// Send a packet without inputs: the way to the server is still being measured.
@@ -115,7 +115,7 @@ pub struct ClientClock {
     now: Instant,
     probe_at: Instant,
     next: Tick,
-    /// When the packet of the last `Due` should have left.
+    /// The time at which the packet of the last `Due` should have left.
     nominal: Instant,
     copy_at: Option<Instant>,
     copies_on: bool,
@@ -210,7 +210,7 @@ impl ClientClock {
         }
     }
 
-    /// What is to be done by the time of the last [`advance`](Self::advance).
+    /// Returns the next thing to do by the time of the last [`advance`](Self::advance).
     pub fn poll(&mut self) -> Option<Due> {
         let Some(play) = &self.play else {
             if self.server.is_none() || self.now < self.probe_at {
@@ -238,7 +238,7 @@ impl ClientClock {
         Some(Due::Tick(tick))
     }
 
-    /// When [`poll`](Self::poll) has something next.
+    /// Returns the time at which [`poll`](Self::poll) has something next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         match &self.play {
             Some(play) => {
@@ -261,12 +261,12 @@ impl ClientClock {
         }
     }
 
-    /// Whether ticks are simulated; before that the way to the server is measured.
+    /// True once ticks are simulated; before that the way to the server is measured.
     pub fn is_playing(&self) -> bool {
         self.play.is_some()
     }
 
-    /// What time it is on the server, as far as can be told from here.
+    /// Returns the estimated time on the server.
     pub fn server_time(&self) -> Option<TickTime> {
         let position = self.server?.position();
         Some(TickTime::from_ticks(position))
@@ -277,7 +277,7 @@ impl ClientClock {
         Some(TickTime::from_ticks(self.play?.position()))
     }
 
-    /// How far ahead of the server the client plays.
+    /// Returns how far ahead of the server the client plays.
     pub fn ahead(&self) -> Option<Duration> {
         let ticks = self.play?.position() - self.server?.position();
         Some(Duration::from_secs_f64(
@@ -347,7 +347,7 @@ impl ClientClock {
         });
     }
 
-    /// When a tick begins if the first began at zero, in microseconds.
+    /// Returns the time at which a tick begins if the first began at zero, in microseconds.
     fn tick_time(&self, tick: Tick) -> i64 {
         i64::from(tick.0) * self.config.tick.as_micros() as i64
     }
@@ -362,7 +362,7 @@ impl ClientClock {
 pub struct PacketHeader {
     /// Counts packets, so that loss can be measured and an answer can name one.
     pub number: u16,
-    /// When the packet should have left, by the client's clock.
+    /// The time at which the packet should have left, by the client's clock.
     pub stamp: Stamp,
     /// Two packets are sent in each tick.
     pub doubled: bool,
@@ -379,5 +379,5 @@ pub(crate) const QUICK_SHARE: f64 = 0.1;
 const ROUND_TRIP_MAX: Duration = Duration::from_secs(10);
 /// Packets whose time of sending is remembered: 5 s at 50 a second.
 const SENT_MAX: usize = 256;
-/// How much the estimate of the server's time may be stretched while somebody plays; nothing is simulated by it.
+/// The most that the estimate of the server's time is stretched while somebody plays; nothing is simulated by it.
 const SERVER_DILATION_MAX: f64 = 0.1;

@@ -33,7 +33,7 @@ impl EntityId {
         self.0 & (Self::COUNT_MAX - 1)
     }
 
-    /// How often the place has been used before, modulo 4,096.
+    /// Returns how often the place has been used before, modulo 4,096.
     pub const fn generation(self) -> u32 {
         self.0 >> INDEX_BITS
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::{EntityId, Tick};
 
-/// How much is done for an event to arrive.
+/// The delivery of an event: how much is done for it to arrive.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -60,7 +60,7 @@ impl EventClass {
         }
     }
 
-    /// Which order it is part of.
+    /// Returns the order that it is part of.
     const fn lane(self) -> usize {
         match self {
             Self::Quickest => 1,
@@ -72,13 +72,13 @@ impl EventClass {
 /// An event as the client gets it. Temporary entities are events without an entity whose bytes say everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When it happened. To be shown in step with interpolated entities, wait until they have reached this tick.
+    /// The tick in which it happened. To be shown in step with interpolated entities, wait until they have reached this tick.
     pub tick: Tick,
-    /// Whose event it is.
+    /// The entity that it belongs to.
     pub entity: Option<EntityId>,
-    /// How it was sent.
+    /// The class it was sent with.
     pub class: EventClass,
-    /// What happened, as the game numbers it.
+    /// The kind of event, as the game numbers it.
     pub id: u16,
     /// Its parameters.
     pub bytes: Box<[u8]>,
@@ -263,7 +263,7 @@ struct Lane {
     early: VecDeque<Option<Content>>,
 }
 
-/// What stands at a place in the order.
+/// The content of a place in the order.
 #[derive(Debug)]
 pub(crate) enum Content {
     Event(Event),
@@ -280,7 +280,7 @@ pub(crate) struct Read {
 }
 
 impl Incoming {
-    /// Whether the event may be taken: its number is not impossibly far ahead.
+    /// True if the event may be taken: its number is not impossibly far ahead.
     pub(crate) fn admits(&self, class: EventClass, sequence: u16) -> bool {
         let lane = &self.lanes[class.lane()];
         let ahead = sequence.wrapping_sub(lane.next as u16);
@@ -327,7 +327,7 @@ impl Incoming {
 }
 
 impl Read {
-    /// Whose event it is.
+    /// Returns the entity that the event belongs to.
     pub(crate) const fn entity(&self) -> Option<EntityId> {
         match &self.content {
             Content::Event(event) => event.entity,
@@ -358,7 +358,7 @@ pub const EVENT_BYTES_MAX: usize = 255;
 pub const EVENTS_PENDING_MAX: usize = 1_024;
 /// Orders in which guaranteed events are kept.
 const LANES: usize = 2;
-/// How long an unreliable event may wait for room.
+/// The longest that an unreliable event may wait for room.
 const UNRELIABLE_TICKS_MAX: i64 = 8;
 
 #[cfg(test)]

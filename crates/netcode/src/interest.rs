@@ -32,7 +32,7 @@ pub use grid::{InterestCounts, Plane};
 pub use model::{Extent, Medium, Observer, Presence};
 pub use view::{Awareness, Relevant, View};
 
-/// What is relevant to whom. Call [`place`](Self::place), [`move_to`](Self::move_to) and [`look`](Self::look) for what
+/// Finds the entities that are relevant to each observer. Call [`place`](Self::place), [`move_to`](Self::move_to) and [`look`](Self::look) for what
 /// moved in a tick, then [`update`](Self::update) for each observer that gets a snapshot.
 ///
 /// ```
@@ -74,18 +74,18 @@ pub struct Interest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObserverId(pub u32);
 
-/// What the visibility callback is asked: can this be seen from there?
+/// The question to the visibility callback: can this be seen from there?
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Glimpse {
-    /// Who looks.
+    /// The observer.
     pub observer: ObserverId,
     /// From where.
     pub eye: Vec3,
     /// At what.
     pub entity: EntityId,
-    /// Where that is.
+    /// The position of the entity.
     pub position: Vec3,
-    /// In which medium.
+    /// The medium.
     pub medium: Medium,
 }
 
@@ -93,9 +93,9 @@ pub struct Glimpse {
 struct Slot {
     entity: EntityId,
     presence: Presence,
-    /// In which media it can be perceived.
+    /// The media in which it can be perceived.
     media: u8,
-    /// Whether an adapter works on it; else the scales are all one.
+    /// True if an adapter works on it; else the scales are all one.
     adapted: bool,
     scales: [Scale; Medium::COUNT],
 }
@@ -251,12 +251,12 @@ impl Interest {
         Ok(self.views[id.0 as usize].insert(view))
     }
 
-    /// What an observer perceived at its last update.
+    /// Returns the result of an observer's last update.
     pub fn view(&self, id: ObserverId) -> Option<&View> {
         self.views.get(id.0 as usize)?.as_deref()
     }
 
-    /// What was done so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> InterestCounts {
         self.counts
     }
@@ -270,7 +270,7 @@ impl Interest {
         self.moved = true;
     }
 
-    /// Works out anew what adapters make of every entity, when anything has moved.
+    /// Recomputes the effect of adapters on every entity, when anything has moved.
     fn apply_adapters(&mut self) {
         let none = self.adapters.iter().all(Option::is_none);
         if !self.moved || (none && self.adapted.is_empty()) {
@@ -318,7 +318,7 @@ impl Interest {
         self.adapted.dedup();
     }
 
-    /// What adapters make of an observer.
+    /// Returns the effect of adapters on an observer.
     fn observer_scales(&self, observer: &Observer) -> [Scale; Medium::COUNT] {
         let mut scales = [Scale::ONE; Medium::COUNT];
         for adapter in self.adapters.iter().flatten() {
@@ -419,7 +419,7 @@ impl Interest {
 }
 
 impl Slot {
-    /// How far away it can be perceived by any means. Never quite nothing while it has a nimbus at all, so that adapters
+    /// Returns the distance from which it can be perceived by any means. Never quite nothing while it has a nimbus at all, so that adapters
     /// find it again.
     fn reach(&self) -> f32 {
         let bodies = self.presence.bodies.iter().zip(&self.scales);
@@ -431,7 +431,7 @@ impl Slot {
         })
     }
 
-    /// What adapters make of it in a medium.
+    /// Returns the effect of adapters on it in a medium.
     fn scale(&self, medium: Medium) -> Scale {
         if self.adapted {
             self.scales[medium.index()]
@@ -440,7 +440,7 @@ impl Slot {
         }
     }
 
-    /// Whether an observer may be told of it at all.
+    /// True if an observer may be told of it at all.
     fn is_open_to(&self, observer: &Observer, pinned: bool) -> bool {
         let refused = observer.kinds_refused.contains(self.presence.kind);
         self.presence.layers & observer.layers != 0 && (pinned || !refused)
@@ -472,7 +472,7 @@ fn find_mut(slots: &mut [Option<Slot>], entity: EntityId) -> Option<&mut Slot> {
     slot.filter(|slot| slot.entity == entity)
 }
 
-/// Where an adapter is and how far it works, `None` for its holder alone. Nowhere when its entity is gone.
+/// Returns the place of an adapter and how far it works, `None` for its holder alone. Nowhere when its entity is gone.
 fn site(adapter: &Adapter, slots: &[Option<Slot>]) -> Option<(Vec3, Option<f32>)> {
     match adapter.site {
         Site::Area(centre, reach) => Some((centre, Some(reach))),

@@ -35,14 +35,14 @@ impl InterpolationConfig {
         }
     }
 
-    /// How long an entity goes on after its last state before it stops. 250 ms unless told otherwise; longer hides longer gaps, and
+    /// Sets how long an entity goes on after its last state before it stops. Default: 250 ms; longer hides longer gaps, and
     /// is further off when the entity turned.
     pub fn beyond_max(mut self, time: Duration) -> Self {
         self.beyond_max = time.as_secs_f64() / f64::from(self.tick_seconds.max(1e-6));
         self
     }
 
-    /// How it comes back afterwards.
+    /// Sets how it comes back afterwards.
     pub fn smoothing(mut self, smoothing: SmoothingConfig) -> Self {
         self.smoothing = smoothing;
         self
@@ -82,16 +82,16 @@ pub struct Interpolated<S> {
     snaps: u64,
 }
 
-/// What to draw.
+/// A state to draw.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shown<S> {
     /// The state.
     pub state: S,
-    /// Where it comes from.
+    /// The origin of the state.
     pub source: Source,
 }
 
-/// Where a shown state comes from.
+/// The origin of a shown state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// From the states on either side.
@@ -105,7 +105,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Whether the state that should have been there was not.
+    /// True if the state that should have been there was not.
     pub fn is_underrun(self) -> bool {
         matches!(self, Self::Beyond | Self::Stopped)
     }
@@ -162,7 +162,7 @@ impl<S: State> Interpolated<S> {
         true
     }
 
-    /// What to draw at `time`, which never goes back; `None` before the first state.
+    /// Returns the state to draw at `time`, which never goes back; `None` before the first state.
     pub fn show(&mut self, time: TickTime) -> Option<Shown<S>> {
         let at = time.ticks();
         if let Some(last) = self.shown_at.replace(at) {
@@ -185,7 +185,7 @@ impl<S: State> Interpolated<S> {
         self.states.back().map(|(tick, state)| (*tick, state))
     }
 
-    /// How often a gap was too large to be hidden.
+    /// Returns how often a gap was too large to be hidden.
     pub fn snaps(&self) -> u64 {
         self.snaps
     }

@@ -4,7 +4,7 @@
 //! server's for every tick whose input came in time. Where it is not, the client takes the server's and simulates
 //! again what came after. Effects of a tick happen once, however often it is simulated ([`Effect`]).
 //!
-//! What is predicted is one state: a player's, or that of everything near it; see [`Predicted`].
+//! One state is predicted: a player's, or that of everything near it; see [`Predicted`].
 
 mod effects;
 mod spawns;
@@ -52,11 +52,11 @@ use effects::Effects;
 /// assert_eq!(heard, ["footstep", "footstep"]);
 /// ```
 pub trait Game {
-    /// What is predicted.
+    /// The state that is predicted.
     type Player: Predicted;
-    /// What a player does in a tick.
+    /// The input of a player for a tick.
     type Input: Input;
-    /// What can happen in a step and is to be seen or heard once; `()` if there is nothing.
+    /// An event in a step that is to be seen or heard once; `()` if there is nothing.
     type Event: Clone + PartialEq;
 
     /// One tick. It must depend on its arguments only, and on what both sides have in common.
@@ -67,18 +67,18 @@ pub trait Game {
         context: &mut StepContext<'_, Self::Event>,
     );
 
-    /// What of an input goes along with later packets, in case the first was lost: all of it unless told otherwise. What a later input says
-    /// anew, such as where the player is, need not be sent twice. The server may then step with either.
+    /// Returns the part of an input that is sent again with later packets, in case the first was lost: by default all of it. What a later input
+    /// says again, such as where the player is, need not be sent twice. The server may then step with either.
     fn again(input: &Self::Input) -> Self::Input {
         input.clone()
     }
 }
 
-/// What a step is told besides state and input.
+/// The circumstances of a step, besides state and input.
 pub struct StepContext<'a, E> {
     /// The tick.
     pub tick: Tick,
-    /// Whether the tick is simulated for the first time: a client simulates ticks again after a correction.
+    /// True if the tick is simulated for the first time: a client simulates ticks again after a correction.
     pub first_run: bool,
     emit: &'a mut dyn FnMut(E),
 }
@@ -108,10 +108,10 @@ impl<E> std::fmt::Debug for StepContext<'_, E> {
     }
 }
 
-/// What can be predicted. Every [`State`] can: that is prediction of the owner's player only. To predict a whole world, write it for a
+/// A state that can be predicted. Every [`State`] can: that is prediction of the owner's player only. To predict a whole world, write it for a
 /// type that holds all of it.
 pub trait Predicted: Clone {
-    /// Whether the other is another beyond tolerance, so that a correction is due.
+    /// True if the other differs beyond tolerance, so that a correction is due.
     fn differs(&self, other: &Self) -> bool;
 
     /// Onto the grid that both sides share.
@@ -182,16 +182,16 @@ pub struct Predictor<G: Game> {
     counters: PredictionCounters,
 }
 
-/// What became of a state from the server.
+/// The outcome of a state from the server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reconciled<S> {
     /// The client had predicted it.
     Confirmed,
     /// The client had not: it took the server's and simulated the ticks after it again.
     Corrected {
-        /// What was predicted for now until then, for [`Smoothing`](crate::smoothing::Smoothing).
+        /// The state that was predicted for now before, for [`Smoothing`](crate::smoothing::Smoothing).
         before: S,
-        /// How many ticks were simulated again.
+        /// The number of ticks that were simulated again.
         again: u32,
     },
     /// There was nothing to compare it with, so prediction starts from it.
@@ -200,7 +200,7 @@ pub enum Reconciled<S> {
     Outdated,
 }
 
-/// How predictions turned out.
+/// Counts of right and wrong predictions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PredictionCounters {
     /// States of the server that had been predicted.
@@ -314,7 +314,7 @@ impl<G: Game> Predictor<G> {
         self.effects.poll()
     }
 
-    /// How predictions turned out so far.
+    /// Returns the counts of right and wrong predictions so far.
     pub fn counters(&self) -> &PredictionCounters {
         &self.counters
     }

@@ -1,4 +1,4 @@
-//! How good the connection is, for the player to see.
+//! The quality of the connection, for the player to see.
 
 use muse_wire::{Duration, Instant};
 
@@ -14,7 +14,7 @@ pub struct QualityConfig {
     gone_after: Duration,
 }
 
-/// What a connection may be like at most.
+/// The upper limits of a quality level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Round trip.
@@ -26,39 +26,39 @@ pub struct Limits {
 }
 
 impl QualityConfig {
-    /// Above any of these the connection is fair. 100 ms, 15 ms and 2 % unless told otherwise.
+    /// Above any of these the connection is fair. Default: 100 ms, 15 ms and 2 %.
     pub fn fair_above(mut self, limits: Limits) -> Self {
         self.fair = limits;
         self
     }
 
-    /// Above any of these the connection is poor. 200 ms, 40 ms and 6 % unless told otherwise.
+    /// Above any of these the connection is poor. Default: 200 ms, 40 ms and 6 %.
     pub fn poor_above(mut self, limits: Limits) -> Self {
         self.poor = limits;
         self
     }
 
-    /// How long it has to be worse or better before the level changes, so that an icon does not flicker. 1 s and 3 s unless told
-    /// otherwise.
+    /// Sets how long it has to be worse or better before the level changes, so that an icon does not flicker. Default: 1 s and
+    /// 3 s.
     pub fn hold(mut self, worse_after: Duration, better_after: Duration) -> Self {
         self.worse_after = worse_after;
         self.better_after = better_after;
         self
     }
 
-    /// After so long without a packet the game freezes. 500 ms unless told otherwise.
+    /// After so long without a packet the game freezes. Default: 500 ms.
     pub fn frozen_after(mut self, silence: Duration) -> Self {
         self.frozen_after = silence;
         self
     }
 
-    /// After so long without a packet the client tries to connect anew. 3 s unless told otherwise.
+    /// After so long without a packet the client tries to connect again. Default: 3 s.
     pub fn reconnect_after(mut self, silence: Duration) -> Self {
         self.reconnect_after = silence;
         self
     }
 
-    /// After so long without a packet it gives up. 20 s unless told otherwise.
+    /// After so long without a packet it gives up. Default: 20 s.
     pub fn gone_after(mut self, silence: Duration) -> Self {
         self.gone_after = silence;
         self
@@ -98,16 +98,16 @@ pub enum Level {
     Poor,
 }
 
-/// Whether the server can be heard.
+/// The state of the connection, by how long the server has been silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Presence {
-    /// It can.
+    /// The server can be heard.
     Here,
-    /// Not at the moment: stop predicting, show that something is wrong.
+    /// Silent at the moment: stop predicting, show that something is wrong.
     Frozen,
-    /// Not for a while: connect anew.
+    /// Silent for a while: connect again.
     Reconnecting,
-    /// Not any more: back to the menu.
+    /// Silent for too long: back to the menu.
     Gone,
 }
 
@@ -165,7 +165,7 @@ impl Quality {
         self.last_delay = delay.or(self.last_delay);
     }
 
-    /// Judges anew, with the round trip and the share of packets lost as they were measured last.
+    /// Judges again, with the round trip and the share of packets lost as they were measured last.
     pub fn update(&mut self, now: Instant, ping: Option<Duration>, loss: f64) {
         self.ping = ping.or(self.ping);
         self.loss = if loss.is_nan() {
@@ -206,7 +206,7 @@ impl Quality {
         self.level
     }
 
-    /// Whether the server can be heard.
+    /// Returns the state of the connection, by how long the server has been silent.
     pub fn presence(&self) -> Presence {
         self.presence
     }
@@ -307,6 +307,7 @@ mod tests {
             .gone_after(Duration::from_secs(30));
         let mut quality = Quality::new(config, Instant::ZERO);
         let mut level = |ping| {
+            quality.handle_packet(Instant::from_secs(1), None);
             quality.update(
                 Instant::from_secs(1),
                 Some(Duration::from_millis(ping)),

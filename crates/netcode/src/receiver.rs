@@ -28,7 +28,7 @@ pub use entities::Fate;
 use history::History;
 use window::Window;
 
-/// What a client knows of the world. Give it every packet by [`handle_packet`](Self::handle_packet), send what
+/// The client's copy of the world. Give it every packet by [`handle_packet`](Self::handle_packet), send what
 /// [`emit_acknowledgement`](Self::emit_acknowledgement) writes as often as you send anything, and drain
 /// [`poll_update`](Self::poll_update) and [`poll_event`](Self::poll_event). [`View`](crate::View) has an example.
 ///
@@ -84,7 +84,7 @@ pub struct Receiver {
     stats: ReceiverStats,
 }
 
-/// What the client has of one slot.
+/// The client's states of one slot.
 #[derive(Debug, Default)]
 struct Slot {
     occupant: Option<Occupant>,
@@ -124,7 +124,7 @@ impl Receiver {
         }
     }
 
-    /// How many entities (parts of them) it takes at a time, 65,536 unless set; must be at least what the server's
+    /// Limits the entities (parts of them) that it holds at a time, 65,536 by default; must be at least what the server's
     /// [`ViewConfig`](crate::ViewConfig) allows. Bounds memory: each takes up to the history's length of rows.
     #[must_use]
     pub fn with_entities_max(mut self, count: u32) -> Self {
@@ -168,7 +168,7 @@ impl Receiver {
         self.window.answer(game, self.restart).emit(buffer)
     }
 
-    /// What changed, in the order in which it arrived.
+    /// Returns the next change, in the order in which they arrived.
     pub fn poll_update(&mut self) -> Option<Update> {
         self.updates.pop_front()
     }
@@ -183,7 +183,7 @@ impl Receiver {
         self.newest_tick
     }
 
-    /// Whether everything in the client's interest has arrived: the end of joining.
+    /// True if everything in the client's interest has arrived: the end of joining.
     pub const fn is_complete(&self) -> bool {
         self.complete
     }
@@ -193,7 +193,7 @@ impl Receiver {
         self.entities.iter()
     }
 
-    /// Whether a name, perhaps out of another entity's state, is that of an entity here, of one that is gone, or of one that
+    /// Tells if a name, perhaps out of another entity's state, is that of an entity here, of one that is gone, or of one that
     /// may still come.
     pub fn fate(&self, entity: EntityId) -> Fate {
         self.entities.fate(entity)
@@ -228,12 +228,12 @@ impl Receiver {
         Some(self.slots.get(slot as usize)?.occupant?.kind)
     }
 
-    /// Who owns the entity.
+    /// Returns the owner of the entity.
     pub fn owner(&self, entity: EntityId) -> Option<ClientId> {
         self.entities.get(entity)?.relation.owner
     }
 
-    /// What the entity is attached to; that may not be known here (yet).
+    /// Returns the entity that this one is attached to; that may not be known here (yet).
     pub fn parent(&self, entity: EntityId) -> Option<EntityId> {
         self.entities.get(entity)?.relation.parent
     }
@@ -426,30 +426,30 @@ impl Receiver {
     }
 }
 
-/// What changed at the client.
+/// A change at the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Update {
     /// An entity came into view. Its state follows.
     Spawned {
-        /// Who.
+        /// The entity.
         entity: EntityId,
-        /// When the server told it.
+        /// The tick in which the server told it.
         tick: Tick,
     },
     /// A state arrived. Usually the newest; a late one is told, too, for interpolation, and so is one of a tick of which a later packet says that
     /// nothing had changed.
     State {
-        /// Whose.
+        /// The entity.
         entity: EntityId,
         /// Of its main kind, or of a part.
         kind: KindId,
-        /// Of which tick.
+        /// The tick of the state.
         tick: Tick,
     },
     /// An entity is of another main kind now.
     KindChanged {
-        /// Who.
+        /// The entity.
         entity: EntityId,
         /// The new kind.
         kind: KindId,
@@ -458,7 +458,7 @@ pub enum Update {
     },
     /// An entity has another part.
     PartAdded {
-        /// Who.
+        /// The entity.
         entity: EntityId,
         /// The part.
         kind: KindId,
@@ -467,30 +467,30 @@ pub enum Update {
     },
     /// An entity has lost a part, or it is not for this client any more.
     PartRemoved {
-        /// Who.
+        /// The entity.
         entity: EntityId,
         /// The part.
         kind: KindId,
         /// From when on.
         tick: Tick,
     },
-    /// Owner or parent of an entity are others now.
+    /// Owner or parent of an entity changed.
     Related {
-        /// Whose.
+        /// The entity.
         entity: EntityId,
         /// From when on.
         tick: Tick,
     },
     /// An entity is gone, or out of view.
     Despawned {
-        /// Who.
+        /// The entity.
         entity: EntityId,
         /// From when on.
         tick: Tick,
     },
 }
 
-/// Why a packet was refused. The server notices by itself, since it is not answered.
+/// The reason for which a packet was refused. The server notices by itself, since it is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refused {
@@ -533,6 +533,6 @@ pub const UPDATES_MAX: usize = 65_536;
 /// Events that may wait before packets are refused.
 const EVENTS_WAITING_MAX: usize = 4 * EVENTS_PENDING_MAX;
 const SLOTS_DEFAULT: u32 = 65_536;
-/// New packets that may lack their baseline in a row before the server is asked to begin anew. It does not happen unless
+/// New packets that may lack their baseline in a row before the server is asked to start over. It does not happen unless
 /// one side lost its memory.
 const LACKING_MAX: u32 = 4;

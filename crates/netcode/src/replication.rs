@@ -1,4 +1,4 @@
-//! What one client gets of the world: a delta of each entity against the newest state of it that the client has
+//! The replication of the world to one client: a delta of each entity against the newest state of it that the client has
 //! acknowledged, within a number of bytes.
 //!
 //! A [`View`] costs what is in the client's interest, not what there is in the world. Its parts:
@@ -147,7 +147,7 @@ impl View {
         self.client
     }
 
-    /// What the client may see from now on, with a weight each: how much faster than others of weight 1 its priority grows
+    /// Sets the entities that the client may see from now on, with a weight each: how much faster than others of weight 1 its priority grows
     /// when bytes are scarce, 1/256 to 65,536. Stays until set again.
     pub fn set_interest(&mut self, interest: impl IntoIterator<Item = (EntityId, f32)>) {
         self.interest.clear();
@@ -261,24 +261,24 @@ impl View {
         Some(len)
     }
 
-    /// Whether the client has acknowledged a state of the entity, and none that says it is gone.
+    /// True if the client has acknowledged a state of the entity, and none that says it is gone.
     pub fn knows(&self, entity: EntityId) -> bool {
         self.slots
             .of(entity)
             .any(|(_, slot)| slot.baseline != NEVER)
     }
 
-    /// Whether the client has nothing of the entity: it never did, or it acknowledged that it is gone.
+    /// True if the client has nothing of the entity: it never did, or it acknowledged that it is gone.
     pub fn is_gone(&self, entity: EntityId) -> bool {
         self.slots.of(entity).next().is_none()
     }
 
-    /// Whether the client has acknowledged some state of everything in its interest: it has joined.
+    /// True if the client has acknowledged some state of everything in its interest: it has joined.
     pub const fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// Whether guaranteed events were lost because the client did not keep up: it should be disconnected.
+    /// True if guaranteed events were lost because the client did not keep up: it should be disconnected.
     pub const fn has_overflowed(&self) -> bool {
         self.events.has_overflowed()
     }
@@ -346,7 +346,7 @@ impl View {
         }
     }
 
-    /// What was sent before `tick` and has not been answered is sent again where it is still wanted.
+    /// Gives up what was sent before `tick` and has not been acknowledged: it is sent again where it is still wanted.
     fn give_up_before(&mut self, tick: u32) {
         let mut entries = std::mem::take(&mut self.scratch);
         while let Some(tick) = self.sent.lose_before(tick, &mut entries) {
@@ -606,8 +606,8 @@ pub struct ViewConfig {
 }
 
 impl ViewConfig {
-    /// After how many ticks without its turn an entity comes before all that have waited for less, whatever the weights; 0.3
-    /// seconds unless set, so that even after a loss and a long round trip nothing waits for a second. Shorter means that
+    /// Sets after how many ticks without its turn an entity comes before all that have waited for less, whatever the weights. Default:
+    /// 0.3 seconds, so that even after a loss and a long round trip nothing waits for a second. Shorter means that
     /// weights matter less when bytes are scarce.
     #[must_use]
     pub const fn wait_ticks_max(mut self, ticks: u32) -> Self {
@@ -615,7 +615,7 @@ impl ViewConfig {
         self
     }
 
-    /// How many entities (parts of them) a client can be told of at a time, 65,536 unless set; others have to wait until some
+    /// Limits the entities (parts of them) that a client is told of at a time, 65,536 by default; others have to wait until some
     /// leave its interest. Costs about a hundred bytes each.
     #[must_use]
     pub fn entities_max(mut self, count: usize) -> Self {
@@ -655,17 +655,17 @@ pub struct ViewStats {
     pub events_missed: u64,
     /// Entities in interest for which there was no slot, counted at each update of the interest.
     pub interest_overflows: u64,
-    /// Times that the client had to begin anew.
+    /// Times that the client had to start over.
     pub restarts: u64,
 }
 
-/// How much faster the priority of what came to rest grows until the client was told.
+/// The factor by which the priority of an entity that came to rest grows faster until the client was told.
 const REST_URGENCY: u32 = 8;
-/// How long an entity waits for its turn before it is overdue.
+/// The time that an entity waits for its turn before it is overdue.
 const WAIT_SECONDS_MAX: f64 = 0.3;
 /// Packets more than so many ticks older than one that arrived are given up.
 const REORDERING_TICKS: u32 = 1;
-/// How long at least an answer is waited for; and twice the usual delay besides.
+/// The shortest time that an acknowledgement is waited for; twice the usual delay is added.
 const TIMEOUT_TICKS_MIN: u32 = 4;
 /// Less than this is not worth a packet.
 const PACKET_BYTES_MIN: usize = 64;

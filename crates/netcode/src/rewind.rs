@@ -74,7 +74,7 @@ pub struct Rewind {
     counts: AdmissionCounts,
 }
 
-/// What the broad phase knows of an entity.
+/// The broad phase's knowledge of an entity.
 #[derive(Clone, Copy, Debug)]
 enum Broad {
     /// Within a box.
@@ -87,7 +87,7 @@ enum Broad {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RigId(usize);
 
-/// Where an entity is in a tick.
+/// The place of an entity in a tick.
 #[derive(Clone, Copy, Debug)]
 pub struct Placement<'a> {
     pose: Pose,
@@ -200,7 +200,7 @@ impl Rewind {
         Ok(())
     }
 
-    /// Where an entity is in this tick. An entity that is not recorded in a tick is not there in it.
+    /// Records the place of an entity in this tick. An entity that is not recorded in a tick is not there in it.
     pub fn record(
         &mut self,
         entity: EntityId,
@@ -236,7 +236,7 @@ impl Rewind {
         self.now
     }
 
-    /// How far back anything is remembered, in ticks.
+    /// Returns how far back anything is remembered, in ticks.
     pub fn ticks(&self) -> u32 {
         self.config.ticks()
     }
@@ -262,12 +262,12 @@ impl Rewind {
         }
     }
 
-    /// What became of the claims so far.
+    /// Returns the counts of the verdicts so far.
     pub fn counts(&self) -> AdmissionCounts {
         self.counts
     }
 
-    /// Where an entity was, in the world, at the instant of an admission. `None` when it was not there.
+    /// Returns the pose of an entity in the world at the instant of an admission. `None` when it was not there.
     pub fn pose(&self, entity: EntityId, admission: &Admission) -> Option<Pose> {
         let track = find(&self.tracks, entity)?;
         Some(self.stance(track, &admission.moment)?.pose)
@@ -335,5 +335,5 @@ fn find_mut(tracks: &mut [Option<Box<Track>>], entity: EntityId) -> Option<&mut 
     track.filter(|track| track.entity == entity)
 }
 
-/// How deep platforms may stand on platforms.
+/// The depth to which platforms may stand on platforms.
 const PLATFORMS_MAX: u32 = 4;

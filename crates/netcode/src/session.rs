@@ -79,78 +79,77 @@ impl SessionConfig {
         1e6 / self.tick.as_micros().max(1) as f64
     }
 
-    /// How long after it happened [`Server::watch_delayed`] shows the world, up to ten minutes. None unless told otherwise; costs the server
+    /// Sets how long after it happened [`Server::watch_delayed`] shows the world, up to ten minutes. Default: none; costs the server
     /// a second world and a note of everything that changes in the meantime.
     pub fn spectator_delay(mut self, delay: Duration) -> Self {
         self.spectator_delay = delay.min(SPECTATOR_DELAY_MAX);
         self
     }
 
-    /// Ticks from one snapshot to the next. 1 unless told otherwise; more saves bytes, and shows others that much later.
+    /// Ticks from one snapshot to the next. Default: 1; more saves bytes, and shows others that much later.
     pub fn snapshot_interval(mut self, ticks: u32) -> Self {
         self.snapshot_interval = ticks.max(1);
         self
     }
 
-    /// Ticks from one packet of a client to the next, 1 to 7, on both sides the same: each carries the inputs of so many ticks. 1 unless told
-    /// otherwise; more saves bytes where a datagram costs more than what is in it, and inputs wait for each other. What is lost is made
+    /// Ticks from one packet of a client to the next, 1 to 7, on both sides the same: each carries the inputs of so many ticks. Default:
+    /// 1; more saves bytes where a datagram costs more than what is in it, and inputs wait for each other. What is lost is made
     /// good by the packet after it, which comes that much later: servers ask for inputs earlier when there is loss.
     pub fn packet_interval(mut self, ticks: u32) -> Self {
         self.packet_interval = ticks.clamp(1, PACKET_INTERVAL_MAX);
         self
     }
 
-    /// Most bytes of a snapshot; [`Server::set_budget`] can say less. 16,384 unless told otherwise; a smaller number spreads
+    /// Most bytes of a snapshot; [`Server::set_budget`] can say less. Default: 16,384; a smaller number spreads
     /// a late join over more ticks.
     pub fn bytes_per_snapshot(mut self, bytes: usize) -> Self {
         self.bytes_per_snapshot = bytes;
         self
     }
 
-    /// Ticks that a server which fell behind simulates at once; see [`TickScheduler`](crate::scheduler::TickScheduler). 5 unless told
-    /// otherwise.
+    /// Ticks that a server which fell behind simulates at once; see [`TickScheduler`](crate::scheduler::TickScheduler). Default: 5.
     pub fn catch_up_max(mut self, ticks: u32) -> Self {
         self.catch_up_max = ticks.max(1);
         self
     }
 
-    /// How the server buffers inputs.
+    /// Sets how the server buffers inputs.
     pub fn inputs(mut self, inputs: InputBufferConfig) -> Self {
         self.inputs = inputs;
         self
     }
 
-    /// How the client sends inputs.
+    /// Sets how the client sends inputs.
     pub fn sender(mut self, sender: InputSenderConfig) -> Self {
         self.sender = sender;
         self
     }
 
-    /// How the client's clock is steered.
+    /// Sets how the client's clock is steered.
     pub fn clock(mut self, clock: ClockConfig) -> Self {
         self.clock = clock;
         self
     }
 
-    /// How far in the past the client shows others.
+    /// Sets how far in the past the client shows others.
     pub fn playback(mut self, playback: PlaybackConfig) -> Self {
         self.playback = playback;
         self
     }
 
-    /// How others are shown.
+    /// Sets how others are shown.
     pub fn interpolation(mut self, interpolation: InterpolationConfig) -> Self {
         self.interpolation = interpolation;
         self
     }
 
-    /// How the client's own player comes back after a correction.
+    /// Sets how the client's own player comes back after a correction.
     pub fn smoothing(mut self, smoothing: SmoothingConfig) -> Self {
         self.smoothing = smoothing;
         self
     }
 
-    /// What counts as a good connection.
+    /// Sets what counts as a good connection.
     pub fn quality(mut self, quality: QualityConfig) -> Self {
         self.quality = quality;
         self
@@ -162,7 +161,7 @@ const PACKET_INTERVAL_MAX: u32 = 7;
 /// Longest delay of spectators.
 const SPECTATOR_DELAY_MAX: Duration = Duration::from_secs(600);
 
-/// Why a packet was not taken. Whoever sent it is at fault, or the network; nothing has changed.
+/// The reason for which a packet was refused. Its sender is at fault, or the network; nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PacketError {

@@ -16,27 +16,27 @@ pub struct SmoothingConfig {
 }
 
 impl SmoothingConfig {
-    /// Differences smaller than this are not worth smoothing. 0.001 unless told otherwise.
+    /// Differences smaller than this are not worth smoothing. Default: 0.001.
     pub fn ignore_below(mut self, distance: f32) -> Self {
         self.ignore_below = distance;
         self
     }
 
     /// Differences larger than this are shown at once: a body that slides through half the map looks worse than one that
-    /// appears. 5 unless told otherwise.
+    /// appears. Default: 5.
     pub fn snap_above(mut self, distance: f32) -> Self {
         self.snap_above = distance;
         self
     }
 
-    /// Speed at which a large difference shrinks at most, in the game's own measure a second. 10 unless told otherwise; faster is
+    /// Speed at which a large difference shrinks at most, in the game's own measure a second. Default: 10; faster is
     /// truer, slower is smoother.
     pub fn speed(mut self, speed: f32) -> Self {
         self.speed = speed.max(0.001);
         self
     }
 
-    /// Time after which a third of the difference is left. 100 ms unless told otherwise; shorter is truer, longer is smoother.
+    /// Time after which a third of the difference is left. Default: 100 ms; shorter is truer, longer is smoother.
     pub fn time(mut self, time: Duration) -> Self {
         self.time_seconds = (time.as_secs_f64() as f32).max(0.001);
         self
@@ -54,7 +54,7 @@ impl Default for SmoothingConfig {
     }
 }
 
-/// What was done about a difference.
+/// The treatment of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Correction {
     /// It is too small to be seen.
@@ -88,10 +88,10 @@ pub enum Correction {
 #[derive(Clone, Debug)]
 pub struct Smoothing<S> {
     config: SmoothingConfig,
-    /// What was shown and what should have been, at one instant.
+    /// The state that was shown and the one that should have been, at one instant.
     difference: Option<(S, S)>,
     share: f32,
-    /// How large the difference was when all of it was left, and how fast it shrinks.
+    /// The size of the difference when all of it was left, and how fast it shrinks.
     distance: f32,
     time_seconds: f32,
 }
@@ -137,7 +137,7 @@ impl<S: State> Smoothing<S> {
         }
     }
 
-    /// What to draw while the ghost is at `ghost`.
+    /// Returns the state to draw while the ghost is at `ghost`.
     pub fn show(&self, ghost: &S) -> S {
         let Some((shown, should)) = &self.difference else {
             return ghost.clone();
@@ -151,7 +151,7 @@ impl<S: State> Smoothing<S> {
         between.blend(should, blend(-self.share))
     }
 
-    /// Whether the visible body is where its ghost is.
+    /// True if the visible body is where its ghost is.
     pub fn is_settled(&self) -> bool {
         self.difference.is_none()
     }

@@ -37,7 +37,7 @@ impl Sub for Tick {
 pub struct TickTime {
     /// The last tick at or before the instant.
     pub tick: Tick,
-    /// How far it is to the next, in 1/65,536.
+    /// The share of the way to the next, in 1/65,536.
     pub fraction: u16,
 }
 
@@ -56,7 +56,7 @@ impl TickTime {
         f64::from(self.tick.0) + f64::from(self.fraction) / FRACTIONS
     }
 
-    /// How far it is from [`tick`](Self::tick) to the next one, at least 0 and less than 1.
+    /// Returns the share of the way from [`tick`](Self::tick) to the next one, at least 0 and less than 1.
     pub fn share(self) -> f32 {
         f32::from(self.fraction) / FRACTIONS as f32
     }

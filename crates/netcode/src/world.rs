@@ -94,12 +94,12 @@ impl World {
         }
     }
 
-    /// Which game this is (map and settings). Clients get states only after they have said that it is loaded.
+    /// Sets the game (map and settings) by a number of your choice. Clients get states only after they have said that it is loaded.
     pub const fn set_game(&mut self, game: u32) {
         self.game = game;
     }
 
-    /// What [`set_game`](Self::set_game) said.
+    /// Returns the number of [`set_game`](Self::set_game).
     pub const fn game(&self) -> u32 {
         self.game
     }
@@ -119,12 +119,12 @@ impl World {
         self.count
     }
 
-    /// Whether there is no entity.
+    /// True if there is no entity.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Whether this entity exists.
+    /// True if this entity exists.
     pub fn contains(&self, entity: EntityId) -> bool {
         self.record(entity).is_some()
     }
@@ -237,7 +237,7 @@ impl World {
         Ok(())
     }
 
-    /// Who owns the entity: it alone gets parts for [`Audience::Owner`], the others those for [`Audience::Others`].
+    /// Sets the owner of the entity: it alone gets parts for [`Audience::Owner`], the others those for [`Audience::Others`].
     pub fn set_owner(
         &mut self,
         entity: EntityId,
@@ -252,12 +252,12 @@ impl World {
         Ok(())
     }
 
-    /// Who owns the entity.
+    /// Returns the owner of the entity.
     pub fn owner(&self, entity: EntityId) -> Option<ClientId> {
         self.record(entity)?.owner
     }
 
-    /// What the entity is attached to: a platform, a hand. A parent that goes takes the attachment with it.
+    /// Attaches the entity to another, such as a platform or a hand, or detaches it. A parent that goes takes the attachment with it.
     pub fn attach(&mut self, entity: EntityId, parent: Option<EntityId>) -> Result<(), WorldError> {
         let index = self.index(entity)?;
         if parent.is_some_and(|parent| !self.contains(parent) || parent == entity) {
@@ -270,7 +270,7 @@ impl World {
         Ok(())
     }
 
-    /// What the entity is attached to.
+    /// Returns the entity that this one is attached to.
     pub fn parent(&self, entity: EntityId) -> Option<EntityId> {
         self.record(entity)?.parent
     }
@@ -519,7 +519,7 @@ impl World {
     }
 }
 
-/// Why the world refused a change.
+/// The reason for which the world refused a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum WorldError {
@@ -570,7 +570,7 @@ pub(crate) struct Object {
     /// Last tick at which the input changed.
     pub steered: u32,
     pub entity: EntityId,
-    /// What the next commit will find changed, besides the row.
+    /// The changes that the next commit will find, besides the row.
     news: u8,
 }
 

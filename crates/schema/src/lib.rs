@@ -45,7 +45,7 @@
 //! | `angle = BITS` or `angle, step = STEP` | floats | an angle that wraps, in radians; of other units with the turn as `range = MIN..=MAX` |
 //! | `rotation = BITS` | `[f32; 4]`, `glam::Quat` | a quaternion by its three smaller parts: 2 + 3 x BITS bits |
 //! | `bits`, `bits = N` | unsigned integers, `[bool; N]` | a set of N bits |
-//! | `max = N` | `String`, `Vec` | longest length; 65,535 unless told otherwise |
+//! | `max = N` | `String`, `Vec` | longest length; 65,535 by default |
 //!
 //! They reach through `Option`, arrays and `Vec` to what is inside; `max` stops at the first `Vec` or `String`.
 //!

@@ -49,21 +49,21 @@ impl Default for Skill {
 }
 
 impl Skill {
-    /// Ticks from seeing somebody to firing: 13 (260 ms) unless told otherwise.
+    /// Ticks from seeing somebody to firing: 13 (260 ms) by default.
     #[must_use]
     pub const fn reaction_ticks(mut self, ticks: u32) -> Self {
         self.reaction_ticks = ticks;
         self
     }
 
-    /// How far it aims beside, in radians: 0.022 unless told otherwise.
+    /// How far it aims beside, in radians: 0.022 by default.
     #[must_use]
     pub const fn error(mut self, radians: f32) -> Self {
         self.error = radians;
         self
     }
 
-    /// Longest time for which it looks around for what to do next, in ticks: 450 (9 s) unless told otherwise. It takes half of it at
+    /// Longest time for which it looks around for what to do next, in ticks: 450 (9 s) by default. It takes half of it at
     /// least, and follows at once who seems to know.
     #[must_use]
     pub const fn pause_ticks(mut self, ticks: u32) -> Self {
@@ -71,7 +71,7 @@ impl Skill {
         self
     }
 
-    /// How fast it turns, in radians a tick: 0.12 (6 a second) unless told otherwise.
+    /// How fast it turns, in radians a tick: 0.12 (6 a second) by default.
     #[must_use]
     pub const fn turn(mut self, radians: f32) -> Self {
         self.turn = radians;

@@ -109,21 +109,21 @@ pub struct CheatConfig {
 }
 
 impl CheatConfig {
-    /// Packets of the netcode that are taken in a second; 150 unless told otherwise, three for each tick.
+    /// Packets of the netcode that are taken in a second; 150 by default, three for each tick.
     #[must_use]
     pub const fn packets_per_second(mut self, packets: u32) -> Self {
         self.packets_per_second = packets;
         self
     }
 
-    /// Messages that are taken in a second; 8 unless told otherwise.
+    /// Messages that are taken in a second; 8 by default.
     #[must_use]
     pub const fn messages_per_second(mut self, messages: u32) -> Self {
         self.messages_per_second = messages;
         self
     }
 
-    /// Offences from which on the report calls a player a suspect; 20 unless told otherwise: networks damage a packet at times.
+    /// Offences from which on the report calls a player a suspect; 20 by default: networks damage a packet at times.
     #[must_use]
     pub const fn suspect_above(mut self, offences: u32) -> Self {
         self.suspect_above = offences;
@@ -131,7 +131,7 @@ impl CheatConfig {
     }
 
     /// How many offences of a kind that prediction explains (a jump in the air, a trigger while the weapon cools, a use out of reach, a claim)
-    /// go uncounted in 10 s; 2 unless told otherwise. More forgives worse links, and hides who cheats seldom.
+    /// go uncounted in 10 s; 2 by default. More forgives worse links, and hides who cheats seldom.
     #[must_use]
     pub const fn forgiven(mut self, offences: u32) -> Self {
         self.forgiven = offences;
@@ -139,14 +139,14 @@ impl CheatConfig {
     }
 
     /// How far, in metres, a shot may come from where the server has the robot, and how far beyond its reach a device may be used in
-    /// vain; 2 unless told otherwise: what a robot runs in the time for which missing inputs are repeated.
+    /// vain; 2 by default: what a robot runs in the time for which missing inputs are repeated.
     #[must_use]
     pub const fn place_tolerance(mut self, metres: f32) -> Self {
         self.place_tolerance = metres;
         self
     }
 
-    /// By which share a client's clock may be fast over two seconds; 0.2 unless told otherwise, as for speeds: a path that becomes
+    /// By which share a client's clock may be fast over two seconds; 0.2 by default, as for speeds: a path that becomes
     /// shorter by 400 ms looks like that.
     #[must_use]
     pub const fn clock_tolerance(mut self, share: f32) -> Self {

@@ -167,7 +167,7 @@ impl Rules {
         }
     }
 
-    /// With robots that are moved by whom this says; the server's unless told otherwise.
+    /// With robots that are moved by whom this says; the server's by default.
     #[must_use]
     pub fn movement(mut self, movement: Movement) -> Self {
         self.movement = movement;

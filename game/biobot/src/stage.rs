@@ -68,14 +68,14 @@ impl StageConfig {
         }
     }
 
-    /// What chance goes by: which enemies appear. 1 unless told otherwise.
+    /// What chance goes by: which enemies appear. Default: 1.
     #[must_use]
     pub const fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// 0 easy, 1 normal, 2 hard. 1 unless told otherwise.
+    /// 0 easy, 1 normal, 2 hard. Default: 1.
     #[must_use]
     pub fn difficulty(mut self, difficulty: u8) -> Self {
         self.difficulty = difficulty.min(2);
@@ -89,29 +89,29 @@ impl StageConfig {
         self
     }
 
-    /// Whether a match is cancelled for which not everybody came or loaded within 10 s each. It is, unless told otherwise; else it
-    /// begins with whom there is.
+    /// Sets if a match is cancelled for which not everybody came or loaded within 10 s each. Default: true; else it
+    /// begins with the players who are there.
     #[must_use]
     pub const fn cancels(mut self, cancels: bool) -> Self {
         self.cancels = cancels;
         self
     }
 
-    /// Kills that win a versus match; 20 unless told otherwise.
+    /// Kills that win a versus match; 20 by default.
     #[must_use]
     pub fn kills_to_win(mut self, kills: u16) -> Self {
         self.kills_to_win = kills.max(1);
         self
     }
 
-    /// Longest versus match in ticks; 5 minutes unless told otherwise.
+    /// Longest versus match in ticks; 5 minutes by default.
     #[must_use]
     pub fn play_ticks(mut self, ticks: u32) -> Self {
         self.play_ticks = ticks.max(1);
         self
     }
 
-    /// Who moves the robots; the server unless told otherwise.
+    /// Who moves the robots; the server by default.
     #[must_use]
     pub const fn movement(mut self, movement: Movement) -> Self {
         self.movement = movement;

@@ -1,11 +1,11 @@
-//! What is allowed: how often, how far, how fast, and within which range.
+//! Limits on clients: rates, distances, speeds and ranges.
 
 use glam::Vec3;
 use muse_wire::{Duration, Instant};
 
 use super::{Value, Violation};
 
-/// Who runs something.
+/// The side that runs something.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Authority {
     /// The server runs it, the client asks.
@@ -16,7 +16,7 @@ pub enum Authority {
     Forwarded(Forward),
 }
 
-/// How often something may happen: so many times a second in the long run, and several at once after a pause, because
+/// A limit on how often something may happen: so many times a second in the long run, and several at once after a pause, because
 /// networks bunch what was evenly spaced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
@@ -50,7 +50,7 @@ impl Rate {
     }
 }
 
-/// What a client may ask of the server.
+/// The limits on a request to the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Request {
     rate: Option<Rate>,
@@ -86,7 +86,7 @@ impl Request {
     }
 }
 
-/// What is passed on.
+/// The limits on a message that is passed on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Forward {
     rate: Option<Rate>,
@@ -136,7 +136,7 @@ impl Forward {
     }
 }
 
-/// What a client may do by itself. Speeds, rates and distances are checked with a tolerance, ranges without.
+/// The limits on what a client does by itself. Speeds, rates and distances are checked with a tolerance, ranges without.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     rate: Option<Rate>,
@@ -187,14 +187,14 @@ impl Limits {
         self
     }
 
-    /// How fast a place or a number may change, a second. Measured over time: who was slow may catch up for as long as
+    /// Limits how fast a place or a number changes, per second. Measured over time: a slow client may catch up for as long as
     /// [`window`](Self::window). Needs a beginning, by [`Referee::correct`](super::Referee::correct). Default: at once.
     pub fn speed(mut self, per_second: f32) -> Self {
         self.speed = Some(per_second);
         self
     }
 
-    /// For how long one may have been slow and catch up. Longer forgives worse links and lets cheaters jump
+    /// Sets for how long a client may have been slow and catch up. Longer forgives worse links and lets cheaters jump
     /// further. Default: 500 ms.
     pub fn window(mut self, window: Duration) -> Self {
         self.window = window;
@@ -248,13 +248,13 @@ impl Limits {
     }
 }
 
-/// What is remembered of a subject of a client.
+/// The memory of one subject of a client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct State {
-    /// How often it may still happen at once, and since when; `None` before the first time.
+    /// The number of times it may still happen at once, and since when; `None` before the first time.
     tokens: Option<f32>,
     tokens_at: Instant,
-    /// How far the value may still move, and since when.
+    /// The distance that the value may still move, and since when.
     budget: f32,
     budget_at: Instant,
     value: Option<Value>,
@@ -308,7 +308,7 @@ impl State {
         Ok(())
     }
 
-    /// How far the value moves, when that is not further than it may.
+    /// Returns the distance that the value moves, if it is within the limit.
     fn check_speed(
         &mut self,
         now: Instant,
@@ -342,7 +342,7 @@ fn check_reach(
     let Some(reach) = reach else {
         return Ok(());
     };
-    // Who does not say where is nowhere near.
+    // A claim without a place could be from anywhere, so it is out of reach.
     let distance = between.map_or(f32::INFINITY, |(actor, target)| actor.distance(target));
     if distance <= reach * slack {
         Ok(())

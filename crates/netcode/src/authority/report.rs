@@ -1,10 +1,10 @@
-//! What a client did that it may not do, so that an operator sees cheats.
+//! Counts of the rules that a client broke, so that an operator sees cheats.
 
 use core::fmt;
 
 use muse_wire::Instant;
 
-/// Why a claim was refused.
+/// The reason for which a claim was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Violation {
@@ -66,7 +66,7 @@ impl Violation {
     }
 }
 
-/// What a client claimed, and what of it was refused.
+/// Counts of a client's claims, and of those that were refused.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     allowed: u64,
@@ -81,7 +81,7 @@ impl Report {
         self.allowed + self.refused()
     }
 
-    /// What was refused.
+    /// Returns the number of claims that were refused.
     pub fn refused(&self) -> u64 {
         self.refused.iter().sum()
     }
@@ -91,7 +91,7 @@ impl Report {
         self.refused() as f64 / self.claims().max(1) as f64
     }
 
-    /// How often for one reason.
+    /// Returns the number of refusals for one reason.
     pub fn count_of(&self, violation: Violation) -> u64 {
         self.refused[violation as usize]
     }
@@ -101,7 +101,7 @@ impl Report {
         self.worst[violation as usize]
     }
 
-    /// When something was refused last, and why.
+    /// Returns the time of the last refusal and its reason.
     pub fn last(&self) -> Option<(Instant, Violation)> {
         self.last
     }

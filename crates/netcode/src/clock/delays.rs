@@ -1,4 +1,4 @@
-//! How long packets take on one way, and the smallest delay that still catches them.
+//! One-way delays of packets, and the smallest delay that still catches them.
 //!
 //! Inputs on their way to the server and snapshots on their way to a client meet the same question: how long must the
 //! receiver wait so that what it needs is there in time, if a packet that is lost or late is made good by the next one? The
@@ -29,14 +29,14 @@ pub struct Delays {
     sum: i64,
 }
 
-/// What has to arrive, for [`Delays::required`].
+/// The packets that have to arrive, for [`Delays::required`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Need {
-    /// How long after the moment that the delay counts from the first packet that will do is sent, in microseconds.
+    /// The time from the moment that the delay counts from until the first packet that will do is sent, in microseconds.
     pub first: i32,
     /// Time from one packet that will do to the next, in microseconds.
     pub spacing: i32,
-    /// How many packets will do, at least 1.
+    /// The number of packets that will do, at least 1.
     pub copies: u32,
     /// Share of packets that are lost.
     pub loss: f64,
@@ -77,12 +77,12 @@ impl Delays {
         }
     }
 
-    /// How many delays are remembered.
+    /// Returns the number of delays that are remembered.
     pub fn len(&self) -> usize {
         self.ring.len()
     }
 
-    /// Whether nothing has been measured.
+    /// True if nothing has been measured.
     pub fn is_empty(&self) -> bool {
         self.ring.is_empty()
     }
@@ -168,7 +168,7 @@ impl Delays {
         missing
     }
 
-    /// Whether nearly all of the last packets are slower, or nearly all are quicker, than nine of ten.
+    /// True if nearly all of the last packets are slower, or nearly all are quicker, than nine of ten.
     fn has_changed(&self) -> bool {
         let len = self.len();
         if len < CHANGE_PACKETS * 4 {

@@ -1,4 +1,4 @@
-//! How fast a sender's clock runs against ours, from the stamps of its packets.
+//! The rate of a sender's clock against ours, from the stamps of its packets.
 
 use muse_wire::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use muse_wire::{Duration, Instant};
 /// changes from one span to the next is the sender's clock or its path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Drift {
-    /// When the span began, and the shortest delay in it.
+    /// The start of the span, and the shortest delay in it.
     span: Option<(Instant, i32)>,
     /// The same of the span before.
     before: Option<(Instant, i32)>,
@@ -51,7 +51,7 @@ impl Drift {
         self.rate.unwrap_or(1.0)
     }
 
-    /// How often the rate has been measured.
+    /// Returns the number of times that the rate has been measured.
     pub const fn spans(&self) -> u64 {
         self.spans
     }

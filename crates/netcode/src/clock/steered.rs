@@ -54,7 +54,7 @@ impl Steered {
         self.rate = 1.0;
     }
 
-    /// Where it stood at the last call of [`advance`](Self::advance).
+    /// Returns its position at the last call of [`advance`](Self::advance).
     pub fn position(&self) -> f64 {
         self.position
     }
@@ -64,7 +64,7 @@ impl Steered {
         self.rate
     }
 
-    /// When it reached, or will reach at its present rate, this position.
+    /// Returns the time at which it reached, or will reach at its present rate, this position.
     pub fn time_of(&self, position: f64) -> Instant {
         let micros = (position - self.position) / self.rate * self.tick_micros;
         if micros >= 0.0 {

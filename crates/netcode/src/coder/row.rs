@@ -306,7 +306,7 @@ fn expectation(
     }
 }
 
-/// How far the columns of a field are apart in two rows.
+/// Returns the distance between the columns of a field in two rows.
 fn field_moved(item: &Item, one: &[i32], other: &[i32]) -> u32 {
     let field = usize::from(item.field.0)..usize::from(item.field.1) + 1;
     one[field.clone()]

@@ -32,22 +32,22 @@ impl InputBufferConfig {
         }
     }
 
-    /// How many ticks ahead of the next one inputs are kept; those beyond are refused, and the client is told to slow down. 32 unless
-    /// told otherwise, at most 64; each costs the memory of an input.
+    /// Sets how many ticks ahead of the next one inputs are kept; those beyond are refused, and the client is told to slow down. Default:
+    /// 32, at most 64; each costs the memory of an input.
     pub fn ahead_max(mut self, ticks: u32) -> Self {
         self.ahead_max = ticks.clamp(2, 64);
         self
     }
 
-    /// How many ticks in a row the last input is repeated before the player does nothing. 12 unless told otherwise; more carries a
+    /// Sets how many ticks in a row the last input is repeated before the player does nothing. Default: 12; more carries a
     /// runner over a longer gap, and over a cliff.
     pub fn repeat_max(mut self, ticks: u32) -> Self {
         self.repeat_max = ticks;
         self
     }
 
-    /// How long inputs may wait in the mean, in ticks, besides what the slowest of a hundred packets needs. 1.4 unless told
-    /// otherwise; less makes play more immediate, and more ticks go without their input when packets are lost.
+    /// Limits the mean wait of inputs, in ticks, besides what the slowest of a hundred packets needs. Default: 1.4;
+    /// less makes play more immediate, and more ticks go without their input when packets are lost.
     pub fn wait_max(mut self, ticks: f64) -> Self {
         self.wait_max = if ticks.is_nan() {
             1.4
@@ -58,13 +58,13 @@ impl InputBufferConfig {
     }
 
     /// Ticks whose inputs the client sends in one packet; see [`SessionConfig::packet_interval`](crate::SessionConfig::packet_interval), which
-    /// sets it. 1 unless told otherwise; what is lost then comes again that much later.
+    /// sets it. Default: 1; what is lost then comes again that much later.
     pub(crate) fn packet_ticks(mut self, ticks: u32) -> Self {
         self.packet_ticks = ticks.clamp(1, INPUTS_PER_PACKET_MAX as u32);
         self
     }
 
-    /// How much earlier, in ticks, inputs are asked for than measurements say. 0.2 unless told otherwise; it covers what the last
+    /// Sets how much earlier, in ticks, inputs are asked for than measurements say. Default: 0.2; it covers what the last
     /// packets did not show.
     pub fn reserve(mut self, ticks: f64) -> Self {
         self.reserve = if ticks.is_nan() {
@@ -76,7 +76,7 @@ impl InputBufferConfig {
     }
 }
 
-/// What a player does in a tick, as far as the server knows.
+/// A player's input for a tick, as far as the server knows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InputForTick<I> {
     /// Its input came in time.
@@ -85,7 +85,7 @@ pub enum InputForTick<I> {
     Repeated {
         /// The last input that came in time.
         input: I,
-        /// How often it has been repeated, this time included.
+        /// The number of repetitions, this one included.
         times: u32,
     },
     /// None came for so long that nothing is assumed any more, or none came ever.
@@ -93,7 +93,7 @@ pub enum InputForTick<I> {
 }
 
 impl<I: Input> InputForTick<I> {
-    /// What to simulate: doing nothing if it is missing.
+    /// Returns the input to simulate: the default, which does nothing, if it is missing.
     pub fn input(&self) -> I {
         match self {
             Self::Received(input) | Self::Repeated { input, .. } => input.clone(),
@@ -101,13 +101,13 @@ impl<I: Input> InputForTick<I> {
         }
     }
 
-    /// Whether it is what the player really did.
+    /// True if it is what the player really did.
     pub fn is_received(&self) -> bool {
         matches!(self, Self::Received(_))
     }
 }
 
-/// What happened to one client's inputs so far.
+/// Counts of one client's inputs so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InputCounters {
     /// Ticks whose input was there in time.
@@ -149,7 +149,7 @@ pub struct InputBuffer<I> {
     config: InputBufferConfig,
     slots: Vec<Option<Slot<I>>>,
     next: Tick,
-    /// When the tick before `next` was due.
+    /// The time at which the tick before `next` was due.
     last_due: Instant,
     last: Option<I>,
     repeated: u32,
@@ -258,7 +258,7 @@ impl<I: Input> InputBuffer<I> {
         }
     }
 
-    /// What to tell the client at `now`, in the snapshot of `tick`, whose time by the server's schedule is `due`.
+    /// Returns the report for the client at `now`, in the snapshot of `tick`, whose time by the server's schedule is `due`.
     pub fn report(&mut self, now: Instant, due: Instant) -> Report {
         let heard = self.heard.map(|(packet, at)| Heard {
             packet,
@@ -285,7 +285,7 @@ impl<I: Input> InputBuffer<I> {
         self.slipped = self.slipped.wrapping_add(ticks as u16);
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     pub fn counters(&self) -> &InputCounters {
         &self.counters
     }
@@ -304,7 +304,7 @@ impl<I: Input> InputBuffer<I> {
         self.losses.share()
     }
 
-    /// How fast the client's clock runs.
+    /// Returns the measured rate of the client's clock.
     pub fn drift(&self) -> &Drift {
         &self.drift
     }
@@ -334,7 +334,7 @@ impl<I: Input> InputBuffer<I> {
         }
     }
 
-    /// How long before its tick is due an input should be sent, counted as delays are.
+    /// Returns how long before its tick is due an input should be sent, counted as delays are.
     fn compute_lead(&self) -> Option<i32> {
         let tick = self.tick_micros();
         let halves = if self.doubled { 2 } else { 1 };
@@ -406,7 +406,7 @@ impl<I: Input> InputBuffer<I> {
                 }
                 continue;
             }
-            // What was said first counts: nobody changes his mind after the fact.
+            // The first input for a tick counts: a client must not change its mind once it has seen more.
             let slot = &mut self.slots[Self::slot(tick)];
             if slot.as_ref().is_some_and(|slot| slot.tick == tick) {
                 self.counters.duplicates += 1;

@@ -14,7 +14,7 @@ use super::{INPUT_BYTES_MAX, INPUTS_PER_PACKET_MAX, Input, Stamp};
 use crate::clock::PacketHeader;
 use muse_schema::Schema;
 
-/// Why an input packet was refused.
+/// The reason for which an input packet was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum InputError {

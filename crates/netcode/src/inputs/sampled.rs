@@ -118,7 +118,7 @@ impl<I: Schema + Clone + PartialEq, const N: usize> Schema for Sampled<I, N> {
 #[derive(Clone, Debug)]
 pub struct InputSampler<I, const N: usize> {
     collected: Sampled<I, N>,
-    /// Where the last input of the tick began, if one was sampled in it.
+    /// The start of the last input of the tick, if one was sampled in it.
     last_start: Option<u8>,
     spacing: u8,
 }

@@ -18,7 +18,7 @@ pub struct InputSenderConfig {
 }
 
 impl InputSenderConfig {
-    /// Fewest earlier inputs sent along for each that is new. 2 unless told otherwise; one that equals its neighbour costs a bit.
+    /// Fewest earlier inputs sent along for each that is new. Default: 2; one that equals its neighbour costs a bit.
     pub fn redundancy_min(mut self, inputs: usize) -> Self {
         self.redundancy_min = inputs.min(INPUTS_PER_PACKET_MAX - 1);
         self
@@ -30,7 +30,7 @@ impl InputSenderConfig {
         self
     }
 
-    /// Most earlier inputs sent along for each that is new. 8 unless told otherwise, at most 14.
+    /// Most earlier inputs sent along for each that is new. Default: 8, at most 14.
     pub fn redundancy_max(mut self, inputs: usize) -> Self {
         self.redundancy_max = inputs.min(INPUTS_PER_PACKET_MAX - 1);
         self
@@ -140,7 +140,7 @@ impl<I: Input> InputSender<I> {
         }
     }
 
-    /// How many earlier inputs go along with each that is new.
+    /// Returns the number of earlier inputs that go along with each new one.
     pub fn redundancy(&self) -> usize {
         self.redundancy
     }

@@ -60,7 +60,7 @@ impl Adapter {
     }
 }
 
-/// Where an adapter works.
+/// The place where an adapter works.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Site {
     Held(EntityId),
@@ -68,7 +68,7 @@ pub(super) enum Site {
     Around(EntityId, f32),
 }
 
-/// What adapters make of one object in one medium.
+/// The effect of adapters on one object in one medium.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale {
     pub(super) aura: f32,

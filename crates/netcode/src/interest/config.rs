@@ -1,4 +1,4 @@
-//! How interest is set up, and what can go wrong.
+//! Configuration and errors of interest.
 
 use super::grid::Plane;
 use super::model::length;
@@ -34,7 +34,7 @@ impl Default for InterestConfig {
 }
 
 impl InterestConfig {
-    /// Which coordinates make the cells. Default: x and z, with y up.
+    /// Sets the coordinates that make the cells. Default: x and z, with y up.
     pub fn plane(mut self, plane: Plane) -> Self {
         self.plane = plane;
         self
@@ -77,7 +77,7 @@ impl InterestConfig {
         self
     }
 
-    /// For how many updates an entity stays relevant after it was last perceived, so that things behind a fence do
+    /// Sets for how many updates an entity stays relevant after it was last perceived, so that things behind a fence do
     /// not flicker. A cheater sees it for as long. Default: 0.
     pub fn linger(mut self, updates: u8) -> Self {
         self.linger = updates;
@@ -91,7 +91,7 @@ impl InterestConfig {
     }
 }
 
-/// Why [`Interest`](super::Interest) refused something.
+/// The reason for which [`Interest`](super::Interest) refused something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InterestError {

@@ -6,7 +6,7 @@
 
 use glam::Vec3;
 
-/// Which way is up, and so which coordinates make the cells. Distances are always measured in three dimensions.
+/// The coordinates that make the cells, by the axis that is up. Distances are always measured in three dimensions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Plane {
     /// Cells are columns along y.
@@ -18,7 +18,7 @@ pub enum Plane {
     Xyz,
 }
 
-/// What was done, to compare costs without a clock. Counts since the beginning.
+/// Counts of the work done, to compare costs without a clock. Counts since the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterestCounts {
     /// Updates of observers.
@@ -49,7 +49,7 @@ pub(super) struct Grid {
 #[derive(Clone, Copy, Debug)]
 struct Link {
     position: Vec3,
-    /// How far away it can be perceived.
+    /// The distance from which it can be perceived.
     reach: f32,
     cell: [i32; 3],
     next: u32,

@@ -1,10 +1,10 @@
-//! What one client perceives, and what has changed since the last update.
+//! The entities that one client perceives, and the changes since the last update.
 
 use crate::EntityId;
 
 use super::model::Observer;
 
-/// What an observer perceives: the result of [`Interest::update`](super::Interest::update), in the order of the
+/// The entities that an observer perceives: the result of [`Interest::update`](super::Interest::update), in the order of the
 /// entities' indices.
 #[derive(Debug)]
 pub struct View {
@@ -32,22 +32,22 @@ impl View {
         &self.entries
     }
 
-    /// What the last update added.
+    /// Returns the entities that the last update added.
     pub fn entered(&self) -> &[EntityId] {
         &self.entered
     }
 
-    /// What the last update took away, entities that are gone among them.
+    /// Returns the entities that the last update removed, entities that are gone among them.
     pub fn left(&self) -> &[EntityId] {
         &self.left
     }
 
-    /// Whether an entity is relevant.
+    /// True if an entity is relevant.
     pub fn contains(&self, entity: EntityId) -> bool {
         self.entry(entity).is_some()
     }
 
-    /// What is known of an entity, if it is relevant.
+    /// Returns the entry of an entity, if it is relevant.
     pub fn entry(&self, entity: EntityId) -> Option<&Relevant> {
         let found = self
             .entries
@@ -100,11 +100,11 @@ impl View {
 /// An entity that a client is told of.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Relevant {
-    /// Which.
+    /// The entity.
     pub entity: EntityId,
     /// Its share in the priority: awareness times the importance of the entity; more than 0 unless that is.
     pub weight: f32,
-    /// How aware the observer is of it.
+    /// The observer's awareness of it.
     pub awareness: Awareness,
     /// The media in which it is perceived, as [`Medium::bit`](super::Medium::bit)s; 0 for what is relevant otherwise.
     pub media: u8,
@@ -114,7 +114,7 @@ pub struct Relevant {
     pub(super) fresh: bool,
 }
 
-/// How aware an observer is of something.
+/// A degree of awareness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Awareness {
     /// No longer perceived, but kept for a moment, so that it does not flicker.

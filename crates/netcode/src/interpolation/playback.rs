@@ -1,4 +1,4 @@
-//! Which instant of the past is shown.
+//! The instant of the past that is shown.
 
 use muse_wire::{Duration, Instant};
 
@@ -27,7 +27,7 @@ impl PlaybackConfig {
         }
     }
 
-    /// The longest delay, in intervals between snapshots, besides what the slowest of a hundred packets needs. 1.85 unless told otherwise;
+    /// The longest delay, in intervals between snapshots, besides what the slowest of a hundred packets needs. Default: 1.85;
     /// 1 is the least that has something to interpolate to, 2 outlasts one lost snapshot.
     pub fn intervals_max(mut self, intervals: f64) -> Self {
         self.intervals_max = if intervals.is_nan() {
@@ -38,7 +38,7 @@ impl PlaybackConfig {
         self
     }
 
-    /// How much faster or slower than time others may be shown, 0.001 to 0.25. 0.05 unless told otherwise.
+    /// Limits how much faster or slower than time others are shown, 0.001 to 0.25. Default: 0.05.
     pub fn dilation_max(mut self, share: f64) -> Self {
         self.dilation_max = if share.is_nan() {
             0.05
@@ -48,7 +48,7 @@ impl PlaybackConfig {
         self
     }
 
-    /// Share of time in which there may be nothing to interpolate to, as far as the longest delay allows. 0.0004 unless told otherwise;
+    /// Share of time in which there may be nothing to interpolate to, as far as the longest delay allows. Default: 0.0004;
     /// more shows others sooner.
     pub fn miss_share_max(mut self, share: f64) -> Self {
         self.miss_share_max = if share.is_nan() {
@@ -178,13 +178,13 @@ impl Playback {
             .map(|clock| TickTime::from_ticks(clock.position()))
     }
 
-    /// How much later others are shown than their states arrive in the mean.
+    /// Returns how much later others are shown than their states arrive in the mean.
     pub fn delay(&self) -> Option<Duration> {
         let micros = self.lead?.saturating_sub(self.delays.mean());
         Some(Duration::from_micros(micros.max(0) as u64))
     }
 
-    /// How much longer than the mean the slowest of a hundred packets takes.
+    /// Returns how much longer than the mean the slowest of a hundred packets takes.
     pub fn jitter_p99(&self) -> Duration {
         Duration::from_micros((self.delays.quantile(0.99) - self.delays.mean()).max(0) as u64)
     }
@@ -215,7 +215,7 @@ impl Playback {
         }
     }
 
-    /// How long after its tick a state is shown, counted as delays are.
+    /// Returns how long after its tick a state is shown, counted as delays are.
     fn compute_lead(&self) -> Option<i32> {
         let interval = self.interval_ticks * f64::from(self.tick_micros());
         let required = self.delays.required(&Need {
@@ -252,13 +252,13 @@ fn brake(ahead: f64, usual: f64) -> f64 {
     1.0 - BRAKE * (1.0 - ahead / enough)
 }
 
-/// How much slower than time the last of what is there is shown.
+/// The slow-down while the last of what is there is shown, as a share of time.
 const BRAKE: f64 = 0.3;
-/// How far it may fall behind by that, in intervals.
+/// The distance that it may fall behind by that, in intervals.
 const BRAKE_INTERVALS: f64 = 0.5;
 /// Later snapshots that will do when the next is lost.
 const COPIES: u32 = 4;
-/// How much earlier than measurements say, in intervals.
+/// The time that is added to what measurements say, in intervals.
 const RESERVE: f64 = 0.1;
 const LEAD_EVERY: u32 = 4;
 const DELAYS_MIN: usize = 16;

@@ -9,13 +9,13 @@ use crate::Tick;
 pub struct Effect<E> {
     /// The tick in which it happens.
     pub tick: Tick,
-    /// What the step emitted.
+    /// The event that the step emitted.
     pub event: E,
-    /// What is new.
+    /// The news about it.
     pub change: EffectChange,
 }
 
-/// What is new about an event. Each is emitted once, and then either confirmed or cancelled, once.
+/// The news about an event. Each is emitted once, and then either confirmed or cancelled, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EffectChange {
     /// It happens now: show what may be shown before the server agrees (a muzzle flash, a sound).
@@ -26,7 +26,7 @@ pub enum EffectChange {
     Cancelled,
 }
 
-/// What was emitted and is not settled, and the news about it.
+/// The events that were emitted and are not settled, and the news about them.
 #[derive(Debug)]
 pub(super) struct Effects<E> {
     pending: Vec<Pending<E>>,

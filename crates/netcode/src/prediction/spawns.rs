@@ -2,7 +2,7 @@
 
 use crate::Tick;
 
-/// What names a spawn on both sides before the server has given it an id: the tick, and which one of the player's in that tick.
+/// The name of a spawn on both sides before the server has given it an id: the tick, and the number of the player's in that tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpawnKey {
     /// The tick whose step spawned it.

@@ -10,7 +10,7 @@ use crate::events::Read;
 use crate::snapshot::Header;
 use crate::snapshot::coding::Relation;
 
-/// What a packet says, until all of it is known to be sound.
+/// The contents of a packet, until all of it is known to be sound.
 #[derive(Debug, Default)]
 pub(super) struct Staged {
     pub gone: Vec<u32>,
@@ -46,7 +46,7 @@ impl Staged {
         self.packet += 1;
     }
 
-    /// Whether the slot has no row in this packet so far.
+    /// True if the slot has no row in this packet so far.
     fn is_first(&mut self, slot: u32) -> bool {
         let index = slot as usize;
         if self.seen.len() <= index {

@@ -1,4 +1,4 @@
-//! Which entities the client knows.
+//! The entities that the client knows.
 
 use crate::snapshot::coding::Relation;
 use crate::world::{NONE, PARTS_MAX};
@@ -17,7 +17,7 @@ struct Place {
     gone: Option<(EntityId, Tick)>,
 }
 
-/// What is known of an entity besides its states.
+/// Everything that is known of an entity besides its states.
 #[derive(Debug)]
 pub(super) struct Record {
     id: EntityId,
@@ -30,7 +30,7 @@ pub(super) struct Record {
     pub input_tick: Option<Tick>,
 }
 
-/// What a name stands for at the client.
+/// The state of an entity's name at the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Nothing has been heard of it yet; it may still come.
@@ -91,7 +91,7 @@ impl Entities {
         }
     }
 
-    /// Whether a state of this entity at `tick` may be taken: not if another generation came since.
+    /// True if a state of this entity at `tick` may be taken: not if another generation came since.
     pub(crate) fn admits(&self, entity: EntityId, tick: Tick) -> bool {
         let place = self.places.get(entity.index() as usize);
         let record = place.and_then(|place| place.record.as_ref());
@@ -162,7 +162,7 @@ impl Record {
         (slot != NONE).then_some(slot)
     }
 
-    /// Owner and parent as of `tick`. Whether they are others than before.
+    /// Sets owner and parent as of `tick`. True if they changed.
     pub(crate) fn relate(&mut self, tick: Tick, relation: Relation) -> bool {
         if self.relation_tick.is_some_and(|last| last > tick) {
             return false;

@@ -1,4 +1,4 @@
-//! Which ticks a client is known to have been sent states of.
+//! The ticks whose states a client is known to have been sent.
 
 use crate::Tick;
 

@@ -1,4 +1,4 @@
-//! How a packet is filled: who is gone, events with the states they need, then states by their turn.
+//! Fills packets: entities that are gone, events with the states they need, then states by their turn.
 
 use muse_wire::bytes::Writer;
 use muse_wire::range::Encoder;
@@ -13,10 +13,10 @@ use crate::snapshot::coding::{Ages, Coding, Identity, Relation, RowHead};
 use crate::snapshot::{EVENTS_MAX, GONE_MAX, Header, ROWS_MAX};
 use crate::world::{NEVER, Object, World};
 
-/// What is being written.
+/// The packet that is being written.
 struct Draft<'a> {
     encoder: Encoder<'a>,
-    /// Where the encoder must not go beyond.
+    /// The length that the encoder must not exceed.
     room: usize,
     entries: Vec<Entry>,
     rows: usize,
@@ -26,7 +26,7 @@ struct Draft<'a> {
     pattern: Pattern<'a>,
 }
 
-/// What became of a row.
+/// The outcome of writing a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Written,
@@ -36,7 +36,7 @@ enum Outcome {
 }
 
 impl View {
-    /// Whether another packet of this tick would have something to carry.
+    /// True if another packet of this tick would have something to carry.
     pub(super) fn has_more(&self) -> bool {
         self.game_loaded && (!self.round.gone.is_empty() || !self.plan.is_empty())
     }
@@ -339,7 +339,7 @@ impl View {
     }
 }
 
-/// What stands before the row.
+/// Writes what stands before the row.
 #[inline]
 fn write_head(
     coding: &mut Coding,

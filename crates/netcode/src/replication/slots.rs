@@ -1,4 +1,4 @@
-//! What a client has of each part of an entity, as the server knows it. Parts in the client's interest have a slot: a small
+//! The states that a client has of each part of an entity, as the server knows it. Parts in the client's interest have a slot: a small
 //! number under which they travel, so that names cost next to nothing and everything per client is a dense array.
 
 use std::cmp::Reverse;
@@ -34,7 +34,7 @@ pub(super) struct Slot {
     pub sent: u32,
     /// Tick last sent, lost or not.
     pub newest: u32,
-    /// When it was last sent or had nothing to send.
+    /// The tick in which it was last sent or had nothing to send.
     pub served: u32,
     /// Bit i: the client has acknowledged the state of the tick i before `baseline`.
     pub known: u64,
@@ -45,9 +45,9 @@ pub(super) struct Slot {
     pub part: u8,
     /// Something of it was lost: it comes before others until the client has a newer state.
     pub lost: bool,
-    /// When it left the interest, if the client is known to have seen it: then it still gets the events of that tick.
+    /// The tick in which it left the interest, if the client is known to have seen it: then it still gets the events of that tick.
     pub left: u32,
-    /// What is added to the priority per tick.
+    /// The growth of its priority per tick.
     pub weight: u32,
     pub priority: u32,
     /// The last update of the interest that named it.

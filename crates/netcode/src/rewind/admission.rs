@@ -1,4 +1,4 @@
-//! Which instant a shot is judged at: what the client claims, bounded by what the server knows of it.
+//! Decides at which instant a shot is judged: what the client claims, bounded by what the server knows of it.
 
 use muse_schema::{BitReader, BitWriter, DecodeError, EncodeError, Options, Schema, Type};
 use muse_wire::Duration;
@@ -63,12 +63,12 @@ impl Schema for Claim {
     }
 }
 
-/// What the server knows of the client that fired.
+/// The server's knowledge of the client that fired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shooter {
     /// Round trip, measured by the server.
     pub rtt: Duration,
-    /// How much older than the round trip and the wait explain the picture is that the player acts on: interpolation, and the time from a frame to the
+    /// The age of the picture that the player acts on, beyond what the round trip and the wait explain: interpolation, and the time from a frame to the
     /// input. Reported by the client and believed up to [`RewindConfig::interpolation_max`].
     pub interpolation: Duration,
     /// Time that its inputs wait in the server's buffer.
@@ -92,18 +92,18 @@ impl Admission {
         self.moment.at
     }
 
-    /// How long ago that is.
+    /// Returns how long ago that is.
     pub fn age(&self) -> Duration {
         self.age
     }
 
-    /// What became of the claim.
+    /// Returns the verdict on the claim.
     pub fn verdict(&self) -> Verdict {
         self.verdict
     }
 }
 
-/// What became of a claimed instant.
+/// The verdict on a claimed instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// It is what the server expected of this client.
@@ -117,7 +117,7 @@ pub enum Verdict {
     Present,
 }
 
-/// How often each came out; an operator watches clients of whom many are clamped.
+/// Counts of each verdict; an operator watches clients of whom many are clamped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdmissionCounts {
     /// As expected.

@@ -1,4 +1,4 @@
-//! How rewind is set up, and what can go wrong.
+//! Configuration and errors of rewind.
 
 use muse_wire::Duration;
 
@@ -42,13 +42,13 @@ impl RewindConfig {
         self
     }
 
-    /// How much longer the past is remembered: for hits that are contested. Default: 350 ms.
+    /// Sets how much longer the past is remembered: for hits that are contested. Default: 350 ms.
     pub fn margin(mut self, margin: Duration) -> Self {
         self.margin = margin.min(Duration::from_secs(2));
         self
     }
 
-    /// How far a shot's instant may lie from what the server expects. A cheater can choose within it; below the time between two frames honest players
+    /// Sets how far a shot's instant may lie from what the server expects. A cheater can choose within it; below the time between two frames honest players
     /// are refused. Default: 25 ms.
     pub fn tolerance(mut self, tolerance: Duration) -> Self {
         self.tolerance = tolerance;
@@ -93,14 +93,14 @@ impl RewindConfig {
         self
     }
 
-    /// How many ticks are remembered: enough for limit and margin, and one on either side.
+    /// Returns the number of ticks that are remembered: enough for limit and margin, and one on either side.
     pub fn ticks(&self) -> u32 {
         let span = (self.limit + self.margin).as_micros();
         (span.div_ceil(self.tick.as_micros()) + 2).min(TICKS_MAX) as u32
     }
 }
 
-/// Why [`Rewind`](super::Rewind) refused something.
+/// The reason for which [`Rewind`](super::Rewind) refused something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RewindError {

@@ -38,13 +38,13 @@ impl ContestConfig {
         self
     }
 
-    /// How long before the hit was judged the victim must have been in cover. Default: 50 ms.
+    /// Sets how long before the hit was judged the victim must have been in cover. Default: 50 ms.
     pub fn cover_min(mut self, time: Duration) -> Self {
         self.cover_min = time;
         self
     }
 
-    /// How long a victim may think, besides its round trip; and how long in all. Hits stay provisional for as long.
+    /// Sets how long a victim may think, besides its round trip; and how long in all. Hits stay provisional for as long.
     /// Default: 50 ms, and 250 ms in all.
     pub fn window(mut self, grace: Duration, max: Duration) -> Self {
         self.grace = grace;
@@ -109,7 +109,7 @@ pub struct Contests {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContestId(pub u32);
 
-/// What becomes of a hit.
+/// The decision about a hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// It is final.
@@ -118,7 +118,7 @@ pub enum Decision {
     Provisional(ContestId),
 }
 
-/// What became of an objection.
+/// The ruling on an objection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ruling {
     /// The hit stands: it is final.
@@ -127,7 +127,7 @@ pub enum Ruling {
     Overturned(Hit),
 }
 
-/// Why an objection was not heard.
+/// The reason for which an objection was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContestError {
@@ -139,7 +139,7 @@ pub enum ContestError {
     NotTheVictim,
 }
 
-/// How often each came out.
+/// Counts of each outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContestCounts {
     /// Final at once.
@@ -239,13 +239,13 @@ impl Contests {
         Some(self.open.remove(over).hit)
     }
 
-    /// How the hits came out so far.
+    /// Returns the counts of the outcomes so far.
     pub fn counts(&self) -> ContestCounts {
         self.counts
     }
 }
 
-/// Whether the world was between the origin of a shot and its victim at every tick.
+/// True if the world was between the origin of a shot and its victim at every tick.
 fn was_covered(
     rewind: &Rewind,
     hit: &Hit,

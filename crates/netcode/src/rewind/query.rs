@@ -32,13 +32,13 @@ impl Shot {
         }
     }
 
-    /// How far it goes.
+    /// Sets the range of the shot.
     pub fn range(mut self, range: f32) -> Self {
         self.range = range;
         self
     }
 
-    /// How thick it is, up to 10. Default: 0.
+    /// Sets the radius of the shot, up to 10. Default: 0.
     pub fn radius(mut self, radius: f32) -> Self {
         self.radius = radius;
         self
@@ -68,18 +68,18 @@ impl Shot {
 /// Something that flies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Projectile {
-    /// Where it is.
+    /// The position.
     pub position: Vec3,
-    /// How fast, in metres a second.
+    /// The velocity, in metres a second.
     pub velocity: Vec3,
-    /// What pulls at it, in metres a second squared.
+    /// The acceleration, in metres a second squared.
     pub acceleration: Vec3,
-    /// How thick it is, up to 10.
+    /// The radius, up to 10.
     pub radius: f32,
 }
 
 impl Projectile {
-    /// Where it is after so many seconds.
+    /// Returns the projectile after so many seconds.
     pub(super) fn after(&self, seconds: f32) -> Self {
         let gained = self.acceleration * seconds;
         Self {
@@ -97,16 +97,16 @@ impl Projectile {
     }
 }
 
-/// What became of a projectile.
+/// The outcome of a projectile's flight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Flight {
     /// It hit something that can be hit.
     Hit(Hit),
     /// The world stopped it.
     Blocked {
-        /// Where.
+        /// The place where it was stopped.
         point: Vec3,
-        /// When.
+        /// The time at which it was stopped.
         at: TickTime,
     },
     /// It has come to the present; [`Rewind::fly`](super::Rewind::fly) moves it on.
@@ -120,7 +120,7 @@ pub struct Blow {
     pub from: (Vec3, Vec3),
     /// Hilt and tip at the end.
     pub to: (Vec3, Vec3),
-    /// How thick it is, 0.01 to 10.
+    /// The radius, 0.01 to 10.
     pub radius: f32,
 }
 
@@ -150,33 +150,33 @@ impl Blow {
 /// Something that was hit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
-    /// Who.
+    /// The entity that was hit.
     pub entity: EntityId,
-    /// Where on the body.
+    /// The part of the body.
     pub part: Part,
-    /// How far on the way of the shot or blow, 0 to 1.
+    /// The share of the way of the shot or blow, 0 to 1.
     pub share: f32,
-    /// Where in the world, at the instant that was judged.
+    /// The place in the world, at the instant that was judged.
     pub point: Vec3,
     /// The direction out of the body; zero when the shot began inside.
     pub normal: Vec3,
-    /// Where the shot came from, in the world.
+    /// The origin of the shot, in the world.
     pub origin: Vec3,
     /// The instant that was judged.
     pub at: TickTime,
-    /// Whether the target was looked at in the past. Not so without rewind, nor when it has moved too far.
+    /// True if the target was looked at in the past. False without rewind, nor when it has moved too far.
     pub rewound: bool,
 }
 
-/// What a query may hit and what stops it. `()` lets everything through.
+/// Decides which entities a query may hit and what stops it. `()` lets everything through.
 pub trait Scope {
-    /// Whether an entity can be hit: not the shooter, not its team.
+    /// True if an entity can be hit: not the shooter, not its team.
     fn includes(&mut self, entity: EntityId) -> bool {
         let _ = entity;
         true
     }
 
-    /// Where on the way between two points the static world stops a shot, 0 to 1.
+    /// Returns the share of the way between two points at which the static world stops a shot, 0 to 1.
     fn blocked(&mut self, from: Vec3, to: Vec3) -> Option<f32> {
         let _ = (from, to);
         None

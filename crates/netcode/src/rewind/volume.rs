@@ -19,7 +19,7 @@ pub enum Volume {
     Capsule {
         /// Half the length of the segment.
         half_length: f32,
-        /// How far around it.
+        /// The radius around it.
         radius: f32,
     },
     /// A box, turned as its pose says.
@@ -42,7 +42,7 @@ impl Volume {
         }
     }
 
-    /// Where a sphere of `radius` (0 for a ray) that moves from `start` to `end` first touches it: the share of the way
+    /// Finds where a sphere of `radius` (0 for a ray) that moves from `start` to `end` first touches it: the share of the way
     /// and the outward normal, zero when it began inside. Points are relative to the volume.
     pub(super) fn cast(&self, start: Vec3, end: Vec3, radius: f32) -> Option<(f32, Vec3)> {
         // Far from the volume, squares of the distance drown its radius in rounding (a head at 1 km is off by its own
@@ -92,7 +92,7 @@ impl Volume {
         Some((share.min(1.0), normal))
     }
 
-    /// Whether it touches a capsule from `base` to `tip`, relative to the volume.
+    /// True if it touches a capsule from `base` to `tip`, relative to the volume.
     pub(super) fn touches(&self, base: Vec3, tip: Vec3, radius: f32) -> bool {
         let blade = Capsule::new(base, tip, radius);
         let (here, there) = (Default::default(), Default::default());
@@ -159,7 +159,7 @@ impl HitVolume {
         self
     }
 
-    /// What part of the body it is, for the damage.
+    /// Sets the part of the body that it is, for the damage.
     pub fn part(mut self, part: Part) -> Self {
         self.part = part;
         self
@@ -208,7 +208,7 @@ impl Rig {
         })
     }
 
-    /// How many poses of bones have to be recorded.
+    /// Returns the number of poses of bones that have to be recorded.
     pub fn bones(&self) -> usize {
         self.bones
     }

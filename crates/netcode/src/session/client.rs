@@ -93,7 +93,7 @@ pub struct Client<G: Game> {
     heard: Option<(u16, Instant)>,
     /// The instant that was shown before time passed last: the picture that the next input reacts to.
     seen: Option<TickTime>,
-    /// How long before the ticks of the inputs of the last packet that was, in the mean, and the sum for those of the next with their number.
+    /// The mean time from that to the ticks of the inputs of the last packet, and the sum for those of the next with their number.
     picture_age: Option<Duration>,
     ages: (Duration, u64),
     /// Ticks of the last snapshots, in order.
@@ -209,7 +209,7 @@ where
         Some(len + writer.finish())
     }
 
-    /// When [`poll_packet`](Self::poll_packet) has something next; `None` until the server has been heard.
+    /// Returns the time at which [`poll_packet`](Self::poll_packet) has something next; `None` until the server has been heard.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.clock.poll_timeout()
     }
@@ -267,7 +267,7 @@ where
         self.playback.time()
     }
 
-    /// What a shot fired now carries: the instant that is being shown, and between the states of which ticks. For states that are
+    /// Returns the claim that a shot fired now carries: the instant that is being shown, and between the states of which ticks. For states that are
     /// interpolated along lines the server then looks at exactly what was shown; where they follow curves,
     /// [`Claim::at`] with [`shown_time`](Self::shown_time) is closer. Take it when drawing, not when the input is asked for: what the
     /// player saw counts. It should not be older than the last frame, for the server knows how old pictures are.
@@ -286,12 +286,12 @@ where
         self.slipped_in_all
     }
 
-    /// How far in the past others are shown.
+    /// Returns how far in the past others are shown.
     pub fn interpolation_delay(&self) -> Option<Duration> {
         self.playback.delay()
     }
 
-    /// What is known of the world.
+    /// Returns the client's copy of the world.
     pub const fn receiver(&self) -> &Receiver {
         &self.receiver
     }
@@ -301,12 +301,12 @@ where
         &self.clock
     }
 
-    /// How good the connection is.
+    /// Returns the quality of the connection.
     pub const fn quality(&self) -> &Quality {
         &self.quality
     }
 
-    /// How predictions turned out.
+    /// Returns the counts of right and wrong predictions.
     pub fn prediction(&self) -> &PredictionCounters {
         self.predictor.counters()
     }

@@ -28,33 +28,11 @@ use crate::{EntityId, Tick, WorldError};
 /// [`poll_packet`](Self::poll_packet) until `None`. [`Client`](super::Client) has an example of both sides.
 ///
 /// ```
-/// # use muse_netcode::prediction::{Game, StepContext};
-/// # use muse_netcode::{KindOptions, Kinds, Server, SessionConfig};
-/// # use muse_schema::State;
-/// # use muse_wire::{Duration, Instant};
-/// # #[derive(State, Clone)]
-/// # struct Runner {
-/// #     #[field(range = -100.0..=100.0, step = 0.001)]
-/// #     x: f32,
-/// # }
-/// # struct Rules;
-/// # impl Game for Rules {
-/// #     type Player = Runner;
-/// #     type Input = bool;
-/// #     type Event = ();
-/// #     fn step(&mut self, runner: &mut Runner, run: &bool, _: &mut StepContext<'_, ()>) {
-/// #         runner.x += if *run { 0.1 } else { 0.0 };
-/// #     }
-/// # }
-/// # fn server() -> Result<Server<Rules>, Box<dyn std::error::Error>> {
-/// #     let mut kinds = Kinds::new();
-/// #     let runner = kinds.register::<Runner>(KindOptions::new(1))?;
-/// #     Ok(Server::new(SessionConfig::new(Duration::from_millis(20)), kinds, runner, Instant::ZERO))
-/// # }
-/// use muse_netcode::{ClientId, Tick};
+/// use muse_netcode::Tick;
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/runner.rs"));
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let now = Instant::ZERO;
-/// # let mut server = server()?;
+/// # let mut server = server(now);
 /// let player = server.join(ClientId(1), &Runner { x: 2.0 })?;
 /// server.watch(ClientId(2));
 /// assert_eq!(server.poll_tick(now, &mut Rules, |_, ()| ()), Some(Tick(0)));
@@ -62,7 +40,7 @@ use crate::{EntityId, Tick, WorldError};
 /// server.world_mut().despawn(player)?;
 /// server.commit();
 /// assert!(!server.world().contains(player));
-/// // Everyone is sent what happened.
+/// // Every client gets a packet.
 /// let (mut buffer, mut told) = ([0; 1_200], Vec::new());
 /// while let Some((client, _len)) = server.poll_packet(now, &mut buffer) {
 ///     told.push(client);
@@ -81,7 +59,7 @@ pub struct Server<G: Game> {
     clients: BTreeMap<ClientId, Guest<G::Input>>,
     /// The tick that was simulated and is not committed.
     open: Option<(Tick, Instant)>,
-    /// Who is the next whose packets of the committed tick are polled.
+    /// The next client whose packets of the committed tick are polled.
     sending: Option<ClientId>,
     /// The world of a while ago, for spectators.
     delayed: Option<Box<Delayed>>,
@@ -178,7 +156,7 @@ where
         self.clients.keys().copied()
     }
 
-    /// What a client may see from now on, with weights (see [`View::set_interest`]); a client for which this is never called sees
+    /// Sets the entities that a client may see from now on, with weights (see [`View::set_interest`]); a client for which this is never called sees
     /// everything. Its own player is always among it.
     pub fn set_interest(
         &mut self,
@@ -218,17 +196,17 @@ where
         Some((&self.world, &mut guest.view))
     }
 
-    /// What was taken for the client in the tick that is being simulated.
+    /// Returns the input that was taken for the client in the tick that is being simulated.
     pub fn input(&self, client: ClientId) -> Option<&InputForTick<G::Input>> {
         Some(&self.clients.get(&client)?.taken)
     }
 
-    /// How the client's inputs have come so far.
+    /// Returns the counts of the client's inputs so far.
     pub fn input_counters(&self, client: ClientId) -> Option<&InputCounters> {
         Some(self.clients.get(&client)?.inputs.counters())
     }
 
-    /// How fast the client's clock runs against the server's, for games that want to know who hurries.
+    /// Returns the measured rate of the client's clock against the server's, for games that want to know which clients run too fast.
     pub fn clock_drift(&self, client: ClientId) -> Option<&Drift> {
         Some(self.clients.get(&client)?.inputs.drift())
     }
@@ -238,7 +216,7 @@ where
         self.clients.get(&client)?.round_trip()
     }
 
-    /// What is known of a client that fires: its round trip, finer than ticks, the wait of its inputs and its own delay.
+    /// Returns what the server knows of a client that fires: its round trip, finer than ticks, the wait of its inputs and its own delay.
     pub fn shooter(&self, client: ClientId) -> Option<Shooter> {
         Some(self.clients.get(&client)?.shooter(self.config.tick))
     }
@@ -349,7 +327,7 @@ where
         guest.poll_packet(world, now, buffer)
     }
 
-    /// When [`poll_tick`](Self::poll_tick) has something next.
+    /// Returns the time at which [`poll_tick`](Self::poll_tick) has something next.
     pub fn poll_timeout(&self) -> Instant {
         self.scheduler.poll_timeout()
     }

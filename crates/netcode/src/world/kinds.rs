@@ -1,4 +1,4 @@
-//! What kinds of state there are: declared alike by server and clients, compared by hash.
+//! The kinds of state: declared alike by server and clients, compared by hash.
 
 use std::marker::PhantomData;
 
@@ -48,7 +48,7 @@ impl Kinds {
         }
     }
 
-    /// For how many ticks a state can serve others as a baseline, 4 to 128, rounded up to a power of two; 64 unless set. It should
+    /// Sets for how many ticks a state can serve others as a baseline, 4 to 128, rounded up to a power of two. Default: 64. It should
     /// cover the longest round trip; beyond it states travel whole. Costs the server that many copies of all rows and the
     /// client as many of those it sees.
     #[must_use]
@@ -57,7 +57,7 @@ impl Kinds {
         self
     }
 
-    /// How many ticks a second has, 60 unless set: so far a declared velocity moves its field in a tick.
+    /// Sets the ticks per second, 60 by default: so far a declared velocity moves its field in a tick.
     #[must_use]
     pub fn with_tick_rate(mut self, ticks_per_second: f64) -> Self {
         self.tick_rate = ticks_per_second;
@@ -67,12 +67,12 @@ impl Kinds {
         self
     }
 
-    /// What [`with_tick_rate`](Self::with_tick_rate) set.
+    /// Returns the rate of [`with_tick_rate`](Self::with_tick_rate).
     pub const fn tick_rate(&self) -> f64 {
         self.tick_rate
     }
 
-    /// What [`with_history`](Self::with_history) set.
+    /// Returns the length of [`with_history`](Self::with_history).
     pub const fn history(&self) -> u32 {
         self.history
     }
@@ -137,12 +137,12 @@ impl Kinds {
         fnv1a(lines.join("\n").as_bytes())
     }
 
-    /// How many kinds there are.
+    /// Returns the number of kinds.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -221,7 +221,7 @@ impl<S> From<Kind<S>> for KindId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KindId {
     id: u16,
-    /// Where in the list: differs between programs that register in another order.
+    /// The place in the list: differs between programs that register in another order.
     place: u16,
 }
 
@@ -237,7 +237,7 @@ impl KindId {
     }
 }
 
-/// How a kind is replicated.
+/// The replication of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindOptions {
     id: u16,
@@ -263,8 +263,8 @@ impl KindOptions {
         self
     }
 
-    /// Entities of this kind carry the latest input of their player ([`World::set_input`](crate::World::set_input)); not
-    /// unless set. Costs a fraction of a bit a row while inputs stay the same.
+    /// Makes entities of this kind carry the latest input of their player ([`World::set_input`](crate::World::set_input));
+    /// off by default. Costs a fraction of a bit a row while inputs stay the same.
     #[must_use]
     pub const fn inputs(mut self) -> Self {
         self.inputs = true;
@@ -272,7 +272,7 @@ impl KindOptions {
     }
 }
 
-/// Who gets a part of an entity, among those in whose interest it is.
+/// The clients that get a part of an entity, among those in whose interest it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Audience {
     /// Everyone.
@@ -283,7 +283,7 @@ pub enum Audience {
     Others,
 }
 
-/// Why a kind cannot be registered.
+/// The reason for which a kind cannot be registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KindError {

@@ -180,7 +180,7 @@ fn stored(value: f64, pattern: u64, options: &Options) -> (i32, i32) {
     }
 }
 
-/// How a float is interpolated unless told otherwise.
+/// Returns the interpolation of a float: linear by default, the shorter way for angles.
 #[inline]
 fn way(options: &Options) -> Interpolate {
     match (options.interpolate, options.range) {
