@@ -88,20 +88,6 @@ impl Server {
     /// state that shards would have to share: its packets come from one address, so that one shard gets all of them, and
     /// one that moves meanwhile begins anew. Limits count per shard: connections, handshakes, and the single use of
     /// connect tokens, so that a stolen token could be used once in each until its holder connects or it expires.
-    ///
-    /// ```
-    /// use muse_drivers::{Server, new_key};
-    /// use muse_transport::{ChannelConfig, Config, Delivery, ServerOptions};
-    /// let config = Config::new(7).channel(ChannelConfig::new(Delivery::ReliableOrdered));
-    /// let key = new_key()?;
-    /// let shards = Server::bind_shards("127.0.0.1:0", config, 2, |_| ServerOptions::new(key.clone()))?;
-    /// let address = shards[0].local_addr()?;
-    /// for mut server in shards {
-    ///     assert_eq!(server.local_addr()?, address);
-    ///     std::thread::spawn(move || server.tick(|_, _| {}));
-    /// }
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
     pub fn bind_shards(
         address: impl ToSocketAddrs,
         config: Config,

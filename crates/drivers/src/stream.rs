@@ -49,58 +49,6 @@ pub struct StreamDriver {
 }
 
 /// What a [`StreamDriver`] has done since it was made; its datagrams are counted by [`StreamDriver::udp`].
-///
-/// ```
-/// # use muse_wire::{Datagram, Instant, Machine, StreamAction, StreamId, StreamMachine, Transmit};
-/// # use std::net::SocketAddr;
-/// # struct Closed {
-/// #     due: Option<Instant>,
-/// # }
-/// # impl Machine for Closed {
-/// #     fn handle_datagram(&mut self, _: Instant, _: Datagram<'_>) {}
-/// #     fn handle_timeout(&mut self, now: Instant) {
-/// #         self.due = self.due.filter(|due| *due > now);
-/// #     }
-/// #     fn poll_transmit(&mut self, _: Instant, _: &mut [u8]) -> Option<Transmit> {
-/// #         None
-/// #     }
-/// #     fn poll_timeout(&mut self) -> Option<Instant> {
-/// #         self.due
-/// #     }
-/// # }
-/// # impl StreamMachine for Closed {
-/// #     fn handle_open(&mut self, _: Instant, _: StreamId, _: SocketAddr) -> bool {
-/// #         false
-/// #     }
-/// #     fn read_limit(&mut self, _: Instant, _: StreamId) -> usize {
-/// #         0
-/// #     }
-/// #     fn handle_bytes(&mut self, _: Instant, _: StreamId, _: &[u8]) {}
-/// #     fn handle_end(&mut self, _: Instant, _: StreamId) {}
-/// #     fn poll_stream(&mut self, _: Instant) -> Option<StreamAction> {
-/// #         None
-/// #     }
-/// #     fn outgoing(&self, _: StreamId) -> &[u8] {
-/// #         &[]
-/// #     }
-/// #     fn handle_written(&mut self, _: Instant, _: StreamId, _: usize) {}
-/// # }
-/// use muse_drivers::{Clock, StreamDriver, UdpOptions};
-/// use muse_wire::Duration;
-/// # fn main() -> std::io::Result<()> {
-/// # let mut machine = Closed { due: None };
-/// let mut driver = StreamDriver::bind("127.0.0.1:0".parse().expect("an address"), &UdpOptions::default())?;
-/// let stream = std::net::TcpStream::connect(driver.local_addr()?)?;
-/// // This machine takes no streams.
-/// let clock = Clock::start();
-/// while driver.counters().refused == 0 {
-///     driver.turn(&clock, &mut machine, Duration::from_millis(100))?;
-/// }
-/// assert_eq!((driver.counters().accepted, driver.counters().errors), (0, 0));
-/// # drop(stream);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamCounters {
@@ -117,56 +65,6 @@ pub struct StreamCounters {
 }
 
 /// What a turn did.
-///
-/// ```
-/// # use muse_wire::{Datagram, Instant, Machine, StreamAction, StreamId, StreamMachine, Transmit};
-/// # use std::net::SocketAddr;
-/// # struct Closed {
-/// #     due: Option<Instant>,
-/// # }
-/// # impl Machine for Closed {
-/// #     fn handle_datagram(&mut self, _: Instant, _: Datagram<'_>) {}
-/// #     fn handle_timeout(&mut self, now: Instant) {
-/// #         self.due = self.due.filter(|due| *due > now);
-/// #     }
-/// #     fn poll_transmit(&mut self, _: Instant, _: &mut [u8]) -> Option<Transmit> {
-/// #         None
-/// #     }
-/// #     fn poll_timeout(&mut self) -> Option<Instant> {
-/// #         self.due
-/// #     }
-/// # }
-/// # impl StreamMachine for Closed {
-/// #     fn handle_open(&mut self, _: Instant, _: StreamId, _: SocketAddr) -> bool {
-/// #         false
-/// #     }
-/// #     fn read_limit(&mut self, _: Instant, _: StreamId) -> usize {
-/// #         0
-/// #     }
-/// #     fn handle_bytes(&mut self, _: Instant, _: StreamId, _: &[u8]) {}
-/// #     fn handle_end(&mut self, _: Instant, _: StreamId) {}
-/// #     fn poll_stream(&mut self, _: Instant) -> Option<StreamAction> {
-/// #         None
-/// #     }
-/// #     fn outgoing(&self, _: StreamId) -> &[u8] {
-/// #         &[]
-/// #     }
-/// #     fn handle_written(&mut self, _: Instant, _: StreamId, _: usize) {}
-/// # }
-/// use muse_drivers::{Clock, StreamDriver, UdpOptions};
-/// use muse_wire::Duration;
-/// # fn main() -> std::io::Result<()> {
-/// # let clock = Clock::start();
-/// # let mut driver = StreamDriver::bind("127.0.0.1:0".parse().expect("an address"), &UdpOptions::default())?;
-/// // Something is due at once, and nothing after it.
-/// let mut machine = Closed { due: Some(clock.now()) };
-/// let turn = driver.turn(&clock, &mut machine, Duration::from_secs(1))?;
-/// assert!(turn.late.is_some());
-/// let turn = driver.turn(&clock, &mut machine, Duration::from_millis(1))?;
-/// assert_eq!(turn.late, None);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Turn {

@@ -80,42 +80,6 @@ pub struct WebListener {
 }
 
 /// A browser that is connected, not necessarily a player yet.
-///
-/// ```
-/// # use muse_wire::{Datagram, Instant, Machine, Transmit};
-/// # use std::net::SocketAddr;
-/// use muse_drivers::{Driver, WebKind, WebListener, WebOptions};
-/// # use std::io::{Read, Write};
-/// # fn main() -> std::io::Result<()> {
-/// # struct Listen(Option<SocketAddr>);
-/// # impl Machine for Listen {
-/// #     fn handle_datagram(&mut self, _: Instant, datagram: Datagram<'_>) {
-/// #         self.0 = Some(datagram.from);
-/// #     }
-/// #     fn handle_timeout(&mut self, _: Instant) {}
-/// #     fn poll_transmit(&mut self, _: Instant, _: &mut [u8]) -> Option<Transmit> {
-/// #         None
-/// #     }
-/// #     fn poll_timeout(&mut self) -> Option<Instant> {
-/// #         None
-/// #     }
-/// # }
-/// # let mut machine = Listen(None);
-/// let mut web = WebListener::bind(WebOptions::new("127.0.0.1:0".parse().expect("an address")))?;
-/// # let mut browser = std::net::TcpStream::connect(web.address())?;
-/// # browser.write_all(b"GET /muse HTTP/1.1\r\nHost: game\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-/// #     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")?;
-/// # browser.read(&mut [0; 1_024])?;
-/// # browser.write_all(&[0x82, 0x82, 0, 0, 0, 0, b'h', b'i'])?;
-/// // A browser has opened a WebSocket and says something to the machine.
-/// while machine.0.is_none() {
-///     web.receive(Instant::ZERO, &mut machine)?;
-/// }
-/// let session = machine.0.and_then(|from| web.session(from)).expect("it is still there");
-/// assert_eq!((session.kind, session.remote), (WebKind::WebSocket, browser.local_addr()?));
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebSession {
@@ -126,14 +90,6 @@ pub struct WebSession {
 }
 
 /// The kinds of link that browsers have.
-///
-/// ```
-/// use muse_drivers::WebKind;
-/// // What a WebSocket carries arrives, so that nothing above it has to be sent twice.
-/// assert!(WebKind::WebSocket.link().reliable);
-/// assert!(!WebKind::WebTransport.link().reliable);
-/// assert!(WebKind::WebTransport.link().encrypted);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WebKind {
     /// Datagrams over QUIC.

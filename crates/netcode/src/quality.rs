@@ -319,9 +319,9 @@ mod tests {
             [40, 41, 81].map(&mut level),
             [Level::Good, Level::Fair, Level::Poor]
         );
-        quality.update(Instant::from_secs(29), None, 0.0);
-        assert_eq!(quality.presence(), Presence::Reconnecting);
         quality.update(Instant::from_secs(30), None, 0.0);
+        assert_eq!(quality.presence(), Presence::Reconnecting);
+        quality.update(Instant::from_secs(31), None, 0.0);
         assert_eq!(quality.presence(), Presence::Gone);
     }
 }

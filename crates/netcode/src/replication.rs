@@ -55,6 +55,7 @@ use slots::{Life, Slot, Slots};
 ///
 /// let mut buffer = [0; 1_200];
 /// for tick in 1..4 {
+///     world.set(ship, entity, &Ship { x: tick as f32 })?;
 ///     world.commit(Tick(tick))?;
 ///     let len = receiver.emit_acknowledgement(&mut buffer)?;
 ///     view.handle_acknowledgement(&buffer[..len])?;
@@ -63,7 +64,7 @@ use slots::{Life, Slot, Slots};
 ///         receiver.handle_packet(&buffer[..len])?;
 ///     }
 /// }
-/// assert_eq!(receiver.state(ship, entity), Some((Tick(1), Ship { x: 1.0 })));
+/// assert_eq!(receiver.state(ship, entity), Some((Tick(3), Ship { x: 3.0 })));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

@@ -11,16 +11,6 @@ use muse_wire::{Duration, Ecn};
 use crate::packet_bytes::{self, LINK_TYPE_RAW_IP, SNAP_LEN};
 
 /// Writes a pcapng file as a stream.
-///
-/// ```
-/// use muse_netem::{PcapNg, Side};
-/// use muse_wire::{Duration, Ecn};
-/// let (client, proxy) = ("192.0.2.1:1".parse().expect("address"), "192.0.2.2:2".parse().expect("address"));
-/// let mut file = PcapNg::new(Vec::new()).expect("memory takes everything");
-/// let at = Duration::from_secs(1_700_000_000);
-/// file.arrived(Side::Clients, at, client, proxy, Ecn::NotCapable, b"hello", Some("lost")).expect("written");
-/// assert_eq!(file.into_inner()[..4], [0x0A, 0x0D, 0x0D, 0x0A]);
-/// ```
 #[derive(Debug)]
 pub struct PcapNg<W> {
     out: W,

@@ -145,27 +145,7 @@ pub const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// A type that can be part of a message. Derive it.
 ///
 /// By hand it is needed for types of other crates only; pass `options` on to the parts, then `range` and `step` work
-/// for them, too:
-///
-/// ```
-/// use muse_schema::{BitReader, BitWriter, DecodeError, EncodeError, Leaf, Options, Schema, Type};
-///
-/// struct Meters(f32);
-///
-/// impl Schema for Meters {
-///     const TYPE: Type = f32::TYPE;
-///     const LEAF: Leaf = f32::LEAF;
-///     fn bits_min(options: &Options) -> u64 {
-///         f32::bits_min(options)
-///     }
-///     fn write(&self, options: &Options, writer: &mut BitWriter<'_>) -> Result<(), EncodeError> {
-///         self.0.write(options, writer)
-///     }
-///     fn read(options: &Options, reader: &mut BitReader<'_>) -> Result<Self, DecodeError> {
-///         f32::read(options, reader).map(Meters)
-///     }
-/// }
-/// ```
+/// for them, too.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no schema, so it cannot travel in a message",
     label = "this type cannot be encoded",

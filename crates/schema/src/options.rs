@@ -7,12 +7,6 @@ use crate::{Interpolate, Predict, Type, quantise};
 pub const LENGTH_MAX_DEFAULT: u32 = 65_535;
 
 /// What `#[field(...)]` says.
-///
-/// ```
-/// use muse_schema::{Options, Schema};
-/// const PERCENT: Options = Options::NONE.integer_range(0, 100);
-/// assert_eq!(u8::bits_min(&PERCENT), 7);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     pub(crate) fixed: bool,

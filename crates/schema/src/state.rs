@@ -123,12 +123,6 @@ pub trait State: Sized + Clone {
 }
 
 /// Where between two states: for [`State::blend`].
-///
-/// ```
-/// use muse_schema::Blend;
-/// let halfway = Blend { share: 0.5, seconds: 0.05 };
-/// assert_eq!(halfway.step(&"from", &"to"), &"from");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Blend {
     /// 0 is the first state, 1 the second; beyond 1 the movement goes on.

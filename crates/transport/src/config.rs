@@ -52,12 +52,6 @@ pub enum Delivery {
 
 impl Delivery {
     /// Partially reliable delivery: of each `window` messages at least `percent` per cent arrive, in order.
-    ///
-    /// ```
-    /// use muse_transport::Delivery;
-    /// let video = Delivery::partially_reliable(100, 90).expect("a sensible promise");
-    /// assert!(video.is_reliable());
-    /// ```
     pub fn partially_reliable(window: u16, percent: u8) -> Result<Self, ConfigError> {
         let promise = Promise::new(u32::from(window), percent)?;
         if u64::from(window) > CHANNEL_WINDOW / 2 {
@@ -105,15 +99,6 @@ impl Delivery {
 ///
 /// Measured at 110 ms round trip, 60 messages of 100 bytes a second: see `docs/measurements.md`. The extra bytes follow the measured
 /// loss: on a clean path all three cost the same.
-///
-/// ```
-/// use muse_transport::{ChannelConfig, Delivery, Repair};
-/// let shots = ChannelConfig::new(Delivery::ReliableUnordered).repair(Repair::Fast);
-/// let chat = ChannelConfig::new(Delivery::ReliableOrdered).repair(Repair::Frugal);
-/// assert!(shots.delivery().is_reliable() && chat.delivery().is_reliable());
-/// // From what costs least to what costs most.
-/// assert!(Repair::Frugal < Repair::default() && Repair::default() < Repair::Fast);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Repair {
     /// Nothing extra on first transmission; what was lost goes out twice.
@@ -126,37 +111,6 @@ pub enum Repair {
 }
 
 /// How urgent a message is, in sending and, where the delivery mode leaves it free, in dispatch at the receiver.
-///
-/// ```
-/// # use muse_netem::{Network, Simulation};
-/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
-/// # use muse_wire::{Duration, Instant};
-/// use muse_transport::{Event, Priority, SendOptions};
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::ReliableUnordered)).build()?;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
-/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
-/// # let connection = client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
-/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
-/// # server.listen(ServerOptions::new(key));
-/// # let mut simulation = Simulation::new(Network::new(1));
-/// # let [here, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
-/// # simulation.run_for(Duration::from_millis(200));
-/// # for node in [here, there] {
-/// #     while simulation.node_mut(node).poll_event(&mut Vec::new()).is_some() {}
-/// # }
-/// # let now = simulation.now();
-/// # let client = simulation.node_mut(here);
-/// let map = SendOptions::default().priority(Priority::Low);
-/// let goal = SendOptions::default().priority(Priority::Urgent); // this one message before all others
-/// client.send_with(now, connection, 0, b"map", &map)?;
-/// client.send_with(now, connection, 0, b"goal", &goal)?;
-/// # simulation.run_for(Duration::from_millis(200));
-/// # let server = simulation.node_mut(there);
-/// let mut buffer = Vec::new();
-/// let first = server.poll_event(&mut buffer);
-/// assert!(matches!(first, Some(Event::Message { payload: b"goal", .. })));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Priority {
     /// Before everything else.
@@ -472,16 +426,6 @@ impl Config {
 }
 
 /// Why a [`Config`] makes no sense.
-///
-/// ```
-/// use muse_transport::{ChannelConfig, Config, ConfigError, Delivery};
-/// use muse_wire::Duration;
-/// assert_eq!(Config::new(1).build().err(), Some(ConfigError::Channels { count: 0 }));
-/// let config = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced));
-/// // A ping every ten seconds is of no use if silence of six seconds interrupts.
-/// let seldom = config.keep_alive(Duration::from_secs(10));
-/// assert_eq!(seldom.build().err(), Some(ConfigError::KeepAlive));
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -599,5 +543,13 @@ mod tests {
             a.agreement(),
             a.clone().ack_delay(Duration::ZERO).agreement()
         );
+    }
+
+    #[test]
+    fn repair_and_reliability_are_ordered_by_cost_and_kind() {
+        let video = Delivery::partially_reliable(100, 90).expect("a sensible promise");
+        assert!(video.is_reliable() && Delivery::ReliableOrdered.is_reliable());
+        assert!(!Delivery::Unreliable.is_reliable() && !Delivery::Sequenced.is_reliable());
+        assert!(Repair::Frugal < Repair::default() && Repair::default() < Repair::Fast);
     }
 }

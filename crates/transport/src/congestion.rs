@@ -101,30 +101,6 @@ pub trait Controller: Send + fmt::Debug {
 }
 
 /// One acknowledged packet, for [`Controller::on_ack`].
-///
-/// ```
-/// use muse_transport::congestion::{Ack, Congestion};
-/// use muse_wire::{Duration, Instant};
-/// let mut controller = Congestion::adaptive().build(1_200, Instant::ZERO);
-/// let before = controller.window();
-/// // Twenty full packets arrive within 30 ms, and more could have been sent.
-/// for index in 0..20 {
-///     controller.on_sent(Instant::from_millis(index), 1_200, before, false);
-/// }
-/// for index in 0..20 {
-///     controller.on_ack(&Ack {
-///         now: Instant::from_millis(30 + index),
-///         sent_at: Instant::from_millis(index),
-///         bytes: 1_200,
-///         rtt: Some(Duration::from_millis(30)),
-///         rtt_slack: Duration::ZERO,
-///         rtt_smoothed: Duration::from_millis(30),
-///         in_flight: before,
-///         app_limited: false,
-///     });
-/// }
-/// assert!(controller.window() > before);
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Ack {
     /// When the ack was handled.
@@ -147,22 +123,6 @@ pub struct Ack {
 }
 
 /// One packet taken as lost, for [`Controller::on_loss`].
-///
-/// ```
-/// use muse_transport::congestion::{Congestion, Loss};
-/// use muse_wire::Instant;
-/// let mut controller = Congestion::adaptive().build(1_200, Instant::ZERO);
-/// let before = controller.window();
-/// controller.on_sent(Instant::ZERO, 1_200, 1_200, false);
-/// controller.on_loss(&Loss {
-///     now: Instant::from_secs(2),
-///     sent_at: Instant::ZERO,
-///     bytes: 1_200,
-///     in_flight: 0,
-///     persistent: true,
-/// });
-/// assert!(controller.window() < before);
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Loss {
     /// When the loss was noticed.

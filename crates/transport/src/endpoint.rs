@@ -129,18 +129,6 @@ struct Attempt {
 }
 
 /// What arrived that belonged to nobody, and what all connections hold together.
-///
-/// ```
-/// use muse_transport::{ChannelConfig, Config, Delivery, Endpoint, SeededEntropy};
-/// use muse_wire::{Datagram, Ecn, Instant, Machine};
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced)).build()?;
-/// let mut endpoint = Endpoint::new(config, SeededEntropy::danger_seeded(1));
-/// let mut noise = *b"GET / HTTP/1.1";
-/// let from = ([203, 0, 113, 5], 80).into();
-/// endpoint.handle_datagram(Instant::ZERO, Datagram { from, ecn: Ecn::NotCapable, payload: &mut noise });
-/// assert_eq!(endpoint.counters().datagrams_unknown, 1);
-/// # Ok::<(), muse_transport::ConfigError>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointCounters {
@@ -159,19 +147,6 @@ pub struct EndpointCounters {
 }
 
 /// Why an attempt to connect could not even begin.
-///
-/// ```
-/// use muse_transport::{ChannelConfig, Config, Connect, ConnectError, Delivery, Endpoint, SeededEntropy, ServerKey};
-/// # use muse_wire::Instant;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1)).public();
-/// # let (now, server) = (Instant::ZERO, ([203, 0, 113, 5], 9_000).into());
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced)).build()?;
-/// let mut client = Endpoint::new(config, SeededEntropy::danger_seeded(2));
-/// let wordy = Connect::pinned(key).hello(&[0; 257]);
-/// assert_eq!(client.connect(now, server, wordy), Err(ConnectError::Payload));
-/// assert!(client.connect(now, server, Connect::pinned(key).hello(&[0; 256])).is_ok());
-/// # Ok::<(), muse_transport::ConfigError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -309,18 +284,6 @@ impl Endpoint {
     ///
     /// [`Client`]: https://docs.rs/muse-drivers/latest/muse_drivers/struct.Client.html
     /// [`Server`]: https://docs.rs/muse-drivers/latest/muse_drivers/struct.Server.html
-    ///
-    /// ```
-    /// use muse_transport::{ChannelConfig, Config, Delivery, Endpoint, SeededEntropy};
-    /// use muse_wire::{Datagram, Duration, Ecn, Instant, Machine};
-    /// let config = Config::new(1).channel(ChannelConfig::new(Delivery::Unreliable)).build()?;
-    /// let mut endpoint = Endpoint::new(config, SeededEntropy::danger_seeded(1));
-    /// let (now, from) = (Instant::from_secs(1), ([192, 0, 2, 1], 7).into());
-    /// endpoint.looked_away(Duration::from_millis(16)); // then what has arrived since
-    /// endpoint.handle_datagram(now, Datagram { from, ecn: Ecn::NotCapable, payload: &mut [0; 3_000] });
-    /// assert_eq!(endpoint.counters().datagrams_unknown, 1);
-    /// # Ok::<(), muse_transport::ConfigError>(())
-    /// ```
     pub fn looked_away(&mut self, span: Duration) {
         self.shared.looked_away = span;
     }

@@ -9,12 +9,6 @@ use crate::config::Priority;
 use crate::handshake::Refusal;
 
 /// Names a connection of one endpoint; never used again for another.
-///
-/// ```
-/// use muse_transport::ConnectionId;
-/// let id = ConnectionId::from_bits(7);
-/// assert_eq!(ConnectionId::from_bits(id.to_bits()), id);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(pub(crate) u64);
 
@@ -39,31 +33,6 @@ impl ConnectionId {
 }
 
 /// Names a message within its connection and direction.
-///
-/// ```
-/// # use muse_netem::{Network, Simulation};
-/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
-/// # use muse_wire::{Duration, Instant};
-/// use muse_transport::MessageId;
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::ReliableUnordered)).build()?;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
-/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
-/// # let connection = client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
-/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
-/// # server.listen(ServerOptions::new(key));
-/// # let mut simulation = Simulation::new(Network::new(1));
-/// # let [here, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
-/// # simulation.run_for(Duration::from_millis(200));
-/// # for node in [here, there] {
-/// #     while simulation.node_mut(node).poll_event(&mut Vec::new()).is_some() {}
-/// # }
-/// # let now = simulation.now();
-/// # let client = simulation.node_mut(here);
-/// let first = client.send(now, connection, 0, b"shot")?;
-/// let second = client.send(now, connection, 0, b"shot")?;
-/// assert_eq!(second, MessageId { channel: 0, number: first.number + 1 });
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageId {
     /// Its channel.
@@ -173,39 +142,6 @@ pub struct Receipt {
 }
 
 /// The end of a message's way. Arrivals are certain, losses only reasonably certain.
-///
-/// ```
-/// # use muse_netem::{Network, Simulation};
-/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
-/// # use muse_wire::{Duration, Instant};
-/// use muse_transport::{Event, Outcome, SendOptions};
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::ReliableUnordered)).build()?;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
-/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
-/// # let connection = client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
-/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
-/// # server.listen(ServerOptions::new(key));
-/// # let mut simulation = Simulation::new(Network::new(1));
-/// # let [here, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
-/// # simulation.run_for(Duration::from_millis(200));
-/// # for node in [here, there] {
-/// #     while simulation.node_mut(node).poll_event(&mut Vec::new()).is_some() {}
-/// # }
-/// # let now = simulation.now();
-/// # simulation.network_mut().set_default(muse_netem::Conditions::default().loss(1.0));
-/// # let client = simulation.node_mut(here);
-/// // The network is down, and the message is of no use after 50 ms.
-/// let options = SendOptions::default().deadline(now + Duration::from_millis(50)).receipt();
-/// let id = client.send_with(now, connection, 0, b"duck!", &options)?;
-/// # simulation.run_for(Duration::from_millis(200));
-/// # let client = simulation.node_mut(here);
-/// let mut buffer = Vec::new();
-/// let Some(Event::Receipt { receipt, .. }) = client.poll_event(&mut buffer) else {
-///     unreachable!("a receipt was asked for")
-/// };
-/// assert_eq!((receipt.id, receipt.outcome), (id, Outcome::Expired));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The peer has it. On sequenced and partially reliable channels it may have come too late to be shown. Of an unreliable
@@ -304,18 +240,6 @@ pub enum Event<'a> {
 }
 
 /// Why a connection ended.
-///
-/// ```
-/// use muse_transport::CloseReason;
-/// fn message(reason: &CloseReason) -> String {
-///     match reason {
-///         CloseReason::ByPeer { text, .. } => format!("The server says: {text}"),
-///         CloseReason::Lost => "The connection was lost.".to_owned(),
-///         _ => "It is over.".to_owned(),
-///     }
-/// }
-/// assert_eq!(message(&CloseReason::Lost), "The connection was lost.");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
@@ -337,37 +261,6 @@ pub enum CloseReason {
 }
 
 /// Why a message was not taken.
-///
-/// ```
-/// # use muse_netem::{Network, Simulation};
-/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
-/// # use muse_wire::{Duration, Instant};
-/// use muse_transport::{ConnectionId, SendError};
-/// /// A full queue is no reason to give up: the next state replaces this one anyway.
-/// fn tell(endpoint: &mut Endpoint, to: ConnectionId, state: &[u8]) -> Result<(), SendError> {
-///     match endpoint.send(Instant::ZERO, to, 0, state) {
-///         Ok(_) | Err(SendError::QueueFull { .. }) => Ok(()),
-///         Err(error) => Err(error),
-///     }
-/// }
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::ReliableUnordered)).build()?;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
-/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
-/// # let connection = client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
-/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
-/// # server.listen(ServerOptions::new(key));
-/// # let mut simulation = Simulation::new(Network::new(1));
-/// # let [here, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
-/// # simulation.run_for(Duration::from_millis(200));
-/// # for node in [here, there] {
-/// #     while simulation.node_mut(node).poll_event(&mut Vec::new()).is_some() {}
-/// # }
-/// # let client = simulation.node_mut(here);
-/// assert_eq!(tell(client, connection, b"here"), Ok(()));
-/// let nobody = ConnectionId::from_bits(77);
-/// assert_eq!(tell(client, nobody, b"here"), Err(SendError::NoConnection));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SendError {

@@ -39,14 +39,6 @@ pub(crate) use verifier::Verified;
 pub use verifier::{KeyError, TokenError, TokenVerifier};
 
 /// The name of a token, random; single use is counted by it.
-///
-/// ```
-/// use muse_transport::token::TokenId;
-/// let id = TokenId::from_bytes([7; 16]);
-/// assert_eq!(id.as_bytes(), &[7; 16]);
-/// // As a log shows it.
-/// assert_eq!(format!("{id:?}"), format!("TokenId({})", "07".repeat(16)));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TokenId([u8; TOKEN_ID_LEN]);
 
@@ -69,19 +61,6 @@ impl fmt::Debug for TokenId {
 }
 
 /// What a token is to allow.
-///
-/// ```
-/// use muse_transport::token::{TokenGrant, TokenIssuer};
-/// use muse_transport::{SeededEntropy, ServerKey};
-/// # let mut entropy = SeededEntropy::danger_seeded(1);
-/// let server = ServerKey::generate(&mut entropy).public();
-/// let grant = TokenGrant::new(42, server, "203.0.113.7:7000".parse()?)
-///     .server("[2001:db8::7]:7000".parse()?) // the same server, by IPv6
-///     .lifetime_s(30);
-/// let token = TokenIssuer::generate(1, 1, &mut entropy).issue(&grant, 1_000, &mut entropy)?;
-/// assert_eq!((token.servers().len(), token.expires_s()), (2, 1_030));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Debug)]
 pub struct TokenGrant {
     account: u64,
@@ -123,20 +102,6 @@ impl TokenGrant {
 }
 
 /// A grant goes beyond a limit.
-///
-/// ```
-/// use muse_transport::token::{IssueError, TokenGrant, TokenIssuer};
-/// use muse_transport::{SeededEntropy, ServerKey};
-/// # let mut entropy = SeededEntropy::danger_seeded(1);
-/// # let server = ServerKey::generate(&mut entropy).public();
-/// # let issuer = TokenIssuer::generate(1, 1, &mut entropy);
-/// let grant = TokenGrant::new(42, server, "203.0.113.7:7000".parse()?);
-/// let week = issuer.issue(&grant.clone().lifetime_s(7 * 86_400), 1_000, &mut entropy);
-/// assert_eq!(week.err(), Some(IssueError::Lifetime));
-/// let long = issuer.issue(&grant.user_data(&[0; 257]), 1_000, &mut entropy);
-/// assert_eq!(long.err(), Some(IssueError::UserData));
-/// # Ok::<(), std::net::AddrParseError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum IssueError {
@@ -268,23 +233,6 @@ impl fmt::Debug for TokenIssuer {
 /// A token as the client holds it: what it shows to the server and the secret that proves it is the holder's.
 ///
 /// Keep it like a password until it has expired. `Debug` shows nothing secret.
-///
-/// ```
-/// use muse_transport::token::{ConnectToken, TokenGrant, TokenIssuer};
-/// use muse_transport::{Connect, SeededEntropy, ServerKey};
-/// # let mut entropy = SeededEntropy::danger_seeded(1);
-/// # let server = ServerKey::generate(&mut entropy).public();
-/// # let grant = TokenGrant::new(42, server, "203.0.113.7:7000".parse()?);
-/// # let text = TokenIssuer::generate(1, 1, &mut entropy).issue(&grant, 1_000, &mut entropy)?.to_text();
-/// // What the master answered.
-/// let token = ConnectToken::from_text(&text)?;
-/// assert_eq!(token.server_key(), server);
-/// assert_eq!(token.to_text(), text);
-/// let (address, how) = (token.servers()[0], Connect::token(token));
-/// assert_eq!(address.port(), 7_000);
-/// # let _ = how;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone)]
 pub struct ConnectToken {
     secret: Secret,
@@ -373,12 +321,6 @@ impl fmt::Debug for ConnectToken {
 }
 
 /// These bytes or this text are no connect token.
-///
-/// ```
-/// use muse_transport::token::{ConnectToken, InvalidToken};
-/// assert_eq!(ConnectToken::from_text("a note, not a token").err(), Some(InvalidToken));
-/// assert_eq!(ConnectToken::from_bytes(&[1; 40]).err(), Some(InvalidToken));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not a connect token")]
 pub struct InvalidToken;

@@ -30,11 +30,6 @@ pub enum BitError {
 }
 
 /// How many bits tell the numbers `0..=span` apart.
-///
-/// ```
-/// use muse_wire::bits::bits_for;
-/// assert_eq!((bits_for(0), bits_for(1), bits_for(100), bits_for(u64::MAX)), (0, 1, 7, 64));
-/// ```
 #[inline]
 pub const fn bits_for(span: u64) -> u32 {
     64 - span.leading_zeros()

@@ -59,14 +59,6 @@ pub struct Transmit {
 
 impl Transmit {
     /// The datagrams in `buffer` that this transmit describes.
-    ///
-    /// ```
-    /// use muse_wire::{Ecn, Transmit};
-    /// let to = "[::1]:9000".parse().expect("an address");
-    /// let transmit = Transmit { to, len: 5, segment: Some(2), ecn: Ecn::NotCapable };
-    /// let parts: Vec<&[u8]> = transmit.datagrams(b"abcde...").collect();
-    /// assert_eq!(parts, [&b"ab"[..], b"cd", b"e"]);
-    /// ```
     pub fn datagrams<'a>(&self, buffer: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let bytes = &buffer[..self.len.min(buffer.len())];
         bytes.chunks(self.segment.unwrap_or(self.len).max(1))
@@ -110,11 +102,6 @@ impl Ecn {
 }
 
 /// What a link is, so that a protocol above it leaves out what the link does already.
-///
-/// ```
-/// use muse_wire::Link;
-/// assert!(!Link::UDP.reliable);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Size of the largest datagram that surely passes, in bytes of payload.
@@ -144,5 +131,22 @@ impl Link {
 impl Default for Link {
     fn default() -> Self {
         Self::UDP
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transmit_is_cut_into_segments() {
+        let transmit = Transmit {
+            to: ([192, 0, 2, 1], 9_000).into(),
+            len: 5,
+            segment: Some(2),
+            ecn: Ecn::NotCapable,
+        };
+        let parts: Vec<&[u8]> = transmit.datagrams(b"abcde...").collect();
+        assert_eq!(parts, [&b"ab"[..], b"cd", b"e"]);
     }
 }

@@ -1,14 +1,6 @@
 //! What a UDP socket is asked for.
 
 /// Settings of a [`UdpDriver`](super::UdpDriver). The defaults suit a game server and a client alike.
-///
-/// ```
-/// use muse_drivers::{UdpDriver, UdpOptions};
-/// let granted = |bytes| UdpDriver::bind_any(0, &UdpOptions::default().receive_buffer(bytes))?.receive_buffer();
-/// // The system may grant another size, but knows more from less.
-/// assert!(granted(1 << 20)? > granted(16 << 10)?);
-/// # Ok::<(), std::io::Error>(())
-/// ```
 #[derive(Clone, Debug)]
 pub struct UdpOptions {
     pub(crate) receive_buffer: usize,

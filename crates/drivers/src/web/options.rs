@@ -8,21 +8,6 @@ use muse_relay::v2::packet::DATA_HEADER_LEN;
 use super::DATAGRAM_MAX;
 
 /// Where and how to let browsers in.
-///
-/// ```
-/// use std::io::{Read, Write};
-/// use muse_drivers::{WebListener, WebOptions};
-/// let options = WebOptions::new("127.0.0.1:0".parse().expect("an address")).origin("https://game.example");
-/// let web = WebListener::bind(options)?;
-/// // A page of somebody else.
-/// let mut stream = std::net::TcpStream::connect(web.address())?;
-/// stream.write_all(b"GET /muse HTTP/1.1\r\nHost: game\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-///     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nOrigin: https://other.example\r\n\r\n")?;
-/// let mut answer = [0; 12];
-/// stream.read_exact(&mut answer)?;
-/// assert_eq!(&answer, b"HTTP/1.1 403");
-/// # Ok::<(), std::io::Error>(())
-/// ```
 #[derive(Clone, Debug)]
 pub struct WebOptions {
     pub(super) address: SocketAddr,

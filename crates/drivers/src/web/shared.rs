@@ -56,21 +56,6 @@ pub(super) struct Shared {
 }
 
 /// What happened at a [`WebListener`](super::WebListener).
-///
-/// ```
-/// use std::io::{Read, Write};
-/// use muse_drivers::{WebListener, WebOptions};
-/// let web = WebListener::bind(WebOptions::new("127.0.0.1:0".parse().expect("an address")))?;
-/// // Somebody looks for something else.
-/// let mut stream = std::net::TcpStream::connect(web.address())?;
-/// stream.write_all(b"GET /admin HTTP/1.1\r\nHost: game\r\n\r\n")?;
-/// let mut answer = [0; 12];
-/// stream.read_exact(&mut answer)?;
-/// assert_eq!(&answer, b"HTTP/1.1 404");
-/// let counters = web.counters();
-/// assert_eq!((counters.sessions_refused, counters.sessions_opened), (1, 0));
-/// # Ok::<(), std::io::Error>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebCounters {

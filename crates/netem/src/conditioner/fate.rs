@@ -89,13 +89,6 @@ impl Damage {
     }
 
     /// Flips the bits and returns the length to keep.
-    ///
-    /// ```
-    /// use muse_netem::Damage;
-    /// let mut payload = *b"intact";
-    /// assert_eq!(Damage::default().apply(&mut payload), 6);
-    /// assert_eq!(&payload, b"intact");
-    /// ```
     pub fn apply(&self, payload: &mut [u8]) -> usize {
         let len = self.kept_len.unwrap_or(payload.len()).min(payload.len());
         let bits = len * 8;

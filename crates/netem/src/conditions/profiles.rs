@@ -7,12 +7,6 @@ use muse_wire::Duration;
 use super::{Conditions, Jitter, Queue};
 
 /// A network by name, with what it does in each direction.
-///
-/// ```
-/// use muse_netem::{Conditions, Profile};
-/// let wifi = Profile::named("wifi").expect("everybody has one");
-/// assert_eq!(wifi.down(), Conditions::wifi());
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
     name: &'static str,

@@ -3,12 +3,6 @@
 use muse_wire::Duration;
 
 /// Limits and settings of a [`Relay`](super::Relay). The defaults let 120 clients send 20 updates a second with room to spare.
-///
-/// ```
-/// use muse_relay::v1::Limits;
-/// let limits = Limits::default().clients(16).datagrams_per_second(100, 50);
-/// # let _ = limits;
-/// ```
 #[derive(Clone, Debug)]
 pub struct Limits {
     pub(super) clients: usize,

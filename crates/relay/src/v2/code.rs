@@ -45,13 +45,6 @@ impl fmt::Debug for RoomKey {
 }
 
 /// What guests join a room by: 60 bits, written as twelve letters and digits that are hard to confuse.
-///
-/// ```
-/// use muse_relay::v2::{RoomCode, RoomKey};
-/// let code = RoomKey::new([7; 16]).code();
-/// let spoken = code.to_string().to_lowercase().replace('-', " ");
-/// assert_eq!(spoken.parse(), Ok(code));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RoomCode(u64);
 

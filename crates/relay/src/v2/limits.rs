@@ -5,12 +5,6 @@ use muse_wire::Duration;
 use super::packet::SLOTS_MAX;
 
 /// Limits of a [`Relay`](super::Relay). The defaults suit a public relay on a small machine.
-///
-/// ```
-/// use muse_relay::v2::Limits;
-/// let limits = Limits::default().rooms(100).guests_per_room(16);
-/// # let _ = limits;
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub(super) rooms: usize,

@@ -11,11 +11,6 @@ use super::code::{RoomCode, RoomKey};
 use super::cookie::{COOKIE_LEN, Cookie};
 
 /// Names one end of a way through the relay: 56 bits, of which 32 are random.
-///
-/// ```
-/// use muse_relay::v2::LegId;
-/// assert_eq!(LegId::from_bits(7).bits(), 7);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LegId(u64);
 

@@ -6,30 +6,6 @@ use super::column::{Column, ColumnKind, Form};
 use super::{Columns, State, rotation};
 
 /// A value that two rows do not agree on.
-///
-/// ```
-/// use muse_schema::{Columns, State};
-///
-/// #[derive(State, Clone)]
-/// struct Player {
-///     #[field(range = -500.0..=500.0, step = 0.01)]
-///     position: [f32; 2],
-///     weapon: Weapon,
-/// }
-///
-/// #[derive(State, Clone)]
-/// enum Weapon {
-///     Fist,
-///     Bow { arrows: u8 },
-/// }
-///
-/// let here = Player { position: [1.5, 3.0], weapon: Weapon::Fist };
-/// let there = Player { position: [1.5, 3.25], weapon: Weapon::Bow { arrows: 6 } };
-/// let differences = Columns::of::<Player>().diff_states(&here, &there);
-/// assert_eq!(differences[0].to_string(), "position.1: 3 here, 3.25 there");
-/// assert_eq!(differences[1].to_string(), "weapon: Fist here, Bow there");
-/// assert_eq!(differences.len(), 2);
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueDifference {
     /// Path of the field.

@@ -8,14 +8,6 @@ use super::bytes_in;
 ///
 /// A game that adapts its stream (fewer entities, coarser updates) reads it once a tick and fills at most
 /// [`this_tick`](Self::this_tick): what stays within it leaves at once instead of waiting in a queue.
-///
-/// ```
-/// use muse_transport::congestion::Budget;
-/// use muse_wire::Duration;
-/// let budget = Budget::new(12_000, 3_000, 5_000, Some(100_000));
-/// assert_eq!(budget.this_tick(Duration::from_millis(16)), 5_000 + 1_600);
-/// assert_eq!(budget.window_free(), 9_000);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     window_free: usize,

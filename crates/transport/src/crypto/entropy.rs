@@ -6,14 +6,6 @@ use sha2::{Digest, Sha256};
 ///
 /// Drivers implement it with the operating system's source. The simulation uses [`SeededEntropy`], so that a run
 /// with keys and all replays from its seed.
-///
-/// ```
-/// use muse_transport::{Entropy, SeededEntropy};
-/// let mut entropy = SeededEntropy::danger_seeded(7);
-/// let mut bytes = [0; 16];
-/// entropy.fill(&mut bytes);
-/// assert_ne!(bytes, [0; 16]);
-/// ```
 pub trait Entropy: Send {
     /// Fills `bytes` completely.
     fn fill(&mut self, bytes: &mut [u8]);

@@ -12,32 +12,6 @@ use crate::crypto::Entropy;
 
 /// What a server spends on strangers. Each pair is a rate per second and how much may come at once, at
 /// least one.
-///
-/// ```
-/// # use muse_netem::{Network, Simulation};
-/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
-/// # use muse_wire::{Duration, Instant};
-/// use muse_transport::HandshakeLimits;
-/// # let now = Instant::ZERO;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced)).build()?;
-/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
-/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
-/// # for _ in 0..3 {
-/// #     client.connect(now, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
-/// # }
-/// let limits = HandshakeLimits::default().per_address(1, 2);
-/// server.listen(ServerOptions::new(key).limits(limits));
-/// # let mut simulation = Simulation::new(Network::new(1));
-/// # let [_, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
-/// # simulation.run_for(Duration::from_millis(200));
-/// # let server = simulation.node_mut(there);
-/// // Three came from one address at once.
-/// let counters = server.handshake_counters().expect("it listens");
-/// assert_eq!(counters.accepted, 2);
-/// assert!(counters.prefix_limited > 0);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct HandshakeLimits {
     operations: Rate,

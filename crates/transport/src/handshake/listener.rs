@@ -408,29 +408,6 @@ impl ConnectRequest {
 }
 
 /// What a server's handshakes have come to, since it began.
-///
-/// ```
-/// # use muse_netem::{Network, Simulation};
-/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
-/// # use muse_wire::{Duration, Instant};
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::ReliableUnordered)).build()?;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
-/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
-/// # client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
-/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
-/// # server.listen(ServerOptions::new(key));
-/// # let mut simulation = Simulation::new(Network::new(1));
-/// # let [here, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
-/// # simulation.run_for(Duration::from_millis(200));
-/// # for node in [here, there] {
-/// #     while simulation.node_mut(node).poll_event(&mut Vec::new()).is_some() {}
-/// # }
-/// # let (client, server) = (simulation.node(here), simulation.node(there));
-/// let counters = server.handshake_counters().expect("it listens");
-/// assert_eq!((counters.hellos, counters.cookies, counters.accepted), (1, 1, 1));
-/// assert_eq!(client.handshake_counters(), None);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandshakeCounters {

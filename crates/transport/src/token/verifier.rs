@@ -208,37 +208,6 @@ pub(crate) struct Verified {
 }
 
 /// Why a token does not let its holder in.
-///
-/// ```
-/// # use muse_netem::{Network, Simulation};
-/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
-/// # use muse_wire::{Duration, Instant};
-/// use muse_transport::token::{TokenError, TokenGrant, TokenIssuer, TokenVerifier};
-/// use muse_transport::{Event, Refusal};
-/// # let now = Instant::ZERO;
-/// # let mut entropy = SeededEntropy::danger_seeded(1);
-/// # let key = ServerKey::generate(&mut entropy);
-/// # let issuer = TokenIssuer::generate(1, 7, &mut entropy);
-/// # let mut verifier = TokenVerifier::new();
-/// # verifier.add_key(issuer.key_id(), &issuer.public_key())?;
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced)).build()?;
-/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
-/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
-/// let grant = TokenGrant::new(42, key.public(), "192.0.2.2:2".parse()?).lifetime_s(30);
-/// let token = issuer.issue(&grant, 1_000, &mut entropy)?;
-/// client.connect(now, token.servers()[0], Connect::token(token))?;
-/// # server.listen(ServerOptions::new(key).tokens(verifier));
-/// // A minute later is too late.
-/// server.set_unix_time(now, 1_060);
-/// # let mut simulation = Simulation::new(Network::new(1));
-/// # let [here, _] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
-/// # simulation.run_for(Duration::from_millis(200));
-/// # let client = simulation.node_mut(here);
-/// let mut buffer = Vec::new();
-/// let event = client.poll_event(&mut buffer);
-/// assert!(matches!(event, Some(Event::Refused { reason: Refusal::Token(TokenError::Expired), .. })));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TokenError {
@@ -260,19 +229,6 @@ pub enum TokenError {
 }
 
 /// A key cannot be trusted.
-///
-/// ```
-/// use muse_transport::SeededEntropy;
-/// use muse_transport::token::{KeyError, TokenIssuer, TokenVerifier};
-/// let mut verifier = TokenVerifier::new();
-/// assert_eq!(verifier.add_key(1, &[0; 32]), Err(KeyError::Invalid));
-/// let key = TokenIssuer::generate(0xCAFE, 1, &mut SeededEntropy::danger_seeded(1)).public_key();
-/// for number in 0..16 {
-///     verifier.add_key(number, &key)?;
-/// }
-/// assert_eq!(verifier.add_key(16, &key), Err(KeyError::TooMany));
-/// # Ok::<(), KeyError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KeyError {

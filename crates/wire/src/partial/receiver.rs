@@ -12,19 +12,6 @@ use super::Promise;
 /// counted from the first slot, skips at most [`Promise::losses_allowed`] slots, whatever arrives.
 ///
 /// At most a window of slots is ever buffered, and nothing is allocated after the start.
-///
-/// ```
-/// use muse_wire::partial::{PartialReceiver, Promise, Ready, Verdict};
-/// let mut receiver = PartialReceiver::new(Promise::new(10, 80)?, 1);
-/// assert_eq!(receiver.receive(1), Verdict::Deliver { skipped: 0 });
-/// // Two losses a window are allowed, not three: slot 5 has to wait for slot 2, 3 or 4.
-/// assert_eq!(receiver.receive(5), Verdict::Buffer);
-/// assert_eq!(receiver.receive(3), Verdict::Deliver { skipped: 1 });
-/// assert_eq!(receiver.pop_ready(), Some(Ready { slot: 5, skipped: 1 }));
-/// assert_eq!(receiver.pop_ready(), None);
-/// assert_eq!(receiver.receive(2), Verdict::Drop);
-/// # Ok::<(), muse_wire::partial::PromiseError>(())
-/// ```
 #[derive(Clone, Debug)]
 pub struct PartialReceiver {
     promise: Promise,

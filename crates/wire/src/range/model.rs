@@ -71,18 +71,6 @@ impl Default for BitModel {
 }
 
 /// Symbols `0..SYMBOLS`, where `SYMBOLS` is a power of two, each by as many decisions as it has bits.
-///
-/// ```
-/// use muse_wire::range::{Decoder, Encoder, TreeModel};
-/// let mut buffer = [0; 8];
-/// let mut encoder = Encoder::new(&mut buffer);
-/// let mut weapon = TreeModel::<8>::new();
-/// weapon.encode(&mut encoder, 5);
-/// let len = encoder.finish()?;
-/// let mut weapon = TreeModel::<8>::new();
-/// assert_eq!(weapon.decode(&mut Decoder::new(&buffer[..len])), 5);
-/// # Ok::<(), muse_wire::range::OutOfRoom>(())
-/// ```
 #[derive(Clone, Debug)]
 pub struct TreeModel<const SYMBOLS: usize> {
     /// Node 1 is the root, nodes 2n and 2n + 1 follow node n; node 0 is not used.
@@ -199,21 +187,6 @@ impl Default for UnsignedModel {
 }
 
 /// Numbers with sign, the nearer to zero the more likely: the size, then, unless it is zero, the sign.
-///
-/// ```
-/// use muse_wire::range::{Decoder, Encoder, SignedModel};
-/// let mut buffer = [0; 64];
-/// let mut encoder = Encoder::new(&mut buffer);
-/// let mut delta = SignedModel::new();
-/// for value in [0, 0, -1, i32::MIN] {
-///     delta.encode(&mut encoder, value);
-/// }
-/// let len = encoder.finish()?;
-/// let mut decoder = Decoder::new(&buffer[..len]);
-/// let mut delta = SignedModel::new();
-/// assert_eq!([(); 4].map(|()| delta.decode(&mut decoder)), [0, 0, -1, i32::MIN]);
-/// # Ok::<(), muse_wire::range::OutOfRoom>(())
-/// ```
 #[derive(Clone, Debug)]
 pub struct SignedModel {
     size: UnsignedModel,

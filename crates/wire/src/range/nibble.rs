@@ -6,21 +6,6 @@ use super::{Decoder, Encoder};
 ///
 /// The model holds where each symbol's share of 32,768 parts begins and moves all borders towards the symbol that came:
 /// by a quarter at first, by a 64th at last. No symbol's share ever falls below 32 of 32,768.
-///
-/// ```
-/// use muse_wire::range::{Decoder, Encoder, NibbleModel};
-/// let mut buffer = [0; 64];
-/// let mut encoder = Encoder::new(&mut buffer);
-/// let mut sizes = NibbleModel::new();
-/// for size in [3, 3, 3, 4, 3, 15] {
-///     sizes.encode(&mut encoder, size);
-/// }
-/// let len = encoder.finish()?;
-/// let mut decoder = Decoder::new(&buffer[..len]);
-/// let mut sizes = NibbleModel::new();
-/// assert_eq!([(); 6].map(|()| sizes.decode(&mut decoder)), [3, 3, 3, 4, 3, 15]);
-/// # Ok::<(), muse_wire::range::OutOfRoom>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NibbleModel {
     /// Where each symbol begins, the first always at 0, and where the last one ends: at 2^15, which wraps.
