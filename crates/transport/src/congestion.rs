@@ -1,4 +1,4 @@
-//! How fast a connection may send: congestion controllers behind one trait, the pacer and the budget.
+//! Congestion control: controllers behind one trait, the pacer and the budget.
 //!
 //! There are Fiedler's binary controller and a greedier one that never floods the link. A
 //! [`Controller`] is sans-IO: the connection tells it what was sent, acknowledged and lost, and asks it for two numbers,
@@ -103,31 +103,31 @@ pub trait Controller: Send + fmt::Debug {
 /// One acknowledged packet, for [`Controller::on_ack`].
 #[derive(Clone, Copy, Debug)]
 pub struct Ack {
-    /// When the ack was handled.
+    /// The time at which the ack was handled.
     pub now: Instant,
-    /// When the packet was sent.
+    /// The time at which the packet was sent.
     pub sent_at: Instant,
     /// Size of the packet.
     pub bytes: usize,
     /// The round-trip sample, the peer's ack delay already removed. Only the newest packet of a received ack yields one:
     /// for the others the time to the ack says more about how acks are gathered than about the path.
     pub rtt: Option<Duration>,
-    /// How much of the sample may be time in which nobody looked whether the ack had come: that is no delay of the path.
+    /// The part of the sample that may be time in which nobody looked for the ack: that is no delay of the path.
     pub rtt_slack: Duration,
     /// The smoothed round-trip time, this sample included.
     pub rtt_smoothed: Duration,
     /// Bytes still in flight after this ack.
     pub in_flight: usize,
-    /// Whether the application, not the controller, set the pace when the packet was sent.
+    /// True if the application, not the controller, set the pace when the packet was sent.
     pub app_limited: bool,
 }
 
 /// One packet taken as lost, for [`Controller::on_loss`].
 #[derive(Clone, Copy, Debug)]
 pub struct Loss {
-    /// When the loss was noticed.
+    /// The time at which the loss was noticed.
     pub now: Instant,
-    /// When the packet was sent.
+    /// The time at which the packet was sent.
     pub sent_at: Instant,
     /// Size of the packet.
     pub bytes: usize,
@@ -137,7 +137,7 @@ pub struct Loss {
     pub persistent: bool,
 }
 
-/// Which controller a connection uses: the part of its configuration that is about congestion.
+/// The choice of a connection's controller: the part of its configuration that is about congestion.
 ///
 /// The default is [`Congestion::adaptive`].
 ///

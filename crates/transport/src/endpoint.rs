@@ -32,7 +32,7 @@ use crate::token::{TokenId, TokenVerifier};
 
 /// Replies to handshakes that may wait to be sent; further ones are dropped, clients repeat themselves.
 const REPLIES_MAX: usize = 256;
-/// How long an accepted client may take to send its first packet.
+/// The time within which an accepted client must send its first packet.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(12);
 
 /// A socket's worth of connections: accepts them if it [listens](Endpoint::listen), makes them with
@@ -128,7 +128,7 @@ struct Attempt {
     random: ClientRandom,
 }
 
-/// What arrived that belonged to nobody, and what all connections hold together.
+/// Counts of datagrams that belonged to no connection, and the memory that all connections hold together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointCounters {
@@ -146,7 +146,7 @@ pub struct EndpointCounters {
     pub pieces_refused: u64,
 }
 
-/// Why an attempt to connect could not even begin.
+/// An error that keeps an attempt to connect from starting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -272,7 +272,7 @@ impl Endpoint {
         });
     }
 
-    /// What happened next; a payload that comes with it is put into `buffer`.
+    /// Returns the next event; a payload that comes with it is put into `buffer`.
     pub fn poll_event<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<Event<'b>> {
         self.shared.inbox.pop(buffer)
     }
@@ -288,7 +288,7 @@ impl Endpoint {
         self.shared.looked_away = span;
     }
 
-    /// What a connection may send now and keep sending; `None` if there is no such connection.
+    /// Returns what a connection may send now and keep sending; `None` if there is no such connection.
     pub fn budget(&mut self, now: Instant, connection: ConnectionId) -> Option<Budget> {
         self.with_connection(connection, |connection, _| connection.budget(now))
     }
@@ -313,12 +313,12 @@ impl Endpoint {
             .map_or((0, 0), |connection| connection.queued(channel))
     }
 
-    /// Where the peer is.
+    /// Returns the address of the peer.
     pub fn remote(&self, connection: ConnectionId) -> Option<SocketAddr> {
         self.get(connection).map(|connection| connection.remote)
     }
 
-    /// Whether nothing has been heard of the peer for a while.
+    /// True if nothing has been heard of the peer for a while.
     pub fn is_interrupted(&self, connection: ConnectionId) -> bool {
         self.get(connection).is_some_and(Connection::is_interrupted)
     }
@@ -338,7 +338,7 @@ impl Endpoint {
             })
     }
 
-    /// What this endpoint was configured with.
+    /// Returns the configuration of this endpoint.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -352,7 +352,7 @@ impl Endpoint {
         }
     }
 
-    /// What became of handshakes, if the endpoint listens.
+    /// Returns the counts of handshakes, if the endpoint listens.
     pub fn handshake_counters(&self) -> Option<HandshakeCounters> {
         self.listener.as_ref().map(|listener| *listener.counters())
     }
@@ -363,7 +363,7 @@ impl Endpoint {
     }
 
     /// Gives the secrets of every connection made from now on to `log`, as lines of text (`docs/protocol.md`), so that a
-    /// capture of its packets can be read. Whoever has the lines can read and forge everything. Default: none.
+    /// capture of its packets can be read. Anyone who has the lines can read and forge everything. Default: none.
     pub fn danger_key_log(&mut self, log: Arc<dyn Fn(&str) + Send + Sync>) {
         self.key_log = Some(log);
     }
@@ -664,7 +664,7 @@ impl Endpoint {
         self.schedule.clear(index);
     }
 
-    /// When something in slot `index` is due.
+    /// Returns the time at which something in slot `index` is due.
     fn slot_timeout(&mut self, index: usize) -> Instant {
         match &mut self.slots[index].occupant {
             Occupant::Nobody => Instant::FAR_FUTURE,
@@ -677,7 +677,7 @@ impl Endpoint {
     }
 }
 
-/// Whether the session that began with `token` goes on. One that is being closed does not.
+/// True if the session that began with `token` goes on. One that is being closed does not.
 fn is_resumable(sessions: &Sessions, slots: &[Slot], token: &TokenId) -> bool {
     let Some(id) = sessions.current(token) else {
         return false;

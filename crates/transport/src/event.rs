@@ -1,4 +1,4 @@
-//! What an endpoint tells the application, and what the application may ask of a message.
+//! The events that an endpoint tells the application, and the options of a message.
 
 use std::net::SocketAddr;
 
@@ -41,7 +41,7 @@ pub struct MessageId {
     pub number: u64,
 }
 
-/// What to do with one message, beyond what its channel says.
+/// Options of one message, beyond those of its channel.
 ///
 /// ```
 /// # use muse_netem::{Network, Simulation};
@@ -83,13 +83,13 @@ pub struct SendOptions {
 }
 
 impl SendOptions {
-    /// How urgent it is. Default: what the channel says.
+    /// Sets its priority. Default: that of the channel.
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = Some(priority);
         self
     }
 
-    /// When it becomes worthless: not sent, and not sent again, after that. Default: never.
+    /// Sets the time after which it is worthless: it is then not sent, and not sent again. Default: never.
     pub fn deadline(mut self, at: Instant) -> Self {
         self.deadline = Some(at);
         self
@@ -102,7 +102,7 @@ impl SendOptions {
     }
 }
 
-/// What became of a message for which a receipt was asked.
+/// The outcome of a message for which a receipt was asked.
 ///
 /// ```
 /// # use muse_netem::{Network, Simulation};
@@ -135,9 +135,9 @@ impl SendOptions {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// Which message.
+    /// The message.
     pub id: MessageId,
-    /// What became of it.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
@@ -154,7 +154,7 @@ pub enum Outcome {
     Expired,
 }
 
-/// What happened, as [`Endpoint::poll_event`](crate::Endpoint::poll_event) tells it.
+/// An event, as [`Endpoint::poll_event`](crate::Endpoint::poll_event) tells it.
 ///
 /// ```
 /// use muse_transport::{CloseReason, ConnectionId, Event};
@@ -178,14 +178,14 @@ pub enum Event<'a> {
     Connected {
         /// Its id.
         connection: ConnectionId,
-        /// Who, by connect token; 0 without one.
+        /// The account, by connect token; 0 without one.
         account: u64,
-        /// What the token's issuer said about the player (at a server), or what the server said (at a client).
+        /// The data of the token's issuer about the player (at a server), or of the server (at a client).
         user_data: &'a [u8],
-        /// What the client said with [`Connect::hello`](crate::Connect::hello), at a server.
+        /// The data of the client from [`Connect::hello`](crate::Connect::hello), at a server.
         hello: &'a [u8],
     },
-    /// The server did not let us in.
+    /// The server refused to admit us.
     Refused {
         /// The id that `connect` returned.
         connection: ConnectionId,
@@ -199,47 +199,47 @@ pub enum Event<'a> {
     },
     /// A message.
     Message {
-        /// Who sent it.
+        /// The connection that sent it.
         connection: ConnectionId,
-        /// On which channel.
+        /// The channel.
         channel: u8,
-        /// What.
+        /// The message.
         payload: &'a [u8],
     },
-    /// What became of a message sent with [`SendOptions::receipt`].
+    /// The outcome of a message sent with [`SendOptions::receipt`].
     Receipt {
-        /// To whom it was sent.
+        /// The connection that it was sent to.
         connection: ConnectionId,
-        /// Which message, and what became of it.
+        /// The message and its outcome.
         receipt: Receipt,
     },
     /// Nothing has been heard for a while; the connection is kept and may come back.
     Interrupted {
-        /// Which connection.
+        /// The connection.
         connection: ConnectionId,
     },
     /// An interrupted connection is back; nothing reliable was lost and nothing comes twice.
     Resumed {
-        /// Which connection.
+        /// The connection.
         connection: ConnectionId,
     },
     /// The peer is reached at another address now.
     AddressChanged {
-        /// Which connection.
+        /// The connection.
         connection: ConnectionId,
         /// The new address, proven.
         address: SocketAddr,
     },
     /// The connection is over; nothing more comes of it.
     Closed {
-        /// Which connection.
+        /// The connection.
         connection: ConnectionId,
         /// Why.
         reason: CloseReason,
     },
 }
 
-/// Why a connection ended.
+/// The reason for which a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
@@ -256,11 +256,11 @@ pub enum CloseReason {
     Lost,
     /// The peer broke the protocol.
     Protocol,
-    /// The holder of its token connected anew.
+    /// The holder of its token connected again.
     Replaced,
 }
 
-/// Why a message was not taken.
+/// An error that keeps a message from being sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SendError {

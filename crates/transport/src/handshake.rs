@@ -28,9 +28,9 @@ use crate::token::TokenError;
 /// Sixteen random bytes that name one attempt to connect; only who sees the client's packets knows them.
 pub(crate) type ClientRandom = [u8; CLIENT_RANDOM_LEN];
 
-/// Why a server did not let a client in.
+/// The reason for which a server refused a client.
 ///
-/// Refusals are not authenticated: whoever can read the client's packets can forge one, as he could cut the line.
+/// Refusals are not authenticated: anyone who can read the client's packets can forge one, as they could cut the line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -39,7 +39,7 @@ pub enum Refusal {
         "the server speaks versions {server_min} to {server_max} of the protocol, the client {client}"
     )]
     Version {
-        /// What the client speaks.
+        /// The version that the client speaks.
         client: u16,
         /// Oldest that the server speaks.
         server_min: u16,

@@ -1,4 +1,4 @@
-//! Which packets were sent and what was in them: a ring of packets and a ring of their frames.
+//! The packets that were sent and their contents: a ring of packets and a ring of their frames.
 //!
 //! Nothing here allocates once the rings have grown to what a connection keeps in flight.
 
@@ -14,12 +14,12 @@ use crate::work;
 pub(crate) const SENT_MAX: usize = 16_384;
 /// Packets a later one must be ahead before an earlier one counts as lost, to start with.
 const PACKET_THRESHOLD_INITIAL: u64 = 3;
-/// How far reordering may raise the packet threshold.
+/// The limit to which reordering may raise the packet threshold.
 const PACKET_THRESHOLD_MAX: u64 = 256;
 /// Shortest tolerance for reordering.
 const REORDER_MIN: Duration = Duration::from_millis(1);
 
-/// What became of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// In flight.
@@ -52,7 +52,7 @@ pub(crate) struct SentPacket {
     frames_count: u32,
 }
 
-/// What a frame in a packet was, so that its fate can be told to whom it concerns.
+/// The kind of a frame in a packet, so that its fate can be told to the channel or part it concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SentFrame {
     /// Piece `piece` of message `number`.
@@ -103,7 +103,7 @@ pub(crate) struct SentPackets {
 }
 
 impl SentPacket {
-    /// What it adds to the bytes in flight. A probe for a larger size adds nothing: it may be larger than the window, and
+    /// Returns the bytes that it adds to those in flight. A probe for a larger size adds nothing: it may be larger than the window, and
     /// would stop everything until it is known to be lost.
     fn in_flight(&self) -> usize {
         if self.mtu_probe {
@@ -112,7 +112,7 @@ impl SentPacket {
             self.size as usize
         }
     }
-    /// Whether its loss has been told to the channels.
+    /// True if its loss has been told to the channels.
     pub(crate) fn is_loss_handled(&self) -> bool {
         self.loss_handled
     }
@@ -154,12 +154,12 @@ impl SentPackets {
         self.in_flight
     }
 
-    /// Whether anything that must arrive waits for an acknowledgement.
+    /// True if anything that must arrive waits for an acknowledgement.
     pub(crate) fn has_reliable_outstanding(&self) -> bool {
         self.outstanding_reliable > 0
     }
 
-    /// When the newest packet with something that must arrive was sent.
+    /// Returns the time at which the newest packet with something that must arrive was sent.
     pub(crate) fn last_reliable_at(&self) -> Instant {
         self.last_reliable_at
     }
@@ -169,7 +169,7 @@ impl SentPackets {
         self.acked_highest
     }
 
-    /// How many packets were sent after the newest that the peer has acknowledged.
+    /// Returns the number of packets sent after the newest that the peer has acknowledged.
     pub(crate) fn unconfirmed(&self) -> u64 {
         let acked = self.acked_highest.unwrap_or(PACKET_NUMBER_FIRST - 1);
         self.next_number() - 1 - acked
@@ -332,7 +332,7 @@ impl SentPackets {
         }
     }
 
-    /// How long after sending a packet counts as lost, once a later one has been acknowledged.
+    /// Returns how long after sending a packet counts as lost, once a later one has been acknowledged.
     pub(crate) fn loss_delay(
         &self,
         latest: Duration,

@@ -1,4 +1,4 @@
-//! What a connection and its channels have done so far.
+//! Counts and measurements of a connection and its channels.
 
 use muse_wire::Duration;
 

@@ -1,4 +1,4 @@
-//! Connect tokens: what a master gives to a player so that a game server lets him in.
+//! Connect tokens: a master gives them to players so that a game server admits them.
 //!
 //! A token names an account, carries user data, holds for a short time on named servers only, and can be used once.
 //! The master signs it with Ed25519; servers hold public keys only, so a stolen server cannot make
@@ -60,7 +60,7 @@ impl fmt::Debug for TokenId {
     }
 }
 
-/// What a token is to allow.
+/// The rights that a token is to give.
 #[derive(Clone, Debug)]
 pub struct TokenGrant {
     account: u64,
@@ -94,7 +94,7 @@ impl TokenGrant {
         self
     }
 
-    /// How long the token may be used, 60 seconds by default, at most a day. A server remembers used tokens for as long.
+    /// Sets how long the token may be used, 60 seconds by default, at most a day. A server remembers used tokens for as long.
     pub fn lifetime_s(mut self, lifetime_s: u64) -> Self {
         self.lifetime_s = lifetime_s;
         self
@@ -166,7 +166,7 @@ impl TokenIssuer {
         self.key_id
     }
 
-    /// What verifiers need, with [`key_id`](Self::key_id).
+    /// Returns the public key that verifiers need, with [`key_id`](Self::key_id).
     pub fn public_key(&self) -> [u8; 32] {
         self.signing.verifying_key().to_bytes()
     }
@@ -283,7 +283,7 @@ impl ConnectToken {
         self.id
     }
 
-    /// When it can no longer be used for a new session, seconds since 1970.
+    /// Returns the time after which it cannot be used for a new session, in seconds since 1970.
     pub fn expires_s(&self) -> u64 {
         self.expires_s
     }
@@ -293,17 +293,17 @@ impl ConnectToken {
         self.server_key
     }
 
-    /// Where that server is.
+    /// Returns the addresses of that server.
     pub fn servers(&self) -> &[SocketAddr] {
         &self.servers
     }
 
-    /// What is shown to the server.
+    /// Returns the part that is shown to the server.
     pub(crate) fn public(&self) -> &[u8] {
         &self.public
     }
 
-    /// What proves the holder.
+    /// Returns the secret that proves the holder.
     pub(crate) fn secret(&self) -> &Secret {
         &self.secret
     }

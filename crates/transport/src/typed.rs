@@ -7,7 +7,7 @@
 use std::any::type_name;
 use std::fmt;
 
-/// What [`send_message`](crate::Endpoint::send_message) takes, named here for crates that use the transport alone.
+/// The trait that [`send_message`](crate::Endpoint::send_message) takes, named here for crates that use the transport alone.
 pub use muse_schema::Message;
 use muse_schema::{DecodeError, EncodeError, Registry, RegistryError};
 use rustc_hash::FxHashMap;
@@ -44,7 +44,7 @@ pub fn encode<M: Message>(message: &M, payload: &mut Vec<u8>) -> Result<(), Enco
         .inspect_err(|_| payload.truncate(start))
 }
 
-/// Why a typed message was not taken for sending.
+/// An error that keeps a typed message from being sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MessageError {
@@ -95,7 +95,7 @@ pub struct Dispatcher<C> {
 
 type Handler<C> = Box<dyn FnMut(&mut C, ConnectionId, &[u8]) -> Result<(), DecodeError> + Send>;
 
-/// What a [`Dispatcher`] has done.
+/// Counts of a [`Dispatcher`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DispatchCounters {
@@ -107,7 +107,7 @@ pub struct DispatchCounters {
     pub malformed: u64,
 }
 
-/// Why a payload reached no handler.
+/// The reason for which a payload reached no handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DispatchError {
@@ -128,7 +128,7 @@ pub enum DispatchError {
     Malformed {
         /// The id.
         id: u16,
-        /// What is wrong with it.
+        /// The error of its decoding.
         error: DecodeError,
     },
 }
@@ -205,7 +205,7 @@ impl<C> Dispatcher<C> {
         &self.registry
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     pub fn counters(&self) -> DispatchCounters {
         self.counters
     }

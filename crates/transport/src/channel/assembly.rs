@@ -13,15 +13,15 @@ pub(crate) struct Assembly {
     missing: usize,
     /// Indices and bytes.
     fragments: Vec<(u32, Vec<u8>)>,
-    /// Which of 64 fragments are there, by index divided by 64, in ascending order.
+    /// One bit for each fragment that is there, by index divided by 64, in ascending order.
     arrived: Vec<(u32, u64)>,
     /// Memory that it counts.
     held: usize,
-    /// When it began, as the connection counts.
+    /// The time at which it began, as the connection counts.
     began: u64,
 }
 
-/// What a fragment is to an assembly.
+/// The relation of a fragment to an assembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
     /// It belongs to another message.
@@ -104,7 +104,7 @@ impl Assembly {
         self.fragments.into_iter().map(|(_, bytes)| bytes)
     }
 
-    /// Where the word of a fragment is, or should be.
+    /// Returns the place of a fragment's word, or the place where it should be.
     fn word(&self, index: u32) -> Result<usize, usize> {
         let at = index / 64;
         match self.arrived.last() {

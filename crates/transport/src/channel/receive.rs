@@ -62,7 +62,7 @@ impl Slot {
     }
 }
 
-/// Whether there was room for what arrived.
+/// The answer to a frame: there was room for it, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Admission {
@@ -72,7 +72,7 @@ pub(crate) enum Admission {
     Refused,
 }
 
-/// What became of a message that has to wait, or of a fragment of one.
+/// The fate of a message that has to wait, or of a fragment of one.
 enum Kept {
     /// It is complete now.
     Complete,
@@ -81,9 +81,9 @@ enum Kept {
     Refused,
 }
 
-/// Where delivered messages go, who says how much may be kept, and where buffers come from and return to.
+/// The receiver of delivered messages, which also limits what may be kept and lends the buffers.
 pub(crate) trait Sink {
-    /// Whether there is room for `bytes` more.
+    /// True if there is room for `bytes` more.
     fn admit(&mut self, bytes: usize, need: Need) -> bool;
     /// Counts memory that is kept.
     fn hold(&mut self, bytes: usize);
@@ -178,7 +178,7 @@ impl ReceiveChannel {
         self.held
     }
 
-    /// Whether the message that the channel waits for is here in part.
+    /// True if the message that the channel waits for is here in part.
     pub(crate) fn is_assembling_next(&self) -> bool {
         match self.delivery {
             Delivery::ReliableSequenced => !self.assemblies.is_empty(),
@@ -186,7 +186,7 @@ impl ReceiveChannel {
         }
     }
 
-    /// When the oldest unfinished message began that may be given up.
+    /// Returns the time at which the oldest unfinished message began that may be given up.
     pub(crate) fn oldest_expendable(&self) -> Option<u64> {
         self.expendable()
             .map(|(_, (_, assembly))| assembly.began())
@@ -204,7 +204,7 @@ impl ReceiveChannel {
         }
     }
 
-    /// What to tell the sender of a partially reliable channel with the next packet: the number expected and how many
+    /// Returns what to tell the sender of a partially reliable channel with the next packet: the number expected and how many
     /// of its window were skipped.
     pub(crate) fn progress(&mut self) -> Option<(u64, u16)> {
         if self.progress_repeats == 0 {
@@ -273,7 +273,7 @@ impl ReceiveChannel {
         Admission::Taken
     }
 
-    /// Where the assembly of message `number` stands that a new fragment goes into; a new one may push out the oldest.
+    /// Finds the assembly of message `number` that a new fragment goes into; a new one may push out the oldest.
     /// An error says what became of a fragment that goes nowhere.
     fn assembly(
         &mut self,
@@ -533,7 +533,7 @@ impl ReceiveChannel {
         })
     }
 
-    /// How much depends on message `number` of a reliable mode.
+    /// Returns the importance of message `number` of a reliable mode.
     fn need(&self, number: u64) -> Need {
         if number == self.next {
             Need::Next

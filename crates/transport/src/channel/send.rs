@@ -20,7 +20,7 @@ use crate::packet::{
 use crate::sent::SentFrame;
 use crate::stats::ChannelStats;
 
-/// How long the second copy of a retransmission waits for a packet to travel in.
+/// The time that the second copy of a retransmission waits for a packet to travel in.
 const COPY_WAIT: Duration = Duration::from_millis(25);
 /// Deadline of a large message on an unreliable channel that has none: its lost fragments are repaired until then.
 const LARGE_UNRELIABLE_DEADLINE: Duration = Duration::from_millis(500);
@@ -41,12 +41,12 @@ pub(crate) struct SendChannel {
     store: Store,
     /// Messages not completely sent for the first time, by level; ordered modes use one queue.
     pending: [VecDeque<u64>; Priority::COUNT],
-    /// How many pending messages of each level there are.
+    /// The number of pending messages of each level.
     waiting: [u32; Priority::COUNT],
     /// Pieces to send again, by message and piece, and whether to send them twice. The oldest go first: the receiver may wait
     /// for them before all others, and have no room for those until they come.
     resend: BTreeMap<(u64, u16), bool>,
-    /// Since when something has been waiting to be sent again.
+    /// The time since which something has been waiting to be sent again.
     resend_since: Instant,
     /// Second copies that wait for another packet.
     copies: VecDeque<Copy>,
@@ -103,7 +103,7 @@ struct Copy {
     by: Instant,
 }
 
-/// What became of an attempt to put a piece into a packet.
+/// The outcome of an attempt to put a piece into a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Put {
     /// It is in.
@@ -215,7 +215,7 @@ impl SendChannel {
         self.next_fresh().map(|(level, ..)| level)
     }
 
-    /// Whether there is nothing to send, allowed or not: a quick look.
+    /// True if there is nothing to send, allowed or not: a quick look.
     pub(crate) fn is_quiet(&self) -> bool {
         self.waiting == [0; Priority::COUNT]
             && self.resend.is_empty()
@@ -223,13 +223,13 @@ impl SendChannel {
             && self.skips.is_empty()
     }
 
-    /// Whether the next piece is sent again.
+    /// True if the next piece is sent again.
     pub(crate) fn next_is_resend(&mut self) -> bool {
         self.drop_done_resends();
         !self.resend.is_empty()
     }
 
-    /// Whether all that could be sent now is sent again; and since when it has been waiting.
+    /// Returns since when resends have been waiting, if nothing but resends could be sent now.
     pub(crate) fn only_resends_since(&self) -> Option<Instant> {
         (!self.resend.is_empty() && self.next_fresh().is_none()).then_some(self.resend_since)
     }
@@ -287,7 +287,7 @@ impl SendChannel {
         Put::Written
     }
 
-    /// When the oldest second copy has waited enough.
+    /// Returns the time at which the oldest second copy has waited enough.
     pub(crate) fn copy_due(&mut self) -> Option<Instant> {
         while let Some(&copy) = self.copies.front() {
             if self
@@ -493,7 +493,7 @@ impl SendChannel {
         self.free_done();
     }
 
-    /// Whether a partially reliable sender waits for a report of the receiver.
+    /// True if a partially reliable sender waits for a report of the receiver.
     pub(crate) fn awaits_progress(&self) -> bool {
         self.partial.as_ref().is_some_and(|partial| {
             let end = self.base + self.messages.len() as u64;
@@ -501,7 +501,7 @@ impl SendChannel {
         })
     }
 
-    /// When the next deadline passes.
+    /// Returns the time at which the next deadline passes.
     pub(crate) fn deadline(&self) -> Instant {
         self.deadline_next
     }
@@ -570,7 +570,7 @@ impl SendChannel {
         }
     }
 
-    /// Whether nothing but a receipt is kept of a piece once it is sent.
+    /// True if nothing but a receipt is kept of a piece once it is sent.
     pub(crate) fn is_fire_and_forget(&self, piece: u16) -> bool {
         piece == WHOLE && !self.delivery.is_reliable()
     }
@@ -602,7 +602,7 @@ impl SendChannel {
         self.free_done();
     }
 
-    /// Which pending queue a level uses: ordered modes keep one.
+    /// Returns the pending queue of a level: ordered modes keep one.
     fn queue_of(&self, level: u8) -> usize {
         if self.delivery.is_ordered() {
             0
@@ -788,7 +788,7 @@ impl SendChannel {
     }
 }
 
-/// What a caller may say about one message.
+/// The options of one message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
     pub(crate) level: Option<u8>,

@@ -46,7 +46,7 @@ pub(super) struct Adaptive {
     service: Service,
     /// Rounds since the queue was last nearly empty.
     rounds_full: u32,
-    /// How many of those are suspicious.
+    /// The number of those that are suspicious.
     rounds_patience: u32,
     /// The window when it last was.
     window_empty: f64,
@@ -65,10 +65,10 @@ pub(super) struct Adaptive {
     seen_empty: bool,
     /// The base turned out shorter in this round or drain: what looked like an empty queue was none.
     base_corrected: bool,
-    /// When the last drain ended, and the least round trip of all since the base was last seen.
+    /// The time at which the last drain ended, and the least round trip of all since the base was last seen.
     drained_at: Instant,
     least_drained: Duration,
-    /// How long after the last dip of the round trip to drain while calm: often at first, for a flow that comes late has never seen
+    /// The time from the last dip of the round trip to the next drain while calm: often at first, for a flow that comes late has never seen
     /// the empty path.
     drain_interval: Duration,
     /// Drains in a row that did not empty the queue.
@@ -88,12 +88,12 @@ enum Mode {
 #[derive(Clone, Copy, Debug)]
 struct Drain {
     from: Origin,
-    /// When little was in flight for the first time.
+    /// The time at which little was in flight for the first time.
     low_at: Option<Instant>,
     /// The window before, and the part of it that was not in the queue.
     resume: f64,
     share: f64,
-    /// How long little is to be in flight: others that drain too must have the time to.
+    /// The time for which little is to be in flight: others that drain too must have the time to.
     hold: Duration,
 }
 
@@ -147,7 +147,7 @@ impl Adaptive {
         self.window / self.delay.standing() * self.delay.queue()
     }
 
-    /// Whether the queue holds no more than calm flows leave in it.
+    /// True if the queue holds no more than calm flows leave in it.
     fn is_nearly_empty(&self) -> bool {
         let few_packets = (QUEUE_CALM_PACKETS * self.service.time()).min(QUEUE_CALM_MAX);
         self.delay.is_nearly_empty() || self.delay.queue() <= few_packets
@@ -160,7 +160,7 @@ impl Adaptive {
         packets * self.packet
     }
 
-    /// Whether the flow fills its window; if not, neither delay nor loss says anything about it.
+    /// True if the flow fills its window; if not, neither delay nor loss says anything about it.
     fn is_used(&self) -> bool {
         self.used as f64 >= 0.5 * self.window
     }
@@ -261,7 +261,7 @@ impl Adaptive {
         }
     }
 
-    /// Whether it is time to see what the queue does without this flow.
+    /// True if it is time to see what the queue does without this flow.
     fn is_drain_due(&self, now: Instant) -> bool {
         let Mode::Compete(_) = self.mode else {
             // The queue does not empty although hardly anything in it is this flow's.
@@ -538,9 +538,9 @@ const SHORT_QUEUE_PACKETS: f64 = 8.0;
 const FULL_ROUNDS: u32 = 5;
 /// The same after drains that found nobody.
 const FULL_ROUNDS_MAX: u32 = 40;
-/// What an overflow leaves of the window while calm.
+/// The share of the window that an overflow leaves while calm.
 const CALM_CUT: f64 = 0.7;
-/// How the ceiling rises while losses do not blame the window: in each round by a share of what exceeds a tiny window, or else
+/// The rise of the ceiling while losses do not blame the window: in each round by a share of what exceeds a tiny window, or else
 /// by so many packets per second.
 const CEILING_GROWTH: f64 = 0.02;
 const CEILING_STEP: f64 = 0.2;
@@ -551,11 +551,11 @@ const QUEUE_CALM_MAX: f64 = 0.07;
 const SERVICE_MAX: Duration = Duration::from_millis(10);
 /// Seconds, before the first sample.
 const RTT_UNKNOWN: f64 = 0.1;
-/// How long a base is believed that drains do not confirm.
+/// The time for which a base is believed that drains do not confirm.
 const BASE_BELIEVED: Duration = Duration::from_secs(30);
-/// How long the window of an earlier competition is remembered.
+/// The time for which the window of an earlier competition is remembered.
 const COMPETED_SPAN: Duration = Duration::from_secs(30);
-/// How long after the last dip of the round trip a calm flow drains, and how long at first.
+/// The time from the last dip of the round trip to the drain of a calm flow, in the long run and at first.
 const CALM_DRAIN_INTERVAL: Duration = Duration::from_secs(5);
 const CALM_DRAIN_FIRST: Duration = Duration::from_secs(1);
 /// While competing, how often to look whether the queue is the flow's own.

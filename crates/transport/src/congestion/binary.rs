@@ -73,7 +73,7 @@ impl BinaryConfig {
 pub(super) struct Binary {
     config: BinaryConfig,
     mode: Mode,
-    /// How long conditions must be good before the mode is: Fiedler's *t*.
+    /// The time for which conditions must be good before the mode is: Fiedler's *t*.
     recovery: Duration,
     conditions_bad: bool,
 }

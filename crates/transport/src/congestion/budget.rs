@@ -1,10 +1,10 @@
-//! What a game may send this tick, as one number.
+//! The budget of a game for this tick, as one number.
 
 use muse_wire::Duration;
 
 use super::bytes_in;
 
-/// How much a connection may send now and keep sending.
+/// The bytes that a connection may send now and keep sending.
 ///
 /// A game that adapts its stream (fewer entities, coarser updates) reads it once a tick and fills at most
 /// [`this_tick`](Self::this_tick): what stays within it leaves at once instead of waiting in a queue.

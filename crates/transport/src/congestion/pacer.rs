@@ -74,7 +74,7 @@ impl Pacer {
         }
     }
 
-    /// When `bytes` will be available at the rate last given to [`available`](Self::available); `now` if they already are.
+    /// Returns the time at which `bytes` will be available at the rate last given to [`available`](Self::available); `now` if they already are.
     pub fn next_release(&self, now: Instant, bytes: usize) -> Instant {
         let Some(rate) = self.rate else { return now };
         // More than a burst never gathers: release when the bucket is full.

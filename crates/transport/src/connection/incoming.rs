@@ -1,4 +1,4 @@
-//! What arrives: packets, acknowledgements, frames.
+//! Handles what arrives: packets, acknowledgements, frames.
 
 use muse_wire::bytes::Reader;
 use muse_wire::{Datagram, Duration, Ecn, Instant};
@@ -30,7 +30,7 @@ const POOL_MAX: usize = 64;
 /// Largest buffer kept: one that holds a fragment, or a message that travels whole.
 const BUFFER_KEPT_MAX: usize = 2 << 10;
 
-/// What a packet asks of us.
+/// The demands of a packet on us.
 #[derive(Default)]
 struct Demands {
     /// Something in it must arrive, so its sender waits for the acknowledgement.

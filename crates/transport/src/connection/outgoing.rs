@@ -1,4 +1,4 @@
-//! What leaves: building packets from acknowledgements, control frames, parity and messages.
+//! Builds the packets that leave, from acknowledgements, control frames, parity and messages.
 
 use std::net::SocketAddr;
 
@@ -36,7 +36,7 @@ const PACKET_TIME: Duration = Duration::from_millis(2);
 /// Bytes of the frame that opens a parity: kind and length.
 const PARITY_FRAME_HEAD: usize = 3;
 
-/// What goes into the packet being built.
+/// The contents of the packet being built.
 #[derive(Clone, Copy, Debug, Default)]
 struct Plan {
     /// Messages, as far as they fit.
@@ -49,7 +49,7 @@ struct Plan {
     close: bool,
 }
 
-/// Where the parts of the packet being built stand.
+/// The places of the parts of the packet being built.
 #[derive(Default)]
 struct Layout {
     eliciting: bool,
@@ -70,7 +70,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// Whether a protected section is all there is behind the acknowledgements, so that it needs no marker.
+    /// True if a protected section is all there is behind the acknowledgements, so that it needs no marker.
     fn is_section_only(&self) -> bool {
         self.section > 0 && self.main == self.ack
     }
@@ -184,7 +184,7 @@ impl Connection {
         })
     }
 
-    /// What the next packet should hold, if there should be one now.
+    /// Returns the contents of the next packet, if there should be one now.
     fn plan(&mut self, now: Instant, rate: Option<u64>) -> Option<Plan> {
         match &self.state {
             State::Open | State::Finishing { .. } => {}
@@ -234,7 +234,7 @@ impl Connection {
         })
     }
 
-    /// Whether a channel has something that may go now, or redundancy is due.
+    /// True if a channel has something that may go now, or redundancy is due.
     fn wants_to_send(&mut self, now: Instant) -> bool {
         let mut wait = Instant::FAR_FUTURE;
         let mut from = 0;
@@ -267,7 +267,7 @@ impl Connection {
         self.mtu.current().min(worthwhile_size(rate))
     }
 
-    /// What a steady stream that never fills its packets may have in flight: as much as it sends in [`CALM_SPAN`]. It
+    /// Returns what a steady stream that never fills its packets may have in flight: as much as it sends in [`CALM_SPAN`]. It
     /// does not press on the path, and must not fall silent because a burst of losses took the acknowledgements.
     fn calm_window(&self, now: Instant) -> usize {
         if now.saturating_since(self.pressed_at) < CALM_AFTER {
@@ -277,7 +277,7 @@ impl Connection {
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
-    /// Whether congestion control lets a packet go.
+    /// True if congestion control lets a packet go.
     fn may_send(&mut self, now: Instant, rate: Option<u64>) -> bool {
         let size = self.packet_size(rate);
         let window = self.controller.window().max(self.calm_window(now));
@@ -353,7 +353,7 @@ impl Connection {
         size
     }
 
-    /// Whether a packet of `size` bytes asks for an acknowledgement: a sender that has more to send does so many times per
+    /// True if a packet of `size` bytes asks for an acknowledgement: a sender that has more to send does so many times per
     /// window, for the peer may otherwise wait for packets that the window does not let go.
     fn asks_for_ack(&mut self, layout: &Layout, size: usize) -> bool {
         if !layout.full {
@@ -803,7 +803,7 @@ impl Connection {
         }
     }
 
-    /// Whether the peer is reached at `address`.
+    /// True if the peer is reached at `address`.
     pub(crate) fn is_at(&self, address: SocketAddr) -> bool {
         self.remote == address
     }

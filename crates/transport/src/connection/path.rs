@@ -68,7 +68,7 @@ impl Connection {
     }
 
     /// Moves to the new address if the packet just handled came from there with the answer. An answer from elsewhere
-    /// proves nothing: someone may have passed the challenge on to the peer, to draw the connection to himself.
+    /// proves nothing: someone may have passed the challenge on to the peer, to draw the connection to themselves.
     pub(super) fn adopt_candidate(&mut self, now: Instant, shared: &mut Shared, from: SocketAddr) {
         let proven = |candidate: &mut Box<Candidate>| {
             std::mem::take(&mut candidate.answered) && candidate.address == from

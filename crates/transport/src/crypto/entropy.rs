@@ -1,4 +1,4 @@
-//! Where secret randomness comes from: a provider given by the driver, never the operating system behind our back.
+//! The source of secret randomness: a provider given by the driver, never the operating system behind our back.
 
 use sha2::{Digest, Sha256};
 
@@ -23,7 +23,7 @@ impl<E: Entropy + ?Sized> Entropy for Box<E> {
     }
 }
 
-/// Reproducible bytes for tests and simulation: whoever knows the seed knows every key.
+/// Reproducible bytes for tests and simulation: anyone who knows the seed knows every key.
 ///
 /// ```
 /// use muse_transport::{Entropy, SeededEntropy};

@@ -54,7 +54,7 @@ impl ServerKey {
         self.private.clone()
     }
 
-    /// What clients pin.
+    /// Returns the public key, which clients pin.
     pub fn public(&self) -> ServerPublicKey {
         self.public
     }

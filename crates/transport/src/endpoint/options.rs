@@ -1,4 +1,4 @@
-//! How to let clients in, and how to be let in.
+//! Options of a server that admits clients, and of a client that connects.
 
 use muse_wire::Duration;
 
@@ -6,7 +6,7 @@ use crate::crypto::{ServerKey, ServerPublicKey};
 use crate::handshake::{ConnectingConfig, HandshakeLimits, ListenerConfig, Trust};
 use crate::token::{ConnectToken, TokenVerifier};
 
-/// How an endpoint lets clients in.
+/// The terms on which an endpoint admits clients.
 ///
 /// Without [`tokens`](Self::tokens) anyone who knows the server's public key may connect; with it only holders of a
 /// connect token that a trusted master signed.
@@ -41,7 +41,7 @@ impl ServerOptions {
         self
     }
 
-    /// Also lets in clients without encryption. Anyone on the way can then read and forge what they send. For links that
+    /// Also admits clients without encryption. Anyone on the way can then read and forge what they send. For links that
     /// encrypt already, and for experiments.
     pub fn danger_allow_insecure(mut self) -> Self {
         self.danger_insecure = true;
@@ -61,7 +61,7 @@ impl ServerOptions {
     }
 }
 
-/// How to connect: whom to trust, and what to say.
+/// The terms on which a client connects: whom to trust, and what to say.
 #[derive(Clone, Debug)]
 pub struct Connect {
     trust: Trust,
@@ -85,7 +85,7 @@ impl Connect {
         Self::new(Trust::DangerInsecure(None))
     }
 
-    /// What to say to the server at once, at most 256 bytes: it comes with its [`Event::Connected`](crate::Event::Connected).
+    /// Sets the data to send to the server at once, at most 256 bytes: it comes with its [`Event::Connected`](crate::Event::Connected).
     /// Encrypted, but somebody who recorded it may repeat it. Default: nothing.
     pub fn hello(mut self, hello: &[u8]) -> Self {
         self.payload = hello.to_vec();

@@ -1,4 +1,4 @@
-//! Which connections began with which connect token, so that its holder can come back.
+//! The connections by the connect token they began with, so that its holder can come back.
 //!
 //! The holder who comes back gets a connection of their own, the successor. The session goes on until the successor has
 //! shown that it has the keys; only then does the old connection give way. Connections are named by their id, which is

@@ -1,4 +1,4 @@
-//! How much strangers may cost: operations with public keys, replies, and handshakes per address and prefix.
+//! Limits on the cost of strangers: operations with public keys, replies, and handshakes per address and prefix.
 //!
 //! All in fixed memory: rates per address are kept in hashed cells, whose key is secret, so that nobody can aim at
 //! another's cell.
@@ -10,7 +10,7 @@ use muse_wire::{Duration, Instant};
 
 use crate::crypto::Entropy;
 
-/// What a server spends on strangers. Each pair is a rate per second and how much may come at once, at
+/// The most that a server spends on strangers. Each pair is a rate per second and how much may come at once, at
 /// least one.
 #[derive(Clone, Copy, Debug)]
 pub struct HandshakeLimits {
@@ -116,17 +116,17 @@ impl Limiter {
         }
     }
 
-    /// Whether `cost` operations with public keys may be done now.
+    /// True if `cost` operations with public keys may be done now.
     pub(super) fn operations(&mut self, now: Instant, cost: u32) -> bool {
         self.limits.operations.take(&mut self.operations, now, cost)
     }
 
-    /// Whether a reply may be sent now.
+    /// True if a reply may be sent now.
     pub(super) fn reply(&mut self, now: Instant) -> bool {
         self.limits.replies.take(&mut self.replies, now, 1)
     }
 
-    /// Whether a proven address may begin another handshake now.
+    /// True if a proven address may begin another handshake now.
     pub(super) fn handshake(&mut self, now: Instant, from: SocketAddr) -> bool {
         let (address, prefix) = match from.ip().to_canonical() {
             ip if ip.is_loopback() => return true,

@@ -15,21 +15,21 @@ use super::{ClientRandom, PAYLOAD_LEN_MAX, Refusal, VERSION};
 use crate::crypto::{Entropy, Keys, Ratchet, ServerKey, Suite};
 use crate::token::{TokenId, TokenVerifier, Verified};
 
-/// What a [`Listener`] needs to know.
+/// The configuration of a [`Listener`].
 pub(crate) struct ListenerConfig {
     /// Packets of another protocol are ignored.
     pub(crate) protocol_id: u64,
     /// Clients with another schema are refused.
     pub(crate) schema_hash: u64,
-    /// What clients pin and tokens are sealed to.
+    /// The key that clients pin and tokens are sealed to.
     pub(crate) key: ServerKey,
     /// Checks tokens; without it tokens are refused.
     pub(crate) verifier: Option<TokenVerifier>,
-    /// Whether clients without a token are refused.
+    /// True if clients without a token are refused.
     pub(crate) token_required: bool,
-    /// Whether clients may come in without encryption.
+    /// True if clients may connect without encryption.
     pub(crate) danger_insecure: bool,
-    /// What strangers may cost.
+    /// The limits on the cost of strangers.
     pub(crate) limits: HandshakeLimits,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Listener {
     counters: HandshakeCounters,
 }
 
-/// What came of a packet.
+/// The outcome of a packet.
 pub(crate) enum Outcome {
     /// Nothing to do.
     Nothing,
@@ -80,7 +80,7 @@ impl Listener {
         }
     }
 
-    /// What has come and what became of it.
+    /// Returns the counts of packets and their outcomes.
     pub(crate) fn counters(&self) -> &HandshakeCounters {
         &self.counters
     }
@@ -255,7 +255,7 @@ impl Listener {
         }))
     }
 
-    /// What needs no cryptography: the kind of protection and the schema.
+    /// Checks what needs no cryptography: the kind of protection and the schema.
     fn agree(&self, mode: Mode, connect: &Connect<'_>) -> Result<Suite, Refusal> {
         let suite = match mode {
             Mode::DangerInsecure if !self.config.danger_insecure => return Err(Refusal::Insecure),
@@ -363,7 +363,7 @@ impl fmt::Debug for Listener {
     }
 }
 
-/// A client whose address is proven and whose token, if any, is good, asks to come in.
+/// A client whose address is proven and whose token, if any, is good, asks to be admitted.
 pub(crate) struct ConnectRequest {
     from: SocketAddr,
     random: ClientRandom,
@@ -376,7 +376,7 @@ pub(crate) struct ConnectRequest {
 }
 
 impl ConnectRequest {
-    /// Where it comes from.
+    /// Returns the address that it comes from.
     pub(crate) fn from(&self) -> SocketAddr {
         self.from
     }
@@ -386,7 +386,7 @@ impl ConnectRequest {
         self.random
     }
 
-    /// What the client's application says, at most 256 bytes. Somebody may have recorded and repeated it.
+    /// Returns the data of the client's application, at most 256 bytes. Somebody may have recorded and repeated it.
     pub(crate) fn payload(&self) -> &[u8] {
         &self.payload
     }
@@ -407,7 +407,7 @@ impl ConnectRequest {
     }
 }
 
-/// What a server's handshakes have come to, since it began.
+/// Counts of a server's handshakes, since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandshakeCounters {
@@ -439,7 +439,7 @@ pub struct HandshakeCounters {
     pub operations_limited: u64,
 }
 
-/// Why a Connect becomes no request.
+/// The reason for which a Connect becomes no request.
 enum Rejection {
     /// Counted; the client may try again.
     Dropped,

@@ -197,7 +197,7 @@ impl Checked<'_> {
     }
 }
 
-/// What an authentic token says.
+/// The contents of an authentic token.
 pub(crate) struct Verified {
     pub(crate) id: TokenId,
     pub(crate) expires_s: u64,
@@ -207,7 +207,7 @@ pub(crate) struct Verified {
     pub(crate) resumes: bool,
 }
 
-/// Why a token does not let its holder in.
+/// The reason for which a token does not admit its holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TokenError {
@@ -247,5 +247,5 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 
 const KEYS_MAX: usize = 16;
 const USED_TOKENS_MAX_DEFAULT: usize = 65_536;
-/// How far the master's clock may be ahead of ours.
+/// The most that the master's clock may be ahead of ours.
 const CLOCK_LEEWAY_S: u64 = 60;

@@ -22,7 +22,7 @@ pub(super) struct Losses {
     acquitted: u8,
 }
 
-/// What the losses of a batch say about the window.
+/// The conclusion from the losses of a batch about the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Nothing, or that it does not matter.
@@ -128,7 +128,7 @@ const HIGH_SHARE: f32 = 0.9;
 const MIXED_SHARE: f32 = 0.3;
 /// A cut helped if no more than this part of the share is left.
 const HELPED: f32 = 0.8;
-/// How long a mistake is remembered.
+/// The number of batches for which a mistake is remembered.
 const ACQUITTED_BATCHES: u8 = 16;
 
 #[cfg(test)]
