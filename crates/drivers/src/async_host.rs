@@ -85,7 +85,7 @@ impl AsyncServer {
         self.host.next_relay_event().await
     }
 
-    /// What happened at the relay, without waiting.
+    /// Returns the next event of the relay, without waiting.
     pub fn poll_relay_event(&mut self) -> Option<LinkEvent> {
         self.host.link.as_mut()?.poll_event()
     }
@@ -136,7 +136,7 @@ impl AsyncServer {
         self.host.now()
     }
 
-    /// Where the server listens.
+    /// Returns the address that the server listens on.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.host.udp.driver().local_addr()
     }
@@ -195,7 +195,7 @@ impl AsyncClient {
         self.host.next_relay_event().await
     }
 
-    /// What happened at the relay, without waiting.
+    /// Returns the next event of the relay, without waiting.
     pub fn poll_relay_event(&mut self) -> Option<LinkEvent> {
         self.host.link.as_mut()?.poll_event()
     }
@@ -249,7 +249,7 @@ impl AsyncClient {
     }
 }
 
-/// What both have in common.
+/// The common part of both.
 struct AsyncHost {
     endpoint: Endpoint,
     udp: AsyncUdp,

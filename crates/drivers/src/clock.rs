@@ -1,4 +1,4 @@
-//! Where `now` comes from: the operating system's monotonic clock, read by whoever drives a machine.
+//! The source of `now`: the operating system's monotonic clock, read by the driver of a machine.
 
 use std::time::{Instant as SystemInstant, SystemTime};
 
@@ -33,7 +33,7 @@ impl Clock {
         Instant::ZERO + Duration::from(self.origin.elapsed())
     }
 
-    /// How long from now until `due`; zero when it has passed.
+    /// Returns the time from now until `due`; zero when it has passed.
     pub fn until(&self, due: Instant) -> Duration {
         due.saturating_since(self.now())
     }

@@ -1,4 +1,4 @@
-//! Where a server keeps the key that clients know it by: a small file that only its owner may read.
+//! The file of the key that clients know a server by: small, and only its owner may read it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};

@@ -126,7 +126,7 @@ impl Server {
         Ok(self)
     }
 
-    /// Where browsers come in, for its addresses and counters.
+    /// Returns the listener for browsers, for its addresses and counters.
     #[cfg(feature = "web")]
     pub fn web(&self) -> Option<&crate::WebListener> {
         self.host.web()
@@ -165,7 +165,7 @@ impl Server {
         Ok(key.code())
     }
 
-    /// What happened at the relay, for a server that has opened a room.
+    /// Returns the next event of the relay, for a server that has opened a room.
     pub fn poll_relay_event(&mut self) -> Option<LinkEvent> {
         self.host.poll_relay_event()
     }
@@ -191,7 +191,7 @@ impl Server {
         self.host.poll()
     }
 
-    /// What happened next. The event borrows from `buffer` alone, so that the server can be used while handling it;
+    /// Returns the next event. It borrows from `buffer` alone, so that the server can be used while handling it;
     /// give the same buffer again, and nothing is allocated.
     pub fn poll_event<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<Event<'b>> {
         self.host.poll_event(buffer)
@@ -203,7 +203,7 @@ impl Server {
     }
 
     /// Flushes, then sleeps until something arrives or becomes due, for `timeout` at most; [`poll`](Self::poll) comes next.
-    /// Whether something arrived.
+    /// Returns true if something arrived.
     ///
     /// A loop with ticks of its own waits here for the rest of each tick and polls whenever it wakes, instead of sleeping elsewhere:
     /// a flood of strangers' datagrams fills the socket's buffer within a tick, and what no longer fits is lost, players' packets too.
@@ -306,7 +306,7 @@ impl Server {
         self.host.endpoint.channel_stats(connection, channel)
     }
 
-    /// What a connection may send now and in the long run.
+    /// Returns what a connection may send now and in the long run.
     pub fn budget(&mut self, connection: ConnectionId) -> Option<Budget> {
         self.host.endpoint.budget(self.host.now(), connection)
     }
@@ -316,7 +316,7 @@ impl Server {
         self.host.now()
     }
 
-    /// Where the server listens.
+    /// Returns the address that the server listens on.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.host.local_addr()
     }
@@ -345,7 +345,7 @@ impl fmt::Debug for Server {
     }
 }
 
-/// What a server asks of its socket.
+/// Returns the options of a server's socket.
 fn socket_options() -> UdpOptions {
     UdpOptions::default().sieve(true)
 }

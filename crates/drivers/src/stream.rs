@@ -42,13 +42,13 @@ pub struct StreamDriver {
     slots: Vec<Option<Slot>>,
     lingering: Vec<Lingering>,
     linger_check: Instant,
-    /// When the listener is asked again after the system had no room for another connection.
+    /// The time at which the listener is asked again after the system had no room for another connection.
     accept_again: Option<Instant>,
     buffer: Vec<u8>,
     counters: StreamCounters,
 }
 
-/// What a [`StreamDriver`] has done since it was made; its datagrams are counted by [`StreamDriver::udp`].
+/// Counts of a [`StreamDriver`] since it was made; its datagrams are counted by [`StreamDriver::udp`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamCounters {
@@ -64,13 +64,13 @@ pub struct StreamCounters {
     pub paused: u64,
 }
 
-/// What a turn did.
+/// The outcome of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Turn {
-    /// How late the machine's time-out was handled, if it was due.
+    /// The lateness of the machine's time-out, if it was due.
     pub late: Option<Duration>,
-    /// How long it took from then until everything that it caused was given to the system.
+    /// The time from then until everything that it caused was given to the system.
     pub took: Duration,
 }
 
@@ -145,7 +145,7 @@ impl StreamDriver {
         })
     }
 
-    /// Where datagrams go out from, and where streams are accepted.
+    /// Returns the address from which datagrams go out, and where streams are accepted.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.udp.local_addr()
     }
@@ -155,7 +155,7 @@ impl StreamDriver {
         &self.udp
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     pub fn counters(&self) -> &StreamCounters {
         &self.counters
     }
@@ -172,7 +172,7 @@ impl StreamDriver {
 
     /// One turn: sleeps until something arrives or becomes due, for `timeout` at most, then handles it and sends what it caused.
     ///
-    /// What is due comes before what arrived, so that no flood makes it late. Errors are those of our own sockets: no peer can cause
+    /// Time-outs that are due come before what arrived, so that no flood makes it late. Errors are those of our own sockets: no peer can cause
     /// one.
     pub fn turn<M: StreamMachine>(
         &mut self,
@@ -487,7 +487,7 @@ impl StreamDriver {
     }
 }
 
-/// What a readiness is about.
+/// The subject of a readiness.
 enum Token {
     Udp,
     Listener,
@@ -524,11 +524,11 @@ const READ_BYTES: usize = 64 << 10;
 const FLUSHES_MAX: usize = 16;
 /// Streams accepted in one turn.
 const ACCEPTS_MAX: usize = 64;
-/// How long no stream is accepted after the system had no room for one.
+/// The time for which no stream is accepted after the system had no room for one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Tries to find a port that is free for both TCP and UDP.
 const BIND_ATTEMPTS: usize = 16;
-/// How often closed streams are looked at, and how many times.
+/// The interval at which closed streams are looked at, and how many times.
 const LINGER: Duration = Duration::from_millis(100);
 const LINGER_ROUNDS: u64 = 10;
 /// Most closed streams that are waited for.

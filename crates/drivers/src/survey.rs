@@ -1,4 +1,4 @@
-//! How far relays are from here, measured.
+//! Measures how far relays are from here.
 
 use std::io;
 use std::net::SocketAddr;

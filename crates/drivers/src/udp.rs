@@ -53,7 +53,7 @@ pub struct UdpDriver {
     counters: UdpCounters,
 }
 
-/// What a [`UdpDriver`] has done since it was bound.
+/// Counts of a [`UdpDriver`] since it was bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UdpCounters {
@@ -146,7 +146,7 @@ impl UdpDriver {
             .wait(&self.socket, self.has_unsent(), timeout.into())
     }
 
-    /// Whether datagrams wait in the driver because the socket was full. The next flush tries them first.
+    /// True if datagrams wait in the driver because the socket was full. The next flush tries them first.
     pub fn has_unsent(&self) -> bool {
         !self.outbox.is_empty()
     }
@@ -161,7 +161,7 @@ impl UdpDriver {
         SockRef::from(&self.socket).send_buffer_size().map(granted)
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     pub fn counters(&self) -> &UdpCounters {
         &self.counters
     }
@@ -341,7 +341,7 @@ fn set_reuse_port(_: &Socket) -> io::Result<()> {
     Err(ErrorKind::Unsupported.into())
 }
 
-/// How a kernel or a device says that it does not segment: EIO for want of checksum offload; EINVAL, ENOPROTOOPT or
+/// True for the errors by which a kernel or a device says that it does not segment: EIO for want of checksum offload; EINVAL, ENOPROTOOPT or
 /// EOPNOTSUPP from old kernels. Linux's and Windows' numbers, as no other system segments.
 fn refuses_trains(error: &io::Error) -> bool {
     #[cfg(unix)]

@@ -70,12 +70,12 @@ pub struct WebListener {
     sessions: HashMap<SocketAddr, Outgoing>,
     shared: Arc<Shared>,
     datagram_max: usize,
-    /// Where wake-up calls come from.
+    /// The source of wake-up calls.
     waker: Option<SocketAddr>,
     /// Dropped to end the thread.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// Where `flush` lets machines write.
+    /// The buffer into which `flush` lets machines write.
     buffer: Box<[u8]>,
 }
 
@@ -83,9 +83,9 @@ pub struct WebListener {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebSession {
-    /// Where it really is.
+    /// Its real address.
     pub remote: SocketAddr,
-    /// What its link is.
+    /// The kind of its link.
     pub kind: WebKind,
 }
 
@@ -99,7 +99,7 @@ pub enum WebKind {
 }
 
 impl WebKind {
-    /// What the link is, for a protocol above it.
+    /// Returns the properties of the link, for a protocol above it.
     pub const fn link(self) -> Link {
         Link {
             datagram_min: DATAGRAM_MAX,
@@ -144,12 +144,12 @@ impl WebListener {
         })
     }
 
-    /// Where pages find `GET /link` and WebSockets (TCP).
+    /// Returns the address at which pages find `GET /link` and WebSockets (TCP).
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where WebTransport is (UDP).
+    /// Returns the address of WebTransport (UDP).
     pub fn transport_address(&self) -> SocketAddr {
         self.transport_address
     }
@@ -160,12 +160,12 @@ impl WebListener {
         self.shared.certificate_hash()
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     pub fn counters(&self) -> WebCounters {
         self.shared.counters()
     }
 
-    /// Who is behind a synthetic address, as connections report it; none if it is not one of ours or the session is over.
+    /// Returns the session behind a synthetic address, as connections report it; none if it is not one of ours or the session is over.
     pub fn session(&self, address: SocketAddr) -> Option<WebSession> {
         self.sessions.get(&address).map(|outgoing| outgoing.session)
     }
@@ -193,7 +193,7 @@ impl WebListener {
         Ok(())
     }
 
-    /// Whether a datagram from there only wakes the loop up.
+    /// True if a datagram from there only wakes the loop up.
     pub(crate) fn is_wake(&self, from: SocketAddr) -> bool {
         self.waker.is_some_and(|waker| {
             waker.port() == from.port() && waker.ip().to_canonical() == from.ip().to_canonical()
@@ -274,7 +274,7 @@ impl Driver for WebListener {
         Ok(self.take_in(now, machine, RECEIVE_MAX))
     }
 
-    /// What is for no browser is dropped and counted.
+    /// Datagrams that are for no browser are dropped and counted.
     fn flush<M: Machine + ?Sized>(&mut self, now: Instant, machine: &mut M) -> io::Result<usize> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut count = 0;
@@ -324,7 +324,7 @@ impl fmt::Debug for WebListener {
 pub(crate) const DATAGRAM_MAX: usize = 1_200;
 /// Datagrams from all browsers that may wait for the game loop: 5 MB at most.
 const QUEUE_IN: usize = 4_096;
-/// What one receive takes from the queue.
+/// The most that one receive takes from the queue.
 pub(crate) const RECEIVE_MAX: usize = QUEUE_IN;
 /// Datagrams that one flush takes from a machine.
 const FLUSH_MAX: usize = 16_384;

@@ -28,7 +28,7 @@ impl Capture {
         Self::new(Wants::Delivered)
     }
 
-    /// What to give to [`Network::set_tap`](crate::Network::set_tap).
+    /// Returns the closure to give to [`Network::set_tap`](crate::Network::set_tap).
     pub fn watcher(&self) -> impl FnMut(Sighting<'_>) + Send + 'static {
         let capture = self.clone();
         move |sighting| capture.record(&sighting)

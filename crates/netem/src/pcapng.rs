@@ -20,9 +20,9 @@ pub struct PcapNg<W> {
 /// A side of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Where clients are.
+    /// The side of the clients.
     Clients,
-    /// Where the server is.
+    /// The side of the server.
     Server,
 }
 
@@ -83,7 +83,7 @@ impl<W: Write> PcapNg<W> {
         self.out.flush()
     }
 
-    /// What it wrote to.
+    /// Returns the writer.
     pub fn into_inner(self) -> W {
         self.out
     }

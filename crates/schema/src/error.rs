@@ -1,4 +1,4 @@
-//! What can go wrong on the way to bits and back.
+//! The errors on the way to bits and back.
 
 use muse_wire::bits::BitError;
 use thiserror::Error;

@@ -1,4 +1,4 @@
-//! How a type travels: one derive gives it an encoding, a description and a hash.
+//! Encodings of types: one derive gives a type an encoding, a description and a hash.
 //!
 //! [`Schema`] is for types inside messages, [`Message`] for messages themselves, which have an id as well. Both are
 //! derived. The encoding is a string of bits without names or tags; `docs/schema.md` is its standard. Both sides
@@ -154,14 +154,14 @@ pub const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
             instead of usize use u32 or u64"
 )]
 pub trait Schema: Sized {
-    /// What the type looks like from outside. A type that contains itself cannot be described, so it cannot travel;
+    /// The description of the type. A type that contains itself cannot be described, so it cannot travel;
     /// this also bounds how deep decoding goes.
     const TYPE: Type;
 
-    /// What attributes of a field meet at the bottom of this type.
+    /// The kind of this type at the bottom, which decides the attributes that a field may have.
     const LEAF: Leaf = Leaf::Other;
 
-    /// Whether the attribute `max` applies to this type.
+    /// True if the attribute `max` applies to this type.
     const TAKES_MAX: bool = false;
 
     /// The fewest bits that any value takes.

@@ -29,7 +29,7 @@ pub enum BitError {
     NotCanonical,
 }
 
-/// How many bits tell the numbers `0..=span` apart.
+/// Returns the number of bits that tell the numbers `0..=span` apart.
 #[inline]
 pub const fn bits_for(span: u64) -> u32 {
     64 - span.leading_zeros()

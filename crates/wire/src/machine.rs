@@ -1,4 +1,4 @@
-//! What a driver and a sans-IO core say to each other.
+//! The interface between a driver and a sans-IO core.
 
 use std::net::SocketAddr;
 
@@ -29,14 +29,14 @@ pub trait Machine {
     /// possibly shorter; that happens only when `buffer` is longer than one datagram of the link.
     fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit>;
 
-    /// When to call [`handle_timeout`](Machine::handle_timeout) next, if nothing else happens before.
+    /// Returns the time to call [`handle_timeout`](Machine::handle_timeout) next, if nothing else happens before.
     fn poll_timeout(&mut self) -> Option<Instant>;
 }
 
 /// A datagram that arrived.
 #[derive(Debug)]
 pub struct Datagram<'a> {
-    /// Who sent it, as the network says; not proven.
+    /// The sender, as the network says; not proven.
     pub from: SocketAddr,
     /// Its congestion mark.
     pub ecn: Ecn,
@@ -44,12 +44,12 @@ pub struct Datagram<'a> {
     pub payload: &'a mut [u8],
 }
 
-/// What to send: a description of the bytes that [`Machine::poll_transmit`] wrote.
+/// A datagram, or several, to send: a description of the bytes that [`Machine::poll_transmit`] wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// Where to.
+    /// The destination.
     pub to: SocketAddr,
-    /// How many bytes of the buffer, over all segments.
+    /// The number of bytes in the buffer, over all segments.
     pub len: usize,
     /// Size of each datagram when there are several; `None` for a single one.
     pub segment: Option<usize>,
@@ -101,7 +101,7 @@ impl Ecn {
     }
 }
 
-/// What a link is, so that a protocol above it leaves out what the link does already.
+/// The properties of a link, so that a protocol above it leaves out what the link does already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Size of the largest datagram that surely passes, in bytes of payload.

@@ -20,7 +20,7 @@ use thiserror::Error;
 /// Largest window of a [`Promise`]. The receiver's memory is one bit per slot: 8 KiB at this limit.
 pub const WINDOW_MAX: u32 = 65_535;
 
-/// How much of a window may be lost.
+/// The share of a window that may be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Promise {
     window: u32,

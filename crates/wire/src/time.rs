@@ -150,7 +150,7 @@ impl Duration {
         self.0 as f64 / 1e6
     }
 
-    /// Whether the span is zero.
+    /// True if the span is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }

@@ -39,7 +39,7 @@ impl Addresses {
     }
 }
 
-/// Whether an address stands for a browser's session. No datagram of another link may come from there.
+/// True if an address stands for a browser's session. No datagram of another link may come from there.
 pub fn is_web_address(address: SocketAddr) -> bool {
     matches!(address.ip(), IpAddr::V6(ip) if (ip.to_bits() >> 96) as u32 == PREFIX)
 }

@@ -36,7 +36,7 @@ impl UdpWebDriver {
         &self.udp
     }
 
-    /// Where browsers come in, for its addresses and counters.
+    /// Returns the listener for browsers, for its addresses and counters.
     pub fn web(&self) -> Option<&WebListener> {
         self.web.as_ref()
     }
@@ -77,5 +77,5 @@ impl Driver for UdpWebDriver {
     }
 }
 
-/// What one receive takes from browsers: 600 kB, so that a machine which holds what it passes on until the flush need not hold much.
+/// The most that one receive takes from browsers: 600 kB, so that a machine which holds what it passes on until the flush need not hold much.
 const RECEIVE_AT_ONCE: usize = 512;

@@ -1,4 +1,4 @@
-//! What a [`WebListener`](super::WebListener) is told.
+//! Options of a [`WebListener`](super::WebListener).
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use muse_relay::v2::packet::DATA_HEADER_LEN;
 
 use super::DATAGRAM_MAX;
 
-/// Where and how to let browsers in.
+/// The address and the terms on which browsers are admitted.
 #[derive(Clone, Debug)]
 pub struct WebOptions {
     pub(super) address: SocketAddr,
@@ -76,7 +76,7 @@ impl WebOptions {
         self
     }
 
-    /// Whether a page of this origin may come; programs that are no browsers name none.
+    /// True if a page of this origin may connect; programs that are no browsers name none.
     pub(super) fn allows(&self, origin: Option<&str>) -> bool {
         self.origins.is_empty() || origin.is_some_and(|it| self.origins.iter().any(|o| o == it))
     }

@@ -1,4 +1,4 @@
-//! What the game loop and the thread for browsers share: queues, counters, and the call that wakes the loop.
+//! The shared state of the game loop and the thread for browsers: queues, counters, and the call that wakes the loop.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::WebSession;
 
-/// What the thread tells the game loop.
+/// A message of the thread to the game loop.
 #[derive(Debug)]
 pub(super) enum FromWeb {
     Opened {
@@ -55,7 +55,7 @@ pub(super) struct Shared {
     certificate_hash: Mutex<Option<[u8; 32]>>,
 }
 
-/// What happened at a [`WebListener`](super::WebListener).
+/// Counts of a [`WebListener`](super::WebListener).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebCounters {

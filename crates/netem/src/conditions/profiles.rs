@@ -14,7 +14,7 @@ pub struct Profile {
     ways: Ways,
 }
 
-/// What a profile does in each direction.
+/// The conditions of a profile in each direction.
 #[derive(Clone, Copy, Debug)]
 enum Ways {
     Same(fn() -> Conditions),
@@ -34,12 +34,12 @@ impl Profile {
         PROFILES.iter().find(is_it).copied()
     }
 
-    /// What it is called.
+    /// Returns its name.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// What it stands for, in a few words.
+    /// Returns its meaning in a few words.
     pub fn summary(&self) -> &'static str {
         self.summary
     }

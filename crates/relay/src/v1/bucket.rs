@@ -2,7 +2,7 @@
 
 use muse_wire::Instant;
 
-/// What a client may still send now.
+/// The amount that a client may still send now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket {
     /// In millionths, so that a microsecond's share is exact.
@@ -19,7 +19,7 @@ impl Bucket {
         }
     }
 
-    /// How much may pass now, after it was filled at `rate` a second up to `burst`.
+    /// Returns how much may pass now, after it was filled at `rate` a second up to `burst`.
     pub(super) fn available(&mut self, now: Instant, rate: u32, burst: u32) -> u64 {
         let passed = now.saturating_since(self.filled).as_micros();
         let gained = passed.saturating_mul(u64::from(rate));

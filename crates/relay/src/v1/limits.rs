@@ -1,4 +1,4 @@
-//! How much one client may ask of a relay that faces the internet.
+//! Limits on what one client may ask of a relay that faces the internet.
 
 use muse_wire::Duration;
 
@@ -77,7 +77,7 @@ impl Limits {
         self
     }
 
-    /// How long bytes may wait for a client that reads nothing at all. Default 10 s; then it is cut off.
+    /// Sets how long bytes may wait for a client that reads nothing at all. Default 10 s; then it is cut off.
     pub fn stall(mut self, time: Duration) -> Self {
         self.stall = time;
         self
@@ -89,13 +89,13 @@ impl Limits {
         self
     }
 
-    /// How often UDP endpoints are kept alive. Default 30 s, as the protocol says.
+    /// Sets how often UDP endpoints are kept alive. Default 30 s, as the protocol says.
     pub fn keep_alive(mut self, time: Duration) -> Self {
         self.keep_alive = time.max(Duration::from_millis(1));
         self
     }
 
-    /// Whether UDP is taken for a client from any IP address rather than only from that of its TCP connection. Default false. With
+    /// Accepts UDP for a client from any IP address rather than only from that of its TCP connection. Default false. With
     /// it anybody who can send a packet can speak, and receive, in another's name.
     pub fn danger_any_source(mut self, on: bool) -> Self {
         self.any_source = on;

@@ -128,7 +128,7 @@ impl DatagramHeader {
         ]
     }
 
-    /// Whether a flag is set.
+    /// True if a flag is set.
     pub const fn has(self, flag: u8) -> bool {
         self.control & flag != 0
     }
@@ -159,7 +159,7 @@ pub const DATAGRAM_HEADER: usize = 11;
 pub const DATAGRAM_DATA_MAX: usize = 1_421;
 /// The longest UDP packet.
 pub const DATAGRAM_MAX: usize = DATAGRAM_HEADER + DATAGRAM_DATA_MAX;
-/// Where `time` stands in a UDP header.
+/// The offset of `time` in a UDP header.
 pub(super) const TIME_OFFSET: usize = 4;
 
 /// The bits of a TCP control byte that the server acts on.

@@ -44,7 +44,7 @@ impl fmt::Debug for RoomKey {
     }
 }
 
-/// What guests join a room by: 60 bits, written as twelve letters and digits that are hard to confuse.
+/// The code by which guests join a room: 60 bits, written as twelve letters and digits that are hard to confuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RoomCode(u64);
 

@@ -1,4 +1,4 @@
-//! What a relay lets happen.
+//! Limits of a relay.
 
 use muse_wire::Duration;
 
@@ -62,7 +62,7 @@ impl Limits {
         self
     }
 
-    /// How many milliseconds' worth of those may come at once. Default 250.
+    /// Sets how many milliseconds' worth of those may come at once. Default 250.
     pub fn burst_ms(mut self, milliseconds: u32) -> Self {
         self.burst_ms = milliseconds;
         self

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use muse_wire::{Duration, Instant};
 
-/// What a room may still send now, in packets and bytes.
+/// The amount that a room may still send now, in packets and bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Meter {
     packets: Bucket,
@@ -19,7 +19,7 @@ impl Meter {
         }
     }
 
-    /// Whether a datagram may pass; it counts if so.
+    /// True if a datagram may pass; it counts if so.
     #[inline]
     pub(super) fn admit(&mut self, now: Instant, rates: &Rates, len: usize) -> bool {
         self.packets.fill(now, rates.packets);
@@ -76,7 +76,7 @@ impl Bucket {
         }
     }
 
-    /// Whether one more may pass; it counts if so.
+    /// True if one more may pass; it counts if so.
     pub(super) fn admit(&mut self, now: Instant, rate: Rate) -> bool {
         self.fill(now, rate);
         let passes = self.level >= MILLIONTHS;
@@ -124,7 +124,7 @@ impl Addresses {
     }
 }
 
-/// What counts as one address: an IPv4 address, or a /64.
+/// Returns the prefix that counts as one address: an IPv4 address, or a /64.
 pub(super) fn prefix(address: SocketAddr) -> u64 {
     match address.ip() {
         IpAddr::V4(ip) => u64::from(ip.to_bits()) | 0xFFFF << 32,

@@ -46,7 +46,7 @@ pub struct Relay {
     strangers_rate: Rate,
     outbox: Outbox,
     sweep_at: Instant,
-    /// Where the sweep goes on, in rooms and in guests.
+    /// The places at which the sweep goes on, in rooms and in guests.
     cursors: [usize; 2],
     draining: bool,
     stats: Stats,
@@ -97,7 +97,7 @@ impl Relay {
         self.guests.len()
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
@@ -290,7 +290,7 @@ impl std::fmt::Debug for Relay {
 /// A whole sweep takes so many parts.
 const SWEEP_PARTS: usize = 8;
 const SWEEP_INTERVAL: Duration = Duration::from_millis(250);
-/// How often a new address is asked for proof.
+/// The time between two demands for proof of a new address.
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
 /// Length of a challenge: a shorter packet is not answered by one.
 const CHALLENGE_LEN: usize = 28;

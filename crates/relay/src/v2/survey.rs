@@ -1,4 +1,4 @@
-//! How far several relays are: a few questions to each, and the shortest round trip of each.
+//! Measures the distance of several relays: a few questions to each, and the shortest round trip of each.
 
 use std::net::SocketAddr;
 
@@ -44,7 +44,7 @@ impl Survey {
         }
     }
 
-    /// Whether every answer is there, or time is up.
+    /// True if every answer is there, or time is up.
     pub fn is_done(&self, now: Instant) -> bool {
         let answered = self.relays.iter().all(|relay| relay.answers >= QUESTIONS);
         answered || now.saturating_since(self.began) >= TIME_MAX

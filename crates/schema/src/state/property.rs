@@ -14,7 +14,7 @@ use crate::{DecodeError, Options, Type};
             instead of usize use u32 or u64; the vectors and quaternions of glam need the feature `glam`"
 )]
 pub trait Property: Sized + Clone {
-    /// What the type looks like from outside; with the attributes it determines the columns.
+    /// The description of the type; with the attributes it determines the columns.
     const TYPE: Type;
 
     /// Writes the quantised value: as many columns as [`Type::width`] says.
@@ -26,7 +26,7 @@ pub trait Property: Sized + Clone {
     /// The value between this and `to`.
     fn blend(&self, to: &Self, options: &Options, blend: Blend) -> Self;
 
-    /// Whether the other is another beyond the tolerance.
+    /// True if the other differs by more than the tolerance.
     fn differs(&self, other: &Self, options: &Options) -> bool;
 
     /// [`blend`](Self::blend) along a curve with these velocities at its ends; only floats can.

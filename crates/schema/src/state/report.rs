@@ -1,4 +1,4 @@
-//! What differs between two rows, in words: for reports of desyncs and mispredictions.
+//! The differences between two rows, in words: for reports of desyncs and mispredictions.
 
 use core::fmt;
 
@@ -25,7 +25,7 @@ impl fmt::Display for ValueDifference {
 }
 
 impl Columns {
-    /// What differs between two rows, in their order. Parts that only one of them has are left out: that it has them
+    /// Returns the differences between two rows, in their order. Parts that only one of them has are left out: that it has them
     /// is a difference already. Rows of another length than the columns are compared as far as they go.
     pub fn diff(&self, here: &[i32], there: &[i32]) -> Vec<ValueDifference> {
         let len = self.len().min(here.len()).min(there.len());
@@ -101,7 +101,7 @@ impl Columns {
         bytes.take(row[head].max(0) as usize).collect()
     }
 
-    /// How many columns the value has that starts here.
+    /// Returns the number of columns of the value that starts here.
     fn parts(&self, head: usize) -> usize {
         let columns = self[head..].iter();
         columns

@@ -16,12 +16,12 @@ impl<'a> BitReader<'a> {
         Self { bytes, position: 0 }
     }
 
-    /// How many bits have been read.
+    /// Returns the number of bits that have been read.
     pub const fn position(&self) -> u64 {
         self.position
     }
 
-    /// How many bits have not been read yet.
+    /// Returns the number of bits that have not been read yet.
     #[inline]
     pub const fn remaining(&self) -> u64 {
         self.bytes.len() as u64 * 8 - self.position

@@ -26,12 +26,12 @@ pub struct PartialReceiver {
     lowest: Option<u64>,
 }
 
-/// What to do with a slot that arrived.
+/// The treatment of a slot that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Give it to the application now, then call [`PartialReceiver::pop_ready`].
     Deliver {
-        /// How many slots just before it are lost for good.
+        /// The number of slots just before it that are lost for good.
         skipped: u32,
     },
     /// Keep it until [`PartialReceiver::pop_ready`] names it.
@@ -45,7 +45,7 @@ pub enum Verdict {
 pub struct Ready {
     /// The slot to give to the application.
     pub slot: u64,
-    /// How many slots just before it are lost for good.
+    /// The number of slots just before it that are lost for good.
     pub skipped: u32,
 }
 
@@ -84,12 +84,12 @@ impl PartialReceiver {
         self.skipped
     }
 
-    /// How many slots wait in the caller's buffer.
+    /// Returns the number of slots that wait in the caller's buffer.
     pub const fn buffered_len(&self) -> u32 {
         self.buffered.len()
     }
 
-    /// Whether `slot` waits in the caller's buffer.
+    /// True if `slot` waits in the caller's buffer.
     pub fn is_buffered(&self, slot: u64) -> bool {
         self.in_reach(slot) && self.buffered.contains(slot)
     }
@@ -148,7 +148,7 @@ impl PartialReceiver {
         Some(distance)
     }
 
-    /// Whether `slot` is at least the expected one and less than a window beyond it. The very last number is never
+    /// True if `slot` is at least the expected one and less than a window beyond it. The very last number is never
     /// in reach, so that there is always a next one.
     fn in_reach(&self, slot: u64) -> bool {
         slot >= self.next_expected && slot < self.reach_end()

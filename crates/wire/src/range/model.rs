@@ -1,11 +1,11 @@
-//! What the range coder has learnt: adaptive bits, and symbols and integers made of them.
+//! The adaptive models of the range coder: bits, and symbols and integers made of them.
 //!
 //! A model starts out knowing nothing and learns fast at first, then more and more slowly, so that it serves a packet of
 //! a few dozen values as well as a long stream.
 
 use super::{Decoder, Encoder};
 
-/// How likely a decision is to be `true`: a quick and a slow estimate, the slow one weighing three times as much.
+/// The probability that a decision is `true`: a quick and a slow estimate, the slow one weighing three times as much.
 ///
 /// The n-th decision moves both by about 1/n, until the quick one stays at 1/32 and the slow one at 1/256. The first
 /// follows a source that changes, the second is exact for one that does not.
@@ -47,7 +47,7 @@ impl BitModel {
         }
     }
 
-    /// How likely `true` is, of 65,536; never 0 and never all.
+    /// Returns the probability of `true`, of 65,536; never 0 and never all.
     #[inline]
     pub const fn probability(&self) -> u32 {
         (self.quick as u32 + 3 * self.slow as u32) / 4
@@ -127,7 +127,7 @@ impl<const SYMBOLS: usize> Default for TreeModel<SYMBOLS> {
 /// tree; the rest are equally likely.
 #[derive(Clone, Debug)]
 pub struct UnsignedModel {
-    /// Whether there is another bit, by how many there are already.
+    /// Models of whether there is another bit, by how many there are already.
     more: [BitModel; 32],
     /// The two bits after the leading one, by the number of bits.
     head: [[BitModel; 4]; 33],
@@ -243,7 +243,7 @@ const fn approach(estimate: u16, bit: bool, rate: u32) -> u16 {
 }
 
 const HALF: u16 = 1 << 15;
-/// How slowly the quick estimate moves at last: by a 32nd.
+/// The final rate of the quick estimate: it moves by a 32nd.
 const QUICK_RATE: u32 = 5;
 /// Decisions after which the slow estimate moves by a 256th.
 const COUNT_MAX: u8 = 254;
