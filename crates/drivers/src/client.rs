@@ -22,8 +22,8 @@ use crate::{UdpDriver, UdpOptions};
 /// [`flush`](Self::flush). [`tick`](Self::tick) does all of it. A program with nothing else to do sleeps in
 /// [`wait`](Self::wait). Messages can be sent as soon as [`Event::Connected`] has come.
 ///
-/// Dropping it tells the server, which then need not wait for a silence. Whoever wants the last messages to arrive calls
-/// [`finish`](Self::finish) and goes on ticking until [`Event::Closed`].
+/// Dropping it tells the server, which then need not wait for a silence. If the last messages must arrive, call
+/// [`finish`](Self::finish) and go on ticking until [`Event::Closed`].
 ///
 /// ```
 /// use muse_drivers::{Client, Server, new_key};
@@ -133,7 +133,7 @@ impl Client {
         self.host.link()
     }
 
-    /// One turn of a game loop: takes in what arrived, gives every event to `handle`, sends what is to be sent.
+    /// One turn of a game loop: receives what arrived, gives every event to `handle`, sends what is to be sent.
     pub fn tick(&mut self, mut handle: impl FnMut(&mut Self, Event<'_>)) -> io::Result<()> {
         self.poll()?;
         let mut buffer = self.host.take_buffer();

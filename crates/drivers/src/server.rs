@@ -86,7 +86,7 @@ impl Server {
     ///
     /// A connection stays with the shard that accepted it, whatever address its packets come from. A handshake needs no
     /// state that shards would have to share: its packets come from one address, so that one shard gets all of them, and
-    /// one that moves meanwhile begins anew. Limits count per shard: connections, handshakes, and the single use of
+    /// one that moves meanwhile starts over. Limits count per shard: connections, handshakes, and the single use of
     /// connect tokens, so that a stolen token could be used once in each until its holder connects or it expires.
     pub fn bind_shards(
         address: impl ToSocketAddrs,
@@ -175,7 +175,7 @@ impl Server {
         self.host.link()
     }
 
-    /// One turn of a game loop: takes in what arrived, gives every event to `handle`, sends what is to be sent.
+    /// One turn of a game loop: receives what arrived, gives every event to `handle`, sends what is to be sent.
     pub fn tick(&mut self, mut handle: impl FnMut(&mut Self, Event<'_>)) -> io::Result<()> {
         self.poll()?;
         let mut buffer = self.host.take_buffer();

@@ -10,7 +10,7 @@ use crate::relay::seed;
 use crate::{Clock, Driver, UdpDriver, UdpOptions};
 
 /// Asks every relay a few times and returns the shortest round trip to each, in the same order; none where no answer came. Takes half a second when
-/// all answer, two when one does not. A master that is told these (`POST /v1/relay`) says which relay suits a player and his friends.
+/// all answer, two when one does not. A master that is told these (`POST /v1/relay`) says which relay suits a player and their friends.
 pub fn survey_relays(relays: &[SocketAddr]) -> io::Result<Report> {
     let clock = Clock::start();
     let mut link = UdpDriver::bind_any(0, &UdpOptions::default())?;

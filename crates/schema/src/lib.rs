@@ -223,7 +223,7 @@ pub trait Schema: Sized {
 
 /// A [`Schema`] with an id: what is sent and received. Derive it, with `#[message(id = N)]` above the type.
 ///
-/// The id is not part of the encoding: whoever carries messages writes it in front.
+/// The id is not part of the encoding: the carrier of messages writes it in front.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a message",
     label = "not a message",

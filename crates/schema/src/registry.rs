@@ -82,7 +82,7 @@ impl Registry {
     }
 }
 
-/// Why a message could not be registered.
+/// The reason for which a message could not be registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RegistryError {

@@ -14,7 +14,7 @@ pub use writer::BitWriter;
 
 use thiserror::Error;
 
-/// Why bits could not be read or written.
+/// The reason for which bits could not be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BitError {

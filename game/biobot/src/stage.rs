@@ -68,7 +68,7 @@ impl StageConfig {
         }
     }
 
-    /// What chance goes by: which enemies appear. Default: 1.
+    /// Sets the random seed: which enemies appear. Default: 1.
     #[must_use]
     pub const fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
@@ -82,7 +82,7 @@ impl StageConfig {
         self
     }
 
-    /// How many players the match waits for, at most as many as the level has slots for.
+    /// Sets how many players the match waits for, at most as many as the level has slots for.
     #[must_use]
     pub fn slots(mut self, slots: u8) -> Self {
         self.slots = slots.clamp(1, self.level.slots);
@@ -111,7 +111,7 @@ impl StageConfig {
         self
     }
 
-    /// Who moves the robots; the server by default.
+    /// Sets the side that moves the robots; the server by default.
     #[must_use]
     pub const fn movement(mut self, movement: Movement) -> Self {
         self.movement = movement;
@@ -143,7 +143,7 @@ impl StageConfig {
         )
     }
 
-    /// What counts as a cheat.
+    /// Sets what counts as a cheat.
     #[must_use]
     pub const fn cheats(mut self, cheats: CheatConfig) -> Self {
         self.cheats = cheats;
@@ -175,20 +175,20 @@ pub enum Audience {
     One(ClientId),
 }
 
-/// How a match ended.
+/// The outcome of a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// [`Phase::Won`], [`Phase::Lost`] or [`Phase::Over`].
     pub phase: Phase,
-    /// Whether it never began.
+    /// True if it never began.
     pub cancelled: bool,
-    /// How many ticks were played.
+    /// The number of ticks that were played.
     pub ticks: u32,
     /// The players, the best first.
     pub table: Vec<Line>,
 }
 
-/// Why a client cannot join.
+/// The reason for which a client cannot join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum JoinError {
@@ -385,7 +385,7 @@ impl Stage {
         Some(tick)
     }
 
-    /// When [`poll_tick`](Self::poll_tick) has something next.
+    /// Returns the time at which [`poll_tick`](Self::poll_tick) has something next.
     pub fn poll_timeout(&self) -> Instant {
         self.server.poll_timeout()
     }
@@ -404,7 +404,7 @@ impl Stage {
         self.recorder = Some(Box::new(recorder));
     }
 
-    /// What has been recorded since this was called last, to be appended to a file.
+    /// Returns what has been recorded since this was called last, to be appended to a file.
     pub fn take_recording(&mut self) -> Vec<u8> {
         let recorder = self.recorder.as_mut();
         recorder.map(|recorder| recorder.take()).unwrap_or_default()
@@ -423,12 +423,12 @@ impl Stage {
         self.outbox.pop_front()
     }
 
-    /// How the match ended; `None` while it goes on.
+    /// Returns the outcome of the match; `None` while it goes on.
     pub const fn outcome(&self) -> Option<&Outcome> {
         self.outcome.as_ref()
     }
 
-    /// What players tried that they should not have.
+    /// Returns the cheats that players tried.
     pub fn report(&self) -> Report {
         let there = self.seats.iter().filter(|seat| seat.id.is_some());
         let lines = there.map(|seat| self.report_of(seat));

@@ -1,9 +1,9 @@
 //! Limits the handshakes that the kernel lets through while strangers send more of them than a socket's buffer holds.
 //!
 //! A game loop looks at its socket once a tick. A flood fills the buffer long before the next look, and what does not fit
-//! is dropped, players' packets with it. So the kernel is told to drop handshakes by chance before they reach the buffer:
+//! is dropped, players' packets with it. So the kernel is told to drop handshakes at random before they reach the buffer:
 //! half of them, three quarters, and so on until about as many come through as a tick can answer. Packets of connections
-//! always pass. A player who connects meanwhile is dropped as often as a stranger is, and repeats himself.
+//! always pass. A player who connects meanwhile is dropped as often as a stranger is, and asks again.
 
 use muse_wire::{Duration, Instant};
 

@@ -34,7 +34,7 @@ pub(super) async fn accept(
         let incoming = endpoint.accept().await;
         let remote = incoming.remote_address();
         if !incoming.remote_address_validated() && transports.doors.inside() >= PROVE_FROM {
-            // Many are here: whoever wants in first shows that the address is his.
+            // Many are here: a newcomer first has to prove its address.
             incoming.retry();
             continue;
         }

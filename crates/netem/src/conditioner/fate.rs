@@ -57,7 +57,7 @@ impl Fates {
         self.copies.into_iter().flatten()
     }
 
-    /// Why nothing arrives.
+    /// The reason for which nothing arrives.
     pub fn lost(&self) -> Option<Cause> {
         self.lost
     }
@@ -110,7 +110,7 @@ impl Damage {
     }
 }
 
-/// Why a datagram was lost.
+/// The reason for which a datagram was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {

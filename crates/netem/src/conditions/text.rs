@@ -7,7 +7,7 @@ use muse_wire::Duration;
 
 use super::{Conditions, Jitter, Queue};
 
-/// Why a text does not say conditions. Its message says what would.
+/// An error in a text of conditions. Its message says what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TextError {

@@ -148,7 +148,7 @@ impl Update {
     }
 }
 
-/// Why something was not sent.
+/// An error that keeps a packet from being sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SendError {

@@ -134,7 +134,7 @@ impl DatagramHeader {
     }
 }
 
-/// Why a UDP packet is dropped.
+/// The reason for which a UDP packet is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DatagramError {

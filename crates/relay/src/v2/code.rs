@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::packet::{read_address, write_address};
 
-/// Whoever has it has the room. 16 random bytes, from a driver's `fill_random`.
+/// Anyone who has it has the room. 16 random bytes, from a driver's `fill_random`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct RoomKey([u8; 16]);
 
@@ -187,7 +187,7 @@ impl FromStr for Invitation {
     }
 }
 
-/// Why a text is no code or invitation.
+/// The reason for which a text is no code or invitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CodeError {

@@ -43,7 +43,7 @@ pub struct Announcer {
 }
 
 impl Announcer {
-    /// Tells this to whoever asks.
+    /// Answers every question with this.
     pub fn new(now: Instant, advert: Advert) -> Self {
         Self {
             advert,

@@ -167,7 +167,7 @@ impl Link {
     }
 
     /// Our own addresses in local networks, with the socket's port, so that peers behind the same router find the short way.
-    /// Default none; others than local ones are left out. To be called before the link is used.
+    /// Default none; addresses that are not local are left out. To be called before the link is used.
     pub fn local_addresses(mut self, addresses: &[SocketAddr]) -> Self {
         for address in addresses {
             self.local.push(*address);

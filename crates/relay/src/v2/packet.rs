@@ -101,7 +101,7 @@ impl LegId {
     }
 }
 
-/// Why a relay refuses.
+/// The reason for which a relay refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -229,7 +229,7 @@ pub enum Packet {
         random: [u8; 8],
         /// From the relay.
         cookie: Cookie,
-        /// Whoever has it has the room.
+        /// Anyone who has it has the room.
         key: RoomKey,
         /// True if peers may be told our addresses, to find a direct way.
         direct: bool,

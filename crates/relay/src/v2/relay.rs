@@ -53,7 +53,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// An empty relay. `seed` is secret randomness: whoever knows it can forge proofs of addresses.
+    /// An empty relay. `seed` is secret randomness: anyone who knows it can forge proofs of addresses.
     pub fn new(now: Instant, limits: Limits, seed: [u8; 32]) -> Self {
         let burst = Duration::from_millis(u64::from(limits.burst_ms));
         let mut secrets = Secrets::new(&seed);
@@ -82,7 +82,7 @@ impl Relay {
         }
     }
 
-    /// Opens and lets in nothing more, and tells everybody, so that they find another way. What is there goes on.
+    /// Admits nothing more, and tells everybody, so that they find another way. What is there goes on.
     pub fn drain(&mut self) {
         self.draining = true;
     }
@@ -177,7 +177,7 @@ impl Relay {
     }
 
     /// Somebody uses an id that does not exist: after a restart of the relay everybody does. They are told, within limits, and join
-    /// anew.
+    /// again.
     #[cold]
     fn on_unknown(&mut self, now: Instant, id: LegId, from: SocketAddr) {
         self.stats.unknown += 1;

@@ -96,7 +96,7 @@ impl Relay {
     }
 }
 
-/// Why nobody can have sent a broadcast.
+/// The reason for which no client can have sent a broadcast.
 enum Stranger {
     Unknown,
     Spoofed,
