@@ -378,6 +378,7 @@ impl Endpoint {
     fn find(&self, connection: ConnectionId) -> Option<usize> {
         let index = connection.index();
         let slot = self.slots.get(index)?;
+        // Slots are used again: an id of a connection that is over must not name the next one in its slot.
         (ConnectionId::new(index, slot.generation) == connection).then_some(index)
     }
 
@@ -396,6 +397,7 @@ impl Endpoint {
     }
 
     fn handle_data(&mut self, now: Instant, header: &Header, datagram: Datagram<'_>) {
+        // The connection id holds the slot, so that no table is searched. All of it is compared: it has random bits, too.
         let index = (header.connection >> 8 & 0xFFFF) as usize;
         let slot = self
             .slots
@@ -416,6 +418,7 @@ impl Endpoint {
             return;
         }
         self.schedule.mark_dirty(index);
+        // The client's first packet: from now on a repeated Connect is not answered any more.
         if !announced && let Some(random) = connection.take_attempt() {
             self.unconfirmed.remove(&random);
             self.confirm(now, index);
@@ -435,6 +438,7 @@ impl Endpoint {
             self.counters.datagrams_unknown += 1;
             return;
         };
+        // Before the listener, which would take the repeated Connect for a replay.
         if let Some(random) = listener.peek_connect(datagram)
             && let Some(&index) = self.unconfirmed.get(&random)
         {
@@ -472,6 +476,7 @@ impl Endpoint {
         let resumes = request
             .token_id()
             .is_some_and(|token| is_resumable(&self.sessions, &self.slots, &token));
+        // A player who comes back takes over a place that is counted already, so a full server still admits them.
         let beyond = if resumes { RESUMING_MAX } else { 0 };
         let slot = self.take_slot(self.config.connections_max + beyond);
         let Some(listener) = &mut self.listener else {
@@ -516,6 +521,7 @@ impl Endpoint {
                 {
                     self.release_slot(displaced);
                 }
+                // Nothing is told to the application yet: the Connect may be a recorded one.
                 self.unconfirmed.insert(random, index as u32);
                 self.schedule.mark_dirty(index);
                 self.reply(from, &reply[..accepted.len]);
@@ -554,6 +560,7 @@ impl Endpoint {
         let Occupant::Attempt(attempt) = &mut self.slots[index].occupant else {
             return;
         };
+        // Only the address that was asked may answer.
         if attempt.remote != from {
             return;
         }
@@ -608,6 +615,7 @@ impl Endpoint {
         if bytes.is_empty() {
             return;
         }
+        // Anyone can cause replies, so their number is bounded; a client that misses one asks again.
         if self.replies.len() >= REPLIES_MAX {
             self.counters.replies_dropped += 1;
             return;
@@ -650,6 +658,7 @@ impl Endpoint {
             self.sessions.end(&token, id);
         }
         slot.generation = slot.generation.wrapping_add(1);
+        // Packets that are still under way find nobody.
         slot.local_id = u32::MAX;
         if let Occupant::Connection(mut connection) =
             std::mem::replace(&mut slot.occupant, Occupant::Nobody)
@@ -695,6 +704,7 @@ impl Machine for Endpoint {
             return;
         }
         let Datagram { from, payload, .. } = datagram;
+        // Only what can be a handshake goes on: longer datagrams are dropped before anything of them is read.
         let handshake = payload.first().is_some_and(|first| first & 0x80 == 0);
         if handshake && payload.len() <= HANDSHAKE_LEN_MAX {
             self.handle_handshake(now, from, payload);
@@ -737,6 +747,7 @@ impl Machine for Endpoint {
     }
 
     fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
+        // Handshakes first: they are short, and bounded in number.
         if let Some((to, reply)) = self.replies.pop_front() {
             let len = reply.len().min(buffer.len());
             buffer[..len].copy_from_slice(&reply[..len]);

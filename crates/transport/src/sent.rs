@@ -46,7 +46,7 @@ pub(crate) struct SentPacket {
     pub(crate) recovered: bool,
     /// Its frames have been given back to their channels.
     loss_handled: bool,
-    /// Newest packet whose parity covers this one's section; 0 for none.
+    /// First packet whose parity covers this one's section; 0 for none.
     pub(crate) covered_by: u64,
     frames_start: u64,
     frames_count: u32,
@@ -224,6 +224,7 @@ impl SentPackets {
     /// Says that a parity in packet `carrier` covers the section of packet `number`.
     pub(crate) fn cover(&mut self, number: u64, carrier: u64) {
         if let Some(packet) = self.get_mut(number)
+            // The first parity counts: waiting for a later one too would only delay the retransmission.
             && packet.covered_by == 0
         {
             packet.covered_by = carrier;
@@ -254,6 +255,7 @@ impl SentPackets {
         }
         packet.fate = Fate::Settled;
         self.unsettled.remove(number);
+        // A packet taken as lost left the bytes in flight then, and must not be subtracted twice.
         if before.fate == Fate::Outstanding {
             self.in_flight -= before.in_flight();
             self.outstanding -= 1;
@@ -265,6 +267,8 @@ impl SentPackets {
             let late = now.saturating_since(before.at + smoothed);
             self.reorder_extra = self.reorder_extra.max(late.min(smoothed));
         }
+        // An old packet that arrives after newer ones shows how much the path reorders: be at least that patient from
+        // now on.
         if let Some(highest) = acked_highest
             && number < highest
         {
@@ -328,6 +332,7 @@ impl SentPackets {
     pub(crate) fn set_acked_highest(&mut self, number: u64) {
         if self.acked_highest.is_none_or(|highest| number > highest) {
             self.acked_highest = Some(number);
+            // The patience learnt from late packets fades, so that one bad moment does not slow down repairs for ever.
             self.reorder_extra = self.reorder_extra - self.reorder_extra / 256;
         }
     }
@@ -339,6 +344,8 @@ impl SentPackets {
         smoothed: Duration,
         variance: Duration,
     ) -> Duration {
+        // Jitter counts up to a quarter of the round trip; beyond that, waiting would cost more than a needless
+        // retransmission.
         let tolerance = (variance * 2)
             .min(smoothed / 4)
             .max(self.reorder_extra)
@@ -360,6 +367,7 @@ impl SentPackets {
             from = number + 1;
             let at = self.get(number)?.at;
             let lost_at = at + loss_delay;
+            // Either is enough: so many newer packets have arrived, or the time for it is over.
             if lost_at <= now || highest - number >= self.packet_threshold {
                 self.set_lost(number);
                 lost.push(number);
@@ -376,6 +384,8 @@ impl SentPackets {
             match packet.fate {
                 Fate::Outstanding => break,
                 Fate::Lost if !packet.loss_handled => break,
+                // Kept for a while, so that a late acknowledgement shows that the loss was none; not once memory runs
+                // short.
                 Fate::Lost if packet.at + patience > now && self.packets.len() < SENT_MAX / 2 => {
                     break;
                 }

@@ -131,6 +131,7 @@ impl ReceiveChannel {
         frame: &MessageFrame<'_>,
         sink: &mut impl Sink,
     ) -> Result<Admission, Malformed> {
+        // Before any memory is taken, for the total is no more than a claim of the peer.
         if frame
             .fragment
             .is_some_and(|fragment| fragment.total as usize > self.message_max)
@@ -162,6 +163,7 @@ impl ReceiveChannel {
             .slots
             .get(&number)
             .is_some_and(|slot| !slot.is_complete());
+        // A message that is complete and waits for its turn is delivered all the same.
         if unfinished || !self.arrived.contains(number) {
             self.stats.messages_skipped += 1;
             self.arrived.insert(number);
@@ -239,6 +241,7 @@ impl ReceiveChannel {
     fn receive_unreliable(&mut self, frame: &MessageFrame<'_>, sink: &mut impl Sink) -> Admission {
         let near = self.newest.unwrap_or(MESSAGE_NUMBER_FIRST);
         let number = frame.number_low.map(|low| expand(u64::from(low), 16, near));
+        // The sequenced modes never go back: what is older than the last delivered message is of no use any more.
         let stale = self.delivery != Delivery::Unreliable
             && number.is_some_and(|number| self.newest.is_some_and(|newest| number <= newest));
         if stale {
@@ -266,6 +269,7 @@ impl ReceiveChannel {
             self.newest = Some(number).max(self.newest);
             self.deliver_assembly(assembly, sink);
             self.remember(number);
+            // Older messages that are still incomplete would be stale when they are complete.
             if self.delivery != Delivery::Unreliable {
                 self.drop_stale_assemblies(sink);
             }
@@ -375,6 +379,7 @@ impl ReceiveChannel {
                 if !sink.admit(cost(frame.payload.len()), self.need(number)) {
                     return Ok(Admission::Refused);
                 }
+                // The usual case leaves the set alone.
                 if number == self.next {
                     self.next += 1;
                 } else {
@@ -422,6 +427,7 @@ impl ReceiveChannel {
     ) -> Result<Admission, Malformed> {
         let number_low = frame.number_low.ok_or(Malformed)?;
         let Some(number) = self.number(number_low)? else {
+            // The sender repeats what is settled, so it has not heard our report.
             self.progress_repeats = PROGRESS_REPEATS;
             return Ok(Admission::Taken);
         };
@@ -547,6 +553,7 @@ impl ReceiveChannel {
         while self.arrived.contains(self.next) {
             work::step();
             let slot = self.slots.get(&self.next);
+            // A number without a slot is settled: delivered before its turn, or skipped.
             if slot.is_some_and(|slot| !slot.is_complete()) {
                 break;
             }
@@ -563,6 +570,8 @@ impl ReceiveChannel {
             self.stats.messages_duplicate += 1;
             return Ok(None);
         };
+        // An honest sender stays within one window of what it knows to have arrived; twice that leaves room for what we
+        // know and it does not.
         if ahead >= 2 * CHANNEL_WINDOW {
             return Err(Malformed);
         }

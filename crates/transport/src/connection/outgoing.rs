@@ -84,6 +84,7 @@ impl Connection {
         shared: &mut Shared,
         buffer: &mut [u8],
     ) -> Option<Transmit> {
+        // First, for it goes to another address and cannot be part of a train.
         if let Some(transmit) = self.poll_challenge(now, shared, buffer) {
             return Some(transmit);
         }
@@ -102,6 +103,7 @@ impl Connection {
                 break;
             };
             let limit = match plan.mtu_probe {
+                // A probe is longer than the packets before it; a train allows only a shorter last one.
                 Some(_) if len > 0 => break,
                 Some(size) if size > buffer.len() => {
                     self.mtu.limit_to(buffer.len());
@@ -196,6 +198,7 @@ impl Connection {
             }
             State::Dead => return None,
         }
+        // A probe for a larger packet goes alone: its loss must cost nothing but itself.
         if let Some(size) = self
             .mtu
             .probe(now)
@@ -208,6 +211,8 @@ impl Connection {
                 ..Plan::default()
             });
         }
+        // Probes ignore window and pacer: when all acknowledgements are lost, nothing else gets the connection going
+        // again.
         let probing = self.probes.pending > 0;
         let wants_data = self.wants_to_send(now);
         if probing {
@@ -227,6 +232,7 @@ impl Connection {
                 ..Plan::default()
             });
         }
+        // Acknowledgements are never held back by the window, or both sides could wait for each other.
         let bare = self.acks.at_once || self.ping || self.path_response.is_some();
         bare.then_some(Plan {
             ping: self.ping,
@@ -250,6 +256,8 @@ impl Connection {
             if half.best_level().is_none() {
                 continue;
             }
+            // A retransmission waits a moment for the company of new messages if those leave in a steady rhythm: a
+            // packet of its own costs more.
             match half
                 .only_resends_since()
                 .and_then(|since| self.rhythm.company(since))
@@ -281,9 +289,12 @@ impl Connection {
     fn may_send(&mut self, now: Instant, rate: Option<u64>) -> bool {
         let size = self.packet_size(rate);
         let window = self.controller.window().max(self.calm_window(now));
+        // With nothing in flight one packet may always go, however small the window: otherwise no acknowledgement could
+        // open it.
         if self.sent.in_flight() > 0 && self.sent.in_flight() + size > window {
             return false;
         }
+        // The ring of sent packets bounds memory; acknowledgements and losses make room in it.
         if self.sent.is_full() {
             return false;
         }
@@ -764,6 +775,7 @@ impl Connection {
         match &mut self.state {
             State::Closing { pending, tries, .. } => {
                 *pending = false;
+                // The close may be lost: it is repeated a few times until the peer answers with one of its own.
                 *tries -= 1;
                 self.timers.set(Timer::Path, now + timeout);
             }

@@ -435,7 +435,7 @@ impl Stage {
         }
     }
 
-    /// Hurts everybody whom a blast reaches: nobody behind a wall. In versus its owner, too.
+    /// Returns everybody whom a blast reaches: nobody behind a wall. In versus its owner, too.
     fn near(
         &mut self,
         at: Vec3,
