@@ -231,6 +231,7 @@ impl<G: Game> Predictor<G> {
         let Some(next) = self.next_tick() else {
             return;
         };
+        // The clock may leave out ticks after the program stood still, but states follow each other without gaps.
         let skipped = (tick - next).clamp(0, Self::AHEAD_MAX as i64) as u32;
         for step in 0..skipped {
             let held = self.predicted.back().map(|(input, _)| input.clone());
@@ -256,6 +257,8 @@ impl<G: Game> Predictor<G> {
         if steps <= 0 {
             return Reconciled::Outdated;
         }
+        // The server is ahead of what was predicted, so there is nothing to compare: its state is the start of what
+        // follows.
         if steps > self.predicted.len() as i64 {
             self.predicted.clear();
             self.effects.confirm(tick);
@@ -266,11 +269,14 @@ impl<G: Game> Predictor<G> {
         let differs = self.predicted[place].1.differs(state);
         if !differs {
             let confirmed = self.predicted.drain(..=place).next_back();
+            // The predicted state stays, not the server's: within the tolerance they may differ, and what was simulated
+            // since went on from this one.
             self.base = confirmed.map(|(_, state)| (tick, state));
             self.effects.confirm(tick);
             self.counters.confirmed += 1;
             return Reconciled::Confirmed;
         }
+        // What is on the screen now, to be blended away from.
         let before = self.predicted[self.predicted.len() - 1].1.clone();
         self.predicted.drain(..=place);
         self.base = Some((tick, state.clone()));
@@ -324,6 +330,7 @@ impl<G: Game> Predictor<G> {
     }
 
     fn predict_one(&mut self, game: &mut G, tick: Tick, input: G::Input) {
+        // Memory and the cost of a correction are bounded; the player stands still until the server is heard again.
         if self.predicted.len() == Self::AHEAD_MAX {
             return;
         }
@@ -338,6 +345,8 @@ impl<G: Game> Predictor<G> {
     }
 
     fn simulate_again(&mut self, game: &mut G, base: Tick, mut state: G::Player) -> u32 {
+        // Events of these ticks are compared with those of the first time: the same ones are not shown twice, others are
+        // taken back.
         self.effects.begin_again();
         let mut tick = base;
         for (input, predicted) in &mut self.predicted {

@@ -134,6 +134,7 @@ impl Receiver {
 
     /// This game is loaded: its states can come. What was known of another is forgotten.
     pub fn set_game(&mut self, game: u32) {
+        // States of the last game would be taken for baselines of this one.
         if self.game.is_some_and(|loaded| loaded != game) {
             for slot in 0..self.slots.len() as u32 {
                 self.vacate(slot, self.newest_tick.unwrap_or_default());
@@ -266,14 +267,20 @@ impl Receiver {
         if !self.window.admits(number) {
             return Err(Refused::Duplicate);
         }
+        // Told even if the packet is refused: so the client learns what it has to load.
         self.game_of_server = Some(header.game);
         if self.game != Some(header.game) {
             return Err(Refused::OtherGame(header.game));
         }
+        // A program that does not poll must not fill memory. The packet is not answered, so the server sends it all
+        // again.
         if self.updates.len() > UPDATES_MAX || self.events.len() > EVENTS_WAITING_MAX {
             return Err(Refused::Backlog);
         }
+        // Everything is decoded aside first: the world here changes by a whole packet or not at all.
         let decoded = self.decode(&header, reader.rest());
+        // A single late packet may lack its baseline; several new ones in a row mean that the sides have lost each
+        // other.
         if decoded == Err(Refused::NoBaseline) && self.newest_tick < Some(header.tick) {
             self.lacking += 1;
             if self.lacking >= LACKING_MAX {
@@ -284,6 +291,7 @@ impl Receiver {
         self.lacking = 0;
         self.restart = None;
         self.window.insert(number, header.tick.0);
+        // A late packet says nothing about the present.
         if self.newest_tick.is_none_or(|newest| newest <= header.tick) {
             self.newest_tick = Some(header.tick);
             self.complete = header.complete;
@@ -295,11 +303,13 @@ impl Receiver {
     /// Takes over what was decoded.
     fn apply(&mut self, tick: Tick) {
         let mut staged = std::mem::take(&mut self.staged);
+        // First who is gone, for a slot may be given to another entity in the same packet.
         for slot in staged.gone.drain(..) {
             let newer = |slot: &Slot| {
                 let newest = slot.history.last().map(|(newest, _)| newest);
                 slot.occupant.is_some() && newest.is_some_and(|newest| newest > tick.0)
             };
+            // A late farewell must not remove what a later packet has brought into the slot.
             if !self.slots.get(slot as usize).is_some_and(newer) {
                 self.vacate(slot, tick);
             }

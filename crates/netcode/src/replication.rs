@@ -216,6 +216,7 @@ impl View {
         let Some(Tick(tick)) = world.tick() else {
             return;
         };
+        // Without a new commit there is nothing to say.
         if self.stats.rounds > 0 && tick <= self.round.tick {
             return;
         }
@@ -232,7 +233,9 @@ impl View {
         if self.interest_changed || self.structure != world.structure() {
             self.reconcile(world);
         }
+        // After the slots, because events go to those who see their entity.
         self.take_events(world);
+        // Twice the usual delay, which is kept in eighths of a tick.
         let timeout = self.delay / 4 + TIMEOUT_TICKS_MIN;
         self.give_up_before(tick.saturating_sub(timeout));
         self.sent
@@ -322,6 +325,7 @@ impl View {
         match entry {
             Entry::Row { slot, incarnation } => {
                 if let Some(slot) = self.slots.get_mut(slot)
+                    // The slot may have been given to another entity since the packet left.
                     && slot.incarnation == incarnation
                     && slot.life == Life::Active
                 {
@@ -357,6 +361,7 @@ impl View {
                     Entry::Row { slot, incarnation } | Entry::Gone { slot, incarnation } => {
                         if let Some(slot) = self.slots.get_mut(slot)
                             && slot.incarnation == incarnation
+                            // A later packet has carried it again: that one decides.
                             && slot.sent == tick
                         {
                             slot.sent = NEVER;
@@ -426,6 +431,7 @@ impl View {
             {
                 let entity = slot.entity;
                 let unheard = slot.baseline == NEVER;
+                // An entity that the client has seen leaves with the events of this tick: its explosion is still told.
                 slot.left = if unheard { NEVER } else { self.round.tick };
                 slot.forget();
                 slot.life = Life::Leaving;
@@ -525,6 +531,7 @@ impl View {
             match slot.life {
                 Life::Free => continue,
                 Life::Leaving => {
+                    // The farewell waits for the entity's events, which would name somebody unknown otherwise.
                     if slot.sent == NEVER && slot.events == 0 {
                         self.round.gone.push(number);
                     }
@@ -540,6 +547,7 @@ impl View {
             else {
                 continue;
             };
+            // The client's own player is always sent: predictions are confirmed by it.
             if !slot.wants(object, tick) && Some(slot.entity) != self.player {
                 continue;
             }

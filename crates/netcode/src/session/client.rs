@@ -155,17 +155,20 @@ where
     ) -> Result<(), PacketError> {
         let (header, snapshot) = ToClient::parse(bytes)?;
         let tick = Header::parse(&mut Reader::new(snapshot))?.tick;
+        // First what may fail: a packet that is refused must not move clocks or say which entity is played.
         self.receiver.handle_packet(snapshot)?;
         self.note_snapshot(tick);
         if let Some((number, report)) = &header.report {
             self.handle_report(now, tick, *number, report);
         }
         if let Some((version, player)) = header.player
+            // Packets may be late: only a newer version counts. It wraps around.
             && (version.wrapping_sub(self.player_version) as i8) > 0
         {
             self.player_version = version;
             if player != self.player {
                 self.player = player;
+                // What was predicted is of another entity; it begins with the server's next state of this one.
                 self.predictor = Predictor::new();
             }
         }
@@ -188,6 +191,7 @@ where
             self.sender.push(tick, input.clone());
             self.note_age(tick);
             self.predictor.predict(rules, tick, input);
+            // Both sides know the interval, and the ticks that end a packet by their number alone.
             if (tick.0 + 1).is_multiple_of(self.config.packet_interval) {
                 break;
             }
@@ -205,6 +209,7 @@ where
         let mut writer = BitWriter::new(buffer.get_mut(len..)?);
         let header = self.clock.header(now);
         self.sender.write(header, &mut writer).ok()?;
+        // Only now: in its first packet an input travels whole, in those after it without what need not be repeated.
         self.sender.handle_sent(G::again);
         Some(len + writer.finish())
     }
@@ -246,6 +251,8 @@ where
             return Some(newest.clone());
         };
         let before = self.predictor.state_at(time.tick.back(1));
+        // A frame is drawn between the last two ticks; the newest state alone would make the player jump from tick to
+        // tick.
         let after = self.predictor.state_at(time.tick).unwrap_or(newest);
         let ghost = before.map_or_else(
             || after.clone(),
@@ -334,6 +341,7 @@ where
     }
 
     fn advance(&mut self, now: Instant) {
+        // Before time goes on: the player reacts to the picture that is on the screen, not to the next one.
         if now > self.advanced_at {
             self.seen = self.playback.time();
         }
@@ -348,15 +356,18 @@ where
 
     fn handle_report(&mut self, now: Instant, tick: Tick, number: u16, report: &Report) {
         self.clock.handle_snapshot(now, tick, Some(report));
+        // Before the snapshot, whose delay would otherwise be too long by the time that the server let go.
         self.playback.handle_slipped(report.slipped);
         self.playback.handle_snapshot(now, tick, number);
         self.sender.handle_report(report);
+        // The counter wraps, and a late report says less than is known: then nothing is added.
         let slip = report.slipped.wrapping_sub(self.slipped) as i16;
         if slip > 0 {
             self.slipped = report.slipped;
             self.slipped_in_all += slip as u64;
         }
         self.heard = Some((number, now));
+        // Only changes of the delay count, so its origin does not matter.
         let sent = self.config.tick * u64::from(tick.0);
         let delay = now.as_micros().wrapping_sub(sent.as_micros());
         self.quality
@@ -379,6 +390,7 @@ where
         let Some(player) = self.player else {
             return;
         };
+        // That of the packet's own tick: a prediction can only be compared with the state of the same tick.
         let Some(state) = self.receiver.state_at(self.kind, player, tick) else {
             return;
         };

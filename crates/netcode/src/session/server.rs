@@ -168,6 +168,7 @@ where
             let own = guest.player;
             let others = interest
                 .into_iter()
+                // Its own player is put in front with a weight of its own, and must not be there twice.
                 .filter(|(entity, _)| Some(*entity) != own);
             guest.view.set_interest(
                 own.map(|own| (own, PLAYER_WEIGHT))
@@ -249,10 +250,13 @@ where
         rules: &mut G,
         mut emitted: impl FnMut(ClientId, G::Event),
     ) -> Option<Tick> {
+        // A game that changes nothing by itself need not call it.
         self.commit();
         let due = self.scheduler.poll(now)?;
         let past = self.delayed.as_ref().map_or(0, |delayed| delayed.ticks());
+        // In the order of client ids, so that the same inputs give the same world on every machine.
         for (client, guest) in &mut self.clients {
+            // The match stood still for so long; the next report says so, and clients shift their clocks.
             guest.inputs.handle_slip(due.slipped);
             let tick = match guest.is_delayed {
                 true => due.tick.back(past),
@@ -266,6 +270,7 @@ where
                 continue;
             };
             let emit = &mut |event| emitted(*client, event);
+            // A server simulates each tick once.
             let mut context = StepContext::new(due.tick, true, emit);
             let input = guest.taken.input();
             run_step(rules, &mut state, &input, &mut context);
@@ -286,6 +291,7 @@ where
         };
         // Ticks only grow, which is all that could be wrong.
         let _ = self.world.commit(tick);
+        // After the commit, of which it takes note, and before any view is begun, which may be one of the past.
         if let Some(delayed) = &mut self.delayed {
             delayed.handle_commit(&self.world, tick);
         }
@@ -308,6 +314,7 @@ where
             {
                 return Some((client, len));
             }
+            // By id and not by position, since clients may come and go between two calls.
             let after = (Bound::Excluded(client), Bound::Unbounded);
             let following = self.clients.range(after).next();
             self.sending = following.map(|(client, _)| *client);
