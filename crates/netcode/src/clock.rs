@@ -166,6 +166,7 @@ impl ClientClock {
             self.probe_at = now;
         }
         if let Some(report) = report {
+            // Before the delay is recorded: the time that the server let go is no delay of the network.
             self.handle_slip(report.slipped);
         }
         let delay = delay.saturating_sub(self.reference);
@@ -198,6 +199,8 @@ impl ClientClock {
         if let Some(play) = &mut self.play {
             play.advance(now, target);
             let behind = play.position() - f64::from(self.next.0);
+            // After a long pause the server has gone on without these inputs anyway; simulating them all would only make
+            // the pause longer.
             if behind > f64::from(self.config.catch_up_max) {
                 let skip = behind as u32 - self.config.catch_up_max;
                 self.next = self.next + skip;
@@ -220,6 +223,7 @@ impl ClientClock {
             self.probe_at = self.now + self.config.tick;
             return Some(Due::Probe);
         };
+        // The copy of an earlier tick comes before the next tick.
         if let Some(at) = self.copy_at
             && at <= self.now
         {
@@ -232,6 +236,8 @@ impl ClientClock {
         }
         let tick = self.next;
         self.next = tick + 1;
+        // Measured by when it should have left, not by when the program got round to it: a frame's jitter is no jitter
+        // of the network.
         self.nominal = play.time_of(f64::from(tick.0)).min(self.now);
         let half = f64::from(tick.0) + 0.5;
         self.copy_at = (self.copies_on && self.config.copies).then(|| play.time_of(half));
@@ -314,6 +320,7 @@ impl ClientClock {
             self.measure_round_trip(now, heard);
         }
         self.copies_on = report.asks_for_copies();
+        // A late report aims at a past that is over.
         let newest = self.aim.is_none_or(|(newest, _)| tick >= newest);
         let Some(aim) = report.aim.filter(|_| newest) else {
             return;
@@ -336,6 +343,7 @@ impl ClientClock {
         let Some((number, sent)) = self.sent[heard.packet as usize % SENT_MAX] else {
             return;
         };
+        // Its place was taken by a later packet, or a later one has been answered: each counts once.
         if number != heard.packet || !self.newest_answered.is_none_or(newer) {
             return;
         }

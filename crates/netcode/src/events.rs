@@ -195,11 +195,13 @@ impl Outgoing {
         if event.state != Delivery::Waiting {
             return None;
         }
+        // It is sent once, so nothing more is to be known of it.
         if event.class == EventClass::Unreliable {
             event.state = Delivery::Done;
             return event.entity;
         }
         if event.sequence.is_none() {
+            // Numbered when it first leaves: one that is forgotten before would leave a gap that the client waits for.
             event.sequence = Some(take_number(&mut self.sequences[event.class.lane()]));
         }
         event.state = Delivery::Flying;
@@ -234,6 +236,7 @@ impl Outgoing {
                 event.entity.into_iter().for_each(&mut dropped);
             }
         }
+        // Only from the front: the number of an event is its distance from there.
         while let Some(front) = self.pending.front()
             && front.state == Delivery::Done
         {
@@ -307,6 +310,7 @@ impl Incoming {
         }
         let lane = &mut self.lanes[read.class.lane()];
         let ahead = usize::from(read.sequence.wrapping_sub(lane.next as u16));
+        // An old number, which looks far ahead because it wraps: a duplicate.
         if ahead >= EVENTS_PENDING_MAX {
             return;
         }

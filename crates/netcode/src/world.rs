@@ -62,7 +62,7 @@ pub struct World {
     serial: u32,
     /// Objects whose owner, parent or input changed since the last commit, or that are new.
     pending: Vec<u32>,
-    /// Emitted whenever entities or parts come or go or change owner: then views look again.
+    /// Grows whenever entities or parts come or go or change owner: then views look again.
     structure: u64,
     log: VecDeque<Logged>,
     /// Number of the first event in `log`.
@@ -141,6 +141,7 @@ impl World {
     pub fn spawn<S: State>(&mut self, kind: Kind<S>, state: &S) -> Result<EntityId, WorldError> {
         let entity = self.allocate()?;
         if let Err(error) = self.set(kind, entity, state) {
+            // An entity without a main part must not be seen.
             self.despawn(entity)?;
             return Err(error);
         }
@@ -219,6 +220,7 @@ impl World {
             }
         }
         self.adopt(index, None);
+        // Counted, so that the search is only made for entities that something is attached to.
         if self.entities[index].children > 0 {
             for child in 0..self.entities.len() {
                 if self.entities[child].alive && self.entities[child].parent == Some(entity) {
@@ -231,6 +233,7 @@ impl World {
         record.alive = false;
         record.parts = [NONE; PARTS_MAX];
         record.input.clear();
+        // Taken from the other end: an index rests as long as possible, so that late packets cannot mean its next owner.
         self.entities_free.push_back(index as u32);
         self.count -= 1;
         self.structure += 1;
@@ -314,6 +317,7 @@ impl World {
             entity,
             class,
             id,
+            // Put right by the commit, which knows the tick.
             tick: self.tick.map_or(Tick(0), |tick| tick + 1),
             bytes: bytes.into(),
             committed: false,

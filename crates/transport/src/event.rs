@@ -189,7 +189,7 @@ pub enum Event<'a> {
     Refused {
         /// The id that `connect` returned.
         connection: ConnectionId,
-        /// Why.
+        /// The reason.
         reason: Refusal,
     },
     /// Our attempt to connect got no answer in time: wrong address, another protocol id, or nobody there.
@@ -234,7 +234,7 @@ pub enum Event<'a> {
     Closed {
         /// The connection.
         connection: ConnectionId,
-        /// Why.
+        /// The reason.
         reason: CloseReason,
     },
 }

@@ -229,6 +229,7 @@ impl<I: Input> InputBuffer<I> {
     /// The input to simulate `tick` with, which was due at `due`. Ticks are taken in order; those left out are passed over.
     pub fn take(&mut self, tick: Tick, due: Instant) -> InputForTick<I> {
         let passed = (tick - self.next).clamp(0, i64::from(u32::MAX)) as u32;
+        // One bit for each of the last 64 ticks that went without its input, to tell late inputs from duplicates.
         self.missed_bits = self.missed_bits.checked_shl(passed + 1).unwrap_or(0);
         self.next = tick + 1;
         self.last_due = due;
@@ -252,6 +253,7 @@ impl<I: Input> InputBuffer<I> {
                 InputForTick::Repeated { input, times }
             }
             last => {
+                // Before the first input nothing is missing: the client is still measuring its way here.
                 self.counters.missing += u64::from(last.is_some());
                 InputForTick::Missing
             }
@@ -312,6 +314,7 @@ impl<I: Input> InputBuffer<I> {
     fn measure(&mut self, now: Instant, header: PacketHeader, inputs: usize) {
         let received = self.losses.received();
         let newest = self.losses.record(header.number);
+        // A duplicate of the network would count a delay that is none of the path's.
         if self.losses.received() == received && !newest {
             return;
         }
@@ -350,6 +353,7 @@ impl<I: Input> InputBuffer<I> {
         })?;
         let reserve = (f64::from(tick) * self.config.reserve) as i32;
         let wait_max = (f64::from(tick) * self.config.wait_max) as i32;
+        // However much is lost, everybody's play is not delayed without bounds for it.
         let limit = self.delays.quantile(0.99).saturating_add(wait_max + waits);
         Some(required.saturating_add(reserve).min(limit))
     }
@@ -381,6 +385,7 @@ impl<I: Input> InputBuffer<I> {
         let ahead = tick_low.wrapping_sub(self.next.0 as u16) as i16;
         let newest = i64::from(self.next.0) + i64::from(ahead);
         let reach = i64::from(self.config.ahead_max);
+        // Ticks before the first, or far beyond what a clock could be wrong by: no honest client sends them.
         if newest < i64::from(inputs.len() as u32) - 1 || ahead as i64 > 2 * reach {
             self.counters.too_early += inputs.len() as u64;
             return Err(InputError::OutOfReach);
@@ -388,6 +393,7 @@ impl<I: Input> InputBuffer<I> {
         for (back, input) in inputs.drain(..).enumerate() {
             let tick = Tick(u32::try_from(newest - back as i64).unwrap_or(0));
             let ahead = tick - self.next;
+            // The slots are a ring: what is further ahead would take the place of an input that is due sooner.
             if ahead >= reach {
                 self.counters.too_early += 1;
                 continue;

@@ -75,6 +75,8 @@ impl Receiver {
     ) -> Result<(), Refused> {
         self.coding.begin();
         for _ in 0..header.gone {
+            // An arithmetic decoder never ends by itself: behind the last byte it invents symbols, so every loop looks
+            // for the overrun.
             let slot = self.coding.decode_gone(decoder);
             if slot >= self.slots_max || decoder.is_overrun() {
                 return Err(Refused::Malformed);
@@ -106,6 +108,7 @@ impl Receiver {
         staged: &mut Staged,
     ) -> Result<(), Refused> {
         let head = self.coding.decode_head(decoder);
+        // Bounds memory by what was agreed, and work by one row for each slot.
         if head.slot >= self.slots_max || !staged.is_first(head.slot) {
             return Err(Refused::Malformed);
         }
@@ -124,6 +127,7 @@ impl Receiver {
             }
         } else {
             let slot = self.slots.get(head.slot as usize);
+            // Not malformed: the packet that brought the baseline may have been lost.
             let slot = slot.ok_or(Refused::NoBaseline)?;
             let mut age = 0u32;
             for step in head.ages.into_iter().take_while(|step| *step != 0) {

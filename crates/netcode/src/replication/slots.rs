@@ -38,7 +38,7 @@ pub(super) struct Slot {
     pub served: u32,
     /// Bit i: the client has acknowledged the state of the tick i before `baseline`.
     pub known: u64,
-    /// Emitted whenever what is in flight must not count any more.
+    /// Grows whenever what is in flight must not count any more.
     pub incarnation: u16,
     /// Events of its entity that have not arrived.
     pub events: u16,

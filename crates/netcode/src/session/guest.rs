@@ -70,8 +70,10 @@ impl<I: Input> Guest<I> {
 
     pub(super) fn set_player(&mut self, entity: Option<EntityId>) {
         self.player = entity;
+        // A version and not the entity alone, for the client may be given the same one again.
         self.player_version = self.player_version.wrapping_add(1);
         self.player_known = false;
+        // The weights of the interest depend on it.
         self.structure_seen = None;
         self.view.set_player(entity);
     }
@@ -128,6 +130,7 @@ impl<I: Input> Guest<I> {
 
     /// Begins the packets of a committed tick.
     pub(super) fn begin(&mut self, world: &World, due: Instant) {
+        // Only when entities came or went: otherwise the interest of the last tick still holds.
         if !self.interest_set && self.structure_seen != Some(world.structure()) {
             self.structure_seen = Some(world.structure());
             let player = self.player;
@@ -150,6 +153,7 @@ impl<I: Input> Guest<I> {
         now: Instant,
         buffer: &mut [u8],
     ) -> Option<usize> {
+        // Once a tick is enough: what its first packet says, the others need not repeat.
         let first = !self.round.started;
         let header = ToClient {
             report: first.then(|| (self.round.number, self.inputs.report(now, self.round.due))),

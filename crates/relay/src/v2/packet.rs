@@ -271,7 +271,7 @@ pub enum Packet {
     Refused {
         /// Of the request.
         random: [u8; 8],
-        /// Why.
+        /// The reason.
         reason: Refusal,
     },
     /// To the relay: I am still here, and where am I?
