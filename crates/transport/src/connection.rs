@@ -244,6 +244,7 @@ impl Connection {
     pub(crate) fn await_confirmation(&mut self, until: Instant, newcomer: Newcomer) {
         self.newcomer = Some(Box::new(newcomer));
         self.timers.set(Timer::Silence, until);
+        // Nothing is sent to a client that has not shown that it has the keys.
         self.timers.stop(Timer::KeepAlive);
     }
 
@@ -306,6 +307,7 @@ impl Connection {
             return Err(SendError::NoChannel { channel });
         };
         let config = &self.config.channels[usize::from(channel)];
+        // A channel that is never used costs a pointer.
         let half = slot.get_or_insert_with(|| Box::new(SendChannel::new(channel, config)));
         let options = Options {
             level: options.priority.map(|priority| priority.level()),
@@ -330,6 +332,7 @@ impl Connection {
 
     /// Does what has become due.
     pub(crate) fn handle_timeout(&mut self, now: Instant, shared: &mut Shared) {
+        // Over for good, so nothing else matters.
         if self.timers.expired(Timer::Close, now) {
             self.die(shared);
             return;
@@ -348,6 +351,7 @@ impl Connection {
         }
         if self.timers.expired(Timer::KeepAlive, now) {
             self.ping = true;
+            // Nothing was sent for a whole interval: a good moment to give memory back.
             self.shrink();
         }
         if self.timers.expired(Timer::Deadline, now) {
@@ -439,6 +443,7 @@ impl Connection {
     }
 
     fn on_silence(&mut self, now: Instant, shared: &mut Shared) {
+        // The application never heard of it, so it is not told of its end either.
         if !self.is_announced() {
             self.state = State::Dead;
             return;
@@ -466,11 +471,14 @@ impl Connection {
 
     fn on_probe_timeout(&mut self, now: Instant) {
         self.probes.count += 1;
+        // Two from the second time on: losses that took a packet and its probe may take a single one as well.
         self.probes.pending = if self.probes.count > 1 { 2 } else { 1 };
+        // Perhaps the path passes only small packets now, which looks the same as losing all of them.
         if self.probes.count == PROBES_PERSISTENT {
             self.mtu.on_black_hole();
             self.controller.on_packet_size(self.mtu.current());
         }
+        // A probe carries what the peer most likely waits for, rather than an empty ping.
         if let Some(number) = self.sent.oldest_reliable()
             && let Some(packet) = self.sent.get(number).copied()
         {

@@ -104,6 +104,7 @@ impl Inbox {
     }
 
     pub(crate) fn receipt(&mut self, connection: ConnectionId, receipt: Receipt) {
+        // Not with the urgent ones, which a flood of receipts would hold up.
         self.level(Priority::Normal.level())
             .records
             .push_back((connection, Record::Receipt(receipt)));
@@ -186,6 +187,7 @@ impl Level {
                 self.bytes.shrink_to(KEPT_MAX);
                 self.records.shrink_to(KEPT_MAX / RECORD_LEN);
             }
+        // Moved only when less is left than was read, so that each byte is moved once on average.
         } else if self.read > COMPACT_FROM && self.read > self.bytes.len() / 2 {
             self.bytes.drain(..self.read);
             self.read = 0;

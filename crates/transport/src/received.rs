@@ -85,6 +85,7 @@ impl ReceivedPackets {
     pub(crate) fn record(&mut self, now: Instant, number: u64, marked: bool) -> bool {
         let highest = self.highest();
         if number > highest {
+            // The ring holds the bits of numbers that have left the window; those of the new ones begin clear.
             self.arrived.clear(highest + 1, number);
             if self.recovered_highest + WINDOW > highest {
                 self.recovered.clear(highest + 1, number);

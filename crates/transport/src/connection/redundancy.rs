@@ -189,6 +189,7 @@ impl Redundancy {
         } else {
             SHARE_BALANCED
         };
+        // Protected bytes earn the bytes of parity, so that its share holds over time, whatever the sizes.
         self.credit = (self.credit + section.len() as i64 * share).min(CREDIT_MAX);
         self.uncovered += 1;
         self.own_density -= self.own_density / 16;

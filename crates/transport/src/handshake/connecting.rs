@@ -111,9 +111,9 @@ pub(crate) struct Connecting {
 pub(crate) enum Progress {
     /// Nothing decided.
     Continue,
-    /// Let in.
+    /// Admitted.
     Established(Box<Established>),
-    /// Sent away.
+    /// Not admitted.
     Refused(Refusal),
     /// No answer within the time.
     TimedOut,
@@ -194,6 +194,7 @@ impl Connecting {
             packet::emit_hello(self.config.protocol_id, self.version, &self.random, buffer).ok()?
         };
         self.next_send = now + self.delay;
+        // A server that is overloaded must not be asked ever faster.
         self.delay = (self.delay * 3 / 2).min(DELAY_MAX);
         Some(len)
     }
@@ -271,6 +272,8 @@ impl Connecting {
         let len = connect.emit(self.config.protocol_id, &mut self.connect);
         self.connect
             .truncate(len.expect("the buffer fits the longest Connect"));
+        // Several are kept, since the server may answer a Connect with an earlier cookie; not all, as anyone may send
+        // cookies.
         if self.sessions.len() >= SESSIONS_MAX {
             self.sessions.remove(0);
         }
@@ -287,6 +290,7 @@ impl Connecting {
             let (Ok(remote_connection_id), Ok(suite)) = (reader.u32(), reader.u8()) else {
                 break;
             };
+            // Only what was offered: nobody may talk us into less.
             let offered = Suite::from_bit(suite & self.config.offer());
             let (Some(suite), true) = (offered, reader.remaining() <= PAYLOAD_LEN_MAX) else {
                 break;

@@ -155,7 +155,7 @@ impl Listener {
         }
     }
 
-    /// Lets the client in: finishes the key exchange and writes the Accept. `settings`, at most 256 bytes, are for the
+    /// Admits the client: finishes the key exchange and writes the Accept. `settings`, at most 256 bytes, are for the
     /// client. The client has not shown yet that it has the keys; until a packet opens with them, nothing that
     /// exists should give way to this connection, not even the session that it resumes.
     pub(crate) fn accept(
@@ -166,6 +166,7 @@ impl Listener {
         reply: &mut [u8],
     ) -> Result<Accepted, Refusal> {
         if let (Some(token), Some(verifier)) = (&request.token, self.config.verifier.as_mut()) {
+            // Only here, where nothing else can fail for the client's sake: a refused attempt must not use up the token.
             verifier.mark_used(token, request.unix_now_s)?;
         }
         self.recent.insert(request.random);
@@ -190,7 +191,7 @@ impl Listener {
         })
     }
 
-    /// Sends the client away; returns the length of the reply, zero when the limit of replies is reached.
+    /// Refuses the client; returns the length of the reply, zero when the limit of replies is reached.
     pub(crate) fn refuse(
         &mut self,
         now: Instant,
@@ -213,6 +214,7 @@ impl Listener {
         connect: &Connect<'_>,
         resumable: &dyn Fn(&TokenId) -> bool,
     ) -> Result<Box<ConnectRequest>, Rejection> {
+        // Checked before anything is computed: repeating a Connect must cost the sender more than us.
         if self.recent.contains(now, &connect.random) {
             self.counters.replayed += 1;
             return Err(Rejection::Dropped);
@@ -228,6 +230,8 @@ impl Listener {
         let suite = self.agree(mode, connect)?;
         let token = self.check_token(now, unix_now_s, connect, resumable)?;
         let secret = token.as_ref().map(|token| &token.secret);
+        // The public-key operations of all strangers together are bounded: under a flood handshakes wait, and players do
+        // not.
         self.spend(
             now,
             if mode == Mode::DangerInsecure {
@@ -288,6 +292,7 @@ impl Listener {
         let invalid = Refusal::Token(crate::token::TokenError::Invalid);
         let verifier = self.config.verifier.as_ref().ok_or(invalid)?;
         let key = &self.config.key;
+        // What can be seen without public keys comes first; each costly step pays from the budget before it is made.
         let checked = verifier
             .check(
                 connect.token,
@@ -332,6 +337,7 @@ impl Listener {
             self.counters.replies_limited += 1;
             return Outcome::Nothing;
         }
+        // Nothing is kept of the client: the cookie itself remembers.
         let cookie = self.cookies.bake(now, from, random);
         self.counters.cookies += 1;
         packet::emit_cookie(self.config.protocol_id, random, &cookie, reply)

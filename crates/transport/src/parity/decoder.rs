@@ -80,6 +80,7 @@ impl Decoder {
     pub(crate) fn on_parity(&mut self, carrier: u64, body: &[u8]) -> Result<(), Malformed> {
         let (header, symbol) = Header::parse(carrier, body)?;
         self.elimination.advance(header.newest);
+        // Most parity brings nothing new; that is found out before any arithmetic.
         let mut oldest_unknown = None;
         for packet in header.packets() {
             if self.place(packet).is_none() {
@@ -157,6 +158,7 @@ impl Decoder {
             });
             self.next = self.history.len() - 1;
         } else {
+            // What leaves the history must not be taken for missing, and rebuilt, later on.
             self.floor = self
                 .floor
                 .max(self.history[self.next].packet.saturating_add(1));
