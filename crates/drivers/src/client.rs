@@ -144,7 +144,7 @@ impl Client {
         self.flush()
     }
 
-    /// Takes in what has arrived and what has become due. Errors are those of the socket itself, not of the way to the server.
+    /// Receives what has arrived and handles what has become due. Errors are those of the socket itself, not of the way to the server.
     pub fn poll(&mut self) -> io::Result<()> {
         self.host.poll()
     }
@@ -233,7 +233,7 @@ impl Client {
         self.host.endpoint.budget(self.host.now(), self.connection)
     }
 
-    /// The time that deadlines of messages go by: that of the last poll or flush.
+    /// Returns the time to which deadlines of messages refer: that of the last poll or flush.
     pub fn now(&self) -> Instant {
         self.host.now()
     }

@@ -45,7 +45,7 @@ impl Host {
         })
     }
 
-    /// Takes in what has arrived and what has become due.
+    /// Receives what has arrived and handles what has become due.
     pub(crate) fn poll(&mut self) -> io::Result<()> {
         self.now = self.clock.now();
         self.endpoint.looked_away(self.now - self.looked_at);
@@ -161,7 +161,7 @@ impl Drop for Host {
     }
 }
 
-/// Takes in what has arrived, through a relay as well, and what has become due.
+/// Receives what has arrived, through a relay as well, and handles what has become due.
 fn take_in<M: Machine>(
     driver: &mut UdpDriver,
     link: Option<&mut Link>,

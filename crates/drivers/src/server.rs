@@ -106,7 +106,7 @@ impl Server {
         drivers.into_iter().enumerate().map(shard).collect()
     }
 
-    /// Lets browsers in as well: the same connections, events and channels, whatever the link of a client is. One listener; a new
+    /// Admits browsers as well: the same connections, events and channels, whatever the link of a client is. One listener; a new
     /// one replaces the one before. [`wait`](Self::wait) wakes up for browsers too.
     ///
     /// ```
@@ -186,7 +186,7 @@ impl Server {
         self.flush()
     }
 
-    /// Takes in what has arrived and what has become due. Errors are those of the socket itself: no client can cause one.
+    /// Receives what has arrived and handles what has become due. Errors are those of the socket itself: no client can cause one.
     pub fn poll(&mut self) -> io::Result<()> {
         self.host.poll()
     }
@@ -311,7 +311,7 @@ impl Server {
         self.host.endpoint.budget(self.host.now(), connection)
     }
 
-    /// The time that deadlines of messages go by: that of the last poll or flush.
+    /// Returns the time to which deadlines of messages refer: that of the last poll or flush.
     pub fn now(&self) -> Instant {
         self.host.now()
     }

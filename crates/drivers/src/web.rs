@@ -42,7 +42,7 @@ pub use self::shared::WebCounters;
 use self::shared::{FromWeb, Outgoing, Shared};
 use crate::Driver;
 
-/// Lets browsers in, over WebTransport and over WebSocket.
+/// Admits browsers, over WebTransport and over WebSocket.
 ///
 /// It is given to a [`Server`](crate::Server) with [`with_web`](crate::Server::with_web), or is a [`Driver`] of its own for any machine.
 /// A page finds the links by `GET /link` at [`address`](Self::address), whose answer names the port and the certificate of WebTransport:

@@ -162,7 +162,7 @@ impl Referee {
     /// Subjects of one client whose past is remembered.
     pub const STATES_MAX: usize = 1_024;
 
-    /// Nothing is allowed yet.
+    /// Makes a referee that allows nothing yet.
     pub fn new() -> Self {
         Self::default()
     }

@@ -177,7 +177,7 @@ impl ClientClock {
         }
     }
 
-    /// Lets the time until `now` pass.
+    /// Advances the clock to `now`.
     pub fn advance(&mut self, now: Instant) {
         self.now = self.now.max(now);
         let now = self.now;

@@ -164,7 +164,7 @@ impl Interest {
         Ok(())
     }
 
-    /// Takes an entity out of the world; views lose it at their next update. False when it was not there.
+    /// Removes an entity; views lose it at their next update. False when it was not there.
     pub fn remove(&mut self, entity: EntityId) -> bool {
         if find(&self.slots, entity).is_none() {
             return false;
@@ -206,7 +206,7 @@ impl Interest {
         Ok(())
     }
 
-    /// Takes an observer away. False when it was not there.
+    /// Removes an observer. False when it was not there.
     pub fn forget(&mut self, id: ObserverId) -> bool {
         let view = self.views.get_mut(id.0 as usize);
         view.and_then(Option::take).is_some()

@@ -84,7 +84,7 @@ pub struct StepContext<'a, E> {
 }
 
 impl<'a, E> StepContext<'a, E> {
-    /// For a step outside of a [`Predictor`], such as the server's; events go to `emit`.
+    /// Makes the context of a step outside of a [`Predictor`], such as the server's; events go to `emit`.
     pub fn new(tick: Tick, first_run: bool, emit: &'a mut dyn FnMut(E)) -> Self {
         Self {
             tick,
@@ -93,7 +93,7 @@ impl<'a, E> StepContext<'a, E> {
         }
     }
 
-    /// Something happens that is to be seen or heard. On the client it comes out as an [`Effect`], once.
+    /// Emits an event that is to be seen or heard. On the client it comes out as an [`Effect`], once.
     pub fn emit(&mut self, event: E) {
         (self.emit)(event);
     }
@@ -215,7 +215,7 @@ impl<G: Game> Predictor<G> {
     /// Ticks that can be ahead of the server's answer: 2 s at 60 a second. Beyond, prediction pauses.
     pub const AHEAD_MAX: usize = 128;
 
-    /// Knows nothing yet.
+    /// Makes a predictor that waits for the server's first state.
     pub fn new() -> Self {
         Self {
             base: None,

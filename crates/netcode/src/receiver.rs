@@ -101,7 +101,7 @@ struct Occupant {
 }
 
 impl Receiver {
-    /// A client that knows nothing yet. Nothing is taken before [`set_game`](Self::set_game).
+    /// Makes a receiver that knows nothing yet. Nothing is taken before [`set_game`](Self::set_game).
     pub fn new(kinds: impl Into<Arc<Kinds>>) -> Self {
         let kinds = kinds.into();
         Self {
@@ -132,7 +132,7 @@ impl Receiver {
         self
     }
 
-    /// This game is loaded: its states can come. What was known of another is forgotten.
+    /// Says that this game is loaded, so that its states can come. What was known of another is forgotten.
     pub fn set_game(&mut self, game: u32) {
         // States of the last game would be taken for baselines of this one.
         if self.game.is_some_and(|loaded| loaded != game) {
@@ -148,7 +148,7 @@ impl Receiver {
         self.game_of_server
     }
 
-    /// A packet arrived. On error nothing has changed but counters.
+    /// Handles a packet. On error nothing has changed but counters.
     pub fn handle_packet(&mut self, bytes: &[u8]) -> Result<Tick, Refused> {
         let result = self.try_packet(bytes);
         match &result {
@@ -174,7 +174,7 @@ impl Receiver {
         self.updates.pop_front()
     }
 
-    /// The next event, each exactly once.
+    /// Returns the next event, each exactly once.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.poll()
     }
@@ -245,7 +245,7 @@ impl Receiver {
         Some((record.input_tick?, &record.input))
     }
 
-    /// Counters.
+    /// Returns the counters.
     pub const fn stats(&self) -> ReceiverStats {
         self.stats
     }

@@ -143,7 +143,7 @@ impl View {
         }
     }
 
-    /// Whom it is for.
+    /// Returns the client that it is for.
     pub const fn client(&self) -> ClientId {
         self.client
     }
@@ -160,13 +160,13 @@ impl View {
         self.interest_changed = true;
     }
 
-    /// The entity that the client plays, if it does. It is in every snapshot, changed or not, as long as it is in the client's
+    /// Sets the entity that the client plays, if it does. It is in every snapshot, changed or not, as long as it is in the client's
     /// interest: the client compares its predictions with it.
     pub const fn set_player(&mut self, player: Option<EntityId>) {
         self.player = player;
     }
 
-    /// Tells this client alone an event, which happened at the last committed tick.
+    /// Emits an event of the last committed tick to this client alone.
     pub fn emit(
         &mut self,
         world: &World,
@@ -183,7 +183,7 @@ impl View {
         Ok(())
     }
 
-    /// The client answered. Says how many bytes of `bytes` that was; more may follow.
+    /// Handles an acknowledgement of the client. Returns how many bytes of `bytes` that was; more may follow.
     pub fn handle_acknowledgement(&mut self, bytes: &[u8]) -> Result<usize, FormatError> {
         let (answer, len) = Acknowledgement::parse(bytes)?;
         self.game_loaded = answer.game == self.game;
@@ -287,7 +287,7 @@ impl View {
         self.events.has_overflowed()
     }
 
-    /// Ticks from sending a packet until its answer, smoothed.
+    /// Returns the ticks from sending a packet until its acknowledgement, smoothed.
     pub fn delay_ticks(&self) -> f32 {
         self.delay as f32 / 8.0
     }
@@ -297,7 +297,7 @@ impl View {
         self.acknowledged
     }
 
-    /// Counters.
+    /// Returns the counters.
     pub const fn stats(&self) -> ViewStats {
         self.stats
     }

@@ -50,7 +50,7 @@ pub struct SessionConfig {
 }
 
 impl SessionConfig {
-    /// For ticks of this length.
+    /// Makes the settings for ticks of this length.
     pub fn new(tick: Duration) -> Self {
         Self {
             tick,
@@ -86,13 +86,13 @@ impl SessionConfig {
         self
     }
 
-    /// Ticks from one snapshot to the next. Default: 1; more saves bytes, and shows others that much later.
+    /// Sets the ticks from one snapshot to the next. Default: 1; more saves bytes, and shows others that much later.
     pub fn snapshot_interval(mut self, ticks: u32) -> Self {
         self.snapshot_interval = ticks.max(1);
         self
     }
 
-    /// Ticks from one packet of a client to the next, 1 to 7, on both sides the same: each carries the inputs of so many ticks. Default:
+    /// Sets the ticks from one packet of a client to the next, 1 to 7, on both sides the same: each carries the inputs of so many ticks. Default:
     /// 1; more saves bytes where a datagram costs more than what is in it, and inputs wait for each other. What is lost is made
     /// good by the packet after it, which comes that much later: servers ask for inputs earlier when there is loss.
     pub fn packet_interval(mut self, ticks: u32) -> Self {
@@ -100,14 +100,14 @@ impl SessionConfig {
         self
     }
 
-    /// Most bytes of a snapshot; [`Server::set_budget`] can say less. Default: 16,384; a smaller number spreads
+    /// Limits the bytes of a snapshot; [`Server::set_budget`] can say less. Default: 16,384; a smaller number spreads
     /// a late join over more ticks.
     pub fn bytes_per_snapshot(mut self, bytes: usize) -> Self {
         self.bytes_per_snapshot = bytes;
         self
     }
 
-    /// Ticks that a server which fell behind simulates at once; see [`TickScheduler`](crate::scheduler::TickScheduler). Default: 5.
+    /// Limits the ticks that a server which fell behind simulates at once; see [`TickScheduler`](crate::scheduler::TickScheduler). Default: 5.
     pub fn catch_up_max(mut self, ticks: u32) -> Self {
         self.catch_up_max = ticks.max(1);
         self

@@ -129,7 +129,7 @@ impl<S: State> Smoothing<S> {
         Correction::Smoothed
     }
 
-    /// Time passes.
+    /// Advances by this time.
     pub fn advance(&mut self, seconds: f32) {
         self.share *= (-seconds.max(0.0) / self.time_seconds).exp();
         if self.share < SHARE_MIN {

@@ -21,7 +21,7 @@ use table::Table;
 
 use thiserror::Error;
 
-/// A client as the game counts them: who owns an entity, whom a view is for.
+/// A client as the game numbers them: the owner of an entity, the receiver of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u32);
 
@@ -114,7 +114,7 @@ impl World {
         self.tick
     }
 
-    /// Entities there are.
+    /// Returns the number of entities.
     pub const fn len(&self) -> usize {
         self.count
     }
@@ -137,7 +137,7 @@ impl World {
             .map(|record| record.id)
     }
 
-    /// A new entity in this state. It is seen from the next [`commit`](Self::commit) on.
+    /// Spawns an entity in this state. It is seen from the next [`commit`](Self::commit) on.
     pub fn spawn<S: State>(&mut self, kind: Kind<S>, state: &S) -> Result<EntityId, WorldError> {
         let entity = self.allocate()?;
         if let Err(error) = self.set(kind, entity, state) {
@@ -198,7 +198,7 @@ impl World {
         (object.kind == kind).then(|| self.tables[kind.place()].current(object.row))
     }
 
-    /// Takes a part away. The main part stays until the entity is despawned.
+    /// Removes a part. The main part stays until the entity is despawned.
     pub fn remove(&mut self, kind: KindId, entity: EntityId) -> Result<(), WorldError> {
         let part = self.kinds.kind(kind).ok_or(WorldError::NoSuchKind)?.part;
         if part == MAIN {
@@ -278,7 +278,7 @@ impl World {
         self.record(entity)?.parent
     }
 
-    /// The latest input of the player that the entity is, so that others can predict it by that. Its main kind
+    /// Sets the latest input of the player that the entity is, so that others can predict it by that. Its main kind
     /// must allow [`inputs`](KindOptions::inputs).
     pub fn set_input(&mut self, entity: EntityId, input: &[u8]) -> Result<(), WorldError> {
         let index = self.index(entity)?;
@@ -297,7 +297,7 @@ impl World {
         Ok(())
     }
 
-    /// Tells an event to everyone who sees the entity, or, without one, to every client. For an event at a place use
+    /// Emits an event to everyone who sees the entity, or, without one, to every client. For an event at a place use
     /// [`View::emit`](crate::View::emit) with the clients that are near.
     pub fn emit(
         &mut self,

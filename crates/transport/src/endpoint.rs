@@ -188,7 +188,7 @@ impl Endpoint {
         }
     }
 
-    /// Lets clients in from now on.
+    /// Admits clients from now on.
     pub fn listen(&mut self, options: ServerOptions) {
         let config = options.into_listener(self.config.protocol, self.config.agreement());
         self.listener = Some(Listener::new(config, &mut self.entropy));

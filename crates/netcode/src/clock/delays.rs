@@ -58,7 +58,7 @@ impl Delays {
         }
     }
 
-    /// Takes in the delay of a packet that arrived. When the last ones differ from all before, the path has changed, and what was
+    /// Records the delay of a packet that arrived. When the last ones differ from all before, the path has changed, and what was
     /// before is forgotten.
     pub fn record(&mut self, delay: i32) {
         let delay = delay.clamp(-DELAY_MAX, DELAY_MAX);

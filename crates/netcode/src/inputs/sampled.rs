@@ -23,7 +23,7 @@ impl<I: Clone + PartialEq, const N: usize> Sampled<I, N> {
         }
     }
 
-    /// From `start`, in 1/256 of the tick, another input holds. Replaces the last if that began at the same time or if there is no
+    /// Adds an input that holds from `start` on, in 1/256 of the tick. Replaces the last if that began at the same time or if there is no
     /// place left.
     pub fn push(&mut self, start: u8, input: I) {
         let last = self.len as usize - 1;
@@ -135,7 +135,7 @@ impl<I: Clone + PartialEq + Default, const N: usize> InputSampler<I, N> {
         }
     }
 
-    /// In a frame at `time` the player does this.
+    /// Records the player's input in a frame at `time`.
     pub fn sample(&mut self, time: TickTime, input: I) {
         if *self.collected.last() == input {
             return;

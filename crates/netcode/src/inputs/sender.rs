@@ -18,7 +18,7 @@ pub struct InputSenderConfig {
 }
 
 impl InputSenderConfig {
-    /// Fewest earlier inputs sent along for each that is new. Default: 2; one that equals its neighbour costs a bit.
+    /// Sets the fewest earlier inputs sent along for each that is new. Default: 2; one that equals its neighbour costs a bit.
     pub fn redundancy_min(mut self, inputs: usize) -> Self {
         self.redundancy_min = inputs.min(INPUTS_PER_PACKET_MAX - 1);
         self
@@ -30,7 +30,7 @@ impl InputSenderConfig {
         self
     }
 
-    /// Most earlier inputs sent along for each that is new. Default: 8, at most 14.
+    /// Sets the most earlier inputs sent along for each that is new. Default: 8, at most 14.
     pub fn redundancy_max(mut self, inputs: usize) -> Self {
         self.redundancy_max = inputs.min(INPUTS_PER_PACKET_MAX - 1);
         self
@@ -102,7 +102,7 @@ impl<I: Input> InputSender<I> {
         self.newest = tick;
     }
 
-    /// Takes in the server's report. An input sent along helps as long as its tick has not been simulated, which the loss
+    /// Handles the server's report. An input sent along helps as long as its tick has not been simulated, which the loss
     /// decides: the clock waits for that many packets.
     pub fn handle_report(&mut self, report: &Report) {
         let loss = report.loss_share().min(0.5);

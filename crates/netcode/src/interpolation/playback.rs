@@ -94,7 +94,7 @@ pub struct Playback {
 }
 
 impl Playback {
-    /// Nothing has arrived yet.
+    /// Makes a playback to which nothing has arrived yet.
     pub fn new(config: PlaybackConfig) -> Self {
         Self {
             config,
@@ -142,7 +142,7 @@ impl Playback {
         }
     }
 
-    /// Lets the time until `now` pass.
+    /// Advances to `now`.
     pub fn advance(&mut self, now: Instant) {
         let Some(lead) = self.lead else {
             return;

@@ -141,12 +141,12 @@ where
         }
     }
 
-    /// The game that is loaded, if it is not number 0; see [`Receiver::set_game`].
+    /// Says which game is loaded, if it is not number 0; see [`Receiver::set_game`].
     pub fn set_game(&mut self, game: u32) {
         self.receiver.set_game(game);
     }
 
-    /// A packet of the server arrived.
+    /// Handles a packet of the server.
     pub fn handle_packet(
         &mut self,
         now: Instant,
@@ -176,8 +176,8 @@ where
         Ok(())
     }
 
-    /// Lets time pass, simulates what is due with the inputs that `input` gives for each tick, and writes the packet for it. Says how
-    /// long that is; `None` when there is nothing more to do now.
+    /// Advances to `now`, simulates the ticks that are due with the inputs that `input` gives for each, and writes the packet with them.
+    /// Returns its length; `None` when there is nothing more to do now.
     pub fn poll_packet(
         &mut self,
         now: Instant,
@@ -219,17 +219,17 @@ where
         self.clock.poll_timeout()
     }
 
-    /// The next change of what is known of the world.
+    /// Returns the next change of the world as the client knows it.
     pub fn poll_update(&mut self) -> Option<Update> {
         self.receiver.poll_update()
     }
 
-    /// The next event that the server told.
+    /// Returns the next event that the server emitted.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.receiver.poll_event()
     }
 
-    /// The next thing that the client's own steps emitted, or that became of it.
+    /// Returns the next event that the client's own steps emitted, or news about an earlier one.
     pub fn poll_effect(&mut self) -> Option<Effect<G::Event>> {
         self.predictor.poll_effect()
     }
@@ -239,12 +239,12 @@ where
         self.player
     }
 
-    /// The client's own state after the last tick: where the ghost is, which is what the rules go by.
+    /// Returns the client's own state after the last tick: the ghost, which the rules work with.
     pub fn predicted(&self) -> Option<&G::Player> {
         self.predictor.state()
     }
 
-    /// The client's own player as it is to be drawn: between two ticks, and not jumping when the server corrects it.
+    /// Returns the client's own player as it is to be drawn: between two ticks, and not jumping when the server corrects it.
     pub fn shown_player(&self) -> Option<G::Player> {
         let newest = self.predictor.state()?;
         let Some(time) = self.clock.play_time() else {
@@ -269,7 +269,7 @@ where
         Some(self.smoothing.show(&ghost))
     }
 
-    /// The instant of the server's world that is being shown; a shot carries it, so that the server can judge by it.
+    /// Returns the instant of the server's world that is being shown; a shot carries it, so that the server can judge by it.
     pub fn shown_time(&self) -> Option<TickTime> {
         self.playback.time()
     }
@@ -288,7 +288,7 @@ where
         Some(between.map_or(Claim::at(at), |(from, to)| Claim::between(*from, *to, at)))
     }
 
-    /// Ticks of time that the server let go because it could not keep up: the match stood still for so long.
+    /// Returns the ticks of time that the server let go because it could not keep up: the match stood still for so long.
     pub const fn slipped(&self) -> u64 {
         self.slipped_in_all
     }
@@ -318,7 +318,7 @@ where
         self.predictor.counters()
     }
 
-    /// Settings for [`Remotes`](super::Remotes).
+    /// Returns the settings for [`Remotes`](super::Remotes).
     pub const fn interpolation(&self) -> InterpolationConfig {
         self.config.interpolation
     }

@@ -39,7 +39,7 @@ impl<G: Game> Host<G>
 where
     G::Player: State,
 {
-    /// The client of this number, which has joined the server before.
+    /// Makes a host of the client with this id, which has joined the server before.
     pub fn new(server: &mut Server<G>, id: ClientId, game: Client<G>) -> Self {
         server.set_local(id);
         Self {
@@ -49,7 +49,7 @@ where
         }
     }
 
-    /// Its number.
+    /// Returns its client id.
     pub const fn id(&self) -> ClientId {
         self.id
     }

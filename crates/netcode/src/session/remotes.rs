@@ -69,7 +69,7 @@ struct Remote<S> {
 }
 
 impl<S: State> Remotes<S> {
-    /// For entities of this kind, of which `distance` says how far apart two states look.
+    /// Shows entities of this kind, of which `distance` says how far apart two states look.
     pub fn new(kind: Kind<S>, config: InterpolationConfig, distance: fn(&S, &S) -> f32) -> Self {
         Self {
             kind,
@@ -79,7 +79,7 @@ impl<S: State> Remotes<S> {
         }
     }
 
-    /// Takes in an update.
+    /// Handles an update of the client.
     pub fn handle_update<G: Game>(&mut self, client: &Client<G>, update: &Update)
     where
         G::Player: State,

@@ -70,7 +70,7 @@ impl<G: Game> Server<G>
 where
     G::Player: State,
 {
-    /// A server whose tick 0 is at `now`, without players. `kind` is what players are.
+    /// Makes a server whose tick 0 is at `now`, without players. `kind` is the kind of players.
     pub fn new(config: SessionConfig, kinds: Kinds, kind: Kind<G::Player>, now: Instant) -> Self {
         let kinds = kinds.with_tick_rate(config.tick_rate());
         let world = World::new(kinds);
@@ -98,7 +98,7 @@ where
         &mut self.world
     }
 
-    /// A client comes, with a player of its own in this state.
+    /// Adds a client, with a player of its own in this state. Returns that player's entity.
     pub fn join(&mut self, client: ClientId, state: &G::Player) -> Result<EntityId, WorldError> {
         let entity = self.world.spawn(self.kind, state)?;
         self.world.set_owner(entity, Some(client))?;
@@ -107,14 +107,14 @@ where
         Ok(entity)
     }
 
-    /// A client comes who only watches, and sees what happens as players do.
+    /// Adds a client that only watches, and sees what happens as players do.
     pub fn watch(&mut self, client: ClientId) {
         let next = self.scheduler.next();
         let guest = Guest::new(&self.config, &self.world, client, next);
         self.clients.insert(client, guest);
     }
 
-    /// A client comes who watches what happened [`SessionConfig::spectator_delay`] ago, and so can tell no player what the player
+    /// Adds a client that watches what happened [`SessionConfig::spectator_delay`] ago, and so can tell no player what the player
     /// should not know. Nothing newer leaves the server for it.
     pub fn watch_delayed(&mut self, client: ClientId) {
         let Some(delayed) = &self.delayed else {
@@ -126,7 +126,7 @@ where
         self.clients.insert(client, guest);
     }
 
-    /// The client is in this program: its packets are polled with [`poll_packet_to`](Self::poll_packet_to), and
+    /// Marks a client as part of this program: its packets are polled with [`poll_packet_to`](Self::poll_packet_to), and
     /// [`poll_packet`](Self::poll_packet) leaves them out. [`Host`](super::Host) does this.
     pub fn set_local(&mut self, client: ClientId) {
         if let Some(guest) = self.clients.get_mut(&client) {
@@ -134,7 +134,7 @@ where
         }
     }
 
-    /// A client goes; its player stays where it is until the game despawns it. Says which that is.
+    /// Removes a client. Its player stays where it is until the game despawns it, and is returned.
     pub fn leave(&mut self, client: ClientId) -> Option<EntityId> {
         self.clients.remove(&client)?.player
     }
@@ -146,12 +146,12 @@ where
         }
     }
 
-    /// The entity that a client plays.
+    /// Returns the entity that a client plays.
     pub fn player(&self, client: ClientId) -> Option<EntityId> {
         self.clients.get(&client)?.player
     }
 
-    /// The clients, in the order of their numbers.
+    /// Returns the clients, in the order of their ids.
     pub fn clients(&self) -> impl Iterator<Item = ClientId> {
         self.clients.keys().copied()
     }
@@ -178,7 +178,7 @@ where
         }
     }
 
-    /// Bytes that a snapshot to this client may have, from the transport's congestion control; never more than
+    /// Limits the bytes of a snapshot to this client, from the transport's congestion control; never more than
     /// [`SessionConfig::bytes_per_snapshot`].
     pub fn set_budget(&mut self, client: ClientId, bytes: usize) {
         if let Some(guest) = self.clients.get_mut(&client) {
@@ -186,12 +186,12 @@ where
         }
     }
 
-    /// The time from one snapshot to the next.
+    /// Returns the time from one snapshot to the next.
     pub fn snapshot_interval(&self) -> Duration {
         self.config.tick * u64::from(self.config.snapshot_interval)
     }
 
-    /// The client's side of replication: to emit events to it alone, and for its counters.
+    /// Returns the client's side of replication: to emit events to it alone, and for its counters.
     pub fn view_mut(&mut self, client: ClientId) -> Option<(&World, &mut View)> {
         let guest = self.clients.get_mut(&client)?;
         Some((&self.world, &mut guest.view))
@@ -212,7 +212,7 @@ where
         Some(self.clients.get(&client)?.inputs.drift())
     }
 
-    /// The way to the client and back, as it is in the mean; `None` before the first answer.
+    /// Returns the mean round trip to the client; `None` before the first answer.
     pub fn round_trip(&self, client: ClientId) -> Option<Duration> {
         self.clients.get(&client)?.round_trip()
     }
@@ -222,13 +222,13 @@ where
         Some(self.clients.get(&client)?.shooter(self.config.tick))
     }
 
-    /// The instant at which a shot of the client is judged: what its input claims, as far as that is plausible.
+    /// Decides at which instant a shot of the client is judged: what its input claims, as far as that is plausible.
     /// [`Hits`](super::Hits) has an example.
     pub fn admit(&self, rewind: &mut Rewind, client: ClientId, claim: Claim) -> Option<Admission> {
         Some(rewind.admit(claim, &self.shooter(client)?))
     }
 
-    /// A packet of a client arrived.
+    /// Handles a packet of a client.
     pub fn handle_packet(
         &mut self,
         now: Instant,
@@ -284,7 +284,7 @@ where
         Some(due.tick)
     }
 
-    /// Ends a tick: what the world is like now is what clients will be told of it.
+    /// Ends a tick: clients will be told the world as it is now.
     pub fn commit(&mut self) {
         let Some((tick, due)) = self.open.take() else {
             return;
@@ -321,7 +321,7 @@ where
         }
     }
 
-    /// The next packet of the last committed tick to this client alone, which is in this program
+    /// Writes the next packet of the last committed tick to this client alone, which is in this program
     /// ([`set_local`](Self::set_local)).
     pub fn poll_packet_to(
         &mut self,
@@ -339,7 +339,7 @@ where
         self.scheduler.poll_timeout()
     }
 
-    /// Ticks of time that the server let go because it could not keep up.
+    /// Returns the ticks of time that the server let go because it could not keep up.
     pub fn slipped(&self) -> u64 {
         self.scheduler.slipped()
     }
@@ -353,7 +353,7 @@ fn seen<'a, I>(world: &'a World, delayed: &'a Option<Box<Delayed>>, guest: &Gues
     }
 }
 
-/// Lets everyone who sees a player know what it does, to predict it by that. What is too long stays untold.
+/// Tells the input of a player to everyone who sees it, to predict it by that. An input that is too long is not told.
 fn tell_input<I: Schema>(world: &mut World, player: EntityId, input: &I) {
     let mut bytes = [0; INPUT_BYTES_MAX];
     let mut writer = BitWriter::new(&mut bytes);

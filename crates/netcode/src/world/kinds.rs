@@ -38,7 +38,7 @@ pub struct Kinds {
 }
 
 impl Kinds {
-    /// No kinds yet, 60 ticks a second, and baselines up to 64 ticks old.
+    /// Makes an empty list: no kinds yet, 60 ticks a second, and baselines up to 64 ticks old.
     pub const fn new() -> Self {
         Self {
             list: Vec::new(),
@@ -129,7 +129,7 @@ impl Kinds {
         Ok(id)
     }
 
-    /// One number for all declarations: it is the same on both sides or they do not understand each other.
+    /// Returns one number for all declarations: it is the same on both sides or they do not understand each other.
     pub fn hash(&self) -> u64 {
         let mut lines: Vec<String> = self.list.iter().map(Declared::line).collect();
         lines.sort();

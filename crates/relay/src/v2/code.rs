@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::packet::{read_address, write_address};
 
-/// Anyone who has it has the room. 16 random bytes, from a driver's `fill_random`.
+/// The key of a room: anyone who has it has the room. 16 random bytes, from a driver's `fill_random`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct RoomKey([u8; 16]);
 

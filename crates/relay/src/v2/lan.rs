@@ -52,7 +52,7 @@ impl Announcer {
         }
     }
 
-    /// Tells something else from now on.
+    /// Announces something else from now on.
     pub fn set_advert(&mut self, advert: Advert) {
         self.advert = advert;
     }

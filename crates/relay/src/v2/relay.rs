@@ -87,12 +87,12 @@ impl Relay {
         self.draining = true;
     }
 
-    /// Rooms at present.
+    /// Returns the number of rooms.
     pub fn rooms(&self) -> usize {
         self.rooms.len()
     }
 
-    /// Guests at present.
+    /// Returns the number of guests.
     pub fn guests(&self) -> usize {
         self.guests.len()
     }

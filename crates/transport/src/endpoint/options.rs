@@ -29,7 +29,7 @@ impl ServerOptions {
         }
     }
 
-    /// Lets in only holders of connect tokens. Default: everybody who knows the key.
+    /// Admits only holders of connect tokens. Default: everybody who knows the key.
     pub fn tokens(mut self, verifier: TokenVerifier) -> Self {
         self.verifier = Some(verifier);
         self
