@@ -130,6 +130,7 @@ impl Interest {
         if at >= self.slots.len() {
             self.slots.resize_with(at + 1, || None);
         }
+        // Lists name their members by index, so the old entry has to go before the new one comes.
         if let Some(old) = &self.slots[at] {
             self.lists.remove(entity.index(), &old.presence);
         }
@@ -241,6 +242,7 @@ impl Interest {
         }
         self.apply_adapters();
         let place = &mut self.views[id.0 as usize];
+        // Taken out while the rest of the world is read, and put back below.
         let mut view = place.take().ok_or(InterestError::UnknownObserver)?;
         let scales = self.observer_scales(&view.observer);
         self.gather(&view.observer, &scales);
@@ -277,6 +279,7 @@ impl Interest {
             return;
         }
         self.moved = false;
+        // First everything as it would be without adapters, so that effects do not pile up from update to update.
         for &index in &self.adapted {
             if let Some(slot) = &mut self.slots[index as usize] {
                 slot.scales = [Scale::ONE; Medium::COUNT];
@@ -310,6 +313,7 @@ impl Interest {
         }
         for &index in &self.adapted {
             if let Some(slot) = &self.slots[index as usize] {
+                // Those of before are among them: their reach is the usual one again.
                 self.grid.place(index, slot.presence.position, slot.reach());
             }
         }
@@ -339,6 +343,7 @@ impl Interest {
     fn gather(&mut self, observer: &Observer, scales: &[Scale; Medium::COUNT]) {
         let candidates = &mut self.candidates;
         candidates.clear();
+        // Index and reasons in one number: sorting them brings the reasons of an entity together.
         let mut add = |index: u32, reason: u32| candidates.push(index << REASON_BITS | reason);
         let pinned = observer.pinned.iter().chain(&observer.body);
         for entity in pinned.filter(|entity| find(&self.slots, **entity).is_some()) {
@@ -398,6 +403,7 @@ impl Interest {
                 continue;
             };
             let old = before.next_if(|old| old.entity.index() == index);
+            // Another generation at the same index is another entity.
             let old = old.filter(|old| old.entity == slot.entity);
             self.counts.judged += 1;
             let mut judge = Judge {

@@ -140,6 +140,7 @@ impl<S: State> Interpolated<S> {
         if known || outdated {
             return false;
         }
+        // A late state changes the curve under what is being shown; the difference is blended away.
         let before = self.shown_at.and_then(|at| self.curve(at));
         if self.states.len() == Self::STATES_MAX {
             if place == 0 {
@@ -233,6 +234,7 @@ impl<S: State> Interpolated<S> {
         let ((start, from), (end, to)) = (&self.states[from], &self.states[to]);
         let ticks = (*end - *start).max(1) as f64;
         let share = ((at - f64::from(start.0)) / ticks) as f32;
+        // The game says that nothing lies between the two: a teleport.
         if (self.distance)(from, to) >= f32::MAX {
             return if share < 1.0 { from } else { to }.clone();
         }

@@ -226,6 +226,7 @@ impl Rewind {
             reach: rig.reach(placement.bones),
             jumped: placement.jumped,
         };
+        // Everything has been checked by now: a refused placement leaves the past as it was.
         track.record(frame, placement.bones);
         self.bounds[entity.index() as usize] = broad(track.sweeps());
         Ok(())
@@ -287,6 +288,7 @@ impl Rewind {
     }
 
     fn sweep_bound(&self, sweep: &Sweep, depth: u32) -> Bound {
+        // Platforms that stand on each other in a circle end here as well.
         if sweep.anywhere || depth >= PLATFORMS_MAX {
             return Bound::ANYWHERE;
         }

@@ -68,6 +68,8 @@ impl TickScheduler {
         if now < self.due {
             return None;
         }
+        // A server that tries to make up for everything falls behind further: each step that it makes up for takes time,
+        // too.
         let behind = (now - self.due).as_micros() / self.tick.as_micros();
         let slipped = (behind + 1).saturating_sub(u64::from(self.catch_up_max));
         if slipped > 0 {

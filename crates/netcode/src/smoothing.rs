@@ -114,6 +114,7 @@ impl<S: State> Smoothing<S> {
             self.difference = None;
             return Correction::Snapped;
         }
+        // While an earlier correction is still shown, a small one is part of it.
         if distance < self.config.ignore_below && self.difference.is_none() {
             return Correction::Ignored;
         }
@@ -121,6 +122,7 @@ impl<S: State> Smoothing<S> {
             Some(_) => self.distance * self.share,
             None => 0.0,
         };
+        // From what is on the screen, not from where the ghost was: otherwise a second correction would make it jump.
         self.difference = Some((self.show(before), after.clone()));
         self.share = 1.0;
         self.distance = distance + left;

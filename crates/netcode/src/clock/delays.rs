@@ -69,6 +69,7 @@ impl Delays {
         } else {
             self.ring.push(delay);
         }
+        // Kept sorted, because one search of `required` asks for the share above a delay dozens of times.
         let place = self.sorted.partition_point(|&other| other < delay);
         self.sorted.insert(place, delay);
         self.sum += i64::from(delay);
@@ -143,6 +144,7 @@ impl Delays {
         let last = spacing * i64::from(need.copies.saturating_sub(1));
         let mut low = i64::from(fastest) + i64::from(need.first);
         let mut high = i64::from(slowest) + i64::from(need.first) + last;
+        // A longer delay never misses more, so halving finds the shortest that will do.
         while low < high {
             let middle = low + (high - low) / 2;
             if self.miss_share(middle, need) <= need.miss_share_max {
@@ -160,6 +162,7 @@ impl Delays {
         for copy in 0..i64::from(need.copies) {
             let left = delay - i64::from(need.first) - copy * i64::from(need.spacing.max(0));
             let left = left.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
+            // Neither this copy nor a later one can arrive in time.
             if self.sorted.first().is_none_or(|&fastest| left < fastest) {
                 break;
             }
@@ -171,6 +174,7 @@ impl Delays {
     /// True if nearly all of the last packets are slower, or nearly all are quicker, than nine of ten.
     fn has_changed(&self) -> bool {
         let len = self.len();
+        // The last ones have to be few among all, or they would be compared with themselves.
         if len < CHANGE_PACKETS * 4 {
             return false;
         }

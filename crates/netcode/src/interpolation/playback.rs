@@ -158,6 +158,7 @@ impl Playback {
         match &mut self.clock {
             Some(clock) => {
                 let ahead = f64::from(self.newest_tick.0) - clock.position();
+                // The brake may not hold it back for ever: once it is far behind, it has to catch up.
                 let is_behind = target - clock.position() > self.interval_ticks * BRAKE_INTERVALS;
                 let rate_max = match is_behind {
                     true => f64::INFINITY,
@@ -209,6 +210,7 @@ impl Playback {
             return;
         }
         self.newest = Some((tick, number));
+        // Only neighbours tell the interval; after a loss the gap is longer.
         if packets == 1 && ticks > 0 {
             let ticks = ticks.min(INTERVAL_TICKS_MAX) as f64;
             self.interval_ticks += (ticks - self.interval_ticks) * INTERVAL_WEIGHT;

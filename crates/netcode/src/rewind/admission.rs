@@ -189,6 +189,7 @@ pub(super) fn admit(
 ) -> Admission {
     let tick = config.tick.as_micros() as f64;
     let ticks = |span: Duration| span.as_micros() as f64 / tick;
+    // Reported by the client itself, so it is believed only so far.
     let interpolation = shooter.interpolation.min(config.interpolation_max);
     let expected = ticks(shooter.rtt + interpolation + shooter.buffered);
     let tolerance = ticks(config.tolerance);
@@ -197,6 +198,7 @@ pub(super) fn admit(
     let age = claimed.clamp(lowest, expected + tolerance);
     let clamped = (age - claimed).abs() > 1e-3;
     let forged = clamped || !claim.is_possible(shooter);
+    // Not clamped to the limit: a shot is judged by what its player saw, or by the present, which is fair to the victim.
     if age > ticks(config.limit) {
         return Admission {
             moment: Moment::tick(now),

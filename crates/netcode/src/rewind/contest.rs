@@ -216,9 +216,11 @@ impl Contests {
             self.counts.refused += 1;
             return Err(ContestError::NotTheVictim);
         }
+        // One objection for each hit, whatever comes of it.
         let contest = self.open.remove(at);
         let cover = ticks(rewind, self.config.cover_min);
         let early = covered_since + cover <= contest.judged;
+        // Before the instant that the shooter saw, cover proves nothing: the shot did not fly then.
         let after = covered_since >= contest.hit.at.tick;
         let hit = contest.hit;
         if early && after && was_covered(rewind, &hit, covered_since, contest.judged, scope) {
@@ -257,6 +259,7 @@ fn was_covered(
         return false;
     };
     (since.0..=until.0)
+        // The claim is the client's, the work is ours.
         .take(rewind.ticks() as usize)
         .all(|tick| {
             let mut covered = true;
