@@ -20,6 +20,7 @@ pub(super) fn code<C: Coding>(
     references: &References<'_>,
     is_changed: bool,
 ) -> Result<(), RowError> {
+    // Predictions are kept from row to row while the ages of the references stay the same.
     if models.factors.follow(references) {
         models.lanes.forget();
     }
@@ -215,6 +216,7 @@ fn sparse_row<C: Coding>(
     mut view: View,
 ) -> Result<(), RowError> {
     let rows = references.spread();
+    // Where it was, which both sides know already: what changes near it probably changes alike.
     let place = plan.place_of(rows[0]);
     view.nearness = models.recent.find(place);
     models.errors.fill(0);

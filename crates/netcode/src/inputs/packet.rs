@@ -109,6 +109,7 @@ pub(super) fn write<'a, I: Input + 'a>(
         return Ok(());
     }
     writer.bits(u64::from(tick_low), 16)?;
+    // The newest is coded against doing nothing, the others against their neighbours: no packet depends on another.
     let mut neighbour = Encoded::of(&I::default())?;
     for input in inputs.take(count) {
         let encoded = Encoded::of(input)?;

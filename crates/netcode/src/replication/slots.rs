@@ -130,6 +130,7 @@ impl Slots {
         if self.first.len() <= index {
             self.first.resize(index + 1, NONE);
         }
+        // It goes on counting, so that acknowledgements of packets with the occupant before do not count for this one.
         let incarnation = self.get(number).map_or(0, |slot| slot.incarnation);
         let slot = Slot {
             life: Life::Active,
@@ -225,6 +226,7 @@ impl Slot {
             self.baseline = tick;
             self.read = tick;
             self.lost = false;
+            // A later state is on its way; it was sent at the next tick at the earliest.
             self.after = if self.newest > tick { tick + 1 } else { NEVER };
         } else {
             self.known |= 1u64.checked_shl(self.baseline - tick).unwrap_or(0);

@@ -45,6 +45,8 @@ impl World {
             noted.game = self.game;
             changes.push(Change::Game(self.game));
         }
+        // Compared with what was noted, rather than logged as it happens: what came and went within a tick leaves no
+        // trace, as for any client.
         let known = noted.entities.len().max(self.entities.len());
         noted.entities.resize(known, None);
         let mut relations = Vec::new();

@@ -46,6 +46,7 @@ impl Assembly {
     }
 
     pub(crate) fn fit(&self, fragment: Fragment) -> Fit {
+        // All fragments of a message say the same length.
         if fragment.total as usize != self.total {
             return Fit::Foreign;
         }
@@ -95,6 +96,7 @@ impl Assembly {
 
     /// The fragments in the order of the message: all of it, once complete.
     pub(crate) fn fragments(&mut self) -> impl Iterator<Item = &[u8]> {
+        // Kept as they come and sorted once: most are in order already.
         self.fragments.sort_unstable_by_key(|(index, _)| *index);
         self.fragments.iter().map(|(_, bytes)| &bytes[..])
     }

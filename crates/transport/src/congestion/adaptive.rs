@@ -168,6 +168,8 @@ impl Adaptive {
     fn step(&mut self, ack: &Ack) {
         let up = self.is_below_target();
         let wanted = self.queue_wanted();
+        // A window that was not filled has not been tested, so it must not grow; delay that others cause must not shrink
+        // it.
         let may_grow = !ack.app_limited && self.is_used();
         let may_shrink = self.is_used();
         let bytes = ack.bytes as f64;
@@ -215,6 +217,7 @@ impl Adaptive {
         let window = self.window;
         match &mut self.mode {
             Mode::Calm(calm) => calm.next_round(window),
+            // Nobody else fills the queue any more. A single empty round would prove nothing.
             Mode::Compete(_) if self.rounds_empty >= FULL_ROUNDS => {
                 self.competed = (window, now);
                 self.mode = self.calm(true);
@@ -247,6 +250,7 @@ impl Adaptive {
                 self.window_blamed = self.window;
                 self.cut_for_loss(now);
             }
+            // The path loses packets whatever the window is: back to the window before the cut.
             Some(Verdict::Mistaken) => {
                 self.ceiling = f64::INFINITY;
                 if matches!(self.mode, Mode::Calm(_)) {
@@ -298,6 +302,7 @@ impl Adaptive {
         } else {
             0.0
         };
+        // Where it left off, if that is not long ago; otherwise the last window that left the queue empty.
         let before = known.max(self.window_empty);
         self.window = resume.max(BETA * before);
         let compete = Compete::new(now, self.window / self.packet, before / self.packet);
@@ -325,8 +330,10 @@ impl Adaptive {
         let resume = self.window;
         let share = self.window * (self.delay.base() / self.delay.standing()).min(1.0);
         let hold = self.delay.standing().min(2.0 * self.delay.base());
+        // Only samples of the drain itself may say how short the queue has become.
         self.delay.forget_recent();
         self.base_corrected = false;
+        // Half of what fits on the path without a queue, so that the queue surely empties.
         self.window = 0.5 * share;
         self.mode = Mode::Drain(Drain {
             from,
@@ -347,6 +354,7 @@ impl Adaptive {
             }
             return;
         };
+        // By when the packet was sent: only those sent into the emptied queue tell what it is like.
         if ack.sent_at > since + drain.hold {
             let drain = *drain;
             self.end_drain(ack.now, drain);
@@ -483,9 +491,11 @@ impl Controller for Adaptive {
 
     fn on_loss(&mut self, loss: &Loss) {
         self.losses.lost(self.delay.is_high());
+        // One cut for all packets of a window that was too large.
         if loss.sent_at < self.recovery_from {
             return;
         }
+        // Nothing gets through: what was known of the path may not hold any more.
         if loss.persistent {
             self.cut_for_loss(loss.now);
             self.window = self.window.min(self.window_floor());
@@ -497,6 +507,7 @@ impl Controller for Adaptive {
     }
 
     fn on_mark(&mut self, now: Instant, sent_at: Instant) {
+        // Routers mark instead of dropping; once for each window, as with losses.
         if sent_at > self.recovery_from {
             self.cut_for_loss(now);
             self.bound();

@@ -54,6 +54,7 @@ impl Sessions {
         connection: ConnectionId,
     ) -> Option<ConnectionId> {
         let session = self.of.get_mut(token)?;
+        // Another one came after it: it is too late.
         if session.successor != Some(connection) {
             return None;
         }

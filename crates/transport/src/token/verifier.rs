@@ -58,6 +58,7 @@ impl TokenVerifier {
     /// Trusts the master's key with this number, in place of any other with that number. At most 16 keys.
     pub fn add_key(&mut self, key_id: u32, public_key: &[u8; 32]) -> Result<(), KeyError> {
         let key = VerifyingKey::from_bytes(public_key).map_err(|_| KeyError::Invalid)?;
+        // For a weak key, signatures exist that fit any message.
         if key.is_weak() {
             return Err(KeyError::Invalid);
         }
@@ -110,6 +111,7 @@ impl TokenVerifier {
             unix_now_s > token.expires_s,
         );
         let resumes = resumable(&token.id);
+        // The holder of a living session may come back to it, even after the token has expired.
         match (resumes, used, expired) {
             (true, _, _) | (false, false, false) => Ok(Checked { token, resumes }),
             (false, _, true) => Err(TokenError::Expired),
@@ -126,6 +128,7 @@ impl TokenVerifier {
             .find(|(id, _)| *id == token.key_id)
             .ok_or(TokenError::Invalid)?;
         let signature = Signature::from_bytes(&token.signature);
+        // Strict, so that a token has one signature and not several that are equivalent.
         key.verify_strict(&format::signed(token.unsigned), &signature)
             .map_err(|_| TokenError::Invalid)
     }
@@ -139,6 +142,7 @@ impl TokenVerifier {
         if verified.resumes {
             return Ok(());
         }
+        // Checked again, for two attempts with one token may have been under way at the same time.
         if self.used.contains(verified.expires_s, verified.id) {
             return Err(TokenError::Used);
         }

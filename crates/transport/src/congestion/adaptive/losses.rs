@@ -62,6 +62,7 @@ impl Losses {
 
     /// Ends a round; says what the losses mean, once enough packets are counted.
     pub(super) fn next_round(&mut self) -> Option<Verdict> {
+        // The round after a cut still has losses of the window before it.
         if !self.settled {
             self.settled = true;
             (self.acked, self.lost, self.lost_high) = (0, 0, 0);
@@ -92,6 +93,7 @@ impl Losses {
         if share <= SHARE_TOLERATED {
             return Verdict::Innocent;
         }
+        // The last batch was blamed on the window, and less of it did not help.
         if high < MIXED_SHARE && before.is_some_and(|before| share > HELPED * before) {
             self.acquitted = ACQUITTED_BATCHES;
             return Verdict::Mistaken;
