@@ -13,7 +13,7 @@ use crate::world::ClientId;
 ///
 /// ```
 /// use muse_netcode::Host;
-/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/runner.rs"));
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/runner.in"));
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let (mut server, client) = (server(Instant::ZERO), client(Instant::ZERO));
 /// server.join(ClientId(0), &Runner { x: 0.0 })?;

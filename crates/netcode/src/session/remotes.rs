@@ -17,7 +17,7 @@ use crate::{EntityId, Tick};
 /// ```
 /// use muse_netcode::Remotes;
 /// use muse_netcode::interpolation::InterpolationConfig;
-/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/runner.rs"));
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/runner.in"));
 ///
 /// /// Once a frame: the others, as they are to be drawn.
 /// fn frame(client: &mut Client<Rules>, others: &mut Remotes<Runner>) -> Vec<Runner> {

@@ -29,7 +29,7 @@ use crate::{EntityId, Tick, WorldError};
 ///
 /// ```
 /// use muse_netcode::Tick;
-/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/runner.rs"));
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/runner.in"));
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let now = Instant::ZERO;
 /// # let mut server = server(now);
