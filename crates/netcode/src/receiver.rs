@@ -194,7 +194,7 @@ impl Receiver {
         self.entities.iter()
     }
 
-    /// Tells if a name, perhaps out of another entity's state, is that of an entity here, of one that is gone, or of one that
+    /// Tells whether a name, perhaps out of another entity's state, is that of an entity here, of one that is gone, or of one that
     /// may still come.
     pub fn fate(&self, entity: EntityId) -> Fate {
         self.entities.fate(entity)

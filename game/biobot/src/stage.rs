@@ -89,7 +89,7 @@ impl StageConfig {
         self
     }
 
-    /// Sets if a match is cancelled for which not everybody came or loaded within 10 s each. Default: true; else it
+    /// Sets whether a match is cancelled for which not everybody came or loaded within 10 s each. Default: true; else it
     /// begins with the players who are there.
     #[must_use]
     pub const fn cancels(mut self, cancels: bool) -> Self {

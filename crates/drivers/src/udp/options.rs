@@ -31,41 +31,41 @@ impl UdpOptions {
         self
     }
 
-    /// Sets if a socket bound to an IPv6 address takes IPv4 as well. Default true. IPv4 peers appear to the machine as
+    /// Sets whether a socket bound to an IPv6 address takes IPv4 as well. Default true. IPv4 peers appear to the machine as
     /// plain IPv4 addresses either way.
     pub fn dual_stack(mut self, on: bool) -> Self {
         self.dual_stack = on;
         self
     }
 
-    /// Sets if congestion marks are sent and read. Default true. Reading costs some 45 ns a datagram, in the kernel.
+    /// Sets whether congestion marks are sent and read. Default true. Reading costs some 45 ns a datagram, in the kernel.
     pub fn ecn(mut self, on: bool) -> Self {
         self.ecn = on;
         self
     }
 
-    /// Sets if several datagrams for one destination go to the kernel as one (segmentation offload), where it can.
+    /// Sets whether several datagrams for one destination go to the kernel as one (segmentation offload), where it can.
     /// Default true; the driver falls back by itself when a network device refuses.
     pub fn gso(mut self, on: bool) -> Self {
         self.gso = on;
         self
     }
 
-    /// Sets if the kernel may hand over several datagrams of one sender at once, where it can. Default true. The
+    /// Sets whether the kernel may hand over several datagrams of one sender at once, where it can. Default true. The
     /// machine sees single datagrams either way. Always on in the portable path.
     pub fn gro(mut self, on: bool) -> Self {
         self.gro = on;
         self
     }
 
-    /// Sets if routers must not fragment our datagrams. Default true: path MTU discovery needs it, and a fragment lost
+    /// Sets whether routers must not fragment our datagrams. Default true: path MTU discovery needs it, and a fragment lost
     /// is a datagram lost. Always on in the portable path.
     pub fn dont_fragment(mut self, on: bool) -> Self {
         self.dont_fragment = on;
         self
     }
 
-    /// Sets if several sockets of this user may share the port. Default false; [`bind_shards`](crate::bind_shards) sets
+    /// Sets whether several sockets of this user may share the port. Default false; [`bind_shards`](crate::bind_shards) sets
     /// it. A process of the same user can then take part of the traffic.
     pub fn reuse_port(mut self, on: bool) -> Self {
         self.reuse_port = on;
@@ -86,7 +86,7 @@ impl UdpOptions {
         self
     }
 
-    /// Sets if the kernel drops a random part of the handshakes while more of them come than the socket's buffer holds
+    /// Sets whether the kernel drops a random part of the handshakes while more of them come than the socket's buffer holds
     /// between two looks at it: otherwise a flood of them crowds out players' packets. Only for sockets that carry the Muse
     /// protocol. Default false; [`Server`](crate::Server) sets it. Linux only.
     pub fn sieve(mut self, on: bool) -> Self {

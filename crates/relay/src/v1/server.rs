@@ -338,7 +338,7 @@ impl StreamMachine for Relay {
     }
 }
 
-/// The end of a connection.
+/// The way in which a connection is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Close,

@@ -159,7 +159,7 @@ impl Link {
         link
     }
 
-    /// Sets if a direct way is looked for. Default true. Without it the peer does not learn our address, and everything goes through
+    /// Sets whether a direct way is looked for. Default true. Without it the peer does not learn our address, and everything goes through
     /// the relay. To be called before the link is used.
     pub fn direct(mut self, on: bool) -> Self {
         self.direct = on;
