@@ -67,7 +67,7 @@ impl Probe {
         }
     }
 
-    /// Whether it touches a box: no axis separates them. An empty box compares as not a number, and is missed.
+    /// True if it touches a box: no axis separates them. An empty box compares as not a number, and is missed.
     pub(super) fn touches(&self, bound: &Bound) -> bool {
         let middle = self.middle - (bound.low + bound.high) * 0.5;
         let extent = (bound.high - bound.low) * 0.5 + Vec3::splat(self.grown);

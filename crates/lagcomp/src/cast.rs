@@ -333,7 +333,7 @@ struct Way {
     stop: f32,
 }
 
-/// Where a volume is in the world.
+/// Returns the pose of a volume in the world.
 fn volume_pose(track: &Track, stance: &Stance, volume: &HitVolume) -> Pose {
     match volume.bone {
         Some(bone) => stance
@@ -357,7 +357,7 @@ fn closest_on_segment(start: Vec3, end: Vec3, point: Vec3) -> Vec3 {
     start + way * ((point - start).dot(way) / square).clamp(0.0, 1.0)
 }
 
-/// What rounding may add to a distance: coordinates in the thousands, and entities that turn between two ticks.
+/// The error that rounding may add to a distance: coordinates in the thousands, and entities that turn between two ticks.
 const SLACK: f32 = 0.05;
 
 #[cfg(test)]

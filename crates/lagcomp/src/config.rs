@@ -1,17 +1,8 @@
-//! How rewind is set up, and what can go wrong.
+//! Configuration and errors of rewind.
 
 use muse_wire::Duration;
 
-/// Settings of [`Rewind`](crate::Rewind).
-///
-/// ```
-/// use muse_lagcomp::{Rewind, RewindConfig};
-/// use muse_wire::Duration;
-/// let config = RewindConfig::new(50).limit(Duration::from_millis(200)).margin(Duration::from_millis(300));
-/// // Half a second at 50 ticks a second, and one on either side.
-/// assert_eq!(config.ticks(), 27);
-/// assert_eq!(Rewind::new(config).ticks(), 27);
-/// ```
+/// Settings of [`Rewind`](super::Rewind).
 #[derive(Clone, Debug)]
 pub struct RewindConfig {
     pub(super) tick: Duration,
@@ -51,13 +42,13 @@ impl RewindConfig {
         self
     }
 
-    /// How much longer the past is remembered: for hits that are contested. Default: 350 ms.
+    /// Sets how much longer the past is remembered: for hits that are contested. Default: 350 ms.
     pub fn margin(mut self, margin: Duration) -> Self {
         self.margin = margin.min(Duration::from_secs(2));
         self
     }
 
-    /// How far a shot's instant may lie from what the server expects. A cheater can choose within it; below the time between two frames honest players
+    /// Sets how far a shot's instant may lie from what the server expects. A cheater can choose within it; below the time between two frames honest players
     /// are refused. Default: 25 ms.
     pub fn tolerance(mut self, tolerance: Duration) -> Self {
         self.tolerance = tolerance;
@@ -102,26 +93,14 @@ impl RewindConfig {
         self
     }
 
-    /// How many ticks are remembered: enough for limit and margin, and one on either side.
+    /// Returns the number of ticks that are remembered: enough for limit and margin, and one on either side.
     pub fn ticks(&self) -> u32 {
         let span = (self.limit + self.margin).as_micros();
         (span.div_ceil(self.tick.as_micros()) + 2).min(TICKS_MAX) as u32
     }
 }
 
-/// Why [`Rewind`](crate::Rewind) refused something.
-///
-/// ```
-/// # use muse_netcode::{EntityId, Tick};
-/// use muse_lagcomp::{HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Volume};
-/// assert_eq!(Rig::new([HitVolume::new(Volume::Sphere { radius: -1.0 })]).err(), Some(RewindError::Volume));
-/// let mut rewind = Rewind::new(RewindConfig::new(50));
-/// rewind.advance(Tick(7))?;
-/// assert_eq!(rewind.advance(Tick(7)), Err(RewindError::Order));
-/// let stranger = rewind.record(EntityId::from_bits(1), Placement::new(Pose::IDENTITY));
-/// assert_eq!(stranger, Err(RewindError::UnknownEntity));
-/// # Ok::<(), RewindError>(())
-/// ```
+/// The reason for which [`Rewind`](super::Rewind) refused something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RewindError {

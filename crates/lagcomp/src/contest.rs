@@ -9,36 +9,6 @@ use super::{Rewind, find};
 use muse_netcode::{EntityId, Tick};
 
 /// Settings of [`Contests`].
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_lagcomp::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
-/// # use muse_netcode::{EntityId, Tick, TickTime};
-/// use muse_wire::Duration;
-/// # /// A shot at a target as it was 4.5 ticks before tick 110.
-/// # fn fire() -> Result<(Rewind, Hit), RewindError> {
-/// #     let mut rewind = Rewind::new(RewindConfig::new(50));
-/// #     let rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
-/// #     rewind.add(EntityId::from_bits(2), rig)?;
-/// #     for tick in 100..=110 {
-/// #         rewind.advance(Tick(tick))?;
-/// #         rewind.record(EntityId::from_bits(2), Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-/// #     }
-/// #     let known = Shooter { rtt: Duration::from_millis(90), ..Shooter::default() };
-/// #     let admission = rewind.admit(Claim::at(TickTime::from_ticks(105.5)), &known);
-/// #     let hit = rewind.hitscan(&admission, &Shot::new(Vec3::ZERO, Vec3::Z), &mut ()).expect("it was there");
-/// #     Ok((rewind, hit))
-/// # }
-/// use muse_lagcomp::{ContestConfig, Contests, Decision};
-/// # fn main() -> Result<(), RewindError> {
-/// # let (rewind, hit) = fire()?;
-/// let mut contests = Contests::new(ContestConfig::default().victim_rtt_max(Duration::from_millis(100)));
-/// // A bad link is no armour.
-/// assert_eq!(contests.open(&rewind, &hit, Duration::from_millis(101)), Decision::Confirmed);
-/// assert!(matches!(contests.open(&rewind, &hit, Duration::from_millis(100)), Decision::Provisional(_)));
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Debug)]
 pub struct ContestConfig {
     victim_rtt_max: Duration,
@@ -68,13 +38,13 @@ impl ContestConfig {
         self
     }
 
-    /// How long before the hit was judged the victim must have been in cover. Default: 50 ms.
+    /// Sets how long before the hit was judged the victim must have been in cover. Default: 50 ms.
     pub fn cover_min(mut self, time: Duration) -> Self {
         self.cover_min = time;
         self
     }
 
-    /// How long a victim may think, besides its round trip; and how long in all. Hits stay provisional for as long.
+    /// Sets how long a victim may think, besides its round trip; and how long in all. Hits stay provisional for as long.
     /// Default: 50 ms, and 250 ms in all.
     pub fn window(mut self, grace: Duration, max: Duration) -> Self {
         self.grace = grace;
@@ -136,77 +106,10 @@ pub struct Contests {
 }
 
 /// A hit that is not final.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_lagcomp::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
-/// # use muse_netcode::{EntityId, Tick, TickTime};
-/// use muse_wire::Duration;
-/// # /// A shot at a target as it was 4.5 ticks before tick 110.
-/// # fn fire() -> Result<(Rewind, Hit), RewindError> {
-/// #     let mut rewind = Rewind::new(RewindConfig::new(50));
-/// #     let rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
-/// #     rewind.add(EntityId::from_bits(2), rig)?;
-/// #     for tick in 100..=110 {
-/// #         rewind.advance(Tick(tick))?;
-/// #         rewind.record(EntityId::from_bits(2), Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-/// #     }
-/// #     let known = Shooter { rtt: Duration::from_millis(90), ..Shooter::default() };
-/// #     let admission = rewind.admit(Claim::at(TickTime::from_ticks(105.5)), &known);
-/// #     let hit = rewind.hitscan(&admission, &Shot::new(Vec3::ZERO, Vec3::Z), &mut ()).expect("it was there");
-/// #     Ok((rewind, hit))
-/// # }
-/// use muse_lagcomp::{ContestConfig, Contests, Decision};
-/// # fn main() -> Result<(), RewindError> {
-/// # let (rewind, hit) = fire()?;
-/// # let mut contests = Contests::new(ContestConfig::default());
-/// let mut open = || match contests.open(&rewind, &hit, Duration::ZERO) {
-///     Decision::Provisional(id) => Some(id),
-///     Decision::Confirmed => None,
-/// };
-/// // Each hit has its own, even two on the same victim.
-/// let (first, second) = (open().expect("provisional"), open().expect("provisional"));
-/// assert!(first < second);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContestId(pub u32);
 
-/// What becomes of a hit.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_lagcomp::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
-/// # use muse_netcode::{EntityId, Tick, TickTime};
-/// use muse_wire::Duration;
-/// # /// A shot at a target as it was 4.5 ticks before tick 110.
-/// # fn fire() -> Result<(Rewind, Hit), RewindError> {
-/// #     let mut rewind = Rewind::new(RewindConfig::new(50));
-/// #     let rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
-/// #     rewind.add(EntityId::from_bits(2), rig)?;
-/// #     for tick in 100..=110 {
-/// #         rewind.advance(Tick(tick))?;
-/// #         rewind.record(EntityId::from_bits(2), Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-/// #     }
-/// #     let known = Shooter { rtt: Duration::from_millis(90), ..Shooter::default() };
-/// #     let admission = rewind.admit(Claim::at(TickTime::from_ticks(105.5)), &known);
-/// #     let hit = rewind.hitscan(&admission, &Shot::new(Vec3::ZERO, Vec3::Z), &mut ()).expect("it was there");
-/// #     Ok((rewind, hit))
-/// # }
-/// use muse_lagcomp::{ContestConfig, Contests, Decision};
-/// # fn main() -> Result<(), RewindError> {
-/// # let (rewind, hit) = fire()?;
-/// # let mut contests = Contests::new(ContestConfig::default());
-/// assert!(hit.rewound);
-/// let decision = contests.open(&rewind, &hit, Duration::from_millis(40));
-/// assert!(matches!(decision, Decision::Provisional(_)));
-/// // Who was hit where it is has nothing to object.
-/// let present = Hit { rewound: false, ..hit };
-/// assert_eq!(contests.open(&rewind, &present, Duration::from_millis(40)), Decision::Confirmed);
-/// # Ok(())
-/// # }
-/// ```
+/// The decision about a hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// It is final.
@@ -215,46 +118,7 @@ pub enum Decision {
     Provisional(ContestId),
 }
 
-/// What became of an objection.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_lagcomp::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
-/// # use muse_netcode::{EntityId, Tick, TickTime};
-/// use muse_wire::Duration;
-/// # /// A shot at a target as it was 4.5 ticks before tick 110.
-/// # fn fire() -> Result<(Rewind, Hit), RewindError> {
-/// #     let mut rewind = Rewind::new(RewindConfig::new(50));
-/// #     let rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
-/// #     rewind.add(EntityId::from_bits(2), rig)?;
-/// #     for tick in 100..=110 {
-/// #         rewind.advance(Tick(tick))?;
-/// #         rewind.record(EntityId::from_bits(2), Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-/// #     }
-/// #     let known = Shooter { rtt: Duration::from_millis(90), ..Shooter::default() };
-/// #     let admission = rewind.admit(Claim::at(TickTime::from_ticks(105.5)), &known);
-/// #     let hit = rewind.hitscan(&admission, &Shot::new(Vec3::ZERO, Vec3::Z), &mut ()).expect("it was there");
-/// #     Ok((rewind, hit))
-/// # }
-/// use muse_lagcomp::{ContestConfig, Contests, Decision, Ruling, Scope};
-/// /// A wall in front of everyone.
-/// struct Wall;
-/// impl Scope for Wall {
-///     fn blocked(&mut self, _from: Vec3, _to: Vec3) -> Option<f32> {
-///         Some(0.5)
-///     }
-/// }
-/// # fn main() -> Result<(), RewindError> {
-/// # let (rewind, hit) = fire()?;
-/// # let mut contests = Contests::new(ContestConfig::default());
-/// let Decision::Provisional(id) = contests.open(&rewind, &hit, Duration::ZERO) else {
-///     unreachable!("it was rewound")
-/// };
-/// let ruling = contests.contest(&rewind, id, hit.entity, Tick(106), &mut Wall);
-/// assert_eq!(ruling, Ok(Ruling::Overturned(hit)));
-/// # Ok(())
-/// # }
-/// ```
+/// The ruling on an objection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ruling {
     /// The hit stands: it is final.
@@ -263,42 +127,7 @@ pub enum Ruling {
     Overturned(Hit),
 }
 
-/// Why an objection was not heard.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_lagcomp::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
-/// # use muse_netcode::{EntityId, Tick, TickTime};
-/// use muse_wire::Duration;
-/// # /// A shot at a target as it was 4.5 ticks before tick 110.
-/// # fn fire() -> Result<(Rewind, Hit), RewindError> {
-/// #     let mut rewind = Rewind::new(RewindConfig::new(50));
-/// #     let rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
-/// #     rewind.add(EntityId::from_bits(2), rig)?;
-/// #     for tick in 100..=110 {
-/// #         rewind.advance(Tick(tick))?;
-/// #         rewind.record(EntityId::from_bits(2), Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-/// #     }
-/// #     let known = Shooter { rtt: Duration::from_millis(90), ..Shooter::default() };
-/// #     let admission = rewind.admit(Claim::at(TickTime::from_ticks(105.5)), &known);
-/// #     let hit = rewind.hitscan(&admission, &Shot::new(Vec3::ZERO, Vec3::Z), &mut ()).expect("it was there");
-/// #     Ok((rewind, hit))
-/// # }
-/// use muse_lagcomp::{ContestConfig, ContestError, Contests, Decision, Ruling};
-/// # fn main() -> Result<(), RewindError> {
-/// # let (rewind, hit) = fire()?;
-/// # let mut contests = Contests::new(ContestConfig::default());
-/// # let Decision::Provisional(id) = contests.open(&rewind, &hit, Duration::ZERO) else {
-/// #     unreachable!("it was rewound")
-/// # };
-/// let mut object = |victim| contests.contest(&rewind, id, victim, Tick(106), &mut ());
-/// assert_eq!(object(EntityId::from_bits(77)), Err(ContestError::NotTheVictim));
-/// assert_eq!(object(hit.entity), Ok(Ruling::Upheld(hit)));
-/// // It is final now.
-/// assert_eq!(object(hit.entity), Err(ContestError::Closed));
-/// # Ok(())
-/// # }
-/// ```
+/// The reason for which an objection was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContestError {
@@ -310,40 +139,7 @@ pub enum ContestError {
     NotTheVictim,
 }
 
-/// How often each came out.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_lagcomp::{Claim, Hit, HitVolume, Placement, Pose, Rewind, RewindConfig, RewindError, Rig, Shooter, Shot, Volume};
-/// # use muse_netcode::{EntityId, Tick, TickTime};
-/// use muse_wire::Duration;
-/// # /// A shot at a target as it was 4.5 ticks before tick 110.
-/// # fn fire() -> Result<(Rewind, Hit), RewindError> {
-/// #     let mut rewind = Rewind::new(RewindConfig::new(50));
-/// #     let rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
-/// #     rewind.add(EntityId::from_bits(2), rig)?;
-/// #     for tick in 100..=110 {
-/// #         rewind.advance(Tick(tick))?;
-/// #         rewind.record(EntityId::from_bits(2), Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-/// #     }
-/// #     let known = Shooter { rtt: Duration::from_millis(90), ..Shooter::default() };
-/// #     let admission = rewind.admit(Claim::at(TickTime::from_ticks(105.5)), &known);
-/// #     let hit = rewind.hitscan(&admission, &Shot::new(Vec3::ZERO, Vec3::Z), &mut ()).expect("it was there");
-/// #     Ok((rewind, hit))
-/// # }
-/// use muse_lagcomp::{ContestConfig, ContestCounts, Contests};
-/// # fn main() -> Result<(), RewindError> {
-/// # let (rewind, hit) = fire()?;
-/// # let mut contests = Contests::new(ContestConfig::default());
-/// // A victim whose link is slow, and one who keeps silent.
-/// contests.open(&rewind, &hit, Duration::from_secs(1));
-/// contests.open(&rewind, &hit, Duration::ZERO);
-/// contests.poll(rewind.now() + 20);
-/// let counts = ContestCounts { confirmed_at_once: 1, confirmed_by_silence: 1, ..ContestCounts::default() };
-/// assert_eq!(contests.counts(), counts);
-/// # Ok(())
-/// # }
-/// ```
+/// Counts of each outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContestCounts {
     /// Final at once.
@@ -420,9 +216,11 @@ impl Contests {
             self.counts.refused += 1;
             return Err(ContestError::NotTheVictim);
         }
+        // One objection for each hit, whatever comes of it.
         let contest = self.open.remove(at);
         let cover = ticks(rewind, self.config.cover_min);
         let early = covered_since + cover <= contest.judged;
+        // Before the instant that the shooter saw, cover proves nothing: the shot did not fly then.
         let after = covered_since >= contest.hit.at.tick;
         let hit = contest.hit;
         if early && after && was_covered(rewind, &hit, covered_since, contest.judged, scope) {
@@ -443,13 +241,13 @@ impl Contests {
         Some(self.open.remove(over).hit)
     }
 
-    /// How the hits came out so far.
+    /// Returns the counts of the outcomes so far.
     pub fn counts(&self) -> ContestCounts {
         self.counts
     }
 }
 
-/// Whether the world was between the origin of a shot and its victim at every tick.
+/// True if the world was between the origin of a shot and its victim at every tick.
 fn was_covered(
     rewind: &Rewind,
     hit: &Hit,
@@ -461,6 +259,7 @@ fn was_covered(
         return false;
     };
     (since.0..=until.0)
+        // The claim is the client's, the work is ours.
         .take(rewind.ticks() as usize)
         .all(|tick| {
             let mut covered = true;

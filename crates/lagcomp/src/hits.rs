@@ -95,7 +95,7 @@ impl<S: State> Hits<S> {
         })
     }
 
-    /// Remembers where everybody is at the end of a tick. Who is gone from the world can still be hit by those who saw it.
+    /// Remembers where everybody is at the end of a tick. An entity that is gone from the world can still be hit by those who saw it.
     pub fn record(&mut self, world: &World, tick: Tick) -> Result<(), RewindError> {
         self.rewind.advance(tick)?;
         self.there.clear();

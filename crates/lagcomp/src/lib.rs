@@ -78,7 +78,7 @@ pub struct Rewind {
     counts: AdmissionCounts,
 }
 
-/// What the broad phase knows of an entity.
+/// The broad phase's knowledge of an entity.
 #[derive(Clone, Copy, Debug)]
 enum Broad {
     /// Within a box.
@@ -88,43 +88,10 @@ enum Broad {
 }
 
 /// The volumes of a sort of entity, as [`Rewind::add_rig`] knows them.
-///
-/// ```
-/// # use muse_netcode::EntityId;
-/// use muse_lagcomp::{HitVolume, Rewind, RewindConfig, RewindError, Rig, Volume};
-/// let mut rewind = Rewind::new(RewindConfig::new(50));
-/// let crate_rig = rewind.add_rig(Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?)?;
-/// // Everything of a sort has the same rig.
-/// for index in 0..3 {
-///     rewind.add(EntityId::from_bits(index), crate_rig)?;
-/// }
-/// // It means nothing to another past.
-/// let mut other = Rewind::new(RewindConfig::new(50));
-/// assert_eq!(other.add(EntityId::from_bits(0), crate_rig), Err(RewindError::UnknownRig));
-/// # Ok::<(), RewindError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RigId(usize);
 
-/// Where an entity is in a tick.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::{EntityId, Tick};
-/// use muse_lagcomp::{Placement, Pose, Rewind, RewindConfig, Rig};
-/// # let mut rewind = Rewind::new(RewindConfig::new(50));
-/// # let rig = rewind.add_rig(Rig::new([])?)?;
-/// let (lift, rider) = (EntityId::from_bits(1), EntityId::from_bits(2));
-/// rewind.add(lift, rig)?;
-/// rewind.add(rider, rig)?;
-/// rewind.advance(Tick(1))?;
-/// rewind.record(lift, Placement::new(Pose::at(Vec3::Y * 10.0)))?;
-/// // A step to the side of the middle of the lift.
-/// rewind.record(rider, Placement::new(Pose::at(Vec3::X)).on(lift))?;
-/// let pose = rewind.pose(rider, &rewind.present()).expect("it is there");
-/// assert_eq!(pose.position, Vec3::new(1.0, 10.0, 0.0));
-/// # Ok::<(), muse_lagcomp::RewindError>(())
-/// ```
+/// The place of an entity in a tick.
 #[derive(Clone, Copy, Debug)]
 pub struct Placement<'a> {
     pose: Pose,
@@ -237,7 +204,7 @@ impl Rewind {
         Ok(())
     }
 
-    /// Where an entity is in this tick. An entity that is not recorded in a tick is not there in it.
+    /// Records the place of an entity in this tick. An entity that is not recorded in a tick is not there in it.
     pub fn record(
         &mut self,
         entity: EntityId,
@@ -263,6 +230,7 @@ impl Rewind {
             reach: rig.reach(placement.bones),
             jumped: placement.jumped,
         };
+        // Everything has been checked by now: a refused placement leaves the past as it was.
         track.record(frame, placement.bones);
         self.bounds[entity.index() as usize] = broad(track.sweeps());
         Ok(())
@@ -273,7 +241,7 @@ impl Rewind {
         self.now
     }
 
-    /// How far back anything is remembered, in ticks.
+    /// Returns how far back anything is remembered, in ticks.
     pub fn ticks(&self) -> u32 {
         self.config.ticks()
     }
@@ -299,12 +267,12 @@ impl Rewind {
         }
     }
 
-    /// What became of the claims so far.
+    /// Returns the counts of the verdicts so far.
     pub fn counts(&self) -> AdmissionCounts {
         self.counts
     }
 
-    /// Where an entity was, in the world, at the instant of an admission. `None` when it was not there.
+    /// Returns the pose of an entity in the world at the instant of an admission. `None` when it was not there.
     pub fn pose(&self, entity: EntityId, admission: &Admission) -> Option<Pose> {
         let track = find(&self.tracks, entity)?;
         Some(self.stance(track, &admission.moment)?.pose)
@@ -324,6 +292,7 @@ impl Rewind {
     }
 
     fn sweep_bound(&self, sweep: &Sweep, depth: u32) -> Bound {
+        // Platforms that stand on each other in a circle end here as well.
         if sweep.anywhere || depth >= PLATFORMS_MAX {
             return Bound::ANYWHERE;
         }
@@ -372,5 +341,5 @@ fn find_mut(tracks: &mut [Option<Box<Track>>], entity: EntityId) -> Option<&mut 
     track.filter(|track| track.entity == entity)
 }
 
-/// How deep platforms may stand on platforms.
+/// The depth to which platforms may stand on platforms.
 const PLATFORMS_MAX: u32 = 4;

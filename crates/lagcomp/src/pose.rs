@@ -1,19 +1,11 @@
-//! Where a body, a bone or a volume is and how it is turned.
+//! The position and rotation of a body, a bone or a volume.
 
 use glam::{Quat, Vec3};
 
 /// A position and a rotation.
-///
-/// ```
-/// use glam::{Quat, Vec3};
-/// use muse_lagcomp::Pose;
-/// let body = Pose::new(Vec3::X, Quat::from_rotation_y(std::f32::consts::FRAC_PI_2));
-/// let head = body.then(Pose::at(Vec3::new(0.0, 1.7, 0.5)));
-/// assert!((head.position - Vec3::new(1.5, 1.7, 0.0)).length() < 1e-6);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pose {
-    /// Where.
+    /// The position.
     pub position: Vec3,
     /// Turned how; a unit quaternion.
     pub rotation: Quat,
@@ -33,7 +25,7 @@ impl Pose {
         Self::new(position, Quat::IDENTITY)
     }
 
-    /// What `inner`, given relative to this pose, is in the frame of this pose.
+    /// Returns `inner`, given relative to this pose, in the frame of this pose.
     pub fn then(&self, inner: Self) -> Self {
         Self {
             position: self.point(inner.position),
@@ -46,7 +38,7 @@ impl Pose {
         self.position + self.rotation * inner
     }
 
-    /// Where a point is as seen from this pose.
+    /// Returns a point as seen from this pose.
     pub fn inverse_point(&self, outer: Vec3) -> Vec3 {
         self.rotation.inverse() * (outer - self.position)
     }
@@ -67,7 +59,7 @@ impl Pose {
     }
 }
 
-/// Whether a point is one, and close enough to the origin for single precision to mean something. A kilometre away a
+/// True if a point is finite, and close enough to the origin for single precision to mean something. A kilometre away a
 /// coordinate is exact to 0.06 mm, a thousand kilometres away to 6 cm.
 pub(super) fn is_near(point: Vec3) -> bool {
     let fits = |value: f32| value.abs() <= COORDINATE_MAX;

@@ -17,7 +17,7 @@ pub(super) struct Stance {
     from: Tick,
     to: Tick,
     share: f32,
-    /// How far its volumes reach.
+    /// The reach of its volumes.
     pub(super) reach: f32,
 }
 
@@ -32,7 +32,7 @@ impl Stance {
         }
     }
 
-    /// How far apart two stances of an entity are: on the platform, if it is the same one.
+    /// Returns the distance between two stances of an entity: on the platform, if it is the same one.
     fn distance(&self, other: &Self) -> f32 {
         match (self.platform, other.platform) {
             (Some((here, a)), Some((there, b))) if here == there => a.position.distance(b.position),
@@ -102,7 +102,7 @@ impl Rewind {
         })
     }
 
-    /// Where a frame is in the world.
+    /// Returns the pose of a frame in the world.
     fn placed(&self, frame: &Frame, depth: u32) -> Option<Pose> {
         let Some(platform) = frame.platform else {
             return Some(frame.pose);

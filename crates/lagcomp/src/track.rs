@@ -5,7 +5,7 @@ use glam::Vec3;
 use super::pose::Pose;
 use muse_netcode::{EntityId, Tick};
 
-/// What an entity was at the ticks that are remembered.
+/// The past of an entity, at the ticks that are remembered.
 #[derive(Debug)]
 pub(super) struct Track {
     pub(super) entity: EntityId,
@@ -29,7 +29,7 @@ pub(super) struct Frame {
     /// In the world, or relative to the platform.
     pub(super) pose: Pose,
     pub(super) platform: Option<EntityId>,
-    /// How far its volumes reach from its origin.
+    /// The reach of its volumes from its origin.
     pub(super) reach: f32,
     /// It did not come here from where it was a tick before.
     pub(super) jumped: bool,
@@ -82,7 +82,7 @@ impl Track {
         self.sweeps[0].include(&frame);
     }
 
-    /// What it was at a tick, if it was there and that is remembered.
+    /// Returns the frame of a tick, if the entity was there and that is remembered.
     pub(super) fn frame(&self, tick: Tick) -> Option<&Frame> {
         let frame = self.frames[self.place(tick)].as_ref();
         frame.filter(|frame| frame.tick == tick)
@@ -94,7 +94,7 @@ impl Track {
         &self.bones[first..first + self.bones_each]
     }
 
-    /// Whether it moved without interruption after one tick and until another.
+    /// True if it moved without interruption after one tick and until another.
     pub(super) fn is_continuous(&self, after: Tick, until: Tick) -> bool {
         (after.0.saturating_add(1)..=until.0)
             .take(self.frames.len())
@@ -105,7 +105,7 @@ impl Track {
         &self.sweeps
     }
 
-    /// Whether nothing of it is remembered at a tick any more.
+    /// True if nothing of it is remembered at a tick any more.
     pub(super) fn is_over(&self, now: Tick) -> bool {
         let oldest = now.back(self.frames.len() as u32 - 1);
         !self

@@ -8,27 +8,6 @@ use super::pose::{Pose, is_near};
 use super::{Part, RewindError};
 
 /// The shape of a hit volume, about its own origin.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::{EntityId, Tick};
-/// # use muse_lagcomp::{Placement, Pose, Rewind, RewindConfig, RewindError};
-/// use muse_lagcomp::{HitVolume, Rig, Shot, Volume};
-/// // Whether a shot past its middle, half a metre up and to the side, hits.
-/// let is_hit = |volume| {
-///     let mut rewind = Rewind::new(RewindConfig::new(50));
-///     let rig = rewind.add_rig(Rig::new([HitVolume::new(volume)])?)?;
-/// #     rewind.add(EntityId::from_bits(1), rig)?;
-/// #     rewind.advance(Tick(1))?;
-/// #     rewind.record(EntityId::from_bits(1), Placement::new(Pose::at(Vec3::Z * 20.0)))?;
-///     let shot = Shot::new(Vec3::new(0.5, 0.5, 0.0), Vec3::Z);
-///     Ok::<_, RewindError>(rewind.hitscan(&rewind.present(), &shot, &mut ()).is_some())
-/// };
-/// assert!(!is_hit(Volume::Sphere { radius: 0.6 })?);
-/// assert!(is_hit(Volume::Capsule { half_length: 0.6, radius: 0.6 })?);
-/// assert!(is_hit(Volume::Box { half: Vec3::splat(0.6) })?);
-/// # Ok::<(), RewindError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Volume {
     /// A sphere.
@@ -40,7 +19,7 @@ pub enum Volume {
     Capsule {
         /// Half the length of the segment.
         half_length: f32,
-        /// How far around it.
+        /// The radius around it.
         radius: f32,
     },
     /// A box, turned as its pose says.
@@ -63,7 +42,7 @@ impl Volume {
         }
     }
 
-    /// Where a sphere of `radius` (0 for a ray) that moves from `start` to `end` first touches it: the share of the way
+    /// Finds where a sphere of `radius` (0 for a ray) that moves from `start` to `end` first touches it: the share of the way
     /// and the outward normal, zero when it began inside. Points are relative to the volume.
     pub(super) fn cast(&self, start: Vec3, end: Vec3, radius: f32) -> Option<(f32, Vec3)> {
         // Far from the volume, squares of the distance drown its radius in rounding (a head at 1 km is off by its own
@@ -113,7 +92,7 @@ impl Volume {
         Some((share.min(1.0), normal))
     }
 
-    /// Whether it touches a capsule from `base` to `tip`, relative to the volume.
+    /// True if it touches a capsule from `base` to `tip`, relative to the volume.
     pub(super) fn touches(&self, base: Vec3, tip: Vec3, radius: f32) -> bool {
         let blade = Capsule::new(base, tip, radius);
         let (here, there) = (Default::default(), Default::default());
@@ -143,18 +122,6 @@ impl Volume {
 }
 
 /// One volume of a [`Rig`]: its shape, the bone it hangs on, where on it, and what part of the body it is.
-///
-/// ```
-/// use glam::Vec3;
-/// use muse_lagcomp::{HitVolume, Part, Rig, Volume};
-/// let head = HitVolume::new(Volume::Sphere { radius: 0.12 })
-///     .bone(3)
-///     .offset(Vec3::new(0.0, 0.08, 0.0))
-///     .part(Part(1));
-/// // Bones 0 to 3 have to be recorded.
-/// assert_eq!(Rig::new([head])?.bones(), 4);
-/// # Ok::<(), muse_lagcomp::RewindError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HitVolume {
     pub(super) volume: Volume,
@@ -192,7 +159,7 @@ impl HitVolume {
         self
     }
 
-    /// What part of the body it is, for the damage.
+    /// Sets the part of the body that it is, for the damage.
     pub fn part(mut self, part: Part) -> Self {
         self.part = part;
         self
@@ -241,7 +208,7 @@ impl Rig {
         })
     }
 
-    /// How many poses of bones have to be recorded.
+    /// Returns the number of poses of bones that have to be recorded.
     pub fn bones(&self) -> usize {
         self.bones
     }

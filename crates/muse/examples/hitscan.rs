@@ -5,8 +5,8 @@ use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use muse::Instant;
-use muse::netcode::prediction::EffectChange;
 use muse::lagcomp::{Claim, HitVolume, Hits, Pose, RewindConfig, Rig, Shot, Volume};
+use muse::netcode::prediction::EffectChange;
 use muse::netcode::{self, EventClass, Host, Kind, Remotes};
 use muse::prelude::*;
 

@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::packet::{read_address, write_address};
 
-/// Whoever has it has the room. 16 random bytes, from a driver's `fill_random`.
+/// The key of a room: anyone who has it has the room. 16 random bytes, from a driver's `fill_random`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct RoomKey([u8; 16]);
 
@@ -44,14 +44,7 @@ impl fmt::Debug for RoomKey {
     }
 }
 
-/// What guests join a room by: 60 bits, written as twelve letters and digits that are hard to confuse.
-///
-/// ```
-/// use muse_relay::{RoomCode, RoomKey};
-/// let code = RoomKey::new([7; 16]).code();
-/// let spoken = code.to_string().to_lowercase().replace('-', " ");
-/// assert_eq!(spoken.parse(), Ok(code));
-/// ```
+/// The code by which guests join a room: 60 bits, written as twelve letters and digits that are hard to confuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RoomCode(u64);
 
@@ -194,7 +187,7 @@ impl FromStr for Invitation {
     }
 }
 
-/// Why a text is no code or invitation.
+/// The reason for which a text is no code or invitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CodeError {

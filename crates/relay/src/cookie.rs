@@ -29,7 +29,7 @@ impl Secrets {
         self.tagged(now.as_millis() as u32, address, subject)
     }
 
-    /// Whether the cookie was made here for this address and subject, not long ago.
+    /// True if the cookie was made here for this address and subject, not long ago.
     pub(super) fn check(
         &self,
         now: Instant,

@@ -10,7 +10,7 @@ use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
 
 use super::packet::is_local;
 
-/// What a host tells about itself.
+/// The announcement of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advert {
     /// Of the game; only those who look for the same protocol are answered.
@@ -19,18 +19,18 @@ pub struct Advert {
     pub port: u16,
     /// The host's public key, to be pinned.
     pub host_key: [u8; 32],
-    /// What people read, at most [`NAME_MAX`] bytes; the rest is cut off.
+    /// The name that people read, at most [`NAME_MAX`] bytes; the rest is cut off.
     pub name: String,
 }
 
 /// A host that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Where to connect to.
+    /// The address to connect to.
     pub address: SocketAddr,
-    /// What it says.
+    /// Its announcement.
     pub advert: Advert,
-    /// When it was heard last.
+    /// The time at which it was heard last.
     pub heard: Instant,
 }
 
@@ -43,7 +43,7 @@ pub struct Announcer {
 }
 
 impl Announcer {
-    /// Tells this to whoever asks.
+    /// Answers every question with this.
     pub fn new(now: Instant, advert: Advert) -> Self {
         Self {
             advert,
@@ -52,7 +52,7 @@ impl Announcer {
         }
     }
 
-    /// Tells something else from now on.
+    /// Announces something else from now on.
     pub fn set_advert(&mut self, advert: Advert) {
         self.advert = advert;
     }
@@ -115,7 +115,7 @@ pub struct Finder {
     protocol: u64,
     random: u64,
     ask_at: Instant,
-    /// Which target of a round comes next.
+    /// The next target of a round.
     target: usize,
     hosts: Vec<Found>,
 }

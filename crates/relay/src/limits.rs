@@ -1,16 +1,10 @@
-//! What a relay lets happen.
+//! Limits of a relay.
 
 use muse_wire::Duration;
 
 use super::packet::SLOTS_MAX;
 
 /// Limits of a [`Relay`](super::Relay). The defaults suit a public relay on a small machine.
-///
-/// ```
-/// use muse_relay::Limits;
-/// let limits = Limits::default().rooms(100).guests_per_room(16);
-/// # let _ = limits;
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub(super) rooms: usize,
@@ -68,7 +62,7 @@ impl Limits {
         self
     }
 
-    /// How many milliseconds' worth of those may come at once. Default 250.
+    /// Sets how many milliseconds' worth of those may come at once. Default 250.
     pub fn burst_ms(mut self, milliseconds: u32) -> Self {
         self.burst_ms = milliseconds;
         self

@@ -29,16 +29,16 @@ pub struct Link {
     direct: bool,
     local: Candidates,
     state: State,
-    /// When the state has something to do.
+    /// The time at which the state has something to do.
     state_due: Instant,
     public: Option<SocketAddr>,
-    /// Whether it was ready once: then it comes back by itself.
+    /// True if it was ready once: then it comes back by itself.
     was_ready: bool,
     /// The relay said that it ends.
     draining: bool,
     /// By virtual id, in order.
     peers: BTreeMap<LegId, Peer>,
-    /// When some peer has something to do, or earlier.
+    /// The time at which some peer has something to do, or earlier.
     peers_due: Instant,
     /// Peers by the direct address that they have or had.
     by_address: FxHashMap<SocketAddr, LegId>,
@@ -47,13 +47,13 @@ pub struct Link {
     events: VecDeque<LinkEvent>,
 }
 
-/// What happened to a [`Link`].
+/// An event of a [`Link`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LinkEvent {
     /// The room is open; again, after the relay had lost it.
     Opened {
-        /// What guests join it by.
+        /// The code by which guests join it.
         code: RoomCode,
         /// Our address as the relay sees it.
         public: SocketAddr,
@@ -69,7 +69,7 @@ pub enum LinkEvent {
     Unanswered,
     /// Our public address has changed.
     PublicAddress(SocketAddr),
-    /// What we exchange with this peer goes straight to its address from now on.
+    /// Datagrams from and to this peer go straight to its address from now on.
     Direct {
         /// The peer's virtual address.
         peer: SocketAddr,
@@ -85,7 +85,7 @@ pub enum LinkEvent {
     Draining,
 }
 
-/// Where a [`Link`] stands.
+/// The state of a [`Link`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LinkState {
@@ -159,7 +159,7 @@ impl Link {
         link
     }
 
-    /// Whether a direct way is looked for. Default true. Without it the peer does not learn our address, and everything goes through
+    /// Sets whether a direct way is looked for. Default true. Without it the peer does not learn our address, and everything goes through
     /// the relay. To be called before the link is used.
     pub fn direct(mut self, on: bool) -> Self {
         self.direct = on;
@@ -167,7 +167,7 @@ impl Link {
     }
 
     /// Our own addresses in local networks, with the socket's port, so that peers behind the same router find the short way.
-    /// Default none; others than local ones are left out. To be called before the link is used.
+    /// Default none; addresses that are not local are left out. To be called before the link is used.
     pub fn local_addresses(mut self, addresses: &[SocketAddr]) -> Self {
         for address in addresses {
             self.local.push(*address);
@@ -181,12 +181,12 @@ impl Link {
         host_id().virtual_address()
     }
 
-    /// What happened next.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<LinkEvent> {
         self.events.pop_front()
     }
 
-    /// Where it stands.
+    /// Returns its state.
     pub fn state(&self) -> LinkState {
         match self.state {
             State::Asking(_) => LinkState::Asking,
@@ -213,14 +213,14 @@ impl Link {
         }
     }
 
-    /// Whether the way to this peer, by its virtual or its direct address, is direct at present.
+    /// True if the way to this peer, by its virtual or its direct address, is direct at present.
     pub fn is_direct(&self, peer: SocketAddr) -> bool {
         let id = LegId::from_virtual(peer).or_else(|| self.by_address.get(&peer).copied());
         id.and_then(|id| self.peers.get(&id))
             .is_some_and(|peer| peer.direct.is_some())
     }
 
-    /// Whether nothing can be sent yet: a guest that is not in the room for the first time. What it has to say waits.
+    /// True if nothing can be sent yet: a guest that has not been in the room before. What it has to say waits.
     pub fn is_waiting(&self) -> bool {
         let asking = matches!(self.state, State::Asking(_));
         asking && !self.was_ready && matches!(self.role, Role::Guest(_))
@@ -286,7 +286,7 @@ impl Link {
         }
     }
 
-    /// Where a datagram of the machine above goes that is for `to`: an address, and the way through the relay if it goes there.
+    /// Returns the way of a datagram of the machine above for `to`: an address, and the way through the relay if it goes there.
     /// `None` when there is no way at present.
     #[inline]
     pub fn route(&self, to: SocketAddr, first_byte: u8) -> Option<(SocketAddr, Option<LegId>)> {
@@ -318,7 +318,7 @@ impl Link {
         self.out.pop_front()
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is due.
+    /// Returns the time at which [`handle_timeout`](Self::handle_timeout) is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let due = self.state_due.min(self.peers_due);
         (due != Instant::FAR_FUTURE).then_some(due)
@@ -443,7 +443,7 @@ impl std::fmt::Debug for Link {
     }
 }
 
-/// What stands for the host at its guests: an id that no relay gives out, the same whatever way leads there.
+/// Returns the id of the host at its guests: an id that no relay gives out, the same whatever way leads there.
 fn host_id() -> LegId {
     LegId::new(0, 0, End::Reserved)
 }

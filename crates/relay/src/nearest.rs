@@ -1,4 +1,4 @@
-//! Which of several relays suits a host and its guests, by measured round trips. Pure.
+//! Chooses the relay that suits a host and its guests, by measured round trips. Pure.
 
 use muse_wire::Duration;
 

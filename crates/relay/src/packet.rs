@@ -11,15 +11,10 @@ use super::code::{RoomCode, RoomKey};
 use super::cookie::{COOKIE_LEN, Cookie};
 
 /// Names one end of a way through the relay: 56 bits, of which 32 are random.
-///
-/// ```
-/// use muse_relay::LegId;
-/// assert_eq!(LegId::from_bits(7).bits(), 7);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LegId(u64);
 
-/// What a [`LegId`] names.
+/// The end of a leg that a [`LegId`] names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// A host's way to the relay itself.
@@ -106,7 +101,7 @@ impl LegId {
     }
 }
 
-/// Why a relay refuses.
+/// The reason for which a relay refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -225,7 +220,7 @@ pub enum Packet {
         random: [u8; 8],
         /// To be shown in the next packet.
         cookie: Cookie,
-        /// Where the Hello came from.
+        /// The address that the Hello came from.
         observed: SocketAddr,
     },
     /// To the relay: open a room, or take it over at this address.
@@ -234,9 +229,9 @@ pub enum Packet {
         random: [u8; 8],
         /// From the relay.
         cookie: Cookie,
-        /// Whoever has it has the room.
+        /// Anyone who has it has the room.
         key: RoomKey,
-        /// Whether peers may be told our addresses, to find a direct way.
+        /// True if peers may be told our addresses, to find a direct way.
         direct: bool,
         /// Our addresses in local networks.
         local: Candidates,
@@ -256,9 +251,9 @@ pub enum Packet {
         random: [u8; 8],
         /// From the relay.
         cookie: Cookie,
-        /// Which room.
+        /// The room.
         code: RoomCode,
-        /// Whether the host may be told our addresses.
+        /// True if the host may be told our addresses.
         direct: bool,
         /// Our addresses in local networks.
         local: Candidates,
@@ -276,7 +271,7 @@ pub enum Packet {
     Refused {
         /// Of the request.
         random: [u8; 8],
-        /// Why.
+        /// The reason.
         reason: Refusal,
     },
     /// To the relay: I am still here, and where am I?
@@ -288,7 +283,7 @@ pub enum Packet {
     Kept {
         /// Of the Keep.
         id: LegId,
-        /// Where it came from.
+        /// The address that it came from.
         observed: SocketAddr,
     },
     /// The relay knows no such id, or it is over.
@@ -319,9 +314,9 @@ pub enum Packet {
     Introduce {
         /// The receiver's end.
         id: LegId,
-        /// What both sides put into their probes.
+        /// The token that both sides put into their probes.
         token: [u8; 8],
-        /// Where to send them.
+        /// The addresses to send them to.
         candidates: Candidates,
     },
     /// To the relay: introduce us again.
@@ -629,13 +624,13 @@ impl Packet {
     }
 }
 
-/// Whether a datagram is of relay v2, rather than of the transport.
+/// True if a datagram is of relay v2, rather than of the transport.
 #[inline]
 pub fn is_relay_packet(datagram: &[u8]) -> bool {
     datagram.first().is_some_and(|first| first & 0xE0 == 0x40)
 }
 
-/// Whether an address belongs to a local network.
+/// True if an address belongs to a local network.
 pub fn is_local(address: &SocketAddr) -> bool {
     match address.ip() {
         IpAddr::V4(ip) => ip.is_private() || ip.is_link_local(),
@@ -697,7 +692,7 @@ pub(super) fn write_address(
     writer.u16(address.port())
 }
 
-/// How long a packet of a kind has to be: what asks is never shorter than its answer. `None` for what is no packet here.
+/// Returns the least length of a packet of a kind: a question is never shorter than its answer. `None` for what is no packet here.
 const fn len_min(kind: u8) -> Option<usize> {
     Some(match kind {
         KIND_HELLO => HELLO_LEN,

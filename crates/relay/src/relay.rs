@@ -47,14 +47,14 @@ pub struct Relay {
     strangers_rate: Rate,
     outbox: Outbox,
     sweep_at: Instant,
-    /// Where the sweep goes on, in rooms and in guests.
+    /// The places at which the sweep goes on, in rooms and in guests.
     cursors: [usize; 2],
     draining: bool,
     stats: Stats,
 }
 
 impl Relay {
-    /// An empty relay. `seed` is secret randomness: whoever knows it can forge proofs of addresses.
+    /// An empty relay. `seed` is secret randomness: anyone who knows it can forge proofs of addresses.
     pub fn new(now: Instant, limits: Limits, seed: [u8; 32]) -> Self {
         let burst = Duration::from_millis(u64::from(limits.burst_ms));
         let mut secrets = Secrets::new(&seed);
@@ -83,22 +83,22 @@ impl Relay {
         }
     }
 
-    /// Opens and lets in nothing more, and tells everybody, so that they find another way. What is there goes on.
+    /// Admits nothing more, and tells everybody, so that they find another way. What is there goes on.
     pub fn drain(&mut self) {
         self.draining = true;
     }
 
-    /// Rooms at present.
+    /// Returns the number of rooms.
     pub fn rooms(&self) -> usize {
         self.rooms.len()
     }
 
-    /// Guests at present.
+    /// Returns the number of guests.
     pub fn guests(&self) -> usize {
         self.guests.len()
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
@@ -178,7 +178,7 @@ impl Relay {
     }
 
     /// Somebody uses an id that does not exist: after a restart of the relay everybody does. They are told, within limits, and join
-    /// anew.
+    /// again.
     #[cold]
     fn on_unknown(&mut self, now: Instant, id: LegId, from: SocketAddr) {
         self.stats.unknown += 1;
@@ -291,7 +291,7 @@ impl std::fmt::Debug for Relay {
 /// A whole sweep takes so many parts.
 const SWEEP_PARTS: usize = 8;
 const SWEEP_INTERVAL: Duration = Duration::from_millis(250);
-/// How often a new address is asked for proof.
+/// The time between two demands for proof of a new address.
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
 /// Length of a challenge: a shorter packet is not answered by one.
 const CHALLENGE_LEN: usize = 28;

@@ -1,4 +1,4 @@
-//! What a relay has done.
+//! Counts of a relay.
 
 /// Counters of a [`Relay`](super::Relay) since it began. Every datagram for other players is counted once, under `packets_in` or a cause for which it was
 /// dropped; every other one under `control_in` or `malformed`, and what became of it beside.

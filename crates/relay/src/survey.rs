@@ -1,4 +1,4 @@
-//! How far several relays are: a few questions to each, and the shortest round trip of each.
+//! Measures the distance of several relays: a few questions to each, and the shortest round trip of each.
 
 use std::net::SocketAddr;
 
@@ -9,24 +9,6 @@ use super::nearest::Report;
 use super::packet::{PACKET_LEN_MAX, Packet, VERSION};
 
 /// Measures the round trips to relays; run it as a machine until [`is_done`](Self::is_done).
-///
-/// ```
-/// use muse_relay::{Limits, Relay, Survey};
-/// use muse_wire::{Datagram, Duration, Ecn, Instant, Machine};
-/// let (here, there) = ("192.0.2.1:1".parse()?, "192.0.2.2:2".parse()?);
-/// let sent = Instant::from_secs(1);
-/// let mut relay = Relay::new(sent, Limits::default(), [1; 32]);
-/// let mut survey = Survey::new(sent, &[there], [2; 32]);
-/// let mut buffer = [0; 1_500];
-/// let question = survey.poll_transmit(sent, &mut buffer).expect("it asks at once");
-/// relay.handle_datagram(sent, Datagram { from: here, ecn: Ecn::NotCapable, payload: &mut buffer[..question.len] });
-/// let answer = relay.poll_transmit(sent, &mut buffer).expect("it answers");
-/// let received = sent + Duration::from_millis(30);
-/// survey.handle_datagram(received, Datagram { from: there, ecn: Ecn::NotCapable, payload: &mut buffer[..answer.len] });
-/// assert_eq!(survey.report().round_trips, [Some(Duration::from_millis(30))]);
-/// assert_eq!(survey.public_address(), Some(here));
-/// # Ok::<(), std::net::AddrParseError>(())
-/// ```
 pub struct Survey {
     relays: Vec<Subject>,
     secrets: Secrets,
@@ -62,7 +44,7 @@ impl Survey {
         }
     }
 
-    /// Whether every answer is there, or time is up.
+    /// True if every answer is there, or time is up.
     pub fn is_done(&self, now: Instant) -> bool {
         let answered = self.relays.iter().all(|relay| relay.answers >= QUESTIONS);
         answered || now.saturating_since(self.began) >= TIME_MAX

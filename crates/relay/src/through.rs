@@ -118,9 +118,9 @@ impl<M: Machine> Machine for Relayed<M> {
 /// The same as [`Relayed`], with machine and link kept elsewhere.
 #[derive(Debug)]
 pub struct Through<'a, M> {
-    /// What is carried.
+    /// The machine that is carried.
     pub machine: &'a mut M,
-    /// What carries it.
+    /// The link that carries it.
     pub link: &'a mut Link,
 }
 
@@ -219,7 +219,7 @@ fn wrap(buffer: &mut [u8], transmit: Transmit, leg: LegId) -> Option<Transmit> {
     })
 }
 
-/// What a datagram carries, whether or not it came through a relay.
+/// Returns the content of a datagram, whether or not it came through a relay.
 fn forwarded(payload: &[u8]) -> &[u8] {
     match LegId::of_data(payload) {
         Some(_) => &payload[DATA_HEADER_LEN..],

@@ -82,7 +82,7 @@ impl Registry {
     }
 }
 
-/// Why a message could not be registered.
+/// The reason for which a message could not be registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RegistryError {
@@ -131,7 +131,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// What differs between two [`Registry::describe`]s, by ascending id; lines that are no description are passed over.
+/// Returns the differences between two [`Registry::describe`]s, by ascending id; lines that are no description are passed over.
 pub fn diff(here: &str, there: &str) -> Vec<Difference> {
     let (here, there) = (lines_by_id(here), lines_by_id(there));
     let mut ids: Vec<u16> = here.keys().chain(there.keys()).copied().collect();

@@ -1,4 +1,4 @@
-//! What a game chooses: channels and their delivery, limits, times, congestion control.
+//! The configuration of a game's connections: channels and their delivery, limits, times, congestion control.
 //!
 //! [`Config`] is shared by every connection of an endpoint; [`ChannelConfig`] says how one channel delivers. Both
 //! have defaults that suit a fast game, and both sides must use the same channels: that is checked at connect.
@@ -22,7 +22,7 @@ pub const CHANNEL_WINDOW: u64 = 8_192;
 /// Bytes of one channel that may be on their way at once; a single larger message may be.
 pub const CHANNEL_WINDOW_BYTES: usize = 4 << 20;
 
-/// How a channel delivers.
+/// The delivery guarantee of a channel.
 ///
 /// ```
 /// use muse_transport::{ChannelConfig, Config, Delivery};
@@ -52,12 +52,6 @@ pub enum Delivery {
 
 impl Delivery {
     /// Partially reliable delivery: of each `window` messages at least `percent` per cent arrive, in order.
-    ///
-    /// ```
-    /// use muse_transport::Delivery;
-    /// let video = Delivery::partially_reliable(100, 90).expect("a sensible promise");
-    /// assert!(video.is_reliable());
-    /// ```
     pub fn partially_reliable(window: u16, percent: u8) -> Result<Self, ConfigError> {
         let promise = Promise::new(u32::from(window), percent)?;
         if u64::from(window) > CHANNEL_WINDOW / 2 {
@@ -66,22 +60,22 @@ impl Delivery {
         Ok(Self::PartiallyReliable(promise))
     }
 
-    /// Whether what is lost may be sent again for as long as it takes.
+    /// True if what is lost may be sent again for as long as it takes.
     pub const fn is_reliable(self) -> bool {
         !matches!(self, Self::Unreliable | Self::Sequenced)
     }
 
-    /// Whether messages are delivered in the order sent or not at all.
+    /// True if messages are delivered in the order sent or not at all.
     pub(crate) const fn is_ordered(self) -> bool {
         !matches!(self, Self::Unreliable | Self::ReliableUnordered)
     }
 
-    /// Whether a whole message carries its number.
+    /// True if a whole message carries its number.
     pub(crate) const fn is_numbered(self) -> bool {
         !matches!(self, Self::Unreliable)
     }
 
-    /// Whether a share of messages may be lost.
+    /// True if a share of messages may be lost.
     pub(crate) const fn is_partial(self) -> bool {
         matches!(self, Self::PartiallyReliable(_))
     }
@@ -101,19 +95,10 @@ impl Delivery {
     }
 }
 
-/// What a reliable channel pays for low latency under loss.
+/// The price that a reliable channel pays for low latency under loss.
 ///
 /// Measured at 110 ms round trip, 60 messages of 100 bytes a second: see `docs/measurements.md`. The extra bytes follow the measured
 /// loss: on a clean path all three cost the same.
-///
-/// ```
-/// use muse_transport::{ChannelConfig, Delivery, Repair};
-/// let shots = ChannelConfig::new(Delivery::ReliableUnordered).repair(Repair::Fast);
-/// let chat = ChannelConfig::new(Delivery::ReliableOrdered).repair(Repair::Frugal);
-/// assert!(shots.delivery().is_reliable() && chat.delivery().is_reliable());
-/// // From what costs least to what costs most.
-/// assert!(Repair::Frugal < Repair::default() && Repair::default() < Repair::Fast);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Repair {
     /// Nothing extra on first transmission; what was lost goes out twice.
@@ -125,38 +110,7 @@ pub enum Repair {
     Fast,
 }
 
-/// How urgent a message is, in sending and, where the delivery mode leaves it free, in dispatch at the receiver.
-///
-/// ```
-/// # use muse_netem::{Network, Simulation};
-/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
-/// # use muse_wire::{Duration, Instant};
-/// use muse_transport::{Event, Priority, SendOptions};
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::ReliableUnordered)).build()?;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
-/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
-/// # let connection = client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
-/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
-/// # server.listen(ServerOptions::new(key));
-/// # let mut simulation = Simulation::new(Network::new(1));
-/// # let [here, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
-/// # simulation.run_for(Duration::from_millis(200));
-/// # for node in [here, there] {
-/// #     while simulation.node_mut(node).poll_event(&mut Vec::new()).is_some() {}
-/// # }
-/// # let now = simulation.now();
-/// # let client = simulation.node_mut(here);
-/// let map = SendOptions::default().priority(Priority::Low);
-/// let goal = SendOptions::default().priority(Priority::Urgent); // this one message before all others
-/// client.send_with(now, connection, 0, b"map", &map)?;
-/// client.send_with(now, connection, 0, b"goal", &goal)?;
-/// # simulation.run_for(Duration::from_millis(200));
-/// # let server = simulation.node_mut(there);
-/// let mut buffer = Vec::new();
-/// let first = server.poll_event(&mut buffer);
-/// assert!(matches!(first, Some(Event::Message { payload: b"goal", .. })));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// The urgency of a message, in sending and, where the delivery mode leaves it free, in dispatch at the receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Priority {
     /// Before everything else.
@@ -166,12 +120,12 @@ pub enum Priority {
     /// The default.
     #[default]
     Normal,
-    /// When nothing else waits.
+    /// Sent when nothing else waits.
     Low,
 }
 
 impl Priority {
-    /// How many there are.
+    /// The number of priorities.
     pub(crate) const COUNT: usize = 4;
 
     pub(crate) const fn level(self) -> u8 {
@@ -209,7 +163,7 @@ impl ChannelConfig {
         }
     }
 
-    /// What to pay for latency under loss. Default: balanced. Unreliable channels ignore it.
+    /// Sets the price paid for latency under loss. Default: balanced. Unreliable channels ignore it.
     pub const fn repair(mut self, repair: Repair) -> Self {
         self.repair = repair;
         self
@@ -240,7 +194,7 @@ impl ChannelConfig {
         self
     }
 
-    /// How it delivers.
+    /// Returns its delivery guarantee.
     pub const fn delivery(&self) -> Delivery {
         self.delivery
     }
@@ -311,13 +265,13 @@ impl Config {
         self
     }
 
-    /// What the link below is. Default: UDP.
+    /// Sets the properties of the link below. Default: UDP.
     pub fn link(mut self, link: Link) -> Self {
         self.link = link;
         self
     }
 
-    /// How fast connections may send. Default: adaptive.
+    /// Sets the congestion controller of connections. Default: adaptive.
     pub fn congestion(mut self, congestion: Congestion) -> Self {
         self.congestion = congestion;
         self
@@ -368,7 +322,7 @@ impl Config {
     /// counts [`MESSAGE_OVERHEAD`](crate::MESSAGE_OVERHEAD) bytes beside its payload. Default: 32 MiB, or twice what
     /// the largest message takes if that is more.
     ///
-    /// What exceeds it is refused, and counted in [`ConnectionStats`](crate::ConnectionStats). Unfinished unreliable messages
+    /// Bytes beyond it are refused, and counted in [`ConnectionStats`](crate::ConnectionStats). Unfinished unreliable messages
     /// make room first, the oldest before the others. A packet of which anything was refused is not acknowledged: its sender slows
     /// down and sends again what must arrive. It must hold the largest message twice, so that there is room for the one that
     /// others wait for; and it should hold what arrives in a round trip, or a loss costs the sender its speed.
@@ -444,7 +398,7 @@ impl Config {
         Ok(self)
     }
 
-    /// What received messages may take.
+    /// Returns the memory budgets of received messages.
     pub(crate) fn budgets(&self) -> Budgets {
         let reserve = message_cost(self.message_max);
         let connection = self.connection_memory;
@@ -471,17 +425,7 @@ impl Config {
     }
 }
 
-/// Why a [`Config`] makes no sense.
-///
-/// ```
-/// use muse_transport::{ChannelConfig, Config, ConfigError, Delivery};
-/// use muse_wire::Duration;
-/// assert_eq!(Config::new(1).build().err(), Some(ConfigError::Channels { count: 0 }));
-/// let config = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced));
-/// // A ping every ten seconds is of no use if silence of six seconds interrupts.
-/// let seldom = config.keep_alive(Duration::from_secs(10));
-/// assert_eq!(seldom.build().err(), Some(ConfigError::KeepAlive));
-/// ```
+/// An error in a [`Config`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -490,7 +434,7 @@ pub enum ConfigError {
         "{count} channels: a connection needs 1 to {CHANNELS_MAX}; add them with Config::channel"
     )]
     Channels {
-        /// How many there are.
+        /// The number given.
         count: usize,
     },
     /// A message limit of zero or beyond what the protocol carries.
@@ -504,11 +448,11 @@ pub enum ConfigError {
         "memory of {connection} bytes for a connection and {endpoint} for the endpoint: with this message limit a connection needs {least}, and the endpoint as much as a connection"
     )]
     Memory {
-        /// What a connection may hold.
+        /// The budget of a connection.
         connection: usize,
-        /// What the endpoint may hold.
+        /// The budget of the endpoint.
         endpoint: usize,
-        /// What a connection must be able to hold.
+        /// The least that a connection must be able to hold.
         least: usize,
     },
     /// The link's datagrams are too small.
@@ -527,7 +471,7 @@ pub enum ConfigError {
         "{count} connections: it must be 1 to {CONNECTIONS_LIMIT}; use more shards beyond that"
     )]
     Connections {
-        /// How many.
+        /// The number given.
         count: usize,
     },
     /// The promise of a partially reliable channel is impossible.
@@ -599,5 +543,13 @@ mod tests {
             a.agreement(),
             a.clone().ack_delay(Duration::ZERO).agreement()
         );
+    }
+
+    #[test]
+    fn repair_and_reliability_are_ordered_by_cost_and_kind() {
+        let video = Delivery::partially_reliable(100, 90).expect("a sensible promise");
+        assert!(video.is_reliable() && Delivery::ReliableOrdered.is_reliable());
+        assert!(!Delivery::Unreliable.is_reliable() && !Delivery::Sequenced.is_reliable());
+        assert!(Repair::Frugal < Repair::default() && Repair::default() < Repair::Fast);
     }
 }

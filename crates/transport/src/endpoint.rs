@@ -32,7 +32,7 @@ use crate::token::{TokenId, TokenVerifier};
 
 /// Replies to handshakes that may wait to be sent; further ones are dropped, clients repeat themselves.
 const REPLIES_MAX: usize = 256;
-/// How long an accepted client may take to send its first packet.
+/// The time within which an accepted client must send its first packet.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(12);
 
 /// A socket's worth of connections: accepts them if it [listens](Endpoint::listen), makes them with
@@ -128,19 +128,7 @@ struct Attempt {
     random: ClientRandom,
 }
 
-/// What arrived that belonged to nobody, and what all connections hold together.
-///
-/// ```
-/// use muse_transport::{ChannelConfig, Config, Delivery, Endpoint, SeededEntropy};
-/// use muse_wire::{Datagram, Ecn, Instant, Machine};
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced)).build()?;
-/// let mut endpoint = Endpoint::new(config, SeededEntropy::danger_seeded(1));
-/// let mut noise = *b"GET / HTTP/1.1";
-/// let from = ([203, 0, 113, 5], 80).into();
-/// endpoint.handle_datagram(Instant::ZERO, Datagram { from, ecn: Ecn::NotCapable, payload: &mut noise });
-/// assert_eq!(endpoint.counters().datagrams_unknown, 1);
-/// # Ok::<(), muse_transport::ConfigError>(())
-/// ```
+/// Counts of datagrams that belonged to no connection, and the memory that all connections hold together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointCounters {
@@ -158,20 +146,7 @@ pub struct EndpointCounters {
     pub pieces_refused: u64,
 }
 
-/// Why an attempt to connect could not even begin.
-///
-/// ```
-/// use muse_transport::{ChannelConfig, Config, Connect, ConnectError, Delivery, Endpoint, SeededEntropy, ServerKey};
-/// # use muse_wire::Instant;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1)).public();
-/// # let (now, server) = (Instant::ZERO, ([203, 0, 113, 5], 9_000).into());
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced)).build()?;
-/// let mut client = Endpoint::new(config, SeededEntropy::danger_seeded(2));
-/// let wordy = Connect::pinned(key).hello(&[0; 257]);
-/// assert_eq!(client.connect(now, server, wordy), Err(ConnectError::Payload));
-/// assert!(client.connect(now, server, Connect::pinned(key).hello(&[0; 256])).is_ok());
-/// # Ok::<(), muse_transport::ConfigError>(())
-/// ```
+/// An error that keeps an attempt to connect from starting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -213,7 +188,7 @@ impl Endpoint {
         }
     }
 
-    /// Lets clients in from now on.
+    /// Admits clients from now on.
     pub fn listen(&mut self, options: ServerOptions) {
         let config = options.into_listener(self.config.protocol, self.config.agreement());
         self.listener = Some(Listener::new(config, &mut self.entropy));
@@ -297,7 +272,7 @@ impl Endpoint {
         });
     }
 
-    /// What happened next; a payload that comes with it is put into `buffer`.
+    /// Returns the next event; a payload that comes with it is put into `buffer`.
     pub fn poll_event<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<Event<'b>> {
         self.shared.inbox.pop(buffer)
     }
@@ -309,23 +284,11 @@ impl Endpoint {
     ///
     /// [`Client`]: https://docs.rs/muse-drivers/latest/muse_drivers/struct.Client.html
     /// [`Server`]: https://docs.rs/muse-drivers/latest/muse_drivers/struct.Server.html
-    ///
-    /// ```
-    /// use muse_transport::{ChannelConfig, Config, Delivery, Endpoint, SeededEntropy};
-    /// use muse_wire::{Datagram, Duration, Ecn, Instant, Machine};
-    /// let config = Config::new(1).channel(ChannelConfig::new(Delivery::Unreliable)).build()?;
-    /// let mut endpoint = Endpoint::new(config, SeededEntropy::danger_seeded(1));
-    /// let (now, from) = (Instant::from_secs(1), ([192, 0, 2, 1], 7).into());
-    /// endpoint.looked_away(Duration::from_millis(16)); // then what has arrived since
-    /// endpoint.handle_datagram(now, Datagram { from, ecn: Ecn::NotCapable, payload: &mut [0; 3_000] });
-    /// assert_eq!(endpoint.counters().datagrams_unknown, 1);
-    /// # Ok::<(), muse_transport::ConfigError>(())
-    /// ```
     pub fn looked_away(&mut self, span: Duration) {
         self.shared.looked_away = span;
     }
 
-    /// What a connection may send now and keep sending; `None` if there is no such connection.
+    /// Returns what a connection may send now and keep sending; `None` if there is no such connection.
     pub fn budget(&mut self, now: Instant, connection: ConnectionId) -> Option<Budget> {
         self.with_connection(connection, |connection, _| connection.budget(now))
     }
@@ -350,12 +313,12 @@ impl Endpoint {
             .map_or((0, 0), |connection| connection.queued(channel))
     }
 
-    /// Where the peer is.
+    /// Returns the address of the peer.
     pub fn remote(&self, connection: ConnectionId) -> Option<SocketAddr> {
         self.get(connection).map(|connection| connection.remote)
     }
 
-    /// Whether nothing has been heard of the peer for a while.
+    /// True if nothing has been heard of the peer for a while.
     pub fn is_interrupted(&self, connection: ConnectionId) -> bool {
         self.get(connection).is_some_and(Connection::is_interrupted)
     }
@@ -375,7 +338,7 @@ impl Endpoint {
             })
     }
 
-    /// What this endpoint was configured with.
+    /// Returns the configuration of this endpoint.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -389,7 +352,7 @@ impl Endpoint {
         }
     }
 
-    /// What became of handshakes, if the endpoint listens.
+    /// Returns the counts of handshakes, if the endpoint listens.
     pub fn handshake_counters(&self) -> Option<HandshakeCounters> {
         self.listener.as_ref().map(|listener| *listener.counters())
     }
@@ -400,7 +363,7 @@ impl Endpoint {
     }
 
     /// Gives the secrets of every connection made from now on to `log`, as lines of text (`docs/protocol.md`), so that a
-    /// capture of its packets can be read. Whoever has the lines can read and forge everything. Default: none.
+    /// capture of its packets can be read. Anyone who has the lines can read and forge everything. Default: none.
     pub fn danger_key_log(&mut self, log: Arc<dyn Fn(&str) + Send + Sync>) {
         self.key_log = Some(log);
     }
@@ -415,6 +378,7 @@ impl Endpoint {
     fn find(&self, connection: ConnectionId) -> Option<usize> {
         let index = connection.index();
         let slot = self.slots.get(index)?;
+        // Slots are used again: an id of a connection that is over must not name the next one in its slot.
         (ConnectionId::new(index, slot.generation) == connection).then_some(index)
     }
 
@@ -433,6 +397,7 @@ impl Endpoint {
     }
 
     fn handle_data(&mut self, now: Instant, header: &Header, datagram: Datagram<'_>) {
+        // The connection id holds the slot, so that no table is searched. All of it is compared: it has random bits, too.
         let index = (header.connection >> 8 & 0xFFFF) as usize;
         let slot = self
             .slots
@@ -453,6 +418,7 @@ impl Endpoint {
             return;
         }
         self.schedule.mark_dirty(index);
+        // The client's first packet: from now on a repeated Connect is not answered any more.
         if !announced && let Some(random) = connection.take_attempt() {
             self.unconfirmed.remove(&random);
             self.confirm(now, index);
@@ -472,6 +438,7 @@ impl Endpoint {
             self.counters.datagrams_unknown += 1;
             return;
         };
+        // Before the listener, which would take the repeated Connect for a replay.
         if let Some(random) = listener.peek_connect(datagram)
             && let Some(&index) = self.unconfirmed.get(&random)
         {
@@ -509,6 +476,7 @@ impl Endpoint {
         let resumes = request
             .token_id()
             .is_some_and(|token| is_resumable(&self.sessions, &self.slots, &token));
+        // A player who comes back takes over a place that is counted already, so a full server still admits them.
         let beyond = if resumes { RESUMING_MAX } else { 0 };
         let slot = self.take_slot(self.config.connections_max + beyond);
         let Some(listener) = &mut self.listener else {
@@ -553,6 +521,7 @@ impl Endpoint {
                 {
                     self.release_slot(displaced);
                 }
+                // Nothing is told to the application yet: the Connect may be a recorded one.
                 self.unconfirmed.insert(random, index as u32);
                 self.schedule.mark_dirty(index);
                 self.reply(from, &reply[..accepted.len]);
@@ -591,6 +560,7 @@ impl Endpoint {
         let Occupant::Attempt(attempt) = &mut self.slots[index].occupant else {
             return;
         };
+        // Only the address that was asked may answer.
         if attempt.remote != from {
             return;
         }
@@ -645,6 +615,7 @@ impl Endpoint {
         if bytes.is_empty() {
             return;
         }
+        // Anyone can cause replies, so their number is bounded; a client that misses one asks again.
         if self.replies.len() >= REPLIES_MAX {
             self.counters.replies_dropped += 1;
             return;
@@ -687,6 +658,7 @@ impl Endpoint {
             self.sessions.end(&token, id);
         }
         slot.generation = slot.generation.wrapping_add(1);
+        // Packets that are still under way find nobody.
         slot.local_id = u32::MAX;
         if let Occupant::Connection(mut connection) =
             std::mem::replace(&mut slot.occupant, Occupant::Nobody)
@@ -701,7 +673,7 @@ impl Endpoint {
         self.schedule.clear(index);
     }
 
-    /// When something in slot `index` is due.
+    /// Returns the time at which something in slot `index` is due.
     fn slot_timeout(&mut self, index: usize) -> Instant {
         match &mut self.slots[index].occupant {
             Occupant::Nobody => Instant::FAR_FUTURE,
@@ -714,7 +686,7 @@ impl Endpoint {
     }
 }
 
-/// Whether the session that began with `token` goes on. One that is being closed does not.
+/// True if the session that began with `token` goes on. One that is being closed does not.
 fn is_resumable(sessions: &Sessions, slots: &[Slot], token: &TokenId) -> bool {
     let Some(id) = sessions.current(token) else {
         return false;
@@ -732,6 +704,7 @@ impl Machine for Endpoint {
             return;
         }
         let Datagram { from, payload, .. } = datagram;
+        // Only what can be a handshake goes on: longer datagrams are dropped before anything of them is read.
         let handshake = payload.first().is_some_and(|first| first & 0x80 == 0);
         if handshake && payload.len() <= HANDSHAKE_LEN_MAX {
             self.handle_handshake(now, from, payload);
@@ -774,6 +747,7 @@ impl Machine for Endpoint {
     }
 
     fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
+        // Handshakes first: they are short, and bounded in number.
         if let Some((to, reply)) = self.replies.pop_front() {
             let len = reply.len().min(buffer.len());
             buffer[..len].copy_from_slice(&reply[..len]);

@@ -17,8 +17,8 @@ use crate::handshake::{
 use crate::token::{ConnectToken, TokenGrant, TokenIssuer, TokenVerifier};
 
 /// Bytes as operations on a handshake: packets are sent, repeated, changed, cut and made up, clients come from several
-/// addresses, time passes. No reply is longer than its question, and who is let in has the keys of a connection. Says
-/// whether a client was let in.
+/// addresses, time passes. No reply is longer than its question, and a client that is admitted has the keys of a connection. Says
+/// whether a client was admitted.
 pub fn handshake(data: &[u8]) -> bool {
     let (operations, _) = data.as_chunks::<4>();
     let mut table = Table::new();

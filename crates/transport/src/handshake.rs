@@ -29,31 +29,9 @@ use crate::token::TokenError;
 /// Sixteen random bytes that name one attempt to connect; only who sees the client's packets knows them.
 pub(crate) type ClientRandom = [u8; CLIENT_RANDOM_LEN];
 
-/// Why a server did not let a client in.
+/// The reason for which a server refused a client.
 ///
-/// Refusals are not authenticated: whoever can read the client's packets can forge one, as he could cut the line.
-///
-/// ```
-/// # use muse_netem::{Network, Simulation};
-/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
-/// # use muse_wire::{Duration, Instant};
-/// use muse_transport::{Event, Refusal};
-/// # let now = Instant::ZERO;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
-/// let config = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced));
-/// let mut client = Endpoint::new(config.clone().schema(5).build()?, SeededEntropy::danger_seeded(2));
-/// let mut server = Endpoint::new(config.schema(6).build()?, SeededEntropy::danger_seeded(3));
-/// # client.connect(now, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
-/// # server.listen(ServerOptions::new(key));
-/// # let mut simulation = Simulation::new(Network::new(1));
-/// # let [here, _] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
-/// # simulation.run_for(Duration::from_millis(200));
-/// # let client = simulation.node_mut(here);
-/// // Their messages are not defined alike.
-/// let mut buffer = Vec::new();
-/// assert!(matches!(client.poll_event(&mut buffer), Some(Event::Refused { reason: Refusal::Schema { .. }, .. })));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// Refusals are not authenticated: anyone who can read the client's packets can forge one, as they could cut the line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -62,7 +40,7 @@ pub enum Refusal {
         "the server speaks versions {server_min} to {server_max} of the protocol, the client {client}"
     )]
     Version {
-        /// What the client speaks.
+        /// The version that the client speaks.
         client: u16,
         /// Oldest that the server speaks.
         server_min: u16,

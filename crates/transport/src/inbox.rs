@@ -1,4 +1,4 @@
-//! What waits for the application: events and received messages, the most urgent first.
+//! The inbox of the application: events and received messages, the most urgent first.
 //!
 //! Payloads lie one behind the other in a buffer per level that is emptied in order, so that nothing is allocated per message.
 
@@ -19,7 +19,7 @@ pub(crate) const LEVEL_LAST: u8 = Priority::COUNT as u8 - 1;
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     levels: [Level; Priority::COUNT],
-    /// What these messages and those that still wait in their channels take.
+    /// The memory that these messages and those that still wait in their channels take.
     pub(crate) ledger: Ledger,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Inbox {
 struct Level {
     records: VecDeque<(ConnectionId, Record)>,
     bytes: Vec<u8>,
-    /// How much of `bytes` has been read.
+    /// The number of bytes that have been read.
     read: usize,
 }
 
@@ -104,6 +104,7 @@ impl Inbox {
     }
 
     pub(crate) fn receipt(&mut self, connection: ConnectionId, receipt: Receipt) {
+        // Not with the urgent ones, which a flood of receipts would hold up.
         self.level(Priority::Normal.level())
             .records
             .push_back((connection, Record::Receipt(receipt)));
@@ -186,6 +187,7 @@ impl Level {
                 self.bytes.shrink_to(KEPT_MAX);
                 self.records.shrink_to(KEPT_MAX / RECORD_LEN);
             }
+        // Moved only when less is left than was read, so that each byte is moved once on average.
         } else if self.read > COMPACT_FROM && self.read > self.bytes.len() / 2 {
             self.bytes.drain(..self.read);
             self.read = 0;

@@ -52,7 +52,7 @@ pub struct Client {
     counter: u32,
     /// The counter has just gone from its maximum to zero.
     starts_again: bool,
-    /// Whose state was asked for, in order: answers do not say.
+    /// The addresses whose state was asked for, in order: answers do not say.
     asked: VecDeque<u8>,
     events: VecDeque<Event>,
     action: Option<StreamAction>,
@@ -60,7 +60,7 @@ pub struct Client {
     announced: u32,
 }
 
-/// What happened to a client.
+/// An event of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -73,16 +73,16 @@ pub enum Event {
     Broadcast {
         /// The application's 4 bits.
         through: u8,
-        /// What it said.
+        /// The data.
         data: Vec<u8>,
     },
     /// A message for this client alone, over TCP.
     Unicast {
-        /// Who sent it.
+        /// The sender.
         from: Address,
         /// The application's 4 bits.
         through: u8,
-        /// What it said.
+        /// The data.
         data: Vec<u8>,
     },
     /// The other active clients, as asked for.
@@ -90,25 +90,25 @@ pub enum Event {
         /// Their addresses.
         addresses: Vec<Address>,
     },
-    /// Whether a client is active, as asked for.
+    /// The state of a client, as asked for.
     State {
-        /// Which client.
+        /// The client.
         address: u8,
-        /// Whether it is.
+        /// True if it is active.
         active: bool,
     },
     /// A UDP packet.
     Update {
         /// Its header: type, flags, counter or tick, and for a broadcast the sender's address.
         header: DatagramHeader,
-        /// What it said.
+        /// The data.
         data: Vec<u8>,
     },
     /// The connection is over. The last event. Without a [`Welcome`](Event::Welcome) before it, the relay was full.
     Closed,
 }
 
-/// How a UDP packet is sent: grouped and to everybody, unless it says otherwise.
+/// The way in which a UDP packet is sent: grouped and to everybody, unless it says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Update {
     kind: u8,
@@ -148,16 +148,16 @@ impl Update {
     }
 }
 
-/// Why something was not sent.
+/// An error that keeps a packet from being sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SendError {
     /// More data than a packet holds.
     #[error("{len} bytes, and a packet holds {max}")]
     TooLong {
-        /// How many bytes.
+        /// The number of bytes.
         len: usize,
-        /// How many there may be.
+        /// The most that there may be.
         max: usize,
     },
     /// The server has not given an address yet, or the connection is over.
@@ -277,7 +277,7 @@ impl Client {
         }
     }
 
-    /// What happened next.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }

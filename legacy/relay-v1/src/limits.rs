@@ -1,15 +1,9 @@
-//! How much one client may ask of a relay that faces the internet.
+//! Limits on what one client may ask of a relay that faces the internet.
 
 use muse_wire::Duration;
 use muse_wire::rate::Rate;
 
 /// Limits and settings of a [`Relay`](super::Relay). The defaults let 120 clients send 20 updates a second with room to spare.
-///
-/// ```
-/// use muse_relay_v1::Limits;
-/// let limits = Limits::default().clients(16).datagrams_per_second(100, 50);
-/// # let _ = limits;
-/// ```
 #[derive(Clone, Debug)]
 pub struct Limits {
     pub(super) clients: usize,
@@ -81,7 +75,7 @@ impl Limits {
         self
     }
 
-    /// How long bytes may wait for a client that reads nothing at all. Default 10 s; then it is cut off.
+    /// Sets how long bytes may wait for a client that reads nothing at all. Default 10 s; then it is cut off.
     pub fn stall(mut self, time: Duration) -> Self {
         self.stall = time;
         self
@@ -93,13 +87,13 @@ impl Limits {
         self
     }
 
-    /// How often UDP endpoints are kept alive. Default 30 s, as the protocol says.
+    /// Sets how often UDP endpoints are kept alive. Default 30 s, as the protocol says.
     pub fn keep_alive(mut self, time: Duration) -> Self {
         self.keep_alive = time.max(Duration::from_millis(1));
         self
     }
 
-    /// Whether UDP is taken for a client from any IP address rather than only from that of its TCP connection. Default false. With
+    /// Accepts UDP for a client from any IP address rather than only from that of its TCP connection. Default false. With
     /// it anybody who can send a packet can speak, and receive, in another's name.
     pub fn danger_any_source(mut self, on: bool) -> Self {
         self.any_source = on;

@@ -35,14 +35,6 @@ impl fmt::Display for Address {
 }
 
 /// The header before each packet of a TCP stream: `length:u16 | control:u8 | length:u16`.
-///
-/// ```
-/// use muse_relay_v1::packet::{StreamHeader, UNICAST};
-/// let header = StreamHeader { length: 258, control: 0x30 | UNICAST };
-/// assert_eq!(header.emit(), [2, 1, 0x32, 2, 1]);
-/// assert_eq!(StreamHeader::parse(header.emit()), Ok(header));
-/// assert!(StreamHeader::parse([2, 1, 0x32, 1, 2]).is_err());
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamHeader {
     /// Bytes of data behind the header.
@@ -82,15 +74,6 @@ impl StreamHeader {
 pub struct LengthMismatch;
 
 /// The header of a UDP packet: `length:u16 | type:u8 | control:u8 | time:u32 | length:u16 | addr:u8`.
-///
-/// ```
-/// use muse_relay_v1::packet::{DatagramHeader, GROUP};
-/// let header = DatagramHeader { kind: 32, control: GROUP, time: 9, address: 4 };
-/// let mut packet = header.emit(2).to_vec();
-/// packet.extend([0xAA, 0xBB]);
-/// assert_eq!(packet, [2, 0, 32, 1, 9, 0, 0, 0, 2, 0, 4, 0xAA, 0xBB]);
-/// assert_eq!(DatagramHeader::parse(&packet), Ok((header, &[0xAA, 0xBB][..])));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramHeader {
     /// The application's type, by which the server groups.
@@ -145,13 +128,13 @@ impl DatagramHeader {
         ]
     }
 
-    /// Whether a flag is set.
+    /// True if a flag is set.
     pub const fn has(self, flag: u8) -> bool {
         self.control & flag != 0
     }
 }
 
-/// Why a UDP packet is dropped.
+/// The reason for which a UDP packet is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DatagramError {
@@ -176,7 +159,7 @@ pub const DATAGRAM_HEADER: usize = 11;
 pub const DATAGRAM_DATA_MAX: usize = 1_421;
 /// The longest UDP packet.
 pub const DATAGRAM_MAX: usize = DATAGRAM_HEADER + DATAGRAM_DATA_MAX;
-/// Where `time` stands in a UDP header.
+/// The offset of `time` in a UDP header.
 pub(super) const TIME_OFFSET: usize = 4;
 
 /// The bits of a TCP control byte that the server acts on.

@@ -106,7 +106,7 @@ impl Relay {
         self.by_endpoint.len()
     }
 
-    /// Whether a client has this address now.
+    /// True if a client has this address now.
     pub fn is_active(&self, address: Address) -> bool {
         self.environments[address.index()].is_active()
     }
@@ -116,12 +116,12 @@ impl Relay {
         self.by_stream.get(usize::from(stream.0)).copied().flatten()
     }
 
-    /// Where UDP for this address goes, once it is known.
+    /// Returns the address to which UDP for this address goes, once it is known.
     pub fn endpoint_of(&self, address: Address) -> Option<SocketAddr> {
         self.environments[address.index()].endpoint
     }
 
-    /// How many ticks there were, modulo 2^32: the `time` of grouped packets that leave now.
+    /// Returns the number of ticks so far, modulo 2^32: the `time` of grouped packets that leave now.
     pub fn tick(&self) -> u32 {
         self.tick
     }
@@ -338,7 +338,7 @@ impl StreamMachine for Relay {
     }
 }
 
-/// How a connection is ended.
+/// The way in which a connection is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Close,

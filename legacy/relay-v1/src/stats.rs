@@ -1,4 +1,4 @@
-//! What a relay counts.
+//! Counts of a relay.
 
 use muse_wire::Duration;
 
@@ -54,8 +54,8 @@ pub struct Stats {
     pub ticks: u64,
     /// Ticks that were left out because the one before came a whole tick late or more.
     pub ticks_missed: u64,
-    /// How late ticks were in all.
+    /// The sum of all lateness of ticks.
     pub tick_lateness_sum: Duration,
-    /// How late the latest tick was.
+    /// The largest lateness of a tick.
     pub tick_lateness_max: Duration,
 }

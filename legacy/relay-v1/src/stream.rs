@@ -1,4 +1,4 @@
-//! What a driver and a sans-IO core say to each other about byte streams (TCP), beside datagrams.
+//! The interface between a driver and a sans-IO core for byte streams (TCP), beside datagrams.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ pub trait StreamMachine: Machine {
     /// A stream to `peer` is open. False refuses it: the driver closes it and forgets its name.
     fn handle_open(&mut self, now: Instant, stream: StreamId, peer: SocketAddr) -> bool;
 
-    /// How many bytes the driver may read from the stream now. Zero leaves them with the sender; the driver asks again
+    /// Returns the number of bytes that the driver may read from the stream now. Zero leaves them with the sender; the driver asks again
     /// after [`handle_timeout`](Machine::handle_timeout).
     fn read_limit(&mut self, now: Instant, stream: StreamId) -> usize;
 
@@ -23,7 +23,7 @@ pub trait StreamMachine: Machine {
     /// Nothing more will arrive: the peer ended the stream, or it broke. May be said more than once.
     fn handle_end(&mut self, now: Instant, stream: StreamId);
 
-    /// What to do with a stream next.
+    /// Returns the next thing to do with a stream.
     fn poll_stream(&mut self, now: Instant) -> Option<StreamAction>;
 
     /// The bytes to write next; empty when there are none.
@@ -38,7 +38,7 @@ pub trait StreamMachine: Machine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u16);
 
-/// What a [`StreamMachine`] wants done with a stream.
+/// A request of a [`StreamMachine`] about a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StreamAction {

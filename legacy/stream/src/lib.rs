@@ -43,67 +43,13 @@ pub struct StreamDriver {
     slots: Vec<Option<Slot>>,
     lingering: Vec<Lingering>,
     linger_check: Instant,
-    /// When the listener is asked again after the system had no room for another connection.
+    /// The time at which the listener is asked again after the system had no room for another connection.
     accept_again: Option<Instant>,
     buffer: Vec<u8>,
     counters: StreamCounters,
 }
 
-/// What a [`StreamDriver`] has done since it was made; its datagrams are counted by [`StreamDriver::udp`].
-///
-/// ```
-/// # use muse_wire::{Datagram, Instant, Machine, Transmit};
-/// # use muse_relay_v1::{StreamAction, StreamId, StreamMachine};
-/// # use std::net::SocketAddr;
-/// # struct Closed {
-/// #     due: Option<Instant>,
-/// # }
-/// # impl Machine for Closed {
-/// #     fn handle_datagram(&mut self, _: Instant, _: Datagram<'_>) {}
-/// #     fn handle_timeout(&mut self, now: Instant) {
-/// #         self.due = self.due.filter(|due| *due > now);
-/// #     }
-/// #     fn poll_transmit(&mut self, _: Instant, _: &mut [u8]) -> Option<Transmit> {
-/// #         None
-/// #     }
-/// #     fn poll_timeout(&mut self) -> Option<Instant> {
-/// #         self.due
-/// #     }
-/// # }
-/// # impl StreamMachine for Closed {
-/// #     fn handle_open(&mut self, _: Instant, _: StreamId, _: SocketAddr) -> bool {
-/// #         false
-/// #     }
-/// #     fn read_limit(&mut self, _: Instant, _: StreamId) -> usize {
-/// #         0
-/// #     }
-/// #     fn handle_bytes(&mut self, _: Instant, _: StreamId, _: &[u8]) {}
-/// #     fn handle_end(&mut self, _: Instant, _: StreamId) {}
-/// #     fn poll_stream(&mut self, _: Instant) -> Option<StreamAction> {
-/// #         None
-/// #     }
-/// #     fn outgoing(&self, _: StreamId) -> &[u8] {
-/// #         &[]
-/// #     }
-/// #     fn handle_written(&mut self, _: Instant, _: StreamId, _: usize) {}
-/// # }
-/// use muse_drivers::{Clock, UdpOptions};
-/// use muse_stream::StreamDriver;
-/// use muse_wire::Duration;
-/// # fn main() -> std::io::Result<()> {
-/// # let mut machine = Closed { due: None };
-/// let mut driver = StreamDriver::bind("127.0.0.1:0".parse().expect("an address"), &UdpOptions::default())?;
-/// let stream = std::net::TcpStream::connect(driver.local_addr()?)?;
-/// // This machine takes no streams.
-/// let clock = Clock::start();
-/// while driver.counters().refused == 0 {
-///     driver.turn(&clock, &mut machine, Duration::from_millis(100))?;
-/// }
-/// assert_eq!((driver.counters().accepted, driver.counters().errors), (0, 0));
-/// # drop(stream);
-/// # Ok(())
-/// # }
-/// ```
+/// Counts of a [`StreamDriver`] since it was made; its datagrams are counted by [`StreamDriver::udp`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamCounters {
@@ -119,65 +65,13 @@ pub struct StreamCounters {
     pub paused: u64,
 }
 
-/// What a turn did.
-///
-/// ```
-/// # use muse_wire::{Datagram, Instant, Machine, Transmit};
-/// # use muse_relay_v1::{StreamAction, StreamId, StreamMachine};
-/// # use std::net::SocketAddr;
-/// # struct Closed {
-/// #     due: Option<Instant>,
-/// # }
-/// # impl Machine for Closed {
-/// #     fn handle_datagram(&mut self, _: Instant, _: Datagram<'_>) {}
-/// #     fn handle_timeout(&mut self, now: Instant) {
-/// #         self.due = self.due.filter(|due| *due > now);
-/// #     }
-/// #     fn poll_transmit(&mut self, _: Instant, _: &mut [u8]) -> Option<Transmit> {
-/// #         None
-/// #     }
-/// #     fn poll_timeout(&mut self) -> Option<Instant> {
-/// #         self.due
-/// #     }
-/// # }
-/// # impl StreamMachine for Closed {
-/// #     fn handle_open(&mut self, _: Instant, _: StreamId, _: SocketAddr) -> bool {
-/// #         false
-/// #     }
-/// #     fn read_limit(&mut self, _: Instant, _: StreamId) -> usize {
-/// #         0
-/// #     }
-/// #     fn handle_bytes(&mut self, _: Instant, _: StreamId, _: &[u8]) {}
-/// #     fn handle_end(&mut self, _: Instant, _: StreamId) {}
-/// #     fn poll_stream(&mut self, _: Instant) -> Option<StreamAction> {
-/// #         None
-/// #     }
-/// #     fn outgoing(&self, _: StreamId) -> &[u8] {
-/// #         &[]
-/// #     }
-/// #     fn handle_written(&mut self, _: Instant, _: StreamId, _: usize) {}
-/// # }
-/// use muse_drivers::{Clock, UdpOptions};
-/// use muse_stream::StreamDriver;
-/// use muse_wire::Duration;
-/// # fn main() -> std::io::Result<()> {
-/// # let clock = Clock::start();
-/// # let mut driver = StreamDriver::bind("127.0.0.1:0".parse().expect("an address"), &UdpOptions::default())?;
-/// // Something is due at once, and nothing after it.
-/// let mut machine = Closed { due: Some(clock.now()) };
-/// let turn = driver.turn(&clock, &mut machine, Duration::from_secs(1))?;
-/// assert!(turn.late.is_some());
-/// let turn = driver.turn(&clock, &mut machine, Duration::from_millis(1))?;
-/// assert_eq!(turn.late, None);
-/// # Ok(())
-/// # }
-/// ```
+/// The outcome of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Turn {
-    /// How late the machine's time-out was handled, if it was due.
+    /// The lateness of the machine's time-out, if it was due.
     pub late: Option<Duration>,
-    /// How long it took from then until everything that it caused was given to the system.
+    /// The time from then until everything that it caused was given to the system.
     pub took: Duration,
 }
 
@@ -252,7 +146,7 @@ impl StreamDriver {
         })
     }
 
-    /// Where datagrams go out from, and where streams are accepted.
+    /// Returns the address from which datagrams go out, and where streams are accepted.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.udp.local_addr()
     }
@@ -262,7 +156,7 @@ impl StreamDriver {
         &self.udp
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     pub fn counters(&self) -> &StreamCounters {
         &self.counters
     }
@@ -279,7 +173,7 @@ impl StreamDriver {
 
     /// One turn: sleeps until something arrives or becomes due, for `timeout` at most, then handles it and sends what it caused.
     ///
-    /// What is due comes before what arrived, so that no flood makes it late. Errors are those of our own sockets: no peer can cause
+    /// Time-outs that are due come before what arrived, so that no flood makes it late. Errors are those of our own sockets: no peer can cause
     /// one.
     pub fn turn<M: StreamMachine>(
         &mut self,
@@ -594,7 +488,7 @@ impl StreamDriver {
     }
 }
 
-/// What a readiness is about.
+/// The subject of a readiness.
 enum Token {
     Udp,
     Listener,
@@ -631,11 +525,11 @@ const READ_BYTES: usize = 64 << 10;
 const FLUSHES_MAX: usize = 16;
 /// Streams accepted in one turn.
 const ACCEPTS_MAX: usize = 64;
-/// How long no stream is accepted after the system had no room for one.
+/// The time for which no stream is accepted after the system had no room for one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Tries to find a port that is free for both TCP and UDP.
 const BIND_ATTEMPTS: usize = 16;
-/// How often closed streams are looked at, and how many times.
+/// The interval at which closed streams are looked at, and how many times.
 const LINGER: Duration = Duration::from_millis(100);
 const LINGER_ROUNDS: u64 = 10;
 /// Most closed streams that are waited for.

@@ -11,7 +11,7 @@ pub(super) struct Poller {
     interests: RefCell<BTreeMap<u64, Interest>>,
 }
 
-/// What to wait for.
+/// The events to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interest {
     pub(super) readable: bool,

@@ -1,4 +1,4 @@
-//! How TCP sockets are made and set up.
+//! Makes TCP sockets and sets them up.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -61,7 +61,7 @@ pub(super) fn plain(address: SocketAddr) -> SocketAddr {
 const BACKLOG: i32 = 1_024;
 const KEEP_ALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
-/// How long sent bytes may go without an acknowledgement until the connection counts as broken.
+/// The time that sent bytes may go without an acknowledgement until the connection counts as broken.
 #[cfg(target_os = "linux")]
 const UNANSWERED_MAX: Duration = Duration::from_secs(30);
 const SEND_BUFFER: usize = 256 << 10;

@@ -86,7 +86,7 @@ impl AsyncServer {
         self.host.next_relay_event().await
     }
 
-    /// What happened at the relay, without waiting.
+    /// Returns the next event of the relay, without waiting.
     pub fn poll_relay_event(&mut self) -> Option<LinkEvent> {
         self.host.link.as_mut()?.poll_event()
     }
@@ -137,7 +137,7 @@ impl AsyncServer {
         self.host.now()
     }
 
-    /// Where the server listens.
+    /// Returns the address that the server listens on.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.host.udp.driver().local_addr()
     }
@@ -149,46 +149,6 @@ impl AsyncServer {
 }
 
 /// A client that is awaited.
-///
-/// ```
-/// use muse_drivers::AsyncClient;
-/// # use muse_drivers::{Server, new_key};
-/// # use muse_transport::{ChannelConfig, Config, Delivery, ServerOptions};
-/// use muse_transport::{CloseReason, Connect, Event};
-/// # let config = Config::new(7).channel(ChannelConfig::new(Delivery::ReliableOrdered));
-/// # let key = new_key()?;
-/// # let how = Connect::pinned(key.public());
-/// # let mut host = Server::bind("127.0.0.1:0", config.clone(), ServerOptions::new(key))?;
-/// # let server = host.local_addr()?;
-/// # let serving = std::thread::spawn(move || {
-/// #     let mut done = false;
-/// #     while !done {
-/// #         host.tick(|host, event| match event {
-/// #             Event::Message { connection, payload, .. } => host.finish(connection, 3, std::str::from_utf8(payload).expect("text")),
-/// #             Event::Closed { .. } => done = true,
-/// #             _ => {}
-/// #         })?;
-/// #         host.wait(muse_wire::Duration::from_millis(5))?;
-/// #     }
-/// #     Ok::<_, std::io::Error>(())
-/// # });
-/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-/// // A server that closes the connection with what it was told last.
-/// let mut client = AsyncClient::connect(server, config, how)?;
-/// let mut buffer = Vec::new();
-/// let reason = loop {
-///     match client.next_event(&mut buffer).await? {
-///         Event::Connected { .. } => client.send(0, b"goodbye").map(drop).expect("just connected"),
-///         Event::Closed { reason, .. } => break reason,
-///         _ => {}
-///     }
-/// };
-/// assert_eq!(reason, CloseReason::ByPeer { code: 3, text: "goodbye".to_owned() });
-/// # Ok::<(), std::io::Error>(())
-/// # })?;
-/// # serving.join().expect("no panic")?;
-/// # Ok::<(), std::io::Error>(())
-/// ```
 pub struct AsyncClient {
     host: AsyncHost,
     connection: ConnectionId,
@@ -207,16 +167,6 @@ impl AsyncClient {
 
     /// Begins to connect to the host of a room, through the relay at `relay` and then directly where that works; see
     /// [`Client::join`](crate::Client::join).
-    ///
-    /// ```no_run
-    /// # async fn play(config: muse_transport::Config, invitation: &str) -> Result<(), Box<dyn std::error::Error>> {
-    /// use muse_drivers::AsyncClient;
-    /// let mut client = AsyncClient::accept_invitation(&invitation.parse()?, config)?;
-    /// println!("{:?}", client.next_relay_event().await?); // Joined, or why not
-    /// println!("{:?}", client.next_event(&mut Vec::new()).await?);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn join(
         relay: SocketAddr,
         code: RoomCode,
@@ -246,7 +196,7 @@ impl AsyncClient {
         self.host.next_relay_event().await
     }
 
-    /// What happened at the relay, without waiting.
+    /// Returns the next event of the relay, without waiting.
     pub fn poll_relay_event(&mut self) -> Option<LinkEvent> {
         self.host.link.as_mut()?.poll_event()
     }
@@ -300,7 +250,7 @@ impl AsyncClient {
     }
 }
 
-/// What both have in common.
+/// The common part of both.
 struct AsyncHost {
     endpoint: Endpoint,
     udp: AsyncUdp,

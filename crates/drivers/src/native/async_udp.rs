@@ -13,43 +13,6 @@ use crate::{Clock, Driver, UdpDriver, UdpOptions};
 ///
 /// Call [`turn`](AsyncUdp::turn) in a loop, or inside `select!` beside commands: it may be dropped at any await without
 /// losing anything. After a command changed the machine, the next turn sends what it has to say.
-///
-/// ```
-/// # use muse_wire::{Datagram, Ecn, Instant, Machine, Transmit};
-/// # use std::net::SocketAddr;
-/// # struct Post {
-/// #     to: SocketAddr,
-/// #     left: usize,
-/// #     heard: usize,
-/// # }
-/// # impl Machine for Post {
-/// #     fn handle_datagram(&mut self, _: Instant, datagram: Datagram<'_>) {
-/// #         self.heard += datagram.payload.len();
-/// #     }
-/// #     fn handle_timeout(&mut self, _: Instant) {}
-/// #     fn poll_transmit(&mut self, _: Instant, buffer: &mut [u8]) -> Option<Transmit> {
-/// #         self.left = self.left.checked_sub(1)?;
-/// #         buffer[..5].copy_from_slice(b"hello");
-/// #         Some(Transmit { to: self.to, len: 5, segment: None, ecn: Ecn::NotCapable })
-/// #     }
-/// #     fn poll_timeout(&mut self) -> Option<Instant> {
-/// #         None
-/// #     }
-/// # }
-/// use muse_drivers::{AsyncUdp, Driver, UdpOptions};
-/// # fn main() -> std::io::Result<()> {
-/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-/// let mut udp = AsyncUdp::bind("127.0.0.1:0".parse().expect("an address"), &UdpOptions::default())?;
-/// // A machine that writes 5 bytes to itself.
-/// let mut machine = Post { to: udp.driver().local_addr()?, left: 1, heard: 0 };
-/// while machine.heard == 0 {
-///     udp.turn(&mut machine).await?;
-/// }
-/// assert_eq!(machine.heard, 5);
-/// # Ok(())
-/// # })
-/// # }
-/// ```
 #[derive(Debug)]
 pub struct AsyncUdp {
     driver: UdpDriver,

@@ -22,8 +22,8 @@ use crate::{UdpDriver, UdpOptions};
 /// [`flush`](Self::flush). [`tick`](Self::tick) does all of it. A program with nothing else to do sleeps in
 /// [`wait`](Self::wait). Messages can be sent as soon as [`Event::Connected`] has come.
 ///
-/// Dropping it tells the server, which then need not wait for a silence. Whoever wants the last messages to arrive calls
-/// [`finish`](Self::finish) and goes on ticking until [`Event::Closed`].
+/// Dropping it tells the server, which then need not wait for a silence. If the last messages must arrive, call
+/// [`finish`](Self::finish) and go on ticking until [`Event::Closed`].
 ///
 /// ```
 /// use muse_drivers::{Client, Server, new_key};
@@ -123,7 +123,7 @@ impl Client {
         Self::join(relay, code, config, Connect::pinned(key))
     }
 
-    /// What happened at the relay, for a client that joined through one.
+    /// Returns the next event of the relay, for a client that joined through one.
     pub fn poll_relay_event(&mut self) -> Option<LinkEvent> {
         self.host.poll_relay_event()
     }
@@ -133,7 +133,7 @@ impl Client {
         self.host.link()
     }
 
-    /// One turn of a game loop: takes in what arrived, gives every event to `handle`, sends what is to be sent.
+    /// One turn of a game loop: receives what arrived, gives every event to `handle`, sends what is to be sent.
     pub fn tick(&mut self, mut handle: impl FnMut(&mut Self, Event<'_>)) -> io::Result<()> {
         self.poll()?;
         let mut buffer = self.host.take_buffer();
@@ -144,12 +144,12 @@ impl Client {
         self.flush()
     }
 
-    /// Takes in what has arrived and what has become due. Errors are those of the socket itself, not of the way to the server.
+    /// Receives what has arrived and handles what has become due. Errors are those of the socket itself, not of the way to the server.
     pub fn poll(&mut self) -> io::Result<()> {
         self.host.poll()
     }
 
-    /// What happened next. The event borrows from `buffer` alone, so that the client can be used while handling it;
+    /// Returns the next event. It borrows from `buffer` alone, so that the client can be used while handling it;
     /// give the same buffer again, and nothing is allocated.
     pub fn poll_event<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<Event<'b>> {
         self.host.poll_event(buffer)
@@ -161,7 +161,7 @@ impl Client {
     }
 
     /// Flushes, then sleeps until something arrives or becomes due, for `timeout` at most; [`poll`](Self::poll) comes next.
-    /// Whether something arrived.
+    /// Returns true if something arrived.
     pub fn wait(&mut self, timeout: impl Into<Duration>) -> io::Result<bool> {
         self.host.wait(timeout.into())
     }
@@ -208,12 +208,12 @@ impl Client {
             .finish(self.host.now(), self.connection, code, text);
     }
 
-    /// Whether the connection is made and not over yet.
+    /// True if the connection is made and not over yet.
     pub fn is_connected(&self) -> bool {
         self.host.endpoint.remote(self.connection).is_some()
     }
 
-    /// Whether the server has been silent for a while. The connection is kept and may come back.
+    /// True if the server has been silent for a while. The connection is kept and may come back.
     pub fn is_interrupted(&self) -> bool {
         self.host.endpoint.is_interrupted(self.connection)
     }
@@ -228,12 +228,12 @@ impl Client {
         self.host.endpoint.channel_stats(self.connection, channel)
     }
 
-    /// What may be sent now and in the long run, while connected.
+    /// Returns what may be sent now and in the long run, while connected.
     pub fn budget(&mut self) -> Option<Budget> {
         self.host.endpoint.budget(self.host.now(), self.connection)
     }
 
-    /// The time that deadlines of messages go by: that of the last poll or flush.
+    /// Returns the time to which deadlines of messages refer: that of the last poll or flush.
     pub fn now(&self) -> Instant {
         self.host.now()
     }
@@ -243,7 +243,7 @@ impl Client {
         self.connection
     }
 
-    /// Where the server is; a virtual address for one behind a relay.
+    /// Returns the address of the server; a virtual address for one behind a relay.
     pub fn server_addr(&self) -> SocketAddr {
         self.server
     }

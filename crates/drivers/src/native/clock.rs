@@ -1,4 +1,4 @@
-//! Where `now` comes from: the operating system's monotonic clock, read by whoever drives a machine.
+//! The source of `now`: the operating system's monotonic clock, read by the driver of a machine.
 
 use std::time::{Instant as SystemInstant, SystemTime};
 
@@ -33,7 +33,7 @@ impl Clock {
         Instant::ZERO + Duration::from(self.origin.elapsed())
     }
 
-    /// How long from now until `due`; zero when it has passed.
+    /// Returns the time from now until `due`; zero when it has passed.
     pub fn until(&self, due: Instant) -> Duration {
         due.saturating_since(self.now())
     }
@@ -41,10 +41,6 @@ impl Clock {
 
 /// Time since 1970-01-01 UTC by the wall clock: for the expiry of tokens, never for timers. Zero if the clock is set
 /// before then.
-///
-/// ```
-/// assert!(muse_drivers::clock::unix_time() > muse_wire::Duration::from_secs(1_700_000_000));
-/// ```
 pub fn unix_time() -> Duration {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -63,5 +59,10 @@ mod tests {
         assert!(first <= second && second <= third);
         assert_eq!(clock.until(Instant::ZERO), Duration::ZERO);
         assert!(clock.until(clock.now() + Duration::from_secs(60)) > Duration::from_secs(50));
+    }
+
+    #[test]
+    fn the_wall_clock_is_past_2023() {
+        assert!(unix_time() > Duration::from_secs(1_700_000_000));
     }
 }

@@ -44,13 +44,6 @@ impl Entropy for SystemEntropy {
 /// Fills `bytes` with cryptographically secure randomness.
 ///
 /// Fails only where the operating system has no source of it, which on supported platforms does not happen after boot.
-///
-/// ```
-/// let mut key = [0; 32];
-/// muse_drivers::fill_random(&mut key)?;
-/// assert_ne!(key, [0; 32]);
-/// # Ok::<(), std::io::Error>(())
-/// ```
 pub fn fill_random(bytes: &mut [u8]) -> io::Result<()> {
     getrandom::fill(bytes).map_err(io::Error::from)
 }

@@ -1,4 +1,4 @@
-//! What a client and a server have in common: an endpoint, its socket, and the clock that both go by.
+//! The common part of a client and a server: an endpoint, its socket, and the clock of both.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,15 +17,15 @@ pub(crate) struct Host {
     pub(crate) driver: UdpDriver,
     /// The relay that peers may come through.
     link: Option<Link>,
-    /// Where browsers come in.
+    /// The listener for browsers.
     #[cfg(feature = "web")]
     web: Option<WebListener>,
     clock: Clock,
     /// Time of the last poll or flush: one reading serves everything that happens in between.
     now: Instant,
-    /// When it was last known what had arrived: at the last poll, or when a datagram ended a wait.
+    /// The time at which it was last known what had arrived: at the last poll, or when a datagram ended a wait.
     looked_at: Instant,
-    /// Where `tick` puts payloads.
+    /// The buffer into which `tick` puts payloads.
     buffer: Vec<u8>,
 }
 
@@ -45,7 +45,7 @@ impl Host {
         })
     }
 
-    /// Takes in what has arrived and what has become due.
+    /// Receives what has arrived and handles what has become due.
     pub(crate) fn poll(&mut self) -> io::Result<()> {
         self.now = self.clock.now();
         self.endpoint.looked_away(self.now - self.looked_at);
@@ -106,7 +106,7 @@ impl Host {
         Ok(())
     }
 
-    /// Where browsers come in.
+    /// Returns the listener for browsers.
     #[cfg(feature = "web")]
     pub(crate) fn web(&self) -> Option<&WebListener> {
         self.web.as_ref()
@@ -122,7 +122,7 @@ impl Host {
         self.link.as_ref()
     }
 
-    /// What happened at the relay.
+    /// Returns the next event of the relay.
     pub(crate) fn poll_relay_event(&mut self) -> Option<LinkEvent> {
         self.link.as_mut()?.poll_event()
     }
@@ -161,7 +161,7 @@ impl Drop for Host {
     }
 }
 
-/// Takes in what has arrived, through a relay as well, and what has become due.
+/// Receives what has arrived, through a relay as well, and handles what has become due.
 fn take_in<M: Machine>(
     driver: &mut UdpDriver,
     link: Option<&mut Link>,

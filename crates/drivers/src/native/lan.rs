@@ -46,12 +46,12 @@ impl LanAnnouncer {
         })
     }
 
-    /// Answers who has asked.
+    /// Answers the players who have asked.
     pub fn poll(&mut self) -> io::Result<()> {
         self.driver.poll(self.clock.now(), &mut self.machine)
     }
 
-    /// Tells something else from now on.
+    /// Announces something else from now on.
     pub fn set_advert(&mut self, advert: Advert) {
         self.machine.set_advert(advert);
     }
@@ -90,7 +90,7 @@ impl LanFinder {
         })
     }
 
-    /// Asks when it is time to, and says who has answered lately.
+    /// Asks when it is time to, and returns the hosts that have answered lately.
     pub fn poll(&mut self) -> io::Result<&[Found]> {
         self.driver.poll(self.clock.now(), &mut self.machine)?;
         Ok(self.machine.hosts())

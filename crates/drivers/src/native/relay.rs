@@ -1,4 +1,4 @@
-//! What links to relays need of the operating system: randomness, and our own address.
+//! The operating system's part of links to relays: randomness, and our own address.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};

@@ -86,22 +86,8 @@ impl Server {
     ///
     /// A connection stays with the shard that accepted it, whatever address its packets come from. A handshake needs no
     /// state that shards would have to share: its packets come from one address, so that one shard gets all of them, and
-    /// one that moves meanwhile begins anew. Limits count per shard: connections, handshakes, and the single use of
+    /// one that moves meanwhile starts over. Limits count per shard: connections, handshakes, and the single use of
     /// connect tokens, so that a stolen token could be used once in each until its holder connects or it expires.
-    ///
-    /// ```
-    /// use muse_drivers::{Server, new_key};
-    /// use muse_transport::{ChannelConfig, Config, Delivery, ServerOptions};
-    /// let config = Config::new(7).channel(ChannelConfig::new(Delivery::ReliableOrdered));
-    /// let key = new_key()?;
-    /// let shards = Server::bind_shards("127.0.0.1:0", config, 2, |_| ServerOptions::new(key.clone()))?;
-    /// let address = shards[0].local_addr()?;
-    /// for mut server in shards {
-    ///     assert_eq!(server.local_addr()?, address);
-    ///     std::thread::spawn(move || server.tick(|_, _| {}));
-    /// }
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
     pub fn bind_shards(
         address: impl ToSocketAddrs,
         config: Config,
@@ -120,7 +106,7 @@ impl Server {
         drivers.into_iter().enumerate().map(shard).collect()
     }
 
-    /// Lets browsers in as well: the same connections, events and channels, whatever the link of a client is. One listener; a new
+    /// Admits browsers as well: the same connections, events and channels, whatever the link of a client is. One listener; a new
     /// one replaces the one before. [`wait`](Self::wait) wakes up for browsers too.
     ///
     /// ```
@@ -140,7 +126,7 @@ impl Server {
         Ok(self)
     }
 
-    /// Where browsers come in, for its addresses and counters.
+    /// Returns the listener for browsers, for its addresses and counters.
     #[cfg(feature = "web")]
     pub fn web(&self) -> Option<&crate::WebListener> {
         self.host.web()
@@ -179,7 +165,7 @@ impl Server {
         Ok(key.code())
     }
 
-    /// What happened at the relay, for a server that has opened a room.
+    /// Returns the next event of the relay, for a server that has opened a room.
     pub fn poll_relay_event(&mut self) -> Option<LinkEvent> {
         self.host.poll_relay_event()
     }
@@ -189,7 +175,7 @@ impl Server {
         self.host.link()
     }
 
-    /// One turn of a game loop: takes in what arrived, gives every event to `handle`, sends what is to be sent.
+    /// One turn of a game loop: receives what arrived, gives every event to `handle`, sends what is to be sent.
     pub fn tick(&mut self, mut handle: impl FnMut(&mut Self, Event<'_>)) -> io::Result<()> {
         self.poll()?;
         let mut buffer = self.host.take_buffer();
@@ -200,12 +186,12 @@ impl Server {
         self.flush()
     }
 
-    /// Takes in what has arrived and what has become due. Errors are those of the socket itself: no client can cause one.
+    /// Receives what has arrived and handles what has become due. Errors are those of the socket itself: no client can cause one.
     pub fn poll(&mut self) -> io::Result<()> {
         self.host.poll()
     }
 
-    /// What happened next. The event borrows from `buffer` alone, so that the server can be used while handling it;
+    /// Returns the next event. It borrows from `buffer` alone, so that the server can be used while handling it;
     /// give the same buffer again, and nothing is allocated.
     pub fn poll_event<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<Event<'b>> {
         self.host.poll_event(buffer)
@@ -217,7 +203,7 @@ impl Server {
     }
 
     /// Flushes, then sleeps until something arrives or becomes due, for `timeout` at most; [`poll`](Self::poll) comes next.
-    /// Whether something arrived.
+    /// Returns true if something arrived.
     ///
     /// A loop with ticks of its own waits here for the rest of each tick and polls whenever it wakes, instead of sleeping elsewhere:
     /// a flood of strangers' datagrams fills the socket's buffer within a tick, and what no longer fits is lost, players' packets too.
@@ -320,17 +306,17 @@ impl Server {
         self.host.endpoint.channel_stats(connection, channel)
     }
 
-    /// What a connection may send now and in the long run.
+    /// Returns what a connection may send now and in the long run.
     pub fn budget(&mut self, connection: ConnectionId) -> Option<Budget> {
         self.host.endpoint.budget(self.host.now(), connection)
     }
 
-    /// The time that deadlines of messages go by: that of the last poll or flush.
+    /// Returns the time to which deadlines of messages refer: that of the last poll or flush.
     pub fn now(&self) -> Instant {
         self.host.now()
     }
 
-    /// Where the server listens.
+    /// Returns the address that the server listens on.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.host.local_addr()
     }
@@ -359,7 +345,7 @@ impl fmt::Debug for Server {
     }
 }
 
-/// What a server asks of its socket.
+/// Returns the options of a server's socket.
 fn socket_options() -> UdpOptions {
     UdpOptions::default().sieve(true)
 }

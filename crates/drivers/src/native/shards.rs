@@ -43,11 +43,6 @@ pub fn bind_shards(
 }
 
 /// The shard, out of `count`, that packets with this connection id reach.
-///
-/// ```
-/// use muse_drivers::shards::shard_of;
-/// assert_eq!(shard_of(0xABCD_EF05, 4), 1);
-/// ```
 pub fn shard_of(connection_id: u32, count: usize) -> usize {
     connection_id.to_le_bytes()[0] as usize % count.max(1)
 }

@@ -1,4 +1,4 @@
-//! How far relays are from here, measured.
+//! Measures how far relays are from here.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,34 +10,7 @@ use crate::native::relay::seed;
 use crate::{Clock, Driver, UdpDriver, UdpOptions};
 
 /// Asks every relay a few times and returns the shortest round trip to each, in the same order; none where no answer came. Takes half a second when
-/// all answer, two when one does not. A master that is told these (`POST /v1/relay`) says which relay suits a player and his friends.
-///
-/// ```
-/// # use muse_drivers::{Clock, Driver, UdpDriver, UdpOptions};
-/// use muse_drivers::survey_relays;
-/// # use muse_relay::{Limits, Relay};
-/// # use muse_wire::Duration;
-/// # use std::sync::Arc;
-/// # let mut link = UdpDriver::bind("127.0.0.1:0".parse()?, &UdpOptions::default())?;
-/// # let relays = [link.local_addr()?];
-/// # let running = Arc::new(());
-/// # let watched = Arc::clone(&running);
-/// # let serving = std::thread::spawn(move || {
-/// #     let clock = Clock::start();
-/// #     let mut relay = Relay::new(clock.now(), Limits::default(), [7; 32]);
-/// #     while Arc::strong_count(&watched) > 1 {
-/// #         link.poll(clock.now(), &mut relay).expect("it serves");
-/// #         link.wait(Duration::from_millis(20)).expect("it waits");
-/// #     }
-/// # });
-/// // One relay, in this program.
-/// let report = survey_relays(&relays)?;
-/// let round_trip = report.round_trips[0].expect("it answers");
-/// assert!(round_trip < Duration::from_secs(1));
-/// # drop(running);
-/// # serving.join().expect("no panic");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// all answer, two when one does not. A master that is told these (`POST /v1/relay`) says which relay suits a player and their friends.
 pub fn survey_relays(relays: &[SocketAddr]) -> io::Result<Report> {
     let clock = Clock::start();
     let mut link = UdpDriver::bind_any(0, &UdpOptions::default())?;

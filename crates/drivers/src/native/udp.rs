@@ -53,47 +53,7 @@ pub struct UdpDriver {
     counters: UdpCounters,
 }
 
-/// What a [`UdpDriver`] has done since it was bound.
-///
-/// ```
-/// # use muse_wire::{Datagram, Ecn, Instant, Machine, Transmit};
-/// # use std::net::SocketAddr;
-/// # struct Post {
-/// #     to: SocketAddr,
-/// #     left: usize,
-/// #     heard: usize,
-/// # }
-/// # impl Machine for Post {
-/// #     fn handle_datagram(&mut self, _: Instant, datagram: Datagram<'_>) {
-/// #         self.heard += datagram.payload.len();
-/// #     }
-/// #     fn handle_timeout(&mut self, _: Instant) {}
-/// #     fn poll_transmit(&mut self, _: Instant, buffer: &mut [u8]) -> Option<Transmit> {
-/// #         self.left = self.left.checked_sub(1)?;
-/// #         buffer[..5].copy_from_slice(b"hello");
-/// #         Some(Transmit { to: self.to, len: 5, segment: None, ecn: Ecn::NotCapable })
-/// #     }
-/// #     fn poll_timeout(&mut self) -> Option<Instant> {
-/// #         None
-/// #     }
-/// # }
-/// use muse_drivers::{Driver, UdpDriver, UdpOptions};
-/// use muse_wire::Duration;
-/// # fn main() -> std::io::Result<()> {
-/// let mut driver = UdpDriver::bind("127.0.0.1:0".parse().expect("an address"), &UdpOptions::default())?;
-/// // A machine that writes to itself: 3 datagrams of 5 bytes.
-/// let mut machine = Post { to: driver.local_addr()?, left: 3, heard: 0 };
-/// driver.flush(Instant::ZERO, &mut machine)?;
-/// while machine.heard < 15 {
-///     driver.wait(Duration::from_secs(1))?;
-///     driver.receive(Instant::ZERO, &mut machine)?;
-/// }
-/// let counters = driver.counters();
-/// assert_eq!((counters.datagrams_sent, counters.bytes_sent), (3, 15));
-/// assert_eq!((counters.datagrams_received, counters.bytes_received), (3, 15));
-/// # Ok(())
-/// # }
-/// ```
+/// Counts of a [`UdpDriver`] since it was bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UdpCounters {
@@ -186,7 +146,7 @@ impl UdpDriver {
             .wait(&self.socket, self.has_unsent(), timeout.into())
     }
 
-    /// Whether datagrams wait in the driver because the socket was full. The next flush tries them first.
+    /// True if datagrams wait in the driver because the socket was full. The next flush tries them first.
     pub fn has_unsent(&self) -> bool {
         !self.outbox.is_empty()
     }
@@ -201,7 +161,7 @@ impl UdpDriver {
         SockRef::from(&self.socket).send_buffer_size().map(granted)
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     pub fn counters(&self) -> &UdpCounters {
         &self.counters
     }
@@ -382,7 +342,7 @@ fn set_reuse_port(_: &Socket) -> io::Result<()> {
     Err(ErrorKind::Unsupported.into())
 }
 
-/// How a kernel or a device says that it does not segment: EIO for want of checksum offload; EINVAL, ENOPROTOOPT or
+/// True for the errors by which a kernel or a device says that it does not segment: EIO for want of checksum offload; EINVAL, ENOPROTOOPT or
 /// EOPNOTSUPP from old kernels. Linux's and Windows' numbers, as no other system segments.
 fn refuses_trains(error: &io::Error) -> bool {
     #[cfg(unix)]

@@ -42,7 +42,7 @@ pub use self::shared::WebCounters;
 use self::shared::{FromWeb, Outgoing, Shared};
 use crate::Driver;
 
-/// Lets browsers in, over WebTransport and over WebSocket.
+/// Admits browsers, over WebTransport and over WebSocket.
 ///
 /// It is given to a [`Server`](crate::Server) with [`with_web`](crate::Server::with_web), or is a [`Driver`] of its own for any machine.
 /// A page finds the links by `GET /link` at [`address`](Self::address), whose answer names the port and the certificate of WebTransport:
@@ -70,70 +70,26 @@ pub struct WebListener {
     sessions: HashMap<SocketAddr, Outgoing>,
     shared: Arc<Shared>,
     datagram_max: usize,
-    /// Where wake-up calls come from.
+    /// The source of wake-up calls.
     waker: Option<SocketAddr>,
     /// Dropped to end the thread.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// Where `flush` lets machines write.
+    /// The buffer into which `flush` lets machines write.
     buffer: Box<[u8]>,
 }
 
 /// A browser that is connected, not necessarily a player yet.
-///
-/// ```
-/// # use muse_wire::{Datagram, Instant, Machine, Transmit};
-/// # use std::net::SocketAddr;
-/// use muse_drivers::{Driver, WebKind, WebListener, WebOptions};
-/// # use std::io::{Read, Write};
-/// # fn main() -> std::io::Result<()> {
-/// # struct Listen(Option<SocketAddr>);
-/// # impl Machine for Listen {
-/// #     fn handle_datagram(&mut self, _: Instant, datagram: Datagram<'_>) {
-/// #         self.0 = Some(datagram.from);
-/// #     }
-/// #     fn handle_timeout(&mut self, _: Instant) {}
-/// #     fn poll_transmit(&mut self, _: Instant, _: &mut [u8]) -> Option<Transmit> {
-/// #         None
-/// #     }
-/// #     fn poll_timeout(&mut self) -> Option<Instant> {
-/// #         None
-/// #     }
-/// # }
-/// # let mut machine = Listen(None);
-/// let mut web = WebListener::bind(WebOptions::new("127.0.0.1:0".parse().expect("an address")))?;
-/// # let mut browser = std::net::TcpStream::connect(web.address())?;
-/// # browser.write_all(b"GET /muse HTTP/1.1\r\nHost: game\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-/// #     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")?;
-/// # browser.read(&mut [0; 1_024])?;
-/// # browser.write_all(&[0x82, 0x82, 0, 0, 0, 0, b'h', b'i'])?;
-/// // A browser has opened a WebSocket and says something to the machine.
-/// while machine.0.is_none() {
-///     web.receive(Instant::ZERO, &mut machine)?;
-/// }
-/// let session = machine.0.and_then(|from| web.session(from)).expect("it is still there");
-/// assert_eq!((session.kind, session.remote), (WebKind::WebSocket, browser.local_addr()?));
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebSession {
-    /// Where it really is.
+    /// Its real address.
     pub remote: SocketAddr,
-    /// What its link is.
+    /// The kind of its link.
     pub kind: WebKind,
 }
 
 /// The kinds of link that browsers have.
-///
-/// ```
-/// use muse_drivers::WebKind;
-/// // What a WebSocket carries arrives, so that nothing above it has to be sent twice.
-/// assert!(WebKind::WebSocket.link().reliable);
-/// assert!(!WebKind::WebTransport.link().reliable);
-/// assert!(WebKind::WebTransport.link().encrypted);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WebKind {
     /// Datagrams over QUIC.
@@ -143,7 +99,7 @@ pub enum WebKind {
 }
 
 impl WebKind {
-    /// What the link is, for a protocol above it.
+    /// Returns the properties of the link, for a protocol above it.
     pub const fn link(self) -> Link {
         Link {
             datagram_min: DATAGRAM_MAX,
@@ -188,12 +144,12 @@ impl WebListener {
         })
     }
 
-    /// Where pages find `GET /link` and WebSockets (TCP).
+    /// Returns the address at which pages find `GET /link` and WebSockets (TCP).
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where WebTransport is (UDP).
+    /// Returns the address of WebTransport (UDP).
     pub fn transport_address(&self) -> SocketAddr {
         self.transport_address
     }
@@ -204,12 +160,12 @@ impl WebListener {
         self.shared.certificate_hash()
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     pub fn counters(&self) -> WebCounters {
         self.shared.counters()
     }
 
-    /// Who is behind a synthetic address, as connections report it; none if it is not one of ours or the session is over.
+    /// Returns the session behind a synthetic address, as connections report it; none if it is not one of ours or the session is over.
     pub fn session(&self, address: SocketAddr) -> Option<WebSession> {
         self.sessions.get(&address).map(|outgoing| outgoing.session)
     }
@@ -237,7 +193,7 @@ impl WebListener {
         Ok(())
     }
 
-    /// Whether a datagram from there only wakes the loop up.
+    /// True if a datagram from there only wakes the loop up.
     pub(crate) fn is_wake(&self, from: SocketAddr) -> bool {
         self.waker.is_some_and(|waker| {
             waker.port() == from.port() && waker.ip().to_canonical() == from.ip().to_canonical()
@@ -318,7 +274,7 @@ impl Driver for WebListener {
         Ok(self.take_in(now, machine, RECEIVE_MAX))
     }
 
-    /// What is for no browser is dropped and counted.
+    /// Datagrams that are for no browser are dropped and counted.
     fn flush<M: Machine + ?Sized>(&mut self, now: Instant, machine: &mut M) -> io::Result<usize> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut count = 0;
@@ -368,7 +324,7 @@ impl fmt::Debug for WebListener {
 pub(crate) const DATAGRAM_MAX: usize = 1_200;
 /// Datagrams from all browsers that may wait for the game loop: 5 MB at most.
 const QUEUE_IN: usize = 4_096;
-/// What one receive takes from the queue.
+/// The most that one receive takes from the queue.
 pub(crate) const RECEIVE_MAX: usize = QUEUE_IN;
 /// Datagrams that one flush takes from a machine.
 const FLUSH_MAX: usize = 16_384;

@@ -337,3 +337,16 @@ fn hostile_numbers_do_no_harm() {
     }
     assert!(found > 100, "{found}");
 }
+
+#[test]
+fn a_rig_belongs_to_its_history() {
+    let mut rewind = Rewind::new(RewindConfig::new(50));
+    let rig = Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })]).expect("a legal volume");
+    let rig = rewind.add_rig(rig).expect("room for one");
+    assert_eq!(rewind.add(EntityId::from_bits(0), rig), Ok(()));
+    let mut other = Rewind::new(RewindConfig::new(50));
+    assert_eq!(
+        other.add(EntityId::from_bits(0), rig),
+        Err(RewindError::UnknownRig)
+    );
+}

@@ -145,7 +145,7 @@ impl Link {
 const ASK_INTERVAL: Duration = Duration::from_millis(250);
 pub(super) const ASK_INTERVAL_MAX: Duration = Duration::from_secs(1);
 const ASK_INTERVAL_LATE: Duration = Duration::from_secs(5);
-/// How long a relay may take to answer at all.
+/// The time within which a relay must answer.
 const ASK_TIME: Duration = Duration::from_secs(10);
 /// A cookie is not used for longer; the relay takes it for 10 s.
 const COOKIE_TIME: Duration = Duration::from_secs(5);
@@ -154,6 +154,6 @@ pub(super) const KEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// Time until an unanswered one is repeated, and how often.
 const KEEP_AGAIN: Duration = Duration::from_millis(500);
 const KEEPS_MAX: u32 = 6;
-/// How long, and how often, a link that the relay has lost tries to come back to its room.
+/// The time for which, and the interval at which, a link that the relay has lost tries to come back to its room.
 const REJOIN_TIME: Duration = Duration::from_secs(60);
 const REJOIN_INTERVAL: Duration = Duration::from_millis(500);

@@ -168,7 +168,7 @@ impl Link {
     }
 }
 
-/// How long an introduction may take before a guest asks for it.
+/// The time that an introduction may take before a guest asks for it.
 const INTRODUCED_WITHIN: Duration = Duration::from_millis(1_200);
 /// Peers that a host looks for direct ways to, at a time.
 const PEERS_MAX: usize = 4_096;

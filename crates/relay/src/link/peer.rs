@@ -11,17 +11,17 @@ pub(super) struct Peer {
     /// Our end of the way through the relay.
     pub(super) leg: LegId,
     pub(super) token: [u8; 8],
-    /// What our probes carry, so that an echo proves that the peer got one.
+    /// The nonce of our probes, so that an echo proves that the peer got one.
     pub(super) nonce: [u8; 8],
     /// An address that echoed.
     pub(super) proven: Option<SocketAddr>,
     /// The relay says that the direct way works.
     pub(super) told: bool,
-    /// Where datagrams go, while they go directly.
+    /// The address to which datagrams go, while they go directly.
     pub(super) direct: Option<SocketAddr>,
-    /// When something came from there last.
+    /// The time at which something came from there last.
     pub(super) heard: Instant,
-    /// When [`step`](Self::step) has something to do.
+    /// The time at which [`step`](Self::step) has something to do.
     pub(super) due: Instant,
     candidates: Candidates,
     phase: Phase,
@@ -43,7 +43,7 @@ enum Phase {
     Rest,
 }
 
-/// What is to be done for a peer.
+/// The next thing to do for a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Nothing,
@@ -146,7 +146,7 @@ impl Peer {
         Step::Nothing
     }
 
-    /// Where probes go: everywhere, or to the direct address while it is used.
+    /// Returns the targets of probes: everywhere, or the direct address while it is used.
     pub(super) fn targets(&self) -> Candidates {
         match self.direct {
             None => self.candidates,
@@ -170,7 +170,7 @@ impl Peer {
         self.direct.is_none() && self.proven.is_none()
     }
 
-    /// Whether the search has gone on for so long that the other side may not have heard of it.
+    /// True if the search has gone on for so long that the other side may not have heard of it.
     pub(super) fn is_in_doubt(&self) -> bool {
         matches!(self.phase, Phase::Search(round) if round % DOUBT_ROUNDS == 0)
     }
@@ -204,7 +204,7 @@ impl Peer {
         self.direct
     }
 
-    /// Whether what comes through the relay shows that the other side has left the direct way, rather than that it is late.
+    /// True if what comes through the relay shows that the other side has left the direct way, rather than that it is late.
     #[inline]
     pub(super) fn is_left_behind(&self, now: Instant) -> bool {
         self.direct.is_some() && now.saturating_since(self.switched) > LATECOMERS
@@ -224,7 +224,7 @@ const ROUNDS: u32 = 12;
 /// After so many a guest has both introduced again: one of the introductions may have been lost.
 const DOUBT_ROUNDS: u32 = 6;
 const ROUND_INTERVAL: Duration = Duration::from_millis(80);
-/// How often, and how many times, the relay is told that a way works before it is given up.
+/// The interval at which, and the number of times that, the relay is told that a way works before it is given up.
 const REPORT_INTERVAL: Duration = Duration::from_millis(200);
 const REPORTS: u32 = 10;
 /// Pause after a search without success, doubled for each further one.
@@ -236,5 +236,5 @@ const REFRESH: Duration = Duration::from_secs(5);
 const DEAD_AFTER: Duration = Duration::from_millis(3_500);
 /// Pause between the end of a direct way and the next search.
 const AGAIN: Duration = Duration::from_secs(2);
-/// How long after the switch datagrams may still come through the relay.
+/// The time after the switch in which datagrams may still come through the relay.
 const LATECOMERS: Duration = Duration::from_secs(3);

@@ -12,7 +12,7 @@ use super::super::rate::Meter;
 use super::Relay;
 use super::table::{Guest, Room};
 
-/// Who asks for what.
+/// A request and its sender.
 struct Request {
     from: SocketAddr,
     random: [u8; 8],
@@ -84,7 +84,7 @@ impl Relay {
         self.say_to_stranger(now, from, &answer);
     }
 
-    /// Whether a request comes from where it says, and not too often.
+    /// True if a request comes from where it says, and not too often.
     fn is_welcome(&mut self, now: Instant, request: &Request, cookie: &Cookie) -> bool {
         let subject = u64::from_le_bytes(request.random);
         if !self.secrets.check(now, request.from, subject, cookie) {
@@ -207,7 +207,7 @@ impl Relay {
         Ok(slot)
     }
 
-    /// Whether a room takes another guest, and another one from this address.
+    /// True if a room takes another guest, and another one from this address.
     fn has_place(&self, room: usize, from: SocketAddr) -> bool {
         let Some(room) = self.rooms.get(room) else {
             return false;
@@ -410,5 +410,5 @@ impl Request {
     }
 }
 
-/// How often a pair is introduced at most.
+/// The shortest time between two introductions of a pair.
 const INTRODUCE_INTERVAL: Duration = Duration::from_secs(1);

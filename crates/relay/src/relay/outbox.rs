@@ -1,4 +1,4 @@
-//! What waits to be sent, in the order in which it came.
+//! The datagrams that wait to be sent, in the order in which they came.
 //!
 //! Datagrams for one destination that follow each other and are equally long leave as one train, which the kernel segments; a
 //! bulk sender's packets come that way. The memory is reused from batch to batch and stays in the cache.
@@ -11,7 +11,7 @@ use muse_wire::{Ecn, Transmit};
 pub(super) struct Outbox {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
-    /// How many entries have left.
+    /// The number of entries that have left.
     head: usize,
 }
 

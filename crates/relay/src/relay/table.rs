@@ -13,7 +13,7 @@ use super::super::rate::Meter;
 pub(super) struct Room {
     pub(super) tag: u32,
     pub(super) code: RoomCode,
-    /// Where the host is, proven.
+    /// The address of the host, proven.
     pub(super) address: SocketAddr,
     /// The prefix that the room counts for.
     pub(super) prefix: u64,
@@ -40,17 +40,17 @@ pub(super) struct Guest {
     pub(super) tag: u32,
     /// Of the host's id.
     pub(super) host_tag: u32,
-    /// Where the guest is, proven.
+    /// The address of the guest, proven.
     pub(super) address: SocketAddr,
     pub(super) heard: Instant,
     pub(super) challenged: Instant,
     pub(super) introduced: Instant,
-    /// What the peers' probes carry.
+    /// The token of the peers' probes.
     pub(super) token: [u8; 8],
     pub(super) request: (SocketAddr, [u8; 8]),
     pub(super) local: Candidates,
     pub(super) direct: bool,
-    /// Whether the direct way was found at some time.
+    /// True if the direct way was found at some time.
     pub(super) found: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What leaves: building packets from acknowledgements, control frames, parity and messages.
+//! Builds the packets that leave, from acknowledgements, control frames, parity and messages.
 
 use std::net::SocketAddr;
 
@@ -36,7 +36,7 @@ const PACKET_TIME: Duration = Duration::from_millis(2);
 /// Bytes of the frame that opens a parity: kind and length.
 const PARITY_FRAME_HEAD: usize = 3;
 
-/// What goes into the packet being built.
+/// The contents of the packet being built.
 #[derive(Clone, Copy, Debug, Default)]
 struct Plan {
     /// Messages, as far as they fit.
@@ -49,7 +49,7 @@ struct Plan {
     close: bool,
 }
 
-/// Where the parts of the packet being built stand.
+/// The places of the parts of the packet being built.
 #[derive(Default)]
 struct Layout {
     eliciting: bool,
@@ -70,7 +70,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// Whether a protected section is all there is behind the acknowledgements, so that it needs no marker.
+    /// True if a protected section is all there is behind the acknowledgements, so that it needs no marker.
     fn is_section_only(&self) -> bool {
         self.section > 0 && self.main == self.ack
     }
@@ -84,6 +84,7 @@ impl Connection {
         shared: &mut Shared,
         buffer: &mut [u8],
     ) -> Option<Transmit> {
+        // First, for it goes to another address and cannot be part of a train.
         if let Some(transmit) = self.poll_challenge(now, shared, buffer) {
             return Some(transmit);
         }
@@ -102,6 +103,7 @@ impl Connection {
                 break;
             };
             let limit = match plan.mtu_probe {
+                // A probe is longer than the packets before it; a train allows only a shorter last one.
                 Some(_) if len > 0 => break,
                 Some(size) if size > buffer.len() => {
                     self.mtu.limit_to(buffer.len());
@@ -184,7 +186,7 @@ impl Connection {
         })
     }
 
-    /// What the next packet should hold, if there should be one now.
+    /// Returns the contents of the next packet, if there should be one now.
     fn plan(&mut self, now: Instant, rate: Option<u64>) -> Option<Plan> {
         match &self.state {
             State::Open | State::Finishing { .. } => {}
@@ -196,6 +198,7 @@ impl Connection {
             }
             State::Dead => return None,
         }
+        // A probe for a larger packet goes alone: its loss must cost nothing but itself.
         if let Some(size) = self
             .mtu
             .probe(now)
@@ -208,6 +211,8 @@ impl Connection {
                 ..Plan::default()
             });
         }
+        // Probes ignore window and pacer: when all acknowledgements are lost, nothing else gets the connection going
+        // again.
         let probing = self.probes.pending > 0;
         let wants_data = self.wants_to_send(now);
         if probing {
@@ -227,6 +232,7 @@ impl Connection {
                 ..Plan::default()
             });
         }
+        // Acknowledgements are never held back by the window, or both sides could wait for each other.
         let bare = self.acks.at_once || self.ping || self.path_response.is_some();
         bare.then_some(Plan {
             ping: self.ping,
@@ -234,7 +240,7 @@ impl Connection {
         })
     }
 
-    /// Whether a channel has something that may go now, or redundancy is due.
+    /// True if a channel has something that may go now, or redundancy is due.
     fn wants_to_send(&mut self, now: Instant) -> bool {
         let mut wait = Instant::FAR_FUTURE;
         let mut from = 0;
@@ -250,6 +256,8 @@ impl Connection {
             if half.best_level().is_none() {
                 continue;
             }
+            // A retransmission waits a moment for the company of new messages if those leave in a steady rhythm: a
+            // packet of its own costs more.
             match half
                 .only_resends_since()
                 .and_then(|since| self.rhythm.company(since))
@@ -267,7 +275,7 @@ impl Connection {
         self.mtu.current().min(worthwhile_size(rate))
     }
 
-    /// What a steady stream that never fills its packets may have in flight: as much as it sends in [`CALM_SPAN`]. It
+    /// Returns what a steady stream that never fills its packets may have in flight: as much as it sends in [`CALM_SPAN`]. It
     /// does not press on the path, and must not fall silent because a burst of losses took the acknowledgements.
     fn calm_window(&self, now: Instant) -> usize {
         if now.saturating_since(self.pressed_at) < CALM_AFTER {
@@ -277,13 +285,16 @@ impl Connection {
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
-    /// Whether congestion control lets a packet go.
+    /// True if congestion control lets a packet go.
     fn may_send(&mut self, now: Instant, rate: Option<u64>) -> bool {
         let size = self.packet_size(rate);
         let window = self.controller.window().max(self.calm_window(now));
+        // With nothing in flight one packet may always go, however small the window: otherwise no acknowledgement could
+        // open it.
         if self.sent.in_flight() > 0 && self.sent.in_flight() + size > window {
             return false;
         }
+        // The ring of sent packets bounds memory; acknowledgements and losses make room in it.
         if self.sent.is_full() {
             return false;
         }
@@ -353,7 +364,7 @@ impl Connection {
         size
     }
 
-    /// Whether a packet of `size` bytes asks for an acknowledgement: a sender that has more to send does so many times per
+    /// True if a packet of `size` bytes asks for an acknowledgement: a sender that has more to send does so many times per
     /// window, for the peer may otherwise wait for packets that the window does not let go.
     fn asks_for_ack(&mut self, layout: &Layout, size: usize) -> bool {
         if !layout.full {
@@ -764,6 +775,7 @@ impl Connection {
         match &mut self.state {
             State::Closing { pending, tries, .. } => {
                 *pending = false;
+                // The close may be lost: it is repeated a few times until the peer answers with one of its own.
                 *tries -= 1;
                 self.timers.set(Timer::Path, now + timeout);
             }
@@ -803,7 +815,7 @@ impl Connection {
         }
     }
 
-    /// Whether the peer is reached at `address`.
+    /// True if the peer is reached at `address`.
     pub(crate) fn is_at(&self, address: SocketAddr) -> bool {
         self.remote == address
     }

@@ -1,4 +1,4 @@
-//! The client's side: knocks until it is let in, sent away, or out of time.
+//! The client's side: asks until it is admitted, refused, or out of time.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use super::{ClientRandom, PAYLOAD_LEN_MAX, Refusal, VERSION};
 use crate::crypto::{Entropy, Keys, Ratchet, ServerPublicKey, Suite};
 use crate::token::ConnectToken;
 
-/// Why a client trusts the server, and the server the client.
+/// The grounds on which a client trusts the server, and the server the client.
 #[derive(Clone, Debug)]
 pub(crate) enum Trust {
     /// The server is known by its key; the client by nothing.
@@ -39,14 +39,14 @@ impl Trust {
     }
 }
 
-/// What a [`Connecting`] needs to know.
+/// The configuration of a [`Connecting`].
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectingConfig {
     /// The same as the server's.
     pub(crate) protocol_id: u64,
     /// The same as the server's.
     pub(crate) schema_hash: u64,
-    /// What this side wants to receive in the headers of packets.
+    /// The connection id that this side wants to receive in the headers of packets.
     pub(crate) connection_id: u32,
     /// Whom to trust.
     pub(crate) trust: Trust,
@@ -54,7 +54,7 @@ pub(crate) struct ConnectingConfig {
     pub(crate) payload: Vec<u8>,
     /// The secure suites to offer, as a sum of their numbers.
     pub(crate) suites: u8,
-    /// When to give up.
+    /// The time after which to give up.
     pub(crate) timeout: Duration,
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct Connecting {
     sessions: Vec<Session>,
     /// The Connect with the newest cookie.
     pub(super) connect: Vec<u8>,
-    /// When that cookie came.
+    /// The time at which that cookie came.
     pub(super) cookie_at: Option<Instant>,
     next_send: Instant,
     delay: Duration,
@@ -107,25 +107,25 @@ pub(crate) struct Connecting {
     pub(super) finished: bool,
 }
 
-/// How an attempt goes.
+/// The progress of an attempt.
 pub(crate) enum Progress {
     /// Nothing decided.
     Continue,
-    /// Let in.
+    /// Admitted.
     Established(Box<Established>),
-    /// Sent away.
+    /// Not admitted.
     Refused(Refusal),
     /// No answer within the time.
     TimedOut,
 }
 
-/// What a successful attempt gives.
+/// The result of a successful attempt.
 pub(crate) struct Established {
     /// The packet keys.
     pub(crate) keys: Keys,
-    /// What the server wants to receive in the headers of packets.
+    /// The connection id that the server wants to receive in the headers of packets.
     pub(crate) remote_connection_id: u32,
-    /// What the server's endpoint says.
+    /// The settings of the server's endpoint.
     pub(crate) settings: Vec<u8>,
 }
 
@@ -194,11 +194,12 @@ impl Connecting {
             packet::emit_hello(self.config.protocol_id, self.version, &self.random, buffer).ok()?
         };
         self.next_send = now + self.delay;
+        // A server that is overloaded must not be asked ever faster.
         self.delay = (self.delay * 3 / 2).min(DELAY_MAX);
         Some(len)
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit).
+    /// Returns the time to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit).
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         (!self.finished).then_some(self.next_send.min(self.deadline))
     }
@@ -271,6 +272,8 @@ impl Connecting {
         let len = connect.emit(self.config.protocol_id, &mut self.connect);
         self.connect
             .truncate(len.expect("the buffer fits the longest Connect"));
+        // Several are kept, since the server may answer a Connect with an earlier cookie; not all, as anyone may send
+        // cookies.
         if self.sessions.len() >= SESSIONS_MAX {
             self.sessions.remove(0);
         }
@@ -287,6 +290,7 @@ impl Connecting {
             let (Ok(remote_connection_id), Ok(suite)) = (reader.u32(), reader.u8()) else {
                 break;
             };
+            // Only what was offered: nobody may talk us into less.
             let offered = Suite::from_bit(suite & self.config.offer());
             let (Some(suite), true) = (offered, reader.remaining() <= PAYLOAD_LEN_MAX) else {
                 break;

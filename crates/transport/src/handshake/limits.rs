@@ -1,4 +1,4 @@
-//! How much strangers may cost: operations with public keys, replies, and handshakes per address and prefix.
+//! Limits on the cost of strangers: operations with public keys, replies, and handshakes per address and prefix.
 //!
 //! All in fixed memory: rates per address are kept in hashed cells, whose key is secret, so that nobody can aim at
 //! another's cell.
@@ -10,34 +10,8 @@ use muse_wire::{Duration, Instant};
 
 use crate::crypto::Entropy;
 
-/// What a server spends on strangers. Each pair is a rate per second and how much may come at once, at
+/// The most that a server spends on strangers. Each pair is a rate per second and how much may come at once, at
 /// least one.
-///
-/// ```
-/// # use muse_netem::{Network, Simulation};
-/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
-/// # use muse_wire::{Duration, Instant};
-/// use muse_transport::HandshakeLimits;
-/// # let now = Instant::ZERO;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced)).build()?;
-/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
-/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
-/// # for _ in 0..3 {
-/// #     client.connect(now, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
-/// # }
-/// let limits = HandshakeLimits::default().per_address(1, 2);
-/// server.listen(ServerOptions::new(key).limits(limits));
-/// # let mut simulation = Simulation::new(Network::new(1));
-/// # let [_, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
-/// # simulation.run_for(Duration::from_millis(200));
-/// # let server = simulation.node_mut(there);
-/// // Three came from one address at once.
-/// let counters = server.handshake_counters().expect("it listens");
-/// assert_eq!(counters.accepted, 2);
-/// assert!(counters.prefix_limited > 0);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct HandshakeLimits {
     operations: Rate,
@@ -142,17 +116,17 @@ impl Limiter {
         }
     }
 
-    /// Whether `cost` operations with public keys may be done now.
+    /// True if `cost` operations with public keys may be done now.
     pub(super) fn operations(&mut self, now: Instant, cost: u32) -> bool {
         self.limits.operations.take(&mut self.operations, now, cost)
     }
 
-    /// Whether a reply may be sent now.
+    /// True if a reply may be sent now.
     pub(super) fn reply(&mut self, now: Instant) -> bool {
         self.limits.replies.take(&mut self.replies, now, 1)
     }
 
-    /// Whether a proven address may begin another handshake now.
+    /// True if a proven address may begin another handshake now.
     pub(super) fn handshake(&mut self, now: Instant, from: SocketAddr) -> bool {
         let (address, prefix) = match from.ip().to_canonical() {
             ip if ip.is_loopback() => return true,

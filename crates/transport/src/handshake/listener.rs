@@ -15,21 +15,21 @@ use super::{ClientRandom, PAYLOAD_LEN_MAX, Refusal, VERSION};
 use crate::crypto::{Entropy, Keys, Ratchet, ServerKey, Suite};
 use crate::token::{TokenId, TokenVerifier, Verified};
 
-/// What a [`Listener`] needs to know.
+/// The configuration of a [`Listener`].
 pub(crate) struct ListenerConfig {
     /// Packets of another protocol are ignored.
     pub(crate) protocol_id: u64,
     /// Clients with another schema are refused.
     pub(crate) schema_hash: u64,
-    /// What clients pin and tokens are sealed to.
+    /// The key that clients pin and tokens are sealed to.
     pub(crate) key: ServerKey,
     /// Checks tokens; without it tokens are refused.
     pub(crate) verifier: Option<TokenVerifier>,
-    /// Whether clients without a token are refused.
+    /// True if clients without a token are refused.
     pub(crate) token_required: bool,
-    /// Whether clients may come in without encryption.
+    /// True if clients may connect without encryption.
     pub(crate) danger_insecure: bool,
-    /// What strangers may cost.
+    /// The limits on the cost of strangers.
     pub(crate) limits: HandshakeLimits,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Listener {
     counters: HandshakeCounters,
 }
 
-/// What came of a packet.
+/// The outcome of a packet.
 pub(crate) enum Outcome {
     /// Nothing to do.
     Nothing,
@@ -80,7 +80,7 @@ impl Listener {
         }
     }
 
-    /// What has come and what became of it.
+    /// Returns the counts of packets and their outcomes.
     pub(crate) fn counters(&self) -> &HandshakeCounters {
         &self.counters
     }
@@ -155,7 +155,7 @@ impl Listener {
         }
     }
 
-    /// Lets the client in: finishes the key exchange and writes the Accept. `settings`, at most 256 bytes, are for the
+    /// Admits the client: finishes the key exchange and writes the Accept. `settings`, at most 256 bytes, are for the
     /// client. The client has not shown yet that it has the keys; until a packet opens with them, nothing that
     /// exists should give way to this connection, not even the session that it resumes.
     pub(crate) fn accept(
@@ -166,6 +166,7 @@ impl Listener {
         reply: &mut [u8],
     ) -> Result<Accepted, Refusal> {
         if let (Some(token), Some(verifier)) = (&request.token, self.config.verifier.as_mut()) {
+            // Only here, where nothing else can fail for the client's sake: a refused attempt must not use up the token.
             verifier.mark_used(token, request.unix_now_s)?;
         }
         self.recent.insert(request.random);
@@ -190,7 +191,7 @@ impl Listener {
         })
     }
 
-    /// Sends the client away; returns the length of the reply, zero when the limit of replies is reached.
+    /// Refuses the client; returns the length of the reply, zero when the limit of replies is reached.
     pub(crate) fn refuse(
         &mut self,
         now: Instant,
@@ -213,6 +214,7 @@ impl Listener {
         connect: &Connect<'_>,
         resumable: &dyn Fn(&TokenId) -> bool,
     ) -> Result<Box<ConnectRequest>, Rejection> {
+        // Checked before anything is computed: repeating a Connect must cost the sender more than us.
         if self.recent.contains(now, &connect.random) {
             self.counters.replayed += 1;
             return Err(Rejection::Dropped);
@@ -228,6 +230,8 @@ impl Listener {
         let suite = self.agree(mode, connect)?;
         let token = self.check_token(now, unix_now_s, connect, resumable)?;
         let secret = token.as_ref().map(|token| &token.secret);
+        // The public-key operations of all strangers together are bounded: under a flood handshakes wait, and players do
+        // not.
         self.spend(
             now,
             if mode == Mode::DangerInsecure {
@@ -255,7 +259,7 @@ impl Listener {
         }))
     }
 
-    /// What needs no cryptography: the kind of protection and the schema.
+    /// Checks what needs no cryptography: the kind of protection and the schema.
     fn agree(&self, mode: Mode, connect: &Connect<'_>) -> Result<Suite, Refusal> {
         let suite = match mode {
             Mode::DangerInsecure if !self.config.danger_insecure => return Err(Refusal::Insecure),
@@ -288,6 +292,7 @@ impl Listener {
         let invalid = Refusal::Token(crate::token::TokenError::Invalid);
         let verifier = self.config.verifier.as_ref().ok_or(invalid)?;
         let key = &self.config.key;
+        // What can be seen without public keys comes first; each costly step pays from the budget before it is made.
         let checked = verifier
             .check(
                 connect.token,
@@ -332,6 +337,7 @@ impl Listener {
             self.counters.replies_limited += 1;
             return Outcome::Nothing;
         }
+        // Nothing is kept of the client: the cookie itself remembers.
         let cookie = self.cookies.bake(now, from, random);
         self.counters.cookies += 1;
         packet::emit_cookie(self.config.protocol_id, random, &cookie, reply)
@@ -363,7 +369,7 @@ impl fmt::Debug for Listener {
     }
 }
 
-/// A client whose address is proven and whose token, if any, is good, asks to come in.
+/// A client whose address is proven and whose token, if any, is good, asks to be admitted.
 pub(crate) struct ConnectRequest {
     from: SocketAddr,
     random: ClientRandom,
@@ -376,7 +382,7 @@ pub(crate) struct ConnectRequest {
 }
 
 impl ConnectRequest {
-    /// Where it comes from.
+    /// Returns the address that it comes from.
     pub(crate) fn from(&self) -> SocketAddr {
         self.from
     }
@@ -386,7 +392,7 @@ impl ConnectRequest {
         self.random
     }
 
-    /// What the client's application says, at most 256 bytes. Somebody may have recorded and repeated it.
+    /// Returns the data of the client's application, at most 256 bytes. Somebody may have recorded and repeated it.
     pub(crate) fn payload(&self) -> &[u8] {
         &self.payload
     }
@@ -407,30 +413,7 @@ impl ConnectRequest {
     }
 }
 
-/// What a server's handshakes have come to, since it began.
-///
-/// ```
-/// # use muse_netem::{Network, Simulation};
-/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
-/// # use muse_wire::{Duration, Instant};
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::ReliableUnordered)).build()?;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
-/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
-/// # client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
-/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
-/// # server.listen(ServerOptions::new(key));
-/// # let mut simulation = Simulation::new(Network::new(1));
-/// # let [here, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
-/// # simulation.run_for(Duration::from_millis(200));
-/// # for node in [here, there] {
-/// #     while simulation.node_mut(node).poll_event(&mut Vec::new()).is_some() {}
-/// # }
-/// # let (client, server) = (simulation.node(here), simulation.node(there));
-/// let counters = server.handshake_counters().expect("it listens");
-/// assert_eq!((counters.hellos, counters.cookies, counters.accepted), (1, 1, 1));
-/// assert_eq!(client.handshake_counters(), None);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// Counts of a server's handshakes, since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandshakeCounters {
@@ -462,7 +445,7 @@ pub struct HandshakeCounters {
     pub operations_limited: u64,
 }
 
-/// Why a Connect becomes no request.
+/// The reason for which a Connect becomes no request.
 enum Rejection {
     /// Counted; the client may try again.
     Dropped,

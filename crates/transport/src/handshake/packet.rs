@@ -32,7 +32,7 @@ pub(super) enum Packet<'a> {
     },
 }
 
-/// What a client says to be let in.
+/// A client's request to connect.
 #[derive(Clone, Copy)]
 pub(super) struct Connect<'a> {
     pub(super) version: u16,
@@ -55,7 +55,7 @@ pub(super) enum Reason<'a> {
     Plain(u8),
 }
 
-/// Why a datagram is not a packet of ours.
+/// The reason for which a datagram is not a packet of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ignored {
     /// Of another protocol.
@@ -151,7 +151,7 @@ impl<'a> Connect<'a> {
         finish(protocol_id, writer, CONNECT_LEN_MIN)
     }
 
-    /// What the handshake is bound to: everything in the packet before the message.
+    /// Returns what the handshake is bound to: everything in the packet before the message.
     pub(super) fn prologue(&self, protocol_id: u64) -> Prologue {
         let mut bytes = [0; PROLOGUE_LEN_MAX];
         let mut writer = Writer::new(&mut bytes);
@@ -224,7 +224,7 @@ impl<'a> Reason<'a> {
         })
     }
 
-    /// How `refusal` travels.
+    /// Returns `refusal` as it travels.
     pub(super) fn of(refusal: &'a Refusal) -> Self {
         match refusal {
             Refusal::Version {
@@ -250,7 +250,7 @@ impl<'a> Reason<'a> {
         }
     }
 
-    /// What it means to a client with this version and schema.
+    /// Returns its meaning to a client with this version and schema.
     pub(super) fn refusal(self, client_version: u16, client_schema: u64) -> Refusal {
         match self {
             Self::Version { min, max } => Refusal::Version {

@@ -189,7 +189,7 @@ fn connecting(trust: Trust, seed: u64) -> Connecting {
     .expect("a short payload")
 }
 
-/// What the client sends now.
+/// Returns what the client sends now.
 fn transmit(client: &mut Connecting, now: Instant) -> Vec<u8> {
     let mut buffer = [0; HANDSHAKE_LEN_MAX];
     let len = client

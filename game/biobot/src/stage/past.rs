@@ -1,4 +1,4 @@
-//! Where everybody was: shots are judged by what their shooter saw.
+//! The past of everybody: shots are judged by what their shooter saw.
 
 use glam::{Quat, Vec3};
 use muse_lagcomp::{
@@ -30,7 +30,7 @@ struct Known {
     seen: Tick,
 }
 
-/// Who can be hit by a shot, and what stops it.
+/// The robots that can be hit by a shot, and what stops it.
 pub(super) struct Targets<'a> {
     pub collision: &'a Collision,
     pub bodies: &'a [Body],

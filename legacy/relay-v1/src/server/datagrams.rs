@@ -59,7 +59,7 @@ impl Relay {
         }
     }
 
-    /// Whose broadcast this is; its endpoint is where the client's UDP goes from now on.
+    /// Finds the client whose broadcast this is; its endpoint is where the client's UDP goes from now on.
     fn learn_endpoint(
         &mut self,
         now: Instant,
@@ -95,7 +95,7 @@ impl Relay {
     }
 }
 
-/// Why nobody can have sent a broadcast.
+/// The reason for which no client can have sent a broadcast.
 enum Stranger {
     Unknown,
     Spoofed,
@@ -106,7 +106,7 @@ enum Stranger {
 pub(super) struct Batch {
     bytes: Vec<u8>,
     packets: Vec<Packet>,
-    /// Which packet is the unicast of a sender, type and destination.
+    /// The packet that is the unicast of a sender, type and destination.
     unicasts: BTreeMap<(Address, u8, u8), usize>,
 }
 
@@ -261,7 +261,7 @@ impl Batch {
 #[derive(Debug)]
 pub(super) struct Sending {
     batch: Batch,
-    /// Whose packets are being sent, and which is next.
+    /// The client whose packets are being sent, and the next of them.
     to: usize,
     next: usize,
     keep_alive_to: usize,
@@ -396,7 +396,7 @@ fn transmit(to: SocketAddr, len: usize, segment: Option<usize>) -> Transmit {
 const COUNTER_LEAP: u32 = 2_147_483_647;
 /// After such a silence an endpoint may speak for another client.
 const ENDPOINT_SILENCE: Duration = Duration::from_secs(5);
-/// Where the type stands in a UDP header.
+/// The offset of the type in a UDP header.
 const KIND_OFFSET: usize = 2;
 /// Largest buffer that is kept for the next tick.
 const BATCH_KEPT_MAX: usize = 1 << 20;

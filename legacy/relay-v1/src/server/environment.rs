@@ -1,4 +1,4 @@
-//! What the relay keeps for an address, whether or not a client has it now.
+//! The relay's state of an address, whether or not a client has it now.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,13 +16,13 @@ pub(super) struct Environment {
     stream: Option<StreamId>,
     /// Of the TCP connection.
     pub(super) ip: Option<IpAddr>,
-    /// Where UDP goes, once it is known.
+    /// The address to which UDP goes, once it is known.
     pub(super) endpoint: Option<SocketAddr>,
-    /// When the client last spoke from its endpoint.
+    /// The time at which the client was last heard from its endpoint.
     pub(super) endpoint_heard: Instant,
     /// The counter of the last grouped packet taken; none before the first.
     pub(super) counter: Option<u32>,
-    /// Which held packet is the broadcast of a type: one more than its number, zero for none.
+    /// The held packet that is the broadcast of a type: one more than its number, zero for none.
     pub(super) groups: Vec<u32>,
     /// Bytes of UDP that are held for the tick.
     pub(super) held_bytes: usize,
@@ -38,9 +38,9 @@ pub(super) struct Environment {
     pub(super) first_frame: usize,
     pub(super) first_leaving: usize,
     output: Vec<u8>,
-    /// How much of `output` is written.
+    /// The number of bytes of `output` that are written.
     output_start: usize,
-    /// When output last went, or began to wait.
+    /// The time at which output last went, or began to wait.
     output_moved: Instant,
 }
 
@@ -104,7 +104,7 @@ impl Environment {
         Some(stream)
     }
 
-    /// What was held leaves; what is held from now on comes after.
+    /// Begins a tick: what was held leaves; what is held from now on comes after.
     pub(super) fn begin_tick(&mut self) {
         self.first_leaving = self.first_frame;
         self.first_frame = 0;
@@ -143,7 +143,7 @@ impl Environment {
         }
     }
 
-    /// Whether output waits for longer than `limit` and none of it goes.
+    /// True if output waits for longer than `limit` and none of it goes.
     pub(super) fn is_stalled(&self, now: Instant, limit: Duration) -> bool {
         self.is_active()
             && !self.unsent().is_empty()

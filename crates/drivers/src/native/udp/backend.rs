@@ -31,7 +31,7 @@ pub(super) struct Arrived<'a> {
     pub(super) payload: &'a mut [u8],
 }
 
-/// What one call brought.
+/// The result of one call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Batch {
     pub(super) datagrams: usize,
@@ -137,7 +137,7 @@ impl Backend {
     }
 }
 
-/// Where arrived datagrams go.
+/// The receiver of arrived datagrams.
 pub(super) trait Sink {
     /// A datagram of the batch will be handled soon.
     fn prepare(&mut self, payload: &[u8]);
@@ -174,5 +174,5 @@ impl Batch {
     }
 }
 
-/// How long the portable path waits before it tries a full socket again.
+/// The time that the portable path waits before it tries a full socket again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(1);

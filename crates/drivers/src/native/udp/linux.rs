@@ -186,7 +186,7 @@ struct Incoming {
     controls: Vec<Control>,
     vectors: Vec<iovec>,
     headers: Vec<mmsghdr>,
-    /// How many buffers to offer next time.
+    /// The number of buffers to offer next time.
     slots: usize,
 }
 
@@ -436,5 +436,5 @@ const SLOT_BYTES: usize = 65_536;
 const SLOT_STRIDE: usize = SLOT_BYTES + 192;
 /// Longest wait: a day, which every C library's time can say.
 const WAIT_SECS_MAX: u64 = 86_400;
-/// How many datagrams in a row must differ from the socket's mark until it is changed.
+/// The number of datagrams in a row that must differ from the socket's mark until it is changed.
 const MARK_MISSES_MAX: usize = 64;

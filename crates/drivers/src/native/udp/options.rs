@@ -1,14 +1,6 @@
-//! What a UDP socket is asked for.
+//! Options of a UDP socket.
 
 /// Settings of a [`UdpDriver`](super::UdpDriver). The defaults suit a game server and a client alike.
-///
-/// ```
-/// use muse_drivers::{UdpDriver, UdpOptions};
-/// let granted = |bytes| UdpDriver::bind_any(0, &UdpOptions::default().receive_buffer(bytes))?.receive_buffer();
-/// // The system may grant another size, but knows more from less.
-/// assert!(granted(1 << 20)? > granted(16 << 10)?);
-/// # Ok::<(), std::io::Error>(())
-/// ```
 #[derive(Clone, Debug)]
 pub struct UdpOptions {
     pub(crate) receive_buffer: usize,
@@ -39,48 +31,48 @@ impl UdpOptions {
         self
     }
 
-    /// Whether a socket bound to an IPv6 address takes IPv4 as well. Default true. IPv4 peers appear to the machine as
+    /// Sets whether a socket bound to an IPv6 address takes IPv4 as well. Default true. IPv4 peers appear to the machine as
     /// plain IPv4 addresses either way.
     pub fn dual_stack(mut self, on: bool) -> Self {
         self.dual_stack = on;
         self
     }
 
-    /// Whether congestion marks are sent and read. Default true. Reading costs some 45 ns a datagram, in the kernel.
+    /// Sets whether congestion marks are sent and read. Default true. Reading costs some 45 ns a datagram, in the kernel.
     pub fn ecn(mut self, on: bool) -> Self {
         self.ecn = on;
         self
     }
 
-    /// Whether several datagrams for one destination go to the kernel as one (segmentation offload), where it can.
+    /// Sets whether several datagrams for one destination go to the kernel as one (segmentation offload), where it can.
     /// Default true; the driver falls back by itself when a network device refuses.
     pub fn gso(mut self, on: bool) -> Self {
         self.gso = on;
         self
     }
 
-    /// Whether the kernel may hand over several datagrams of one sender at once, where it can. Default true. The
+    /// Sets whether the kernel may hand over several datagrams of one sender at once, where it can. Default true. The
     /// machine sees single datagrams either way. Always on in the portable path.
     pub fn gro(mut self, on: bool) -> Self {
         self.gro = on;
         self
     }
 
-    /// Whether routers must not fragment our datagrams. Default true: path MTU discovery needs it, and a fragment lost
+    /// Sets whether routers must not fragment our datagrams. Default true: path MTU discovery needs it, and a fragment lost
     /// is a datagram lost. Always on in the portable path.
     pub fn dont_fragment(mut self, on: bool) -> Self {
         self.dont_fragment = on;
         self
     }
 
-    /// Whether several sockets of this user may share the port. Default false; [`bind_shards`](crate::bind_shards) sets
+    /// Sets whether several sockets of this user may share the port. Default false; [`bind_shards`](crate::bind_shards) sets
     /// it. A process of the same user can then take part of the traffic.
     pub fn reuse_port(mut self, on: bool) -> Self {
         self.reuse_port = on;
         self
     }
 
-    /// Whether to use the path of the other platforms on Linux too: one system call per destination, through
+    /// Sets whether to use the path of the other platforms on Linux too: one system call per destination, through
     /// `quinn-udp`. Default false. For sandboxes that lack `sendmmsg`, and for tests.
     pub fn portable(mut self, on: bool) -> Self {
         self.portable = on;
@@ -94,7 +86,7 @@ impl UdpOptions {
         self
     }
 
-    /// Whether the kernel drops a part of the handshakes, by chance, while more of them come than the socket's buffer holds
+    /// Sets whether the kernel drops a random part of the handshakes while more of them come than the socket's buffer holds
     /// between two looks at it: otherwise a flood of them crowds out players' packets. Only for sockets that carry the Muse
     /// protocol. Default false; [`Server`](crate::Server) sets it. Linux only.
     pub fn sieve(mut self, on: bool) -> Self {

@@ -1,4 +1,4 @@
-//! What a machine wants to send, collected for a batch and kept while the socket is full.
+//! The datagrams that a machine wants to send, collected for a batch and kept while the socket is full.
 //!
 //! One buffer of fixed size holds the bytes of many transmits side by side, so that one system call can send to many
 //! destinations. A transmit of several datagrams is a *train*; how much of it goes into one *message* to the kernel
@@ -14,11 +14,11 @@ pub(super) struct Outbox {
     buffer: Vec<u8>,
     used: usize,
     trains: Vec<Train>,
-    /// How many of `trains` are sent already.
+    /// The number of `trains` that are sent already.
     head: usize,
 }
 
-/// What one entry of a system call carries.
+/// The content of one entry of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message<'a> {
     pub(super) to: SocketAddr,
@@ -28,7 +28,7 @@ pub(super) struct Message<'a> {
     pub(super) segment: Option<usize>,
 }
 
-/// How much left the outbox.
+/// The amount that left the outbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Taken {
     pub(super) datagrams: usize,
@@ -90,7 +90,7 @@ impl Outbox {
         (!self.trains.is_empty() || unreachable > 0, unreachable)
     }
 
-    /// What to send next, in messages of at most `segments_max` datagrams each.
+    /// Returns what to send next, in messages of at most `segments_max` datagrams each.
     pub(super) fn messages(&self, segments_max: usize) -> Messages<'_> {
         Messages {
             outbox: self,
@@ -135,7 +135,7 @@ impl Outbox {
 pub(super) struct Messages<'a> {
     outbox: &'a Outbox,
     head: usize,
-    /// What is left of the train at `head`, once part of it was handed out.
+    /// The rest of the train at `head`, once part of it was handed out.
     current: Option<Train>,
     segments_max: usize,
 }

@@ -1,9 +1,9 @@
-//! How many handshakes the kernel lets through while strangers send more of them than a socket's buffer holds.
+//! Limits the handshakes that the kernel lets through while strangers send more of them than a socket's buffer holds.
 //!
 //! A game loop looks at its socket once a tick. A flood fills the buffer long before the next look, and what does not fit
-//! is dropped, players' packets with it. So the kernel is told to drop handshakes by chance before they reach the buffer:
+//! is dropped, players' packets with it. So the kernel is told to drop handshakes at random before they reach the buffer:
 //! half of them, three quarters, and so on until about as many come through as a tick can answer. Packets of connections
-//! always pass. A player who connects meanwhile is dropped as often as a stranger is, and repeats himself.
+//! always pass. A player who connects meanwhile is dropped as often as a stranger is, and asks again.
 
 use muse_wire::{Duration, Instant};
 
@@ -45,7 +45,7 @@ impl Sieve {
     }
 }
 
-/// Whether a datagram is a stranger's question: a Hello or a Connect (docs/protocol.md).
+/// True if a datagram is a stranger's question: a Hello or a Connect (docs/protocol.md).
 #[inline]
 pub(super) fn is_handshake(payload: &[u8]) -> bool {
     matches!(payload.first(), Some(&(KIND_HELLO | KIND_CONNECT)))
@@ -85,14 +85,14 @@ const PASS_LEAST: usize = 64;
 const PASS_MOST: usize = 1_024;
 /// The finest sieve: one handshake in 4,096.
 const SHIFT_MAX: u32 = 12;
-/// How long few handshakes must come before more may pass.
+/// The time for which few handshakes must come before more may pass.
 const CALM: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What passes of a flood at each look.
+    /// Returns what passes of a flood at each look.
     fn looks(sieve: &mut Sieve, from: Instant, count: u64, flood: usize) -> Vec<usize> {
         let look = |number| {
             let passed = flood >> sieve.shift;

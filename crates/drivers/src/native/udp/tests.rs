@@ -1,4 +1,4 @@
-//! What the kernel may answer that loopback never does: full buffers, oversized datagrams, refused trains.
+//! Answers of the kernel that loopback never gives: full buffers, oversized datagrams, refused trains.
 
 use std::collections::VecDeque;
 

@@ -37,11 +37,7 @@ impl Addresses {
     }
 }
 
-/// Whether an address stands for a browser's session. No datagram of another link may come from there.
-///
-/// ```
-/// assert!(muse_drivers::is_web_address("[fd6d:7573:1:2::3]:443".parse().expect("an address")));
-/// ```
+/// True if an address stands for a browser's session. No datagram of another link may come from there.
 pub fn is_web_address(address: SocketAddr) -> bool {
     matches!(address.ip(), IpAddr::V6(ip) if (ip.to_bits() >> 96) as u32 == PREFIX)
 }

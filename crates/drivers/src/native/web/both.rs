@@ -12,27 +12,6 @@ use crate::{Driver, UdpDriver};
 ///
 /// The machine knows browsers by addresses that nobody else has ([`is_web_address`](crate::is_web_address)), and speaks to them as to
 /// anybody.
-///
-/// ```
-/// # use muse_wire::{Datagram, Instant, Machine, Transmit};
-/// # struct Quiet;
-/// # impl Machine for Quiet {
-/// #     fn handle_datagram(&mut self, _: Instant, _: Datagram<'_>) {}
-/// #     fn handle_timeout(&mut self, _: Instant) {}
-/// #     fn poll_transmit(&mut self, _: Instant, _: &mut [u8]) -> Option<Transmit> { None }
-/// #     fn poll_timeout(&mut self) -> Option<Instant> { None }
-/// # }
-/// # let mut machine = Quiet;
-/// use muse_drivers::{Clock, Driver, UdpDriver, UdpOptions, UdpWebDriver, WebListener, WebOptions};
-/// let here = "127.0.0.1:0".parse().expect("an address");
-/// let web = WebListener::bind(WebOptions::new(here))?;
-/// let mut driver = UdpWebDriver::new(UdpDriver::bind(here, &UdpOptions::default())?).with_web(web)?;
-/// let clock = Clock::start();
-/// assert_eq!(driver.receive(clock.now(), &mut machine)?, 0);
-/// driver.flush(clock.now(), &mut machine)?;
-/// assert_ne!(driver.web().map(WebListener::address), driver.local_addr().ok());
-/// # Ok::<(), std::io::Error>(())
-/// ```
 #[derive(Debug)]
 pub struct UdpWebDriver {
     udp: UdpDriver,
@@ -57,7 +36,7 @@ impl UdpWebDriver {
         &self.udp
     }
 
-    /// Where browsers come in, for its addresses and counters.
+    /// Returns the listener for browsers, for its addresses and counters.
     pub fn web(&self) -> Option<&WebListener> {
         self.web.as_ref()
     }
@@ -98,5 +77,5 @@ impl Driver for UdpWebDriver {
     }
 }
 
-/// What one receive takes from browsers: 600 kB, so that a machine which holds what it passes on until the flush need not hold much.
+/// The most that one receive takes from browsers: 600 kB, so that a machine which holds what it passes on until the flush need not hold much.
 const RECEIVE_AT_ONCE: usize = 512;

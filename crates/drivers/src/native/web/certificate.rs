@@ -39,7 +39,7 @@ fn hash(identity: &Identity) -> io::Result<[u8; 32]> {
     Ok(*first.ok_or_else(none)?.hash().as_ref())
 }
 
-/// How long after a certificate was made the next one is.
+/// The time after which a certificate is replaced.
 pub(super) const RENEW_AFTER: Duration = Duration::from_secs(6 * DAY_S);
 const BEGINS_BEFORE: Duration = Duration::from_secs(DAY_S);
 const VALID_FOR: Duration = Duration::from_secs(13 * DAY_S);

@@ -1,4 +1,4 @@
-//! Who may have a session: so many in all, so many from one place.
+//! Limits of sessions: so many in all, so many from one place.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -49,7 +49,7 @@ impl Doors {
         })
     }
 
-    /// How many are inside.
+    /// Returns the number of sessions.
     pub(super) fn inside(&self) -> usize {
         self.inside
             .lock()

@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// What a client asks for.
+/// The request of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     /// `GET /link`: where the links are.
@@ -108,7 +108,7 @@ fn parse(head: &[u8]) -> Option<Asked> {
     })
 }
 
-/// Where sessions are, of either kind.
+/// The path of sessions, of either kind.
 pub(super) const PATH: &str = "/muse";
 /// Longest head of a request: browsers send less than 1 kB.
 const HEAD_MAX: usize = 8_192;

@@ -1,4 +1,4 @@
-//! What a [`WebListener`](super::WebListener) is told.
+//! Options of a [`WebListener`](super::WebListener).
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,22 +7,7 @@ use muse_relay::packet::DATA_HEADER_LEN;
 
 use super::DATAGRAM_MAX;
 
-/// Where and how to let browsers in.
-///
-/// ```
-/// use std::io::{Read, Write};
-/// use muse_drivers::{WebListener, WebOptions};
-/// let options = WebOptions::new("127.0.0.1:0".parse().expect("an address")).origin("https://game.example");
-/// let web = WebListener::bind(options)?;
-/// // A page of somebody else.
-/// let mut stream = std::net::TcpStream::connect(web.address())?;
-/// stream.write_all(b"GET /muse HTTP/1.1\r\nHost: game\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-///     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nOrigin: https://other.example\r\n\r\n")?;
-/// let mut answer = [0; 12];
-/// stream.read_exact(&mut answer)?;
-/// assert_eq!(&answer, b"HTTP/1.1 403");
-/// # Ok::<(), std::io::Error>(())
-/// ```
+/// The address and the terms on which browsers are admitted.
 #[derive(Clone, Debug)]
 pub struct WebOptions {
     pub(super) address: SocketAddr,
@@ -91,7 +76,7 @@ impl WebOptions {
         self
     }
 
-    /// Whether a page of this origin may come; programs that are no browsers name none.
+    /// True if a page of this origin may connect; programs that are no browsers name none.
     pub(super) fn allows(&self, origin: Option<&str>) -> bool {
         self.origins.is_empty() || origin.is_some_and(|it| self.origins.iter().any(|o| o == it))
     }

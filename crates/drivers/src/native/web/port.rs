@@ -13,7 +13,7 @@ use super::doors::Pass;
 use super::shared::{FromWeb, Outgoing, Shared};
 use super::{WebKind, WebSession};
 
-/// What every session needs.
+/// The parts that every session needs.
 #[derive(Clone, Debug)]
 pub(super) struct Harbour {
     to_game: mpsc::Sender<FromWeb>,
@@ -82,7 +82,7 @@ pub(super) struct Port {
     harbour: Harbour,
     waiting: Arc<AtomicUsize>,
     began: Instant,
-    /// When something came last, since it began; 0 if nothing ever did.
+    /// The time at which something came last, since it began; 0 if nothing ever did.
     heard_ms: AtomicU64,
     _pass: Pass,
 }

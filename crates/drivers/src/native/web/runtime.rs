@@ -22,7 +22,7 @@ use super::shared::{FromWeb, Shared};
 use super::socket::{self, Sockets};
 use super::transport::{self, Transports};
 
-/// Where the listener is.
+/// The addresses of the listener.
 #[derive(Debug)]
 pub(super) struct Bound {
     pub(super) address: SocketAddr,
@@ -66,7 +66,7 @@ pub(super) fn run(
     runtime.shutdown_background();
 }
 
-/// What is open.
+/// The sockets that are open.
 struct Open {
     listener: TcpListener,
     address: SocketAddr,
@@ -226,6 +226,6 @@ fn tls(identity: &Identity) -> io::Result<TlsAcceptor> {
 
 /// Connections that the system may hold until they are accepted.
 const BACKLOG: i32 = 256;
-/// How long the last words of sessions may take.
+/// The time that the last words of sessions may take.
 const FINISH_WITHIN: Duration = Duration::from_secs(1);
 const FINISH_STEP: Duration = Duration::from_millis(5);

@@ -1,4 +1,4 @@
-//! What the game loop and the thread for browsers share: queues, counters, and the call that wakes the loop.
+//! The shared state of the game loop and the thread for browsers: queues, counters, and the call that wakes the loop.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::WebSession;
 
-/// What the thread tells the game loop.
+/// A message of the thread to the game loop.
 #[derive(Debug)]
 pub(super) enum FromWeb {
     Opened {
@@ -55,22 +55,7 @@ pub(super) struct Shared {
     certificate_hash: Mutex<Option<[u8; 32]>>,
 }
 
-/// What happened at a [`WebListener`](super::WebListener).
-///
-/// ```
-/// use std::io::{Read, Write};
-/// use muse_drivers::{WebListener, WebOptions};
-/// let web = WebListener::bind(WebOptions::new("127.0.0.1:0".parse().expect("an address")))?;
-/// // Somebody looks for something else.
-/// let mut stream = std::net::TcpStream::connect(web.address())?;
-/// stream.write_all(b"GET /admin HTTP/1.1\r\nHost: game\r\n\r\n")?;
-/// let mut answer = [0; 12];
-/// stream.read_exact(&mut answer)?;
-/// assert_eq!(&answer, b"HTTP/1.1 404");
-/// let counters = web.counters();
-/// assert_eq!((counters.sessions_refused, counters.sessions_opened), (1, 0));
-/// # Ok::<(), std::io::Error>(())
-/// ```
+/// Counts of a [`WebListener`](super::WebListener).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebCounters {

@@ -23,7 +23,7 @@ use super::port::{Harbour, Port};
 use super::shared::Shared;
 use super::{WebKind, WebSession};
 
-/// What every connection over TCP needs.
+/// The parts that every connection over TCP needs.
 pub(super) struct Sockets {
     pub(super) options: WebOptions,
     pub(super) doors: Doors,
@@ -221,7 +221,7 @@ fn base64(bytes: &[u8]) -> String {
 
 /// TLS and the request have to be done by then.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
-/// How long a closing frame may take.
+/// The time that a closing frame may take.
 const GOODBYE_WITHIN: Duration = Duration::from_millis(500);
 const AFTER_ERROR: Duration = Duration::from_millis(100);
 

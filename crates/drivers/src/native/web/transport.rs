@@ -18,7 +18,7 @@ use super::shared::Shared;
 use super::window::WideWindow;
 use super::{WebKind, WebSession};
 
-/// What every session needs.
+/// The parts that every session needs.
 pub(super) struct Transports {
     pub(super) options: WebOptions,
     pub(super) doors: Doors,
@@ -34,7 +34,7 @@ pub(super) async fn accept(
         let incoming = endpoint.accept().await;
         let remote = incoming.remote_address();
         if !incoming.remote_address_validated() && transports.doors.inside() >= PROVE_FROM {
-            // Many are here: whoever wants in first shows that the address is his.
+            // Many are here: a newcomer first has to prove its address.
             incoming.retry();
             continue;
         }
@@ -202,7 +202,7 @@ const PROVE_FROM: usize = 64;
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// A stream has to be done by then.
 const STREAM_WITHIN: Duration = Duration::from_secs(5);
-/// How long what was said last may take to be sent.
+/// The time that what was said last may take to be sent.
 const LINGER: Duration = Duration::from_millis(100);
 /// A connection is given up after so much silence, in milliseconds; browsers say 30 s.
 const IDLE_MS: u32 = 30_000;
