@@ -238,7 +238,7 @@ fn refusal(reason: &Refusal) -> MuseRefusal {
         Refusal::Token(TokenError::Used) => MuseRefusal::TokenUsed,
         Refusal::Token(TokenError::WrongServer) => MuseRefusal::TokenWrongServer,
         Refusal::WrongKey => MuseRefusal::WrongKey,
-        Refusal::Denied(_) => MuseRefusal::Denied,
+        Refusal::Denied { .. } => MuseRefusal::Denied,
         Refusal::Busy => MuseRefusal::Busy,
         Refusal::Insecure => MuseRefusal::Insecure,
         _ => MuseRefusal::Other,

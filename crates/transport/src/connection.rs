@@ -111,6 +111,8 @@ pub(crate) struct Newcomer {
     pub(crate) user_data: Vec<u8>,
     pub(crate) hello: Vec<u8>,
     pub(crate) announced: bool,
+    /// The application was asked, and so must hear of its end.
+    pub(crate) asked: bool,
 }
 
 /// What we owe the peer in acknowledgements, and it us.
@@ -257,6 +259,14 @@ impl Connection {
         self.newcomer
             .as_ref()
             .is_none_or(|newcomer| newcomer.announced)
+    }
+
+    /// A client that never showed up is given up: says so if the application admitted it.
+    pub(crate) fn abandon(&self, shared: &mut Shared, reason: CloseReason) {
+        let admitted = |newcomer: &Newcomer| newcomer.asked && !newcomer.announced;
+        if self.newcomer.as_deref().is_some_and(admitted) {
+            shared.inbox.rare(self.id, LEVEL_LAST, Rare::Closed(reason));
+        }
     }
 
     /// The answer to the handshake, while the client may not have it.
@@ -440,6 +450,7 @@ impl Connection {
 
     fn on_silence(&mut self, now: Instant, shared: &mut Shared) {
         if !self.is_announced() {
+            self.abandon(shared, CloseReason::Lost);
             self.state = State::Dead;
             return;
         }

@@ -1,5 +1,6 @@
 //! Many connections behind one socket: the machine that a driver runs, for servers and clients alike.
 
+mod admission;
 mod messages;
 mod options;
 mod schedule;
@@ -12,11 +13,13 @@ use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
+use self::admission::{Admission, Asking};
+pub use self::admission::{AdmissionError, AdmissionLimits};
 pub use self::messages::Broadcast;
 pub use self::options::{Connect, ServerOptions};
 use self::schedule::Schedule;
 use self::sessions::Sessions;
-use crate::config::{CONNECTIONS_LIMIT, Config, RESUMING_MAX};
+use crate::config::{CONNECTIONS_LIMIT, Config};
 use crate::congestion::Budget;
 use crate::connection::{CODE_REPLACED, Connection, Newcomer, Shared};
 use crate::crypto::{Entropy, KeyLog};
@@ -91,9 +94,10 @@ pub struct Endpoint {
     in_use: usize,
     /// Attempts of ours, by the random that names them.
     attempts: FxHashMap<ClientRandom, u32>,
-    /// Accepted clients that have not sent a packet yet.
+    /// Clients that wait for a decision, and accepted ones that have not sent a packet yet.
     unconfirmed: FxHashMap<ClientRandom, u32>,
     sessions: Sessions,
+    admission: Admission,
     shared: Shared,
     schedule: Schedule,
     replies: std::collections::VecDeque<(SocketAddr, Vec<u8>)>,
@@ -118,6 +122,7 @@ struct Slot {
 enum Occupant {
     Nobody,
     Attempt(Box<Attempt>),
+    Asking(Box<Asking>),
     Connection(Box<Connection>),
 }
 
@@ -202,6 +207,7 @@ impl Endpoint {
             attempts: FxHashMap::default(),
             unconfirmed: FxHashMap::default(),
             sessions: Sessions::default(),
+            admission: Admission::default(),
             shared: Shared::default(),
             schedule: Schedule::default(),
             replies: std::collections::VecDeque::new(),
@@ -215,6 +221,7 @@ impl Endpoint {
 
     /// Lets clients in from now on.
     pub fn listen(&mut self, options: ServerOptions) {
+        self.admission.limits = options.admission_limits();
         let config = options.into_listener(self.config.protocol, self.config.agreement());
         self.listener = Some(Listener::new(config, &mut self.entropy));
     }
@@ -281,9 +288,9 @@ impl Endpoint {
     }
 
     /// Closes a connection at once and tells the peer why. What is still on its way may be lost. An attempt to connect is
-    /// given up.
+    /// given up; a client that waits for a decision is [denied](Self::deny).
     pub fn close(&mut self, now: Instant, connection: ConnectionId, code: u16, text: &str) {
-        self.cancel_attempt(connection);
+        self.cancel(now, connection, code, text);
         self.with_connection(connection, |connection, _| {
             connection.close(now, code, text, CloseReason::ByUs)
         });
@@ -291,7 +298,7 @@ impl Endpoint {
 
     /// Closes a connection once everything reliable has arrived. Nothing more can be sent meanwhile.
     pub fn finish(&mut self, now: Instant, connection: ConnectionId, code: u16, text: &str) {
-        self.cancel_attempt(connection);
+        self.cancel(now, connection, code, text);
         self.with_connection(connection, |connection, _| {
             connection.finish(now, code, text)
         });
@@ -473,92 +480,103 @@ impl Endpoint {
             return;
         };
         if let Some(random) = listener.peek_connect(datagram)
-            && let Some(&index) = self.unconfirmed.get(&random)
+            && self.repeat_answer(now, &random, from)
         {
-            self.repeat_accept(index as usize, from);
             return;
         }
         let mut reply = [0; REPLY_LEN_MAX];
-        let unix = self.unix_origin_s + now.as_micros() / 1_000_000;
+        let unix = self.unix_now_s(now);
+        let Some(listener) = &mut self.listener else {
+            return;
+        };
         let (sessions, slots) = (&self.sessions, &self.slots);
         match listener.handle(now, unix, from, datagram, &mut reply, |token| {
             is_resumable(sessions, slots, token)
         }) {
             Outcome::Nothing => {}
             Outcome::Reply(len) => self.reply(from, &reply[..len]),
-            Outcome::Request(request) => self.accept(now, request, &mut reply),
+            Outcome::Request(request) => self.handle_request(now, request, &mut reply),
         }
     }
 
-    /// Our accept was lost: say it again, to the same address only.
-    fn repeat_accept(&mut self, index: usize, from: SocketAddr) {
-        let Occupant::Connection(connection) = &self.slots[index].occupant else {
-            return;
-        };
-        if !connection.is_at(from) {
-            return;
-        }
-        if let Some(accept) = connection.accept_bytes() {
-            let accept = accept.to_vec();
-            self.reply(from, &accept);
-        }
-    }
-
-    fn accept(&mut self, now: Instant, request: Box<ConnectRequest>, reply: &mut [u8]) {
-        let from = request.from();
-        let resumes = request
-            .token_id()
-            .is_some_and(|token| is_resumable(&self.sessions, &self.slots, &token));
-        let beyond = if resumes { RESUMING_MAX } else { 0 };
-        let slot = self.take_slot(self.config.connections_max + beyond);
+    /// Sends a client away; returns the length of the refusal in `reply`, zero when there is none.
+    fn refuse(
+        &mut self,
+        now: Instant,
+        request: &ConnectRequest,
+        refusal: &Refusal,
+        reply: &mut [u8],
+    ) -> usize {
         let Some(listener) = &mut self.listener else {
-            return;
+            return 0;
         };
-        let Some(index) = slot else {
-            let len = listener.refuse(now, &request, &Refusal::Full, reply);
-            self.reply(from, &reply[..len]);
-            return;
-        };
-        let (random, token) = (request.client_random(), request.token_id());
-        let (account, user_data) = (request.account().unwrap_or(0), request.user_data().to_vec());
-        let hello = request.payload().to_vec();
+        let len = listener.refuse(now, request, refusal, reply);
+        self.reply(request.from(), &reply[..len]);
+        len
+    }
+
+    /// Lets a client into slot `index`, which is released if that fails. `asked` says whether the application admitted it.
+    fn accept(
+        &mut self,
+        now: Instant,
+        index: usize,
+        mut request: Box<ConnectRequest>,
+        asked: bool,
+        reply: &mut [u8],
+    ) -> Result<(), Refusal> {
         let slot = &mut self.slots[index];
-        match listener.accept(request, slot.local_id, &[], reply) {
-            Ok(accepted) => {
-                let id = ConnectionId::new(index, slot.generation);
-                let config = Arc::clone(&self.config);
-                let remote_id = accepted.remote_connection_id;
-                if let Some(log) = &self.key_log {
-                    accepted
-                        .keys
-                        .danger_log(log, false, slot.local_id, remote_id);
-                }
-                let mut connection =
-                    Connection::new(id, config, accepted.keys, remote_id, from, now);
-                let accept = reply[..accepted.len].to_vec();
-                let newcomer = Newcomer {
-                    random,
-                    accept,
-                    account,
-                    user_data,
-                    hello,
-                    announced: false,
-                };
-                connection.await_confirmation(now + CONFIRM_WITHIN, newcomer);
-                slot.occupant = Occupant::Connection(Box::new(connection));
-                slot.token = token;
-                if let Some(token) = token
-                    && let Some(displaced) = self.sessions.begin(token, id)
-                    && let Some(displaced) = self.find(displaced)
-                {
-                    self.release_slot(displaced);
-                }
-                self.unconfirmed.insert(random, index as u32);
-                self.schedule.mark_dirty(index);
-                self.reply(from, &reply[..accepted.len]);
+        let accepted = match &mut self.listener {
+            Some(listener) => listener.accept(&mut request, slot.local_id, &[], reply),
+            None => Err(Refusal::Full),
+        };
+        let accepted = match accepted {
+            Ok(accepted) => accepted,
+            Err(refusal) => {
+                self.release_slot(index);
+                self.refuse(now, &request, &refusal, reply);
+                return Err(refusal);
             }
-            Err(_) => self.release_slot(index),
+        };
+        let (from, random, token) = (request.from(), request.client_random(), request.token_id());
+        let id = ConnectionId::new(index, slot.generation);
+        let config = Arc::clone(&self.config);
+        let remote_id = accepted.remote_connection_id;
+        if let Some(log) = &self.key_log {
+            accepted
+                .keys
+                .danger_log(log, false, slot.local_id, remote_id);
         }
+        let mut connection = Connection::new(id, config, accepted.keys, remote_id, from, now);
+        let newcomer = Newcomer {
+            random,
+            accept: reply[..accepted.len].to_vec(),
+            account: request.account().unwrap_or(0),
+            user_data: request.user_data().to_vec(),
+            hello: request.payload().to_vec(),
+            announced: false,
+            asked,
+        };
+        connection.await_confirmation(now + CONFIRM_WITHIN, newcomer);
+        slot.occupant = Occupant::Connection(Box::new(connection));
+        slot.token = token;
+        if let Some(token) = token
+            && let Some(displaced) = self.sessions.begin(token, id)
+            && let Some(displaced) = self.find(displaced)
+        {
+            self.abandon(displaced);
+        }
+        self.unconfirmed.insert(random, index as u32);
+        self.schedule.mark_dirty(index);
+        self.reply(from, &reply[..accepted.len]);
+        Ok(())
+    }
+
+    /// Gives up an accepted client whose first packet has not come, for the sake of another one with its token.
+    fn abandon(&mut self, index: usize) {
+        if let Occupant::Connection(connection) = &self.slots[index].occupant {
+            connection.abandon(&mut self.shared, CloseReason::Replaced);
+        }
+        self.release_slot(index);
     }
 
     /// An accepted client has shown that it has the keys: the connection that it comes back from gives way.
@@ -582,7 +600,7 @@ impl Endpoint {
             );
             self.schedule.mark_dirty(old);
         } else {
-            self.release_slot(old);
+            self.abandon(old);
         }
     }
 
@@ -623,12 +641,20 @@ impl Endpoint {
         }
     }
 
-    fn cancel_attempt(&mut self, connection: ConnectionId) {
-        if let Some(index) = self.find(connection)
-            && let Occupant::Attempt(_) = self.slots[index].occupant
-        {
-            self.give_up(index, Rare::Closed(CloseReason::ByUs));
+    /// Ends what is no connection yet.
+    fn cancel(&mut self, now: Instant, connection: ConnectionId, code: u16, text: &str) {
+        let Some(index) = self.find(connection) else {
+            return;
+        };
+        match self.slots[index].occupant {
+            Occupant::Attempt(_) => self.give_up(index, Rare::Closed(CloseReason::ByUs)),
+            Occupant::Asking(_) => drop(self.deny(now, connection, code, text)),
+            Occupant::Nobody | Occupant::Connection(_) => {}
         }
+    }
+
+    fn unix_now_s(&self, now: Instant) -> u64 {
+        self.unix_origin_s + now.as_micros() / 1_000_000
     }
 
     fn give_up(&mut self, index: usize, outcome: Rare) {
@@ -709,6 +735,7 @@ impl Endpoint {
                 .connecting
                 .poll_timeout()
                 .unwrap_or(Instant::FAR_FUTURE),
+            Occupant::Asking(asking) => asking.next_timeout(),
             Occupant::Connection(connection) => connection.next_timeout(),
         }
     }
@@ -767,7 +794,11 @@ impl Machine for Endpoint {
                         continue;
                     }
                 }
-                Occupant::Connection(_) => {}
+                Occupant::Asking(asking) if asking.next_timeout() <= now => {
+                    self.handle_asking_timeout(now, index);
+                    continue;
+                }
+                Occupant::Asking(_) | Occupant::Connection(_) => {}
             }
             self.schedule.mark_dirty(index);
         }
@@ -787,7 +818,7 @@ impl Machine for Endpoint {
         }
         while let Some(index) = self.schedule.first_dirty() {
             let transmit = match &mut self.slots[index].occupant {
-                Occupant::Nobody => None,
+                Occupant::Nobody | Occupant::Asking(_) => None,
                 Occupant::Attempt(attempt) => {
                     let len = attempt.connecting.poll_transmit(now, buffer);
                     len.map(|len| Transmit {

@@ -119,8 +119,11 @@ impl Table {
         {
             Outcome::Nothing => return,
             Outcome::Reply(len) => len,
-            Outcome::Request(request) => {
-                match self.listener.accept(request, 7, b"settings", &mut reply) {
+            Outcome::Request(mut request) => {
+                match self
+                    .listener
+                    .accept(&mut request, 7, b"settings", &mut reply)
+                {
                     Ok(accepted) => {
                         self.connections.push(accepted.keys);
                         accepted.len

@@ -15,6 +15,7 @@ mod packet;
 mod recent;
 mod session;
 
+use muse_wire::Duration;
 use thiserror::Error;
 
 pub(crate) use connecting::{Connecting, ConnectingConfig, Progress, Trust};
@@ -90,9 +91,14 @@ pub enum Refusal {
     /// The server could not read the handshake.
     #[error("the server does not have the key that the client expects")]
     WrongKey,
-    /// The application on the server said no.
-    #[error("the server denied the connection: {0}")]
-    Denied(String),
+    /// The application on the server said no, see [`Endpoint::deny`](crate::Endpoint::deny).
+    #[error("the server denied the connection: {text} (code {code})")]
+    Denied {
+        /// The application's number for it.
+        code: u16,
+        /// The application's words, at most 128 bytes.
+        text: String,
+    },
     /// Too much to do now; worth another attempt later.
     #[error("the server is busy")]
     Busy,
@@ -119,6 +125,8 @@ pub(crate) const VERSION: u16 = 1;
 pub(crate) const PAYLOAD_LEN_MAX: usize = 256;
 /// Longest text with which an application denies a connection; the rest is cut off.
 pub(crate) const DENIED_TEXT_LEN_MAX: usize = 128;
+/// Longest time that an application may take to decide about a client, and that a client waits for it.
+pub const DECISION_TIMEOUT_MAX: Duration = Duration::from_secs(300);
 /// Room that a reply needs at most.
 pub(crate) const REPLY_LEN_MAX: usize = packet::ACCEPT_LEN_MAX;
 /// Longest handshake packet.

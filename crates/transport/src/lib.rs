@@ -38,11 +38,14 @@ pub use config::{
     Delivery, MESSAGE_LIMIT, Priority, RESUMING_MAX, Repair,
 };
 pub use crypto::{Entropy, InvalidPublicKey, SeededEntropy, ServerKey, ServerPublicKey};
-pub use endpoint::{Broadcast, Connect, ConnectError, Endpoint, EndpointCounters, ServerOptions};
+pub use endpoint::{
+    AdmissionError, AdmissionLimits, Broadcast, Connect, ConnectError, Endpoint, EndpointCounters,
+    ServerOptions,
+};
 pub use event::{
     CloseReason, ConnectionId, Event, MessageId, Outcome, Receipt, SendError, SendOptions,
 };
-pub use handshake::{HandshakeCounters, HandshakeLimits, Refusal};
+pub use handshake::{DECISION_TIMEOUT_MAX, HandshakeCounters, HandshakeLimits, Refusal};
 pub use memory::{CONNECTION_FLOOR, MESSAGE_OVERHEAD};
 pub use stats::{ChannelStats, ConnectionStats};
 pub use typed::{DispatchCounters, DispatchError, Dispatcher, MessageError};

@@ -2,6 +2,7 @@
 
 use muse_wire::Duration;
 
+use super::admission::AdmissionLimits;
 use crate::crypto::{ServerKey, ServerPublicKey};
 use crate::handshake::{ConnectingConfig, HandshakeLimits, ListenerConfig, Trust};
 use crate::token::{ConnectToken, TokenVerifier};
@@ -44,6 +45,7 @@ pub struct ServerOptions {
     verifier: Option<TokenVerifier>,
     limits: HandshakeLimits,
     danger_insecure: bool,
+    admission: Option<AdmissionLimits>,
 }
 
 impl ServerOptions {
@@ -54,6 +56,7 @@ impl ServerOptions {
             verifier: None,
             limits: HandshakeLimits::default(),
             danger_insecure: false,
+            admission: None,
         }
     }
 
@@ -67,6 +70,17 @@ impl ServerOptions {
     pub fn limits(mut self, limits: HandshakeLimits) -> Self {
         self.limits = limits;
         self
+    }
+
+    /// Asks the application about each client, by [`Event::Asking`](crate::Event::Asking), before it is in. Default: everybody who passes the
+    /// handshake is in.
+    pub fn admission(mut self, limits: AdmissionLimits) -> Self {
+        self.admission = Some(limits);
+        self
+    }
+
+    pub(super) fn admission_limits(&self) -> Option<AdmissionLimits> {
+        self.admission
     }
 
     /// Also lets in clients without encryption. Anyone on the way can then read and forge what they send. For links that

@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::cookie::COOKIE_LEN;
 use super::packet::{self, ACCEPT_FIXED_LEN, CONNECT_LEN_MAX, Connect, Packet};
 use super::session::{MESSAGE_OVERHEAD_MAX, Mode, Session};
-use super::{ClientRandom, PAYLOAD_LEN_MAX, Refusal, VERSION};
+use super::{ClientRandom, DECISION_TIMEOUT_MAX, PAYLOAD_LEN_MAX, Refusal, VERSION};
 use crate::crypto::{Entropy, Keys, Ratchet, ServerPublicKey, Suite};
 use crate::token::ConnectToken;
 
@@ -104,6 +104,8 @@ pub(crate) struct Connecting {
     next_send: Instant,
     delay: Duration,
     deadline: Instant,
+    /// The deadline does not move beyond this, however long the server asks to wait.
+    deadline_max: Instant,
     pub(super) finished: bool,
 }
 
@@ -171,6 +173,7 @@ impl Connecting {
             next_send: now,
             delay: DELAY_FIRST,
             deadline: now + config.timeout,
+            deadline_max: now + config.timeout + DECISION_TIMEOUT_MAX,
             finished: false,
         })
     }
@@ -230,6 +233,11 @@ impl Connecting {
             Ok(Packet::Refuse { random, reason }) if random == self.random => {
                 self.finished = true;
                 Progress::Refused(reason.refusal(self.version, self.config.schema_hash))
+            }
+            Ok(Packet::Wait { random }) if random == self.random && self.cookie_at.is_some() => {
+                // The server is there and the application thinks about it: time to give up starts over.
+                self.deadline = (now + self.config.timeout).min(self.deadline_max);
+                Progress::Continue
             }
             _ => Progress::Continue,
         }

@@ -143,7 +143,12 @@ impl Listener {
                     }
                 }
             }
-            Ok(Packet::Cookie { .. } | Packet::Accept { .. } | Packet::Refuse { .. })
+            Ok(
+                Packet::Cookie { .. }
+                | Packet::Accept { .. }
+                | Packet::Refuse { .. }
+                | Packet::Wait { .. },
+            )
             | Err(Ignored::Malformed) => {
                 self.counters.malformed += 1;
                 Outcome::Nothing
@@ -160,7 +165,7 @@ impl Listener {
     /// exists should give way to this connection, not even the session that it resumes.
     pub(crate) fn accept(
         &mut self,
-        mut request: Box<ConnectRequest>,
+        request: &mut ConnectRequest,
         connection_id: u32,
         settings: &[u8],
         reply: &mut [u8],
@@ -188,6 +193,27 @@ impl Listener {
             keys: session.keys(false, request.suite, protocol_id),
             remote_connection_id: request.connection_id,
         })
+    }
+
+    /// Writes that the application has not decided yet; returns the length of the reply, zero when the limit of replies is
+    /// reached.
+    pub(crate) fn wait(&mut self, now: Instant, random: &ClientRandom, reply: &mut [u8]) -> usize {
+        if !self.may_reply(now) {
+            return 0;
+        }
+        packet::emit_wait(self.config.protocol_id, random, reply).unwrap_or(0)
+    }
+
+    /// Takes a reply from the limit of replies; `false` when there is none left.
+    pub(crate) fn may_reply(&mut self, now: Instant) -> bool {
+        let allowed = self.limiter.reply(now);
+        self.counters.replies_limited += u64::from(!allowed);
+        allowed
+    }
+
+    /// Counts what became of questions to the application.
+    pub(crate) fn counters_mut(&mut self) -> &mut HandshakeCounters {
+        &mut self.counters
     }
 
     /// Sends the client away; returns the length of the reply, zero when the limit of replies is reached.
@@ -328,8 +354,7 @@ impl Listener {
         random: &ClientRandom,
         reply: &mut [u8],
     ) -> Outcome {
-        if !self.limiter.reply(now) {
-            self.counters.replies_limited += 1;
+        if !self.may_reply(now) {
             return Outcome::Nothing;
         }
         let cookie = self.cookies.bake(now, from, random);
@@ -346,8 +371,7 @@ impl Listener {
         reply: &mut [u8],
     ) -> Outcome {
         self.counters.refused += 1;
-        if !self.limiter.reply(now) {
-            self.counters.replies_limited += 1;
+        if !self.may_reply(now) {
             return Outcome::Nothing;
         }
         packet::emit_refuse(self.config.protocol_id, random, Reason::of(refusal), reply)
@@ -401,6 +425,14 @@ impl ConnectRequest {
         self.token.as_ref().map_or(&[], |token| &token.user_data)
     }
 
+    /// The request is accepted later than it came: the time and whether the token's session lives may have changed.
+    pub(crate) fn refresh(&mut self, unix_now_s: u64, resumes: bool) {
+        self.unix_now_s = unix_now_s;
+        if let Some(token) = &mut self.token {
+            token.resumes |= resumes;
+        }
+    }
+
     /// The token's name.
     pub(crate) fn token_id(&self) -> Option<TokenId> {
         self.token.as_ref().map(|token| token.id)
@@ -446,6 +478,16 @@ pub struct HandshakeCounters {
     pub requests: u64,
     /// Let in.
     pub accepted: u64,
+    /// Of the requests, put before the application, see [`ServerOptions::admission`](crate::ServerOptions::admission).
+    pub asked: u64,
+    /// Denied by the application.
+    pub denied: u64,
+    /// Refused because the application did not decide in time.
+    pub undecided: u64,
+    /// Gone before the application decided.
+    pub withdrawn: u64,
+    /// Refused because too many waited for a decision.
+    pub pending_limited: u64,
     /// Sent away, with or without a reply.
     pub refused: u64,
     /// Dropped: not a handshake packet that a server takes.

@@ -30,6 +30,9 @@ pub(super) enum Packet<'a> {
         random: ClientRandom,
         reason: Reason<'a>,
     },
+    Wait {
+        random: ClientRandom,
+    },
 }
 
 /// What a client says to be let in.
@@ -51,7 +54,7 @@ pub(super) struct Connect<'a> {
 pub(super) enum Reason<'a> {
     Version { min: u16, max: u16 },
     Schema { server: u64 },
-    Denied(&'a str),
+    Denied { code: u16, text: &'a str },
     Plain(u8),
 }
 
@@ -75,7 +78,7 @@ impl<'a> Packet<'a> {
     pub(super) fn parse(protocol_id: u64, datagram: &'a [u8]) -> Result<Self, Ignored> {
         let mut reader = Reader::new(datagram);
         let kind = reader.u8()?;
-        if !(KIND_HELLO..=KIND_REFUSE).contains(&kind) {
+        if !(KIND_HELLO..=KIND_WAIT).contains(&kind) {
             return Err(Ignored::Malformed);
         }
         if reader.u64()? != protocol_id {
@@ -107,6 +110,9 @@ impl<'a> Packet<'a> {
             KIND_REFUSE => Ok(Self::Refuse {
                 random: reader.array()?,
                 reason: Reason::parse(reader)?,
+            }),
+            KIND_WAIT => Ok(Self::Wait {
+                random: reader.array()?,
             }),
             _ => Err(Ignored::Malformed),
         }
@@ -216,9 +222,11 @@ impl<'a> Reason<'a> {
                 server: reader.u64()?,
             },
             REASON_DENIED => {
+                let code = reader.u16()?;
                 let len = usize::from(reader.u8()?);
                 let text = reader.slice(len)?;
-                Self::Denied(std::str::from_utf8(text).map_err(|_| Ignored::Malformed)?)
+                let text = std::str::from_utf8(text).map_err(|_| Ignored::Malformed)?;
+                Self::Denied { code, text }
             }
             number => Self::Plain(number),
         })
@@ -236,7 +244,10 @@ impl<'a> Reason<'a> {
                 max: *server_max,
             },
             Refusal::Schema { server, .. } => Self::Schema { server: *server },
-            Refusal::Denied(text) => Self::Denied(cut(text)),
+            Refusal::Denied { code, text } => Self::Denied {
+                code: *code,
+                text: cut(text),
+            },
             Refusal::Full => Self::Plain(REASON_FULL),
             Refusal::TokenRequired => Self::Plain(REASON_TOKEN_REQUIRED),
             Refusal::Token(TokenError::Expired) => Self::Plain(REASON_TOKEN_EXPIRED),
@@ -262,7 +273,10 @@ impl<'a> Reason<'a> {
                 client: client_schema,
                 server,
             },
-            Self::Denied(text) => Refusal::Denied(text.to_owned()),
+            Self::Denied { code, text } => Refusal::Denied {
+                code,
+                text: text.to_owned(),
+            },
             Self::Plain(REASON_FULL) => Refusal::Full,
             Self::Plain(REASON_TOKEN_REQUIRED) => Refusal::TokenRequired,
             Self::Plain(REASON_TOKEN_INVALID) => Refusal::Token(TokenError::Invalid),
@@ -336,13 +350,25 @@ pub(super) fn emit_refuse(
             writer.u8(REASON_SCHEMA)?;
             writer.u64(server)?;
         }
-        Reason::Denied(text) => {
+        Reason::Denied { code, text } => {
             writer.u8(REASON_DENIED)?;
+            writer.u16(code)?;
             writer.u8(text.len() as u8)?;
             writer.slice(text.as_bytes())?;
         }
         Reason::Plain(number) => writer.u8(number)?,
     }
+    finish(protocol_id, writer, 0)
+}
+
+/// Writes a Wait: the application has not decided yet.
+pub(super) fn emit_wait(
+    protocol_id: u64,
+    random: &ClientRandom,
+    buffer: &mut [u8],
+) -> Result<usize, EndOfBytes> {
+    let mut writer = begin(KIND_WAIT, protocol_id, buffer)?;
+    writer.slice(random)?;
     finish(protocol_id, writer, 0)
 }
 
@@ -396,6 +422,7 @@ const KIND_COOKIE: u8 = 2;
 const KIND_CONNECT: u8 = 3;
 const KIND_ACCEPT: u8 = 4;
 const KIND_REFUSE: u8 = 5;
+const KIND_WAIT: u8 = 6;
 
 const REASON_VERSION: u8 = 1;
 const REASON_SCHEMA: u8 = 2;
@@ -445,6 +472,6 @@ const _: () = assert!(
     "no reply to a Connect is longer than it"
 );
 const _: () = assert!(
-    PREFIX_LEN + CLIENT_RANDOM_LEN + 2 + DENIED_TEXT_LEN_MAX + CHECKSUM_LEN <= CONNECT_LEN_MIN
+    PREFIX_LEN + CLIENT_RANDOM_LEN + 4 + DENIED_TEXT_LEN_MAX + CHECKSUM_LEN <= CONNECT_LEN_MIN
 );
 const _: () = assert!(CONNECT_LEN_MAX <= 1_200, "a Connect passes every path");

@@ -102,7 +102,12 @@ impl Server {
         Some(reply[..len].to_vec())
     }
 
-    fn decide(&mut self, now: Instant, request: Box<ConnectRequest>, reply: &mut [u8]) -> usize {
+    fn decide(
+        &mut self,
+        now: Instant,
+        mut request: Box<ConnectRequest>,
+        reply: &mut [u8],
+    ) -> usize {
         if let Some(refusal) = &self.decision {
             return self.listener.refuse(now, &request, refusal, reply);
         }
@@ -116,7 +121,10 @@ impl Server {
             resumes: request.token.as_ref().is_some_and(|token| token.resumes),
         };
         self.live_tokens.extend(request.token_id());
-        match self.listener.accept(request, SERVER_ID, b"settings", reply) {
+        match self
+            .listener
+            .accept(&mut request, SERVER_ID, b"settings", reply)
+        {
             Ok(accepted) => {
                 connection.keys = accepted.keys;
                 connection.remote_connection_id = accepted.remote_connection_id;

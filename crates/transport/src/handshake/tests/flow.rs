@@ -115,17 +115,21 @@ fn a_schema_mismatch_names_both() {
     );
 }
 
+fn denied(text: &str) -> Refusal {
+    Refusal::Denied {
+        code: 0xBEEF,
+        text: text.to_owned(),
+    }
+}
+
 #[test]
 fn the_application_can_say_no_and_why() {
     let long = "ü".repeat(100);
     for (decision, expected) in [
         (Refusal::Full, Refusal::Full),
         (Refusal::Busy, Refusal::Busy),
-        (
-            Refusal::Denied("banned until Friday".into()),
-            Refusal::Denied("banned until Friday".into()),
-        ),
-        (Refusal::Denied(long), Refusal::Denied("ü".repeat(64))),
+        (denied("banned until Friday"), denied("banned until Friday")),
+        (denied(&long), denied(&"ü".repeat(64))),
         (Refusal::Other(200), Refusal::Other(200)),
     ] {
         let mut server = Server::new(|_| {});

@@ -222,12 +222,12 @@ fn a_server_that_cannot_remember_more_tokens_says_so() {
             &mut reply,
             |_| false,
         );
-        let Outcome::Request(request) = outcome else {
+        let Outcome::Request(mut request) = outcome else {
             panic!("the token itself is good")
         };
         server
             .listener
-            .accept(request, SERVER_ID, b"", &mut reply)
+            .accept(&mut request, SERVER_ID, b"", &mut reply)
             .map(|accepted| accepted.len)
     };
     assert_eq!(knock(UNIX_NOW_S), Err(Refusal::Busy));
@@ -266,10 +266,10 @@ fn two_requests_with_one_token_become_one_connection() {
     let mut reply = [0; REPLY_LEN_MAX];
     let results: Vec<_> = requests
         .into_iter()
-        .map(|request| {
+        .map(|mut request| {
             server
                 .listener
-                .accept(request, SERVER_ID, b"", &mut reply)
+                .accept(&mut request, SERVER_ID, b"", &mut reply)
                 .map(|_| ())
         })
         .collect();
