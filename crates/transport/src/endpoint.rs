@@ -19,7 +19,7 @@ pub use self::messages::Broadcast;
 pub use self::options::{Connect, ServerOptions};
 use self::schedule::Schedule;
 use self::sessions::Sessions;
-use crate::config::{CONNECTIONS_LIMIT, Config};
+use crate::config::{Agreement, CONNECTIONS_LIMIT, Config};
 use crate::congestion::Budget;
 use crate::connection::{CODE_REPLACED, Connection, Newcomer, Shared};
 use crate::crypto::{Entropy, KeyLog};
@@ -85,6 +85,8 @@ const CONFIRM_WITHIN: Duration = Duration::from_secs(12);
 /// ```
 pub struct Endpoint {
     config: Arc<Config>,
+    /// What both sides must share.
+    agreement: Agreement,
     entropy: Box<dyn Entropy>,
     /// Challenges and the like: unpredictable, cheap.
     rng: fastrand::Rng,
@@ -197,6 +199,7 @@ impl Endpoint {
         let mut seed = [0; 8];
         entropy.fill(&mut seed);
         Self {
+            agreement: config.agreement(),
             config: Arc::new(config),
             entropy,
             rng: fastrand::Rng::with_seed(u64::from_le_bytes(seed)),
@@ -222,7 +225,7 @@ impl Endpoint {
     /// Lets clients in from now on.
     pub fn listen(&mut self, options: ServerOptions) {
         self.admission.limits = options.admission_limits();
-        let config = options.into_listener(self.config.protocol, self.config.agreement());
+        let config = options.into_listener(self.config.protocol, &self.agreement);
         self.listener = Some(Listener::new(config, &mut self.entropy));
     }
 
@@ -242,7 +245,7 @@ impl Endpoint {
             return Err(ConnectError::Full);
         };
         let local_id = self.slots[index].local_id;
-        let config = how.into_config(self.config.protocol, self.config.agreement(), local_id);
+        let config = how.into_config(self.config.protocol, &self.agreement, local_id);
         let Ok(connecting) = Connecting::new(&config, now, &mut self.entropy) else {
             self.release_slot(index);
             return Err(ConnectError::Payload);
@@ -789,8 +792,13 @@ impl Machine for Endpoint {
                     connection.handle_timeout(now, &mut self.shared);
                 }
                 Occupant::Attempt(attempt) => {
-                    if let Progress::TimedOut = attempt.connecting.handle_timeout(now) {
-                        self.give_up(index, Rare::Unanswered);
+                    let outcome = match attempt.connecting.handle_timeout(now) {
+                        Progress::TimedOut => Some(Rare::Unanswered),
+                        Progress::Refused(reason) => Some(Rare::Refused(reason)),
+                        Progress::Continue | Progress::Established(_) => None,
+                    };
+                    if let Some(outcome) = outcome {
+                        self.give_up(index, outcome);
                         continue;
                     }
                 }

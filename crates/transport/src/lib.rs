@@ -45,7 +45,12 @@ pub use endpoint::{
 pub use event::{
     CloseReason, ConnectionId, Event, MessageId, Outcome, Receipt, SendError, SendOptions,
 };
-pub use handshake::{DECISION_TIMEOUT_MAX, HandshakeCounters, HandshakeLimits, Refusal};
+pub use handshake::{
+    DECISION_TIMEOUT_MAX, DESCRIPTION_LEN_MAX, DIFFERENCES_MAX, HandshakeCounters, HandshakeLimits,
+    Refusal,
+};
 pub use memory::{CONNECTION_FLOOR, MESSAGE_OVERHEAD};
+/// What [`Refusal::Schema`] names, here for crates that use the transport alone.
+pub use muse_schema::Difference;
 pub use stats::{ChannelStats, ConnectionStats};
 pub use typed::{DispatchCounters, DispatchError, Dispatcher, MessageError};

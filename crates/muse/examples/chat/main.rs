@@ -27,7 +27,7 @@ struct Room {
 }
 
 pub(crate) fn config() -> Result<Config, Box<dyn Error>> {
-    Ok(protocol::channels()?.schema(handlers()?.registry().hash()))
+    Ok(protocol::channels()?.shared(&handlers()?.registry().describe()))
 }
 
 fn handlers() -> Result<Dispatcher<Room>, Box<dyn Error>> {

@@ -1,8 +1,11 @@
 //! How to let clients in, and how to be let in.
 
+use std::sync::Arc;
+
 use muse_wire::Duration;
 
 use super::admission::AdmissionLimits;
+use crate::config::Agreement;
 use crate::crypto::{ServerKey, ServerPublicKey};
 use crate::handshake::{ConnectingConfig, HandshakeLimits, ListenerConfig, Trust};
 use crate::token::{ConnectToken, TokenVerifier};
@@ -90,10 +93,11 @@ impl ServerOptions {
         self
     }
 
-    pub(super) fn into_listener(self, protocol_id: u64, schema_hash: u64) -> ListenerConfig {
+    pub(super) fn into_listener(self, protocol_id: u64, agreement: &Agreement) -> ListenerConfig {
         ListenerConfig {
             protocol_id,
-            schema_hash,
+            schema_hash: agreement.hash,
+            description: Arc::clone(&agreement.description),
             key: self.key,
             token_required: self.verifier.is_some(),
             verifier: self.verifier,
@@ -175,10 +179,12 @@ impl Connect {
     pub(super) fn into_config(
         self,
         protocol_id: u64,
-        schema_hash: u64,
+        agreement: &Agreement,
         connection_id: u32,
     ) -> ConnectingConfig {
-        let mut config = ConnectingConfig::new(protocol_id, schema_hash, connection_id, self.trust);
+        let mut config =
+            ConnectingConfig::new(protocol_id, agreement.hash, connection_id, self.trust);
+        config.description = Arc::clone(&agreement.description);
         config.payload = self.payload;
         if let Some(timeout) = self.timeout {
             config.timeout = timeout;

@@ -1,13 +1,15 @@
 //! The client's side: knocks until it is let in, sent away, or out of time.
 
 use std::fmt;
+use std::sync::Arc;
 
 use muse_wire::bytes::Reader;
 use muse_wire::{Duration, Instant};
 use thiserror::Error;
 
 use super::cookie::COOKIE_LEN;
-use super::packet::{self, ACCEPT_FIXED_LEN, CONNECT_LEN_MAX, Connect, Packet};
+use super::inquiry::{Inquiry, differences};
+use super::packet::{self, ACCEPT_FIXED_LEN, CONNECT_LEN_MAX, Connect, Describe, Packet, Reason};
 use super::session::{MESSAGE_OVERHEAD_MAX, Mode, Session};
 use super::{ClientRandom, DECISION_TIMEOUT_MAX, PAYLOAD_LEN_MAX, Refusal, VERSION};
 use crate::crypto::{Entropy, Keys, Ratchet, ServerPublicKey, Suite};
@@ -46,6 +48,8 @@ pub(crate) struct ConnectingConfig {
     pub(crate) protocol_id: u64,
     /// The same as the server's.
     pub(crate) schema_hash: u64,
+    /// What that is the hash of, to find out what differs.
+    pub(crate) description: Arc<str>,
     /// What this side wants to receive in the headers of packets.
     pub(crate) connection_id: u32,
     /// Whom to trust.
@@ -69,6 +73,7 @@ impl ConnectingConfig {
         Self {
             protocol_id,
             schema_hash,
+            description: Arc::from(""),
             connection_id,
             trust,
             payload: Vec::new(),
@@ -99,8 +104,11 @@ pub(crate) struct Connecting {
     sessions: Vec<Session>,
     /// The Connect with the newest cookie.
     pub(super) connect: Vec<u8>,
+    cookie: [u8; COOKIE_LEN],
     /// When that cookie came.
     pub(super) cookie_at: Option<Instant>,
+    /// The server has another description, and is being asked for it.
+    inquiry: Option<Inquiry>,
     next_send: Instant,
     delay: Duration,
     deadline: Instant,
@@ -169,7 +177,9 @@ impl Connecting {
             entropy: Ratchet::new(entropy),
             sessions: Vec::new(),
             connect: Vec::new(),
+            cookie: [0; COOKIE_LEN],
             cookie_at: None,
+            inquiry: None,
             next_send: now,
             delay: DELAY_FIRST,
             deadline: now + config.timeout,
@@ -185,6 +195,15 @@ impl Connecting {
 
     /// Writes the packet that is due, if one is and `buffer` has room for it.
     pub(crate) fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<usize> {
+        if let Some(inquiry) = &mut self.inquiry {
+            let describe = Describe {
+                version: self.version,
+                random: self.random,
+                cookie: self.cookie,
+                page: inquiry.poll_page()?,
+            };
+            return packet::emit_describe(self.config.protocol_id, &describe, buffer).ok();
+        }
         if self.finished || now < self.next_send || now >= self.deadline {
             return None;
         }
@@ -203,11 +222,20 @@ impl Connecting {
 
     /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit).
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        if let Some(inquiry) = &self.inquiry {
+            return Some(inquiry.poll_timeout());
+        }
         (!self.finished).then_some(self.next_send.min(self.deadline))
     }
 
     /// Time has passed: gives up when it is up.
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> Progress {
+        if let Some(inquiry) = &mut self.inquiry {
+            return match inquiry.handle_timeout(now) {
+                true => Progress::Continue,
+                false => self.mismatch(""),
+            };
+        }
         if self.finished || now < self.deadline {
             return Progress::Continue;
         }
@@ -217,6 +245,20 @@ impl Connecting {
 
     /// A packet arrived from the server's address. What is not an answer to this attempt changes nothing.
     pub(crate) fn handle(&mut self, now: Instant, datagram: &[u8]) -> Progress {
+        if let Some(inquiry) = &mut self.inquiry {
+            if let Ok(Packet::Description {
+                random,
+                page,
+                count,
+                text,
+            }) = Packet::parse(self.config.protocol_id, datagram)
+                && random == self.random
+                && let Some(server) = inquiry.handle_page(now, page, count, text)
+            {
+                return self.mismatch(&server);
+            }
+            return Progress::Continue;
+        }
         if self.finished {
             return Progress::Continue;
         }
@@ -232,6 +274,13 @@ impl Connecting {
             }
             Ok(Packet::Refuse { random, reason }) if random == self.random => {
                 self.finished = true;
+                if let Reason::Schema { server } = reason
+                    && self.cookie_at.is_some()
+                    && !self.config.description.is_empty()
+                {
+                    self.inquiry = Some(Inquiry::new(now, server));
+                    return Progress::Continue;
+                }
                 Progress::Refused(reason.refusal(self.version, self.config.schema_hash))
             }
             Ok(Packet::Wait { random }) if random == self.random && self.cookie_at.is_some() => {
@@ -243,12 +292,25 @@ impl Connecting {
         }
     }
 
+    /// The server's description is known, or will not be: the attempt is over.
+    fn mismatch(&mut self, server: &str) -> Progress {
+        let Some(inquiry) = self.inquiry.take() else {
+            return Progress::Continue;
+        };
+        Progress::Refused(Refusal::Schema {
+            client: self.config.schema_hash,
+            server: inquiry.hash(),
+            differences: differences(&self.config.description, server),
+        })
+    }
+
     fn handle_cookie(&mut self, now: Instant, cookie: &[u8; COOKIE_LEN]) {
         // A young cookie is kept: another one is a duplicate of the answer, and answering each would feed a storm.
         if self.cookie_at.is_some_and(|at| now < at + COOKIE_KEPT) {
             return;
         }
         self.begin_exchange(*cookie);
+        self.cookie = *cookie;
         self.cookie_at = Some(now);
         self.next_send = now;
         self.delay = DELAY_FIRST;

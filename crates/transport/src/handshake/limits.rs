@@ -42,6 +42,7 @@ use crate::crypto::Entropy;
 pub struct HandshakeLimits {
     operations: Rate,
     replies: Rate,
+    descriptions: Rate,
     address: Rate,
     prefix: Rate,
 }
@@ -56,6 +57,10 @@ impl Default for HandshakeLimits {
             replies: Rate {
                 per_second: 10_000,
                 burst: 1_000,
+            },
+            descriptions: Rate {
+                per_second: 1_000,
+                burst: 500,
             },
             address: Rate {
                 per_second: 64,
@@ -84,6 +89,12 @@ impl HandshakeLimits {
     /// in sending.
     pub fn replies(mut self, per_second: u32, burst: u32) -> Self {
         self.replies = Rate { per_second, burst };
+        self
+    }
+
+    /// Pages of the description for clients that do not share it, about 1 kB each, 1,000 a second and 500 at once by default.
+    pub fn descriptions(mut self, per_second: u32, burst: u32) -> Self {
+        self.descriptions = Rate { per_second, burst };
         self
     }
 
@@ -125,6 +136,7 @@ pub(super) struct Limiter {
     limits: HandshakeLimits,
     operations: Instant,
     replies: Instant,
+    descriptions: Instant,
     cells: Box<[[Instant; CELLS]; ROWS]>,
     hash_key: [u8; 16],
 }
@@ -137,6 +149,7 @@ impl Limiter {
             limits,
             operations: Instant::ZERO,
             replies: Instant::ZERO,
+            descriptions: Instant::ZERO,
             cells: Box::new([[Instant::ZERO; CELLS]; ROWS]),
             hash_key,
         }
@@ -150,6 +163,12 @@ impl Limiter {
     /// Whether a reply may be sent now.
     pub(super) fn reply(&mut self, now: Instant) -> bool {
         self.limits.replies.take(&mut self.replies, now, 1)
+    }
+
+    /// Whether a page of the description may be sent now.
+    pub(super) fn description(&mut self, now: Instant) -> bool {
+        let full_at = &mut self.descriptions;
+        self.limits.descriptions.take(full_at, now, 1)
     }
 
     /// Whether a proven address may begin another handshake now.

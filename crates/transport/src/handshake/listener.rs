@@ -2,13 +2,15 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use muse_wire::Instant;
 use muse_wire::bytes::Writer;
 
 use super::cookie::CookieJar;
+use super::inquiry::page_of;
 use super::limits::{HandshakeLimits, Limiter};
-use super::packet::{self, ACCEPT_FIXED_LEN, Connect, Ignored, Packet, Reason};
+use super::packet::{self, ACCEPT_FIXED_LEN, Connect, Describe, Ignored, Packet, Reason};
 use super::recent::{RECENT_MAX, Recent};
 use super::session::{Mode, Session};
 use super::{ClientRandom, PAYLOAD_LEN_MAX, Refusal, VERSION};
@@ -21,6 +23,8 @@ pub(crate) struct ListenerConfig {
     pub(crate) protocol_id: u64,
     /// Clients with another schema are refused.
     pub(crate) schema_hash: u64,
+    /// What that is the hash of, for clients that want to know what differs.
+    pub(crate) description: Arc<str>,
     /// What clients pin and tokens are sealed to.
     pub(crate) key: ServerKey,
     /// Checks tokens; without it tokens are refused.
@@ -143,11 +147,13 @@ impl Listener {
                     }
                 }
             }
+            Ok(Packet::Describe(describe)) => self.describe(now, from, &describe, reply),
             Ok(
                 Packet::Cookie { .. }
                 | Packet::Accept { .. }
                 | Packet::Refuse { .. }
-                | Packet::Wait { .. },
+                | Packet::Wait { .. }
+                | Packet::Description { .. },
             )
             | Err(Ignored::Malformed) => {
                 self.counters.malformed += 1;
@@ -281,6 +287,32 @@ impl Listener {
         }))
     }
 
+    /// A page of the description, for a client whose address is proven.
+    fn describe(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        describe: &Describe,
+        reply: &mut [u8],
+    ) -> Outcome {
+        let Describe { random, page, .. } = describe;
+        if describe.version != VERSION || !self.cookies.check(now, from, random, &describe.cookie) {
+            self.counters.cookies_invalid += 1;
+            return Outcome::Nothing;
+        }
+        if !self.limiter.description(now) {
+            self.counters.replies_limited += 1;
+            return Outcome::Nothing;
+        }
+        let Some((count, text)) = page_of(&self.config.description, *page) else {
+            self.counters.malformed += 1;
+            return Outcome::Nothing;
+        };
+        self.counters.descriptions += 1;
+        packet::emit_description(self.config.protocol_id, random, *page, count, text, reply)
+            .map_or(Outcome::Nothing, Outcome::Reply)
+    }
+
     /// What needs no cryptography: the kind of protection and the schema.
     fn agree(&self, mode: Mode, connect: &Connect<'_>) -> Result<Suite, Refusal> {
         let suite = match mode {
@@ -293,6 +325,7 @@ impl Listener {
             return Err(Refusal::Schema {
                 client: connect.schema_hash,
                 server: self.config.schema_hash,
+                differences: Vec::new(),
             });
         }
         if connect.token.is_empty() && self.config.token_required {
@@ -470,6 +503,8 @@ pub struct HandshakeCounters {
     pub hellos: u64,
     /// Cookies sent.
     pub cookies: u64,
+    /// Pages of the description sent to clients that do not share it.
+    pub descriptions: u64,
     /// Packets that ask to come in.
     pub connects: u64,
     /// Of those, with a cookie that is too old or false.

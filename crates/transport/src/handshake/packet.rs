@@ -6,6 +6,7 @@
 use muse_wire::bytes::{EndOfBytes, Reader, Writer};
 
 use super::cookie::COOKIE_LEN;
+use super::inquiry::PAGE_LEN;
 use super::session::{MESSAGE_OVERHEAD_MAX, Mode};
 use super::{CLIENT_RANDOM_LEN, ClientRandom, DENIED_TEXT_LEN_MAX, PAYLOAD_LEN_MAX, Refusal};
 use crate::crypto::{CHECKSUM_LEN, Checksum, NONCE_LEN};
@@ -33,6 +34,22 @@ pub(super) enum Packet<'a> {
     Wait {
         random: ClientRandom,
     },
+    Describe(Describe),
+    Description {
+        random: ClientRandom,
+        page: u16,
+        count: u16,
+        text: &'a [u8],
+    },
+}
+
+/// A client asks for a page of the server's description.
+#[derive(Clone, Copy)]
+pub(super) struct Describe {
+    pub(super) version: u16,
+    pub(super) random: ClientRandom,
+    pub(super) cookie: [u8; COOKIE_LEN],
+    pub(super) page: u16,
 }
 
 /// What a client says to be let in.
@@ -78,7 +95,7 @@ impl<'a> Packet<'a> {
     pub(super) fn parse(protocol_id: u64, datagram: &'a [u8]) -> Result<Self, Ignored> {
         let mut reader = Reader::new(datagram);
         let kind = reader.u8()?;
-        if !(KIND_HELLO..=KIND_WAIT).contains(&kind) {
+        if !(KIND_HELLO..=KIND_DESCRIPTION).contains(&kind) {
             return Err(Ignored::Malformed);
         }
         if reader.u64()? != protocol_id {
@@ -113,6 +130,18 @@ impl<'a> Packet<'a> {
             }),
             KIND_WAIT => Ok(Self::Wait {
                 random: reader.array()?,
+            }),
+            KIND_DESCRIBE if datagram.len() >= DESCRIBE_LEN => Ok(Self::Describe(Describe {
+                version: reader.u16()?,
+                random: reader.array()?,
+                cookie: reader.array()?,
+                page: reader.u16()?,
+            })),
+            KIND_DESCRIPTION => Ok(Self::Description {
+                random: reader.array()?,
+                page: reader.u16()?,
+                count: reader.u16()?,
+                text: reader.rest(),
             }),
             _ => Err(Ignored::Malformed),
         }
@@ -272,6 +301,7 @@ impl<'a> Reason<'a> {
             Self::Schema { server } => Refusal::Schema {
                 client: client_schema,
                 server,
+                differences: Vec::new(),
             },
             Self::Denied { code, text } => Refusal::Denied {
                 code,
@@ -372,6 +402,37 @@ pub(super) fn emit_wait(
     finish(protocol_id, writer, 0)
 }
 
+/// Writes a Describe, padded so that no page is longer.
+pub(super) fn emit_describe(
+    protocol_id: u64,
+    describe: &Describe,
+    buffer: &mut [u8],
+) -> Result<usize, EndOfBytes> {
+    let mut writer = begin(KIND_DESCRIBE, protocol_id, buffer)?;
+    writer.u16(describe.version)?;
+    writer.slice(&describe.random)?;
+    writer.slice(&describe.cookie)?;
+    writer.u16(describe.page)?;
+    finish(protocol_id, writer, DESCRIBE_LEN)
+}
+
+/// Writes a page of a description, of which there are `count`.
+pub(super) fn emit_description(
+    protocol_id: u64,
+    random: &ClientRandom,
+    page: u16,
+    count: u16,
+    text: &[u8],
+    buffer: &mut [u8],
+) -> Result<usize, EndOfBytes> {
+    let mut writer = begin(KIND_DESCRIPTION, protocol_id, buffer)?;
+    writer.slice(random)?;
+    writer.u16(page)?;
+    writer.u16(count)?;
+    writer.slice(text)?;
+    finish(protocol_id, writer, 0)
+}
+
 /// The client's random if the datagram looks like a Connect of this protocol; nothing else is checked.
 pub(super) fn peek_connect(protocol_id: u64, datagram: &[u8]) -> Option<ClientRandom> {
     let mut reader = Reader::new(datagram);
@@ -423,6 +484,8 @@ const KIND_CONNECT: u8 = 3;
 const KIND_ACCEPT: u8 = 4;
 const KIND_REFUSE: u8 = 5;
 const KIND_WAIT: u8 = 6;
+const KIND_DESCRIBE: u8 = 7;
+const KIND_DESCRIPTION: u8 = 8;
 
 const REASON_VERSION: u8 = 1;
 const REASON_SCHEMA: u8 = 2;
@@ -464,6 +527,11 @@ pub(super) const ACCEPT_LEN_MAX: usize = PREFIX_LEN
     + ACCEPT_FIXED_LEN
     + PAYLOAD_LEN_MAX
     + CHECKSUM_LEN;
+/// A Describe is padded to this; no page with what goes around it is longer.
+pub(super) const DESCRIBE_LEN: usize = 1_000;
+/// The longest page with what goes around it.
+pub(super) const DESCRIPTION_PACKET_LEN_MAX: usize =
+    PREFIX_LEN + CLIENT_RANDOM_LEN + 2 + 2 + PAGE_LEN + CHECKSUM_LEN;
 const PROLOGUE_LABEL: &[u8] = b"muse handshake";
 const PROLOGUE_LEN_MAX: usize =
     PROLOGUE_LABEL.len() + COOKIE_OFFSET + COOKIE_LEN + BOUND_FIXED_LEN + PUBLIC_LEN_MAX;
@@ -473,5 +541,9 @@ const _: () = assert!(
 );
 const _: () = assert!(
     PREFIX_LEN + CLIENT_RANDOM_LEN + 4 + DENIED_TEXT_LEN_MAX + CHECKSUM_LEN <= CONNECT_LEN_MIN
+);
+const _: () = assert!(
+    DESCRIPTION_PACKET_LEN_MAX <= DESCRIBE_LEN && DESCRIBE_LEN <= CONNECT_LEN_MAX,
+    "no page is longer than the question, which is no longer than other packets"
 );
 const _: () = assert!(CONNECT_LEN_MAX <= 1_200, "a Connect passes every path");

@@ -60,6 +60,7 @@ impl Server {
         let mut config = ListenerConfig {
             protocol_id: PROTOCOL,
             schema_hash: SCHEMA,
+            description: "1 Jump\n".into(),
             key: server_key(),
             verifier: None,
             token_required: false,

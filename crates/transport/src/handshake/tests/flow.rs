@@ -111,7 +111,7 @@ fn a_schema_mismatch_names_both() {
     let refusal = refused(run(&mut connecting(pinned(), 1), &mut server));
     assert_eq!(
         refusal.to_string(),
-        "the schemas differ: the server has 000000000000beef, the client 0123456789abcdef; build both from the same messages"
+        "what both sides must share differs: the server has 000000000000beef, the client 0123456789abcdef; build both from the same messages, channels and kinds"
     );
 }
 

@@ -244,6 +244,7 @@ fn a_stale_cookie_is_replaced_on_the_way() {
         ListenerConfig {
             protocol_id: PROTOCOL,
             schema_hash: SCHEMA,
+            description: "1 Jump\n".into(),
             key: server_key(),
             verifier: None,
             token_required: false,
