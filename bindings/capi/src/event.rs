@@ -233,10 +233,11 @@ fn refusal(reason: &Refusal) -> MuseRefusal {
         Refusal::Schema { .. } => MuseRefusal::Schema,
         Refusal::Full => MuseRefusal::Full,
         Refusal::TokenRequired => MuseRefusal::TokenRequired,
-        Refusal::Token(TokenError::Invalid) => MuseRefusal::TokenInvalid,
         Refusal::Token(TokenError::Expired) => MuseRefusal::TokenExpired,
         Refusal::Token(TokenError::Used) => MuseRefusal::TokenUsed,
         Refusal::Token(TokenError::WrongServer) => MuseRefusal::TokenWrongServer,
+        // The text names the cause.
+        Refusal::Token(_) => MuseRefusal::TokenInvalid,
         Refusal::WrongKey => MuseRefusal::WrongKey,
         Refusal::Denied { .. } => MuseRefusal::Denied,
         Refusal::Busy => MuseRefusal::Busy,

@@ -282,7 +282,12 @@ impl<'a> Reason<'a> {
             Refusal::Token(TokenError::Expired) => Self::Plain(REASON_TOKEN_EXPIRED),
             Refusal::Token(TokenError::Used) => Self::Plain(REASON_TOKEN_USED),
             Refusal::Token(TokenError::WrongServer) => Self::Plain(REASON_TOKEN_WRONG_SERVER),
-            Refusal::Token(_) => Self::Plain(REASON_TOKEN_INVALID),
+            Refusal::Token(TokenError::OtherProtocol) => Self::Plain(REASON_TOKEN_OTHER_PROTOCOL),
+            Refusal::Token(TokenError::NotYetValid) => Self::Plain(REASON_TOKEN_NOT_YET_VALID),
+            Refusal::Token(TokenError::UnknownKey) => Self::Plain(REASON_TOKEN_UNKNOWN_KEY),
+            Refusal::Token(TokenError::Invalid | TokenError::Full) => {
+                Self::Plain(REASON_TOKEN_INVALID)
+            }
             Refusal::WrongKey => Self::Plain(REASON_WRONG_KEY),
             Refusal::Busy => Self::Plain(REASON_BUSY),
             Refusal::Insecure => Self::Plain(REASON_INSECURE),
@@ -313,6 +318,9 @@ impl<'a> Reason<'a> {
             Self::Plain(REASON_TOKEN_EXPIRED) => Refusal::Token(TokenError::Expired),
             Self::Plain(REASON_TOKEN_USED) => Refusal::Token(TokenError::Used),
             Self::Plain(REASON_TOKEN_WRONG_SERVER) => Refusal::Token(TokenError::WrongServer),
+            Self::Plain(REASON_TOKEN_OTHER_PROTOCOL) => Refusal::Token(TokenError::OtherProtocol),
+            Self::Plain(REASON_TOKEN_NOT_YET_VALID) => Refusal::Token(TokenError::NotYetValid),
+            Self::Plain(REASON_TOKEN_UNKNOWN_KEY) => Refusal::Token(TokenError::UnknownKey),
             Self::Plain(REASON_WRONG_KEY) => Refusal::WrongKey,
             Self::Plain(REASON_BUSY) => Refusal::Busy,
             Self::Plain(REASON_INSECURE) => Refusal::Insecure,
@@ -499,6 +507,9 @@ const REASON_WRONG_KEY: u8 = 9;
 const REASON_DENIED: u8 = 10;
 const REASON_BUSY: u8 = 11;
 const REASON_INSECURE: u8 = 12;
+const REASON_TOKEN_OTHER_PROTOCOL: u8 = 13;
+const REASON_TOKEN_NOT_YET_VALID: u8 = 14;
+const REASON_TOKEN_UNKNOWN_KEY: u8 = 15;
 
 /// Kind and protocol id.
 const PREFIX_LEN: usize = 1 + 8;
