@@ -4,6 +4,7 @@
 mod world;
 
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use muse_drivers::{Client, Server, new_key};
@@ -11,7 +12,7 @@ use muse_transport::{
     AdmissionLimits, ChannelConfig, CloseReason, Config, Connect, Delivery, Event, Outcome,
     Refusal, SendError, SendOptions, ServerOptions,
 };
-use world::{ORDERED, PATIENCE, World, every_mode, impatient};
+use world::{Log, ORDERED, PATIENCE, World, every_mode, impatient};
 
 #[test]
 fn every_delivery_mode_carries_messages_both_ways() {
@@ -172,6 +173,36 @@ fn the_application_admits_and_denies_over_real_sockets() {
     let (code, text) = (3, "friends only".to_owned());
     assert_eq!(refused, [(1, Refusal::Denied { code, text })]);
     assert_eq!(connected, [true, false]);
+}
+
+#[test]
+fn the_address_of_a_name_that_answers_is_found_quickly() {
+    for alive in ["127.0.0.1", "[::1]"] {
+        let Ok(mut world) = World::at(&format!("{alive}:0"), every_mode()) else {
+            assert_ne!(alive, "127.0.0.1", "loopback is there");
+            continue; // no IPv6 on this machine
+        };
+        let port = world.server().local_addr().expect("bound").port();
+        // As a name's lookup gives them: nobody is at two of them.
+        let addresses = ["[::1]", "127.0.0.1", "127.0.0.2"].map(|host| {
+            format!("{host}:{port}")
+                .parse::<SocketAddr>()
+                .expect("an address")
+        });
+        let start = Instant::now();
+        let how = Connect::pinned(world.key);
+        let client = Client::connect(&addresses[..], every_mode(), how).expect("a socket");
+        world.clients.push((client, Log::default()));
+        world.until("a connection", |world| {
+            world.clients[0].1.connected.len() == 1 && world.at_server.connected.len() == 1
+        });
+        assert!(
+            start.elapsed() < Duration::from_secs(5),
+            "no time-out was waited for"
+        );
+        let found = world.clients[0].0.server_addr();
+        assert_eq!(found, world.server().local_addr().expect("bound"));
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Many connections behind one socket: the machine that a driver runs, for servers and clients alike.
 
 mod admission;
+mod attempt;
 mod messages;
 mod options;
 mod schedule;
@@ -15,6 +16,8 @@ use thiserror::Error;
 
 use self::admission::{Admission, Asking};
 pub use self::admission::{AdmissionError, AdmissionLimits};
+pub use self::attempt::ADDRESSES_MAX;
+use self::attempt::{Attempt, Verdict};
 pub use self::messages::Broadcast;
 pub use self::options::{Connect, ServerOptions};
 use self::schedule::Schedule;
@@ -25,8 +28,8 @@ use crate::connection::{CODE_REPLACED, Connection, Newcomer, Shared};
 use crate::crypto::{Entropy, KeyLog};
 use crate::event::{CloseReason, ConnectionId, Event, MessageId, SendError, SendOptions};
 use crate::handshake::{
-    ClientRandom, ConnectRequest, Connecting, HANDSHAKE_LEN_MAX, HandshakeCounters, Listener,
-    Outcome, Progress, REPLY_LEN_MAX, Refusal,
+    ClientRandom, ConnectRequest, HANDSHAKE_LEN_MAX, HandshakeCounters, Listener, Outcome,
+    REPLY_LEN_MAX, Refusal,
 };
 use crate::inbox::{LEVEL_LAST, Rare};
 use crate::packet::Header;
@@ -128,13 +131,6 @@ enum Occupant {
     Connection(Box<Connection>),
 }
 
-/// A connection that is being made.
-struct Attempt {
-    connecting: Connecting,
-    remote: SocketAddr,
-    random: ClientRandom,
-}
-
 /// What arrived that belonged to nobody, and what all connections hold together.
 ///
 /// ```
@@ -187,6 +183,9 @@ pub enum ConnectError {
         "all 16,384 connections of this endpoint are in use: close some, or take another endpoint"
     )]
     Full,
+    /// No address was given.
+    #[error("the server has no address")]
+    NoAddress,
     /// The payload for the server is too long.
     #[error("the payload for the server is longer than 256 bytes")]
     Payload,
@@ -234,31 +233,42 @@ impl Endpoint {
         self.unix_origin_s = unix_s.saturating_sub(now.as_micros() / 1_000_000);
     }
 
-    /// Begins to connect. [`Event::Connected`] or [`Event::Refused`] follows.
+    /// Begins to connect. [`Event::Connected`], [`Event::Refused`] or [`Event::Unanswered`] follows.
     pub fn connect(
         &mut self,
         now: Instant,
         to: SocketAddr,
         how: Connect,
     ) -> Result<ConnectionId, ConnectError> {
+        self.connect_any(now, &[to], how)
+    }
+
+    /// Begins to connect to a server that has several addresses, as [`connect`](Self::connect) does to one.
+    ///
+    /// Up to [`ADDRESSES_MAX`] addresses are tried, 250 ms apart, IPv6 and IPv4 in turn, and the first that completes the handshake wins
+    /// ([RFC 8305](https://www.rfc-editor.org/rfc/rfc8305)); [`remote`](Self::remote) says which. A refusal ends the attempt, unless the machine
+    /// at that address does not have the expected key.
+    pub fn connect_any(
+        &mut self,
+        now: Instant,
+        to: &[SocketAddr],
+        how: Connect,
+    ) -> Result<ConnectionId, ConnectError> {
         let Some(index) = self.take_slot(CONNECTIONS_LIMIT) else {
             return Err(ConnectError::Full);
         };
-        let local_id = self.slots[index].local_id;
-        let config = how.into_config(self.config.protocol, &self.agreement, local_id);
-        let Ok(connecting) = Connecting::new(&config, now, &mut self.entropy) else {
-            self.release_slot(index);
-            return Err(ConnectError::Payload);
-        };
-        let random = connecting.client_random();
-        self.attempts.insert(random, index as u32);
-        self.slots[index].occupant = Occupant::Attempt(Box::new(Attempt {
-            connecting,
-            remote: to,
-            random,
-        }));
-        self.schedule.mark_dirty(index);
-        Ok(ConnectionId::new(index, self.slots[index].generation))
+        let slot = &mut self.slots[index];
+        let config = how.into_config(self.config.protocol, &self.agreement, slot.local_id);
+        match Attempt::new(now, to, config, &mut *self.entropy) {
+            Ok(attempt) => slot.occupant = Occupant::Attempt(Box::new(attempt)),
+            Err(error) => {
+                self.release_slot(index);
+                return Err(error);
+            }
+        }
+        let id = ConnectionId::new(index, slot.generation);
+        self.follow(now, index, Verdict::Continue);
+        Ok(id)
     }
 
     /// Sends a message on a channel, as the channel's config says.
@@ -474,8 +484,10 @@ impl Endpoint {
         let random = datagram
             .get(9..25)
             .and_then(|bytes| ClientRandom::try_from(bytes).ok());
-        if let Some(index) = random.and_then(|random| self.attempts.get(&random).copied()) {
-            self.handle_reply(now, index as usize, from, datagram);
+        if let Some(name) = random
+            && let Some(&index) = self.attempts.get(&name)
+        {
+            self.handle_reply(now, index as usize, from, &name, datagram);
             return;
         }
         let Some(listener) = &mut self.listener else {
@@ -608,19 +620,39 @@ impl Endpoint {
     }
 
     /// A server answered an attempt of ours.
-    fn handle_reply(&mut self, now: Instant, index: usize, from: SocketAddr, datagram: &mut [u8]) {
+    fn handle_reply(
+        &mut self,
+        now: Instant,
+        index: usize,
+        from: SocketAddr,
+        name: &ClientRandom,
+        datagram: &[u8],
+    ) {
         let Occupant::Attempt(attempt) = &mut self.slots[index].occupant else {
             return;
         };
-        if attempt.remote != from {
+        let verdict = attempt.handle(now, from, name, datagram, &mut *self.entropy);
+        self.follow(now, index, verdict);
+    }
+
+    /// Does what has become of an attempt of ours.
+    fn follow(&mut self, now: Instant, index: usize, verdict: Verdict) {
+        let slot = &mut self.slots[index];
+        let Occupant::Attempt(attempt) = &slot.occupant else {
             return;
-        }
-        let remote = attempt.remote;
-        match attempt.connecting.handle(now, datagram) {
-            Progress::Continue => self.schedule.mark_dirty(index),
-            Progress::Established(established) => {
-                self.attempts.remove(&attempt.random);
-                let slot = &mut self.slots[index];
+        };
+        match verdict {
+            Verdict::Continue => {
+                // Another address may have been tried.
+                for name in attempt.names() {
+                    self.attempts.insert(*name, index as u32);
+                }
+                self.schedule.mark_dirty(index);
+            }
+            Verdict::Established(remote, established) => {
+                for name in attempt.names() {
+                    self.attempts.remove(name);
+                }
                 let id = ConnectionId::new(index, slot.generation);
                 let remote_id = established.remote_connection_id;
                 if let Some(log) = &self.key_log {
@@ -639,8 +671,7 @@ impl Endpoint {
                     .connected(id, 0, &established.settings, &[]);
                 self.schedule.mark_dirty(index);
             }
-            Progress::Refused(reason) => self.give_up(index, Rare::Refused(reason)),
-            Progress::TimedOut => self.give_up(index, Rare::Unanswered),
+            Verdict::Failed(outcome) => self.give_up(index, outcome),
         }
     }
 
@@ -664,7 +695,9 @@ impl Endpoint {
         let slot = &self.slots[index];
         let id = ConnectionId::new(index, slot.generation);
         if let Occupant::Attempt(attempt) = &slot.occupant {
-            self.attempts.remove(&attempt.random);
+            for name in attempt.names() {
+                self.attempts.remove(name);
+            }
         }
         self.shared.inbox.rare(id, LEVEL_LAST, outcome);
         self.release_slot(index);
@@ -734,10 +767,7 @@ impl Endpoint {
     fn slot_timeout(&mut self, index: usize) -> Instant {
         match &mut self.slots[index].occupant {
             Occupant::Nobody => Instant::FAR_FUTURE,
-            Occupant::Attempt(attempt) => attempt
-                .connecting
-                .poll_timeout()
-                .unwrap_or(Instant::FAR_FUTURE),
+            Occupant::Attempt(attempt) => attempt.poll_timeout(),
             Occupant::Asking(asking) => asking.next_timeout(),
             Occupant::Connection(connection) => connection.next_timeout(),
         }
@@ -792,15 +822,9 @@ impl Machine for Endpoint {
                     connection.handle_timeout(now, &mut self.shared);
                 }
                 Occupant::Attempt(attempt) => {
-                    let outcome = match attempt.connecting.handle_timeout(now) {
-                        Progress::TimedOut => Some(Rare::Unanswered),
-                        Progress::Refused(reason) => Some(Rare::Refused(reason)),
-                        Progress::Continue | Progress::Established(_) => None,
-                    };
-                    if let Some(outcome) = outcome {
-                        self.give_up(index, outcome);
-                        continue;
-                    }
+                    let verdict = attempt.handle_timeout(now, &mut *self.entropy);
+                    self.follow(now, index, verdict);
+                    continue;
                 }
                 Occupant::Asking(asking) if asking.next_timeout() <= now => {
                     self.handle_asking_timeout(now, index);
@@ -828,9 +852,9 @@ impl Machine for Endpoint {
             let transmit = match &mut self.slots[index].occupant {
                 Occupant::Nobody | Occupant::Asking(_) => None,
                 Occupant::Attempt(attempt) => {
-                    let len = attempt.connecting.poll_transmit(now, buffer);
-                    len.map(|len| Transmit {
-                        to: attempt.remote,
+                    let packet = attempt.poll_transmit(now, buffer);
+                    packet.map(|(to, len)| Transmit {
+                        to,
                         len,
                         segment: None,
                         ecn: Ecn::NotCapable,

@@ -206,7 +206,7 @@ impl Table {
         let mut established = match self.client.handle(self.now, &self.packets[which]) {
             Progress::Established(established) => established,
             Progress::Refused(refusal) => return check_refusal(&refusal),
-            Progress::Continue | Progress::TimedOut => return,
+            Progress::Continue | Progress::Waiting | Progress::TimedOut => return,
         };
         let mut sealed = [0; 20];
         let len = established.keys.send.seal(0, &[], &mut sealed, 4);

@@ -20,7 +20,7 @@ use muse_schema::Difference;
 use muse_wire::Duration;
 use thiserror::Error;
 
-pub(crate) use connecting::{Connecting, ConnectingConfig, Progress, Trust};
+pub(crate) use connecting::{Connecting, ConnectingConfig, Established, Progress, Trust};
 pub use inquiry::{DESCRIPTION_LEN_MAX, DIFFERENCES_MAX};
 pub(crate) use inquiry::{Inquiry, differences, page_of};
 pub use limits::HandshakeLimits;

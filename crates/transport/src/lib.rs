@@ -39,8 +39,8 @@ pub use config::{
 };
 pub use crypto::{Entropy, InvalidPublicKey, SeededEntropy, ServerKey, ServerPublicKey};
 pub use endpoint::{
-    AdmissionError, AdmissionLimits, Broadcast, Connect, ConnectError, Endpoint, EndpointCounters,
-    ServerOptions,
+    ADDRESSES_MAX, AdmissionError, AdmissionLimits, Broadcast, Connect, ConnectError, Endpoint,
+    EndpointCounters, ServerOptions,
 };
 pub use event::{
     CloseReason, ConnectionId, Event, MessageId, Outcome, Receipt, SendError, SendOptions,

@@ -121,6 +121,8 @@ pub(crate) struct Connecting {
 pub(crate) enum Progress {
     /// Nothing decided.
     Continue,
+    /// The server's application has been asked and has not decided yet.
+    Waiting,
     /// Let in.
     Established(Box<Established>),
     /// Sent away.
@@ -191,6 +193,11 @@ impl Connecting {
     /// The name of this attempt.
     pub(crate) fn client_random(&self) -> ClientRandom {
         self.random
+    }
+
+    /// Whether the server has answered at all.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.cookie_at.is_some()
     }
 
     /// Writes the packet that is due, if one is and `buffer` has room for it.
@@ -286,7 +293,7 @@ impl Connecting {
             Ok(Packet::Wait { random }) if random == self.random && self.cookie_at.is_some() => {
                 // The server is there and the application thinks about it: time to give up starts over.
                 self.deadline = (now + self.config.timeout).min(self.deadline_max);
-                Progress::Continue
+                Progress::Waiting
             }
             _ => Progress::Continue,
         }

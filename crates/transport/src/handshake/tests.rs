@@ -239,7 +239,7 @@ fn established(progress: Progress) -> Box<Established> {
     match progress {
         Progress::Established(established) => established,
         Progress::Refused(refusal) => panic!("refused: {refusal}"),
-        Progress::Continue => panic!("undecided"),
+        Progress::Continue | Progress::Waiting => panic!("undecided"),
         Progress::TimedOut => panic!("timed out"),
     }
 }
@@ -248,7 +248,7 @@ fn refused(progress: Progress) -> Refusal {
     match progress {
         Progress::Refused(refusal) => refusal,
         Progress::Established(_) => panic!("established"),
-        Progress::Continue => panic!("undecided"),
+        Progress::Continue | Progress::Waiting => panic!("undecided"),
         Progress::TimedOut => panic!("timed out"),
     }
 }
