@@ -5,6 +5,7 @@
 //! goes into the [`Inbox`] of the endpoint.
 
 mod active;
+mod builder;
 mod closing;
 mod incoming;
 mod outgoing;

@@ -6,7 +6,7 @@
 //! and authentication are on unless an option whose name begins with `danger` turns them off.
 //!
 //! The main flow: `endpoint.rs` finds the connection, `connection/incoming.rs` takes packets apart,
-//! `connection/outgoing.rs` builds them, `channel/send.rs` and `channel/receive.rs` keep the promises.
+//! `connection/outgoing.rs` plans and `connection/builder.rs` builds them, `channel/send.rs` and `channel/receive.rs` keep the promises.
 //! `docs/protocol.md` describes the bytes.
 
 mod channel;
