@@ -76,7 +76,7 @@ mod server;
 pub use address::{InvalidServerAddress, ServerAddress};
 pub use error::{Error, Result};
 pub use protocol::{Channel, Protocol, ProtocolError};
-pub use session::{ClientEvent, ClientInfo, Incoming, ServerEvent};
+pub use session::{Applicant, ClientEvent, ClientInfo, Incoming, ServerEvent};
 
 #[cfg(not(target_arch = "wasm32"))]
 pub use client::Client;
@@ -119,7 +119,7 @@ pub mod prelude {
     pub use crate::glam::{Quat, Vec2, Vec3};
     pub use crate::session::ClientEvent;
     pub use crate::session::ServerEvent::{
-        self, Emitted, Joined, Left, Received, Returned, TickFinished,
+        self, Asking, Emitted, Joined, Left, Received, Returned, TickFinished,
     };
     pub use crate::{
         ChannelConfig, ClientId, CloseReason, Delivery, Duration, Game, Message, Priority,

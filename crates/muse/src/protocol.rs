@@ -159,13 +159,12 @@ impl Protocol {
 
     /// Returns the settings of an endpoint, with everything that is compared when a client connects.
     pub fn config(&self) -> Config {
-        let hash = fnv1a(self.describe().as_bytes());
-        self.config.clone().schema(hash)
+        self.config.clone().shared(&self.describe())
     }
 
     /// Returns everything that both sides must have in common, a line each. Channels are compared besides.
     pub fn describe(&self) -> String {
-        let mut text = format!("protocol {}\n{}", self.name, self.messages.describe());
+        let mut text = format!("protocol name {}\n{}", self.name, self.messages.describe());
         for (message, channel) in &self.routes {
             text += &format!("message {message} on channel {}\n", channel.0);
         }
@@ -190,8 +189,9 @@ impl Protocol {
         }
         let tick = G::session().tick();
         let input = <G::Input as muse_schema::Schema>::TYPE;
-        self.lines.push(format!("input {input}"));
-        self.lines.push(format!("tick {} us", tick.as_micros()));
+        self.lines.push(format!("input type {input}"));
+        self.lines
+            .push(format!("tick length {} us", tick.as_micros()));
         self
     }
 

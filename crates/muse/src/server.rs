@@ -6,7 +6,7 @@ use muse_schema::Message;
 use muse_transport::{Event, MessageId, SendOptions};
 use muse_wire::{Duration, Instant};
 
-use crate::session::{ClientInfo, ServerEvent, ServerSession};
+use crate::session::{Applicant, ClientInfo, ServerEvent, ServerSession};
 use crate::{Channel, Listen, Protocol, Result, ServerAddress};
 
 /// A server that exchanges messages with its clients. Call [`tick`](Self::tick) in a loop; dropping it tells the clients.
@@ -132,6 +132,20 @@ impl Server {
         let endpoint = self.link.endpoint_mut();
         self.session
             .send_bytes(now, endpoint, client, channel, bytes)
+    }
+
+    /// Lets a client in that [asks](Listen::ask); [`ServerEvent::Joined`] follows.
+    pub fn admit(&mut self, applicant: &Applicant) {
+        let now = self.link.now();
+        self.session.admit(now, self.link.endpoint_mut(), applicant);
+    }
+
+    /// Refuses a client that [asks](Listen::ask); it reads `text` in its error.
+    pub fn deny(&mut self, applicant: &Applicant, text: &str) {
+        let now = self.link.now();
+        let endpoint = self.link.endpoint_mut();
+        self.session
+            .deny(now, endpoint, applicant, CODE_DISCONNECTED, text);
     }
 
     /// Closes a client's connection and tells it why; [`ServerEvent::Left`] follows.

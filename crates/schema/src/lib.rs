@@ -115,6 +115,7 @@ extern crate self as muse_schema;
 
 mod containers;
 mod describe;
+mod difference;
 mod error;
 mod hash;
 mod options;
@@ -126,11 +127,12 @@ mod state;
 mod vectors;
 
 pub use describe::{Descriptor, Field, Type, Variant};
+pub use difference::{Difference, diff};
 pub use error::{DecodeError, EncodeError};
 pub use hash::fnv1a;
 pub use muse_schema_derive::{Message, Schema, State};
 pub use options::{LENGTH_MAX_DEFAULT, Leaf, Options, Range};
-pub use registry::{Difference, Registry, RegistryError, diff};
+pub use registry::{Registry, RegistryError};
 pub use state::{
     Blend, Column, ColumnKind, Columns, Form, Guard, Interpolate, Predict, Property, RowReader,
     RowWriter, State, Template, ValueDifference,

@@ -3,11 +3,16 @@
 //! [`Config`] is shared by every connection of an endpoint; [`ChannelConfig`] says how one channel delivers. Both
 //! have defaults that suit a fast game, and both sides must use the same channels: that is checked at connect.
 
+use std::fmt;
+use std::sync::Arc;
+
+use muse_schema::fnv1a;
 use muse_wire::partial::Promise;
 use muse_wire::{Duration, Link};
 use thiserror::Error;
 
 use crate::congestion::Congestion;
+use crate::handshake::DESCRIPTION_LEN_MAX;
 use crate::memory::{Budgets, message_cost};
 
 /// Most channels of a connection.
@@ -79,19 +84,22 @@ impl Delivery {
     pub(crate) const fn is_partial(self) -> bool {
         matches!(self, Self::PartiallyReliable(_))
     }
+}
 
-    fn code(self) -> [u8; 4] {
-        match self {
-            Self::Unreliable => [0; 4],
-            Self::Sequenced => [1, 0, 0, 0],
-            Self::ReliableUnordered => [2, 0, 0, 0],
-            Self::ReliableSequenced => [3, 0, 0, 0],
-            Self::ReliableOrdered => [4, 0, 0, 0],
+/// As the description that both sides compare has it.
+impl fmt::Display for Delivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unreliable => "unreliable",
+            Self::Sequenced => "sequenced",
+            Self::ReliableUnordered => "reliable unordered",
+            Self::ReliableSequenced => "reliable sequenced",
+            Self::ReliableOrdered => "reliable ordered",
             Self::PartiallyReliable(promise) => {
-                let [low, high, ..] = promise.window().to_le_bytes();
-                [5, low, high, promise.percent()]
+                let (percent, window) = (promise.percent(), promise.window());
+                return write!(f, "partially reliable {percent} % of {window}");
             }
-        }
+        })
     }
 }
 
@@ -214,7 +222,9 @@ impl ChannelConfig {
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) protocol: u64,
-    pub(crate) schema: u64,
+    schema: u64,
+    /// Lines that both sides must share.
+    shared: Vec<String>,
     pub(crate) channels: Vec<ChannelConfig>,
     pub(crate) link: Link,
     pub(crate) congestion: Congestion,
@@ -237,6 +247,7 @@ impl Config {
         Self {
             protocol,
             schema: 0,
+            shared: Vec::new(),
             channels: Vec::new(),
             link: Link::UDP,
             congestion: Congestion::adaptive(),
@@ -259,7 +270,43 @@ impl Config {
         self
     }
 
-    /// Hash of the game's message types (`muse_schema::Registry`), compared at connect. Default: 0.
+    /// Adds what both sides must share, a line for each thing: `muse_schema::Registry::describe()` for messages, `tick rate 50`, and so on.
+    /// It is compared at connect, and a client that differs is told the lines that do, see [`Refusal::Schema`](crate::Refusal::Schema). The order of
+    /// lines does not matter; lines with the same first two words, or the same number at the front, are taken for the same thing. Together with the
+    /// channels at most [`DESCRIPTION_LEN_MAX`] bytes. Anybody can read it: a server tells it to clients without a token, too. Default: nothing.
+    ///
+    /// ```
+    /// # use muse_netem::{Network, Simulation};
+    /// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, Event, SeededEntropy, ServerKey, ServerOptions};
+    /// # use muse_wire::{Duration, Instant};
+    /// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
+    /// let config = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced));
+    /// let old = config.clone().shared("7 Say { text: text max 100 }\ntick rate 50").build()?;
+    /// let new = config.shared("7 Say { text: text max 200 }\ntick rate 50").build()?;
+    /// # let mut client = Endpoint::new(old, SeededEntropy::danger_seeded(2));
+    /// # let mut server = Endpoint::new(new, SeededEntropy::danger_seeded(3));
+    /// # client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
+    /// # server.listen(ServerOptions::new(key));
+    /// # let mut simulation = Simulation::new(Network::new(1));
+    /// # let [here, _] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
+    /// # simulation.run_for(Duration::from_millis(200));
+    /// # let client = simulation.node_mut(here);
+    /// // An old client at a new server:
+    /// let mut buffer = Vec::new();
+    /// let Some(Event::Refused { reason, .. }) = client.poll_event(&mut buffer) else {
+    ///     unreachable!("their messages differ")
+    /// };
+    /// assert!(reason.to_string().ends_with("`7 Say` differs: text: text max 100 here, text: text max 200 there"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn shared(mut self, description: &str) -> Self {
+        let lines = description.lines().filter(|line| !line.is_empty());
+        self.shared.extend(lines.map(str::to_owned));
+        self
+    }
+
+    /// A hash that both sides must share, of something that is not [described](Self::shared): a mismatch is refused, but only the
+    /// hash is named. Default: 0, nothing.
     pub fn schema(mut self, hash: u64) -> Self {
         self.schema = hash;
         self
@@ -395,6 +442,10 @@ impl Config {
                 count: self.connections_max,
             });
         }
+        let bytes = self.agreement().description.len();
+        if bytes > DESCRIPTION_LEN_MAX {
+            return Err(ConfigError::Shared { bytes });
+        }
         Ok(self)
     }
 
@@ -413,16 +464,32 @@ impl Config {
         }
     }
 
-    /// Hash of everything that both sides must agree on: message types and the channel table.
-    pub(crate) fn agreement(&self) -> u64 {
-        let mut hash = FNV_OFFSET ^ self.schema;
-        for channel in &self.channels {
-            for byte in channel.delivery.code() {
-                hash = (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME);
-            }
+    /// Everything that both sides must share, the channels too.
+    pub(crate) fn agreement(&self) -> Agreement {
+        let mut lines = self.shared.clone();
+        let channels = self.channels.iter().enumerate();
+        lines.extend(
+            channels.map(|(number, channel)| format!("channel {number} {}", channel.delivery)),
+        );
+        if self.schema != 0 {
+            lines.push(format!("schema hash {:016x}", self.schema));
         }
-        hash
+        lines.sort_unstable();
+        lines.dedup();
+        let mut description = lines.join("\n");
+        description.push('\n');
+        Agreement {
+            hash: fnv1a(description.as_bytes()),
+            description: description.into(),
+        }
     }
+}
+
+/// What both sides must share: lines in order, each with a line feed, and their hash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Agreement {
+    pub(crate) hash: u64,
+    pub(crate) description: Arc<str>,
 }
 
 /// An error in a [`Config`].
@@ -474,6 +541,14 @@ pub enum ConfigError {
         /// The number given.
         count: usize,
     },
+    /// The description of what both sides must share is too long.
+    #[error(
+        "{bytes} bytes describe what both sides must share: it must be at most {DESCRIPTION_LEN_MAX}; describe less, or give a hash with Config::schema"
+    )]
+    Shared {
+        /// Its length.
+        bytes: usize,
+    },
     /// The promise of a partially reliable channel is impossible.
     #[error(transparent)]
     Promise(#[from] muse_wire::partial::PromiseError),
@@ -493,8 +568,6 @@ const ENDPOINT_MEMORY: usize = 256 << 20;
 pub(crate) const DATAGRAM_MIN: usize = 1_200;
 /// Most connections of one endpoint: 16 bits of the connection id.
 pub(crate) const CONNECTIONS_LIMIT: usize = 16_384;
-const FNV_OFFSET: u64 = 0xCBF2_9CE4_8422_2325;
-const FNV_PRIME: u64 = 0x0000_0100_0000_01B3;
 
 #[cfg(test)]
 mod tests {
@@ -539,6 +612,25 @@ mod tests {
         let b = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced));
         assert_ne!(a.agreement(), b.agreement());
         assert_ne!(a.agreement(), a.clone().schema(5).agreement());
+        assert_ne!(a.agreement(), a.clone().shared("tick rate 50").agreement());
+        assert_eq!(
+            a.clone().shared("2 B\n\n1 A").schema(5).agreement(),
+            a.clone().schema(5).shared("1 A\n2 B\n").agreement(),
+            "whatever the order"
+        );
+        let c = a.clone().channel(ChannelConfig::new(
+            Delivery::partially_reliable(100, 90).expect("sensible"),
+        ));
+        let description = c.shared("1 A").schema(5).agreement().description;
+        assert_eq!(
+            &*description,
+            "1 A\nchannel 0 unreliable\nchannel 1 partially reliable 90 % of 100\nschema hash 0000000000000005\n"
+        );
+        let long = "x".repeat(DESCRIPTION_LEN_MAX);
+        assert!(matches!(
+            a.clone().shared(&long).build(),
+            Err(ConfigError::Shared { .. })
+        ));
         assert_eq!(
             a.agreement(),
             a.clone().ack_delay(Duration::ZERO).agreement()

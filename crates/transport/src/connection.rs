@@ -5,6 +5,7 @@
 //! goes into the [`Inbox`] of the endpoint.
 
 mod active;
+mod builder;
 mod closing;
 mod incoming;
 mod outgoing;
@@ -111,6 +112,8 @@ pub(crate) struct Newcomer {
     pub(crate) user_data: Vec<u8>,
     pub(crate) hello: Vec<u8>,
     pub(crate) announced: bool,
+    /// The application was asked, and so must hear of its end.
+    pub(crate) asked: bool,
 }
 
 /// The acknowledgements that we owe the peer, and it us.
@@ -258,6 +261,14 @@ impl Connection {
         self.newcomer
             .as_ref()
             .is_none_or(|newcomer| newcomer.announced)
+    }
+
+    /// A client that never showed up is given up: says so if the application admitted it.
+    pub(crate) fn abandon(&self, shared: &mut Shared, reason: CloseReason) {
+        let admitted = |newcomer: &Newcomer| newcomer.asked && !newcomer.announced;
+        if self.newcomer.as_deref().is_some_and(admitted) {
+            shared.inbox.rare(self.id, LEVEL_LAST, Rare::Closed(reason));
+        }
     }
 
     /// The answer to the handshake, while the client may not have it.
@@ -445,6 +456,7 @@ impl Connection {
     fn on_silence(&mut self, now: Instant, shared: &mut Shared) {
         // The application never heard of it, so it is not told of its end either.
         if !self.is_announced() {
+            self.abandon(shared, CloseReason::Lost);
             self.state = State::Dead;
             return;
         }

@@ -1,5 +1,7 @@
 //! Many connections behind one socket: the machine that a driver runs, for servers and clients alike.
 
+mod admission;
+mod attempt;
 mod messages;
 mod options;
 mod schedule;
@@ -12,18 +14,22 @@ use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
+use self::admission::{Admission, Asking};
+pub use self::admission::{AdmissionError, AdmissionLimits};
+pub use self::attempt::ADDRESSES_MAX;
+use self::attempt::{Attempt, Verdict};
 pub use self::messages::Broadcast;
 pub use self::options::{Connect, ServerOptions};
 use self::schedule::Schedule;
 use self::sessions::Sessions;
-use crate::config::{CONNECTIONS_LIMIT, Config, RESUMING_MAX};
+use crate::config::{Agreement, CONNECTIONS_LIMIT, Config};
 use crate::congestion::Budget;
 use crate::connection::{CODE_REPLACED, Connection, Newcomer, Shared};
 use crate::crypto::{Entropy, KeyLog};
 use crate::event::{CloseReason, ConnectionId, Event, MessageId, SendError, SendOptions};
 use crate::handshake::{
-    ClientRandom, ConnectRequest, Connecting, HANDSHAKE_LEN_MAX, HandshakeCounters, Listener,
-    Outcome, Progress, REPLY_LEN_MAX, Refusal,
+    ClientRandom, ConnectRequest, HANDSHAKE_LEN_MAX, HandshakeCounters, Listener, Outcome,
+    REPLY_LEN_MAX, Refusal,
 };
 use crate::inbox::{LEVEL_LAST, Rare};
 use crate::packet::Header;
@@ -82,6 +88,8 @@ const CONFIRM_WITHIN: Duration = Duration::from_secs(12);
 /// ```
 pub struct Endpoint {
     config: Arc<Config>,
+    /// What both sides must share.
+    agreement: Agreement,
     entropy: Box<dyn Entropy>,
     /// Challenges and the like: unpredictable, cheap.
     rng: fastrand::Rng,
@@ -91,9 +99,10 @@ pub struct Endpoint {
     in_use: usize,
     /// Attempts of ours, by the random that names them.
     attempts: FxHashMap<ClientRandom, u32>,
-    /// Accepted clients that have not sent a packet yet.
+    /// Clients that wait for a decision, and accepted ones that have not sent a packet yet.
     unconfirmed: FxHashMap<ClientRandom, u32>,
     sessions: Sessions,
+    admission: Admission,
     shared: Shared,
     schedule: Schedule,
     replies: std::collections::VecDeque<(SocketAddr, Vec<u8>)>,
@@ -118,14 +127,8 @@ struct Slot {
 enum Occupant {
     Nobody,
     Attempt(Box<Attempt>),
+    Asking(Box<Asking>),
     Connection(Box<Connection>),
-}
-
-/// A connection that is being made.
-struct Attempt {
-    connecting: Connecting,
-    remote: SocketAddr,
-    random: ClientRandom,
 }
 
 /// Counts of datagrams that belonged to no connection, and the memory that all connections hold together.
@@ -155,6 +158,9 @@ pub enum ConnectError {
         "all 16,384 connections of this endpoint are in use: close some, or take another endpoint"
     )]
     Full,
+    /// No address was given.
+    #[error("the server has no address")]
+    NoAddress,
     /// The payload for the server is too long.
     #[error("the payload for the server is longer than 256 bytes")]
     Payload,
@@ -167,6 +173,7 @@ impl Endpoint {
         let mut seed = [0; 8];
         entropy.fill(&mut seed);
         Self {
+            agreement: config.agreement(),
             config: Arc::new(config),
             entropy,
             rng: fastrand::Rng::with_seed(u64::from_le_bytes(seed)),
@@ -177,6 +184,7 @@ impl Endpoint {
             attempts: FxHashMap::default(),
             unconfirmed: FxHashMap::default(),
             sessions: Sessions::default(),
+            admission: Admission::default(),
             shared: Shared::default(),
             schedule: Schedule::default(),
             replies: std::collections::VecDeque::new(),
@@ -190,7 +198,8 @@ impl Endpoint {
 
     /// Admits clients from now on.
     pub fn listen(&mut self, options: ServerOptions) {
-        let config = options.into_listener(self.config.protocol, self.config.agreement());
+        self.admission.limits = options.admission_limits();
+        let config = options.into_listener(self.config.protocol, &self.agreement);
         self.listener = Some(Listener::new(config, &mut self.entropy));
     }
 
@@ -199,31 +208,42 @@ impl Endpoint {
         self.unix_origin_s = unix_s.saturating_sub(now.as_micros() / 1_000_000);
     }
 
-    /// Begins to connect. [`Event::Connected`] or [`Event::Refused`] follows.
+    /// Begins to connect. [`Event::Connected`], [`Event::Refused`] or [`Event::Unanswered`] follows.
     pub fn connect(
         &mut self,
         now: Instant,
         to: SocketAddr,
         how: Connect,
     ) -> Result<ConnectionId, ConnectError> {
+        self.connect_any(now, &[to], how)
+    }
+
+    /// Begins to connect to a server that has several addresses, as [`connect`](Self::connect) does to one.
+    ///
+    /// Up to [`ADDRESSES_MAX`] addresses are tried, 250 ms apart, IPv6 and IPv4 in turn, and the first that completes the handshake wins
+    /// ([RFC 8305](https://www.rfc-editor.org/rfc/rfc8305)); [`remote`](Self::remote) says which. A refusal ends the attempt, unless the machine
+    /// at that address does not have the expected key.
+    pub fn connect_any(
+        &mut self,
+        now: Instant,
+        to: &[SocketAddr],
+        how: Connect,
+    ) -> Result<ConnectionId, ConnectError> {
         let Some(index) = self.take_slot(CONNECTIONS_LIMIT) else {
             return Err(ConnectError::Full);
         };
-        let local_id = self.slots[index].local_id;
-        let config = how.into_config(self.config.protocol, self.config.agreement(), local_id);
-        let Ok(connecting) = Connecting::new(&config, now, &mut self.entropy) else {
-            self.release_slot(index);
-            return Err(ConnectError::Payload);
-        };
-        let random = connecting.client_random();
-        self.attempts.insert(random, index as u32);
-        self.slots[index].occupant = Occupant::Attempt(Box::new(Attempt {
-            connecting,
-            remote: to,
-            random,
-        }));
-        self.schedule.mark_dirty(index);
-        Ok(ConnectionId::new(index, self.slots[index].generation))
+        let slot = &mut self.slots[index];
+        let config = how.into_config(self.config.protocol, &self.agreement, slot.local_id);
+        match Attempt::new(now, to, config, &mut *self.entropy) {
+            Ok(attempt) => slot.occupant = Occupant::Attempt(Box::new(attempt)),
+            Err(error) => {
+                self.release_slot(index);
+                return Err(error);
+            }
+        }
+        let id = ConnectionId::new(index, slot.generation);
+        self.follow(now, index, Verdict::Continue);
+        Ok(id)
     }
 
     /// Sends a message on a channel, as the channel's config says.
@@ -256,9 +276,9 @@ impl Endpoint {
     }
 
     /// Closes a connection at once and tells the peer why. What is still on its way may be lost. An attempt to connect is
-    /// given up.
+    /// given up; a client that waits for a decision is [denied](Self::deny).
     pub fn close(&mut self, now: Instant, connection: ConnectionId, code: u16, text: &str) {
-        self.cancel_attempt(connection);
+        self.cancel(now, connection, code, text);
         self.with_connection(connection, |connection, _| {
             connection.close(now, code, text, CloseReason::ByUs)
         });
@@ -266,7 +286,7 @@ impl Endpoint {
 
     /// Closes a connection once everything reliable has arrived. Nothing more can be sent meanwhile.
     pub fn finish(&mut self, now: Instant, connection: ConnectionId, code: u16, text: &str) {
-        self.cancel_attempt(connection);
+        self.cancel(now, connection, code, text);
         self.with_connection(connection, |connection, _| {
             connection.finish(now, code, text)
         });
@@ -430,8 +450,10 @@ impl Endpoint {
         let random = datagram
             .get(9..25)
             .and_then(|bytes| ClientRandom::try_from(bytes).ok());
-        if let Some(index) = random.and_then(|random| self.attempts.get(&random).copied()) {
-            self.handle_reply(now, index as usize, from, datagram);
+        if let Some(name) = random
+            && let Some(&index) = self.attempts.get(&name)
+        {
+            self.handle_reply(now, index as usize, from, &name, datagram);
             return;
         }
         let Some(listener) = &mut self.listener else {
@@ -440,94 +462,103 @@ impl Endpoint {
         };
         // Before the listener, which would take the repeated Connect for a replay.
         if let Some(random) = listener.peek_connect(datagram)
-            && let Some(&index) = self.unconfirmed.get(&random)
+            && self.repeat_answer(now, &random, from)
         {
-            self.repeat_accept(index as usize, from);
             return;
         }
         let mut reply = [0; REPLY_LEN_MAX];
-        let unix = self.unix_origin_s + now.as_micros() / 1_000_000;
+        let unix = self.unix_now_s(now);
+        let Some(listener) = &mut self.listener else {
+            return;
+        };
         let (sessions, slots) = (&self.sessions, &self.slots);
         match listener.handle(now, unix, from, datagram, &mut reply, |token| {
             is_resumable(sessions, slots, token)
         }) {
             Outcome::Nothing => {}
             Outcome::Reply(len) => self.reply(from, &reply[..len]),
-            Outcome::Request(request) => self.accept(now, request, &mut reply),
+            Outcome::Request(request) => self.handle_request(now, request, &mut reply),
         }
     }
 
-    /// Our accept was lost: say it again, to the same address only.
-    fn repeat_accept(&mut self, index: usize, from: SocketAddr) {
-        let Occupant::Connection(connection) = &self.slots[index].occupant else {
-            return;
-        };
-        if !connection.is_at(from) {
-            return;
-        }
-        if let Some(accept) = connection.accept_bytes() {
-            let accept = accept.to_vec();
-            self.reply(from, &accept);
-        }
-    }
-
-    fn accept(&mut self, now: Instant, request: Box<ConnectRequest>, reply: &mut [u8]) {
-        let from = request.from();
-        let resumes = request
-            .token_id()
-            .is_some_and(|token| is_resumable(&self.sessions, &self.slots, &token));
-        // A player who comes back takes over a place that is counted already, so a full server still admits them.
-        let beyond = if resumes { RESUMING_MAX } else { 0 };
-        let slot = self.take_slot(self.config.connections_max + beyond);
+    /// Sends a client away; returns the length of the refusal in `reply`, zero when there is none.
+    fn refuse(
+        &mut self,
+        now: Instant,
+        request: &ConnectRequest,
+        refusal: &Refusal,
+        reply: &mut [u8],
+    ) -> usize {
         let Some(listener) = &mut self.listener else {
-            return;
+            return 0;
         };
-        let Some(index) = slot else {
-            let len = listener.refuse(now, &request, &Refusal::Full, reply);
-            self.reply(from, &reply[..len]);
-            return;
-        };
-        let (random, token) = (request.client_random(), request.token_id());
-        let (account, user_data) = (request.account().unwrap_or(0), request.user_data().to_vec());
-        let hello = request.payload().to_vec();
+        let len = listener.refuse(now, request, refusal, reply);
+        self.reply(request.from(), &reply[..len]);
+        len
+    }
+
+    /// Lets a client into slot `index`, which is released if that fails. `asked` says whether the application admitted it.
+    fn accept(
+        &mut self,
+        now: Instant,
+        index: usize,
+        mut request: Box<ConnectRequest>,
+        asked: bool,
+        reply: &mut [u8],
+    ) -> Result<(), Refusal> {
         let slot = &mut self.slots[index];
-        match listener.accept(request, slot.local_id, &[], reply) {
-            Ok(accepted) => {
-                let id = ConnectionId::new(index, slot.generation);
-                let config = Arc::clone(&self.config);
-                let remote_id = accepted.remote_connection_id;
-                if let Some(log) = &self.key_log {
-                    accepted
-                        .keys
-                        .danger_log(log, false, slot.local_id, remote_id);
-                }
-                let mut connection =
-                    Connection::new(id, config, accepted.keys, remote_id, from, now);
-                let accept = reply[..accepted.len].to_vec();
-                let newcomer = Newcomer {
-                    random,
-                    accept,
-                    account,
-                    user_data,
-                    hello,
-                    announced: false,
-                };
-                connection.await_confirmation(now + CONFIRM_WITHIN, newcomer);
-                slot.occupant = Occupant::Connection(Box::new(connection));
-                slot.token = token;
-                if let Some(token) = token
-                    && let Some(displaced) = self.sessions.begin(token, id)
-                    && let Some(displaced) = self.find(displaced)
-                {
-                    self.release_slot(displaced);
-                }
-                // Nothing is told to the application yet: the Connect may be a recorded one.
-                self.unconfirmed.insert(random, index as u32);
-                self.schedule.mark_dirty(index);
-                self.reply(from, &reply[..accepted.len]);
+        let accepted = match &mut self.listener {
+            Some(listener) => listener.accept(&mut request, slot.local_id, &[], reply),
+            None => Err(Refusal::Full),
+        };
+        let accepted = match accepted {
+            Ok(accepted) => accepted,
+            Err(refusal) => {
+                self.release_slot(index);
+                self.refuse(now, &request, &refusal, reply);
+                return Err(refusal);
             }
-            Err(_) => self.release_slot(index),
+        };
+        let (from, random, token) = (request.from(), request.client_random(), request.token_id());
+        let id = ConnectionId::new(index, slot.generation);
+        let config = Arc::clone(&self.config);
+        let remote_id = accepted.remote_connection_id;
+        if let Some(log) = &self.key_log {
+            accepted
+                .keys
+                .danger_log(log, false, slot.local_id, remote_id);
         }
+        let mut connection = Connection::new(id, config, accepted.keys, remote_id, from, now);
+        let newcomer = Newcomer {
+            random,
+            accept: reply[..accepted.len].to_vec(),
+            account: request.account().unwrap_or(0),
+            user_data: request.user_data().to_vec(),
+            hello: request.payload().to_vec(),
+            announced: false,
+            asked,
+        };
+        connection.await_confirmation(now + CONFIRM_WITHIN, newcomer);
+        slot.occupant = Occupant::Connection(Box::new(connection));
+        slot.token = token;
+        if let Some(token) = token
+            && let Some(displaced) = self.sessions.begin(token, id)
+            && let Some(displaced) = self.find(displaced)
+        {
+            self.abandon(displaced);
+        }
+        self.unconfirmed.insert(random, index as u32);
+        self.schedule.mark_dirty(index);
+        self.reply(from, &reply[..accepted.len]);
+        Ok(())
+    }
+
+    /// Gives up an accepted client whose first packet has not come, for the sake of another one with its token.
+    fn abandon(&mut self, index: usize) {
+        if let Occupant::Connection(connection) = &self.slots[index].occupant {
+            connection.abandon(&mut self.shared, CloseReason::Replaced);
+        }
+        self.release_slot(index);
     }
 
     /// An accepted client has shown that it has the keys: the connection that it comes back from gives way.
@@ -551,25 +582,44 @@ impl Endpoint {
             );
             self.schedule.mark_dirty(old);
         } else {
-            self.release_slot(old);
+            self.abandon(old);
         }
     }
 
     /// A server answered an attempt of ours.
-    fn handle_reply(&mut self, now: Instant, index: usize, from: SocketAddr, datagram: &mut [u8]) {
+    fn handle_reply(
+        &mut self,
+        now: Instant,
+        index: usize,
+        from: SocketAddr,
+        name: &ClientRandom,
+        datagram: &[u8],
+    ) {
         let Occupant::Attempt(attempt) = &mut self.slots[index].occupant else {
             return;
         };
-        // Only the address that was asked may answer.
-        if attempt.remote != from {
+        let verdict = attempt.handle(now, from, name, datagram, &mut *self.entropy);
+        self.follow(now, index, verdict);
+    }
+
+    /// Does what has become of an attempt of ours.
+    fn follow(&mut self, now: Instant, index: usize, verdict: Verdict) {
+        let slot = &mut self.slots[index];
+        let Occupant::Attempt(attempt) = &slot.occupant else {
             return;
-        }
-        let remote = attempt.remote;
-        match attempt.connecting.handle(now, datagram) {
-            Progress::Continue => self.schedule.mark_dirty(index),
-            Progress::Established(established) => {
-                self.attempts.remove(&attempt.random);
-                let slot = &mut self.slots[index];
+        };
+        match verdict {
+            Verdict::Continue => {
+                // Another address may have been tried.
+                for name in attempt.names() {
+                    self.attempts.insert(*name, index as u32);
+                }
+                self.schedule.mark_dirty(index);
+            }
+            Verdict::Established(remote, established) => {
+                for name in attempt.names() {
+                    self.attempts.remove(name);
+                }
                 let id = ConnectionId::new(index, slot.generation);
                 let remote_id = established.remote_connection_id;
                 if let Some(log) = &self.key_log {
@@ -588,24 +638,33 @@ impl Endpoint {
                     .connected(id, 0, &established.settings, &[]);
                 self.schedule.mark_dirty(index);
             }
-            Progress::Refused(reason) => self.give_up(index, Rare::Refused(reason)),
-            Progress::TimedOut => self.give_up(index, Rare::Unanswered),
+            Verdict::Failed(outcome) => self.give_up(index, outcome),
         }
     }
 
-    fn cancel_attempt(&mut self, connection: ConnectionId) {
-        if let Some(index) = self.find(connection)
-            && let Occupant::Attempt(_) = self.slots[index].occupant
-        {
-            self.give_up(index, Rare::Closed(CloseReason::ByUs));
+    /// Ends what is no connection yet.
+    fn cancel(&mut self, now: Instant, connection: ConnectionId, code: u16, text: &str) {
+        let Some(index) = self.find(connection) else {
+            return;
+        };
+        match self.slots[index].occupant {
+            Occupant::Attempt(_) => self.give_up(index, Rare::Closed(CloseReason::ByUs)),
+            Occupant::Asking(_) => drop(self.deny(now, connection, code, text)),
+            Occupant::Nobody | Occupant::Connection(_) => {}
         }
+    }
+
+    fn unix_now_s(&self, now: Instant) -> u64 {
+        self.unix_origin_s + now.as_micros() / 1_000_000
     }
 
     fn give_up(&mut self, index: usize, outcome: Rare) {
         let slot = &self.slots[index];
         let id = ConnectionId::new(index, slot.generation);
         if let Occupant::Attempt(attempt) = &slot.occupant {
-            self.attempts.remove(&attempt.random);
+            for name in attempt.names() {
+                self.attempts.remove(name);
+            }
         }
         self.shared.inbox.rare(id, LEVEL_LAST, outcome);
         self.release_slot(index);
@@ -677,10 +736,8 @@ impl Endpoint {
     fn slot_timeout(&mut self, index: usize) -> Instant {
         match &mut self.slots[index].occupant {
             Occupant::Nobody => Instant::FAR_FUTURE,
-            Occupant::Attempt(attempt) => attempt
-                .connecting
-                .poll_timeout()
-                .unwrap_or(Instant::FAR_FUTURE),
+            Occupant::Attempt(attempt) => attempt.poll_timeout(),
+            Occupant::Asking(asking) => asking.next_timeout(),
             Occupant::Connection(connection) => connection.next_timeout(),
         }
     }
@@ -735,12 +792,15 @@ impl Machine for Endpoint {
                     connection.handle_timeout(now, &mut self.shared);
                 }
                 Occupant::Attempt(attempt) => {
-                    if let Progress::TimedOut = attempt.connecting.handle_timeout(now) {
-                        self.give_up(index, Rare::Unanswered);
-                        continue;
-                    }
+                    let verdict = attempt.handle_timeout(now, &mut *self.entropy);
+                    self.follow(now, index, verdict);
+                    continue;
                 }
-                Occupant::Connection(_) => {}
+                Occupant::Asking(asking) if asking.next_timeout() <= now => {
+                    self.handle_asking_timeout(now, index);
+                    continue;
+                }
+                Occupant::Asking(_) | Occupant::Connection(_) => {}
             }
             self.schedule.mark_dirty(index);
         }
@@ -761,11 +821,11 @@ impl Machine for Endpoint {
         }
         while let Some(index) = self.schedule.first_dirty() {
             let transmit = match &mut self.slots[index].occupant {
-                Occupant::Nobody => None,
+                Occupant::Nobody | Occupant::Asking(_) => None,
                 Occupant::Attempt(attempt) => {
-                    let len = attempt.connecting.poll_transmit(now, buffer);
-                    len.map(|len| Transmit {
-                        to: attempt.remote,
+                    let packet = attempt.poll_transmit(now, buffer);
+                    packet.map(|(to, len)| Transmit {
+                        to,
                         len,
                         segment: None,
                         ecn: Ecn::NotCapable,

@@ -186,6 +186,22 @@ pub enum Event<'a> {
         /// The data of the client from [`Connect::hello`](crate::Connect::hello), at a server.
         hello: &'a [u8],
     },
+    /// A client has passed the handshake's checks and waits for [`Endpoint::admit`](crate::Endpoint::admit) or
+    /// [`Endpoint::deny`](crate::Endpoint::deny); at a server with
+    /// [`ServerOptions::admission`](crate::ServerOptions::admission) only. After an `admit`, `Connected` or `Closed` follows;
+    /// a client that leaves before the decision is `Closed`.
+    Asking {
+        /// The id that its connection will have.
+        connection: ConnectionId,
+        /// The account of its connect token; 0 without one.
+        account: u64,
+        /// What the token's issuer said about the player.
+        user_data: &'a [u8],
+        /// What the client said with [`Connect::hello`](crate::Connect::hello). Somebody who recorded it may repeat it.
+        hello: &'a [u8],
+        /// Where it is.
+        address: SocketAddr,
+    },
     /// The server refused to admit us.
     Refused {
         /// The id that `connect` returned.
@@ -259,6 +275,8 @@ pub enum CloseReason {
     Protocol,
     /// The holder of its token connected again.
     Replaced,
+    /// The application did not decide in time about the client, which was refused as by a busy server.
+    Undecided,
 }
 
 impl fmt::Display for CloseReason {
@@ -270,6 +288,7 @@ impl fmt::Display for CloseReason {
             Self::Lost => f.write_str("nothing was heard for too long"),
             Self::Protocol => f.write_str("the peer broke the protocol"),
             Self::Replaced => f.write_str("the same player connected again"),
+            Self::Undecided => f.write_str("the application did not decide in time"),
         }
     }
 }

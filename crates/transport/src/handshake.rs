@@ -9,15 +9,21 @@
 
 mod connecting;
 mod cookie;
+mod inquiry;
 mod limits;
 mod listener;
 mod packet;
 mod recent;
 mod session;
 
+use muse_schema::Difference;
+use muse_wire::Duration;
 use thiserror::Error;
 
-pub(crate) use connecting::{Connecting, ConnectingConfig, Progress, Trust};
+pub(crate) use connecting::{Connecting, ConnectingConfig, Established, Progress, Trust};
+pub use inquiry::{DESCRIPTION_LEN_MAX, DIFFERENCES_MAX};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use inquiry::{Inquiry, differences, page_of};
 pub use limits::HandshakeLimits;
 pub use listener::HandshakeCounters;
 pub(crate) use listener::{ConnectRequest, Listener, ListenerConfig, Outcome};
@@ -47,15 +53,15 @@ pub enum Refusal {
         /// Newest that the server speaks.
         server_max: u16,
     },
-    /// Messages are not defined alike on both sides.
-    #[error(
-        "the schemas differ: the server has {server:016x}, the client {client:016x}; build both from the same messages"
-    )]
+    /// The sides do not share what they must: messages, channels, and what [`Config::shared`](crate::Config::shared) describes.
+    #[error("{}", tell_mismatch(*client, *server, differences))]
     Schema {
-        /// Hash of the client's schema.
+        /// Hash of the client's description.
         client: u64,
-        /// Hash of the server's schema.
+        /// Hash of the server's description.
         server: u64,
+        /// The first [`DIFFERENCES_MAX`] differences; *here* is the client and *there* the server. Empty if the server did not say.
+        differences: Vec<Difference>,
     },
     /// As many connections as the server allows.
     #[error("the server is full")]
@@ -69,9 +75,14 @@ pub enum Refusal {
     /// The server could not read the handshake.
     #[error("the server does not have the key that the client expects")]
     WrongKey,
-    /// The application on the server said no.
-    #[error("the server denied the connection: {0}")]
-    Denied(String),
+    /// The application on the server said no, see [`Endpoint::deny`](crate::Endpoint::deny).
+    #[error("the server denied the connection: {text} (code {code})")]
+    Denied {
+        /// The application's number for it.
+        code: u16,
+        /// The application's words, at most 128 bytes.
+        text: String,
+    },
     /// Too much to do now; worth another attempt later.
     #[error("the server is busy")]
     Busy,
@@ -92,14 +103,39 @@ impl From<TokenError> for Refusal {
     }
 }
 
+fn tell_mismatch(client: u64, server: u64, differences: &[Difference]) -> String {
+    if differences.is_empty() {
+        return format!(
+            "what both sides must share differs: the server has {server:016x}, the client {client:016x}; build both from the same messages, channels and kinds"
+        );
+    }
+    let told: Vec<String> = differences
+        .iter()
+        .take(DIFFERENCES_TOLD)
+        .map(Difference::to_string)
+        .collect();
+    let more = match differences.len() - told.len() {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    format!(
+        "client (here) and server (there) do not share what they must: {}{more}",
+        told.join("; ")
+    )
+}
+
 /// The version of the protocol that this implementation speaks.
 pub(crate) const VERSION: u16 = 1;
 /// Longest application payload in a Connect, and longest settings in an Accept.
 pub(crate) const PAYLOAD_LEN_MAX: usize = 256;
 /// Longest text with which an application denies a connection; the rest is cut off.
 pub(crate) const DENIED_TEXT_LEN_MAX: usize = 128;
+/// Longest time that an application may take to decide about a client, and that a client waits for it.
+pub const DECISION_TIMEOUT_MAX: Duration = Duration::from_secs(300);
 /// Room that a reply needs at most.
-pub(crate) const REPLY_LEN_MAX: usize = packet::ACCEPT_LEN_MAX;
+pub(crate) const REPLY_LEN_MAX: usize = packet::DESCRIPTION_PACKET_LEN_MAX;
+/// Differences that the text of a refusal names.
+const DIFFERENCES_TOLD: usize = 8;
 /// Longest handshake packet.
 pub(crate) const HANDSHAKE_LEN_MAX: usize = packet::CONNECT_LEN_MAX;
 const CLIENT_RANDOM_LEN: usize = 16;

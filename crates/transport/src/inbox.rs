@@ -50,12 +50,22 @@ pub(crate) enum Record {
 /// Events too rare to be worth space in every record.
 #[derive(Debug)]
 pub(crate) enum Rare {
+    Asking(Question),
     Refused(Refusal),
     Unanswered,
     Interrupted,
     Resumed,
     AddressChanged(SocketAddr),
     Closed(CloseReason),
+}
+
+/// A client that waits for a decision.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) account: u64,
+    pub(crate) user_data: Vec<u8>,
+    pub(crate) hello: Vec<u8>,
+    pub(crate) address: SocketAddr,
 }
 
 impl Inbox {
@@ -157,6 +167,18 @@ impl Inbox {
                 receipt,
             },
             Record::Rare(rare) => match *rare {
+                Rare::Asking(question) => {
+                    buffer.extend_from_slice(&question.user_data);
+                    buffer.extend_from_slice(&question.hello);
+                    let (user_data, hello) = buffer.split_at(question.user_data.len());
+                    Event::Asking {
+                        connection,
+                        account: question.account,
+                        user_data,
+                        hello,
+                        address: question.address,
+                    }
+                }
                 Rare::Refused(reason) => Event::Refused { connection, reason },
                 Rare::Unanswered => Event::Unanswered { connection },
                 Rare::Interrupted => Event::Interrupted { connection },

@@ -487,6 +487,17 @@ pub(crate) struct LastMessage {
     pub(crate) len: usize,
 }
 
+impl LastMessage {
+    /// The same, counted from a point `bytes` before.
+    pub(crate) fn behind(self, bytes: usize) -> Self {
+        Self {
+            frame: self.frame + bytes,
+            payload: self.payload + bytes,
+            len: self.len,
+        }
+    }
+}
+
 /// Takes the explicit length out of the last message in `bytes[..end]` and returns the new end: the message now
 /// reaches to the end of what encloses it.
 pub(crate) fn strip_last_length(bytes: &mut [u8], end: usize, last: LastMessage) -> usize {

@@ -73,7 +73,7 @@ pub enum MessageError {
 ///
 /// let mut dispatcher: Dispatcher<Vec<String>> = Dispatcher::new();
 /// dispatcher.on(|heard: &mut Vec<String>, _from, say: Say| heard.push(say.text))?;
-/// let config = muse_transport::Config::new(1).schema(dispatcher.registry().hash());
+/// let config = muse_transport::Config::new(1).shared(&dispatcher.registry().describe());
 /// # let _ = config;
 ///
 /// // What `Endpoint::send_message` puts into a payload, and `Event::Message` brings.

@@ -14,7 +14,7 @@ use muse_transport::{
 use muse_wire::{Duration, Instant};
 
 use crate::native::host::Host;
-use crate::{UdpDriver, UdpOptions};
+use crate::{Driver, UdpDriver, UdpOptions};
 
 /// A connection to a server over UDP.
 ///
@@ -58,16 +58,24 @@ pub struct Client {
 
 impl Client {
     /// Begins to connect; [`Event::Connected`], [`Event::Refused`] or [`Event::Unanswered`] follows. A name is looked
-    /// up first, which waits, and its first address is used.
+    /// up first, which waits. Its addresses are tried a quarter of a second apart, IPv6 and IPv4 in turn, until one of them
+    /// lets us in, see [`Endpoint::connect_any`].
     pub fn connect(server: impl ToSocketAddrs, config: Config, how: Connect) -> io::Result<Self> {
         let none = || io::Error::new(io::ErrorKind::NotFound, "the server's name has no address");
-        let server = server.to_socket_addrs()?.next().ok_or_else(none)?;
-        Self::connect_from(
-            UdpDriver::bind(any_address(server), &UdpOptions::default())?,
-            server,
-            config,
-            how,
-        )
+        let mut servers: Vec<SocketAddr> = server.to_socket_addrs()?.collect();
+        let first = *servers.first().ok_or_else(none)?;
+        let mixed = servers
+            .iter()
+            .any(|server| server.is_ipv4() != first.is_ipv4());
+        let driver = match mixed {
+            true => UdpDriver::bind_any(0, &UdpOptions::default())?,
+            false => UdpDriver::bind(any_address(first), &UdpOptions::default())?,
+        };
+        if driver.local_addr()?.is_ipv4() {
+            // This machine has no IPv6 at all.
+            servers.retain(SocketAddr::is_ipv4);
+        }
+        Self::connect_any(driver, &servers, config, how)
     }
 
     /// Begins to connect through a socket of the caller's choice.
@@ -77,15 +85,24 @@ impl Client {
         config: Config,
         how: Connect,
     ) -> io::Result<Self> {
+        Self::connect_any(driver, &[server], config, how)
+    }
+
+    fn connect_any(
+        driver: UdpDriver,
+        servers: &[SocketAddr],
+        config: Config,
+        how: Connect,
+    ) -> io::Result<Self> {
         let mut host = Host::new(driver, config)?;
         let connection = host
             .endpoint
-            .connect(host.now(), server, how)
+            .connect_any(host.now(), servers, how)
             .map_err(not_begun)?;
         host.flush()?;
         Ok(Self {
             host,
-            server,
+            server: servers[0],
             connection,
         })
     }
@@ -243,9 +260,10 @@ impl Client {
         self.connection
     }
 
-    /// Returns the address of the server; a virtual address for one behind a relay.
+    /// Returns the address of the server while connected; otherwise the first of its addresses. A virtual address for one behind a relay.
     pub fn server_addr(&self) -> SocketAddr {
-        self.server
+        let remote = self.host.endpoint.remote(self.connection);
+        remote.unwrap_or(self.server)
     }
 
     /// The socket's own address.

@@ -8,8 +8,8 @@ use muse_relay::{Link, LinkEvent, RoomCode, RoomKey};
 use muse_transport::congestion::Budget;
 use muse_transport::typed::Message;
 use muse_transport::{
-    Broadcast, ChannelStats, Config, ConnectionId, ConnectionStats, Endpoint, Event, MessageError,
-    MessageId, SendError, SendOptions, ServerOptions,
+    AdmissionError, Broadcast, ChannelStats, Config, ConnectionId, ConnectionStats, Endpoint,
+    Event, MessageError, MessageId, SendError, SendOptions, ServerOptions,
 };
 use muse_wire::{Duration, Instant};
 
@@ -274,6 +274,23 @@ impl Server {
         self.host
             .endpoint
             .broadcast_message(self.host.now(), channel, message)
+    }
+
+    /// Lets a client in that [asks](Event::Asking), see [`Endpoint::admit`].
+    pub fn admit(&mut self, connection: ConnectionId) -> Result<(), AdmissionError> {
+        self.host.endpoint.admit(self.host.now(), connection)
+    }
+
+    /// Refuses a client that [asks](Event::Asking), which reads code and text, see [`Endpoint::deny`].
+    pub fn deny(
+        &mut self,
+        connection: ConnectionId,
+        code: u16,
+        text: &str,
+    ) -> Result<(), AdmissionError> {
+        self.host
+            .endpoint
+            .deny(self.host.now(), connection, code, text)
     }
 
     /// Closes a connection at once and tells the client why. What is still on its way may be lost.

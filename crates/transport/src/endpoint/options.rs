@@ -1,7 +1,11 @@
 //! Options of a server that admits clients, and of a client that connects.
 
+use std::sync::Arc;
+
 use muse_wire::Duration;
 
+use super::admission::AdmissionLimits;
+use crate::config::Agreement;
 use crate::crypto::{ServerKey, ServerPublicKey};
 use crate::handshake::{ConnectingConfig, HandshakeLimits, ListenerConfig, Trust};
 use crate::token::{ConnectToken, TokenVerifier};
@@ -16,6 +20,7 @@ pub struct ServerOptions {
     verifier: Option<TokenVerifier>,
     limits: HandshakeLimits,
     danger_insecure: bool,
+    admission: Option<AdmissionLimits>,
 }
 
 impl ServerOptions {
@@ -26,6 +31,7 @@ impl ServerOptions {
             verifier: None,
             limits: HandshakeLimits::default(),
             danger_insecure: false,
+            admission: None,
         }
     }
 
@@ -41,17 +47,29 @@ impl ServerOptions {
         self
     }
 
-    /// Also admits clients without encryption. Anyone on the way can then read and forge what they send. For links that
+    /// Asks the application about each client, by [`Event::Asking`](crate::Event::Asking), before it is in. Default: everybody who passes the
+    /// handshake is in.
+    pub fn admission(mut self, limits: AdmissionLimits) -> Self {
+        self.admission = Some(limits);
+        self
+    }
+
+    pub(super) fn admission_limits(&self) -> Option<AdmissionLimits> {
+        self.admission
+    }
+
+    /// Also lets in clients without encryption. Anyone on the way can then read and forge what they send. For links that
     /// encrypt already, and for experiments.
     pub fn danger_allow_insecure(mut self) -> Self {
         self.danger_insecure = true;
         self
     }
 
-    pub(super) fn into_listener(self, protocol_id: u64, schema_hash: u64) -> ListenerConfig {
+    pub(super) fn into_listener(self, protocol_id: u64, agreement: &Agreement) -> ListenerConfig {
         ListenerConfig {
             protocol_id,
-            schema_hash,
+            schema_hash: agreement.hash,
+            description: Arc::clone(&agreement.description),
             key: self.key,
             token_required: self.verifier.is_some(),
             verifier: self.verifier,
@@ -109,10 +127,12 @@ impl Connect {
     pub(super) fn into_config(
         self,
         protocol_id: u64,
-        schema_hash: u64,
+        agreement: &Agreement,
         connection_id: u32,
     ) -> ConnectingConfig {
-        let mut config = ConnectingConfig::new(protocol_id, schema_hash, connection_id, self.trust);
+        let mut config =
+            ConnectingConfig::new(protocol_id, agreement.hash, connection_id, self.trust);
+        config.description = Arc::clone(&agreement.description);
         config.payload = self.payload;
         if let Some(timeout) = self.timeout {
             config.timeout = timeout;

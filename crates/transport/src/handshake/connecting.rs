@@ -1,15 +1,17 @@
 //! The client's side: asks until it is admitted, refused, or out of time.
 
 use std::fmt;
+use std::sync::Arc;
 
 use muse_wire::bytes::Reader;
 use muse_wire::{Duration, Instant};
 use thiserror::Error;
 
 use super::cookie::COOKIE_LEN;
-use super::packet::{self, ACCEPT_FIXED_LEN, CONNECT_LEN_MAX, Connect, Packet};
+use super::inquiry::{Inquiry, differences};
+use super::packet::{self, ACCEPT_FIXED_LEN, CONNECT_LEN_MAX, Connect, Describe, Packet, Reason};
 use super::session::{MESSAGE_OVERHEAD_MAX, Mode, Session};
-use super::{ClientRandom, PAYLOAD_LEN_MAX, Refusal, VERSION};
+use super::{ClientRandom, DECISION_TIMEOUT_MAX, PAYLOAD_LEN_MAX, Refusal, VERSION};
 use crate::crypto::{Entropy, Keys, Ratchet, ServerPublicKey, Suite};
 use crate::token::ConnectToken;
 
@@ -46,7 +48,9 @@ pub(crate) struct ConnectingConfig {
     pub(crate) protocol_id: u64,
     /// The same as the server's.
     pub(crate) schema_hash: u64,
-    /// The connection id that this side wants to receive in the headers of packets.
+    /// What that is the hash of, to find out what differs.
+    pub(crate) description: Arc<str>,
+    /// What this side wants to receive in the headers of packets.
     pub(crate) connection_id: u32,
     /// Whom to trust.
     pub(crate) trust: Trust,
@@ -69,6 +73,7 @@ impl ConnectingConfig {
         Self {
             protocol_id,
             schema_hash,
+            description: Arc::from(""),
             connection_id,
             trust,
             payload: Vec::new(),
@@ -99,11 +104,16 @@ pub(crate) struct Connecting {
     sessions: Vec<Session>,
     /// The Connect with the newest cookie.
     pub(super) connect: Vec<u8>,
-    /// The time at which that cookie came.
+    cookie: [u8; COOKIE_LEN],
+    /// When that cookie came.
     pub(super) cookie_at: Option<Instant>,
+    /// The server has another description, and is being asked for it.
+    inquiry: Option<Inquiry>,
     next_send: Instant,
     delay: Duration,
     deadline: Instant,
+    /// The deadline does not move beyond this, however long the server asks to wait.
+    deadline_max: Instant,
     pub(super) finished: bool,
 }
 
@@ -111,7 +121,9 @@ pub(crate) struct Connecting {
 pub(crate) enum Progress {
     /// Nothing decided.
     Continue,
-    /// Admitted.
+    /// The server's application has been asked and has not decided yet.
+    Waiting,
+    /// Let in.
     Established(Box<Established>),
     /// Not admitted.
     Refused(Refusal),
@@ -167,10 +179,13 @@ impl Connecting {
             entropy: Ratchet::new(entropy),
             sessions: Vec::new(),
             connect: Vec::new(),
+            cookie: [0; COOKIE_LEN],
             cookie_at: None,
+            inquiry: None,
             next_send: now,
             delay: DELAY_FIRST,
             deadline: now + config.timeout,
+            deadline_max: now + config.timeout + DECISION_TIMEOUT_MAX,
             finished: false,
         })
     }
@@ -180,8 +195,22 @@ impl Connecting {
         self.random
     }
 
+    /// Whether the server has answered at all.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.cookie_at.is_some()
+    }
+
     /// Writes the packet that is due, if one is and `buffer` has room for it.
     pub(crate) fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<usize> {
+        if let Some(inquiry) = &mut self.inquiry {
+            let describe = Describe {
+                version: self.version,
+                random: self.random,
+                cookie: self.cookie,
+                page: inquiry.poll_page()?,
+            };
+            return packet::emit_describe(self.config.protocol_id, &describe, buffer).ok();
+        }
         if self.finished || now < self.next_send || now >= self.deadline {
             return None;
         }
@@ -201,11 +230,20 @@ impl Connecting {
 
     /// Returns the time to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit).
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        if let Some(inquiry) = &self.inquiry {
+            return Some(inquiry.poll_timeout());
+        }
         (!self.finished).then_some(self.next_send.min(self.deadline))
     }
 
     /// Time has passed: gives up when it is up.
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> Progress {
+        if let Some(inquiry) = &mut self.inquiry {
+            return match inquiry.handle_timeout(now) {
+                true => Progress::Continue,
+                false => self.mismatch(""),
+            };
+        }
         if self.finished || now < self.deadline {
             return Progress::Continue;
         }
@@ -215,6 +253,20 @@ impl Connecting {
 
     /// A packet arrived from the server's address. What is not an answer to this attempt changes nothing.
     pub(crate) fn handle(&mut self, now: Instant, datagram: &[u8]) -> Progress {
+        if let Some(inquiry) = &mut self.inquiry {
+            if let Ok(Packet::Description {
+                random,
+                page,
+                count,
+                text,
+            }) = Packet::parse(self.config.protocol_id, datagram)
+                && random == self.random
+                && let Some(server) = inquiry.handle_page(now, page, count, text)
+            {
+                return self.mismatch(&server);
+            }
+            return Progress::Continue;
+        }
         if self.finished {
             return Progress::Continue;
         }
@@ -230,10 +282,34 @@ impl Connecting {
             }
             Ok(Packet::Refuse { random, reason }) if random == self.random => {
                 self.finished = true;
+                if let Reason::Schema { server } = reason
+                    && self.cookie_at.is_some()
+                    && !self.config.description.is_empty()
+                {
+                    self.inquiry = Some(Inquiry::new(now, server));
+                    return Progress::Continue;
+                }
                 Progress::Refused(reason.refusal(self.version, self.config.schema_hash))
+            }
+            Ok(Packet::Wait { random }) if random == self.random && self.cookie_at.is_some() => {
+                // The server is there and the application thinks about it: time to give up starts over.
+                self.deadline = (now + self.config.timeout).min(self.deadline_max);
+                Progress::Waiting
             }
             _ => Progress::Continue,
         }
+    }
+
+    /// The server's description is known, or will not be: the attempt is over.
+    fn mismatch(&mut self, server: &str) -> Progress {
+        let Some(inquiry) = self.inquiry.take() else {
+            return Progress::Continue;
+        };
+        Progress::Refused(Refusal::Schema {
+            client: self.config.schema_hash,
+            server: inquiry.hash(),
+            differences: differences(&self.config.description, server),
+        })
     }
 
     fn handle_cookie(&mut self, now: Instant, cookie: &[u8; COOKIE_LEN]) {
@@ -242,6 +318,7 @@ impl Connecting {
             return;
         }
         self.begin_exchange(*cookie);
+        self.cookie = *cookie;
         self.cookie_at = Some(now);
         self.next_send = now;
         self.delay = DELAY_FIRST;

@@ -16,6 +16,7 @@ use crate::crypto::Entropy;
 pub struct HandshakeLimits {
     operations: Rate,
     replies: Rate,
+    descriptions: Rate,
     address: Rate,
     prefix: Rate,
 }
@@ -30,6 +31,10 @@ impl Default for HandshakeLimits {
             replies: Rate {
                 per_second: 10_000,
                 burst: 1_000,
+            },
+            descriptions: Rate {
+                per_second: 1_000,
+                burst: 500,
             },
             address: Rate {
                 per_second: 64,
@@ -58,6 +63,12 @@ impl HandshakeLimits {
     /// in sending.
     pub fn replies(mut self, per_second: u32, burst: u32) -> Self {
         self.replies = Rate { per_second, burst };
+        self
+    }
+
+    /// Pages of the description for clients that do not share it, about 1 kB each, 1,000 a second and 500 at once by default.
+    pub fn descriptions(mut self, per_second: u32, burst: u32) -> Self {
+        self.descriptions = Rate { per_second, burst };
         self
     }
 
@@ -99,6 +110,7 @@ pub(super) struct Limiter {
     limits: HandshakeLimits,
     operations: Instant,
     replies: Instant,
+    descriptions: Instant,
     cells: Box<[[Instant; CELLS]; ROWS]>,
     hash_key: [u8; 16],
 }
@@ -111,6 +123,7 @@ impl Limiter {
             limits,
             operations: Instant::ZERO,
             replies: Instant::ZERO,
+            descriptions: Instant::ZERO,
             cells: Box::new([[Instant::ZERO; CELLS]; ROWS]),
             hash_key,
         }
@@ -126,7 +139,13 @@ impl Limiter {
         self.limits.replies.take(&mut self.replies, now, 1)
     }
 
-    /// True if a proven address may begin another handshake now.
+    /// Whether a page of the description may be sent now.
+    pub(super) fn description(&mut self, now: Instant) -> bool {
+        let full_at = &mut self.descriptions;
+        self.limits.descriptions.take(full_at, now, 1)
+    }
+
+    /// Whether a proven address may begin another handshake now.
     pub(super) fn handshake(&mut self, now: Instant, from: SocketAddr) -> bool {
         let (address, prefix) = match from.ip().to_canonical() {
             ip if ip.is_loopback() => return true,

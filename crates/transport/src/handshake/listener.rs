@@ -2,13 +2,15 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use muse_wire::Instant;
 use muse_wire::bytes::Writer;
 
 use super::cookie::CookieJar;
+use super::inquiry::page_of;
 use super::limits::{HandshakeLimits, Limiter};
-use super::packet::{self, ACCEPT_FIXED_LEN, Connect, Ignored, Packet, Reason};
+use super::packet::{self, ACCEPT_FIXED_LEN, Connect, Describe, Ignored, Packet, Reason};
 use super::recent::{RECENT_MAX, Recent};
 use super::session::{Mode, Session};
 use super::{ClientRandom, PAYLOAD_LEN_MAX, Refusal, VERSION};
@@ -21,7 +23,9 @@ pub(crate) struct ListenerConfig {
     pub(crate) protocol_id: u64,
     /// Clients with another schema are refused.
     pub(crate) schema_hash: u64,
-    /// The key that clients pin and tokens are sealed to.
+    /// What that is the hash of, for clients that want to know what differs.
+    pub(crate) description: Arc<str>,
+    /// What clients pin and tokens are sealed to.
     pub(crate) key: ServerKey,
     /// Checks tokens; without it tokens are refused.
     pub(crate) verifier: Option<TokenVerifier>,
@@ -143,7 +147,14 @@ impl Listener {
                     }
                 }
             }
-            Ok(Packet::Cookie { .. } | Packet::Accept { .. } | Packet::Refuse { .. })
+            Ok(Packet::Describe(describe)) => self.describe(now, from, &describe, reply),
+            Ok(
+                Packet::Cookie { .. }
+                | Packet::Accept { .. }
+                | Packet::Refuse { .. }
+                | Packet::Wait { .. }
+                | Packet::Description { .. },
+            )
             | Err(Ignored::Malformed) => {
                 self.counters.malformed += 1;
                 Outcome::Nothing
@@ -160,7 +171,7 @@ impl Listener {
     /// exists should give way to this connection, not even the session that it resumes.
     pub(crate) fn accept(
         &mut self,
-        mut request: Box<ConnectRequest>,
+        request: &mut ConnectRequest,
         connection_id: u32,
         settings: &[u8],
         reply: &mut [u8],
@@ -191,7 +202,28 @@ impl Listener {
         })
     }
 
-    /// Refuses the client; returns the length of the reply, zero when the limit of replies is reached.
+    /// Writes that the application has not decided yet; returns the length of the reply, zero when the limit of replies is
+    /// reached.
+    pub(crate) fn wait(&mut self, now: Instant, random: &ClientRandom, reply: &mut [u8]) -> usize {
+        if !self.may_reply(now) {
+            return 0;
+        }
+        packet::emit_wait(self.config.protocol_id, random, reply).unwrap_or(0)
+    }
+
+    /// Takes a reply from the limit of replies; `false` when there is none left.
+    pub(crate) fn may_reply(&mut self, now: Instant) -> bool {
+        let allowed = self.limiter.reply(now);
+        self.counters.replies_limited += u64::from(!allowed);
+        allowed
+    }
+
+    /// Counts what became of questions to the application.
+    pub(crate) fn counters_mut(&mut self) -> &mut HandshakeCounters {
+        &mut self.counters
+    }
+
+    /// Sends the client away; returns the length of the reply, zero when the limit of replies is reached.
     pub(crate) fn refuse(
         &mut self,
         now: Instant,
@@ -259,7 +291,33 @@ impl Listener {
         }))
     }
 
-    /// Checks what needs no cryptography: the kind of protection and the schema.
+    /// A page of the description, for a client whose address is proven.
+    fn describe(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        describe: &Describe,
+        reply: &mut [u8],
+    ) -> Outcome {
+        let Describe { random, page, .. } = describe;
+        if describe.version != VERSION || !self.cookies.check(now, from, random, &describe.cookie) {
+            self.counters.cookies_invalid += 1;
+            return Outcome::Nothing;
+        }
+        if !self.limiter.description(now) {
+            self.counters.replies_limited += 1;
+            return Outcome::Nothing;
+        }
+        let Some((count, text)) = page_of(&self.config.description, *page) else {
+            self.counters.malformed += 1;
+            return Outcome::Nothing;
+        };
+        self.counters.descriptions += 1;
+        packet::emit_description(self.config.protocol_id, random, *page, count, text, reply)
+            .map_or(Outcome::Nothing, Outcome::Reply)
+    }
+
+    /// What needs no cryptography: the kind of protection and the schema.
     fn agree(&self, mode: Mode, connect: &Connect<'_>) -> Result<Suite, Refusal> {
         let suite = match mode {
             Mode::DangerInsecure if !self.config.danger_insecure => return Err(Refusal::Insecure),
@@ -271,6 +329,7 @@ impl Listener {
             return Err(Refusal::Schema {
                 client: connect.schema_hash,
                 server: self.config.schema_hash,
+                differences: Vec::new(),
             });
         }
         if connect.token.is_empty() && self.config.token_required {
@@ -333,8 +392,7 @@ impl Listener {
         random: &ClientRandom,
         reply: &mut [u8],
     ) -> Outcome {
-        if !self.limiter.reply(now) {
-            self.counters.replies_limited += 1;
+        if !self.may_reply(now) {
             return Outcome::Nothing;
         }
         // Nothing is kept of the client: the cookie itself remembers.
@@ -352,8 +410,7 @@ impl Listener {
         reply: &mut [u8],
     ) -> Outcome {
         self.counters.refused += 1;
-        if !self.limiter.reply(now) {
-            self.counters.replies_limited += 1;
+        if !self.may_reply(now) {
             return Outcome::Nothing;
         }
         packet::emit_refuse(self.config.protocol_id, random, Reason::of(refusal), reply)
@@ -407,6 +464,14 @@ impl ConnectRequest {
         self.token.as_ref().map_or(&[], |token| &token.user_data)
     }
 
+    /// The request is accepted later than it came: the time and whether the token's session lives may have changed.
+    pub(crate) fn refresh(&mut self, unix_now_s: u64, resumes: bool) {
+        self.unix_now_s = unix_now_s;
+        if let Some(token) = &mut self.token {
+            token.resumes |= resumes;
+        }
+    }
+
     /// The token's name.
     pub(crate) fn token_id(&self) -> Option<TokenId> {
         self.token.as_ref().map(|token| token.id)
@@ -421,6 +486,8 @@ pub struct HandshakeCounters {
     pub hellos: u64,
     /// Cookies sent.
     pub cookies: u64,
+    /// Pages of the description sent to clients that do not share it.
+    pub descriptions: u64,
     /// Packets that ask to come in.
     pub connects: u64,
     /// Of those, with a cookie that is too old or false.
@@ -429,6 +496,16 @@ pub struct HandshakeCounters {
     pub requests: u64,
     /// Let in.
     pub accepted: u64,
+    /// Of the requests, put before the application, see [`ServerOptions::admission`](crate::ServerOptions::admission).
+    pub asked: u64,
+    /// Denied by the application.
+    pub denied: u64,
+    /// Refused because the application did not decide in time.
+    pub undecided: u64,
+    /// Gone before the application decided.
+    pub withdrawn: u64,
+    /// Refused because too many waited for a decision.
+    pub pending_limited: u64,
     /// Sent away, with or without a reply.
     pub refused: u64,
     /// Dropped: not a handshake packet that a server takes.

@@ -97,11 +97,19 @@ impl TokenVerifier {
             .expires_s
             .checked_sub(token.issued_s)
             .ok_or(TokenError::Invalid)?;
-        if token.protocol_id != protocol_id
-            || lifetime_s > LIFETIME_S_MAX
-            || token.issued_s > unix_now_s.saturating_add(CLOCK_LEEWAY_S)
-        {
+        if lifetime_s > LIFETIME_S_MAX {
             return Err(TokenError::Invalid);
+        }
+        // What is told from here on is in the token, in the server's public key and on its clock: nothing that a forger
+        // does not have.
+        if token.protocol_id != protocol_id {
+            return Err(TokenError::OtherProtocol);
+        }
+        if self.key(&token).is_none() {
+            return Err(TokenError::UnknownKey);
+        }
+        if token.issued_s > unix_now_s.saturating_add(CLOCK_LEEWAY_S) {
+            return Err(TokenError::NotYetValid);
         }
         if token.server_key != server_key.public() || !self.is_ours(&token) {
             return Err(TokenError::WrongServer);
@@ -122,11 +130,7 @@ impl TokenVerifier {
     /// Checks the signature: one operation with a public key.
     pub(crate) fn verify(&self, checked: &Checked<'_>) -> Result<(), TokenError> {
         let token = &checked.token;
-        let (_, key) = self
-            .keys
-            .iter()
-            .find(|(id, _)| *id == token.key_id)
-            .ok_or(TokenError::Invalid)?;
+        let key = self.key(token).ok_or(TokenError::UnknownKey)?;
         let signature = Signature::from_bytes(&token.signature);
         // Strict, so that a token has one signature and not several that are equivalent.
         key.verify_strict(&format::signed(token.unsigned), &signature)
@@ -149,6 +153,12 @@ impl TokenVerifier {
         self.used
             .insert(unix_now_s, verified.expires_s, verified.id)
             .map_err(|_| TokenError::Full)
+    }
+
+    /// The key that a token says it is signed with.
+    fn key(&self, token: &PublicToken<'_>) -> Option<&VerifyingKey> {
+        let mut keys = self.keys.iter();
+        keys.find_map(|(id, key)| (*id == token.key_id).then_some(key))
     }
 
     fn is_ours(&self, token: &PublicToken<'_>) -> bool {
@@ -215,9 +225,20 @@ pub(crate) struct Verified {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// No token, not signed by a key that is trusted, of another protocol, or not yet valid.
+    /// No token, or its signature or seal is not right.
     #[error("the token is not valid")]
     Invalid,
+    /// Made for another protocol id than the server's.
+    #[error(
+        "the token is for another protocol id: the master and the game server must have the same"
+    )]
+    OtherProtocol,
+    /// Signed with a key that the server does not trust, or no longer.
+    #[error("the token is signed with a key that the server does not know")]
+    UnknownKey,
+    /// Issued more than a minute in the server's future.
+    #[error("the token is not valid yet: the clocks of the master and the game server differ")]
+    NotYetValid,
     /// Too late.
     #[error("the token has expired")]
     Expired,
