@@ -137,6 +137,13 @@ pub fn random_text() -> String {
     hex(&bytes)
 }
 
+/// Returns a number that nobody else has, small enough for JavaScript to read exactly.
+pub(crate) fn random_name() -> u64 {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).expect("the system has randomness");
+    u64::from_le_bytes(bytes) >> 11
+}
+
 /// Six letters that are hard to confuse.
 pub fn room_code() -> String {
     let mut bytes = [0; 6];

@@ -18,7 +18,7 @@ use crate::fleet;
 use crate::http::{self, limits::Limits};
 use crate::hub::Hub;
 use crate::journal::{Journal, SAMPLE_EVERY_S};
-use crate::leader;
+use crate::leading;
 use crate::relays::Relays;
 use crate::secrets::{Keys, random_text};
 use crate::serving::{ConnectionLimits, Serving};
@@ -99,7 +99,7 @@ impl Master {
         let shared = share(&config, store, bus, servers).await?;
         tokio::spawn(deliver(Arc::clone(&shared)));
         tokio::spawn(close_silent(Arc::clone(&shared)));
-        tokio::spawn(leader::lead(Arc::clone(&shared)));
+        tokio::spawn(leading::lead(Arc::clone(&shared)));
         tokio::spawn(sample(Arc::clone(&shared)));
         tokio::spawn(keep_token_keys(Arc::clone(&shared)));
         if shared.bus.is_shared() {

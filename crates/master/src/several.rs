@@ -16,6 +16,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::bus::Note;
 use crate::clock;
+use crate::secrets::random_name;
 use crate::shared::Shared;
 use crate::store::StoreError;
 
@@ -30,10 +31,8 @@ pub(crate) struct Identity {
 
 impl Identity {
     pub(crate) fn new() -> Self {
-        let mut bytes = [0; 8];
-        getrandom::fill(&mut bytes).expect("the system has randomness");
         Self {
-            master: u64::from_le_bytes(bytes) >> 11,
+            master: random_name(),
             unsure: AtomicBool::new(false),
         }
     }

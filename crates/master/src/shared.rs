@@ -86,11 +86,6 @@ impl Shared {
         lock(&self.token_keys).public()
     }
 
-    /// Whether this master closes while others may go on.
-    pub(crate) fn leaves_leading(&self) -> bool {
-        self.bus.is_shared() && *self.draining.borrow()
-    }
-
     /// Reads the keys of connect tokens from the store, and adds tomorrow's.
     pub(crate) async fn keep_token_keys(&self) -> Result<(), StoreError> {
         let now_s = clock::now().as_micros() / 1_000_000;

@@ -4,6 +4,7 @@
 //! as a whole or not at all, and it is answered when it is durable. Calls are begun in the order in which the methods are called,
 //! not in the order in which the answers are awaited.
 
+mod memory;
 mod migrations;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -25,6 +26,7 @@ use crate::director::{Ending, NewMatch, StoredMatch};
 use crate::lease::Lease;
 use crate::operators::{AuditLine, MatchLine, PlayerLine, Sentence, StoredOperator, TicketLine};
 use crate::ticket::{Play, Ticket};
+pub use memory::MemoryStore;
 pub use worker::SqlStore;
 
 /// What a transaction comes to.
