@@ -1,6 +1,6 @@
 //! The leader of a queue: makes matches and follows each from its first row to its result.
 //!
-//! The director decides; the shell does. Each [`Action`] that touches the store is one transaction there, which checks the leader's epoch;
+//! The director decides about matches; the [`leader`](crate::leader) decides when it runs, and a shell does what comes of it. Each [`Action`] that touches the store is one transaction there, which checks the leader's epoch;
 //! what became of it comes back as a `handle_*`. The match is stored first and gets its server then, so that a master that dies in between
 //! leaves a match without a server, which the next leader places, or a server without a match, which is ended.
 
@@ -123,7 +123,7 @@ impl DirectorConfig {
     }
 }
 
-/// What the shell is to do.
+/// Something that the [`Leader`](crate::leader::Leader) is to have done.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Action {
@@ -290,16 +290,6 @@ impl Director {
     /// How many matches there are.
     pub fn matches(&self) -> usize {
         self.matches.len()
-    }
-
-    /// The players and the server of a match that can be joined, for a fresh token.
-    pub fn seat(&self, match_id: MatchId) -> Option<(ServerId, &[AccountId])> {
-        let found = self.matches.get(&match_id)?;
-        let open = matches!(
-            found.stage,
-            Stage::Connecting | Stage::Loading | Stage::Running
-        );
-        Some((found.server.filter(|_| open)?, &found.players))
     }
 
     /// The queue as its players see it.

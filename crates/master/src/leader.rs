@@ -586,3 +586,6 @@ const CLOCK_STEP_MAX: Duration = Duration::from_secs(2);
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Notes that are kept while what is stored is being read.
 const EARLY_MAX: usize = 16_384;
+
+#[cfg(test)]
+mod tests;
