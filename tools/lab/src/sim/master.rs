@@ -64,6 +64,8 @@ pub(super) struct Master {
     store: MemoryStore,
     ports: Ports,
     servers: BTreeMap<ServerId, (u16, MatchId)>,
+    /// When matches were over.
+    over: BTreeMap<MatchId, Instant>,
     next_server: u64,
     next_ticket: u64,
     heard: BTreeMap<(Instant, u64), Heard>,
@@ -91,6 +93,7 @@ impl Master {
             store: MemoryStore::default(),
             ports: Ports::new(FIRST_PORT, servers_max),
             servers: BTreeMap::new(),
+            over: BTreeMap::new(),
             next_server: 1,
             next_ticket: 1,
             heard: BTreeMap::new(),
@@ -186,10 +189,12 @@ impl Master {
         Ok(())
     }
 
-    /// Checks what must hold when nothing has gone wrong for a while: every server has a match, and every match a server.
-    pub(super) fn check_quiet(&self) -> Result<(), String> {
+    /// Checks what must hold when nothing has gone wrong for a while: every server has a match, or had one until just now.
+    pub(super) fn check_quiet(&self, now: Instant) -> Result<(), String> {
         for (server, (port, match_id)) in &self.servers {
-            if !self.store.matches().contains_key(match_id) {
+            let over = self.over.get(match_id);
+            let just_now = over.is_some_and(|at| *at + RELEASE > now);
+            if !self.has_match(*match_id) && !just_now {
                 return Err(format!(
                     "server {server} keeps port {port} for match {match_id}, which is over"
                 ));
@@ -283,8 +288,14 @@ impl Master {
         let reply = match request {
             Request::Store(request) => {
                 let reply = self.store.handle_request(now, request);
-                if let Some(Reply::Created(_, created)) = &reply {
-                    self.made += u64::from(created.gone.is_empty());
+                match &reply {
+                    Some(Reply::Created(_, created)) => {
+                        self.made += u64::from(created.gone.is_empty());
+                    }
+                    Some(Reply::Ended(match_id, Some(_))) => {
+                        self.over.insert(*match_id, now);
+                    }
+                    _ => {}
                 }
                 reply
             }
@@ -365,3 +376,6 @@ impl Master {
         Reply::Placed(match_id, Ok(server))
     }
 }
+
+/// Time for a server to hear that its match is over, say the last things and end.
+const RELEASE: Duration = Duration::from_secs(6);
