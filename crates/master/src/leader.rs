@@ -57,7 +57,7 @@ pub struct Leader {
 enum State {
     /// The lease is asked for.
     Asking,
-    /// What is stored is being read. Notes that come meanwhile may be about something newer.
+    /// The store is being read. Notes that come meanwhile may be about something newer.
     Restoring {
         lease: Lease,
         early: Vec<Note>,
@@ -283,7 +283,7 @@ impl Leader {
         self.state = State::Leading(Box::new(leading));
     }
 
-    /// What was decided and not yet begun is left to the next leader.
+    /// Ends the term. Decisions that were not yet begun are left to the next leader.
     fn end(&mut self, ended: Ended) {
         match self.state {
             State::Ended(_) => return,
@@ -326,12 +326,12 @@ impl Leader {
 struct Leading {
     lease: Lease,
     director: Director,
-    /// When each [`Timer`] is due.
+    /// The time when each [`Timer`] is due.
     timers: [Instant; Timer::ALL.len()],
     /// Transactions that failed, and when they are tried again, in that order. Each is the end of something that the director began once, so there are not more
     /// of them than matches, seats and tickets.
     retries: VecDeque<(Instant, Transaction)>,
-    /// When each match was last reported in the store; none before the first look.
+    /// The time of each match's last report in the store; none before the first look.
     reported: Option<FxHashMap<MatchId, Instant>>,
     /// It began while its master was closing, because nobody else led.
     stays: bool,
@@ -482,7 +482,7 @@ impl Leading {
         }
     }
 
-    /// What game servers said to other masters. A report counts if it is newer than at the last look: the first look may find one of a server that
+    /// Game servers said this to other masters. A report counts if it is newer than at the last look: the first look may find one of a server that
     /// is gone.
     fn handle_reports(&mut self, now: Instant, stored: Vec<StoredReport>) {
         let before = self.reported.take();
@@ -576,11 +576,11 @@ fn tell_server(server: ServerId, message: ToServer) -> Request {
     Request::Publish(Note::ToServer(server, message))
 }
 
-/// How often a leader whose bus may lose something looks into the store, and every leader at its fleet.
+/// Time between two looks of a leader at its fleet, and into the store if its bus may lose something.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// How long a master that closes leaves leading to others; longer than a lease.
+/// Time for which a master that closes leaves leading to others; longer than a lease.
 const CLOSING_WAITS: Duration = Duration::from_secs(10);
-/// How far the time of day may stray from the leader's own clock; small corrections are borne.
+/// The most by which the time of day may stray from the leader's own clock; small corrections are tolerated.
 const CLOCK_STEP_MAX: Duration = Duration::from_secs(2);
 /// Time before a transaction that must be written is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);

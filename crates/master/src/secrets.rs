@@ -16,7 +16,7 @@ pub struct Keys {
     key: hmac::Key,
 }
 
-/// What an access token says.
+/// The contents of an access token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// Whose it is.
@@ -46,7 +46,7 @@ impl Keys {
         format!("{body}.{tag}")
     }
 
-    /// What a token says, if it is ours and still holds.
+    /// Returns the contents of a token, if it is ours and still holds.
     ///
     /// ```
     /// use muse_master::secrets::{Access, Keys};
@@ -125,7 +125,7 @@ impl Entropy for SystemEntropy {
     }
 }
 
-/// How a token or a device key is stored. They are random, so a plain hash is enough.
+/// Returns the form in which a token or a device key is stored. They are random, so a plain hash is enough.
 pub fn hashed(token: &str) -> String {
     hex(digest::digest(&digest::SHA256, token.as_bytes()).as_ref())
 }

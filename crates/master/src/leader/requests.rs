@@ -93,7 +93,7 @@ pub enum Reply {
     Lease(Result<Option<Lease>, StoreError>),
     /// The tickets and matches that are stored.
     Restored(Result<(Vec<Ticket>, Vec<StoredMatch>), StoreError>),
-    /// What the store knows and this leader may have missed.
+    /// The store's knowledge that this leader may have missed.
     Looked(Result<Looked, StoreError>),
     /// The match is created, or some of its tickets are gone.
     Created(MatchId, Created),

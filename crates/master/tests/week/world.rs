@@ -59,7 +59,7 @@ pub(crate) struct Figures {
 #[derive(Default)]
 struct Player {
     online: bool,
-    /// Raised whenever what was planned for him is void.
+    /// Raised whenever what was planned for them is void.
     plan: u32,
     rating: f64,
 }
@@ -225,7 +225,7 @@ impl World {
         }
     }
 
-    /// He is connected, and wants a match if he has neither ticket nor seat.
+    /// They are connected, and want a match if they have neither ticket nor seat.
     fn back(&mut self, player: u64) {
         let account = AccountId(player + 1);
         self.players[player as usize].online = true;
@@ -288,7 +288,7 @@ impl World {
             self.note(Note::TicketGone(ticket));
         }
         if self.store.seat_of(account).is_some() {
-            // He finishes what he plays.
+            // They finish what they play.
             let plan = self.players[player as usize].plan;
             self.after(300.0, Event::GiveUp(player, plan));
             return;
@@ -354,7 +354,7 @@ impl World {
             }
             Phase::Running if server.until <= now => server.finish(Outcome::Finished),
             Phase::Running if leave && server.seated.len() > 1 => {
-                // One leaves for good, and his seat is offered.
+                // One leaves for good, and their seat is offered.
                 let account = server.seated.pop().expect("two are seated");
                 server.present.retain(|present| *present != account);
                 server.left.push(account);
