@@ -4,6 +4,7 @@
 //! stored as hashes; a game server's credential follows from its number, so that it holds over a restart of the master. Nothing
 //! here is ever logged.
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use muse_master_client::{AccountId, ServerId};
 use muse_transport::Entropy;
 use muse_wire::{Duration, Instant};
@@ -152,20 +153,14 @@ pub fn room_code() -> String {
     bytes.into_iter().map(letter).collect()
 }
 
-/// Bytes as text.
+/// Returns bytes in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(bytes)
 }
 
-/// Text as bytes.
+/// Reads hexadecimal of either case; none if it is something else.
 pub fn unhex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || !text.len().is_multiple_of(2) {
-        return None;
-    }
-    let pairs = (0..text.len()).step_by(2);
-    pairs
-        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok())
-        .collect()
+    HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()
 }
 
 /// Life of an access token.
@@ -240,5 +235,7 @@ mod tests {
         assert_eq!(unhex(&hex(&[0, 255, 16])), Some(vec![0, 255, 16]));
         assert_eq!(unhex("0"), None);
         assert_eq!(unhex("0g"), None);
+        assert_eq!(unhex("+f"), None);
+        assert_eq!(unhex("fF"), Some(vec![255]));
     }
 }
