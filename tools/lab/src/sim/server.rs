@@ -115,14 +115,12 @@ impl GameServer {
         }
     }
 
-    /// Who may come besides.
-    pub(super) fn seat(&mut self, players: &[AccountId]) {
-        for player in players {
-            if !self.seated.contains(player) {
-                self.seated.push(*player);
-            }
-            self.left.retain(|left| left != player);
+    /// Expects another player.
+    pub(super) fn seat(&mut self, account: AccountId) {
+        if !self.seated.contains(&account) {
+            self.seated.push(account);
         }
+        self.left.retain(|left| *left != account);
     }
 
     pub(super) fn report(&self) -> Report {
