@@ -10,15 +10,17 @@
 begin() {
     passed=0 failed=0 skipped=0
     failures=() skips=() times=()
-    log=$(mktemp)
-    trap 'rm -f "$log"' EXIT
+    work=$(mktemp -d) log=$work/log
+    trap 'rm -rf "$work"' EXIT
 }
 
 step() {
-    local name=$1 from=$SECONDS status=0 p f s
+    local name=$1 from=$SECONDS cpu status=0 p f s spent
     shift
     [[ $name =~ ${ONLY:-} ]] || return 0
     echo "==> $name"
+    count_cpu
+    cpu=$cpu_seconds
     "$@" 2>&1 | tee "$log" || status=$?
     read -r p f s <<<"$(count_tests <"$log")"
     # A step that counts nothing is one test itself.
@@ -30,8 +32,17 @@ step() {
     ((passed += p, failed += f, skipped += s)) || true
     ((f == 0)) || failures+=("$name")
     ((s == 0)) || skips+=("$name$(sed -nE 's/^skipped(: .*)/\1/p' "$log" | tail -n 1)")
-    times+=("$((SECONDS - from)) s  $name")
-    echo "$name: $p passed, $f failed, $s skipped ($((SECONDS - from)) s)"
+    count_cpu
+    spent="$((SECONDS - from)) s, $((cpu_seconds - cpu)) s of CPU"
+    times+=("$spent: $name")
+    echo "$name: $p passed, $f failed, $s skipped ($spent)"
+}
+
+# Puts the time that steps spent on processors so far into cpu_seconds: unlike that on the clock, it is much the same on a busy machine.
+count_cpu() {
+    # Not by a pipe, for `times` speaks of the shell that it runs in. The second line is that of its children.
+    times >"$work/times"
+    cpu_seconds=$(awk -F '[ms ]+' 'NR == 2 { print int(60 * ($1 + $3) + $2 + $4) }' "$work/times")
 }
 
 # Sums what tests report, and prints passed, failed and skipped. Whole lines, so that a text about tests is not taken for their result. What
