@@ -29,6 +29,8 @@ default_features() {
 
 # Also builds the program and the examples that later steps start. What needs more than a compiler is left to the steps below.
 run_tests() {
+    # The decoder must read what these tests record, not what earlier ones left.
+    rm -rf "$target/tmp/capture"
     if ! cargo nextest --version >/dev/null 2>&1; then
         cargo test --workspace "${features[@]}" --lib --bins --tests --examples --no-fail-fast -- "${without_servers[@]}"
         return
@@ -147,8 +149,6 @@ quick_tests() {
 }
 
 all_that_must_hold() {
-    # The decoder must read what these tests record, not what earlier ones left.
-    rm -rf "$target/tmp/capture"
     step "the gate itself" scripts/gate-test.sh
     step "format" format
     step "clippy" cargo clippy --quiet --workspace --all-targets "${features[@]}" -- -D warnings
