@@ -91,24 +91,24 @@ struct Beside {
 }
 
 impl Beside {
-    fn found(&self) -> Result<GameServer, Status> {
-        found(&self.cluster, &self.name).ok_or_else(|| Status::not_found("no such server"))
+    fn found(&self) -> Option<GameServer> {
+        found(&self.cluster, &self.name)
     }
 
-    fn set_state(&self, state: &str) -> Result<(), Status> {
+    fn set_state(&self, state: &str) -> Option<()> {
         self.found()?;
         self.cluster.set_state(&self.name, state);
-        Ok(())
+        Some(())
     }
 
     /// What servers say of themselves has Agones' prefix.
-    fn set_label(&self, pair: &KeyValue) -> Result<(), Status> {
+    fn set_label(&self, pair: &KeyValue) -> Option<()> {
         self.found()?;
         self.cluster.change(&self.name, |server| {
             let key = format!("agones.dev/sdk-{}", pair.key);
             server["metadata"]["labels"][key] = json!(pair.value);
         });
-        Ok(())
+        Some(())
     }
 
     async fn count_signs(self, mut signs: Streaming<()>) -> Result<Answers<()>, Status> {
@@ -194,10 +194,10 @@ fn one<T: Send + 'static>(answer: T) -> Answers<T> {
     Answers(Box::pin(stream::iter([Ok(answer)])))
 }
 
-/// Answers a call of one message, which is a stream of one on the wire.
+/// Answers a call of one message, which is a stream of one on the wire. None says that there is no such server.
 async fn unary<I, O>(
     request: http::Request<BoxBody>,
-    handle: impl FnOnce(I) -> Result<O, Status> + Send + 'static,
+    handle: impl FnOnce(I) -> Option<O> + Send + 'static,
 ) -> http::Response<BoxBody>
 where
     I: prost::Message + Default + 'static,
@@ -206,7 +206,8 @@ where
     let handle = |mut asked: Streaming<I>| async move {
         let message = asked.message().await?;
         let message = message.ok_or_else(|| Status::invalid_argument("no message"))?;
-        handle(message).map(one)
+        let answer = handle(message).ok_or_else(|| Status::not_found("no such server"))?;
+        Ok(one(answer))
     };
     streaming(request, handle).await
 }
