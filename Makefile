@@ -1,17 +1,19 @@
 # Everything a developer or CI runs. `make help` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help test quick play page bench wasm decode fuzz fmt
+.PHONY: help test quick nightly play page bench wasm decode fuzz fmt
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
 
-test: ## The gate: everything that must hold before a change lands (the same as CI)
-	@scripts/gate.sh
+quick: ## Formatting, clippy and tests of what was changed against main
+	@scripts/gate.sh quick
 
-quick: ## Formatting and tests only
-	cargo fmt --all --check
-	cargo test --workspace --features muse-cli/tools --quiet
+test: ## The gate: everything that must hold before a change lands (the same as CI)
+	@scripts/gate.sh test
+
+nightly: ## What takes hours: many seeds, fuzzing, a soak, a real Kubernetes, the start pages from scratch
+	@scripts/gate.sh nightly
 
 play: ## Build the game and serve it on this machine
 	@scripts/play.sh

@@ -48,7 +48,7 @@ enum Command {
     /// Players of Biobot without people.
     Bots(bots::Arguments),
     /// Sessions, matchmaking, game servers on demand, friends, chat, ranking.
-    Master(master::Arguments),
+    Master(Box<master::Arguments>),
     /// A game server without a game.
     #[command(hide = true)]
     MasterGame,
