@@ -57,9 +57,11 @@
 //!
 //! In the browser (`wasm32`) there are no UDP sockets: [`Endpoint`] and everything else that needs none is there.
 
+mod address;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod game;
 
+pub use address::{InvalidServerAddress, ServerAddress};
 pub use muse_drivers as drivers;
 pub use muse_netcode as netcode;
 pub use muse_schema as schema;
@@ -89,8 +91,8 @@ pub use muse_wire::{Duration, Instant};
 pub mod prelude {
     pub use crate::{
         ChannelConfig, CloseReason, Config, Connect, ConnectionId, Delivery, Dispatcher, Duration,
-        Event, Message, Priority, Repair, Schema, SendError, SendOptions, ServerKey, ServerOptions,
-        ServerPublicKey, State,
+        Event, Message, Priority, Repair, Schema, SendError, SendOptions, ServerAddress, ServerKey,
+        ServerOptions, ServerPublicKey, State,
     };
     #[cfg(not(target_arch = "wasm32"))]
     pub use crate::{Client, Server};
