@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::diff::is_lossless;
 use crate::frame::SEATS_MAX;
-use crate::game::Game;
+use crate::game::DeterministicGame;
 
 /// Whether machines wait for each other's commands or guess them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Mode {
 pub enum Late {
     /// Everybody waits, in rollback once the window is used up.
     Wait,
-    /// The packet server's rule: so long after everybody else's input has arrived, [`Game::predict`] stands in for the missing
+    /// The packet server's rule: so long after everybody else's input has arrived, [`DeterministicGame::predict`] stands in for the missing
     /// one. Only the late player suffers.
     Repeat {
         /// How long the others wait.
@@ -30,18 +30,18 @@ pub enum Late {
     },
 }
 
-/// Settings of a match. [`Config::lockstep`] and [`Config::rollback`] are where to begin.
+/// Settings of a match. [`MatchConfig::lockstep`] and [`MatchConfig::rollback`] are where to begin.
 ///
 /// All machines of a match and its server must have the same; who has others is refused.
 ///
 /// ```
-/// use muse_lockstep::Config;
-/// let duel = Config::rollback(2).delay(1);
-/// let strategy = Config::lockstep(8);
+/// use muse_lockstep::MatchConfig;
+/// let duel = MatchConfig::rollback(2).delay(1);
+/// let strategy = MatchConfig::lockstep(8);
 /// assert_eq!((duel.delay_frames(), strategy.delay_frames()), (1, 2));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct MatchConfig {
     pub(crate) mode: Mode,
     pub(crate) seats: u8,
     pub(crate) begins_with: u8,
@@ -61,7 +61,7 @@ pub struct Config {
 /// Settings that make no sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum ConfigError {
+pub enum MatchConfigError {
     /// No seats, more than [`SEATS_MAX`], or more at the beginning than there are.
     #[error("a match has 1 to {SEATS_MAX} seats, and begins with at most all of them taken")]
     Seats,
@@ -80,7 +80,7 @@ pub enum ConfigError {
     Lossy,
 }
 
-impl Config {
+impl MatchConfig {
     /// Lockstep: steps of 50 ms, turns of four steps to begin with, a delay of 2 turns.
     pub fn lockstep(seats: u8) -> Self {
         Self {
@@ -208,32 +208,32 @@ impl Config {
         self.check_every.next_multiple_of(self.save_every)
     }
 
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), MatchConfigError> {
         let seats = usize::from(self.seats);
         if seats == 0 || seats > SEATS_MAX || self.begins_with > self.seats || self.begins_with == 0
         {
-            return Err(ConfigError::Seats);
+            return Err(MatchConfigError::Seats);
         }
         if self.frame < Duration::from_millis(1) || self.frame > self.turn_max {
-            return Err(ConfigError::Frame);
+            return Err(MatchConfigError::Frame);
         }
         let needed = self.window.max(self.delay).max(self.check_interval());
         if needed >= self.history || self.history > HISTORY_MAX || self.delay > DELAY_MAX {
-            return Err(ConfigError::History);
+            return Err(MatchConfigError::History);
         }
         Ok(())
     }
 
     /// [`check`](Self::check) for this game.
-    pub(crate) fn check_for<G: Game>(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check_for<G: DeterministicGame>(&self) -> Result<(), MatchConfigError> {
         if !is_lossless(&G::TYPE) {
-            return Err(ConfigError::Lossy);
+            return Err(MatchConfigError::Lossy);
         }
         self.check()
     }
 
     /// A number that tells whether two sides play the same game by the same rules.
-    pub fn contract<G: Game>(&self) -> u64 {
+    pub fn contract<G: DeterministicGame>(&self) -> u64 {
         let line = format!(
             "{PROTOCOL_VERSION} {} {} {:?} {} {} {} {}",
             G::TYPE,
@@ -261,15 +261,21 @@ mod tests {
 
     #[test]
     fn settings_that_make_no_sense_are_refused() {
-        assert_eq!(Config::rollback(2).check(), Ok(()));
-        assert_eq!(Config::lockstep(8).check(), Ok(()));
-        assert_eq!(Config::lockstep(0).check(), Err(ConfigError::Seats));
-        assert_eq!(Config::lockstep(17).check(), Err(ConfigError::Seats));
+        assert_eq!(MatchConfig::rollback(2).check(), Ok(()));
+        assert_eq!(MatchConfig::lockstep(8).check(), Ok(()));
         assert_eq!(
-            Config::rollback(2).history(100).check(),
-            Err(ConfigError::History)
+            MatchConfig::lockstep(0).check(),
+            Err(MatchConfigError::Seats)
         );
-        let still = Config::rollback(2).frame(Duration::ZERO);
-        assert_eq!(still.check(), Err(ConfigError::Frame));
+        assert_eq!(
+            MatchConfig::lockstep(17).check(),
+            Err(MatchConfigError::Seats)
+        );
+        assert_eq!(
+            MatchConfig::rollback(2).history(100).check(),
+            Err(MatchConfigError::History)
+        );
+        let still = MatchConfig::rollback(2).frame(Duration::ZERO);
+        assert_eq!(still.check(), Err(MatchConfigError::Frame));
     }
 }

@@ -15,7 +15,7 @@ use crate::frame::{Frame, Seat};
 /// `Vec`s write `clone_from` by hand, field by field, and it takes no memory either.
 ///
 /// ```
-/// use muse_lockstep::{Game, Step};
+/// use muse_lockstep::{DeterministicGame, Step};
 /// use muse_schema::Schema;
 ///
 /// #[derive(Clone, Schema)]
@@ -23,7 +23,7 @@ use crate::frame::{Frame, Seat};
 ///     metres: [u32; 2],
 /// }
 ///
-/// impl Game for Race {
+/// impl DeterministicGame for Race {
 ///     type Input = bool;
 ///     type Event = &'static str;
 ///
@@ -37,7 +37,7 @@ use crate::frame::{Frame, Seat};
 ///     }
 /// }
 /// ```
-pub trait Game: Clone + Schema {
+pub trait DeterministicGame: Clone + Schema {
     /// What a player does in a frame. In rollback what is held (buttons, sticks); in lockstep the commands of a turn.
     type Input: Schema + Clone + PartialEq + Default + Debug;
     /// What happens in a step, for sounds, effects and scores. `()` if nothing needs to be told.
@@ -71,13 +71,13 @@ pub trait Game: Clone + Schema {
 
 /// What a step is given and what it tells.
 #[derive(Debug)]
-pub struct Step<'a, G: Game> {
+pub struct Step<'a, G: DeterministicGame> {
     frame: Frame,
     inputs: &'a [Option<G::Input>],
     events: &'a mut Vec<G::Event>,
 }
 
-impl<'a, G: Game> Step<'a, G> {
+impl<'a, G: DeterministicGame> Step<'a, G> {
     /// A step of this frame. `inputs` has one entry per seat, `None` where nobody sits.
     pub fn new(
         frame: Frame,

@@ -15,10 +15,10 @@ use std::collections::VecDeque;
 
 use muse_wire::{Duration, Instant};
 
-use crate::config::{Config, ConfigError, Late, Mode};
+use crate::config::{Late, MatchConfig, MatchConfigError, Mode};
 use crate::frame::{Frame, SEATS_MAX, Seat};
-use crate::game::Game;
-use crate::packet::{Control, Refusal};
+use crate::game::DeterministicGame;
+use crate::packet::{Control, OverReason};
 use crate::stream::{Entry, Stream};
 use desync::Checks;
 pub(crate) use incoming::{BLOB_HEADER_MAX, BLOB_STATE, BLOB_TRACE, COST_UNIT_MICROS};
@@ -40,7 +40,7 @@ pub enum Notice {
     /// Somebody sat down, from this frame on.
     Joined(Seat, Frame),
     /// Somebody is gone, from this frame on.
-    Left(Seat, Frame, Refusal),
+    Left(Seat, Frame, OverReason),
     /// Checksums differ: this machine's state is not that of the others, since this check.
     Desync(Seat, Frame),
     /// The states of too many differ: the match is over.
@@ -49,10 +49,10 @@ pub enum Notice {
 
 /// Orders and forwards. Give it what arrives with [`handle_packet`](Self::handle_packet), call
 /// [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) has passed, send what
-/// [`poll_packet`](Self::poll_packet) gives. [`Server`](crate::Server) does so over addresses.
+/// [`poll_packet`](Self::poll_packet) gives. `muse::deterministic` does so over connections.
 #[derive(Debug)]
 pub struct Orderer {
-    config: Config,
+    config: MatchConfig,
     contract: u64,
     members: Vec<Option<Member>>,
     /// By seat: its inputs.
@@ -61,7 +61,7 @@ pub struct Orderer {
     playing: Vec<Option<Frame>>,
     controls: Vec<Control>,
     begun: bool,
-    over: Option<Refusal>,
+    over: Option<OverReason>,
     /// The first frame for which somebody's input is missing.
     sealed: Frame,
     /// When half of the players' inputs had arrived for `sealed` and the frames after it.
@@ -70,18 +70,18 @@ pub struct Orderer {
     lags_at: Instant,
     checks: Checks,
     donation: Donation,
-    replies: VecDeque<(LinkId, Refusal)>,
+    replies: VecDeque<(LinkId, OverReason)>,
     notices: VecDeque<Notice>,
 }
 
 impl Orderer {
     /// An orderer of this game by these rules. It does not run the game.
-    pub fn new<G: Game>(config: Config) -> Result<Self, ConfigError> {
+    pub fn new<G: DeterministicGame>(config: MatchConfig) -> Result<Self, MatchConfigError> {
         config.check_for::<G>()?;
         Ok(Self::with_contract(config.contract::<G>(), config))
     }
 
-    pub(crate) fn with_contract(contract: u64, config: Config) -> Self {
+    pub(crate) fn with_contract(contract: u64, config: MatchConfig) -> Self {
         let seats = config.seats();
         Self {
             contract,
@@ -114,7 +114,7 @@ impl Orderer {
     }
 
     /// Why the match is over, if it is.
-    pub fn over(&self) -> Option<Refusal> {
+    pub fn over(&self) -> Option<OverReason> {
         self.over
     }
 
@@ -191,10 +191,10 @@ impl Orderer {
 
     /// Ends the match for everybody.
     pub fn end(&mut self) {
-        self.finish(Refusal::Over);
+        self.finish(OverReason::Over);
     }
 
-    fn finish(&mut self, reason: Refusal) {
+    fn finish(&mut self, reason: OverReason) {
         if self.over.is_none() {
             self.over = Some(reason);
             self.note(Notice::Ended);
@@ -327,14 +327,14 @@ impl Orderer {
             let behind = behind.max().unwrap_or(0);
             let behind = member.stage.is_sent_streams() && behind > LOG_FRAMES_MAX;
             if silent || behind {
-                self.remove(LinkId(index), Refusal::Dropped);
+                self.remove(LinkId(index), OverReason::Dropped);
             }
         }
         self.seal(now);
     }
 
     /// Takes somebody out of the match.
-    fn remove(&mut self, link: LinkId, reason: Refusal) {
+    fn remove(&mut self, link: LinkId, reason: OverReason) {
         let Some(member) = self.members.get_mut(link.0).and_then(Option::take) else {
             return;
         };

@@ -111,7 +111,7 @@ impl Welcome {
 /// Why somebody is not let in, or has to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum OverReason {
     /// Another game, another version of it, or other settings.
     Contract,
     /// All seats are taken, or there is no room for more spectators.
@@ -126,7 +126,7 @@ pub enum Refusal {
     Desync,
 }
 
-impl Refusal {
+impl OverReason {
     const ALL: [Self; 6] = [
         Self::Contract,
         Self::Full,
@@ -296,11 +296,6 @@ impl Check {
     }
 }
 
-/// Whether a packet comes from another player directly.
-pub(crate) fn is_direct(packet: &[u8]) -> bool {
-    packet.first() == Some(&Kind::Direct.byte())
-}
-
 fn seat(byte: u8) -> Option<Seat> {
     (byte != NO_SEAT).then_some(Seat(byte))
 }
@@ -332,9 +327,9 @@ mod tests {
         };
         let len = welcome.emit(&mut buffer).expect("room");
         assert_eq!(Welcome::parse(&buffer[1..len]), Ok(welcome));
-        for refusal in Refusal::ALL {
+        for refusal in OverReason::ALL {
             let len = refusal.emit(&mut buffer).expect("room");
-            assert_eq!(Refusal::parse(&buffer[1..len]), Some(refusal));
+            assert_eq!(OverReason::parse(&buffer[1..len]), Some(refusal));
         }
         assert_eq!(Kind::of(&[0x23]), None, "another version");
     }

@@ -18,14 +18,14 @@ use muse_wire::{Duration, Instant};
 use thiserror::Error;
 
 use crate::blob::{BlobReceiver, BlobSender};
-use crate::config::{Config, ConfigError, DELAY_MAX, Mode};
+use crate::config::{DELAY_MAX, MatchConfig, MatchConfigError, Mode};
 use crate::frame::{Frame, Seat};
-use crate::game::{Game, encode};
+use crate::game::{DeterministicGame, encode};
 use crate::link::Link;
-use crate::packet::{Check, Refusal};
+use crate::packet::{Check, OverReason};
 use crate::stream::{INPUT_BYTES_MAX, Stream};
 use events::Events;
-pub use events::{HAPPENINGS_MAX, Happening};
+pub use events::{GAME_EVENTS_MAX, GameEvent};
 pub use history::History;
 use inputs::Inputs;
 pub use network::Target;
@@ -50,15 +50,15 @@ pub enum Status {
         seats: u32,
     },
     /// It is over for this machine.
-    Over(Refusal),
+    Over(OverReason),
     /// Nothing has been heard of the orderer for too long.
     Lost,
 }
 
-/// What happened to the session. What happens in the game is told by [`Session::poll_happening`].
+/// What happened to the session. What happens in the game is told by [`Session::poll_game_event`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Event {
+pub enum SessionEvent {
     /// The match began, or this machine has joined it, at this frame.
     Begun(Frame),
     /// Somebody plays from this frame on.
@@ -68,11 +68,11 @@ pub enum Event {
     /// Turns have changed: so many steps, each so long.
     Pace(u8, Duration),
     /// This machine's state differed from the others', and is being mended. The report tells what differed.
-    Desync(Box<Report>),
+    Desynced(Box<Report>),
     /// The state was set back to that of a frame, and run again from there.
     Mended(Frame),
     /// It is over.
-    Over(Refusal),
+    Over(OverReason),
 }
 
 /// Who plays and who watches.
@@ -114,12 +114,12 @@ pub struct Statistics {
 
 /// One machine of a match. Give it packets, call [`handle_timeout`](Self::handle_timeout) when
 /// [`poll_timeout`](Self::poll_timeout) has passed, which runs the frames that are due, and send what
-/// [`poll_packet`](Self::poll_packet) gives. [`Client`](crate::Client) does so over addresses.
+/// [`poll_packet`](Self::poll_packet) gives. `muse::deterministic` does so over connections.
 ///
 /// Set the [input](Self::set_input) before; draw [`state`](Self::state) after.
 #[derive(Debug)]
-pub struct Session<G: Game> {
-    config: Config,
+pub struct Session<G: DeterministicGame> {
+    config: MatchConfig,
     contract: u64,
     role: Role,
     nonce: u32,
@@ -163,16 +163,21 @@ pub struct Session<G: Game> {
     blob_taken: Option<u8>,
     own_trace: Option<Trace>,
     scratch: Vec<u8>,
-    out: VecDeque<Event>,
+    out: VecDeque<SessionEvent>,
     statistics: Statistics,
     directs: u32,
     catching_up: bool,
 }
 
-impl<G: Game> Session<G> {
+impl<G: DeterministicGame> Session<G> {
     /// A session that begins with this state, the same on all machines. `nonce` tells one life of this client from the next: any number
     /// that was not used before.
-    pub fn new(config: Config, state: G, role: Role, nonce: u32) -> Result<Self, ConfigError> {
+    pub fn new(
+        config: MatchConfig,
+        state: G,
+        role: Role,
+        nonce: u32,
+    ) -> Result<Self, MatchConfigError> {
         config.check_for::<G>()?;
         let seats = config.seats();
         let window = config.history.max(config.window * 2) + 2 * DELAY_MAX + 64;
@@ -280,7 +285,7 @@ impl<G: Game> Session<G> {
     }
 
     /// The settings.
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &MatchConfig {
         &self.config
     }
 
@@ -349,12 +354,12 @@ impl<G: Game> Session<G> {
     }
 
     /// What happened to the session.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<SessionEvent> {
         self.out.pop_front()
     }
 
     /// What happened in the game.
-    pub fn poll_happening(&mut self) -> Option<Happening<G::Event>> {
+    pub fn poll_game_event(&mut self) -> Option<GameEvent<G::Event>> {
         self.events.poll()
     }
 
@@ -367,7 +372,7 @@ impl<G: Game> Session<G> {
     pub fn leave(&mut self) {
         if !matches!(self.status, Status::Over(_) | Status::Lost) {
             self.send.bye = true;
-            self.status = Status::Over(Refusal::Over);
+            self.status = Status::Over(OverReason::Over);
         }
     }
 
@@ -402,7 +407,7 @@ impl<G: Game> Session<G> {
         next.map(|at| at.max(now + Duration::from_micros(1)))
     }
 
-    fn tell(&mut self, event: Event) {
+    fn tell(&mut self, event: SessionEvent) {
         if self.out.len() >= EVENTS_MAX {
             self.out.pop_front();
         }

@@ -9,7 +9,7 @@ use crate::config::Mode;
 use crate::frame::{Frame, Seat};
 use crate::orderer::member::{Member, Stage};
 use crate::orderer::{LinkId, Orderer, REPLIES_MAX};
-use crate::packet::{Check, Hello, Kind, Refusal};
+use crate::packet::{Check, Hello, Kind, OverReason};
 use crate::stream::{Entry, Stream};
 
 impl Orderer {
@@ -27,7 +27,7 @@ impl Orderer {
         let Some(member) = self.members.get_mut(link.0).and_then(Option::as_mut) else {
             // Somebody who was dropped and does not know it yet.
             if kind == Kind::Up {
-                self.refuse(link, self.over.unwrap_or(Refusal::Dropped));
+                self.refuse(link, self.over.unwrap_or(OverReason::Dropped));
             }
             return;
         };
@@ -56,7 +56,7 @@ impl Orderer {
                 }
             }
             Kind::Bye => {
-                self.remove(link, Refusal::Over);
+                self.remove(link, OverReason::Over);
                 self.seal(now);
             }
             _ => {}
@@ -71,11 +71,11 @@ impl Orderer {
                 return;
             }
             // The same address, but another life: the old one is gone.
-            self.remove(link, Refusal::Dropped);
+            self.remove(link, OverReason::Dropped);
             self.replies.retain(|(to, _)| *to != link);
         }
         if hello.contract != self.contract {
-            return self.refuse(link, Refusal::Contract);
+            return self.refuse(link, OverReason::Contract);
         }
         if let Some(over) = self.over {
             return self.refuse(link, over);
@@ -88,17 +88,17 @@ impl Orderer {
                     .flatten()
                     .filter(|member| member.seat.is_none());
                 if watching.count() >= self.config.spectators_max {
-                    return self.refuse(link, Refusal::Full);
+                    return self.refuse(link, OverReason::Full);
                 }
                 None
             }
             false => match self.free_seat(hello.seat) {
                 Some(seat) => Some(seat),
-                None => return self.refuse(link, Refusal::Full),
+                None => return self.refuse(link, OverReason::Full),
             },
         };
         if link.0 >= LINKS_MAX {
-            return self.refuse(link, Refusal::Full);
+            return self.refuse(link, OverReason::Full);
         }
         if self.members.len() <= link.0 {
             self.members.resize_with(link.0 + 1, || None);
@@ -132,7 +132,7 @@ impl Orderer {
         wish.filter(free).or_else(|| all.into_iter().find(free))
     }
 
-    fn refuse(&mut self, link: LinkId, reason: Refusal) {
+    fn refuse(&mut self, link: LinkId, reason: OverReason) {
         let known = self.replies.iter().any(|(to, _)| *to == link);
         if !known && self.replies.len() < REPLIES_MAX {
             self.replies.push_back((link, reason));

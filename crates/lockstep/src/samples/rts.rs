@@ -5,7 +5,7 @@
 
 use muse_schema::Schema;
 
-use crate::{Game, Rng, Step};
+use crate::{DeterministicGame, Rng, Step};
 
 /// The state.
 #[derive(Debug, Default, PartialEq, Eq, Schema)]
@@ -172,7 +172,7 @@ impl Rts {
     }
 }
 
-impl Game for Rts {
+impl DeterministicGame for Rts {
     type Input = Vec<Order>;
     type Event = RtsEvent;
 

@@ -4,13 +4,13 @@ use muse_wire::{Duration, Instant};
 
 use crate::config::Mode;
 use crate::frame::Frame;
-use crate::game::{Game, Step, encode};
+use crate::game::{DeterministicGame, Step, encode};
 use crate::packet::Check;
 use crate::session::inputs::Value;
-use crate::session::{Event, Session, Status};
+use crate::session::{Session, SessionEvent, Status};
 use crate::stream::{Entry, InputBytes};
 
-impl<G: Game> Session<G> {
+impl<G: DeterministicGame> Session<G> {
     /// Runs what is due, and what is behind.
     pub(super) fn run_due(&mut self, now: Instant) {
         self.roll_back();
@@ -291,7 +291,7 @@ impl<G: Game> Session<G> {
             self.status = Status::Running;
             self.catching_up = true;
             self.pace.begin(now);
-            self.tell(Event::Begun(frame));
+            self.tell(SessionEvent::Begun(frame));
             return;
         }
         self.checked = Frame(frame.0 - frame.0 % self.config.check_interval());
@@ -302,7 +302,7 @@ impl<G: Game> Session<G> {
             self.events.run_again(at, at < self.finalized);
             self.frame += 1;
         }
-        self.tell(Event::Mended(frame));
+        self.tell(SessionEvent::Mended(frame));
     }
 
     /// Goes back to this machine's own state of `good` and runs on from there.
@@ -312,7 +312,7 @@ impl<G: Game> Session<G> {
             self.checked = Frame(good.0 - good.0 % interval);
             self.check = None;
             self.wrong_from = None;
-            self.tell(Event::Mended(good));
+            self.tell(SessionEvent::Mended(good));
         }
     }
 }

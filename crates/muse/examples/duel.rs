@@ -5,15 +5,15 @@
 mod table;
 
 use muse_lockstep::samples::duel::{Buttons, Duel};
-use muse_lockstep::{Config, Happening};
+use muse_lockstep::{MatchConfig, GameEvent};
 
 fn main() -> table::Outcome {
-    table::play(Config::rollback(2), Duel::new(1), |session, rng| {
+    table::play(MatchConfig::rollback(2), Duel::new(1), |session, rng| {
         if rng.below(15) == 0 {
             session.set_input(Buttons::from_bits(rng.next() as u8))?;
         }
-        while let Some(happening) = session.poll_happening() {
-            if let Happening::Finalized(frame, event) = happening {
+        while let Some(event) = session.poll_game_event() {
+            if let GameEvent::Confirmed(frame, event) = event {
                 println!("frame {frame}: {event:?}");
             }
         }

@@ -11,7 +11,7 @@ use std::time::Instant as Clock;
 use muse_drivers::{Driver, UdpDriver, UdpOptions};
 use muse_lockstep::replay::Recorder;
 use muse_lockstep::{
-    Client, Config, Game, Host, Orderer, Peer, Rng, Role, Server, Session, Status,
+    Client, MatchConfig, DeterministicGame, Host, Orderer, Peer, Rng, Role, Server, Session, Status,
 };
 use muse_wire::{Duration, Instant};
 
@@ -19,8 +19,8 @@ pub(crate) type Outcome = Result<(), Box<dyn Error>>;
 
 /// Plays until the match is over, or for a minute: as the command line says, one of the players' machines orders the inputs, or a server of
 /// its own does. `turn` is asked for this player's input whenever there may be something new.
-pub(crate) fn play<G: Game>(
-    config: Config,
+pub(crate) fn play<G: DeterministicGame>(
+    config: MatchConfig,
     game: G,
     mut turn: impl FnMut(&mut Session<G>, &mut Rng) -> Outcome,
 ) -> Outcome {

@@ -4,11 +4,11 @@
 #[path = "common/table.rs"]
 mod table;
 
-use muse_lockstep::Config;
+use muse_lockstep::MatchConfig;
 use muse_lockstep::samples::rts::{Order, Rts};
 
 fn main() -> table::Outcome {
-    let (config, game, mut shown) = (Config::lockstep(3), Rts::new(3, 50, 1), 0);
+    let (config, game, mut shown) = (MatchConfig::lockstep(3), Rts::new(3, 50, 1), 0);
     table::play(config, game, |session, rng| {
         if rng.below(500) == 0 {
             let [from, to] = [(); 2].map(|()| [(); 2].map(|()| rng.below(64) as u8));
