@@ -55,6 +55,10 @@ pub struct Orderer {
     config: MatchConfig,
     contract: u64,
     members: Vec<Option<Member>>,
+    /// By link: the account behind it; 0 if it is not known.
+    accounts: Vec<u64>,
+    /// By seat: the account that sat there last; 0 if it is not known.
+    owners: Vec<u64>,
     /// By seat: its inputs.
     streams: Vec<Stream>,
     /// By seat: from which frame on somebody plays there.
@@ -86,6 +90,8 @@ impl Orderer {
         Self {
             contract,
             members: Vec::new(),
+            accounts: Vec::new(),
+            owners: vec![0; seats],
             streams: (0..seats).map(|_| Stream::new(Frame(0))).collect(),
             playing: vec![None; seats],
             controls: Vec::new(),
@@ -136,6 +142,30 @@ impl Orderer {
             .flatten()
             .find(|member| member.seat == Some(seat))?;
         Some((member.link.rtt()?, now - member.heard))
+    }
+
+    /// Says which account is behind a link, before its first packet. An account that comes back gets the seat that it had, also if it
+    /// still sits there by another link, and nobody else is given that seat while another one is free. 0 stands for no account.
+    pub fn set_account(&mut self, link: LinkId, account: u64) {
+        if link.0 >= LINKS_MAX {
+            return;
+        }
+        if self.accounts.len() <= link.0 {
+            self.accounts.resize(link.0 + 1, 0);
+        }
+        self.accounts[link.0] = account;
+    }
+
+    /// Takes out whoever is behind a link that has ended. Its number may be given to another link then.
+    pub fn disconnect(&mut self, now: Instant, link: LinkId) {
+        self.remove(link, OverReason::Dropped);
+        self.replies.retain(|(to, _)| *to != link);
+        if let Some(account) = self.accounts.get_mut(link.0) {
+            *account = 0;
+        }
+        if self.begun && self.over.is_none() {
+            self.seal(now);
+        }
     }
 
     /// What was noticed since.
@@ -394,6 +424,8 @@ impl Orderer {
     }
 }
 
+/// Links that an orderer can have.
+const LINKS_MAX: usize = 1_024;
 /// Inputs kept for the slowest, in frames; who is further behind is dropped.
 const LOG_FRAMES_MAX: u32 = 4_096;
 /// Joins, departures and changes of pace in one match.

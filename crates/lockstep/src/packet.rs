@@ -124,16 +124,19 @@ pub enum OverReason {
     Expelled,
     /// The states of too many machines differed: there is no match to go on with.
     Desync,
+    /// The same account plays by another link now.
+    Replaced,
 }
 
 impl OverReason {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Contract,
         Self::Full,
         Self::Over,
         Self::Dropped,
         Self::Expelled,
         Self::Desync,
+        Self::Replaced,
     ];
 
     pub(crate) fn emit(self, buffer: &mut [u8]) -> Result<usize, EndOfBytes> {

@@ -142,6 +142,8 @@ pub struct Session<G: DeterministicGame> {
     events: Events<G::Event>,
     /// The player's input as it stands.
     input: G::Input,
+    /// An input that was asked for could not travel.
+    input_refused: bool,
     delay: u32,
     /// The longest delay there was: so far ahead of the next frame inputs may be confirmed.
     delay_most: u32,
@@ -199,6 +201,7 @@ impl<G: DeterministicGame> Session<G> {
             history: History::new(config.history, config.save_every),
             events: Events::new(window),
             input: G::Input::default(),
+            input_refused: false,
             delay: config.delay,
             delay_most: config.delay,
             own: Stream::new(Frame(0)),
@@ -376,10 +379,28 @@ impl<G: DeterministicGame> Session<G> {
         }
     }
 
-    /// Lets time pass: runs the frames that are due.
+    /// Lets time pass: runs the frames that are due, with the input that was [set](Self::set_input).
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.pass_time(now, None);
+    }
+
+    /// Lets time pass, and asks for the player's input once for each frame (rollback) or turn (lockstep) that takes one; `input` is
+    /// told the frame that the input will run in. An input that cannot travel is replaced by the default one, and reported.
+    pub fn handle_timeout_with(
+        &mut self,
+        now: Instant,
+        mut input: impl FnMut(Frame) -> G::Input,
+    ) -> Result<(), InputError> {
+        self.pass_time(now, Some(&mut input));
+        match std::mem::take(&mut self.input_refused) {
+            true => Err(InputError),
+            false => Ok(()),
+        }
+    }
+
+    fn pass_time(&mut self, now: Instant, ask: Option<&mut dyn FnMut(Frame) -> G::Input>) {
         match self.status {
-            Status::Running | Status::Waiting { .. } => self.run_due(now),
+            Status::Running | Status::Waiting { .. } => self.run_due(now, ask),
             _ => {}
         }
         let silent = self

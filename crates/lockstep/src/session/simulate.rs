@@ -12,7 +12,7 @@ use crate::stream::{Entry, InputBytes};
 
 impl<G: DeterministicGame> Session<G> {
     /// Runs what is due, and what is behind.
-    pub(super) fn run_due(&mut self, now: Instant) {
+    pub(super) fn run_due(&mut self, now: Instant, mut ask: Ask<'_, G>) {
         self.roll_back();
         self.settle();
         for _ in 0..STEPS_PER_CALL_MAX {
@@ -21,7 +21,7 @@ impl<G: DeterministicGame> Session<G> {
                 break;
             }
             if self.step_index == 0 {
-                self.give_input();
+                self.give_input(&mut ask);
                 if !self.can_run() {
                     self.stall(now);
                     break;
@@ -80,7 +80,7 @@ impl<G: DeterministicGame> Session<G> {
     }
 
     /// Gives the player's input for the frame `delay` after the next one, once.
-    fn give_input(&mut self) {
+    fn give_input(&mut self, ask: &mut Ask<'_, G>) {
         let Some(seat) = self.seat.filter(|_| self.playing) else {
             return;
         };
@@ -94,15 +94,28 @@ impl<G: DeterministicGame> Session<G> {
             let filler = G::predict(last, age + 1);
             self.push_own(filler);
         }
+        if let Some(ask) = ask {
+            self.take_input(ask(target));
+        }
+        // What was asked for holds for one frame, in either mode.
         let input = match self.config.mode {
-            Mode::Rollback => self.input.clone(),
-            Mode::Lockstep => std::mem::take(&mut self.input),
+            Mode::Rollback if ask.is_none() => self.input.clone(),
+            _ => std::mem::take(&mut self.input),
         };
         let changed = self.config.mode == Mode::Rollback
             && *self.inputs.given_before(self.own.end(), seat).1 != input;
         self.push_own(input);
         self.send.dirty = true;
         self.send.again = changed;
+    }
+
+    /// Takes the input that was asked for, together with commands that came too late before.
+    fn take_input(&mut self, mut input: G::Input) {
+        let late = std::mem::take(&mut self.input);
+        if late != G::Input::default() {
+            G::carry_over(&late, &mut input);
+        }
+        self.input_refused |= self.set_input(input).is_err();
     }
 
     fn push_own(&mut self, input: G::Input) {
@@ -316,6 +329,9 @@ impl<G: DeterministicGame> Session<G> {
         }
     }
 }
+
+/// Asks for the player's input of a frame.
+type Ask<'a, G> = Option<&'a mut dyn FnMut(Frame) -> <G as DeterministicGame>::Input>;
 
 /// Steps that one call runs; more come with the next one.
 const STEPS_PER_CALL_MAX: usize = 64;
