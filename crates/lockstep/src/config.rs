@@ -193,6 +193,11 @@ impl MatchConfig {
         self.delay
     }
 
+    /// How long a step lasts.
+    pub fn frame_duration(&self) -> Duration {
+        self.frame
+    }
+
     /// The mode.
     pub fn mode(&self) -> Mode {
         self.mode

@@ -5,7 +5,7 @@
 mod table;
 
 use muse_lockstep::samples::duel::{Buttons, Duel};
-use muse_lockstep::{MatchConfig, GameEvent};
+use muse_lockstep::{GameEvent, MatchConfig};
 
 fn main() -> table::Outcome {
     table::play(MatchConfig::rollback(2), Duel::new(1), |session, rng| {

@@ -55,14 +55,20 @@
 //! A world that a server simulates and clients predict and show: [`netcode`], and [`game`] for it over a connection; the example
 //! `predicted_player` is the smallest whole game.
 //!
+//! Games that send inputs instead of state, in lockstep or with rollback: `deterministic` (feature `lockstep`).
+//!
 //! In the browser (`wasm32`) there are no UDP sockets: [`Endpoint`] and everything else that needs none is there.
 
 mod address;
+#[cfg(feature = "lockstep")]
+pub mod deterministic;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod game;
 
 pub use address::{InvalidServerAddress, ServerAddress};
 pub use muse_drivers as drivers;
+#[cfg(feature = "lockstep")]
+pub use muse_lockstep as lockstep;
 pub use muse_netcode as netcode;
 pub use muse_schema as schema;
 pub use muse_transport as transport;
@@ -89,6 +95,12 @@ pub use muse_wire::{Duration, Instant};
 
 /// What almost every game needs: `use muse::prelude::*;`.
 pub mod prelude {
+    #[cfg(all(feature = "lockstep", not(target_arch = "wasm32")))]
+    pub use crate::deterministic::DeterministicSession;
+    #[cfg(feature = "lockstep")]
+    pub use crate::deterministic::MatchEvent;
+    #[cfg(feature = "lockstep")]
+    pub use crate::lockstep::{DeterministicGame, Frame, MatchConfig, Seat, Step};
     pub use crate::{
         ChannelConfig, CloseReason, Config, Connect, ConnectionId, Delivery, Dispatcher, Duration,
         Event, Message, Priority, Repair, Schema, SendError, SendOptions, ServerAddress, ServerKey,
@@ -105,4 +117,10 @@ mod guides {
     struct StartRust;
     #[doc = include_str!("../../../docs/guide/delivery.md")]
     struct Delivery;
+    #[cfg(feature = "lockstep")]
+    #[doc = include_str!("../../../docs/guide/start-rollback.md")]
+    struct StartRollback;
+    #[cfg(feature = "lockstep")]
+    #[doc = include_str!("../../../docs/deterministic.md")]
+    struct Deterministic;
 }

@@ -11,7 +11,7 @@ use std::time::Instant as Clock;
 use muse_drivers::{Driver, UdpDriver, UdpOptions};
 use muse_lockstep::replay::Recorder;
 use muse_lockstep::{
-    Client, MatchConfig, DeterministicGame, Host, Orderer, Peer, Rng, Role, Server, Session, Status,
+    Client, DeterministicGame, Host, MatchConfig, Orderer, Peer, Rng, Role, Server, Session, Status,
 };
 use muse_wire::{Duration, Instant};
 
