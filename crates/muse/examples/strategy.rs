@@ -1,25 +1,33 @@
-//! The strategy game over UDP for three: `strategy serve PORT`, and `strategy join ADDRESS` for each player. Bots give the orders. The
-//! rules are `muse_lockstep::samples::rts`.
+//! The strategy game over UDP, encrypted, for three: `strategy serve 7001`, which prints an address, and `strategy join ADDRESS` for each
+//! player. Bots give the orders. The rules are `muse_lockstep::samples::rts`.
 
 #[path = "common/table.rs"]
 mod table;
 
-use muse_lockstep::MatchConfig;
-use muse_lockstep::samples::rts::{Order, Rts};
+use muse::lockstep::samples::rts::{Order, Rts};
+use muse::prelude::*;
 
 fn main() -> table::Outcome {
-    let (config, game, mut shown) = (MatchConfig::lockstep(3), Rts::new(3, 50, 1), 0);
-    table::play(config, game, |session, rng| {
-        if rng.below(500) == 0 {
+    let mut shown = 0;
+    table::play(
+        MatchConfig::lockstep(3),
+        Rts::new(3, 50, 1),
+        |rng| {
             let [from, to] = [(); 2].map(|()| [(); 2].map(|()| rng.below(64) as u8));
             let radius = 32;
-            session.set_input(vec![Order { from, radius, to }])?;
-        }
-        if session.frame().0 >= shown {
-            shown = session.frame().0 + 10;
-            let alive = session.state().units.iter().filter(|unit| unit.health > 0);
-            println!("turn {}: {} units", session.frame(), alive.count());
-        }
-        Ok(())
-    })
+            match rng.below(3) {
+                0 => vec![Order { from, radius, to }],
+                _ => Vec::new(),
+            }
+        },
+        |session, _| {
+            if let Some(state) = session.state()
+                && session.frame().0 >= shown
+            {
+                shown = session.frame().0 + 10;
+                let alive = state.units.iter().filter(|unit| unit.health > 0);
+                println!("turn {}: {} units", session.frame(), alive.count());
+            }
+        },
+    )
 }

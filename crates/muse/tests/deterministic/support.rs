@@ -106,6 +106,7 @@ impl<G: DeterministicGame + 'static> Match<G> {
         let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(seed));
         // A connection that was cut is given up sooner than by default, so that tests see both ways to come back.
         let transport = transport_config::<G>(&config)
+            .keep_alive(Duration::from_millis(500))
             .silence(Duration::from_secs(2))
             .resume_within(Duration::from_secs(18));
         let participant = match game {
