@@ -11,7 +11,7 @@ test: ## The gate: everything that must hold before a change lands (the same as 
 
 quick: ## Formatting and tests only
 	cargo fmt --all --check
-	cargo test --workspace --quiet
+	cargo test --workspace --features muse-net/lockstep --quiet
 
 play: ## Build the game and serve it on this machine
 	@scripts/play.sh

@@ -50,9 +50,9 @@ format() {
 # Also builds the program and the examples that later steps start.
 run_tests() {
     if cargo nextest --version >/dev/null 2>&1; then
-        cargo nextest run --workspace --no-fail-fast --status-level fail --final-status-level fail
+        cargo nextest run --workspace --features muse-net/lockstep --no-fail-fast --status-level fail --final-status-level fail
     else
-        cargo test --workspace --lib --bins --tests --examples --no-fail-fast
+        cargo test --workspace --features muse-net/lockstep --lib --bins --tests --examples --no-fail-fast
     fi
 }
 
@@ -141,7 +141,7 @@ main() {
     # The decoder must read what these tests record, not what earlier ones left.
     rm -rf "$(target_dir)/tmp/capture"
     step "format" format
-    step "clippy" cargo clippy --quiet --workspace --all-targets -- -D warnings
+    step "clippy" cargo clippy --quiet --workspace --features muse-net/lockstep --all-targets -- -D warnings
     step "tests" run_tests
     step "independent decoder" decoder
     step "independent MUSE-RP" independent_rp
@@ -153,7 +153,7 @@ main() {
     step "bindings for C and C#" scripts/bindings.sh
     step "package for browsers" typescript
     step "wireshark" wireshark
-    step "documentation tests" cargo test --quiet --workspace --doc
+    step "documentation tests" cargo test --quiet --workspace --features muse-net/lockstep --doc
     step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --no-deps --workspace
     step "play" env MUSE="$(target_dir)/debug/muse" scripts/play.sh
     step "browsers at a relay" relay_web

@@ -65,7 +65,8 @@ impl fmt::Display for Frame {
 pub struct Seat(pub u8);
 
 impl Seat {
-    pub(crate) const fn index(self) -> usize {
+    /// Returns the seat's place in an array of all seats.
+    pub const fn index(self) -> usize {
         self.0 as usize
     }
 }

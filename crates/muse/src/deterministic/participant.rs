@@ -26,6 +26,7 @@ pub struct Participant<G: DeterministicGame> {
     /// The player or spectator, if there is one here.
     player: Option<Player<G>>,
     due: Instant,
+    advanced_at: Instant,
     events: VecDeque<MatchEvent<G::Event>>,
     packet: Vec<u8>,
 }
@@ -37,6 +38,8 @@ struct Player<G: DeterministicGame> {
     config: MatchConfig,
     /// The state that the match begins with.
     first: G,
+    /// The state when the player was cut off, to be shown until it is back.
+    last: Option<G>,
     role: Role,
     nonce: u32,
     way: Way,
@@ -99,6 +102,7 @@ impl<G: DeterministicGame> Participant<G> {
             links,
             player,
             due: Instant::ZERO,
+            advanced_at: Instant::ZERO,
             events: VecDeque::new(),
             packet: vec![0; PACKET_BYTES_MAX],
         }
@@ -109,9 +113,15 @@ impl<G: DeterministicGame> Participant<G> {
         self.player.as_ref().map(|player| &player.session)
     }
 
-    /// Returns the session, to change its delay or to leave.
+    /// Returns the session, to change its delay.
     pub fn session_mut(&mut self) -> Option<&mut Session<G>> {
         self.player.as_mut().map(|player| &mut player.session)
+    }
+
+    /// Returns the state to be shown: with guesses in rollback, and the last one known while the host is out of reach.
+    pub fn state(&self) -> Option<&G> {
+        let player = self.player.as_ref()?;
+        Some(player.last.as_ref().unwrap_or(player.session.state()))
     }
 
     /// Returns the orderer, if it is on this machine.
@@ -139,6 +149,17 @@ impl<G: DeterministicGame> Participant<G> {
     pub fn wants_connection(&self) -> bool {
         let player = self.player.as_ref();
         player.is_some_and(|player| player.way == Way::Cut && !player.is_over)
+    }
+
+    /// Leaves the match; the orderer is told with the next [`advance`](Self::advance). Where it is on this machine, the match ends
+    /// for everybody.
+    pub fn leave(&mut self) {
+        if let Some(links) = &mut self.links {
+            links.orderer.end();
+        } else if let Some(player) = &mut self.player {
+            player.session.leave();
+            player.is_over = true;
+        }
     }
 
     /// Gives a guest another connection, over which it comes back to its seat.
@@ -243,6 +264,12 @@ impl<G: DeterministicGame> Participant<G> {
         input: impl FnMut(Frame) -> G::Input,
     ) -> Result<(), InputError> {
         let mut given = Ok(());
+        // A host that was suspended hears of itself before it judges who was silent.
+        if now.saturating_since(self.advanced_at) > SUSPENDED_AFTER {
+            self.exchange_own(now);
+            self.send(now, endpoint);
+        }
+        self.advanced_at = now;
         if self.due <= now {
             if let Some(links) = &mut self.links {
                 links.orderer.handle_timeout(now);
@@ -336,7 +363,7 @@ impl<G: DeterministicGame> Participant<G> {
         while let Some(event) = player.session.poll_event() {
             told.extend(match event {
                 SessionEvent::Begun(frame) => {
-                    player.back_until = None;
+                    (player.back_until, player.last) = (None, None);
                     Some(MatchEvent::Begun(frame))
                 }
                 SessionEvent::Joined(seat, frame) => Some(MatchEvent::Joined(seat, frame)),
@@ -450,6 +477,7 @@ impl<G: DeterministicGame> Player<G> {
             session: Session::new(config.clone(), game.clone(), role, nonce)?,
             config,
             first: game,
+            last: None,
             role,
             nonce,
             way,
@@ -471,15 +499,22 @@ impl<G: DeterministicGame> Player<G> {
         changes && self.way != Way::Here
     }
 
-    /// True if the session has ended, whatever the reason.
+    /// True if the session has ended in a way that another one may mend.
     fn is_cut_off(&self) -> bool {
-        matches!(self.session.status(), Status::Over(_) | Status::Lost)
+        match self.session.status() {
+            Status::Over(reason) => self.may_come_back(reason),
+            Status::Lost => true,
+            _ => false,
+        }
     }
 
     /// Replaces the session by one that asks for the same seat.
     fn begin_again(&mut self) {
         if let (Some(seat), false) = (self.session.seat(), self.role == Role::Spectator) {
             self.role = Role::PlayerAt(seat);
+        }
+        if self.last.is_none() && self.session.frame() > Frame(0) {
+            self.last = Some(self.session.state().clone());
         }
         self.nonce = self.nonce.wrapping_add(1);
         let (config, first) = (self.config.clone(), self.first.clone());
@@ -492,6 +527,8 @@ impl<G: DeterministicGame> Player<G> {
 const BACK_WITHIN: Duration = Duration::from_secs(30);
 /// Time between two attempts to come back.
 const RETRY_EVERY: Duration = Duration::from_millis(500);
+/// A machine that does nothing for so long was suspended.
+const SUSPENDED_AFTER: Duration = Duration::from_secs(1);
 /// Packets from a host's own session in one go.
 const EXCHANGES_MAX: usize = 64;
 /// Packets that one call queues at the endpoint.

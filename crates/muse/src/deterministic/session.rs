@@ -328,7 +328,7 @@ impl<G: DeterministicGame> DeterministicSession<G> {
 
     /// Returns the state to be drawn: with guesses in rollback. A server has none.
     pub fn state(&self) -> Option<&G> {
-        self.participant.session().map(Session::state)
+        self.participant.state()
     }
 
     /// Returns the seat of this machine's player, once it has one.
@@ -351,14 +351,7 @@ impl<G: DeterministicGame> DeterministicSession<G> {
 
     /// Leaves the match: the others are told with the next tick. A host that leaves ends it for everybody.
     pub fn leave(&mut self) {
-        match self.participant.orderer_mut() {
-            Some(orderer) => orderer.end(),
-            None => {
-                if let Some(session) = self.participant.session_mut() {
-                    session.leave();
-                }
-            }
-        }
+        self.participant.leave();
     }
 
     /// Returns the machine below: its session, statistics, delay and orderer.

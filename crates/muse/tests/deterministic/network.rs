@@ -6,6 +6,7 @@ use muse::lockstep::samples::rts::{Order, Rts};
 use muse::lockstep::{Frame, MatchConfig, OverReason, Rng, Seat, Status};
 use muse::token::{TokenGrant, TokenIssuer, TokenVerifier};
 use muse::transport::SeededEntropy;
+use muse::wire::Machine;
 use muse::{Connect, Duration};
 use muse_netem::{Conditions, Jitter};
 
@@ -134,7 +135,17 @@ fn cut_off_and_back(seconds: u64) -> Match<Duel> {
     game.run(5, &mut ledger);
     assert_eq!(game.session(guest).seat(), Some(Seat(1)));
     game.cut(guest, &good_network(), seconds);
-    game.run(seconds, &mut ledger);
+    let shown = |game: &Match<Duel>| {
+        let state = game.simulation.node(guest).participant.state();
+        state.expect("it plays").time
+    };
+    game.run(seconds - 1, &mut ledger);
+    assert!(
+        shown(&game) > 250,
+        "the last state is shown: {}",
+        shown(&game)
+    );
+    game.run(1, &mut ledger);
     let compared = ledger.compared;
     game.run(15, &mut ledger);
     assert!(ledger.compared > compared + 5_000, "both play again");
@@ -276,4 +287,48 @@ fn a_difference_is_named_to_both() {
         Status::Running,
         "it was mended"
     );
+}
+
+#[test]
+fn a_host_that_was_suspended_keeps_its_own_seat() {
+    let config = MatchConfig::rollback(2).begins_with(1);
+    let mut game = Match::new(
+        29,
+        config,
+        good_network(),
+        Some(Duel::new(1)),
+        buttons,
+        |options| options,
+    );
+    game.run(2, &mut Ledger::default());
+    let before = game.session(game.nodes[0]).frame();
+    let later = game.simulation.now() + Duration::from_secs(100);
+    // Nothing runs for 100 s, as when a laptop is closed.
+    let node = game.simulation.node_mut(game.nodes[0]);
+    for millis in 0..1_000 {
+        node.handle_timeout(later + Duration::from_millis(millis));
+    }
+    let session = node.participant.session().expect("it plays");
+    assert_eq!(session.status(), Status::Running);
+    assert!(session.frame() > before + 40, "{}", session.frame());
+    let left = |event: &MatchEvent<_>| matches!(event, MatchEvent::Left(..));
+    assert!(!node.events.iter().any(left), "{:?}", node.events);
+}
+
+#[test]
+fn who_leaves_does_not_come_back_by_itself() {
+    let mut game = duel(43, good_network());
+    let guest = game.join(Duel::new(1));
+    game.run(2, &mut Ledger::default());
+    game.simulation.node_mut(guest).participant.leave();
+    game.simulation.wake(guest);
+    game.run(3, &mut Ledger::default());
+    assert!(game.simulation.node(guest).participant.is_over());
+    let events = &game.simulation.node(game.nodes[0]).events;
+    let joined = events
+        .iter()
+        .filter(|event| matches!(event, MatchEvent::Joined(Seat(1), _)));
+    assert_eq!(joined.count(), 1, "{events:?}");
+    let left = |event: &MatchEvent<_>| matches!(event, MatchEvent::Left(Seat(1), _));
+    assert!(events.iter().any(left), "{events:?}");
 }

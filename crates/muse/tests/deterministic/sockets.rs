@@ -69,14 +69,16 @@ fn a_duel_by_the_address_that_the_host_prints() {
     let guest = Play::join(&address, duel_config(), Duel::new(3)).expect("a free port");
     let mut rng = Rng::new(1);
     let bot = || Buttons::from_bits(rng.next() as u8);
-    let mut sessions = [host, guest];
+    let watcher = Play::watch(&address, duel_config(), Duel::new(3)).expect("a free port");
+    let mut sessions = [host, guest, watcher];
     let events = play(&mut sessions, 250, bot, || ());
     assert!(
         events
             .iter()
             .any(|event| matches!(event, MatchEvent::Confirmed(..)))
     );
-    let [mut host, guest] = sessions;
+    let [mut host, guest, watcher] = sessions;
+    assert_eq!(watcher.seat(), None);
     // A guest that goes says goodbye.
     drop(guest);
     let mut left = false;
