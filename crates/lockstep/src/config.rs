@@ -8,7 +8,7 @@ use crate::diff::is_lossless;
 use crate::frame::SEATS_MAX;
 use crate::game::DeterministicGame;
 
-/// Whether machines wait for each other's commands or guess them.
+/// The mode of a match: machines wait for each other's commands, or guess them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Commands run `delay` turns after they were given, when those of everybody are there.
@@ -17,7 +17,7 @@ pub enum Mode {
     Rollback,
 }
 
-/// What the orderer does about a player whose input is late.
+/// The orderer's rule for a player whose input is late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
     /// Everybody waits, in rollback once the window is used up.
@@ -113,13 +113,13 @@ impl MatchConfig {
         }
     }
 
-    /// With how many players the match begins. Default: all seats. The other seats are for those who join later.
+    /// Sets the number of players with whom the match begins. Default: all seats. The other seats are for those who join later.
     pub fn begins_with(mut self, players: u8) -> Self {
         self.begins_with = players;
         self
     }
 
-    /// How long a step lasts. Default: 16.667 ms in rollback, 50 ms in lockstep, where speed control makes it longer for machines
+    /// Sets the length of a step. Default: 16.667 ms in rollback, 50 ms in lockstep, where speed control makes it longer for machines
     /// that cannot keep up.
     pub fn frame(mut self, frame: Duration) -> Self {
         self.frame = frame;
@@ -158,13 +158,13 @@ impl MatchConfig {
         self
     }
 
-    /// What to do about late players. Default: wait.
+    /// Sets the rule for late players. Default: wait.
     pub fn late(mut self, late: Late) -> Self {
         self.late = late;
         self
     }
 
-    /// After how long without a word a player is dropped. Default: 10 s.
+    /// Sets the silence after which a player is dropped. Default: 10 s.
     pub fn drop_after(mut self, silence: Duration) -> Self {
         self.drop_after = silence;
         self
@@ -182,28 +182,28 @@ impl MatchConfig {
         self
     }
 
-    /// How many may watch. Default: 16.
+    /// Sets the number of spectators at once. Default: 16.
     pub fn spectators_max(mut self, spectators: usize) -> Self {
         self.spectators_max = spectators.min(256);
         self
     }
 
-    /// The delay.
+    /// Returns the delay.
     pub fn delay_frames(&self) -> u32 {
         self.delay
     }
 
-    /// How long a step lasts.
+    /// Returns the length of a step.
     pub fn frame_duration(&self) -> Duration {
         self.frame
     }
 
-    /// The mode.
+    /// Returns the mode.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// How many seats there are.
+    /// Returns the number of seats.
     pub fn seats(&self) -> usize {
         usize::from(self.seats)
     }

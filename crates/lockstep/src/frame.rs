@@ -17,7 +17,7 @@ impl Frame {
     /// Later than any frame that is reached.
     pub const NEVER: Self = Self(u32::MAX);
 
-    /// How many frames this is after `earlier`; 0 if it is not.
+    /// Returns by how many frames this is after `earlier`; 0 if it is not.
     pub const fn since(self, earlier: Self) -> u32 {
         self.0.saturating_sub(earlier.0)
     }

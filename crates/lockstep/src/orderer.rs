@@ -31,7 +31,7 @@ use speed::Speed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub usize);
 
-/// What the orderer noticed.
+/// Something that the orderer noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
@@ -109,32 +109,32 @@ impl Orderer {
         }
     }
 
-    /// The first frame whose inputs are not all final.
+    /// Returns the first frame whose inputs are not all final.
     pub fn sealed(&self) -> Frame {
         self.sealed
     }
 
-    /// Whether the match has begun.
+    /// Returns true if the match has begun.
     pub fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// Why the match is over, if it is.
+    /// Returns the reason why the match is over, if it is.
     pub fn over(&self) -> Option<OverReason> {
         self.over
     }
 
-    /// Whether somebody is behind this link. Its number may be given to another link when nobody is.
+    /// Returns true if somebody is behind this link. Its number may be given to another link when nobody is.
     pub fn knows(&self, link: LinkId) -> bool {
         self.members.get(link.0).is_some_and(Option::is_some)
     }
 
-    /// The length of a turn as speed control has it now: steps, and the length of each.
+    /// Returns the length of a turn as speed control has it now: steps, and the length of each.
     pub fn pace(&self) -> (u8, Duration) {
         self.speed.plan()
     }
 
-    /// How far this player is away and how long it has been silent.
+    /// Returns the round trip to this player and for how long it has been silent.
     pub fn lag(&self, now: Instant, seat: Seat) -> Option<(Duration, Duration)> {
         let member = self
             .members
@@ -168,7 +168,7 @@ impl Orderer {
         }
     }
 
-    /// What was noticed since.
+    /// Returns the next thing that was noticed.
     pub fn poll_notice(&mut self) -> Option<Notice> {
         self.notices.pop_front()
     }
@@ -203,7 +203,7 @@ impl Orderer {
         }
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next.
     pub fn poll_timeout(&mut self, now: Instant) -> Option<Instant> {
         let mut next = self.outgoing_timeout(now)?;
         if self.begun && self.over.is_none() {

@@ -7,7 +7,7 @@ use muse_wire::bytes::{EndOfBytes, Reader, Writer};
 use crate::config::PROTOCOL_VERSION;
 use crate::frame::{Frame, Seat};
 
-/// What a packet is: the low half of its first byte. The high half is the version.
+/// The kind of a packet: the low half of its first byte. The high half is the version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Hello = 0,
@@ -45,7 +45,7 @@ impl Kind {
     }
 }
 
-/// Who wants to come in.
+/// The first packet of a machine that wants to come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
     pub(crate) contract: u64,
@@ -108,7 +108,7 @@ impl Welcome {
     }
 }
 
-/// Why somebody is not let in, or has to go.
+/// The reason why a machine is not let in, or has to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OverReason {
@@ -151,7 +151,7 @@ impl OverReason {
     }
 }
 
-/// What changes the course of the match at a frame: the same on all machines.
+/// A change in the course of the match at a frame: the same on all machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Control {
     /// From this turn on, so many steps a turn, each of this length.
@@ -212,7 +212,7 @@ impl Control {
     }
 }
 
-/// What the orderer wants of a machine. It stands in every packet until it is done, and is done once by its id.
+/// Something that the orderer wants of a machine. It stands in every packet until it is done, and is done once by its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     /// Send your newest confirmed state, as the blob of this id.

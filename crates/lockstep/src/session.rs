@@ -32,7 +32,7 @@ pub use network::Target;
 use pace::Pace;
 pub use trace::{Report, Trace};
 
-/// Where a machine is in a match.
+/// The stage of a machine in a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {
@@ -55,7 +55,7 @@ pub enum Status {
     Lost,
 }
 
-/// What happened to the session. What happens in the game is told by [`Session::poll_game_event`].
+/// Something that happened to the session; for the game's own events see [`Session::poll_game_event`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SessionEvent {
@@ -75,7 +75,7 @@ pub enum SessionEvent {
     Over(OverReason),
 }
 
-/// Who plays and who watches.
+/// The part of a machine: it plays or watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Any free seat.
@@ -91,7 +91,7 @@ pub enum Role {
 #[error("the input cannot be encoded in {INPUT_BYTES_MAX} bytes")]
 pub struct InputError;
 
-/// What a session has done so far.
+/// Counters of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Frames run for the first time.
@@ -267,17 +267,17 @@ impl<G: DeterministicGame> Session<G> {
         self.history.get(frame)
     }
 
-    /// What a frame was run with, one entry per seat.
+    /// Returns the inputs that a frame was run with, one entry per seat.
     pub fn inputs_at(&self, frame: Frame) -> &[Option<G::Input>] {
         self.inputs.used(frame)
     }
 
-    /// How many steps a frame has: one in rollback, what speed control says in lockstep.
+    /// Returns the number of steps of a frame: one in rollback, in lockstep as speed control says.
     pub fn steps_at(&self, frame: Frame) -> u8 {
         self.steps_of(frame)
     }
 
-    /// Where the session is.
+    /// Returns the stage of the session.
     pub fn status(&self) -> Status {
         self.status
     }
@@ -292,7 +292,7 @@ impl<G: DeterministicGame> Session<G> {
         &self.config
     }
 
-    /// What the player does from now on. In rollback it holds until it is set again; in lockstep it is the commands of the
+    /// Sets the player's input from now on. In rollback it holds until it is set again; in lockstep it is the commands of the
     /// turn, taken when the turn begins.
     pub fn set_input(&mut self, input: G::Input) -> Result<(), InputError> {
         self.scratch.clear();
@@ -323,7 +323,7 @@ impl<G: DeterministicGame> Session<G> {
         self.delay
     }
 
-    /// How long a step takes on this machine, for speed control: to be told now and then.
+    /// Reports how long a step takes on this machine, for speed control: to be called now and then.
     pub fn report_cost(&mut self, step: Duration) {
         self.cost = step;
     }
@@ -341,12 +341,12 @@ impl<G: DeterministicGame> Session<G> {
         (units != 255).then(|| Duration::from_micros(micros))
     }
 
-    /// By how many frames this machine runs ahead of the others; negative when it is behind.
+    /// Returns by how many frames this machine runs ahead of the others; negative when it is behind.
     pub fn advantage(&self) -> f32 {
         self.pace.advantage()
     }
 
-    /// What this session has done.
+    /// Returns the session's counters.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
@@ -356,12 +356,12 @@ impl<G: DeterministicGame> Session<G> {
         self.directs = seats;
     }
 
-    /// What happened to the session.
+    /// Returns the next thing that happened to the session.
     pub fn poll_event(&mut self) -> Option<SessionEvent> {
         self.out.pop_front()
     }
 
-    /// What happened in the game.
+    /// Returns the next event of the game.
     pub fn poll_game_event(&mut self) -> Option<GameEvent<G::Event>> {
         self.events.poll()
     }
@@ -411,7 +411,7 @@ impl<G: DeterministicGame> Session<G> {
         }
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) or [`poll_packet`](Self::poll_packet) next.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) or [`poll_packet`](Self::poll_packet) next.
     pub fn poll_timeout(&mut self, now: Instant) -> Option<Instant> {
         let next = match self.status {
             Status::Over(_) | Status::Lost => self.send.bye.then_some(now),

@@ -8,7 +8,7 @@ use crate::frame::Frame;
 use crate::game::{DeterministicGame, Step, decode, encode};
 use crate::replay::Replay;
 
-/// What came of running a replay again.
+/// The outcome of running a replay again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Frames that were run.
@@ -19,7 +19,7 @@ pub struct Outcome {
     pub differs: Option<(Frame, Vec<Difference>)>,
 }
 
-/// Why a replay cannot be run.
+/// The reason why a replay cannot be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PlayError {

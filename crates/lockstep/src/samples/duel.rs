@@ -84,7 +84,7 @@ impl Buttons {
     }
 }
 
-/// What is heard and seen.
+/// Something to be heard and seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DuelEvent {
     /// A fighter was hit.

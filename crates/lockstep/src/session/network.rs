@@ -15,7 +15,7 @@ use crate::session::trace::Trace;
 use crate::session::{Role, Session, SessionEvent, Status};
 use crate::stream::{Entry, Stream};
 
-/// Where a packet of a session goes.
+/// The destination of a session's packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// To the orderer.
@@ -24,7 +24,7 @@ pub enum Target {
     Seat(Seat),
 }
 
-/// What a packet to the orderer held.
+/// The content of a packet to the orderer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
     own_end: Frame,

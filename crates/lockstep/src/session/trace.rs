@@ -10,7 +10,7 @@ use crate::game::{DeterministicGame, encode};
 use crate::orderer::BLOB_TRACE;
 use crate::session::Session;
 
-/// What one machine remembers of the last frames: the checksum of each, and the states around where it went wrong.
+/// A machine's memory of the last frames: the checksum of each, and the states around where it went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// The last check at which both sides agreed, and the one at which they did not.
@@ -23,7 +23,7 @@ pub struct Trace {
     pub states: Vec<(Frame, Vec<u8>)>,
 }
 
-/// What a desynchronisation was: the first frame, entity and field that differ between this machine and the reference.
+/// A report of a desynchronisation: the first frame, entity and field that differ between this machine and the reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// The frame whose run made the difference: states before it were the same.
