@@ -18,6 +18,59 @@ use super::links::{Links, OWN_LINK};
 /// [`poll_timeout`](Self::poll_timeout) has passed, call [`advance`](Self::advance), which runs the frames that are due and queues
 /// packets at the endpoint; drive the endpoint after that. [`poll_event`](Self::poll_event) tells what happened. `now` is always
 /// the endpoint's.
+///
+/// ```
+/// use muse::deterministic::{Participant, match_channel};
+/// use muse::lockstep::Role;
+/// use muse::prelude::*;
+/// # #[derive(Clone, Default, Schema)]
+/// # struct Race {
+/// #     metres: [u32; 2],
+/// # }
+/// # impl DeterministicGame for Race {
+/// #     type Input = bool;
+/// #     type Event = Seat;
+/// #     fn step(&mut self, step: &mut Step<'_, Self>) {
+/// #         for (seat, pedal) in step.players() {
+/// #             self.metres[seat.index()] += u32::from(*pedal);
+/// #         }
+/// #     }
+/// # }
+///
+/// // The match on channel 0, the game's own chat on channel 1.
+/// let transport = Config::new(7).channel(match_channel()).channel(ChannelConfig::new(Delivery::ReliableOrdered));
+/// let key = muse::new_key()?;
+/// let how = Connect::pinned(key.public());
+/// let mut server = Server::bind("127.0.0.1:0", transport.clone(), ServerOptions::new(key))?;
+/// let mut client = Client::connect(server.local_addr()?, transport, how)?;
+/// let config = MatchConfig::rollback(2);
+/// let mut host = Participant::host(config.clone(), Race::default(), 0, 1)?;
+/// let mut guest = Participant::guest(config, Race::default(), Role::Player, 0, 2, client.connection())?;
+/// let (mut buffer, mut chat) = (Vec::new(), Vec::new());
+/// while chat.is_empty() || guest.state().is_none_or(|race| race.metres[1] < 10) {
+///     server.poll()?;
+///     while let Some(event) = server.poll_event(&mut buffer) {
+///         let is_packet = host.handle_event(server.now(), &event);
+///         if let (false, Event::Message { payload, .. }) = (is_packet, event) {
+///             chat = payload.to_vec();
+///         }
+///     }
+///     host.advance(server.now(), server.endpoint_mut(), |_frame| false)?;
+///     server.flush()?;
+///
+///     client.poll()?;
+///     while let Some(event) = client.poll_event(&mut buffer) {
+///         guest.handle_event(client.now(), &event);
+///         if matches!(event, Event::Connected { .. }) {
+///             client.send(1, b"hello")?;
+///         }
+///     }
+///     guest.advance(client.now(), client.endpoint_mut(), |_frame| true)?;
+///     client.wait(Duration::from_millis(1))?;
+/// }
+/// assert_eq!(chat, b"hello");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Participant<G: DeterministicGame> {
     channel: u8,
