@@ -92,8 +92,6 @@ pub use memory::{MemoryDriver, memory_pair};
 /// Relays: rooms, invitations, events, and what hosts on a local network say.
 pub use muse_relay::v2 as relay_v2;
 #[cfg(not(target_arch = "wasm32"))]
-pub use relay::local_address;
-#[cfg(not(target_arch = "wasm32"))]
 pub use server::Server;
 #[cfg(not(target_arch = "wasm32"))]
 pub use shards::bind_shards;

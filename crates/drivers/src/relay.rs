@@ -13,12 +13,12 @@ pub(crate) fn seed() -> io::Result<[u8; 32]> {
     Ok(seed)
 }
 
-/// Returns the address of this machine on the way to `remote`, with the port of the socket at `bound`; `None` where there is no way.
-/// Nothing is sent.
-pub fn local_address(remote: SocketAddr, bound: SocketAddr) -> Option<SocketAddr> {
+/// The address of this machine on the way to `relay`, with the port of the socket at `bound`. None where there is no way, which the
+/// link will notice by itself.
+pub(crate) fn local_address(relay: SocketAddr, bound: SocketAddr) -> Option<SocketAddr> {
     // Connecting a UDP socket sends nothing: it only looks up the route.
-    let socket = UdpSocket::bind(any_address(remote)).ok()?;
-    socket.connect(remote).ok()?;
+    let socket = UdpSocket::bind(any_address(relay)).ok()?;
+    socket.connect(relay).ok()?;
     let here = socket.local_addr().ok()?;
     Some(SocketAddr::new(here.ip(), bound.port()))
 }

@@ -24,9 +24,14 @@ pub(crate) fn play<G: DeterministicGame>(
             DeterministicSession::host(("::", port.parse()?), config.clone(), game)?
         }
         ["serve", port] => {
-            let key = muse::load_or_create_key("server.key")?;
+            let key = muse::load_or_create_key("muse-server.key")?;
             let (address, public) = (("::", port.parse()?), key.public());
-            DeterministicSession::serve(address, ServerOptions::new(key), public, config.clone())?
+            DeterministicSession::serve(
+                address,
+                muse::ServerOptions::new(key),
+                public,
+                config.clone(),
+            )?
         }
         ["join", address] => DeterministicSession::join(address, config.clone(), game)?,
         _ => return Err("usage: host PORT [FILE] | serve PORT | join muse://HOST:PORT/KEY".into()),

@@ -21,8 +21,11 @@ use super::links::{Links, OWN_LINK};
 ///
 /// ```
 /// use muse::deterministic::{Participant, match_channel};
-/// use muse::lockstep::Role;
-/// use muse::prelude::*;
+/// use muse::drivers::{Client, Server};
+/// use muse::lockstep::{MatchConfig, Role};
+/// use muse::{ChannelConfig, Config, Connect, Delivery, Duration, Event, ServerOptions};
+/// # use muse::Schema;
+/// # use muse::lockstep::{DeterministicGame, Seat, Step};
 /// # #[derive(Clone, Default, Schema)]
 /// # struct Race {
 /// #     metres: [u32; 2],

@@ -1,7 +1,7 @@
 //! A match over UDP for a game loop.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
 
 use muse_drivers::relay_v2::{Invitation, LinkEvent};
@@ -85,7 +85,7 @@ enum Link {
 
 impl<G: DeterministicGame> DeterministicSession<G> {
     /// Hosts a match that begins with this state: plays, and orders everybody's inputs. Listens at `address`, such as
-    /// `"[::]:7000"`. The key that guests know the host by is made on the first run and kept in the file `server.key`.
+    /// `"[::]:7000"`. The key that guests know the host by is made on the first run and kept in the file `muse-server.key`.
     pub fn host(address: impl ToSocketAddrs, config: MatchConfig, game: G) -> io::Result<Self> {
         let key = muse_drivers::load_or_create_key(Path::new(KEY_FILE))?;
         Self::host_with_key(address, key, config, game)
@@ -385,14 +385,23 @@ fn reachable_address(bound: SocketAddr) -> SocketAddr {
     if !bound.ip().is_unspecified() {
         return bound;
     }
-    // Addresses for documentation: nobody is there, and nothing is sent.
-    let far = [
-        SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 9)),
-        SocketAddr::from((Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1), 9)),
-    ];
-    far.into_iter()
-        .find_map(|far| muse_drivers::local_address(far, bound))
-        .unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, bound.port())))
+    // Connecting a UDP socket sends nothing: it only looks up the route. The addresses are reserved for documentation.
+    let towards = |from: IpAddr, to: IpAddr| {
+        let socket = UdpSocket::bind((from, 0)).ok()?;
+        socket.connect((to, 9)).ok()?;
+        let here = socket.local_addr().ok()?.ip();
+        (!here.is_unspecified()).then_some(here)
+    };
+    let documentation = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+    let by_v4 = || {
+        towards(
+            Ipv4Addr::UNSPECIFIED.into(),
+            Ipv4Addr::new(192, 0, 2, 1).into(),
+        )
+    };
+    let by_v6 = || towards(Ipv6Addr::UNSPECIFIED.into(), documentation.into());
+    let here = by_v4().or_else(by_v6);
+    SocketAddr::new(here.unwrap_or(Ipv4Addr::LOCALHOST.into()), bound.port())
 }
 
 /// A number that tells this life of a machine from others.
@@ -407,4 +416,4 @@ fn invalid_settings(error: MatchConfigError) -> io::Error {
 }
 
 /// The file that keeps a host's key.
-const KEY_FILE: &str = "server.key";
+const KEY_FILE: &str = "muse-server.key";
