@@ -1,13 +1,14 @@
 //! Loss, duplicates, reordering, cuts, killed connections, and players who come back.
 
 use muse::deterministic::{MATCH_PROTOCOL, MatchEvent};
+use muse::drivers::{Driver, memory_pair};
 use muse::lockstep::samples::duel::{Buttons, Duel};
 use muse::lockstep::samples::rts::{Order, Rts};
 use muse::lockstep::{Frame, MatchConfig, OverReason, Rng, Seat, Status};
 use muse::token::{TokenGrant, TokenIssuer, TokenVerifier};
 use muse::transport::SeededEntropy;
 use muse::wire::Machine;
-use muse::{Connect, Duration};
+use muse::{Connect, Duration, Instant};
 use muse_netem::{Conditions, Jitter};
 
 use crate::support::{Ledger, Match, UNIX_S, address};
@@ -331,4 +332,28 @@ fn who_leaves_does_not_come_back_by_itself() {
     assert_eq!(joined.count(), 1, "{events:?}");
     let left = |event: &MatchEvent<_>| matches!(event, MatchEvent::Left(Seat(1), _));
     assert!(events.iter().any(left), "{events:?}");
+}
+
+#[test]
+fn a_duel_within_one_process_needs_no_network() {
+    let mut game = duel(47, good_network());
+    let how = Connect::pinned(game.key.public());
+    let mut guest = game.guest(Duel::new(1), how);
+    let host = game.simulation.detach(game.nodes[0]);
+    let mut host = host.expect("it was there");
+    let (mut at_host, mut at_guest) = memory_pair(address(1), address(2));
+    for millis in 0..6_000 {
+        let now = Instant::from_millis(millis);
+        at_host.poll(now, &mut host).expect("memory does not fail");
+        at_guest
+            .poll(now, &mut guest)
+            .expect("memory does not fail");
+    }
+    let sessions = [&host, &guest].map(|node| node.participant.session().expect("it plays"));
+    for session in sessions {
+        assert_eq!(session.status(), Status::Running);
+        assert!(session.confirmed() > Frame(250), "{}", session.confirmed());
+    }
+    let [here, there] = sessions.map(|session| session.state_at(Frame(240)).copied());
+    assert!(here.is_some() && here == there, "{here:?} {there:?}");
 }
