@@ -5,6 +5,7 @@
 //! - [`Server`] and [`Client`]: typed messages, each delivered as its type declares ([`Delivery`]): positions may be lost and
 //!   never come late, shots arrive once in any order, chat arrives once and in order.
 //! - [`Protocol`]: what both sides share, declared once and compared when a client connects.
+//! - `DeterministicSession` (feature `lockstep`): games that send inputs instead of state, in lockstep or with rollback.
 //! - [`session`]: the same without sockets, on any [`Endpoint`]: in the browser, in an engine, in a simulation.
 //!
 //! Everything is encrypted and the server is known by its key; risky options have `danger` in their name. There is no async
@@ -60,6 +61,8 @@
 //! In the browser (`wasm32`) there are no UDP sockets: [`session`], [`Endpoint`] and everything else that needs none is there.
 
 mod address;
+#[cfg(feature = "lockstep")]
+pub mod deterministic;
 mod error;
 mod protocol;
 pub mod session;
@@ -90,6 +93,8 @@ pub use server::Server;
 pub use glam;
 pub use muse_drivers as drivers;
 pub use muse_lagcomp as lagcomp;
+#[cfg(feature = "lockstep")]
+pub use muse_lockstep as lockstep;
 pub use muse_netcode as netcode;
 pub use muse_schema as schema;
 pub use muse_transport as transport;
@@ -116,7 +121,13 @@ pub use muse_wire::{Duration, Instant};
 
 /// What the first fifty lines of a game need: `use muse::prelude::*;`.
 pub mod prelude {
+    #[cfg(all(feature = "lockstep", not(target_arch = "wasm32")))]
+    pub use crate::deterministic::DeterministicSession;
+    #[cfg(feature = "lockstep")]
+    pub use crate::deterministic::MatchEvent;
     pub use crate::glam::{Quat, Vec2, Vec3};
+    #[cfg(feature = "lockstep")]
+    pub use crate::lockstep::{DeterministicGame, Frame, MatchConfig, Seat, Step};
     pub use crate::session::ClientEvent;
     pub use crate::session::ServerEvent::{
         self, Asking, Emitted, Joined, Left, Received, Returned, TickFinished,
@@ -136,4 +147,10 @@ mod guides {
     struct StartRust;
     #[doc = include_str!("../../../docs/guide/delivery.md")]
     struct Delivery;
+    #[cfg(feature = "lockstep")]
+    #[doc = include_str!("../../../docs/guide/start-rollback.md")]
+    struct StartRollback;
+    #[cfg(feature = "lockstep")]
+    #[doc = include_str!("../../../docs/deterministic.md")]
+    struct Deterministic;
 }

@@ -7,7 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 use muse_lockstep::samples::duel::{Buttons, Duel};
-use muse_lockstep::{Client, Config, Frame, Game, History, Host, Peer, Rng, Role, Session, Step};
+use muse_lockstep::samples::plain::{PlainClient, PlainHost, PlainPeer};
+use muse_lockstep::{DeterministicGame, Frame, History, MatchConfig, Rng, Role, Session, Step};
 use muse_wire::{Datagram, Ecn, Instant, Machine};
 use serde::Serialize;
 
@@ -198,13 +199,16 @@ fn counted_rollback_8(session: &mut Session<Duel>) -> bool {
 }
 
 /// A duel in which both fight, ten seconds old, over a link that takes no time.
-fn match_under_way() -> anyhow::Result<[Peer<Duel>; 2]> {
-    let config = Config::rollback(2).delay(0);
+fn match_under_way() -> anyhow::Result<[PlainPeer<Duel>; 2]> {
+    let config = MatchConfig::rollback(2).delay(0);
     let address = |side: u16| SocketAddr::from(([127, 0, 0, 1], side));
-    let host = Host::new(config.clone(), Duel::new(1), 1)?;
+    let host = PlainHost::new(config.clone(), Duel::new(1), 1)?;
     let session = Session::new(config, Duel::new(1), Role::Player, 2)?;
-    let client = Client::new(session, address(0));
-    let mut peers = [Peer::Host(Box::new(host)), Peer::Client(Box::new(client))];
+    let client = PlainClient::new(session, address(0));
+    let mut peers = [
+        PlainPeer::Host(Box::new(host)),
+        PlainPeer::Client(Box::new(client)),
+    ];
     let mut buffer = [0; 1_500];
     let mut rng = Rng::new(1);
     for millis in 0..10_000 {

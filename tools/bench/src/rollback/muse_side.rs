@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 
 use muse_lockstep::samples::duel::{Buttons, Duel};
-use muse_lockstep::{Client, Config, Host, Peer, Role, Session};
+use muse_lockstep::samples::plain::{PlainClient, PlainHost, PlainPeer};
+use muse_lockstep::{MatchConfig, Role, Session};
 use muse_wire::{Datagram, Ecn, Instant, Machine};
 
 use super::pairs::{Counts, Side};
@@ -15,10 +16,10 @@ pub(crate) fn pairs(count: u64) -> anyhow::Result<Vec<[Box<dyn Side>; 2]>> {
 
 fn pair(seed: u64) -> anyhow::Result<[Box<dyn Side>; 2]> {
     // Like the peer's: no delay of inputs.
-    let config = Config::rollback(2).delay(0);
-    let host = Host::new(config.clone(), Duel::new(seed), 1)?;
+    let config = MatchConfig::rollback(2).delay(0);
+    let host = PlainHost::new(config.clone(), Duel::new(seed), 1)?;
     let session = Session::new(config, Duel::new(seed), Role::Player, 2)?;
-    let client = Client::new(session, address(0));
+    let client = PlainClient::new(session, address(0));
     let side = |peer, other| -> Box<dyn Side> {
         Box::new(MuseSide {
             peer,
@@ -28,13 +29,13 @@ fn pair(seed: u64) -> anyhow::Result<[Box<dyn Side>; 2]> {
         })
     };
     Ok([
-        side(Peer::Host(Box::new(host)), address(1)),
-        side(Peer::Client(Box::new(client)), address(0)),
+        side(PlainPeer::Host(Box::new(host)), address(1)),
+        side(PlainPeer::Client(Box::new(client)), address(0)),
     ])
 }
 
 struct MuseSide {
-    peer: Peer<Duel>,
+    peer: PlainPeer<Duel>,
     other: SocketAddr,
     buffer: Vec<u8>,
     /// When it is to be asked again.

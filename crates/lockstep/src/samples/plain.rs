@@ -1,23 +1,22 @@
-//! Sessions and orderers as [`Machine`]s over datagrams, for drivers and simulations.
+//! Sessions and orderers over plain datagrams, for simulations and measurements.
 //!
-//! Packets go over the link as they are: nothing is encrypted and senders are known by their address alone, which will do on a local
-//! network, over a link that encrypts, and in tests. Over the internet carry [`Session`]'s and [`Orderer`]'s packets in
-//! an unreliable channel of the transport.
+//! Nothing is encrypted and senders are known by their address alone: never use it on a network. Games run over encrypted
+//! connections with `muse::deterministic`.
 
 use std::net::SocketAddr;
 
 use muse_wire::{Datagram, Ecn, Instant, Machine, Transmit};
 
-use crate::config::{Config, ConfigError};
+use crate::config::{MatchConfig, MatchConfigError};
 use crate::frame::Seat;
-use crate::game::Game;
+use crate::game::DeterministicGame;
 use crate::orderer::{LinkId, Orderer};
-use crate::packet::PACKET_BYTES_MAX;
+use crate::packet::{Kind, PACKET_BYTES_MAX};
 use crate::session::{Role, Session, Target};
 
 /// A session that talks to an orderer at an address.
 #[derive(Debug)]
-pub struct Client<G: Game> {
+pub struct PlainClient<G: DeterministicGame> {
     session: Session<G>,
     server: SocketAddr,
     /// Where the other players are, for those who are sent inputs directly.
@@ -25,7 +24,7 @@ pub struct Client<G: Game> {
     now: Instant,
 }
 
-impl<G: Game> Client<G> {
+impl<G: DeterministicGame> PlainClient<G> {
     /// Wraps a session.
     pub fn new(session: Session<G>, server: SocketAddr) -> Self {
         Self {
@@ -51,7 +50,7 @@ impl<G: Game> Client<G> {
     }
 }
 
-impl<G: Game> Machine for Client<G> {
+impl<G: DeterministicGame> Machine for PlainClient<G> {
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
         self.now = now;
         // A player speaks for its own seat only: the seat is the byte after the kind.
@@ -59,7 +58,7 @@ impl<G: Game> Machine for Client<G> {
             .payload
             .get(1)
             .and_then(|seat| self.peers.get(usize::from(*seat)));
-        let direct = crate::packet::is_direct(datagram.payload);
+        let direct = datagram.payload.first() == Some(&Kind::Direct.byte());
         let from_peer = direct && peer.is_some_and(|peer| *peer == Some(datagram.from));
         if from_peer || !direct && datagram.from == self.server {
             self.session.handle_packet(now, datagram.payload);
@@ -92,13 +91,13 @@ impl<G: Game> Machine for Client<G> {
 
 /// An orderer that is talked to by address.
 #[derive(Debug)]
-pub struct Server {
+pub struct PlainServer {
     orderer: Orderer,
     links: Vec<Option<SocketAddr>>,
     now: Instant,
 }
 
-impl Server {
+impl PlainServer {
     /// Wraps an orderer.
     pub fn new(orderer: Orderer) -> Self {
         Self {
@@ -138,7 +137,7 @@ impl Server {
     }
 }
 
-impl Machine for Server {
+impl Machine for PlainServer {
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
         self.now = now;
         if let Some(link) = self.link_of(datagram.from) {
@@ -168,15 +167,15 @@ impl Machine for Server {
 
 /// A player who hosts: a session and the orderer of the match in one machine. Two players need no other.
 #[derive(Debug)]
-pub struct Host<G: Game> {
-    server: Server,
+pub struct PlainHost<G: DeterministicGame> {
+    server: PlainServer,
     session: Session<G>,
 }
 
-impl<G: Game> Host<G> {
+impl<G: DeterministicGame> PlainHost<G> {
     /// Hosts a match that begins with this state.
-    pub fn new(config: Config, state: G, nonce: u32) -> Result<Self, ConfigError> {
-        let mut server = Server::new(Orderer::new::<G>(config.clone())?);
+    pub fn new(config: MatchConfig, state: G, nonce: u32) -> Result<Self, MatchConfigError> {
+        let mut server = PlainServer::new(Orderer::new::<G>(config.clone())?);
         // The host's own link, which no address has.
         server.links.push(None);
         Ok(Self {
@@ -211,7 +210,7 @@ impl<G: Game> Host<G> {
     }
 }
 
-impl<G: Game> Machine for Host<G> {
+impl<G: DeterministicGame> Machine for PlainHost<G> {
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
         // Nobody is sent to the host's own link: a stranger takes another.
         if self.server.links.first() == Some(&None) && !self.server.orderer.knows(OWN_LINK) {
@@ -244,16 +243,16 @@ impl<G: Game> Machine for Host<G> {
 
 /// Any machine of a match: one type for whoever runs several kinds.
 #[derive(Debug)]
-pub enum Peer<G: Game> {
+pub enum PlainPeer<G: DeterministicGame> {
     /// A player or spectator.
-    Client(Box<Client<G>>),
+    Client(Box<PlainClient<G>>),
     /// A player who hosts.
-    Host(Box<Host<G>>),
+    Host(Box<PlainHost<G>>),
     /// A server that orders and forwards.
-    Server(Box<Server>),
+    Server(Box<PlainServer>),
 }
 
-impl<G: Game> Peer<G> {
+impl<G: DeterministicGame> PlainPeer<G> {
     /// The session, unless it is a server.
     pub fn session(&self) -> Option<&Session<G>> {
         match self {
@@ -299,7 +298,7 @@ impl<G: Game> Peer<G> {
     }
 }
 
-impl<G: Game> Machine for Peer<G> {
+impl<G: DeterministicGame> Machine for PlainPeer<G> {
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
         self.machine().handle_datagram(now, datagram);
     }
