@@ -1,7 +1,7 @@
 //! Packets of a session, both ways: a server hears whatever a client may send, a client whatever a server may, and both go on.
 
-use muse_netcode::prediction::{Game, StepContext};
 use muse_lagcomp::{Claim, HitVolume, Hits, Pose, RewindConfig, Rig, Shot, Volume};
+use muse_netcode::prediction::{Game, StepContext};
 use muse_netcode::{Client, ClientId, Kind, KindOptions, Kinds, Server, SessionConfig, glam};
 use muse_schema::{Schema, State};
 use muse_wire::{Duration, Instant};
