@@ -78,10 +78,15 @@ pub enum ProtocolError {
 impl Protocol {
     /// Starts a protocol. The name tells games and versions that do not fit together apart, such as `"tag/1"`.
     pub fn new(name: &str) -> Self {
+        Self::with_id(name, fnv1a(name.as_bytes()))
+    }
+
+    /// Starts a protocol whose connections have this protocol id, which connect tokens name, instead of one made of the name.
+    pub fn with_id(name: &str, id: u64) -> Self {
         let states = ChannelConfig::new(Delivery::Unreliable);
         Self {
             name: name.to_owned(),
-            config: Config::new(fnv1a(name.as_bytes())).channel(states),
+            config: Config::new(id).channel(states),
             messages: Registry::new(),
             shared: BTreeMap::new(),
             routes: BTreeMap::new(),

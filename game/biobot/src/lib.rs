@@ -14,6 +14,7 @@ pub mod messages;
 mod movement;
 pub mod mover;
 pub mod nav;
+pub mod net;
 pub mod player;
 mod practice;
 pub mod replay;

@@ -23,8 +23,7 @@ use clap::{Args, ValueEnum};
 use muse_biobot::{Level, Mode, Movement};
 use muse_drivers::{Server, WebListener, WebOptions, new_key};
 use muse_transport::token::TokenVerifier;
-use muse_transport::{ChannelConfig, Config, Delivery, ServerOptions};
-use muse_wire::Duration;
+use muse_transport::{Config, ServerOptions};
 
 use crate::interrupt::Interrupt;
 use crate::master::posting::Posting;
@@ -205,16 +204,7 @@ fn log_keys(server: &mut Server, path: &Path) -> anyhow::Result<()> {
 /// What both sides of Biobot agree on; the browser's client has the same channels. Nothing heard for 10 s is the end of a
 /// connection, whatever was heard before goes on where it was.
 pub(crate) fn config() -> Config {
-    Config::new(u64::from(muse_biobot::PROTOCOL))
-        .schema(muse_biobot::schema())
-        .channel(ChannelConfig::new(Delivery::Unreliable))
-        .channel(ChannelConfig::new(Delivery::ReliableOrdered))
-        .message_max(muse_biobot::MESSAGE_MAX)
-        .connection_memory(muse_biobot::CONNECTION_MEMORY)
-        .endpoint_memory(muse_biobot::ENDPOINT_MEMORY)
-        .keep_alive(Duration::from_millis(500))
-        .silence(Duration::from_secs(2))
-        .resume_within(Duration::from_secs(8))
+    muse_biobot::net::protocol().0.config()
 }
 
 fn plan(arguments: &Arguments) -> anyhow::Result<MatchPlan> {

@@ -76,6 +76,7 @@ const DIRECTIONS: [(&str, &[&str]); 29] = [
     (
         "muse-biobot-web",
         &[
+            "muse-net",
             "muse-wire",
             "muse-netem",
             "muse-transport",
@@ -130,6 +131,7 @@ const DIRECTIONS: [(&str, &[&str]); 29] = [
     (
         "muse-biobot",
         &[
+            "muse-net",
             "muse-wire",
             "muse-schema",
             "muse-netcode",

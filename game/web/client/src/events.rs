@@ -118,8 +118,18 @@ impl Events {
     }
 }
 
+/// Says why there is no connection (any more).
+pub fn ended(error: &muse::Error) -> Value {
+    match error {
+        muse::Error::Closed(reason) => closed(reason),
+        muse::Error::Refused(reason) => refused(reason),
+        muse::Error::Unanswered => unanswered(),
+        other => json!({"type": "closed", "reason": "broken", "text": other.to_string()}),
+    }
+}
+
 /// The end of a connection.
-pub fn closed(reason: &CloseReason) -> Value {
+fn closed(reason: &CloseReason) -> Value {
     let (reason, text) = match reason {
         CloseReason::ByPeer { code, text } => (format!("server-{code}"), text.clone()),
         CloseReason::ByUs => ("left".to_owned(), String::new()),
@@ -137,7 +147,7 @@ pub fn closed(reason: &CloseReason) -> Value {
 }
 
 /// The server did not let us in.
-pub fn refused(reason: &Refusal) -> Value {
+fn refused(reason: &Refusal) -> Value {
     let (kind, text) = match reason {
         Refusal::Full => ("full", reason.to_string()),
         Refusal::Schema { .. } | Refusal::Version { .. } => ("version", OTHER_VERSION.to_owned()),
@@ -147,7 +157,7 @@ pub fn refused(reason: &Refusal) -> Value {
 }
 
 /// Nobody answered.
-pub fn unanswered() -> Value {
+fn unanswered() -> Value {
     json!({"type": "closed", "reason": "unanswered", "text": "the server did not answer"})
 }
 

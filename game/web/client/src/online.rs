@@ -1,9 +1,8 @@
 //! A match on a game server: the player's side on top of a [`Wire`].
 
-use std::sync::Arc;
-
-use muse_biobot::{FromPlayer, Level, PROTOCOL, Player, ToPlayer};
-use muse_transport::{ChannelConfig, Config, Connect, Delivery, Event};
+use muse_biobot::net::{MatchClient, MatchNews, protocol};
+use muse_biobot::{FromPlayer, Player, ToPlayer};
+use muse_transport::{Config, Connect};
 use muse_wire::{Duration, Instant};
 use serde_json::json;
 
@@ -17,16 +16,9 @@ use crate::wire::Wire;
 #[derive(Debug)]
 pub struct Online {
     wire: Wire,
-    name: String,
-    /// Known since the welcome.
-    level: Option<Arc<Level>>,
-    /// From the moment that the page has built the level.
-    player: Option<Player>,
-    /// What came before.
-    early: Vec<ToPlayer>,
+    client: MatchClient,
     state: State,
     rates: Rates,
-    buffer: Vec<u8>,
 }
 
 /// How the connection is.
@@ -57,30 +49,21 @@ impl Online {
         let config = config().build().map_err(|error| error.to_string())?;
         let entropy = BrowserEntropy::new().map_err(|error| error.to_string())?;
         let wire = Wire::connect(now, config, how, entropy, unix_s);
+        let wire = wire.map_err(|error| error.to_string())?;
         Ok(Self {
-            wire: wire.map_err(|error| error.to_string())?,
-            name: name.to_owned(),
-            level: None,
-            player: None,
-            early: Vec::new(),
+            client: MatchClient::new(wire.connection(), name, None),
+            wire,
             state: State::Connecting,
             rates: Rates {
                 since: now,
                 ..Rates::default()
             },
-            buffer: vec![0; PACKET_BYTES],
         })
     }
 
     /// The page has built the level: play.
     pub fn load(&mut self, now: Instant) {
-        if let (None, Some(level)) = (&self.player, &self.level) {
-            let mut player = Player::new(now, Arc::clone(level), &self.name);
-            for message in self.early.drain(..) {
-                player.handle_message(&message);
-            }
-            self.player = Some(player);
-        }
+        self.client.load(now);
     }
 
     /// The session received this.
@@ -93,39 +76,30 @@ impl Online {
         self.wire.advance(now);
         let mut buffer = Vec::new();
         while let Some(event) = self.wire.poll_event(&mut buffer) {
-            match event {
-                Event::Message {
-                    channel, payload, ..
-                } => match channel {
-                    PACKETS => {
-                        if let Some(player) = &mut self.player {
-                            // What is damaged or old is passed over; the netcode counts it.
-                            let _ = player.handle_packet(now, payload);
-                        }
+            match self.client.handle_event(now, event) {
+                Some(MatchNews::Welcomed(ToPlayer::Welcome {
+                    slot, mode, seed, ..
+                })) => {
+                    if let Some(level) = self.client.level() {
+                        events.welcome(slot, mode, seed, level);
                     }
-                    _ => handle_message(
-                        payload,
-                        &mut self.level,
-                        &mut self.player,
-                        &mut self.early,
-                        events,
-                    ),
-                },
-                Event::Connected { .. } => {
+                }
+                Some(MatchNews::Connected) => {
                     self.state = State::Connected;
                     events.push(json!({"type": "connected", "link": "memory", "encrypted": true}));
                 }
-                Event::Interrupted { .. } => {
+                Some(MatchNews::Interrupted) => {
                     self.state = State::Interrupted;
                     events.push(json!({"type": "interrupted"}));
                 }
-                Event::Resumed { .. } => {
+                Some(MatchNews::Resumed) => {
                     self.state = State::Connected;
                     events.push(json!({"type": "resumed", "link": "memory"}));
                 }
-                Event::Closed { reason, .. } => self.end(events, events::closed(&reason)),
-                Event::Refused { reason, .. } => self.end(events, events::refused(&reason)),
-                Event::Unanswered { .. } => self.end(events, events::unanswered()),
+                Some(MatchNews::Ended(error)) => {
+                    self.state = State::Over;
+                    events.push(events::ended(&error));
+                }
                 _ => {}
             }
         }
@@ -140,8 +114,7 @@ impl Online {
 
     /// When to call [`advance`](Self::advance) next.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
-        let player = self.player.as_ref().and_then(Player::poll_timeout);
-        [self.wire.poll_timeout(), player]
+        [self.wire.poll_timeout(), self.client.poll_timeout()]
             .into_iter()
             .flatten()
             .min()
@@ -154,7 +127,7 @@ impl Online {
 
     /// Says something to the server.
     pub fn send(&mut self, message: FromPlayer) {
-        if let Some(player) = &mut self.player {
+        if let Some(player) = self.client.player_mut() {
             player.send(message);
         }
     }
@@ -171,7 +144,7 @@ impl Online {
 
     /// The player's side, once the page has built the level.
     pub fn player_mut(&mut self) -> Option<&mut Player> {
-        self.player.as_mut()
+        self.client.player_mut()
     }
 
     /// Bytes a second, received and sent.
@@ -179,25 +152,14 @@ impl Online {
         self.rates.per_second
     }
 
-    fn end(&mut self, events: &mut Events, event: serde_json::Value) {
-        self.state = State::Over;
-        events.push(event);
-    }
-
     fn say(&mut self, now: Instant, hands: &mut Hands) {
-        let Some(player) = &mut self.player else {
-            return;
-        };
         if self.state == State::Over {
             return;
         }
-        while let Some(message) = player.poll_message() {
-            // A queue that is full means a server that is gone; the transport says so.
-            let _ = self.wire.send(now, MESSAGES, &message.encode());
-        }
-        while let Some(len) = player.poll_packet(now, hands.command(), &mut self.buffer) {
+        let endpoint = self.wire.endpoint_mut();
+        self.client.send_messages(now, endpoint);
+        while self.client.send_packet(now, endpoint, hands.command()) {
             hands.taken();
-            let _ = self.wire.send(now, PACKETS, &self.buffer[..len]);
         }
     }
 
@@ -220,51 +182,7 @@ impl Online {
     }
 }
 
-/// The channels that both sides have; a server of Biobot has the same. Nothing heard for 10 s is the end of a connection.
+/// Returns the settings of connections, the same as the game server's.
 pub fn config() -> Config {
-    Config::new(u64::from(PROTOCOL))
-        .schema(muse_biobot::schema())
-        .channel(ChannelConfig::new(Delivery::Unreliable))
-        .channel(ChannelConfig::new(Delivery::ReliableOrdered))
-        .message_max(muse_biobot::MESSAGE_MAX)
-        .connection_memory(muse_biobot::CONNECTION_MEMORY)
-        .endpoint_memory(muse_biobot::ENDPOINT_MEMORY)
-        .keep_alive(Duration::from_millis(500))
-        .silence(Duration::from_secs(2))
-        .resume_within(Duration::from_secs(8))
+    protocol().0.config()
 }
-
-fn handle_message(
-    payload: &[u8],
-    level: &mut Option<Arc<Level>>,
-    player: &mut Option<Player>,
-    early: &mut Vec<ToPlayer>,
-    events: &mut Events,
-) {
-    let Ok(message) = ToPlayer::decode(payload) else {
-        return;
-    };
-    if let ToPlayer::Welcome {
-        slot, mode, seed, ..
-    } = &message
-        && level.is_none()
-    {
-        let built = Arc::new(Level::of(*mode));
-        events.welcome(*slot, *mode, *seed, &built);
-        *level = Some(built);
-    }
-    match player {
-        Some(player) => player.handle_message(&message),
-        None if early.len() < EARLY_MAX => early.push(message),
-        None => {}
-    }
-}
-
-/// Channel of the netcode's packets.
-const PACKETS: u8 = 0;
-/// Channel of messages.
-const MESSAGES: u8 = 1;
-/// Messages that may wait for the level.
-const EARLY_MAX: usize = 64;
-/// Bytes of the netcode's packets.
-const PACKET_BYTES: usize = 4_096;

@@ -7,7 +7,6 @@ use std::net::SocketAddr;
 
 use muse_transport::{
     Config, Connect, ConnectError, ConnectionId, ConnectionStats, Endpoint, Entropy, Event,
-    SendError,
 };
 use muse_wire::{Datagram, Ecn, Instant, Link, Machine};
 
@@ -107,11 +106,14 @@ impl Wire {
         self.endpoint.poll_event(buffer)
     }
 
-    /// Sends a message.
-    pub fn send(&mut self, now: Instant, channel: u8, payload: &[u8]) -> Result<(), SendError> {
-        self.endpoint
-            .send(now, self.connection, channel, payload)
-            .map(drop)
+    /// Returns the endpoint, to send.
+    pub fn endpoint_mut(&mut self) -> &mut Endpoint {
+        &mut self.endpoint
+    }
+
+    /// Returns the connection to the server.
+    pub fn connection(&self) -> ConnectionId {
+        self.connection
     }
 
     /// Tells the server that we go.

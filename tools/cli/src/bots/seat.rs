@@ -2,27 +2,20 @@
 
 use std::sync::Arc;
 
+use muse_biobot::net::{MatchClient, MatchNews, protocol};
 use muse_biobot::{Command, Level, Player, ToPlayer};
 use muse_drivers::Client;
 use muse_transport::{Connect, ConnectionStats, Event};
 use muse_wire::Instant;
 
-use crate::game;
-use crate::game::host::{MESSAGES, PACKET_BYTES, PACKETS};
-
 /// A connection to a game server and the match on it.
 pub(crate) struct Seat {
     link: Client,
-    name: String,
-    /// Another level than the mode's own.
-    level: Option<Arc<Level>>,
-    /// There from the welcome on.
-    player: Option<Player>,
+    client: MatchClient,
     state: State,
     /// How the match ended.
     result: Option<ToPlayer>,
     buffer: Vec<u8>,
-    packet: Vec<u8>,
 }
 
 /// How the connection is.
@@ -42,15 +35,13 @@ impl Seat {
         name: &str,
         level: Option<Arc<Level>>,
     ) -> anyhow::Result<Self> {
+        let link = Client::connect(address, protocol().0.config(), how)?;
         Ok(Self {
-            link: Client::connect(address, game::config(), how)?,
-            name: name.to_owned(),
-            level,
-            player: None,
+            client: MatchClient::new(link.connection(), name, level),
+            link,
             state: State::Connecting,
             result: None,
             buffer: Vec::new(),
-            packet: vec![0; PACKET_BYTES],
         })
     }
 
@@ -66,19 +57,13 @@ impl Seat {
             self.handle(now, event);
         }
         self.buffer = buffer;
-        if let Some(player) = &mut self.player
-            && !matches!(self.state, State::Over(_))
-        {
-            let due = player.poll_timeout().is_some_and(|due| due <= now);
-            while let Some(message) = player.poll_message() {
-                // A queue that is full is that of a server that is gone; the connection says so soon.
-                let _ = self.link.send(MESSAGES, &message.encode());
-            }
-            if due {
+        if !matches!(self.state, State::Over(_)) {
+            let due = self.client.poll_timeout().is_some_and(|due| due <= now);
+            let endpoint = self.link.endpoint_mut();
+            self.client.send_messages(now, endpoint);
+            if due && let Some(player) = self.client.player_mut() {
                 let command = play(player, now);
-                while let Some(len) = player.poll_packet(now, command, &mut self.packet) {
-                    let _ = self.link.send(PACKETS, &self.packet[..len]);
-                }
+                while self.client.send_packet(now, endpoint, command) {}
             }
         }
         self.link.flush()?;
@@ -87,7 +72,7 @@ impl Seat {
 
     /// When [`turn`](Self::turn) has something to do even if nothing arrives.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.player.as_ref().and_then(Player::poll_timeout)
+        self.client.poll_timeout()
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -99,7 +84,7 @@ impl Seat {
     }
 
     pub(crate) const fn player(&self) -> Option<&Player> {
-        self.player.as_ref()
+        self.client.player()
     }
 
     /// How the match ended; none while it goes on.
@@ -119,44 +104,12 @@ impl Seat {
     }
 
     fn handle(&mut self, now: Instant, event: Event<'_>) {
-        match event {
-            Event::Connected { .. } => self.state = State::Connected,
-            Event::Message {
-                channel: PACKETS,
-                payload,
-                ..
-            } => {
-                if let Some(player) = &mut self.player {
-                    // One that came twice or too late is of no use; the player's counters know of it.
-                    let _ = player.handle_packet(now, payload);
-                }
-            }
-            Event::Message { payload, .. } => self.handle_message(now, payload),
-            Event::Closed { reason, .. } => self.state = State::Over(format!("{reason:?}")),
-            Event::Refused { reason, .. } => self.state = State::Over(reason.to_string()),
-            Event::Unanswered { .. } => {
-                self.state = State::Over("the server does not answer".to_owned());
-            }
+        match self.client.handle_event(now, event) {
+            Some(MatchNews::Connected) => self.state = State::Connected,
+            Some(MatchNews::Welcomed(_)) => self.client.load(now),
+            Some(MatchNews::Told(message @ ToPlayer::Result { .. })) => self.result = Some(message),
+            Some(MatchNews::Ended(error)) => self.state = State::Over(error.to_string()),
             _ => {}
-        }
-    }
-
-    fn handle_message(&mut self, now: Instant, payload: &[u8]) {
-        let Ok(message) = ToPlayer::decode(payload) else {
-            return;
-        };
-        if let ToPlayer::Welcome { mode, .. } = &message
-            && self.player.is_none()
-        {
-            let own = || Arc::new(Level::of(*mode));
-            let level = self.level.clone().unwrap_or_else(own);
-            self.player = Some(Player::new(now, level, &self.name));
-        }
-        if let Some(player) = &mut self.player {
-            player.handle_message(&message);
-        }
-        if matches!(message, ToPlayer::Result { .. }) {
-            self.result = Some(message);
         }
     }
 }

@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use muse::Channel;
+use muse::session::{PACKET_BYTES, ServerEvent, ServerSession};
 use muse_biobot::cheats::Report;
 use muse_biobot::{
     Audience, Level, Mode, Movement, Outcome, Phase, Profile, Stage, StageConfig, ToPlayer,
@@ -13,7 +15,7 @@ use muse_drivers::Server;
 use muse_master_client::AccountId;
 use muse_master_client::messages::{Assignment, Outcome as MatchOutcome};
 use muse_netcode::ClientId;
-use muse_transport::{CloseReason, ConnectionId, Event};
+use muse_transport::CloseReason;
 use muse_wire::{Duration, Instant};
 use serde::Serialize;
 
@@ -79,14 +81,13 @@ impl MatchPlan {
 /// A client in the match.
 #[derive(Clone, Copy, Debug)]
 struct Guest {
-    connection: ConnectionId,
     account: AccountId,
 }
 
 /// A connection whose player is not in the match yet.
 #[derive(Clone, Copy, Debug)]
 struct Arrived {
-    connection: ConnectionId,
+    client: ClientId,
     account: AccountId,
     until: Instant,
 }
@@ -101,6 +102,9 @@ struct Kept {
 /// One match and who is connected to it.
 pub(crate) struct Host {
     server: Server,
+    session: ServerSession,
+    /// The channel of messages.
+    messages: Channel,
     duty: Option<Duty>,
     plan: MatchPlan,
     /// There from the master's assignment on; by hand, from the first player on.
@@ -113,7 +117,6 @@ pub(crate) struct Host {
     /// Which slot an account had last, for the result.
     slots: BTreeMap<AccountId, u8>,
     kept: Vec<Kept>,
-    next: u32,
     lateness: Lateness,
     tape: Option<Tape>,
     /// Up to when the tape has it.
@@ -141,8 +144,11 @@ impl Host {
         duty: Option<Duty>,
         tape: Option<Tape>,
     ) -> Self {
+        let (protocol, messages) = muse_biobot::net::protocol();
         Self {
             server,
+            session: ServerSession::new(protocol),
+            messages,
             duty,
             plan,
             stage: None,
@@ -152,7 +158,6 @@ impl Host {
             locals: Locals::default(),
             slots: BTreeMap::new(),
             kept: Vec::new(),
-            next: 1,
             lateness: Lateness::default(),
             tape,
             taped: Instant::ZERO,
@@ -208,9 +213,9 @@ impl Host {
         if let (Some(tape), Some(stage)) = (&mut self.tape, &mut self.stage) {
             tape.append(&stage.finish_recording());
         }
-        for guest in self.guests.values() {
-            self.server
-                .close(guest.connection, CODE_OVER, "the server closes");
+        let clients: Vec<ClientId> = self.guests.keys().copied().collect();
+        for client in clients {
+            self.disconnect(client, CODE_OVER, "the server closes");
         }
         self.server.flush()?;
         let since = self.server.now();
@@ -259,31 +264,22 @@ impl Host {
     fn take_in(&mut self) {
         let mut buffer = std::mem::take(&mut self.buffer);
         while let Some(event) = self.server.poll_event(&mut buffer) {
-            match event {
-                Event::Connected {
-                    connection,
-                    account,
-                    ..
-                } => self.come(connection, account),
-                Event::Closed { connection, reason } => self.go(connection, &reason),
-                Event::Message {
-                    connection,
-                    channel,
-                    payload,
-                } => {
-                    let now = self.server.now();
-                    let Some(client) = self.client_of(connection) else {
-                        continue;
-                    };
-                    let Some(stage) = &mut self.stage else {
-                        continue;
-                    };
-                    match channel {
+            let now = self.server.now();
+            let endpoint = self.server.endpoint_mut();
+            match self.session.handle_event::<()>(now, endpoint, event) {
+                Some(ServerEvent::Joined(client)) => self.come(client),
+                Some(ServerEvent::Left(client, reason)) => self.go(client, &reason),
+                Some(ServerEvent::Packet(client, packet)) if self.guests.contains_key(&client) => {
+                    if let Some(stage) = &mut self.stage {
                         // The stage counts what is damaged.
-                        PACKETS => {
-                            let _ = stage.handle_packet(now, client, payload);
-                        }
-                        _ => stage.handle_message_bytes(client, payload),
+                        let _ = stage.handle_packet(now, client, packet);
+                    }
+                }
+                Some(ServerEvent::Received(client, message))
+                    if self.guests.contains_key(&client) =>
+                {
+                    if let Some(stage) = &mut self.stage {
+                        stage.handle_message_bytes(client, message.bytes());
                     }
                 }
                 _ => {}
@@ -306,21 +302,28 @@ impl Host {
         }
     }
 
-    fn come(&mut self, connection: ConnectionId, account: u64) {
+    fn come(&mut self, client: ClientId) {
         let now = self.server.now();
+        let account = self.session.info(client).map_or(0, |info| info.account);
         let has_seat = |duty: &Duty| duty.has_seat(AccountId(account));
         if self.duty.as_ref().is_some_and(|duty| !has_seat(duty)) {
-            let text = "no seat in this match";
-            return self.server.close(connection, CODE_REFUSED, text);
+            return self.disconnect(client, CODE_REFUSED, "no seat in this match");
         }
         // Without tokens nobody can be told from another, so nobody gets a seat back.
         let account = match self.duty {
             Some(_) => AccountId(account),
-            None => AccountId(connection.to_bits()),
+            None => AccountId(u64::from(client.0)),
         };
+        // Somebody who was here by an older connection is replaced.
+        if self.guests.remove(&client).is_some()
+            && let Some(stage) = &mut self.stage
+        {
+            stage.leave(client);
+        }
+        self.arrivals.retain(|arrived| arrived.client != client);
         self.open(now);
         self.arrivals.push(Arrived {
-            connection,
+            client,
             account,
             until: now + PROFILE_WAIT,
         });
@@ -341,17 +344,13 @@ impl Host {
 
     fn seat(&mut self, arrived: Arrived) {
         let Arrived {
-            connection,
-            account,
-            ..
+            client, account, ..
         } = arrived;
         let known = self.duty.as_ref().and_then(|duty| duty.profile(account));
         let known = known.cloned().unwrap_or_default();
         let Some(stage) = &mut self.stage else {
             return;
         };
-        let client = ClientId(self.next);
-        self.next = self.next.wrapping_add(1);
         let profile = Profile {
             id: account.0,
             name: known.name.unwrap_or_default(),
@@ -362,36 +361,19 @@ impl Host {
         match stage.join(client, profile) {
             Ok(slot) => {
                 tracing::info!(%account, slot, "came");
-                // Who was there by an older connection has been replaced.
-                self.guests.retain(|_, guest| {
-                    let other = guest.account != account;
-                    if !other {
-                        let text = "came by another connection";
-                        self.server.close(guest.connection, CODE_OVER, text);
-                    }
-                    other
-                });
                 self.kept.retain(|kept| kept.account != account);
                 self.slots.insert(account, slot);
-                let guest = Guest {
-                    connection,
-                    account,
-                };
-                self.guests.insert(client, guest);
+                self.guests.insert(client, Guest { account });
             }
             Err(error) => {
                 let text = error.to_string();
-                self.server.close(connection, CODE_REFUSED, &text);
+                self.disconnect(client, CODE_REFUSED, &text);
             }
         }
     }
 
-    fn go(&mut self, connection: ConnectionId, reason: &CloseReason) {
-        self.arrivals
-            .retain(|arrived| arrived.connection != connection);
-        let Some(client) = self.client_of(connection) else {
-            return;
-        };
+    fn go(&mut self, client: ClientId, reason: &CloseReason) {
+        self.arrivals.retain(|arrived| arrived.client != client);
         let Some(guest) = self.guests.remove(&client) else {
             return;
         };
@@ -427,13 +409,13 @@ impl Host {
         }
         self.locals.play(stage, now);
         while let Some((client, len)) = stage.poll_packet(now, &mut self.packet) {
-            if let Some(guest) = self.guests.get(&client) {
+            let packet = &self.packet[..len];
+            if self.guests.contains_key(&client) {
+                let endpoint = self.server.endpoint_mut();
                 // What does not go is lost, as the network might have lost it.
-                let _ = self
-                    .server
-                    .send(guest.connection, PACKETS, &self.packet[..len]);
+                let _ = self.session.send_packet(now, endpoint, client, packet);
             } else {
-                self.locals.handle_packet(now, client, &self.packet[..len]);
+                self.locals.handle_packet(now, client, packet);
             }
         }
     }
@@ -452,23 +434,29 @@ impl Host {
                 duty.save(guest.account, *checkpoint, *owned);
             }
             let bytes = message.encode();
-            for (client, guest) in &self.guests {
+            let now = self.server.now();
+            let endpoint = self.server.endpoint_mut();
+            for client in self.guests.keys() {
                 let meant = match audience {
                     Audience::Everyone => true,
                     Audience::One(one) => one == *client,
                 };
                 if meant {
                     // A queue that is full is that of a client that is gone; the connection says so soon.
-                    let _ = self.server.send(guest.connection, MESSAGES, &bytes);
+                    let _ = self
+                        .session
+                        .send_bytes(now, endpoint, *client, self.messages, &bytes);
                 }
             }
         }
         if self.ended.is_none() && stage.outcome().is_some() {
             self.ended = Some(self.server.now());
             self.report = Some(stage.report());
-            for guest in self.guests.values() {
-                self.server
-                    .finish(guest.connection, CODE_OVER, "the match is over");
+            let now = self.server.now();
+            let endpoint = self.server.endpoint_mut();
+            for client in self.guests.keys() {
+                self.session
+                    .finish(now, endpoint, *client, CODE_OVER, "the match is over");
             }
             self.hand_in();
         }
@@ -501,10 +489,11 @@ impl Host {
     /// Who has no seat any more is sent away.
     fn send_away(&mut self) {
         if let Some(duty) = &self.duty {
-            let out = |guest: &&Guest| !duty.has_seat(guest.account);
-            for guest in self.guests.values().filter(out) {
-                let text = "no seat in this match";
-                self.server.close(guest.connection, CODE_REFUSED, text);
+            let is_out = |(_, guest): &(&ClientId, &Guest)| !duty.has_seat(guest.account);
+            let out = self.guests.iter().filter(is_out);
+            let out: Vec<ClientId> = out.map(|(client, _)| *client).collect();
+            for client in out {
+                self.disconnect(client, CODE_REFUSED, "no seat in this match");
             }
         }
     }
@@ -539,19 +528,13 @@ impl Host {
         }
     }
 
-    fn client_of(&self, connection: ConnectionId) -> Option<ClientId> {
-        let mut guests = self.guests.iter();
-        let found = guests.find(|(_, guest)| guest.connection == connection);
-        found.map(|(client, _)| *client)
+    fn disconnect(&mut self, client: ClientId, code: u16, text: &str) {
+        let now = self.server.now();
+        let endpoint = self.server.endpoint_mut();
+        self.session.disconnect(now, endpoint, client, code, text);
     }
 }
 
-/// Channel of the netcode's packets.
-pub(crate) const PACKETS: u8 = 0;
-/// Channel of messages.
-pub(crate) const MESSAGES: u8 = 1;
-/// Bytes of a packet that fit into one datagram with everything around them.
-pub(crate) const PACKET_BYTES: usize = 1_100;
 /// Why a connection is closed: the match is over.
 const CODE_OVER: u16 = 0;
 /// Why a connection is closed: it may not play.

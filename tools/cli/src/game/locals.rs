@@ -7,7 +7,7 @@ use muse_biobot::{Audience, Player, Profile, Stage, ToPlayer};
 use muse_netcode::ClientId;
 use muse_wire::Instant;
 
-use super::host::PACKET_BYTES;
+use muse::session::PACKET_BYTES;
 
 /// All of them.
 #[derive(Default)]
