@@ -104,7 +104,7 @@ faults() {
 
 # What was changed since the branch left main, committed or not.
 quick() {
-    local base=${QUICK_BASE:-main} kind name path touched=() changed=() others=()
+    local base=${QUICK_BASE:-main} kind name path all="" touched=() changed=() others=()
     git rev-parse --quiet --verify "$base" >/dev/null || base=origin/main
     base=$(git merge-base HEAD "$base" 2>/dev/null || git rev-parse HEAD)
     echo "changes since $(git log -1 --format='%h %s' "$base")"
@@ -112,12 +112,13 @@ quick() {
         case $kind in
             changed) changed+=(-p "$name") touched+=(-p "$name") ;;
             dependent) touched+=(-p "$name") ;;
-            all) changed=(--workspace) ;;
+            all) all=$name ;;
             other) others+=("$name") ;;
         esac
     done < <({ git diff --name-only "$base" && git ls-files --others --exclude-standard; } | sort -u | python3 scripts/workspace.py touched)
-    if [[ ${changed[0]:-} == --workspace ]]; then
-        touched=(--workspace)
+    if [[ -n $all ]]; then
+        echo "$all changes every package"
+        changed=(--workspace) touched=(--workspace)
         find_features
     else
         find_features "${touched[@]}"
