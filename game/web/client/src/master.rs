@@ -1,25 +1,25 @@
 //! The client's life with the master, as a Worker runs it: texts and times in, texts out.
 //!
-//! [`muse_master_client::Life`] decides; the Worker owns the WebSocket and the HTTP calls. What it is to do comes as JSON from
+//! [`muse_master_client::PlayerLink`] decides; the Worker owns the WebSocket and the HTTP calls. What it is to do comes as JSON from
 //! [`Master::poll_action`], what the page may show from [`Master::poll_event`].
 
 use muse_master_client::messages::{self, FromMaster};
-use muse_master_client::{Action, Event, Life, LifeConfig, Preferences};
+use muse_master_client::{PlayerAction, PlayerEvent, PlayerLink, PlayerLinkConfig, Preferences};
 use muse_wire::{Duration, Instant};
 use serde_json::{Value, json};
 
 /// The life of one signed-in player.
 #[derive(Debug)]
 pub struct Master {
-    life: Life,
+    life: PlayerLink,
 }
 
 impl Master {
     /// Begins to connect.
     pub fn start(now: Instant, seed: u64) -> Self {
         // A page is looked at: it tries again sooner than a game on a phone.
-        let config = LifeConfig::default().retry(Duration::from_secs(3));
-        let mut life = Life::new(config, seed);
+        let config = PlayerLinkConfig::default().retry(Duration::from_secs(3));
+        let mut life = PlayerLink::new(config, seed);
         life.start(now);
         Self { life }
     }
@@ -94,18 +94,18 @@ impl Master {
     pub fn poll_action(&mut self) -> Option<Value> {
         loop {
             return Some(match self.life.poll_action()? {
-                Action::Connect => json!({"do": "connect"}),
-                Action::Disconnect => json!({"do": "disconnect"}),
-                Action::Send(message) => {
+                PlayerAction::Connect => json!({"do": "connect"}),
+                PlayerAction::Disconnect => json!({"do": "disconnect"}),
+                PlayerAction::Send(message) => {
                     json!({"do": "send", "text": messages::encode(&message)})
                 }
-                Action::JoinGame(seat) => json!({
+                PlayerAction::JoinGame(seat) => json!({
                     "do": "join",
                     "match": seat.match_id.0,
                     "address": seat.address,
                     "token": seat.token,
                 }),
-                Action::LeaveGame => json!({"do": "leave"}),
+                PlayerAction::LeaveGame => json!({"do": "leave"}),
                 _ => continue,
             });
         }
@@ -116,26 +116,26 @@ impl Master {
         let wait_ms = |until: Instant| until.saturating_since(now).as_micros() / 1_000;
         loop {
             return Some(match self.life.poll_event()? {
-                Event::Online(account) => json!({"type": "online", "account": account.0}),
-                Event::Offline(until) => {
+                PlayerEvent::Online(account) => json!({"type": "online", "account": account.0}),
+                PlayerEvent::Offline(until) => {
                     json!({"type": "offline", "retryMs": wait_ms(until), "full": false})
                 }
-                Event::Full(until) => {
+                PlayerEvent::Full(until) => {
                     json!({"type": "offline", "retryMs": wait_ms(until), "full": true})
                 }
-                Event::Queue(state) => json!({
+                PlayerEvent::Queue(state) => json!({
                     "type": "queue",
                     "waitedMs": state.waited_ms,
                     "preferences": state.preferences,
                 }),
-                Event::LeftQueue => json!({"type": "left-queue"}),
-                Event::MatchFound(id) => json!({"type": "match-found", "match": id.0}),
-                Event::Playing(id) => json!({"type": "playing", "match": id.0}),
-                Event::GameLost(id) => json!({"type": "game-lost", "match": id.0}),
-                Event::Back(id, outcome) => {
+                PlayerEvent::LeftQueue => json!({"type": "left-queue"}),
+                PlayerEvent::MatchFound(id) => json!({"type": "match-found", "match": id.0}),
+                PlayerEvent::Playing(id) => json!({"type": "playing", "match": id.0}),
+                PlayerEvent::GameLost(id) => json!({"type": "game-lost", "match": id.0}),
+                PlayerEvent::Back(id, outcome) => {
                     json!({"type": "back", "match": id.0, "outcome": outcome})
                 }
-                Event::Message(message) => json!({"type": "master", "message": message}),
+                PlayerEvent::Message(message) => json!({"type": "master", "message": message}),
                 _ => continue,
             });
         }

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use muse_master_client::messages::Seat as Invitation;
-use muse_master_client::{Action, Event, Life, LifeConfig, Preferences};
+use muse_master_client::{PlayerAction, PlayerEvent, PlayerLink, PlayerLinkConfig, Preferences};
 use muse_wire::{Duration, Instant};
 
 use crate::master::link::Link;
@@ -10,7 +10,7 @@ use crate::master::socket::Who;
 
 /// The life of one bot with its master.
 pub(crate) struct Agent {
-    link: Link<Life>,
+    link: Link<PlayerLink>,
     preferences: Preferences,
     matches: u32,
 }
@@ -32,8 +32,8 @@ impl Agent {
         seed: u64,
         preferences: Preferences,
     ) -> anyhow::Result<Self> {
-        let config = LifeConfig::default().retry(Duration::from_secs(2));
-        let life = Life::new(config, seed);
+        let config = PlayerLinkConfig::default().retry(Duration::from_secs(2));
+        let life = PlayerLink::new(config, seed);
         Ok(Self {
             link: Link::new(authority, Who::Guest(device_key), life)
                 .with_context(|| format!("cannot reach {authority}"))?,
@@ -47,8 +47,8 @@ impl Agent {
         self.link.listen(now);
         while let Some(event) = self.link.poll_event() {
             match event {
-                Event::Online(_) | Event::LeftQueue => self.queue(),
-                Event::Back(_, outcome) => {
+                PlayerEvent::Online(_) | PlayerEvent::LeftQueue => self.queue(),
+                PlayerEvent::Back(_, outcome) => {
                     tracing::info!(?outcome, "back at the master");
                     self.matches += 1;
                     self.queue();
@@ -59,8 +59,8 @@ impl Agent {
         let mut orders = Vec::new();
         while let Some(action) = self.link.act() {
             match action {
-                Action::JoinGame(seat) => orders.push(Order::Join(seat)),
-                Action::LeaveGame => orders.push(Order::Leave),
+                PlayerAction::JoinGame(seat) => orders.push(Order::Join(seat)),
+                PlayerAction::LeaveGame => orders.push(Order::Leave),
                 other => tracing::warn!(?other, "not known"),
             }
         }

@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use muse_master_client::messages::{FromMaster, ToServer, decode, encode};
-use muse_master_client::{Action, Life, ServerAction, ServerLife};
+use muse_master_client::{PlayerAction, PlayerLink, ServerAction, ServerLink};
 use muse_wire::Instant;
 use serde::de::DeserializeOwned;
 
@@ -159,5 +159,5 @@ macro_rules! living {
     };
 }
 
-living!(Life, FromMaster, Action);
-living!(ServerLife, ToServer, ServerAction);
+living!(PlayerLink, FromMaster, PlayerAction);
+living!(ServerLink, ToServer, ServerAction);

@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 use muse_drivers::Client;
 use muse_master_client::messages::FromMaster;
-use muse_master_client::{Action, Event, Life, LifeConfig, Preferences};
+use muse_master_client::{PlayerAction, PlayerEvent, PlayerLink, PlayerLinkConfig, Preferences};
 use muse_transport::token::ConnectToken;
 use muse_transport::{Connect, Event as GameEvent};
 use muse_wire::Instant;
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         seed.wrapping_mul(31).wrapping_add(u64::from(byte))
     });
     let who = Who::Guest(arguments.device_key.clone());
-    let life = Life::new(LifeConfig::default(), seed);
+    let life = PlayerLink::new(PlayerLinkConfig::default(), seed);
     let mut player = Player {
         link: Link::new(&arguments.master, who, life)?,
         game: None,
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 struct Player {
-    link: Link<Life>,
+    link: Link<PlayerLink>,
     game: Option<Client>,
     started: Clock,
     play: bool,
@@ -83,15 +83,15 @@ impl Player {
         Ok(())
     }
 
-    fn act(&mut self, action: Action) -> anyhow::Result<()> {
+    fn act(&mut self, action: PlayerAction) -> anyhow::Result<()> {
         match action {
-            Action::JoinGame(seat) => {
+            PlayerAction::JoinGame(seat) => {
                 let token = ConnectToken::from_text(&seat.token)?;
                 let client =
                     Client::connect(seat.address.as_str(), config(), Connect::token(token));
                 self.game = Some(client.context("cannot connect to the game server")?);
             }
-            Action::LeaveGame => {
+            PlayerAction::LeaveGame => {
                 if let Some(mut game) = self.game.take() {
                     game.close(0, "leaves");
                     game.flush()?;
@@ -124,36 +124,36 @@ impl Player {
         Ok(())
     }
 
-    fn show(&mut self, event: &Event) {
+    fn show(&mut self, event: &PlayerEvent) {
         match event {
-            Event::Online(account) => {
+            PlayerEvent::Online(account) => {
                 println!("online {account}");
                 self.play_again();
             }
-            Event::Offline(_) => println!("offline"),
-            Event::Full(_) => println!("full"),
-            Event::Queue(state) => println!("queue {}", state.ticket),
-            Event::LeftQueue => println!("left"),
-            Event::MatchFound(id) => println!("found {id}"),
-            Event::Playing(id) => println!("playing {id}"),
-            Event::GameLost(id) => println!("lost {id}"),
-            Event::Back(id, outcome) => {
+            PlayerEvent::Offline(_) => println!("offline"),
+            PlayerEvent::Full(_) => println!("full"),
+            PlayerEvent::Queue(state) => println!("queue {}", state.ticket),
+            PlayerEvent::LeftQueue => println!("left"),
+            PlayerEvent::MatchFound(id) => println!("found {id}"),
+            PlayerEvent::Playing(id) => println!("playing {id}"),
+            PlayerEvent::GameLost(id) => println!("lost {id}"),
+            PlayerEvent::Back(id, outcome) => {
                 println!(
                     "back {id} {}",
                     outcome.map_or("unknown".to_owned(), |o| format!("{o:?}"))
                 );
                 self.play_again();
             }
-            Event::Message(FromMaster::Refused { code, .. }) => println!("refused {code}"),
-            Event::Message(FromMaster::Announcement { text }) => println!("announced {text}"),
-            Event::Message(FromMaster::Closing { .. }) => println!("stopped"),
-            Event::Message(FromMaster::Presence { account, online }) => {
+            PlayerEvent::Message(FromMaster::Refused { code, .. }) => println!("refused {code}"),
+            PlayerEvent::Message(FromMaster::Announcement { text }) => println!("announced {text}"),
+            PlayerEvent::Message(FromMaster::Closing { .. }) => println!("stopped"),
+            PlayerEvent::Message(FromMaster::Presence { account, online }) => {
                 println!("presence {account} {online}");
             }
-            Event::Message(FromMaster::Friend { account, accepted }) => {
+            PlayerEvent::Message(FromMaster::Friend { account, accepted }) => {
                 println!("friend {account} {accepted}");
             }
-            Event::Message(FromMaster::Invitation { from, room }) => {
+            PlayerEvent::Message(FromMaster::Invitation { from, room }) => {
                 println!("invited {from} {room}");
             }
             other => tracing::debug!(?other, "heard"),

@@ -6,7 +6,7 @@
 use std::ops::{Deref, DerefMut};
 
 use anyhow::Context;
-use muse_master_client::ServerLife;
+use muse_master_client::ServerLink;
 use muse_wire::Instant;
 
 use super::link::Link;
@@ -71,7 +71,7 @@ impl Posting {
 
     /// Begins to connect to the master.
     pub(crate) fn take_up(self, public_key: &str) -> anyhow::Result<Post> {
-        let life = ServerLife::new(&self.address, public_key);
+        let life = ServerLink::new(&self.address, public_key);
         Ok(Post {
             link: Link::new(&self.master, self.who, life)?,
             #[cfg(feature = "agones")]
@@ -82,7 +82,7 @@ impl Posting {
 
 /// A game server's life with the master, which is reached through it, and with the cluster.
 pub(crate) struct Post {
-    link: Link<ServerLife>,
+    link: Link<ServerLink>,
     #[cfg(feature = "agones")]
     sidecar: Option<Sidecar>,
 }
@@ -109,15 +109,15 @@ impl Post {
 }
 
 impl Deref for Post {
-    type Target = ServerLife;
+    type Target = ServerLink;
 
-    fn deref(&self) -> &ServerLife {
+    fn deref(&self) -> &ServerLink {
         &self.link
     }
 }
 
 impl DerefMut for Post {
-    fn deref_mut(&mut self) -> &mut ServerLife {
+    fn deref_mut(&mut self) -> &mut ServerLink {
         &mut self.link
     }
 }

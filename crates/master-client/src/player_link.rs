@@ -15,26 +15,26 @@ use crate::{AccountId, MatchId, Preferences};
 /// Call [`start`](Self::start) once, then any `handle_*` when it happens, then drain [`poll_action`](Self::poll_action) and
 /// [`poll_event`](Self::poll_event), and call [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) has come.
 #[derive(Debug)]
-pub struct Life {
-    config: LifeConfig,
+pub struct PlayerLink {
+    config: PlayerLinkConfig,
     link: Link,
     game: Option<Game>,
     /// What the player last asked for and has neither got nor taken back.
     wanted: Option<Preferences>,
-    actions: VecDeque<Action>,
-    events: VecDeque<Event>,
+    actions: VecDeque<PlayerAction>,
+    events: VecDeque<PlayerEvent>,
     rng: fastrand::Rng,
 }
 
-/// Times of a [`Life`].
+/// Times of a [`PlayerLink`].
 #[derive(Clone, Debug)]
-pub struct LifeConfig {
+pub struct PlayerLinkConfig {
     keep_alive: Duration,
     silence: Duration,
     retry: Duration,
 }
 
-impl Default for LifeConfig {
+impl Default for PlayerLinkConfig {
     fn default() -> Self {
         Self {
             keep_alive: Duration::from_secs(1),
@@ -44,7 +44,7 @@ impl Default for LifeConfig {
     }
 }
 
-impl LifeConfig {
+impl PlayerLinkConfig {
     /// Time between keep-alives, a second by default. Each costs some 60 bytes, and every third some 60 back.
     pub fn keep_alive(mut self, keep_alive: Duration) -> Self {
         self.keep_alive = keep_alive;
@@ -67,14 +67,14 @@ impl LifeConfig {
 /// What the driver is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Action {
-    /// Sign in if need be and open the WebSocket; then [`Life::handle_connected`] or [`Life::handle_lost`].
+pub enum PlayerAction {
+    /// Sign in if need be and open the WebSocket; then [`PlayerLink::handle_connected`] or [`PlayerLink::handle_lost`].
     Connect,
     /// Close the WebSocket.
     Disconnect,
     /// Send this.
     Send(ToMaster),
-    /// Connect to the game server; then [`Life::handle_game_connected`] or [`Life::handle_game_lost`].
+    /// Connect to the game server; then [`PlayerLink::handle_game_connected`] or [`PlayerLink::handle_game_lost`].
     JoinGame(Seat),
     /// Close the connection to the game server.
     LeaveGame,
@@ -83,7 +83,7 @@ pub enum Action {
 /// What the game may want to show.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Event {
+pub enum PlayerEvent {
     /// The master knows us.
     Online(AccountId),
     /// The master is out of reach; the next attempt is at that time.
@@ -106,9 +106,9 @@ pub enum Event {
     Message(FromMaster),
 }
 
-/// Where a [`Life`] stands.
+/// Where a [`PlayerLink`] stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum LinkState {
     /// Not started, stopped, or told never to come back.
     Stopped,
     /// Without the master.
@@ -134,9 +134,9 @@ struct Game {
     ask_at: Option<Instant>,
 }
 
-impl Life {
+impl PlayerLink {
     /// A life that has not begun; `seed` spreads the retries of many clients.
-    pub fn new(config: LifeConfig, seed: u64) -> Self {
+    pub fn new(config: PlayerLinkConfig, seed: u64) -> Self {
         Self {
             config,
             link: Link::Stopped,
@@ -149,11 +149,11 @@ impl Life {
     }
 
     /// Where it stands with the master.
-    pub fn standing(&self) -> Standing {
+    pub fn state(&self) -> LinkState {
         match self.link {
-            Link::Stopped => Standing::Stopped,
-            Link::Online { .. } => Standing::Online,
-            _ => Standing::Offline,
+            Link::Stopped => LinkState::Stopped,
+            Link::Online { .. } => LinkState::Online,
+            _ => LinkState::Offline,
         }
     }
 
@@ -177,10 +177,10 @@ impl Life {
     /// Leaves everything.
     pub fn stop(&mut self) {
         if !matches!(self.link, Link::Stopped | Link::Waiting { .. }) {
-            self.actions.push_back(Action::Disconnect);
+            self.actions.push_back(PlayerAction::Disconnect);
         }
         if self.game.take().is_some() {
-            self.actions.push_back(Action::LeaveGame);
+            self.actions.push_back(PlayerAction::LeaveGame);
         }
         self.link = Link::Stopped;
         self.wanted = None;
@@ -203,9 +203,10 @@ impl Life {
     /// Leaves the match for good.
     pub fn leave_match(&mut self) {
         if let Some(game) = self.game.take() {
-            self.actions.push_back(Action::LeaveGame);
+            self.actions.push_back(PlayerAction::LeaveGame);
             self.send(ToMaster::LeaveMatch);
-            self.events.push_back(Event::Back(game.match_id, None));
+            self.events
+                .push_back(PlayerEvent::Back(game.match_id, None));
         }
     }
 
@@ -226,7 +227,7 @@ impl Life {
             Link::Connecting { .. } | Link::Greeting { .. } => self.config.retry,
         };
         let until = self.wait(now, wait);
-        self.events.push_back(Event::Offline(until));
+        self.events.push_back(PlayerEvent::Offline(until));
     }
 
     /// The master said this.
@@ -243,36 +244,36 @@ impl Life {
             FromMaster::KeepAlive => {}
             FromMaster::Full { retry_after_s } => {
                 let retry = Duration::from_secs(u64::from(retry_after_s));
-                self.actions.push_back(Action::Disconnect);
+                self.actions.push_back(PlayerAction::Disconnect);
                 let until = self.wait(now, retry);
-                self.events.push_back(Event::Full(until));
+                self.events.push_back(PlayerEvent::Full(until));
             }
             FromMaster::Closing { come_back } => {
-                self.actions.push_back(Action::Disconnect);
+                self.actions.push_back(PlayerAction::Disconnect);
                 if come_back {
                     let until = self.wait(now, Duration::ZERO);
-                    self.events.push_back(Event::Offline(until));
+                    self.events.push_back(PlayerEvent::Offline(until));
                 } else {
                     self.link = Link::Stopped;
                     let closing = FromMaster::Closing { come_back };
-                    self.events.push_back(Event::Message(closing));
+                    self.events.push_back(PlayerEvent::Message(closing));
                 }
             }
             FromMaster::Queue(state) => {
                 self.wanted = Some(state.preferences.clone());
-                self.events.push_back(Event::Queue(state));
+                self.events.push_back(PlayerEvent::Queue(state));
             }
             FromMaster::LeftQueue => {
                 self.wanted = None;
-                self.events.push_back(Event::LeftQueue);
+                self.events.push_back(PlayerEvent::LeftQueue);
             }
             FromMaster::MatchFound { match_id } => {
                 self.wanted = None;
-                self.events.push_back(Event::MatchFound(match_id));
+                self.events.push_back(PlayerEvent::MatchFound(match_id));
             }
             FromMaster::Seat(seat) => self.take_seat(seat),
             FromMaster::MatchOver { match_id, outcome } => self.match_over(match_id, outcome),
-            other => self.events.push_back(Event::Message(other)),
+            other => self.events.push_back(PlayerEvent::Message(other)),
         }
     }
 
@@ -281,7 +282,7 @@ impl Life {
         if let Some(game) = &mut self.game {
             game.connected = true;
             game.ask_at = None;
-            self.events.push_back(Event::Playing(game.match_id));
+            self.events.push_back(PlayerEvent::Playing(game.match_id));
         }
     }
 
@@ -290,7 +291,7 @@ impl Life {
         if let Some(game) = &mut self.game {
             game.connected = false;
             game.ask_at = Some(now);
-            self.events.push_back(Event::GameLost(game.match_id));
+            self.events.push_back(PlayerEvent::GameLost(game.match_id));
         }
     }
 
@@ -300,20 +301,21 @@ impl Life {
             Link::Waiting { until } if until <= now => {
                 let until = now + self.config.silence;
                 self.link = Link::Connecting { until };
-                self.actions.push_back(Action::Connect);
+                self.actions.push_back(PlayerAction::Connect);
             }
             Link::Connecting { until } | Link::Greeting { until } if until <= now => {
-                self.actions.push_back(Action::Disconnect);
+                self.actions.push_back(PlayerAction::Disconnect);
                 self.handle_lost(now);
             }
             Link::Online { heard, .. } if now - heard >= self.config.silence => {
-                self.actions.push_back(Action::Disconnect);
+                self.actions.push_back(PlayerAction::Disconnect);
                 self.handle_lost(now);
             }
             Link::Online { heard, next } if next <= now => {
                 let next = now + self.config.keep_alive;
                 self.link = Link::Online { heard, next };
-                self.actions.push_back(Action::Send(ToMaster::KeepAlive));
+                self.actions
+                    .push_back(PlayerAction::Send(ToMaster::KeepAlive));
             }
             _ => {}
         }
@@ -335,12 +337,12 @@ impl Life {
     }
 
     /// The next thing to do.
-    pub fn poll_action(&mut self) -> Option<Action> {
+    pub fn poll_action(&mut self) -> Option<PlayerAction> {
         self.actions.pop_front()
     }
 
     /// The next thing that happened.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<PlayerEvent> {
         self.events.pop_front()
     }
 
@@ -353,7 +355,7 @@ impl Life {
     ) {
         let next = now + self.config.keep_alive;
         self.link = Link::Online { heard: now, next };
-        self.events.push_back(Event::Online(account));
+        self.events.push_back(PlayerEvent::Online(account));
         match (ticket, seat) {
             (_, Some(seat)) => {
                 self.wanted = None;
@@ -364,7 +366,7 @@ impl Life {
             (Some(state), None) => {
                 self.end_lost_game();
                 self.wanted = Some(state.preferences.clone());
-                self.events.push_back(Event::Queue(state));
+                self.events.push_back(PlayerEvent::Queue(state));
             }
             (None, None) => {
                 self.end_lost_game();
@@ -379,8 +381,9 @@ impl Life {
     /// The master knows of no seat: what was lost is over, but a game that is still connected goes on.
     fn end_lost_game(&mut self) {
         if let Some(game) = self.game.take_if(|game| !game.connected) {
-            self.actions.push_back(Action::LeaveGame);
-            self.events.push_back(Event::Back(game.match_id, None));
+            self.actions.push_back(PlayerAction::LeaveGame);
+            self.events
+                .push_back(PlayerEvent::Back(game.match_id, None));
         }
     }
 
@@ -389,7 +392,7 @@ impl Life {
             return;
         }
         if self.game.is_some() {
-            self.actions.push_back(Action::LeaveGame);
+            self.actions.push_back(PlayerAction::LeaveGame);
         }
         self.wanted = None;
         self.game = Some(Game {
@@ -397,7 +400,7 @@ impl Life {
             connected: false,
             ask_at: None,
         });
-        self.actions.push_back(Action::JoinGame(seat));
+        self.actions.push_back(PlayerAction::JoinGame(seat));
     }
 
     fn match_over(&mut self, match_id: MatchId, outcome: Outcome) {
@@ -406,9 +409,10 @@ impl Life {
             .take_if(|game| game.match_id == match_id)
             .is_some()
         {
-            self.actions.push_back(Action::LeaveGame);
+            self.actions.push_back(PlayerAction::LeaveGame);
         }
-        self.events.push_back(Event::Back(match_id, Some(outcome)));
+        self.events
+            .push_back(PlayerEvent::Back(match_id, Some(outcome)));
     }
 
     fn ask_for_seat(&mut self, now: Instant) {
@@ -416,7 +420,7 @@ impl Life {
         let Some(game) = &mut self.game else { return };
         if online && game.ask_at.is_some_and(|at| at <= now) {
             game.ask_at = Some(now + REJOIN_EVERY);
-            self.actions.push_back(Action::Send(ToMaster::Rejoin));
+            self.actions.push_back(PlayerAction::Send(ToMaster::Rejoin));
         }
     }
 
@@ -428,7 +432,7 @@ impl Life {
 
     fn send(&mut self, message: ToMaster) {
         if matches!(self.link, Link::Online { .. }) {
-            self.actions.push_back(Action::Send(message));
+            self.actions.push_back(PlayerAction::Send(message));
         }
     }
 
@@ -454,14 +458,14 @@ mod tests {
         Instant::from_secs(seconds)
     }
 
-    fn online() -> Life {
-        let mut life = Life::new(LifeConfig::default(), 1);
+    fn online() -> PlayerLink {
+        let mut life = PlayerLink::new(PlayerLinkConfig::default(), 1);
         life.start(Instant::ZERO);
         life.handle_timeout(Instant::ZERO);
-        assert_eq!(life.poll_action(), Some(Action::Connect));
+        assert_eq!(life.poll_action(), Some(PlayerAction::Connect));
         life.handle_connected(Instant::ZERO);
         life.handle_message(Instant::ZERO, welcome(None, None));
-        assert_eq!(life.poll_event(), Some(Event::Online(AccountId(1))));
+        assert_eq!(life.poll_event(), Some(PlayerEvent::Online(AccountId(1))));
         life
     }
 
@@ -482,17 +486,17 @@ mod tests {
         }
     }
 
-    fn actions(life: &mut Life) -> Vec<Action> {
+    fn actions(life: &mut PlayerLink) -> Vec<PlayerAction> {
         std::iter::from_fn(|| life.poll_action()).collect()
     }
 
     /// Lets time pass until `end` and returns when the machine tried to connect.
-    fn attempts(life: &mut Life, end: Instant) -> Vec<Instant> {
+    fn attempts(life: &mut PlayerLink, end: Instant) -> Vec<Instant> {
         let mut attempts = Vec::new();
         while let Some(at) = life.poll_timeout().filter(|at| *at <= end) {
             life.handle_timeout(at);
             for action in actions(life) {
-                if action == Action::Connect {
+                if action == PlayerAction::Connect {
                     attempts.push(at);
                     life.handle_lost(at);
                 }
@@ -503,7 +507,7 @@ mod tests {
 
     #[test]
     fn attempts_come_every_ten_seconds_spread_over_one() {
-        let mut life = Life::new(LifeConfig::default(), 3);
+        let mut life = PlayerLink::new(PlayerLinkConfig::default(), 3);
         life.start(Instant::ZERO);
         let attempts = attempts(&mut life, seconds(100));
         assert!((9..=11).contains(&attempts.len()), "{attempts:?}");
@@ -517,17 +521,17 @@ mod tests {
     fn keep_alives_go_each_second_and_ten_seconds_of_silence_are_a_loss() {
         let mut life = online();
         let mut sent = 0;
-        while life.standing() == Standing::Online {
+        while life.state() == LinkState::Online {
             let at = life.poll_timeout().expect("online");
             life.handle_timeout(at);
             let done = actions(&mut life);
             sent += done
                 .iter()
-                .filter(|a| matches!(a, Action::Send(ToMaster::KeepAlive)))
+                .filter(|a| matches!(a, PlayerAction::Send(ToMaster::KeepAlive)))
                 .count();
-            if life.standing() != Standing::Online {
+            if life.state() != LinkState::Online {
                 assert_eq!(at, seconds(10));
-                assert_eq!(done, [Action::Disconnect]);
+                assert_eq!(done, [PlayerAction::Disconnect]);
             }
         }
         assert_eq!(sent, 9);
@@ -537,12 +541,15 @@ mod tests {
 
     #[test]
     fn a_full_master_is_tried_again_when_it_said() {
-        let mut life = Life::new(LifeConfig::default(), 5);
+        let mut life = PlayerLink::new(PlayerLinkConfig::default(), 5);
         life.start(Instant::ZERO);
         life.handle_timeout(Instant::ZERO);
         life.handle_connected(Instant::ZERO);
         life.handle_message(Instant::ZERO, FromMaster::Full { retry_after_s: 10 });
-        assert_eq!(actions(&mut life), [Action::Connect, Action::Disconnect]);
+        assert_eq!(
+            actions(&mut life),
+            [PlayerAction::Connect, PlayerAction::Disconnect]
+        );
         let at = life.poll_timeout().expect("a retry");
         assert!(at >= seconds(10) && at <= seconds(11));
     }
@@ -554,7 +561,7 @@ mod tests {
         life.play(preferences.clone());
         assert_eq!(
             actions(&mut life),
-            [Action::Send(ToMaster::Play {
+            [PlayerAction::Send(ToMaster::Play {
                 preferences: preferences.clone()
             })]
         );
@@ -565,8 +572,8 @@ mod tests {
         assert_eq!(
             actions(&mut life),
             [
-                Action::Connect,
-                Action::Send(ToMaster::Queue {
+                PlayerAction::Connect,
+                PlayerAction::Send(ToMaster::Queue {
                     preferences: preferences.clone()
                 })
             ]
@@ -581,7 +588,7 @@ mod tests {
             preferences,
         };
         life.handle_message(seconds(6), welcome(Some(ticket), None));
-        assert_eq!(actions(&mut life), [Action::Connect]);
+        assert_eq!(actions(&mut life), [PlayerAction::Connect]);
     }
 
     #[test]
@@ -594,14 +601,14 @@ mod tests {
         life.handle_timeout(seconds(3));
         life.handle_connected(seconds(3));
         life.handle_message(seconds(3), welcome(None, None));
-        assert_eq!(actions(&mut life), [Action::Connect]);
+        assert_eq!(actions(&mut life), [PlayerAction::Connect]);
     }
 
     #[test]
     fn it_goes_to_the_match_and_comes_back() {
         let mut life = online();
         life.handle_message(seconds(1), FromMaster::Seat(seat(4)));
-        assert_eq!(actions(&mut life), [Action::JoinGame(seat(4))]);
+        assert_eq!(actions(&mut life), [PlayerAction::JoinGame(seat(4))]);
         life.handle_game_connected();
         assert_eq!(life.game(), Some(MatchId(4)));
         life.handle_message(
@@ -611,7 +618,7 @@ mod tests {
                 outcome: Outcome::Finished,
             },
         );
-        assert_eq!(actions(&mut life), [Action::LeaveGame]);
+        assert_eq!(actions(&mut life), [PlayerAction::LeaveGame]);
         assert_eq!(life.game(), None);
     }
 
@@ -623,11 +630,11 @@ mod tests {
         life.handle_game_lost(seconds(2));
         actions(&mut life);
         life.handle_timeout(seconds(2));
-        assert!(actions(&mut life).contains(&Action::Send(ToMaster::Rejoin)));
+        assert!(actions(&mut life).contains(&PlayerAction::Send(ToMaster::Rejoin)));
         life.handle_timeout(seconds(4));
-        assert!(actions(&mut life).contains(&Action::Send(ToMaster::Rejoin)));
+        assert!(actions(&mut life).contains(&PlayerAction::Send(ToMaster::Rejoin)));
         life.handle_message(seconds(4), FromMaster::Seat(seat(4)));
-        assert!(actions(&mut life).contains(&Action::JoinGame(seat(4))));
+        assert!(actions(&mut life).contains(&PlayerAction::JoinGame(seat(4))));
         // And when both are lost, the welcome decides.
         life.handle_game_lost(seconds(5));
         life.handle_lost(seconds(5));

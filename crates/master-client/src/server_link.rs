@@ -18,15 +18,15 @@ use crate::{AccountId, MatchId};
 /// [`poll_event`](Self::poll_event).
 ///
 /// ```
-/// use muse_master_client::{ServerAction, ServerLife};
+/// use muse_master_client::{ServerAction, ServerLink};
 /// use muse_wire::Instant;
-/// let mut life = ServerLife::new("203.0.113.5:8888", "00ff");
+/// let mut life = ServerLink::new("203.0.113.5:8888", "00ff");
 /// life.start(Instant::ZERO);
 /// life.handle_timeout(Instant::ZERO);
 /// assert_eq!(life.poll_action(), Some(ServerAction::Connect));
 /// ```
 #[derive(Debug)]
-pub struct ServerLife {
+pub struct ServerLink {
     address: String,
     public_key: String,
     link: Link,
@@ -80,7 +80,7 @@ enum Link {
     Online { next: Instant },
 }
 
-impl ServerLife {
+impl ServerLink {
     /// A server that players reach at `address`, with its public key in hexadecimal.
     pub fn new(address: &str, public_key: &str) -> Self {
         Self {
@@ -320,7 +320,7 @@ mod tests {
         Instant::from_secs(seconds)
     }
 
-    fn sent(life: &mut ServerLife) -> Vec<FromServer> {
+    fn sent(life: &mut ServerLink) -> Vec<FromServer> {
         let actions = std::iter::from_fn(|| life.poll_action());
         let sent = actions.filter_map(|action| match action {
             ServerAction::Send(message) => Some(message),
@@ -329,8 +329,8 @@ mod tests {
         sent.collect()
     }
 
-    fn playing() -> ServerLife {
-        let mut life = ServerLife::new("203.0.113.5:8888", "00");
+    fn playing() -> ServerLink {
+        let mut life = ServerLink::new("203.0.113.5:8888", "00");
         life.start(Instant::ZERO);
         life.handle_timeout(Instant::ZERO);
         life.handle_connected(Instant::ZERO);
@@ -414,7 +414,7 @@ mod tests {
 
     #[test]
     fn without_a_match_a_master_that_stays_away_ends_the_process_but_a_match_goes_on() {
-        let mut idle = ServerLife::new("203.0.113.5:8888", "00");
+        let mut idle = ServerLink::new("203.0.113.5:8888", "00");
         let mut busy = playing();
         idle.start(Instant::ZERO);
         busy.handle_lost(Instant::ZERO);
