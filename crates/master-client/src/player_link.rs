@@ -1,4 +1,4 @@
-//! The player's life with the master.
+//! A player's link to the master.
 //!
 //! One machine owns the whole way: to the master, into the queue, to the game server, and back. Whatever is lost (the master's
 //! connection, the game server, both), it finds its way back without the game doing anything.
@@ -7,20 +7,25 @@ use std::collections::VecDeque;
 
 use muse_wire::{Duration, Instant};
 
+use crate::backoff::Backoff;
 use crate::messages::{FromMaster, Outcome, QueueState, Seat, ToMaster};
 use crate::{AccountId, MatchId, Preferences};
 
-/// The machine.
+/// The player's side of the connection to a master, without IO.
 ///
 /// Call [`start`](Self::start) once, then any `handle_*` when it happens, then drain [`poll_action`](Self::poll_action) and
 /// [`poll_event`](Self::poll_event), and call [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) has come.
 #[derive(Debug)]
 pub struct PlayerLink {
     config: PlayerLinkConfig,
-    link: Link,
+    connection: Connection,
     game: Option<Game>,
-    /// What the player last asked for and has neither got nor taken back.
-    wanted: Option<Preferences>,
+    queue: Queue,
+    /// When to send a request again that the master was too busy for, and how often it was.
+    queue_retry: Option<Instant>,
+    queue_refusals: Backoff,
+    /// A match that was called off, until the master has said whether the player is back in the queue.
+    cancelled: Option<Cancelled>,
     actions: VecDeque<PlayerAction>,
     events: VecDeque<PlayerEvent>,
     rng: fastrand::Rng,
@@ -45,26 +50,26 @@ impl Default for PlayerLinkConfig {
 }
 
 impl PlayerLinkConfig {
-    /// Time between keep-alives, a second by default. Each costs some 60 bytes, and every third some 60 back.
+    /// Sets the time between keep-alives, a second by default. Each costs some 60 bytes, and every third some 60 back.
     pub fn keep_alive(mut self, keep_alive: Duration) -> Self {
         self.keep_alive = keep_alive;
         self
     }
 
-    /// Silence after which the connection counts as lost, 10 seconds by default.
+    /// Sets the silence after which the connection counts as lost, 10 seconds by default.
     pub fn silence(mut self, silence: Duration) -> Self {
         self.silence = silence;
         self
     }
 
-    /// Time between attempts to connect, 10 seconds by default.
+    /// Sets the time between attempts to reach the master, 10 seconds by default.
     pub fn retry(mut self, retry: Duration) -> Self {
         self.retry = retry;
         self
     }
 }
 
-/// What the driver is to do.
+/// Something that the driver is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PlayerAction {
@@ -80,7 +85,7 @@ pub enum PlayerAction {
     LeaveGame,
 }
 
-/// What the game may want to show.
+/// Something that the game may want to show.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PlayerEvent {
@@ -91,22 +96,45 @@ pub enum PlayerEvent {
     /// The master is full; the next attempt is at that time.
     Full(Instant),
     /// In the queue.
-    Queue(QueueState),
+    Queued(QueueState),
     /// Not in the queue any more.
     LeftQueue,
     /// A match is found, its server is being started.
     MatchFound(MatchId),
     /// In the match.
     Playing(MatchId),
-    /// The connection to the game server is lost; the seat is asked for again.
-    GameLost(MatchId),
-    /// Back at the master.
-    Back(MatchId, Option<Outcome>),
-    /// Anything else that the master says: chat, friends, offers, refusals.
+    /// The game server refused the seat, did not answer, or was lost. The seat is asked for again at that time.
+    GameLost {
+        /// Which match.
+        match_id: MatchId,
+        /// The cause, in words.
+        reason: String,
+        /// The time of the next attempt.
+        retry_at: Instant,
+    },
+    /// The match was called off before it began.
+    MatchCancelled {
+        /// Which match.
+        match_id: MatchId,
+        /// True if the player is back in the queue, false if not: the master has confirmed it.
+        waiting: bool,
+    },
+    /// The match is over and the player back at the master; the outcome is unknown if the master has forgotten the match.
+    MatchOver(MatchId, Option<Outcome>),
+    /// The master refused a request.
+    Refused {
+        /// A short name of the reason, the same as in the HTTP interface.
+        code: String,
+        /// A sentence.
+        message: String,
+    },
+    /// The master closed the connection for good: the account connected from somewhere else. Nothing is retried.
+    Stopped,
+    /// Anything else that the master says: chat, friends, offers, announcements.
     Message(FromMaster),
 }
 
-/// Where a [`PlayerLink`] stands.
+/// The connection of a [`PlayerLink`] to the master.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
     /// Not started, stopped, or told never to come back.
@@ -117,8 +145,21 @@ pub enum LinkState {
     Online,
 }
 
+/// A player's place in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueStatus {
+    /// Not in the queue.
+    Out,
+    /// Asked for a match; the master has not confirmed it yet.
+    Requested,
+    /// In the queue.
+    Waiting,
+    /// Asked to leave; the master has not confirmed it yet.
+    Leaving,
+}
+
 #[derive(Debug)]
-enum Link {
+enum Connection {
     Stopped,
     Waiting { until: Instant },
     Connecting { until: Instant },
@@ -127,76 +168,115 @@ enum Link {
 }
 
 #[derive(Debug)]
+enum Queue {
+    Out,
+    Requested(Preferences),
+    Waiting(Preferences),
+    Leaving,
+}
+
+#[derive(Debug)]
 struct Game {
     match_id: MatchId,
-    connected: bool,
+    /// Since when the game server has us.
+    connected: Option<Instant>,
+    /// Attempts in a row that led to nothing.
+    failures: Backoff,
     /// When to ask for the seat again.
     ask_at: Option<Instant>,
 }
 
+#[derive(Debug)]
+struct Cancelled {
+    match_id: MatchId,
+    /// When to ask the master again.
+    ask_at: Instant,
+}
+
 impl PlayerLink {
-    /// A life that has not begun; `seed` spreads the retries of many clients.
+    /// Creates a link that does nothing before [`start`](Self::start); `seed` spreads the retries of many clients.
     pub fn new(config: PlayerLinkConfig, seed: u64) -> Self {
         Self {
             config,
-            link: Link::Stopped,
+            connection: Connection::Stopped,
             game: None,
-            wanted: None,
+            queue: Queue::Out,
+            queue_retry: None,
+            queue_refusals: Backoff::default(),
+            cancelled: None,
             actions: VecDeque::new(),
             events: VecDeque::new(),
             rng: fastrand::Rng::with_seed(seed),
         }
     }
 
-    /// Where it stands with the master.
+    /// Returns the state of the connection to the master.
     pub fn state(&self) -> LinkState {
-        match self.link {
-            Link::Stopped => LinkState::Stopped,
-            Link::Online { .. } => LinkState::Online,
+        match self.connection {
+            Connection::Stopped => LinkState::Stopped,
+            Connection::Online { .. } => LinkState::Online,
             _ => LinkState::Offline,
         }
     }
 
-    /// The match whose server we are at or on the way to.
+    /// Returns the match whose server we are at or on the way to.
     pub fn game(&self) -> Option<MatchId> {
         self.game.as_ref().map(|game| game.match_id)
     }
 
-    /// Whether a match was asked for and is neither found nor given up.
-    pub fn wants_match(&self) -> bool {
-        self.wanted.is_some()
+    /// Returns the place in the queue, as far as the master has confirmed it.
+    pub fn queue_status(&self) -> QueueStatus {
+        match self.queue {
+            Queue::Out => QueueStatus::Out,
+            Queue::Requested(_) => QueueStatus::Requested,
+            Queue::Waiting(_) => QueueStatus::Waiting,
+            Queue::Leaving => QueueStatus::Leaving,
+        }
     }
 
-    /// Begins to connect.
+    /// Returns true if a match was asked for and is neither found nor given up.
+    pub fn wants_match(&self) -> bool {
+        matches!(self.queue, Queue::Requested(_) | Queue::Waiting(_))
+    }
+
+    /// Starts to connect.
     pub fn start(&mut self, now: Instant) {
-        if matches!(self.link, Link::Stopped) {
-            self.link = Link::Waiting { until: now };
+        if matches!(self.connection, Connection::Stopped) {
+            self.connection = Connection::Waiting { until: now };
         }
     }
 
     /// Leaves everything.
     pub fn stop(&mut self) {
-        if !matches!(self.link, Link::Stopped | Link::Waiting { .. }) {
+        if !matches!(
+            self.connection,
+            Connection::Stopped | Connection::Waiting { .. }
+        ) {
             self.actions.push_back(PlayerAction::Disconnect);
         }
         if self.game.take().is_some() {
             self.actions.push_back(PlayerAction::LeaveGame);
         }
-        self.link = Link::Stopped;
-        self.wanted = None;
+        self.connection = Connection::Stopped;
+        self.queue = Queue::Out;
+        self.cancelled = None;
     }
 
-    /// The player pressed *play*: enters the queue, changes what he asks for, or leaves if nothing changed. Without the master
-    /// it is remembered and sent as soon as it answers.
-    pub fn play(&mut self, preferences: Preferences) {
-        let unchanged = self.wanted.as_ref() == Some(&preferences);
-        self.wanted = (!unchanged).then(|| preferences.clone());
-        self.send(ToMaster::Play { preferences });
+    /// Enters the queue, or changes what is asked for and keeps the place. Without the master it is remembered and sent as soon as the
+    /// master answers. [`PlayerEvent::Queued`] confirms it, [`PlayerEvent::Refused`] ends it.
+    pub fn queue(&mut self, preferences: Preferences) {
+        self.queue = Queue::Requested(preferences.clone());
+        self.queue_retry = None;
+        self.queue_refusals = Backoff::default();
+        self.send(ToMaster::Queue { preferences });
     }
 
-    /// Leaves the queue.
+    /// Leaves the queue; [`PlayerEvent::LeftQueue`] confirms it. A match that was found at the same moment still comes.
     pub fn leave_queue(&mut self) {
-        self.wanted = None;
+        if self.wants_match() {
+            self.queue = Queue::Leaving;
+        }
+        self.queue_retry = None;
         self.send(ToMaster::LeaveQueue);
     }
 
@@ -206,33 +286,33 @@ impl PlayerLink {
             self.actions.push_back(PlayerAction::LeaveGame);
             self.send(ToMaster::LeaveMatch);
             self.events
-                .push_back(PlayerEvent::Back(game.match_id, None));
+                .push_back(PlayerEvent::MatchOver(game.match_id, None));
         }
     }
 
-    /// The WebSocket is open.
+    /// Handles an open WebSocket.
     pub fn handle_connected(&mut self, now: Instant) {
-        if matches!(self.link, Link::Connecting { .. }) {
+        if matches!(self.connection, Connection::Connecting { .. }) {
             let until = now + self.config.silence;
-            self.link = Link::Greeting { until };
+            self.connection = Connection::Greeting { until };
         }
     }
 
-    /// The WebSocket closed or could not be opened.
+    /// Handles a WebSocket that closed or could not be opened.
     pub fn handle_lost(&mut self, now: Instant) {
-        let wait = match self.link {
-            Link::Stopped | Link::Waiting { .. } => return,
+        let wait = match self.connection {
+            Connection::Stopped | Connection::Waiting { .. } => return,
             // The first attempt after a loss is soon, but not everybody's at the same time.
-            Link::Online { .. } => Duration::ZERO,
-            Link::Connecting { .. } | Link::Greeting { .. } => self.config.retry,
+            Connection::Online { .. } => Duration::ZERO,
+            Connection::Connecting { .. } | Connection::Greeting { .. } => self.config.retry,
         };
         let until = self.wait(now, wait);
         self.events.push_back(PlayerEvent::Offline(until));
     }
 
-    /// The master said this.
+    /// Handles a message of the master.
     pub fn handle_message(&mut self, now: Instant, message: FromMaster) {
-        if let Link::Online { heard, .. } = &mut self.link {
+        if let Connection::Online { heard, .. } = &mut self.connection {
             *heard = now;
         }
         match message {
@@ -254,94 +334,112 @@ impl PlayerLink {
                     let until = self.wait(now, Duration::ZERO);
                     self.events.push_back(PlayerEvent::Offline(until));
                 } else {
-                    self.link = Link::Stopped;
-                    let closing = FromMaster::Closing { come_back };
-                    self.events.push_back(PlayerEvent::Message(closing));
+                    self.connection = Connection::Stopped;
+                    self.events.push_back(PlayerEvent::Stopped);
                 }
             }
-            FromMaster::Queue(state) => {
-                self.wanted = Some(state.preferences.clone());
-                self.events.push_back(PlayerEvent::Queue(state));
-            }
+            FromMaster::Queue(state) => self.queued(state),
             FromMaster::LeftQueue => {
-                self.wanted = None;
+                self.queue = Queue::Out;
                 self.events.push_back(PlayerEvent::LeftQueue);
             }
             FromMaster::MatchFound { match_id } => {
-                self.wanted = None;
+                self.settle_cancelled(true);
+                self.queue = Queue::Out;
                 self.events.push_back(PlayerEvent::MatchFound(match_id));
             }
             FromMaster::Seat(seat) => self.take_seat(seat),
-            FromMaster::MatchOver { match_id, outcome } => self.match_over(match_id, outcome),
+            FromMaster::MatchOver { match_id, outcome } => self.match_over(now, match_id, outcome),
+            FromMaster::Refused { code, message } => self.refused(now, code, message),
             other => self.events.push_back(PlayerEvent::Message(other)),
         }
     }
 
-    /// The game server let us in.
-    pub fn handle_game_connected(&mut self) {
+    /// Handles a game server that let us in.
+    pub fn handle_game_connected(&mut self, now: Instant) {
         if let Some(game) = &mut self.game {
-            game.connected = true;
+            game.connected = Some(now);
             game.ask_at = None;
             self.events.push_back(PlayerEvent::Playing(game.match_id));
         }
     }
 
-    /// The connection to the game server failed, was closed or fell silent. The master knows whether the match goes on.
-    pub fn handle_game_lost(&mut self, now: Instant) {
-        if let Some(game) = &mut self.game {
-            game.connected = false;
+    /// Handles a game server that refused the seat, did not answer, closed the connection or fell silent. The master knows whether the match
+    /// goes on, and is asked for a fresh seat: at once if the connection had lasted, and less and less often if no attempt succeeds.
+    pub fn handle_game_lost(&mut self, now: Instant, reason: &str) {
+        let Some(game) = &mut self.game else {
+            return;
+        };
+        let since = game.connected.take();
+        if since.is_some_and(|since| now.saturating_since(since) >= SETTLED) {
+            game.failures = Backoff::default();
             game.ask_at = Some(now);
-            self.events.push_back(PlayerEvent::GameLost(game.match_id));
+        } else {
+            let wait = game
+                .failures
+                .next(GAME_RETRY_FIRST, GAME_RETRY_MAX, &mut self.rng);
+            game.ask_at = Some(now + wait);
         }
+        self.events.push_back(PlayerEvent::GameLost {
+            match_id: game.match_id,
+            reason: reason.to_owned(),
+            retry_at: game.ask_at.unwrap_or(now),
+        });
     }
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
-        match self.link {
-            Link::Waiting { until } if until <= now => {
+        match self.connection {
+            Connection::Waiting { until } if until <= now => {
                 let until = now + self.config.silence;
-                self.link = Link::Connecting { until };
+                self.connection = Connection::Connecting { until };
                 self.actions.push_back(PlayerAction::Connect);
             }
-            Link::Connecting { until } | Link::Greeting { until } if until <= now => {
+            Connection::Connecting { until } | Connection::Greeting { until } if until <= now => {
                 self.actions.push_back(PlayerAction::Disconnect);
                 self.handle_lost(now);
             }
-            Link::Online { heard, .. } if now - heard >= self.config.silence => {
+            Connection::Online { heard, .. } if now - heard >= self.config.silence => {
                 self.actions.push_back(PlayerAction::Disconnect);
                 self.handle_lost(now);
             }
-            Link::Online { heard, next } if next <= now => {
+            Connection::Online { heard, next } if next <= now => {
                 let next = now + self.config.keep_alive;
-                self.link = Link::Online { heard, next };
+                self.connection = Connection::Online { heard, next };
                 self.actions
                     .push_back(PlayerAction::Send(ToMaster::KeepAlive));
             }
             _ => {}
         }
-        self.ask_for_seat(now);
+        if self.state() == LinkState::Online {
+            self.ask_again(now);
+        }
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout).
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let online = matches!(self.link, Link::Online { .. });
-        let ask = self.game.as_ref().and_then(|game| game.ask_at);
-        let link = match self.link {
-            Link::Stopped => None,
-            Link::Waiting { until } | Link::Connecting { until } | Link::Greeting { until } => {
-                Some(until)
-            }
-            Link::Online { heard, next } => Some(next.min(heard + self.config.silence)),
+        let (next, heard) = match self.connection {
+            Connection::Stopped => return None,
+            Connection::Waiting { until }
+            | Connection::Connecting { until }
+            | Connection::Greeting { until } => return Some(until),
+            Connection::Online { heard, next } => (next, heard),
         };
-        [link, ask.filter(|_| online)].into_iter().flatten().min()
+        let seat = self.game.as_ref().and_then(|game| game.ask_at);
+        let cancelled = self.cancelled.as_ref().map(|cancelled| cancelled.ask_at);
+        let silent = Some(heard + self.config.silence);
+        [Some(next), silent, seat, cancelled, self.queue_retry]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
-    /// The next thing to do.
+    /// Returns the next thing to do.
     pub fn poll_action(&mut self) -> Option<PlayerAction> {
         self.actions.pop_front()
     }
 
-    /// The next thing that happened.
+    /// Returns the next thing that happened.
     pub fn poll_event(&mut self) -> Option<PlayerEvent> {
         self.events.pop_front()
     }
@@ -353,85 +451,154 @@ impl PlayerLink {
         ticket: Option<QueueState>,
         seat: Option<Seat>,
     ) {
-        let next = now + self.config.keep_alive;
-        self.link = Link::Online { heard: now, next };
-        self.events.push_back(PlayerEvent::Online(account));
+        // It is also the answer to a question about the seat, on a connection that is there already.
+        let is_new = self.state() != LinkState::Online;
+        if is_new {
+            let next = now + self.config.keep_alive;
+            self.connection = Connection::Online { heard: now, next };
+            self.events.push_back(PlayerEvent::Online(account));
+        }
         match (ticket, seat) {
-            (_, Some(seat)) => {
-                self.wanted = None;
-                if !self.connected_to(seat.match_id) {
-                    self.take_seat(seat);
-                }
-            }
+            (_, Some(seat)) => self.take_seat(seat),
             (Some(state), None) => {
                 self.end_lost_game();
-                self.wanted = Some(state.preferences.clone());
-                self.events.push_back(PlayerEvent::Queue(state));
+                if is_new && matches!(self.queue, Queue::Leaving) {
+                    self.send(ToMaster::LeaveQueue);
+                } else {
+                    self.queued(state);
+                }
             }
             (None, None) => {
                 self.end_lost_game();
-                // The ticket is gone and the player still waits: queue again, whatever happened to it.
-                if let Some(preferences) = self.wanted.clone() {
-                    self.send(ToMaster::Queue { preferences });
+                match &self.queue {
+                    // The ticket is gone and the player still waits: queue again, whatever happened to it.
+                    Queue::Requested(preferences) | Queue::Waiting(preferences) if is_new => {
+                        let preferences = preferences.clone();
+                        self.queue(preferences);
+                    }
+                    // A request that is under way is answered by itself.
+                    Queue::Requested(_) => {}
+                    Queue::Leaving => {
+                        self.queue = Queue::Out;
+                        self.events.push_back(PlayerEvent::LeftQueue);
+                    }
+                    Queue::Waiting(_) | Queue::Out => self.queue = Queue::Out,
                 }
+                self.settle_cancelled(self.wants_match());
             }
         }
+    }
+
+    fn queued(&mut self, state: QueueState) {
+        self.settle_cancelled(true);
+        // What was on its way when the player left is no news.
+        if !matches!(self.queue, Queue::Leaving) {
+            self.queue = Queue::Waiting(state.preferences.clone());
+            self.queue_retry = None;
+            self.events.push_back(PlayerEvent::Queued(state));
+        }
+    }
+
+    /// A request was refused. One that the master has no time for is repeated; any other ends the wish.
+    fn refused(&mut self, now: Instant, code: String, message: String) {
+        if let Queue::Requested(_) = self.queue {
+            if TRANSIENT.contains(&code.as_str()) {
+                let wait =
+                    self.queue_refusals
+                        .next(GAME_RETRY_FIRST, GAME_RETRY_MAX, &mut self.rng);
+                self.queue_retry = Some(now + wait);
+            } else {
+                self.queue = Queue::Out;
+            }
+        }
+        self.events
+            .push_back(PlayerEvent::Refused { code, message });
     }
 
     /// The master knows of no seat: what was lost is over, but a game that is still connected goes on.
     fn end_lost_game(&mut self) {
-        if let Some(game) = self.game.take_if(|game| !game.connected) {
+        if let Some(game) = self.game.take_if(|game| game.connected.is_none()) {
             self.actions.push_back(PlayerAction::LeaveGame);
             self.events
-                .push_back(PlayerEvent::Back(game.match_id, None));
+                .push_back(PlayerEvent::MatchOver(game.match_id, None));
         }
     }
 
     fn take_seat(&mut self, seat: Seat) {
-        if self.connected_to(seat.match_id) {
-            return;
-        }
-        if self.game.is_some() {
+        self.settle_cancelled(true);
+        self.queue = Queue::Out;
+        let mut failures = Backoff::default();
+        if let Some(game) = &self.game {
+            let is_same = game.match_id == seat.match_id;
+            if is_same && game.connected.is_some() {
+                return;
+            }
+            if is_same {
+                failures = game.failures;
+            }
             self.actions.push_back(PlayerAction::LeaveGame);
         }
-        self.wanted = None;
         self.game = Some(Game {
             match_id: seat.match_id,
-            connected: false,
+            connected: None,
+            failures,
             ask_at: None,
         });
         self.actions.push_back(PlayerAction::JoinGame(seat));
     }
 
-    fn match_over(&mut self, match_id: MatchId, outcome: Outcome) {
-        if self
-            .game
-            .take_if(|game| game.match_id == match_id)
-            .is_some()
-        {
+    fn match_over(&mut self, now: Instant, match_id: MatchId, outcome: Outcome) {
+        let game = self.game.take_if(|game| game.match_id == match_id);
+        if game.is_some() {
             self.actions.push_back(PlayerAction::LeaveGame);
         }
-        self.events
-            .push_back(PlayerEvent::Back(match_id, Some(outcome)));
-    }
-
-    fn ask_for_seat(&mut self, now: Instant) {
-        let online = matches!(self.link, Link::Online { .. });
-        let Some(game) = &mut self.game else { return };
-        if online && game.ask_at.is_some_and(|at| at <= now) {
-            game.ask_at = Some(now + REJOIN_EVERY);
-            self.actions.push_back(PlayerAction::Send(ToMaster::Rejoin));
+        if outcome == Outcome::Cancelled {
+            // Whoever was there is back in the queue, and nobody else: only the master knows.
+            let ask_at = now + ASK_EVERY;
+            self.cancelled = Some(Cancelled { match_id, ask_at });
+            self.send(ToMaster::Rejoin);
+        } else {
+            self.events
+                .push_back(PlayerEvent::MatchOver(match_id, Some(outcome)));
         }
     }
 
-    fn connected_to(&self, match_id: MatchId) -> bool {
-        self.game
-            .as_ref()
-            .is_some_and(|game| game.connected && game.match_id == match_id)
+    fn settle_cancelled(&mut self, waiting: bool) {
+        if let Some(Cancelled { match_id, .. }) = self.cancelled.take() {
+            self.events
+                .push_back(PlayerEvent::MatchCancelled { match_id, waiting });
+        }
+    }
+
+    /// Repeats what the master has not answered.
+    fn ask_again(&mut self, now: Instant) {
+        let mut asks = false;
+        if let Some(game) = &mut self.game
+            && game.ask_at.is_some_and(|at| at <= now)
+        {
+            game.ask_at = Some(now + ASK_EVERY);
+            asks = true;
+        }
+        if let Some(cancelled) = &mut self.cancelled
+            && cancelled.ask_at <= now
+        {
+            cancelled.ask_at = now + ASK_EVERY;
+            asks = true;
+        }
+        if asks {
+            self.send(ToMaster::Rejoin);
+        }
+        if self.queue_retry.is_some_and(|at| at <= now) {
+            self.queue_retry = None;
+            if let Queue::Requested(preferences) = &self.queue {
+                let preferences = preferences.clone();
+                self.send(ToMaster::Queue { preferences });
+            }
+        }
     }
 
     fn send(&mut self, message: ToMaster) {
-        if matches!(self.link, Link::Online { .. }) {
+        if self.state() == LinkState::Online {
             self.actions.push_back(PlayerAction::Send(message));
         }
     }
@@ -439,222 +606,23 @@ impl PlayerLink {
     fn wait(&mut self, now: Instant, wait: Duration) -> Instant {
         let spread = Duration::from_micros(self.rng.u64(0..=SPREAD.as_micros()));
         let until = now + wait + spread;
-        self.link = Link::Waiting { until };
+        self.connection = Connection::Waiting { until };
         until
     }
 }
 
 /// Retries are spread over this much, so that thousands of clients do not come back in the same instant.
 const SPREAD: Duration = Duration::from_secs(1);
-/// A lost seat is asked for this often.
-const REJOIN_EVERY: Duration = Duration::from_secs(2);
+/// A question about a seat or a cancelled match is repeated this often until the master answers.
+const ASK_EVERY: Duration = Duration::from_secs(2);
+/// A game server that held a connection for this long is asked again at once.
+const SETTLED: Duration = Duration::from_secs(10);
+/// Wait after the first failed attempt to join a game server.
+const GAME_RETRY_FIRST: Duration = Duration::from_secs(1);
+/// Longest wait between attempts to join a game server.
+const GAME_RETRY_MAX: Duration = Duration::from_secs(30);
+/// Refusals that say nothing about the request itself.
+const TRANSIENT: [&str; 3] = ["busy", "too_many_requests", "unavailable"];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::TicketId;
-
-    fn seconds(seconds: u64) -> Instant {
-        Instant::from_secs(seconds)
-    }
-
-    fn online() -> PlayerLink {
-        let mut life = PlayerLink::new(PlayerLinkConfig::default(), 1);
-        life.start(Instant::ZERO);
-        life.handle_timeout(Instant::ZERO);
-        assert_eq!(life.poll_action(), Some(PlayerAction::Connect));
-        life.handle_connected(Instant::ZERO);
-        life.handle_message(Instant::ZERO, welcome(None, None));
-        assert_eq!(life.poll_event(), Some(PlayerEvent::Online(AccountId(1))));
-        life
-    }
-
-    fn welcome(ticket: Option<QueueState>, seat: Option<Seat>) -> FromMaster {
-        FromMaster::Welcome {
-            account: AccountId(1),
-            ticket,
-            seat,
-        }
-    }
-
-    fn seat(match_id: u64) -> Seat {
-        Seat {
-            match_id: MatchId(match_id),
-            address: "203.0.113.5:8888".to_owned(),
-            token: "token".to_owned(),
-            preferences: Preferences::default(),
-        }
-    }
-
-    fn actions(life: &mut PlayerLink) -> Vec<PlayerAction> {
-        std::iter::from_fn(|| life.poll_action()).collect()
-    }
-
-    /// Lets time pass until `end` and returns when the machine tried to connect.
-    fn attempts(life: &mut PlayerLink, end: Instant) -> Vec<Instant> {
-        let mut attempts = Vec::new();
-        while let Some(at) = life.poll_timeout().filter(|at| *at <= end) {
-            life.handle_timeout(at);
-            for action in actions(life) {
-                if action == PlayerAction::Connect {
-                    attempts.push(at);
-                    life.handle_lost(at);
-                }
-            }
-        }
-        attempts
-    }
-
-    #[test]
-    fn attempts_come_every_ten_seconds_spread_over_one() {
-        let mut life = PlayerLink::new(PlayerLinkConfig::default(), 3);
-        life.start(Instant::ZERO);
-        let attempts = attempts(&mut life, seconds(100));
-        assert!((9..=11).contains(&attempts.len()), "{attempts:?}");
-        for pair in attempts.windows(2) {
-            let between = pair[1] - pair[0];
-            assert!(between >= Duration::from_secs(10) && between <= Duration::from_secs(11));
-        }
-    }
-
-    #[test]
-    fn keep_alives_go_each_second_and_ten_seconds_of_silence_are_a_loss() {
-        let mut life = online();
-        let mut sent = 0;
-        while life.state() == LinkState::Online {
-            let at = life.poll_timeout().expect("online");
-            life.handle_timeout(at);
-            let done = actions(&mut life);
-            sent += done
-                .iter()
-                .filter(|a| matches!(a, PlayerAction::Send(ToMaster::KeepAlive)))
-                .count();
-            if life.state() != LinkState::Online {
-                assert_eq!(at, seconds(10));
-                assert_eq!(done, [PlayerAction::Disconnect]);
-            }
-        }
-        assert_eq!(sent, 9);
-        // Back soon.
-        assert!(life.poll_timeout().is_some_and(|at| at <= seconds(11)));
-    }
-
-    #[test]
-    fn a_full_master_is_tried_again_when_it_said() {
-        let mut life = PlayerLink::new(PlayerLinkConfig::default(), 5);
-        life.start(Instant::ZERO);
-        life.handle_timeout(Instant::ZERO);
-        life.handle_connected(Instant::ZERO);
-        life.handle_message(Instant::ZERO, FromMaster::Full { retry_after_s: 10 });
-        assert_eq!(
-            actions(&mut life),
-            [PlayerAction::Connect, PlayerAction::Disconnect]
-        );
-        let at = life.poll_timeout().expect("a retry");
-        assert!(at >= seconds(10) && at <= seconds(11));
-    }
-
-    #[test]
-    fn a_player_who_still_waits_is_queued_again_after_a_loss() {
-        let mut life = online();
-        let preferences = Preferences::default().players(2);
-        life.play(preferences.clone());
-        assert_eq!(
-            actions(&mut life),
-            [PlayerAction::Send(ToMaster::Play {
-                preferences: preferences.clone()
-            })]
-        );
-        life.handle_lost(seconds(1));
-        life.handle_timeout(seconds(3));
-        life.handle_connected(seconds(3));
-        life.handle_message(seconds(3), welcome(None, None));
-        assert_eq!(
-            actions(&mut life),
-            [
-                PlayerAction::Connect,
-                PlayerAction::Send(ToMaster::Queue {
-                    preferences: preferences.clone()
-                })
-            ]
-        );
-        // With the ticket still there nothing is sent.
-        life.handle_lost(seconds(4));
-        life.handle_timeout(seconds(6));
-        life.handle_connected(seconds(6));
-        let ticket = QueueState {
-            ticket: TicketId(1),
-            waited_ms: 5_000,
-            preferences,
-        };
-        life.handle_message(seconds(6), welcome(Some(ticket), None));
-        assert_eq!(actions(&mut life), [PlayerAction::Connect]);
-    }
-
-    #[test]
-    fn play_again_unchanged_leaves_and_is_not_sent_again_later() {
-        let mut life = online();
-        life.play(Preferences::default());
-        life.play(Preferences::default());
-        actions(&mut life);
-        life.handle_lost(seconds(1));
-        life.handle_timeout(seconds(3));
-        life.handle_connected(seconds(3));
-        life.handle_message(seconds(3), welcome(None, None));
-        assert_eq!(actions(&mut life), [PlayerAction::Connect]);
-    }
-
-    #[test]
-    fn it_goes_to_the_match_and_comes_back() {
-        let mut life = online();
-        life.handle_message(seconds(1), FromMaster::Seat(seat(4)));
-        assert_eq!(actions(&mut life), [PlayerAction::JoinGame(seat(4))]);
-        life.handle_game_connected();
-        assert_eq!(life.game(), Some(MatchId(4)));
-        life.handle_message(
-            seconds(2),
-            FromMaster::MatchOver {
-                match_id: MatchId(4),
-                outcome: Outcome::Finished,
-            },
-        );
-        assert_eq!(actions(&mut life), [PlayerAction::LeaveGame]);
-        assert_eq!(life.game(), None);
-    }
-
-    #[test]
-    fn a_lost_game_asks_for_its_seat_until_the_master_answers() {
-        let mut life = online();
-        life.handle_message(seconds(1), FromMaster::Seat(seat(4)));
-        life.handle_game_connected();
-        life.handle_game_lost(seconds(2));
-        actions(&mut life);
-        life.handle_timeout(seconds(2));
-        assert!(actions(&mut life).contains(&PlayerAction::Send(ToMaster::Rejoin)));
-        life.handle_timeout(seconds(4));
-        assert!(actions(&mut life).contains(&PlayerAction::Send(ToMaster::Rejoin)));
-        life.handle_message(seconds(4), FromMaster::Seat(seat(4)));
-        assert!(actions(&mut life).contains(&PlayerAction::JoinGame(seat(4))));
-        // And when both are lost, the welcome decides.
-        life.handle_game_lost(seconds(5));
-        life.handle_lost(seconds(5));
-        life.handle_timeout(seconds(7));
-        life.handle_connected(seconds(7));
-        life.handle_message(seconds(7), welcome(None, None));
-        assert_eq!(life.game(), None);
-    }
-
-    #[test]
-    fn a_game_that_goes_on_survives_a_master_that_forgot_it() {
-        let mut life = online();
-        life.handle_message(seconds(1), FromMaster::Seat(seat(4)));
-        life.handle_game_connected();
-        life.handle_lost(seconds(2));
-        life.handle_timeout(seconds(4));
-        life.handle_connected(seconds(4));
-        actions(&mut life);
-        life.handle_message(seconds(4), welcome(None, None));
-        assert_eq!(actions(&mut life), []);
-        assert_eq!(life.game(), Some(MatchId(4)));
-    }
-}
+mod tests;
