@@ -12,6 +12,7 @@
 //! - [`LanAnnouncer`] and [`LanFinder`]: games on the same local network;
 //! - [`load_or_create_key`]: the file with the key that a server is known by;
 //! - `WebListener` (feature `web`): browsers, over WebTransport and WebSocket, beside UDP; `UdpWebDriver` has both for any machine;
+//! - `MasterLink` (feature `master`): the connection to a master over HTTP and WebSocket, with TLS or without;
 //! - `AsyncUdp`, `AsyncClient` and `AsyncServer` (feature `tokio`): the same inside an async service.
 //!
 //! For a machine of one's own, a game loop is a clock, a driver, the machine, and one `poll` per tick:
@@ -58,6 +59,8 @@ mod host;
 mod key_file;
 #[cfg(not(target_arch = "wasm32"))]
 mod lan;
+#[cfg(all(feature = "master", not(target_arch = "wasm32")))]
+pub mod master;
 #[cfg(not(target_arch = "wasm32"))]
 mod relay;
 #[cfg(not(target_arch = "wasm32"))]
@@ -88,6 +91,8 @@ pub use entropy::{SystemEntropy, fill_random};
 pub use key_file::{load_or_create_key, new_key};
 #[cfg(not(target_arch = "wasm32"))]
 pub use lan::{LanAnnouncer, LanFinder};
+#[cfg(all(feature = "master", not(target_arch = "wasm32")))]
+pub use master::{MasterAddress, MasterCredentials, MasterLink, MasterSocket, MasterSocketConfig};
 pub use memory::{MemoryDriver, memory_pair};
 /// Relays: rooms, invitations, events, and what hosts on a local network say.
 pub use muse_relay::v2 as relay_v2;

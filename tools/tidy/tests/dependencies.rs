@@ -29,7 +29,12 @@ const DIRECTIONS: [(&str, &[&str]); 23] = [
     ),
     (
         "muse-drivers",
-        &["muse-wire", "muse-transport", "muse-relay"],
+        &[
+            "muse-wire",
+            "muse-transport",
+            "muse-relay",
+            "muse-master-client",
+        ],
     ),
     (
         "muse-net",
