@@ -60,6 +60,9 @@
 #[cfg(not(target_arch = "wasm32"))]
 pub mod game;
 
+#[cfg(feature = "master")]
+pub mod master;
+
 pub use muse_drivers as drivers;
 pub use muse_netcode as netcode;
 pub use muse_schema as schema;
@@ -94,6 +97,10 @@ pub mod prelude {
     };
     #[cfg(not(target_arch = "wasm32"))]
     pub use crate::{Client, Server};
+    #[cfg(all(feature = "master", not(target_arch = "wasm32")))]
+    pub use crate::master::{Account, Master, MasterEvent, MatchEvent, MatchHost, MatchHostConfig};
+    #[cfg(feature = "master")]
+    pub use crate::master::{MatchOutcome, MatchPlan, Preferences};
 }
 
 /// The programs of the guides are compiled and run as this crate's own.
