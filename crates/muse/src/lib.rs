@@ -57,12 +57,37 @@
 //!
 //! In the browser (`wasm32`) there are no UDP sockets: [`Endpoint`] and everything else that needs none is there.
 
-#[cfg(not(target_arch = "wasm32"))]
-pub mod game;
+mod address;
+mod error;
+mod protocol;
+pub mod session;
 
+#[cfg(not(target_arch = "wasm32"))]
+mod client;
+#[cfg(not(target_arch = "wasm32"))]
+mod game;
 #[cfg(feature = "master")]
 pub mod master;
+#[cfg(not(target_arch = "wasm32"))]
+mod place;
+#[cfg(not(target_arch = "wasm32"))]
+mod server;
 
+pub use address::{InvalidServerAddress, ServerAddress};
+pub use error::{Error, Result};
+pub use protocol::{Channel, Protocol, ProtocolError};
+pub use session::{ClientEvent, ClientInfo, Incoming, ServerEvent};
+
+#[cfg(not(target_arch = "wasm32"))]
+pub use client::Client;
+#[cfg(not(target_arch = "wasm32"))]
+pub use game::{GameClient, GameServer};
+#[cfg(not(target_arch = "wasm32"))]
+pub use place::{Join, Listen};
+#[cfg(not(target_arch = "wasm32"))]
+pub use server::Server;
+
+pub use glam;
 pub use muse_drivers as drivers;
 pub use muse_netcode as netcode;
 pub use muse_schema as schema;
@@ -72,11 +97,11 @@ pub use muse_wire as wire;
 #[cfg(all(feature = "tokio", not(target_arch = "wasm32")))]
 pub use muse_drivers::{AsyncClient, AsyncServer};
 #[cfg(not(target_arch = "wasm32"))]
-pub use muse_drivers::{
-    Client, Server, SystemEntropy, UdpDriver, UdpOptions, load_or_create_key, new_key,
-};
+pub use muse_drivers::{SystemEntropy, UdpDriver, UdpOptions, load_or_create_key, new_key};
 #[cfg(all(feature = "web", not(target_arch = "wasm32")))]
 pub use muse_drivers::{WebListener, WebOptions};
+pub use muse_netcode::prediction::{Game, StepContext};
+pub use muse_netcode::{ClientId, Tick};
 pub use muse_schema::{Message, Registry, Schema, State};
 pub use muse_transport::congestion::{Budget, Congestion};
 pub use muse_transport::token;
@@ -88,19 +113,27 @@ pub use muse_transport::{
 };
 pub use muse_wire::{Duration, Instant};
 
-/// What almost every game needs: `use muse::prelude::*;`.
+/// What the first fifty lines of a game need: `use muse::prelude::*;`.
 pub mod prelude {
+    pub use crate::glam::{Quat, Vec2, Vec3};
+    #[cfg(all(feature = "master", not(target_arch = "wasm32")))]
+    pub use crate::master::{
+        Account, Master, MasterEvent, MatchClient, MatchEvent, MatchHost, MatchHostConfig,
+    };
+    #[cfg(feature = "master")]
+    pub use crate::master::{AccountId, MatchOutcome, MatchPlan, Preferences};
+    pub use crate::session::ClientEvent;
+    pub use crate::session::ServerEvent::{
+        self, Emitted, Joined, Left, Received, Returned, TickFinished,
+    };
+    #[cfg(feature = "master")]
+    pub use crate::session::ServerEvent::{MatchAssigned, MatchStarted};
     pub use crate::{
-        ChannelConfig, CloseReason, Config, Connect, ConnectionId, Delivery, Dispatcher, Duration,
-        Event, Message, Priority, Repair, Schema, SendError, SendOptions, ServerKey, ServerOptions,
-        ServerPublicKey, State,
+        ChannelConfig, ClientId, CloseReason, Delivery, Duration, Game, Message, Priority,
+        Protocol, Repair, Schema, SendOptions, ServerAddress, State, StepContext, Tick,
     };
     #[cfg(not(target_arch = "wasm32"))]
-    pub use crate::{Client, Server};
-    #[cfg(all(feature = "master", not(target_arch = "wasm32")))]
-    pub use crate::master::{Account, Master, MasterEvent, MatchEvent, MatchHost, MatchHostConfig};
-    #[cfg(feature = "master")]
-    pub use crate::master::{MatchOutcome, MatchPlan, Preferences};
+    pub use crate::{Client, GameClient, GameServer, Join, Listen, Server};
 }
 
 /// The programs of the guides are compiled and run as this crate's own.
@@ -110,4 +143,7 @@ mod guides {
     struct StartRust;
     #[doc = include_str!("../../../docs/guide/delivery.md")]
     struct Delivery;
+    #[cfg(feature = "master")]
+    #[doc = include_str!("../../../docs/guide/start-master.md")]
+    struct StartMaster;
 }

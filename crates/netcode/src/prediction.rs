@@ -15,9 +15,11 @@ pub use spawns::{PredictedSpawns, SpawnKey};
 use std::collections::VecDeque;
 
 use muse_schema::State;
+use muse_wire::Duration;
 
 use crate::Tick;
 use crate::inputs::Input;
+use crate::session::SessionConfig;
 use effects::Effects;
 
 /// The rules of a game: what an input does to a state in one tick. The same on both sides.
@@ -59,6 +61,9 @@ pub trait Game {
     /// What can happen in a step and is to be seen or heard once; `()` if there is nothing.
     type Event: Clone + PartialEq;
 
+    /// Ticks of the simulation a second, the same on both sides.
+    const TICKS_PER_SECOND: u32 = 60;
+
     /// One tick. It must depend on its arguments only, and on what both sides have in common.
     fn step(
         &mut self,
@@ -71,6 +76,23 @@ pub trait Game {
     /// anew, such as where the player is, need not be sent twice. The server may then step with either.
     fn again(input: &Self::Input) -> Self::Input {
         input.clone()
+    }
+
+    /// Returns the settings of the game's sessions. By default those of [`SessionConfig::new`] for
+    /// [`TICKS_PER_SECOND`](Self::TICKS_PER_SECOND).
+    fn session() -> SessionConfig {
+        SessionConfig::new(Duration::from_micros(
+            1_000_000 / u64::from(Self::TICKS_PER_SECOND.max(1)),
+        ))
+    }
+
+    /// Returns how far apart two players look, in metres or whatever unit the game has. By default
+    /// [`State::distance`](muse_schema::State::distance).
+    fn distance(one: &Self::Player, other: &Self::Player) -> f32
+    where
+        Self::Player: State,
+    {
+        one.distance(other)
     }
 }
 

@@ -83,6 +83,13 @@ pub trait State: Sized + Clone {
     /// the quantised value counts.
     fn differs(&self, other: &Self) -> bool;
 
+    /// Returns how far apart two states are in space, in the unit of their fields: the distance of the fields that name a
+    /// `velocity`, or of all interpolated numbers where none does. Prediction and interpolation use it to tell a step from a jump.
+    fn distance(&self, other: &Self) -> f32 {
+        let _ = other;
+        0.0
+    }
+
     /// Number of columns.
     fn width() -> usize {
         const { Self::TYPE.width(&Options::NONE) }

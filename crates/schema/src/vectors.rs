@@ -44,6 +44,11 @@ macro_rules! vector {
             fn differs(&self, other: &Self, options: &Options) -> bool {
                 self.to_array().differs(&other.to_array(), options)
             }
+
+            #[inline]
+            fn distance_squared(&self, other: &Self, options: &Options) -> f32 {
+                self.to_array().distance_squared(&other.to_array(), options)
+            }
         }
 
         impl Schema for $type {

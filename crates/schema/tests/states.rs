@@ -296,3 +296,35 @@ fn every_step_comes_back() {
         }
     }
 }
+
+#[test]
+fn the_distance_of_states_is_that_of_what_moves() {
+    #[derive(State, Clone)]
+    struct Ball {
+        #[field(range = -10.0..=10.0, step = 0.001, velocity = velocity)]
+        position: [f32; 2],
+        #[field(range = -10.0..=10.0, step = 0.001)]
+        velocity: [f32; 2],
+        bounces: u8,
+    }
+    let at = |x, y| Ball {
+        position: [x, y],
+        velocity: [x * 3.0, 9.0],
+        bounces: x as u8,
+    };
+    assert_eq!(at(1.0, 1.0).distance(&at(4.0, 5.0)), 5.0);
+
+    #[derive(State, Clone)]
+    enum Thing {
+        Gone,
+        There {
+            #[field(range = -10.0..=10.0, step = 0.001)]
+            x: f32,
+            #[field(range = -3.0..=3.0, step = 0.001, interpolate = none)]
+            mood: f32,
+        },
+    }
+    let there = |x, mood| Thing::There { x, mood };
+    assert_eq!(there(1.0, 2.0).distance(&there(3.0, 1.0)), 2.0);
+    assert_eq!(Thing::Gone.distance(&there(3.0, 1.0)), 0.0);
+}

@@ -1,5 +1,6 @@
 //! What an endpoint tells the application, and what the application may ask of a message.
 
+use std::fmt;
 use std::net::SocketAddr;
 
 use muse_wire::Instant;
@@ -334,6 +335,19 @@ pub enum CloseReason {
     Protocol,
     /// The holder of its token connected anew.
     Replaced,
+}
+
+impl fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ByPeer { text, .. } if !text.is_empty() => f.write_str(text),
+            Self::ByPeer { code, .. } => write!(f, "closed by the peer with code {code}"),
+            Self::ByUs => f.write_str("closed here"),
+            Self::Lost => f.write_str("nothing was heard for too long"),
+            Self::Protocol => f.write_str("the peer broke the protocol"),
+            Self::Replaced => f.write_str("the same player connected again"),
+        }
+    }
 }
 
 /// Why a message was not taken.

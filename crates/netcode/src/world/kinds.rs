@@ -29,7 +29,7 @@ use crate::world::{MAIN, PARTS_MAX};
 /// let (client, ..) = declare();
 /// assert_eq!(server.hash(), client.hash());
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Kinds {
     list: Vec<Declared>,
     parts: u8,
@@ -131,10 +131,29 @@ impl Kinds {
 
     /// One number for all declarations: it is the same on both sides or they do not understand each other.
     pub fn hash(&self) -> u64 {
+        fnv1a(self.describe().as_bytes())
+    }
+
+    /// Returns all declarations, a line each: two sides whose lines differ do not understand each other.
+    pub fn describe(&self) -> String {
         let mut lines: Vec<String> = self.list.iter().map(Declared::line).collect();
         lines.sort();
         lines.push(format!("history {} rate {}", self.history, self.tick_rate));
-        fnv1a(lines.join("\n").as_bytes())
+        lines.join("\n")
+    }
+
+    /// Returns the kind that was declared for this type; `None` if there is none, or if several were.
+    pub fn of<S: State>(&self) -> Option<Kind<S>> {
+        let description = S::TYPE.to_string();
+        let mut found = self
+            .list
+            .iter()
+            .filter(|kind| kind.description == description);
+        let (first, second) = (found.next()?, found.next());
+        second.is_none().then_some(Kind {
+            id: first.id,
+            state: PhantomData,
+        })
     }
 
     /// How many kinds there are.
@@ -427,7 +446,7 @@ pub enum KindError {
 }
 
 /// A kind as it was declared.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Declared {
     pub id: KindId,
     pub width: usize,

@@ -20,6 +20,7 @@ pub(crate) fn state_impl(declaration: &Declaration, home: &TokenStream) -> Token
         load,
         blend,
         differs,
+        distance,
     } = match &declaration.body {
         Body::Struct(fields) => struct_bodies(fields, home),
         Body::Enum(variants) => enum_bodies(variants, &declaration.ident, home),
@@ -63,6 +64,10 @@ pub(crate) fn state_impl(declaration: &Declaration, home: &TokenStream) -> Token
 
             fn differs(&self, other: &Self) -> bool {
                 #differs
+            }
+
+            fn distance(&self, other: &Self) -> f32 {
+                #distance
             }
         }
     }
@@ -114,12 +119,14 @@ struct Bodies {
     load: TokenStream,
     blend: TokenStream,
     differs: TokenStream,
+    distance: TokenStream,
 }
 
 fn struct_bodies(fields: &[FieldDeclaration], home: &TokenStream) -> Bodies {
     let (pattern, other) = (pattern(fields, local), pattern(fields, local_other));
     let (store, load) = (store_fields(fields, home), load_fields(fields, home));
     let (blend, differs) = (blend_fields(fields, home), differs_fields(fields, home));
+    let distance = distance_fields(fields, home);
     Bodies {
         store: quote! {
             let Self #pattern = self;
@@ -135,6 +142,11 @@ fn struct_bodies(fields: &[FieldDeclaration], home: &TokenStream) -> Bodies {
             let (Self #pattern, Self #other) = (self, other);
             #differs
         },
+        distance: quote! {
+            let (Self #pattern, Self #other) = (self, other);
+            let _ = (self, other);
+            #distance
+        },
     }
 }
 
@@ -143,6 +155,7 @@ fn enum_bodies(variants: &[VariantDeclaration], name: &Ident, home: &TokenStream
     let single = variants.len() == 1;
     let last = variants.len() as i32 - 1;
     let (mut stores, mut loads, mut blends, mut differences) = (vec![], vec![], vec![], vec![]);
+    let mut distances = vec![];
     for (position, variant) in variants.iter().enumerate() {
         let (ident, fields) = (&variant.ident, &variant.fields);
         let tag = position as i32;
@@ -171,16 +184,19 @@ fn enum_bodies(variants: &[VariantDeclaration], name: &Ident, home: &TokenStream
         });
         blends.push(quote!((Self::#ident #own, Self::#ident #other) => Self::#ident #blend,));
         differences.push(quote!((Self::#ident #own, Self::#ident #other) => #differs,));
+        let distance = distance_fields(fields, home);
+        distances.push(quote!((Self::#ident #own, Self::#ident #other) => { #distance }));
     }
     let tag = match single {
         true => quote!(0_i32),
         false => quote!(row.take_within(0, #last)?),
     };
-    let (blend_others, differ_others) = match single {
-        true => (quote!(), quote!()),
+    let (blend_others, differ_others, distant_others) = match single {
+        true => (quote!(), quote!(), quote!()),
         false => (
             quote!(_ => ::core::clone::Clone::clone(blend.step(self, to)),),
             quote!(_ => true,),
+            quote!(_ => 0.0,),
         ),
     };
     Bodies {
@@ -198,6 +214,7 @@ fn enum_bodies(variants: &[VariantDeclaration], name: &Ident, home: &TokenStream
             match (self, to) { #(#blends)* #blend_others }
         },
         differs: quote!(match (self, other) { #(#differences)* #differ_others }),
+        distance: quote!(match (self, other) { #(#distances)* #distant_others }),
     }
 }
 
@@ -258,6 +275,24 @@ fn differs_fields(fields: &[FieldDeclaration], home: &TokenStream) -> TokenStrea
         quote!(|| <#ty as #home::Property>::differs(#one, #other, const { &#options }))
     });
     quote!(false #(#comparisons)*)
+}
+
+/// The distance of the fields that name a velocity, for these say where something is; of all fields where none does.
+fn distance_fields(fields: &[FieldDeclaration], home: &TokenStream) -> TokenStream {
+    let any_moves = fields
+        .iter()
+        .any(|field| field.attributes.velocity().is_some());
+    let squares = fields.iter().enumerate().map(|(index, field)| {
+        let (ty, options) = (&field.ty, field.state_options(home));
+        let (one, other) = (local(index), local_other(index));
+        match any_moves && field.attributes.velocity().is_none() {
+            true => quote!(+ { let _ = (#one, #other); 0.0 }),
+            false => {
+                quote!(+ <#ty as #home::Property>::distance_squared(#one, #other, const { &#options }))
+            }
+        }
+    });
+    quote!(f32::sqrt(0.0 #(#squares)*))
 }
 
 /// How many columns all fields of these variants have, as an expression.

@@ -148,6 +148,14 @@ impl<T: Property, const N: usize> Property for [T; N] {
     fn differs(&self, other: &Self, options: &Options) -> bool {
         T::differs_array(self, other, options)
     }
+
+    #[inline]
+    fn distance_squared(&self, other: &Self, options: &Options) -> f32 {
+        let pairs = self.iter().zip(other);
+        pairs
+            .map(|(one, other)| one.distance_squared(other, options))
+            .sum()
+    }
 }
 
 macro_rules! tuple {

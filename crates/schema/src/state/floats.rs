@@ -46,6 +46,17 @@ macro_rules! float {
             }
 
             #[inline]
+            fn distance_squared(&self, other: &Self, options: &Options) -> f32 {
+                match way(options) {
+                    Interpolate::Linear | Interpolate::Hermite => {
+                        let apart = (*self - *other) as f32;
+                        apart * apart
+                    }
+                    _ => 0.0,
+                }
+            }
+
+            #[inline]
             fn hermite(
                 &self,
                 to: &Self,

@@ -59,6 +59,14 @@ pub trait Property: Sized + Clone {
     /// Whether the other is another beyond the tolerance.
     fn differs(&self, other: &Self, options: &Options) -> bool;
 
+    /// Returns the square of how far apart two values are in space. Only numbers that are interpolated along lines and curves
+    /// are somewhere; everything else is 0 apart.
+    #[inline]
+    fn distance_squared(&self, other: &Self, options: &Options) -> f32 {
+        let _ = (other, options);
+        0.0
+    }
+
     /// [`blend`](Self::blend) along a curve with these velocities at its ends; only floats can.
     #[inline]
     fn hermite(
@@ -160,6 +168,12 @@ impl<S: State> Property for S {
     #[inline]
     fn differs(&self, other: &Self, _: &Options) -> bool {
         State::differs(self, other)
+    }
+
+    #[inline]
+    fn distance_squared(&self, other: &Self, _: &Options) -> f32 {
+        let apart = State::distance(self, other);
+        apart * apart
     }
 }
 

@@ -1,0 +1,179 @@
+//! The client of a game: inputs out, snapshots in, everything ready to be drawn.
+
+use std::ops::{Deref, DerefMut};
+
+use muse_netcode::prediction::Game;
+use muse_netcode::{self as netcode, EntityId, Kind, Remotes, Tick};
+use muse_schema::State;
+use muse_wire::Duration;
+
+use crate::session::{ClientEvent, PACKET_BYTES};
+use crate::{Client, Join, Protocol, Result};
+
+/// A player's connection to a [`GameServer`](crate::GameServer): sends inputs, predicts the own player, shows the others smoothly.
+/// Call [`tick`](Self::tick) once a frame.
+///
+/// It is a [`Client`] too, for messages.
+///
+/// ```
+/// use muse::prelude::*;
+///
+/// /// A frame: the keys go to the server, and the players come back as they are to be drawn.
+/// fn frame<G: Game<Player: State>>(client: &mut GameClient<G>, keys: G::Input) -> muse::Result<usize> {
+///     client.tick(|_tick| keys.clone())?;
+///     let own = client.own_player().into_iter();
+///     Ok(own.chain(client.other_players()).count())
+/// }
+/// ```
+pub struct GameClient<G: Game> {
+    client: Client,
+    game: netcode::Client<G>,
+    rules: G,
+    remotes: Remotes<G::Player>,
+    /// The others as of the last tick.
+    others: Vec<(EntityId, G::Player)>,
+    packet: Vec<u8>,
+}
+
+impl<G: Game> GameClient<G>
+where
+    G::Player: State,
+{
+    /// Begins to connect to a server of this game, by the text that it prints: its address, or an invitation to its room.
+    pub fn connect(join: impl Into<Join>, rules: G) -> Result<Self> {
+        Self::connect_with(join, Protocol::default(), rules)
+    }
+
+    /// Begins to connect to a server of this game, with messages and kinds of entities besides.
+    pub fn connect_with(join: impl Into<Join>, protocol: Protocol, rules: G) -> Result<Self> {
+        let protocol = protocol.for_game::<G>();
+        let kind = protocol.player_kind::<G>()?;
+        let kinds = protocol.kinds().clone();
+        let client = Client::connect(join, protocol)?;
+        let game = netcode::Client::new(G::session(), kinds, kind, G::distance, client.now());
+        let remotes = Remotes::new(kind, game.interpolation(), G::distance);
+        Ok(Self {
+            client,
+            game,
+            rules,
+            remotes,
+            others: Vec::new(),
+            packet: vec![0; PACKET_BYTES],
+        })
+    }
+
+    /// Receives what arrived, simulates what is due with the player's inputs and sends them, without waiting.
+    ///
+    /// # Errors
+    /// The reason, when there is no connection (any more).
+    pub fn tick(&mut self, input: impl FnMut(Tick) -> G::Input) -> Result<()> {
+        self.tick_with(input, |_, _| Ok(()))
+    }
+
+    /// As [`tick`](Self::tick), and gives messages and news about the connection to `handle`.
+    pub fn tick_with(
+        &mut self,
+        mut input: impl FnMut(Tick) -> G::Input,
+        mut handle: impl FnMut(&mut Self, ClientEvent<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.client.receive()?;
+        let mut buffer = self.client.take_buffer();
+        let handled = self.handle_events(&mut buffer, &mut handle);
+        self.client.keep_buffer(buffer);
+        handled?;
+        let now = self.client.now();
+        while let Some(len) = {
+            let (rules, packet) = (&mut self.rules, &mut self.packet);
+            self.game.poll_packet(now, rules, &mut input, packet)
+        } {
+            self.client.send_packet(&self.packet[..len]);
+        }
+        self.client.flush()?;
+        self.show_others();
+        Ok(())
+    }
+
+    /// Sleeps until something arrives or the next tick is due, for `frame` at most: for a program without a window that sets the pace.
+    pub fn wait(&mut self, frame: impl Into<Duration>) -> Result<bool> {
+        let frame = frame.into();
+        let due = self.game.poll_timeout();
+        let until = due.map_or(frame, |due| due.saturating_since(self.client.now()));
+        self.client.wait(until.min(frame))
+    }
+
+    /// Returns the own player as it is to be drawn: predicted, between two ticks, without a jump when the server corrects it. `None`
+    /// before the server has given the client one.
+    pub fn own_player(&self) -> Option<G::Player> {
+        self.game.shown_player()
+    }
+
+    /// Returns the other players as they are to be drawn, in the order of their ids.
+    pub fn other_players(&self) -> impl Iterator<Item = G::Player> + '_ {
+        self.others.iter().map(|(_, player)| player.clone())
+    }
+
+    /// Returns the other players with their entities, for games that keep something of their own about each.
+    pub fn others(&self) -> &[(EntityId, G::Player)] {
+        &self.others
+    }
+
+    /// Returns the rules.
+    pub fn rules(&mut self) -> &mut G {
+        &mut self.rules
+    }
+
+    /// Returns the kind of entities that the protocol declares for this type; `None` if it declares none.
+    pub fn kind<S: State>(&self) -> Option<Kind<S>> {
+        self.client.protocol().kinds().of::<S>()
+    }
+
+    /// Returns the session below, for everything that is not here: entities of other kinds, events, clock, quality, claims.
+    pub fn netcode(&mut self) -> &mut netcode::Client<G> {
+        &mut self.game
+    }
+
+    fn handle_events(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        handle: &mut impl FnMut(&mut Self, ClientEvent<'_>) -> Result<()>,
+    ) -> Result<()> {
+        while let Some(event) = self.client.poll_event(buffer) {
+            match self.client.interpret(event) {
+                None => {}
+                Some(ClientEvent::Packet(packet)) => {
+                    let now = self.client.now();
+                    // One that came twice or too late is of no use; the receiver's counters know of it. Another schema cannot
+                    // come here: it was compared at connect.
+                    let _ = self.game.handle_packet(now, &mut self.rules, packet);
+                }
+                Some(ClientEvent::Ended(error)) => return Err(error),
+                Some(event) => handle(self, event)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn show_others(&mut self) {
+        while let Some(update) = self.game.poll_update() {
+            self.remotes.handle_update(&self.game, &update);
+        }
+        self.others.clear();
+        let shown = self.remotes.show(&self.game);
+        self.others
+            .extend(shown.map(|(entity, shown)| (entity, shown.state)));
+    }
+}
+
+impl<G: Game> Deref for GameClient<G> {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl<G: Game> DerefMut for GameClient<G> {
+    fn deref_mut(&mut self) -> &mut Client {
+        &mut self.client
+    }
+}

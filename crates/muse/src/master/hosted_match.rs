@@ -1,0 +1,238 @@
+//! A match that a master gave to a game server: its seats, its reports and its result.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use muse_master_client::messages::{MessageError, Phase, PlayerProfile, Report};
+use muse_master_client::{
+    AccountId, MasterMachine, MasterStep, ServerAction, ServerEvent, ServerLink,
+};
+use muse_transport::Endpoint;
+use muse_wire::Instant;
+
+use super::{MatchOutcome, MatchPlan};
+use crate::Result;
+
+/// The match of a game server, without IO: a [`MasterMachine`] that also knows who has a seat.
+///
+/// A driver carries its texts; [`MatchHost`](super::MatchHost) is the one with a socket. After each turn of the driver call
+/// [`poll_event`](Self::poll_event) until there is none.
+#[derive(Debug)]
+pub struct HostedMatch {
+    link: ServerLink,
+    plan: Option<MatchPlan>,
+    /// Everybody who was given a seat, whatever became of it.
+    invited: Vec<AccountId>,
+    left: BTreeSet<AccountId>,
+    has_finished: bool,
+    has_ended: bool,
+}
+
+/// Something that the master wants of a game server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MatchEvent {
+    /// Host this match. The endpoint admits holders of its tokens from now on.
+    Assigned(MatchPlan),
+    /// One more player has a seat.
+    SeatOpened(AccountId),
+    /// A player lost their seat, by leaving for good or by an operator's hand: disconnect them.
+    SeatClosed(AccountId),
+    /// A player's name and saved progress, as [`HostedMatch::ask_profile`] asked.
+    Profile(PlayerProfile),
+    /// End the process: the result is stored, the match is called off, or the master has been away too long with nothing to play.
+    Ended,
+}
+
+impl HostedMatch {
+    /// Creates the side of a server that players reach at `address`, with its public key in hexadecimal.
+    pub fn new(address: &str, public_key: &str) -> Self {
+        Self {
+            link: ServerLink::new(address, public_key),
+            plan: None,
+            invited: Vec::new(),
+            left: BTreeSet::new(),
+            has_finished: false,
+            has_ended: false,
+        }
+    }
+
+    /// Returns the next thing that the master wants, and lets `endpoint` admit the holders of seats.
+    ///
+    /// # Errors
+    /// The endpoint takes no tokens or speaks another protocol than the master's tokens name, so that nobody could ever join.
+    pub fn poll_event(&mut self, endpoint: &mut Endpoint) -> Result<Option<MatchEvent>> {
+        loop {
+            let Some(event) = self.link.poll_event() else {
+                return Ok(None);
+            };
+            return Ok(Some(match event {
+                ServerEvent::Assigned(plan) => {
+                    trust(&plan, endpoint)?;
+                    self.invited.clone_from(&plan.players);
+                    self.plan = Some(plan.clone());
+                    MatchEvent::Assigned(plan)
+                }
+                ServerEvent::Admit(account) => {
+                    self.left.remove(&account);
+                    if !self.invited.contains(&account) {
+                        self.invited.push(account);
+                    }
+                    MatchEvent::SeatOpened(account)
+                }
+                ServerEvent::Remove(account) => {
+                    self.left.insert(account);
+                    MatchEvent::SeatClosed(account)
+                }
+                ServerEvent::Profile(profile) => MatchEvent::Profile(profile),
+                ServerEvent::End => {
+                    self.has_ended = true;
+                    MatchEvent::Ended
+                }
+                _ => continue,
+            }));
+        }
+    }
+
+    /// Returns the match; none before the master has given one.
+    pub fn plan(&self) -> Option<&MatchPlan> {
+        self.plan.as_ref()
+    }
+
+    /// Returns true if this account has a seat in the match.
+    pub fn has_seat(&self, account: AccountId) -> bool {
+        self.invited.contains(&account) && !self.left.contains(&account)
+    }
+
+    /// Returns everybody who has a seat, connected or not.
+    pub fn seated(&self) -> impl Iterator<Item = AccountId> + '_ {
+        let invited = self.invited.iter().copied();
+        invited.filter(|account| !self.left.contains(account))
+    }
+
+    /// Returns everybody who was ever given a seat, for the result.
+    pub fn invited(&self) -> &[AccountId] {
+        &self.invited
+    }
+
+    /// Gives up the seat of a player who does not come back.
+    pub fn give_up_seat(&mut self, account: AccountId) {
+        self.left.insert(account);
+    }
+
+    /// Tells the master how far the match is and who is there: at once if that has changed, and each second by itself. `open_seats` is the
+    /// number of further players whom the match would take.
+    pub fn report(&mut self, phase: Phase, present: Vec<AccountId>, open_seats: u8) {
+        if self.has_finished || self.plan.is_none() {
+            return;
+        }
+        let report = Report {
+            match_id: None,
+            phase,
+            seated: self.seated().collect(),
+            present,
+            left: self.left.iter().copied().collect(),
+            open_seats,
+        };
+        self.link.set_state(report);
+    }
+
+    /// Hands in the result once, and repeats it until the master has stored it; then [`MatchEvent::Ended`] follows. A server without a match
+    /// ends at once.
+    pub fn finish(&mut self, outcome: &MatchOutcome) {
+        let Some(plan) = &self.plan else {
+            return self.drain();
+        };
+        if !std::mem::replace(&mut self.has_finished, true) {
+            self.link.finish(outcome.result(plan, &self.invited));
+        }
+    }
+
+    /// Returns true once a result was handed in.
+    pub fn has_finished(&self) -> bool {
+        self.has_finished
+    }
+
+    /// Returns true when the process may end.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Takes no match any more. A server without one ends at once; one with a match plays it to its end.
+    pub fn drain(&mut self) {
+        self.link.drain();
+    }
+
+    /// Returns true once the master has answered: it knows where this server is.
+    pub fn is_registered(&self) -> bool {
+        self.link.is_registered()
+    }
+
+    /// Asks for a player's name and for their progress in `game`; [`MatchEvent::Profile`] is the answer.
+    pub fn ask_profile(&mut self, account: AccountId, game: &str) {
+        self.link.ask_profile(account, game);
+    }
+
+    /// Has the master keep a player's progress in `game`, as JSON; repeated until it has.
+    pub fn save_progress(&mut self, account: AccountId, game: &str, document: serde_json::Value) {
+        self.link.save_progress(account, game, document);
+    }
+}
+
+impl MasterMachine for HostedMatch {
+    type Command = ServerAction;
+
+    fn start(&mut self, now: Instant) {
+        self.link.start(now);
+    }
+
+    fn handle_connected(&mut self, now: Instant) {
+        self.link.handle_connected(now);
+    }
+
+    fn handle_lost(&mut self, now: Instant) {
+        self.link.handle_lost(now);
+    }
+
+    fn handle_text(&mut self, now: Instant, text: &str) -> std::result::Result<(), MessageError> {
+        self.link.handle_text(now, text)
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.link.handle_timeout(now);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.link.poll_timeout()
+    }
+
+    fn poll_step(&mut self) -> Option<MasterStep<ServerAction>> {
+        self.link.poll_step()
+    }
+}
+
+/// From now on the endpoint admits the tokens of this match.
+fn trust(plan: &MatchPlan, endpoint: &mut Endpoint) -> Result<()> {
+    let own = endpoint.config().protocol_id();
+    if plan.protocol_id != own {
+        let theirs = plan.protocol_id;
+        let message = format!(
+            "the master's tokens are for protocol {theirs}, and this game speaks {own}: start the master with `--protocol-id {own}`"
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message).into());
+    }
+    let verifier = endpoint.token_verifier();
+    let verifier = verifier.ok_or_else(|| io::Error::other("this server takes no tokens"))?;
+    for (id, key) in &plan.token_keys {
+        let invalid = || {
+            let message = format!("the master's key {id} is not a key");
+            io::Error::new(io::ErrorKind::InvalidData, message)
+        };
+        // A public key of any kind is written as 64 hexadecimal digits.
+        let key: muse_transport::ServerPublicKey = key.parse().map_err(|_| invalid())?;
+        verifier
+            .add_key(*id, key.as_bytes())
+            .map_err(|_| invalid())?;
+    }
+    Ok(())
+}

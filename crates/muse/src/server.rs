@@ -1,0 +1,217 @@
+//! A server of typed messages for a game loop.
+
+use muse_drivers::relay_v2::Invitation;
+use muse_netcode::ClientId;
+use muse_schema::Message;
+use muse_transport::{Event, MessageId, SendOptions};
+use muse_wire::{Duration, Instant};
+
+use crate::session::{ClientInfo, ServerEvent, ServerSession};
+use crate::{Channel, Listen, Protocol, Result, ServerAddress};
+
+/// A server that exchanges messages with its clients. Call [`tick`](Self::tick) in a loop; dropping it tells the clients.
+///
+/// ```
+/// use muse::prelude::*;
+///
+/// #[derive(Message, Debug)]
+/// #[message(id = 1)]
+/// struct Say {
+///     text: String,
+/// }
+///
+/// fn protocol() -> Protocol {
+///     Protocol::new("chat/1").message::<Say>(Delivery::ReliableOrdered)
+/// }
+///
+/// # fn main() -> muse::Result<()> {
+/// let mut server = Server::listen(Listen::at("127.0.0.1:0").key(muse::new_key()?), protocol())?;
+/// let mut client = Client::connect(&server.address(), protocol())?;
+/// client.send_when_connected(&Say { text: "hello".into() })?;
+/// let mut heard = None;
+/// while heard.is_none() {
+///     client.tick(|_, _| Ok(()))?;
+///     server.tick(|server, event| {
+///         if let ServerEvent::Received(from, message) = event {
+///             heard = message.read::<Say>();
+///             server.send(from, &Say { text: "welcome".into() })?;
+///         }
+///         Ok(())
+///     })?;
+/// }
+/// assert_eq!(heard.map(|say| say.text).as_deref(), Some("hello"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Server {
+    link: muse_drivers::Server,
+    session: ServerSession,
+    address: ServerAddress,
+    invitation: Option<Invitation>,
+    buffer: Vec<u8>,
+}
+
+impl Server {
+    /// Listens for clients of the same protocol.
+    pub fn listen(listen: impl Into<Listen>, protocol: Protocol) -> Result<Self> {
+        let open = listen.into().open(&protocol)?;
+        Ok(Self {
+            link: open.link,
+            session: ServerSession::new(protocol),
+            address: open.address,
+            invitation: open.invitation,
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Waits for something to arrive, for a tenth of a second at most, and handles it.
+    pub fn tick(
+        &mut self,
+        handle: impl FnMut(&mut Self, ServerEvent<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.tick_within(WAIT_MAX, handle)
+    }
+
+    /// As [`tick`](Self::tick), and waits for `wait` at most: for a program that has something else to do.
+    pub fn tick_within(
+        &mut self,
+        wait: Duration,
+        mut handle: impl FnMut(&mut Self, ServerEvent<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.receive(wait)?;
+        let mut buffer = self.take_buffer();
+        let handled = loop {
+            let Some(event) = self.link.poll_event(&mut buffer) else {
+                break Ok(());
+            };
+            if let Some(event) = self.interpret(event)
+                && let Err(error) = handle(self, event)
+            {
+                break Err(error);
+            }
+        };
+        self.keep_buffer(buffer);
+        self.link.flush()?;
+        handled
+    }
+
+    /// Sends a message to a client, as its type is declared in the protocol.
+    pub fn send<M: Message>(&mut self, client: ClientId, message: &M) -> Result<MessageId> {
+        self.send_with(client, message, &SendOptions::default())
+    }
+
+    /// Sends a message with a priority, a deadline or a receipt of its own.
+    pub fn send_with<M: Message>(
+        &mut self,
+        client: ClientId,
+        message: &M,
+        options: &SendOptions,
+    ) -> Result<MessageId> {
+        let now = self.link.now();
+        let endpoint = self.link.endpoint_mut();
+        self.session
+            .send_with(now, endpoint, client, message, options)
+    }
+
+    /// Sends a message to every client.
+    pub fn broadcast<M: Message>(&mut self, message: &M) -> Result<()> {
+        let now = self.link.now();
+        self.session
+            .broadcast(now, self.link.endpoint_mut(), message)
+    }
+
+    /// Sends bytes on a channel without types.
+    pub fn send_bytes(
+        &mut self,
+        client: ClientId,
+        channel: Channel,
+        bytes: &[u8],
+    ) -> Result<MessageId> {
+        let now = self.link.now();
+        let endpoint = self.link.endpoint_mut();
+        self.session
+            .send_bytes(now, endpoint, client, channel, bytes)
+    }
+
+    /// Closes a client's connection and tells it why; [`ServerEvent::Left`] follows.
+    pub fn disconnect(&mut self, client: ClientId, text: &str) {
+        let now = self.link.now();
+        let endpoint = self.link.endpoint_mut();
+        self.session
+            .disconnect(now, endpoint, client, CODE_DISCONNECTED, text);
+    }
+
+    /// Returns the connected clients, in order of their ids.
+    pub fn clients(&self) -> impl Iterator<Item = ClientId> + '_ {
+        self.session.clients()
+    }
+
+    /// Returns what is known of a client: account, hello, address; `None` if it is not connected.
+    pub fn info(&self, client: ClientId) -> Option<&ClientInfo> {
+        self.session.info(client)
+    }
+
+    /// Returns the address that a player pastes to connect: `muse://HOST:PORT/KEY`.
+    pub fn address(&self) -> ServerAddress {
+        self.address.clone()
+    }
+
+    /// Returns what a friend pastes to connect through the relay, for a server with a room.
+    pub fn invitation(&self) -> Option<Invitation> {
+        self.invitation
+    }
+
+    /// Returns the protocol.
+    pub const fn protocol(&self) -> &Protocol {
+        self.session.protocol()
+    }
+
+    /// Returns the time that everything goes by: that of the last tick.
+    pub fn now(&self) -> Instant {
+        self.link.now()
+    }
+
+    /// Returns the connections below, for everything that is not here.
+    pub fn connections(&mut self) -> (&mut muse_drivers::Server, &mut ServerSession) {
+        (&mut self.link, &mut self.session)
+    }
+
+    /// Waits, and takes what has arrived.
+    pub(crate) fn receive(&mut self, wait: Duration) -> Result<()> {
+        self.link.wait(wait)?;
+        Ok(self.link.poll()?)
+    }
+
+    pub(crate) fn poll_event<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<Event<'b>> {
+        self.link.poll_event(buffer)
+    }
+
+    pub(crate) fn interpret<'b, E>(&mut self, event: Event<'b>) -> Option<ServerEvent<'b, E>> {
+        let now = self.link.now();
+        self.session
+            .handle_event(now, self.link.endpoint_mut(), event)
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        Ok(self.link.flush()?)
+    }
+
+    /// The buffer that events borrow from, which comes back by [`keep_buffer`](Self::keep_buffer).
+    pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.buffer)
+    }
+
+    pub(crate) fn keep_buffer(&mut self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        buffer.shrink_to(BUFFER_KEPT_MAX);
+        self.buffer = buffer;
+    }
+}
+
+/// Longest wait of a tick, so that a loop notices what happens elsewhere.
+const WAIT_MAX: Duration = Duration::from_millis(100);
+/// Largest buffer that is kept: one huge message should not hold its memory for ever.
+const BUFFER_KEPT_MAX: usize = 1 << 20;
+/// The code of connections that the game closes.
+const CODE_DISCONNECTED: u16 = 1;

@@ -1,0 +1,348 @@
+//! The clients of a server: who they are, and messages and packets to each.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use muse_netcode::{ClientId, Tick};
+use muse_schema::Message;
+use muse_transport::{
+    CloseReason, ConnectionId, Endpoint, Event, MessageId, Receipt, SendError, SendOptions,
+};
+use muse_wire::{Duration, Instant};
+
+use super::{Incoming, SNAPSHOT_BYTES_MIN};
+use crate::{Channel, Error, Protocol, Result};
+
+/// What happened at a server. `E` is [`Game::Event`](muse_netcode::prediction::Game::Event), for a server that simulates one.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum ServerEvent<'a, E = ()> {
+    /// A client is connected. An account that was here before keeps its id.
+    Joined(ClientId),
+    /// A client whose player is still in the world came back and plays it on.
+    Returned(ClientId),
+    /// A client is gone, with the reason; its player stays until it is despawned.
+    Left(ClientId, CloseReason),
+    /// A message arrived.
+    Received(ClientId, Incoming<'a>),
+    /// A packet of the game's client, for the server's [`handle_packet`](muse_netcode::Server::handle_packet).
+    /// [`GameServer`](crate::GameServer) handles these itself.
+    Packet(ClientId, &'a [u8]),
+    /// A message sent with [`SendOptions::receipt`] was delivered, lost or dropped.
+    Receipt(ClientId, Receipt),
+    /// Nothing has been heard of a client for a while; it may come back.
+    Interrupted(ClientId),
+    /// An interrupted client is back.
+    Resumed(ClientId),
+    /// A player's step emitted an event.
+    Emitted(ClientId, E),
+    /// The players have been simulated: now simulate the rest of the world, before clients are told of it.
+    TickFinished(Tick),
+    /// The master gave this server a match to host.
+    #[cfg(feature = "master")]
+    MatchAssigned(crate::master::MatchPlan),
+    /// Everybody who has a seat in the master's match is connected.
+    #[cfg(feature = "master")]
+    MatchStarted,
+}
+
+/// What a server knows of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientInfo {
+    /// The account of its connect token; 0 without one.
+    pub account: u64,
+    /// What it said when it connected ([`Connect::hello`](muse_transport::Connect::hello)).
+    pub hello: Vec<u8>,
+    /// What the issuer of its token says about it.
+    pub user_data: Vec<u8>,
+    /// Where it connected from.
+    pub address: Option<SocketAddr>,
+}
+
+#[derive(Clone, Debug)]
+struct Member {
+    connection: ConnectionId,
+    info: ClientInfo,
+}
+
+/// The clients of one endpoint, each with an id that stays the same when its account comes back.
+#[derive(Clone, Debug)]
+pub struct ServerSession {
+    protocol: Protocol,
+    members: BTreeMap<ClientId, Member>,
+    clients: BTreeMap<ConnectionId, ClientId>,
+    /// Which id an account has, also of those that are gone.
+    accounts: BTreeMap<u64, ClientId>,
+    next: u32,
+    /// Where messages are encoded.
+    payload: Vec<u8>,
+}
+
+impl ServerSession {
+    /// Starts without clients.
+    pub fn new(protocol: Protocol) -> Self {
+        Self {
+            protocol,
+            members: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            accounts: BTreeMap::new(),
+            next: 1,
+            payload: Vec::new(),
+        }
+    }
+
+    /// Returns the protocol.
+    pub const fn protocol(&self) -> &Protocol {
+        &self.protocol
+    }
+
+    /// Takes an event of the endpoint. Returns what it means to the game; `None` if the game need not know.
+    pub fn handle_event<'a, E>(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        event: Event<'a>,
+    ) -> Option<ServerEvent<'a, E>> {
+        match event {
+            Event::Connected {
+                connection,
+                account,
+                user_data,
+                hello,
+            } => {
+                let info = ClientInfo {
+                    account,
+                    hello: hello.to_vec(),
+                    user_data: user_data.to_vec(),
+                    address: endpoint.remote(connection),
+                };
+                let client = self.seat(now, endpoint, connection, info);
+                Some(ServerEvent::Joined(client))
+            }
+            Event::Closed { connection, reason } => {
+                let client = self.clients.remove(&connection)?;
+                self.members.remove(&client);
+                Some(ServerEvent::Left(client, reason))
+            }
+            Event::Message {
+                connection,
+                channel,
+                payload,
+            } => {
+                let client = *self.clients.get(&connection)?;
+                if channel == Channel::STATES.0 {
+                    return Some(ServerEvent::Packet(client, payload));
+                }
+                let channel = Channel(channel);
+                Some(ServerEvent::Received(client, Incoming { channel, payload }))
+            }
+            Event::Receipt {
+                connection,
+                receipt,
+            } => Some(ServerEvent::Receipt(self.client_of(connection)?, receipt)),
+            Event::Interrupted { connection } => {
+                Some(ServerEvent::Interrupted(self.client_of(connection)?))
+            }
+            Event::Resumed { connection } => {
+                Some(ServerEvent::Resumed(self.client_of(connection)?))
+            }
+            Event::AddressChanged {
+                connection,
+                address,
+            } => {
+                let client = self.client_of(connection)?;
+                self.members.get_mut(&client)?.info.address = Some(address);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the ids of the connected clients, in order.
+    pub fn clients(&self) -> impl Iterator<Item = ClientId> + '_ {
+        self.members.keys().copied()
+    }
+
+    /// Returns what is known of a client; `None` if it is not connected.
+    pub fn info(&self, client: ClientId) -> Option<&ClientInfo> {
+        Some(&self.members.get(&client)?.info)
+    }
+
+    /// Returns the connection of a client, for the endpoint.
+    pub fn connection(&self, client: ClientId) -> Option<ConnectionId> {
+        Some(self.members.get(&client)?.connection)
+    }
+
+    /// Returns the client of a connection.
+    pub fn client_of(&self, connection: ConnectionId) -> Option<ClientId> {
+        self.clients.get(&connection).copied()
+    }
+
+    /// Sends a message to a client, as its type is declared in the protocol.
+    pub fn send<M: Message>(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        client: ClientId,
+        message: &M,
+    ) -> Result<MessageId> {
+        self.send_with(now, endpoint, client, message, &SendOptions::default())
+    }
+
+    /// Sends a message with a priority, a deadline or a receipt of its own.
+    pub fn send_with<M: Message>(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        client: ClientId,
+        message: &M,
+        options: &SendOptions,
+    ) -> Result<MessageId> {
+        let channel = self.channel_of::<M>()?;
+        let connection = self.connected(client)?;
+        self.encode(message)?;
+        let payload = &self.payload;
+        Ok(endpoint.send_with(now, connection, channel.0, payload, options)?)
+    }
+
+    /// Sends a message to every client, encoded once. A client whose queue is full does not get it.
+    pub fn broadcast<M: Message>(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        message: &M,
+    ) -> Result<()> {
+        let channel = self.channel_of::<M>()?;
+        self.encode(message)?;
+        let clients = &self.clients;
+        let known = |connection| clients.contains_key(&connection);
+        let _ = endpoint.broadcast_if(now, channel.0, &self.payload, known);
+        Ok(())
+    }
+
+    /// Sends bytes on a channel without types.
+    pub fn send_bytes(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        client: ClientId,
+        channel: Channel,
+        bytes: &[u8],
+    ) -> Result<MessageId> {
+        let connection = self.connected(client)?;
+        Ok(endpoint.send(now, connection, channel.0, bytes)?)
+    }
+
+    /// Sends a packet of the game to its client. One that does not go is lost, as the network might have lost it.
+    pub fn send_packet(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        client: ClientId,
+        packet: &[u8],
+    ) -> std::result::Result<(), SendError> {
+        let connection = self.connection(client).ok_or(SendError::NoConnection)?;
+        endpoint
+            .send(now, connection, Channel::STATES.0, packet)
+            .map(drop)
+    }
+
+    /// Returns the bytes that a snapshot to this client may have now, if one goes each `interval`: what congestion control lets
+    /// through.
+    pub fn snapshot_budget(
+        &self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        client: ClientId,
+        interval: Duration,
+    ) -> Option<usize> {
+        let budget = endpoint.budget(now, self.connection(client)?)?;
+        Some(budget.this_tick(interval).max(SNAPSHOT_BYTES_MIN))
+    }
+
+    /// Closes a client's connection and tells it why; [`ServerEvent::Left`] follows. What is still on its way may be lost.
+    pub fn disconnect(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        client: ClientId,
+        code: u16,
+        text: &str,
+    ) {
+        if let Some(connection) = self.connection(client) {
+            endpoint.close(now, connection, code, text);
+        }
+    }
+
+    /// Closes a client's connection once everything reliable has arrived.
+    pub fn finish(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        client: ClientId,
+        code: u16,
+        text: &str,
+    ) {
+        if let Some(connection) = self.connection(client) {
+            endpoint.finish(now, connection, code, text);
+        }
+    }
+
+    /// Gives a new connection its id: a new one, or that of its account, whose older connection ends.
+    fn seat(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        connection: ConnectionId,
+        info: ClientInfo,
+    ) -> ClientId {
+        // Without a token nobody can be told from another, so nobody gets an id back.
+        let known = match info.account {
+            0 => None,
+            account => self.accounts.get(&account).copied(),
+        };
+        let client = known.unwrap_or_else(|| {
+            let client = ClientId(self.next);
+            self.next = self.next.wrapping_add(1).max(1);
+            client
+        });
+        if info.account != 0 && known.is_none() {
+            self.remember(info.account, client);
+        }
+        if let Some(ghost) = self.members.remove(&client) {
+            self.clients.remove(&ghost.connection);
+            endpoint.close(now, ghost.connection, 0, "came by another connection");
+        }
+        self.clients.insert(connection, client);
+        self.members.insert(client, Member { connection, info });
+        client
+    }
+
+    fn remember(&mut self, account: u64, client: ClientId) {
+        if self.accounts.len() >= ACCOUNTS_MAX {
+            let members = &self.members;
+            let is_gone = |entry: &(&u64, &ClientId)| !members.contains_key(entry.1);
+            let gone = self.accounts.iter().find(is_gone).map(|(gone, _)| *gone);
+            if let Some(gone) = gone {
+                self.accounts.remove(&gone);
+            }
+        }
+        self.accounts.insert(account, client);
+    }
+
+    fn connected(&self, client: ClientId) -> Result<ConnectionId> {
+        self.connection(client).ok_or(Error::NoSuchClient(client))
+    }
+
+    fn channel_of<M: Message>(&self) -> Result<Channel> {
+        let channel = self.protocol.channel_of::<M>();
+        channel.ok_or(Error::Undeclared(M::DESCRIPTOR.name()))
+    }
+
+    fn encode<M: Message>(&mut self, message: &M) -> Result<()> {
+        super::encode(message, &mut self.payload)
+    }
+}
+
+/// Accounts whose ids are remembered; beyond that those that are gone are forgotten.
+const ACCOUNTS_MAX: usize = 65_536;
