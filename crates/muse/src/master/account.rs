@@ -42,3 +42,24 @@ impl Account {
         self.credentials
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_is_the_same_player_as_long_as_the_file_is_there() -> io::Result<()> {
+        let name = format!("muse-guest-{}.key", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let key = || match Account::guest(&path)?.into_credentials() {
+            MasterCredentials::Guest { device_key } => Ok(device_key),
+            other => Err(io::Error::other(format!("{other:?}"))),
+        };
+        let first = key()?;
+        assert_eq!(first.len(), 64);
+        assert_eq!(key()?, first);
+        std::fs::remove_file(&path)?;
+        assert_ne!(key()?, first, "a new file is another player");
+        std::fs::remove_file(&path)
+    }
+}

@@ -236,3 +236,94 @@ fn trust(plan: &MatchPlan, endpoint: &mut Endpoint) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use muse_master_client::MatchId;
+    use muse_master_client::messages::{FromServer, Outcome, ToServer, decode, encode};
+    use muse_transport::token::{TokenIssuer, TokenVerifier};
+    use muse_transport::{Config, SeededEntropy, ServerKey, ServerOptions};
+
+    use super::*;
+
+    const PROTOCOL: u64 = 7;
+
+    fn endpoint() -> Endpoint {
+        let mut entropy = SeededEntropy::danger_seeded(1);
+        let key = ServerKey::generate(&mut entropy);
+        let mut endpoint = Endpoint::new(Config::new(PROTOCOL), entropy);
+        endpoint.listen(ServerOptions::new(key).tokens(TokenVerifier::new()));
+        endpoint
+    }
+
+    fn assigned(protocol_id: u64) -> HostedMatch {
+        let mut entropy = SeededEntropy::danger_seeded(2);
+        let key = TokenIssuer::generate(protocol_id, 1, &mut entropy).public_key();
+        let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        let plan = MatchPlan {
+            match_id: MatchId(9),
+            players: vec![AccountId(1), AccountId(2)],
+            token_keys: vec![(1, digits)],
+            protocol_id,
+            ..MatchPlan::default()
+        };
+        let mut hosted = HostedMatch::new("203.0.113.5:8888", "00");
+        hosted.start(Instant::ZERO);
+        hosted.handle_timeout(Instant::ZERO);
+        hosted.handle_connected(Instant::ZERO);
+        let text = encode(&ToServer::Assign(plan));
+        hosted.handle_text(Instant::ZERO, &text).expect("a message");
+        hosted
+    }
+
+    fn tell(hosted: &mut HostedMatch, message: &ToServer) {
+        let heard = hosted.handle_text(Instant::ZERO, &encode(message));
+        heard.expect("a message");
+    }
+
+    #[test]
+    fn seats_open_and_close_and_the_result_names_everybody_who_had_one() {
+        let (mut hosted, mut endpoint) = (assigned(PROTOCOL), endpoint());
+        let event = hosted.poll_event(&mut endpoint).expect("its protocol");
+        assert!(matches!(event, Some(MatchEvent::Assigned(plan)) if plan.match_id == MatchId(9)));
+        let (late, gone) = (AccountId(3), AccountId(2));
+        assert!(!hosted.has_seat(late));
+        tell(&mut hosted, &ToServer::Admit { account: late });
+        tell(&mut hosted, &ToServer::Remove { account: gone });
+        let mut next = || hosted.poll_event(&mut endpoint).expect("its protocol");
+        assert_eq!(next(), Some(MatchEvent::SeatOpened(late)));
+        assert_eq!(next(), Some(MatchEvent::SeatClosed(gone)));
+        let seated: Vec<AccountId> = hosted.seated().collect();
+        assert_eq!(seated, [AccountId(1), late]);
+
+        hosted.finish(&MatchOutcome::points([(AccountId(1), 5)]).together());
+        let steps = std::iter::from_fn(|| hosted.poll_step());
+        let sent = steps.filter_map(|step| match step {
+            MasterStep::Send(text) => decode(&text).ok(),
+            _ => None,
+        });
+        let Some(FromServer::Result(result)) = sent.last() else {
+            unreachable!("the result was handed in");
+        };
+        assert_eq!(result.outcome, Outcome::Finished);
+        let points: Vec<(u64, i64, Option<u8>)> = result
+            .players
+            .iter()
+            .map(|player| (player.account.0, player.points, player.team))
+            .collect();
+        assert_eq!(points, [(1, 5, Some(0)), (2, 0, Some(0)), (3, 0, Some(0))]);
+        let match_id = MatchId(9);
+        tell(&mut hosted, &ToServer::ResultStored { match_id });
+        let event = hosted.poll_event(&mut endpoint).expect("its protocol");
+        assert_eq!(event, Some(MatchEvent::Ended));
+        assert!(hosted.has_ended());
+    }
+
+    #[test]
+    fn tokens_of_another_protocol_are_an_error_that_says_what_to_do() {
+        let mut hosted = assigned(PROTOCOL + 1);
+        let error = hosted.poll_event(&mut endpoint()).expect_err("of another");
+        let text = error.to_string();
+        assert!(text.contains("--protocol-id 7"), "{text}");
+    }
+}

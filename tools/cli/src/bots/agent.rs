@@ -57,7 +57,7 @@ impl Agent {
                 MasterEvent::SeatLost {
                     reason, retry_in, ..
                 } => {
-                    tracing::warn!(?retry_in, "no seat: {reason}");
+                    tracing::info!(?retry_in, "left the game server: {reason}");
                 }
                 _ => {}
             }
