@@ -1,17 +1,19 @@
 # Everything a developer or CI runs. `make help` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help test quick play page bench wasm decode fuzz fmt
+.PHONY: help test quick nightly play page bench wasm decode fuzz fmt
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
 
-test: ## The gate: everything that must hold before a change lands (the same as CI)
-	@scripts/gate.sh
+quick: ## Formatting, clippy and tests of what was changed against main
+	@scripts/gate.sh quick
 
-quick: ## Formatting and tests only
-	cargo fmt --all --check
-	cargo test --workspace --quiet
+test: ## The gate: everything that must hold before a change lands (the same as CI)
+	@scripts/gate.sh test
+
+nightly: ## What takes hours: many seeds, fuzzing, a soak, a real Kubernetes, the start pages from scratch
+	@scripts/gate.sh nightly
 
 play: ## Build the game and serve it on this machine
 	@scripts/play.sh
@@ -20,7 +22,7 @@ page: ## Build the game's page into game/web/dist
 	@scripts/build-page.sh
 
 bench: ## Measure the transport beside its peers
-	cargo run --release -p muse-cli -- bench transport
+	cargo run --release -p muse-cli --features tools -- bench transport
 
 wasm: ## Build what runs in a browser for wasm32-unknown-unknown
 	@scripts/wasm-check.sh

@@ -3,14 +3,19 @@
 # session that every binding plays, in node and (where there is one) in Chromium, and compares the result with that of Rust.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/tools.sh
 
 package=bindings/typescript
-command -v npm >/dev/null || {
+if [[ ${1:-} == --test ]]; then
+    # What drives the browser is that of the sample game's page, and so is the compiler then.
+    need_npm
+    page_packages
+fi
+have npm || {
     echo "build-typescript: npm is missing; install node from https://nodejs.org" >&2
     exit 1
 }
 scripts/build-web.sh muse-typescript muse "$package/src/wasm"
-# The compiler of the sample game's page, where that has been built.
 tsc=$PWD/game/web/node_modules/.bin/tsc
 if ! [[ -x $tsc ]]; then
     tsc=$PWD/$package/node_modules/.bin/tsc
@@ -20,10 +25,11 @@ fi
 echo "build-typescript: $package/dist"
 [[ ${1:-} == --test ]] || exit 0
 
-target=$(cargo metadata --no-deps --format-version 1 | sed -E 's/.*"target_directory":"([^"]*)".*/\1/')
+target=$(target_dir)
 out=$target/bindings
 mkdir -p "$out"
-cargo build --quiet --workspace --example session_server --example session
+find_features
+cargo build --quiet --workspace "${features[@]}" --example session_server --example session
 mkfifo "$out/web-input.$$"
 "$target/debug/examples/session_server" <"$out/web-input.$$" >"$out/web-server.txt" &
 server=$!
@@ -33,8 +39,7 @@ until read -r _ address key web <"$out/web-server.txt"; do
     kill -0 $server
     sleep 0.05
 done
-passed=0
-failed=0
+passed=0 failed=0 skipped=0
 
 # Runs a client and compares what it prints with what the one in Rust printed.
 compare() {
@@ -52,15 +57,14 @@ compare() {
 flags=()
 node -e 'process.exit(typeof WebSocket === "undefined" ? 1 : 0)' || flags=(--experimental-websocket)
 compare node node "${flags[@]}" $package/tests/node.mjs "$web" "$key"
-chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
-if [[ -n $chromium && -d game/web/node_modules/playwright-core ]]; then
-    export CHROMIUM=$chromium
+if get_chromium; then
     compare webtransport node $package/tests/browser.mjs "$web" "$key" webtransport
     compare websocket node $package/tests/browser.mjs "$web" "$key" websocket
 else
-    echo "build-typescript: chromium or the packages of game/web are missing: not tried in a browser"
+    echo "skipped: there is no Chromium (apt-get install chromium)"
+    skipped=2
 fi
 exec 9>&-
 wait $server || failed=$((failed + 1))
-echo "session-typescript: $passed passed, $failed failed"
+echo "session-typescript: $passed passed, $failed failed, $skipped skipped"
 ((failed == 0))

@@ -1,44 +1,19 @@
 #!/usr/bin/env bash
-# The gate that `make test` and CI run. Every step prints its name and how long it took; a step that fails does not keep the
-# others from running. The last line says how many tests and steps passed and failed.
+# The gate, in three tiers: `scripts/gate.sh quick|test|nightly`, or `make` with the same word.
+#
+#   quick    formatting, clippy and tests of what was changed against main; seconds to minutes
+#   test     everything that must hold before a change lands; CI runs the same
+#   nightly  what takes hours: many seeds, fuzzing, a soak, faults again and again, a real Kubernetes, the start pages from scratch
+#
+# Steps whose tools are missing, and cannot be installed here, are skipped and counted as such. scripts/runner.sh says how steps report.
+# ONLY='fuzz|wasm' runs the steps whose names match.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
+. scripts/tools.sh
+. scripts/runner.sh
 
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
 export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-passed=0
-failed=0
-broken=()
-
-# Runs a step and adds the tests that its output counts, or the step itself if it counts none.
-step() {
-    local name=$1 from=$SECONDS status=0 counts
-    shift
-    echo "==> $name"
-    "$@" 2>&1 | tee "$log" || status=$?
-    read -r -a counts <<<"$(count_tests)"
-    passed=$((passed + counts[0]))
-    failed=$((failed + counts[1]))
-    if ((status != 0)); then
-        broken+=("$name")
-        ((counts[1] > 0)) || failed=$((failed + 1))
-        echo "==> $name: FAILED after $((SECONDS - from)) s"
-    else
-        ((counts[0] > 0)) || passed=$((passed + 1))
-        echo "==> $name: ok, $((SECONDS - from)) s"
-    fi
-}
-
-# Sums what cargo test, nextest and the decoder say: "12 passed; 1 failed" or "12 passed, 1 failed".
-count_tests() {
-    grep -E '^test result:|^ *Summary |^decoder:|^rp:|^relay-(v[12]|web):|^capi[a-z-]*:|^csharp[a-z-]*:|^session[a-z-]*:|^wireshark:|^worker:|^page:|^screens:|^e2e:' "$log" | awk '
-        { for (i = 2; i <= NF; i++) {
-              if ($i ~ /^passed/) passed += $(i - 1)
-              if ($i ~ /^failed/) failed += $(i - 1) } }
-        END { print passed + 0, failed + 0 }'
-}
 
 format() {
     # Names the files that `make fmt` would change.
@@ -47,130 +22,204 @@ format() {
         (cd bindings/capi/header && cargo fmt -- --check -l) && (cd fuzz && cargo fmt -- --check -l)
 }
 
-# Also builds the program and the examples that later steps start.
+# What a clean machine compiles: the program and the library without optional features.
+default_features() {
+    cargo clippy --quiet -p muse-cli -- -D warnings && cargo clippy --quiet -p muse-net -- -D warnings
+}
+
+# Also builds the program and the examples that later steps start. What needs more than a compiler is left to the steps below.
 run_tests() {
-    if cargo nextest --version >/dev/null 2>&1; then
-        cargo nextest run --workspace --no-fail-fast --status-level fail --final-status-level fail
-    else
-        cargo test --workspace --lib --bins --tests --examples --no-fail-fast
+    # The decoder must read what these tests record, not what earlier ones left.
+    rm -rf "$target/tmp/capture"
+    if ! cargo nextest --version >/dev/null 2>&1; then
+        cargo test --workspace "${features[@]}" --lib --bins --tests --examples --no-fail-fast -- "${without_servers[@]}"
+        return
     fi
+    local others="not ($with_servers)"
+    ! have_protoc || others+=" & not binary_id(muse-cli::agones)"
+    nextest "$others"
+}
+
+nextest() {
+    cargo nextest run --workspace "${features[@]}" --no-fail-fast --status-level fail --final-status-level fail -E "$1"
+}
+
+# Agones and Kubernetes, played by the tests.
+agones() {
+    have_protoc || skip "there is no protoc (apt-get install protobuf-compiler libprotobuf-dev): the feature agones was not compiled"
+    cargo test --quiet --workspace "${features[@]}" --test agones
 }
 
 decoder() {
-    command -v python3 >/dev/null || install python3
-    python3 tests/decoder/test_decoder.py "$(target_dir)/tmp/capture"
-}
-
-# The relay's page as a client in another language reads it.
-relay_v1() {
-    command -v python3 >/dev/null || install python3
-    python3 tests/relay-v1/test_relay.py "$(target_dir)/debug/muse"
-}
-
-relay_v2() {
-    command -v python3 >/dev/null || install python3
-    python3 tests/relay-v2/test_relay.py "$(target_dir)/debug/muse"
-}
-
-# Symmetric routers and others, where this machine lets us build them.
-routers() {
-    if [[ $(id -u) == 0 ]] && ! command -v nft >/dev/null && command -v apt-get >/dev/null; then
-        install nftables iproute2
-    fi
-    tests/relay-v2/nats.sh "$(target_dir)/debug/muse"
-}
-
-# Browsers at a relay, in Chromium.
-relay_web() {
-    scripts/relay-web-check.sh "$(target_dir)/debug/muse" "$(target_dir)/debug/examples/native"
-}
-
-# The master's OpenAPI page, asked by schemathesis.
-openapi() {
-    scripts/openapi-check.sh "$(target_dir)/debug/muse"
-}
-
-# The operators' page, in Chromium.
-admin_page() {
-    scripts/admin-check.sh "$(target_dir)/debug/muse"
+    need python3 python3
+    python3 tests/decoder/test_decoder.py "$target/tmp/capture"
 }
 
 independent_rp() {
-    command -v python3 >/dev/null || install python3
-    python3 tests/rp/test_rp.py "$(target_dir)/debug/muse"
+    need python3 python3
+    python3 tests/rp/test_rp.py "$target/debug/muse"
+}
+
+# The relay's pages as a client in another language reads them.
+independent_relay() {
+    need python3 python3
+    python3 "tests/relay-$1/test_relay.py" "$target/debug/muse"
 }
 
 # Reads what the capture test and the bindings' session recorded, and a match.
 wireshark() {
-    command -v tshark >/dev/null || DEBIAN_FRONTEND=noninteractive install tshark
-    python3 tests/wireshark/test_wireshark.py "$(target_dir)/tmp/capture" "$(target_dir)/debug/muse"
-}
-
-# The npm package, in node and in Chromium, where npm is.
-typescript() {
-    if command -v npm >/dev/null; then
-        scripts/build-typescript.sh --test
-    else
-        echo "npm is not installed: the package for browsers is not tried"
-    fi
-}
-
-# The game itself: every screen, and two players from the first one to a lost server and back, in Chromium.
-game_in_browser() {
-    scripts/web-check.sh "$(target_dir)/debug/muse"
-}
-
-install() {
-    apt-get -qq update && apt-get -qq install -y --no-install-recommends "$@" >/dev/null
-}
-
-target_dir() {
-    cargo metadata --no-deps --format-version 1 | sed -E 's/.*"target_directory":"([^"]*)".*/\1/'
+    need tshark tshark
+    python3 tests/wireshark/test_wireshark.py "$target/tmp/capture" "$target/debug/muse"
 }
 
 deny() {
-    if cargo deny --version >/dev/null 2>&1; then
-        cargo deny --log-level error check bans licenses sources
-    else
-        echo "cargo-deny is not installed: the tidy test has checked licences and sources"
-    fi
+    cargo deny --version >/dev/null 2>&1 || skip "there is no cargo-deny (cargo install cargo-deny); the style test has checked licences and sources"
+    cargo deny --log-level error check "$@"
 }
 
-# A function, so that bash has read all of it before it begins: the script may change while it runs.
-main() {
-    # The decoder must read what these tests record, not what earlier ones left.
-    rm -rf "$(target_dir)/tmp/capture"
+# The start pages whose tools are here; the others are skipped.
+newcomer() {
+    local pages=(rust bevy operator) skipped=()
+    get gcc gcc libc6-dev && pages+=(c) || skipped+=(c)
+    get mcs mono-mcs mono-runtime && pages+=(unity) || skipped+=(unity)
+    have npm && get_chromium && pages+=(browser) || skipped+=(browser)
+    ((${#skipped[@]} == 0)) || echo "newcomer-tools: 0 passed, 0 failed, ${#skipped[@]} skipped"
+    python3 tests/newcomer/test_newcomer.py "${pages[@]}"
+}
+
+# Runs the simulations of a filter with so many seeds.
+seeds() {
+    cargo nextest --version >/dev/null 2>&1 || skip "there is no cargo-nextest (cargo install cargo-nextest)"
+    MUSE_SEEDS=$1 nextest "$2"
+}
+
+# The masters, PostgreSQL and NATS again and again: their tests kill processes at moments that differ from run to run.
+faults() {
+    local round
+    for round in 1 2 3 4 5; do
+        echo "round $round"
+        scripts/cluster-check.sh || return
+    done
+}
+
+# What was changed since the branch left main, committed or not.
+quick() {
+    local base=${QUICK_BASE:-main} kind name path touched=() changed=() others=()
+    git rev-parse --quiet --verify "$base" >/dev/null || base=origin/main
+    base=$(git merge-base HEAD "$base" 2>/dev/null || git rev-parse HEAD)
+    echo "changes since $(git log -1 --format='%h %s' "$base")"
+    while read -r kind name; do
+        case $kind in
+            changed) changed+=(-p "$name") touched+=(-p "$name") ;;
+            dependent) touched+=(-p "$name") ;;
+            all) changed=(--workspace) ;;
+            other) others+=("$name") ;;
+        esac
+    done < <({ git diff --name-only "$base" && git ls-files --others --exclude-standard; } | sort -u | python3 scripts/workspace.py touched)
+    if [[ ${changed[0]:-} == --workspace ]]; then
+        touched=(--workspace)
+        find_features
+    else
+        find_features "${touched[@]}"
+    fi
+
+    [[ ${others[*]} != *scripts/* ]] || step "the gate itself" scripts/gate-test.sh
     step "format" format
-    step "clippy" cargo clippy --quiet --workspace --all-targets -- -D warnings
+    step "style" cargo test --quiet -p muse-tidy
+    if ((${#changed[@]} > 0)); then
+        step "clippy" cargo clippy --quiet "${touched[@]}" --all-targets "${features[@]}" -- -D warnings
+        step "tests" quick_tests "${changed[@]}"
+    fi
+    # Pages are read by the style test.
+    local left=()
+    for path in "${others[@]}"; do
+        [[ $path == scripts/* || $path == *.md || $path == Makefile ]] || left+=("$path")
+    done
+    ((${#left[@]} == 0)) || step "what the other tiers try" skip "${left[*]}"
+}
+
+quick_tests() {
+    if ! cargo nextest --version >/dev/null 2>&1; then
+        cargo test "$@" "${features[@]}" --no-fail-fast -- "${without_servers[@]}"
+        return
+    fi
+    # Crates without a test of this kind are no mistake.
+    cargo nextest run "$@" "${features[@]}" --no-fail-fast --no-tests=pass --status-level fail --final-status-level fail \
+        -E "not ($with_servers)"
+}
+
+all_that_must_hold() {
+    step "the gate itself" scripts/gate-test.sh
+    step "format" format
+    step "clippy" cargo clippy --quiet --workspace --all-targets "${features[@]}" -- -D warnings
+    step "default features" default_features
     step "tests" run_tests
+    step "PostgreSQL and NATS" scripts/cluster-check.sh
+    step "Agones" agones
     step "independent decoder" decoder
     step "independent MUSE-RP" independent_rp
-    step "independent relay client" relay_v1
-    step "independent relay v2 client" relay_v2
-    step "players behind routers" routers
-    step "OpenAPI page" openapi
-    step "operators' page" admin_page
+    step "independent relay client" independent_relay v1
+    step "independent relay v2 client" independent_relay v2
+    step "players behind routers" tests/relay-v2/nats.sh "$target/debug/muse"
+    step "OpenAPI page" scripts/openapi-check.sh "$target/debug/muse"
+    step "operators' page" scripts/admin-check.sh "$target/debug/muse"
     step "bindings for C and C#" scripts/bindings.sh
-    step "package for browsers" typescript
+    step "package for browsers" scripts/build-typescript.sh --test
     step "wireshark" wireshark
-    step "documentation tests" cargo test --quiet --workspace --doc
-    step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --no-deps --workspace
-    step "play" env MUSE="$(target_dir)/debug/muse" scripts/play.sh
-    step "browsers at a relay" relay_web
-    step "game in the browser" game_in_browser
-    step "dependencies" deny
+    step "documentation tests" cargo test --quiet --workspace "${features[@]}" --doc
+    step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --no-deps --workspace "${features[@]}"
+    step "browsers at a relay" scripts/relay-web-check.sh "$target/debug/muse" "$target/debug/examples/native"
+    step "game in the browser" scripts/web-check.sh "$target/debug/muse"
+    step "play" env MUSE="$target/debug/muse" scripts/play.sh
+    step "dependencies" deny bans licenses sources
     step "packages" scripts/publish-check.sh
     step "wasm32" scripts/wasm-check.sh
     step "windows" scripts/windows-check.sh
     step "fuzz" scripts/fuzz-smoke.sh
+}
 
-    echo "gate: $SECONDS s in all"
-    for name in "${broken[@]}"; do
-        echo "gate: failed: $name"
-    done
-    echo "$passed passed, $failed failed"
-    ((failed == 0))
+# Numbers of seeds are about ten times those of `make test`.
+nightly() {
+    step "seeds of the transport" seeds 20000 'binary(=promises)'
+    step "seeds of rollback" seeds 3000 'package(muse-lockstep) & binary(=simulation)'
+    step "seeds of the grid" seeds 10000 'package(muse-netcode) & binary(=grid)'
+    step "seeds of sessions" seeds 480 'binary(=session)'
+    step "seeds of snapshots" seeds 1000 'binary(=snapshots) | binary(=coder_round_trip)'
+    step "seeds of interest and rewind" seeds 500 'binary(=interest) | binary(=rewind)'
+    step "seeds of relays" seeds 1500 'package(muse-relay) & binary(/simulation/)'
+    step "seeds of MUSE-RP" seeds 20000 'package(muse-rp) & binary(=simulation)'
+    step "seeds of the game" seeds 100 'binary(=bots) | binary(=mover) | binary(=states)'
+    step "simulated weeks" seeds 30 'binary(=week)'
+    step "faults of PostgreSQL and NATS" faults
+    step "soak" env PLAY_SECONDS="${SOAK_SECONDS:-1800}" PLAY_BOTS=8 MUSE="$target/debug/muse" scripts/play.sh
+    step "fuzz" env FUZZ_SECONDS="${FUZZ_SECONDS:-600}" scripts/fuzz-smoke.sh
+    step "proxy" scripts/proxy-check.sh
+    step "packages as users get them" scripts/publish-check.sh --build
+    step "advisories" deny advisories
+    step "start pages" newcomer
+    step "Kubernetes" scripts/kubernetes-check.sh
+}
+
+# A function, so that bash has read all of it before it begins: the script may change while it runs.
+main() {
+    target=$(target_dir)
+    begin
+    case ${1:-test} in
+        quick)
+            quick
+            ;;
+        test | nightly)
+            get protoc protobuf-compiler && get /usr/include/google/protobuf/descriptor.proto libprotobuf-dev || true
+            find_features
+            if [[ ${1:-test} == test ]]; then all_that_must_hold; else nightly; fi
+            ;;
+        *)
+            echo "usage: scripts/gate.sh quick|test|nightly" >&2
+            exit 2
+            ;;
+    esac
+    finish
     exit
 }
 
-main
+main "$@"

@@ -3,15 +3,15 @@
 # Usage: scripts/openapi-check.sh path/to/muse. Takes about a minute; schemathesis comes from PyPI into the target folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/tools.sh
 
+need python3 python3
 muse=$1
 tools=$(dirname "$muse")/../tmp/schemathesis
 if [[ ! -x $tools/bin/schemathesis ]]; then
-    command -v python3 >/dev/null || { echo "python3 is not installed: the OpenAPI page is not checked"; exit 0; }
     if ! { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet "schemathesis==4.32.5"; }; then
-        echo "schemathesis cannot be had: the OpenAPI page is not checked"
         rm -rf "$tools"
-        exit 0
+        skip "schemathesis cannot be had from PyPI, or there is no python3-venv"
     fi
 fi
 

@@ -2,23 +2,22 @@
 # What `make play` does: builds the page and the program, and runs everything on this machine until Ctrl-C.
 #
 # Without a terminal (CI, the gate) it is a check that ends by itself: everything is started on free ports, the page is fetched if it has been
-# built, two bots are matched and play, and everything is ended again. MUSE names a program that is built already.
+# built, two bots are matched and play, and everything is ended again. MUSE names a program that is built already; PLAY_SECONDS and PLAY_BOTS
+# make it a soak: more bots, matched again and again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/tools.sh
 
 port=${PORT:-8080}
-target() {
-    cargo metadata --no-deps --format-version 1 | sed -E 's/.*"target_directory":"([^"]*)".*/\1/'
-}
 
 if [[ -t 1 && -z ${MUSE_PLAY_CHECK:-} ]]; then
     scripts/build-page.sh
     echo "building the program (the first time takes some minutes)"
     cargo build --release -p muse-cli
-    exec "$(target)/release/muse" up --port "$port" "$@"
+    exec "$(target_dir)/release/muse" up --port "$port" "$@"
 fi
 
-muse=${MUSE:-$(target)/release/muse}
+muse=${MUSE:-$(target_dir)/release/muse}
 if [[ -z ${MUSE:-} ]]; then
     echo "building the program"
     cargo build --release --quiet -p muse-cli
@@ -50,6 +49,10 @@ if [[ ${page[0]} == --page ]]; then
 else
     echo "the page is not built (make page): played without it"
 fi
-echo "two bots: matched by the master, in a match for a few seconds"
-timeout 60 "$muse" bots --count 2 --master "$url" --mode versus --players 2 --seconds 20 | tee "$data/bots"
-grep -q '^all 2 play$' "$data/bots" || { echo "the bots did not play"; cat "$log"; exit 1; }
+seconds=${PLAY_SECONDS:-20}
+bots=${PLAY_BOTS:-2}
+echo "$bots bots: matched by the master two by two, for $seconds seconds"
+timeout $((seconds + 40)) "$muse" bots --count "$bots" --master "$url" --mode versus --players 2 --seconds "$seconds" | tee "$data/bots"
+grep -q "^all $bots play\$" "$data/bots" || { echo "the bots did not play"; cat "$log"; exit 1; }
+kill -0 "$up" || { echo "muse up has ended"; cat "$log"; exit 1; }
+! grep panicked "$log"

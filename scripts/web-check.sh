@@ -5,25 +5,16 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-target=$(cargo metadata --no-deps --format-version 1 | sed -E 's/.*"target_directory":"([^"]*)".*/\1/')
-find_browser() {
-    command -v chromium || command -v chromium-browser || command -v google-chrome || true
-}
-chromium=$(find_browser)
-if [[ -z $chromium && $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
-    apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core >/dev/null
-    chromium=$(find_browser)
-fi
-if [[ -z $chromium ]] || ! command -v npm >/dev/null; then
-    echo "chromium or npm is not installed: the game is not tried in a browser"
-    exit 0
-fi
-export CHROMIUM=$chromium
+. scripts/tools.sh
 
+need_npm
+need_chromium
+target=$(target_dir)
+find_features
 muse=${1:-$target/release/muse}
 [[ -n ${1:-} ]] || cargo build --release --quiet -p muse-cli
 scripts/build-page.sh
-cargo build --quiet --workspace --examples
+cargo build --quiet --workspace --examples "${features[@]}"
 pictures=$target/tmp/pictures
 rm -rf "$pictures"
 cd game/web

@@ -1,6 +1,7 @@
 //! Bodies of the fuzz targets: each takes bytes, drives one part of Muse with them and asserts what must hold.
 
 pub mod bits;
+pub mod description;
 pub mod handshake;
 pub mod hostile_peer;
 pub mod lockstep;
@@ -37,6 +38,7 @@ mod tests {
                 })
                 .collect();
             crate::bits::run(&bytes);
+            crate::description::run(&bytes);
             crate::handshake::run(&bytes);
             crate::hostile_peer::run(&bytes);
             crate::lockstep::run(&bytes);

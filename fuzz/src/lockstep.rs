@@ -3,7 +3,7 @@
 use muse_lockstep::replay::{Replay, play, verify};
 use muse_lockstep::samples::duel::Duel;
 use muse_lockstep::{
-    Config, LinkId, Orderer, PACKET_BYTES_MAX, Role, Session, Target, Trace, differences,
+    LinkId, MatchConfig, Orderer, PACKET_BYTES_MAX, Role, Session, Target, Trace, differences,
 };
 use muse_schema::Schema;
 use muse_wire::{Duration, Instant};
@@ -35,8 +35,8 @@ fn replay(bytes: &[u8]) {
 /// A session and an orderer that are told the same, and everything that they say to each other besides.
 fn packets(mut rest: &[u8], lockstep: bool) {
     let config = match lockstep {
-        true => Config::lockstep(2),
-        false => Config::rollback(2).history(64).window(20),
+        true => MatchConfig::lockstep(2),
+        false => MatchConfig::rollback(2).history(64).window(20),
     };
     let config = config.begins_with(1);
     let Ok(mut orderer) = Orderer::new::<Duel>(config.clone()) else {

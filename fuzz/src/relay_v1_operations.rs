@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use muse_relay::v1::packet::{DatagramHeader, STREAM_HEADER, StreamHeader};
-use muse_relay::v1::{Client, Limits, Relay};
-use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, StreamAction, StreamId, StreamMachine};
+use muse_relay_v1::packet::{DatagramHeader, STREAM_HEADER, StreamHeader};
+use muse_relay_v1::{Client, Limits, Relay};
+use muse_relay_v1::{StreamAction, StreamId, StreamMachine};
+use muse_wire::{Datagram, Duration, Ecn, Instant, Machine};
 
 /// Runs the bytes: each operation is a byte that says which, and what it needs.
 pub fn run(data: &[u8]) {

@@ -1,6 +1,6 @@
 //! Relay v1's headers: what parses is written again alike.
 
-use muse_relay::v1::packet::{
+use muse_relay_v1::packet::{
     DATAGRAM_HEADER, DATAGRAM_MAX, DatagramHeader, STREAM_HEADER, StreamHeader,
 };
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-use muse_relay::v2::{Limits, Link, Relay, Relayed, RoomKey};
+use muse_relay::{Limits, Link, Relay, Relayed, RoomKey};
 use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
 
 /// Runs the bytes: each operation is a byte that says which, one that says who, and what it needs.
@@ -115,7 +115,7 @@ impl World {
                 let mut said = vec![0x80];
                 said.extend_from_slice(bytes);
                 let (_, player) = &mut self.players[who];
-                let to = muse_relay::v2::LegId::from_bits(to).virtual_address();
+                let to = muse_relay::LegId::from_bits(to).virtual_address();
                 player.machine_mut().0.push_back((to, said));
             }
             _ => match who {

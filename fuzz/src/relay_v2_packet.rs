@@ -1,7 +1,7 @@
 //! The decoders of relay v2: packets, codes, invitations, questions and answers on a local network.
 
-use muse_relay::v2::packet::{PACKET_LEN_MAX, Packet, is_relay_packet};
-use muse_relay::v2::{Invitation, LegId, RoomCode, lan};
+use muse_relay::packet::{PACKET_LEN_MAX, Packet, is_relay_packet};
+use muse_relay::{Invitation, LegId, RoomCode, lan};
 
 /// What is read is written as it was read.
 pub fn run(data: &[u8]) {

@@ -1,8 +1,8 @@
 //! Packets of a session, both ways: a server hears whatever a client may send, a client whatever a server may, and both go on.
 
+use muse_lagcomp::{Claim, HitVolume, Hits, Pose, RewindConfig, Rig, Shot, Volume};
 use muse_netcode::prediction::{Game, StepContext};
-use muse_netcode::rewind::{Claim, HitVolume, Pose, RewindConfig, Rig, Shot, Volume};
-use muse_netcode::{Client, ClientId, Hits, Kind, KindOptions, Kinds, Server, SessionConfig, glam};
+use muse_netcode::{Client, ClientId, Kind, KindOptions, Kinds, Server, SessionConfig, glam};
 use muse_schema::{Schema, State};
 use muse_wire::{Duration, Instant};
 
@@ -89,9 +89,8 @@ pub fn run(data: &[u8]) {
         while let Some(tick) = server.poll_tick(now, &mut Rules, |_, claim| shots.push(claim)) {
             hits.record(server.world(), tick).expect("sane poses");
             for claim in shots.drain(..) {
-                let admission = server
-                    .admit(hits.rewind_mut(), client_id, claim)
-                    .expect("it has joined");
+                let admission = hits.admit(&server, client_id, claim);
+                let admission = admission.expect("it has joined");
                 assert!(admission.age() <= Duration::from_millis(250));
                 let ray = Shot::new(glam::Vec3::ZERO, glam::Vec3::Z);
                 let _ = hits.hitscan(&server, client_id, claim, &ray);

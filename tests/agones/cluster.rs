@@ -1,7 +1,6 @@
 //! A cluster as a master sees it: the allocator's REST interface and Kubernetes' lists and watches of `GameServer` objects.
 //!
-//! Requests to the allocator are read, and answers written, by the published definition: a field that it does not know, or an enumeration's
-//! value that is none, is refused with 400.
+//! Requests to the allocator are read strictly: what `definition.rs` does not know is refused with 400.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -16,9 +15,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use futures_util::stream;
-use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
+
+use crate::definition::AllocationRequest;
 
 /// The cluster.
 #[derive(Clone)]
@@ -30,7 +30,6 @@ pub(crate) struct Cluster {
 struct Inner {
     model: Mutex<Model>,
     changed: Notify,
-    definitions: DescriptorPool,
 }
 
 /// What the cluster holds, and what was asked of it.
@@ -53,7 +52,7 @@ pub(crate) struct Model {
     /// What the allocator answers next instead of allocating.
     pub(crate) in_the_way: VecDeque<(StatusCode, u32)>,
     pub(crate) batch_wait: Duration,
-    batch: Vec<(Value, oneshot::Sender<Response>)>,
+    batch: Vec<(AllocationRequest, oneshot::Sender<Response>)>,
     pub(crate) batches: Vec<usize>,
     /// Requests as they came, word for word.
     pub(crate) asked: Vec<String>,
@@ -62,8 +61,6 @@ pub(crate) struct Model {
 impl Cluster {
     /// A cluster without servers, whose allocator collects requests for this long.
     pub(crate) async fn start(batch_wait: Duration) -> Self {
-        let bytes = include_bytes!(concat!(env!("OUT_DIR"), "/agones.bin"));
-        let definitions = DescriptorPool::decode(bytes.as_slice()).expect("definitions");
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0))
             .await
             .expect("a port");
@@ -76,7 +73,6 @@ impl Cluster {
                     ..Model::default()
                 }),
                 changed: Notify::new(),
-                definitions,
             }),
         };
         let objects = "/apis/agones.dev/v1/namespaces/{namespace}/gameservers";
@@ -194,14 +190,6 @@ impl Cluster {
         self.inner.changed.notify_waiters();
     }
 
-    /// Reads JSON by a published definition, strictly.
-    fn conforms(&self, message: &str, value: &Value) -> Result<(), String> {
-        let found = self.inner.definitions.get_message_by_name(message);
-        let descriptor = found.ok_or_else(|| format!("no {message}"))?;
-        let read = DynamicMessage::deserialize(descriptor, value.clone());
-        read.map(drop).map_err(|error| error.to_string())
-    }
-
     /// Gives every request of a batch its server, in order.
     fn run_batch(&self) {
         let batch = {
@@ -215,26 +203,23 @@ impl Cluster {
         }
     }
 
-    fn give(&self, request: &Value) -> Response {
+    fn give(&self, request: &AllocationRequest) -> Response {
         if let Some((status, code)) = self.model().in_the_way.pop_front() {
             return gateway_error(status, code, "in the way");
         }
-        let selectors = request["gameServerSelectors"].as_array().cloned();
-        let found = selectors.unwrap_or_default().iter().find_map(|selector| {
+        let found = {
             let model = self.model();
-            let mut servers = model.servers.values();
-            servers.find(|server| selects(selector, server)).cloned()
-        });
+            let servers: Vec<&Value> = model.servers.values().collect();
+            request.select(&servers).cloned()
+        };
         let Some(mut server) = found else {
             let message = "there is no available GameServer to allocate";
             return gateway_error(StatusCode::TOO_MANY_REQUESTS, 8, message);
         };
         server["status"]["state"] = json!("Allocated");
-        for kind in ["labels", "annotations"] {
-            if let Some(patch) = request["metadata"][kind].as_object() {
-                for (key, value) in patch {
-                    server["metadata"][kind][key] = value.clone();
-                }
+        for (kind, patch) in request.metadata.patches() {
+            for (key, value) in patch {
+                server["metadata"][kind][key] = json!(value);
             }
         }
         let answer = json!({
@@ -243,8 +228,6 @@ impl Cluster {
             "source": "local", "counters": {}, "lists": {},
             "metadata": { "labels": server["metadata"]["labels"], "annotations": server["metadata"]["annotations"] },
         });
-        self.conforms("allocation.AllocationResponse", &answer)
-            .expect("an answer as published");
         self.put(server);
         Json(answer).into_response()
     }
@@ -255,12 +238,13 @@ async fn allocate(State(cluster): State<Cluster>, headers: HeaderMap, body: Byte
     let json = headers
         .get("content-type")
         .is_some_and(|kind| kind == "application/json");
-    let Some(request) = serde_json::from_slice::<Value>(&body).ok().filter(|_| json) else {
+    if !json {
         return refused("not JSON");
-    };
-    if let Err(why) = cluster.conforms("allocation.AllocationRequest", &request) {
-        return refused(&why);
     }
+    let request: AllocationRequest = match serde_json::from_slice(&body) {
+        Ok(request) => request,
+        Err(error) => return refused(&error.to_string()),
+    };
     let (answer, answered) = oneshot::channel();
     {
         let mut model = cluster.model();
@@ -402,27 +386,6 @@ fn status(code: StatusCode, reason: &str) -> Response {
 fn gateway_error(status: StatusCode, code: u32, message: &str) -> Response {
     let body = json!({ "code": code, "message": message, "details": [] });
     (status, Json(body)).into_response()
-}
-
-fn selects(selector: &Value, server: &Value) -> bool {
-    let labels = &server["metadata"]["labels"];
-    let wanted = selector["matchLabels"].as_object();
-    let same = wanted
-        .into_iter()
-        .flatten()
-        .all(|(key, value)| labels[key] == *value);
-    let expressions = selector["matchExpressions"].as_array();
-    let agree = expressions.into_iter().flatten().all(|expression| {
-        let value = &labels[text(&expression["key"])];
-        let listed = expression["values"]
-            .as_array()
-            .is_some_and(|values| values.contains(value));
-        match expression["operator"].as_str() {
-            Some("NotIn") => !listed,
-            _ => listed,
-        }
-    });
-    same && agree && server["status"]["state"] == "Ready"
 }
 
 fn has_labels(server: &Value, selector: &str) -> bool {

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use muse_master::director::NoServer;
 use muse_master::fleet::agones::AgonesConfig;
 use muse_master::{Master, MasterConfig};
 
@@ -57,10 +58,10 @@ async fn to_ask_to_be_ready_is_not_to_be_ready() {
     let _pod = town.pod("pod-1");
     until("the request", || town.is("pod-1", "RequestReady")).await;
     watching.counts(1, 0, 0).await;
-    assert_eq!(watching.allocate(1, &[]).await, None);
+    assert_eq!(watching.allocate(1, &[]).await, Err(NoServer::Full));
     town.cluster.set_state("pod-1", "Ready");
     let allocated = watching.allocate(1, &[]).await;
-    assert_eq!(allocated, Some(watching.server("pod-1")));
+    assert_eq!(allocated, Ok(watching.server("pod-1")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,7 +84,7 @@ async fn a_server_that_was_given_to_a_match_that_nobody_knows_is_ended() {
     let mut pod = town.pod("pod-1");
     until("a ready server", || town.is("pod-1", "Ready")).await;
     // As if a master had died between the allocation and writing it down.
-    assert!(watching.allocate(424_242, &[]).await.is_some());
+    assert!(watching.allocate(424_242, &[]).await.is_ok());
     until("the server's end", || pod.ended() == Some(true)).await;
     until("its object's end", || {
         town.cluster.model().servers.is_empty()

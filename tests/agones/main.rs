@@ -1,10 +1,11 @@
 //! Every call that Muse makes to Agones and to Kubernetes, against a server that speaks as they do.
 //!
-//! `cluster.rs` and `sidecar.rs` are that server, by the definitions in `proto/`; `scripts/kubernetes-check.sh` runs the calls to Kubernetes
-//! against a real one. The game servers are the shipped binary, and so are the players.
+//! `cluster.rs` and `sidecar.rs` are that server: its messages are those of the `agones` crate and of `definition.rs`.
+//! `scripts/kubernetes-check.sh` runs the calls to Kubernetes against a real one. The game servers are the shipped binary, and so are the players.
 
 mod allocation;
 mod cluster;
+mod definition;
 mod life;
 mod real;
 mod sidecar;

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Two players behind routers of their own, and a relay: network namespaces, with nftables for the routers. Needs root, ip and nft; says so and
-# succeeds where it has not got them.
+# Two players behind routers of their own, and a relay: network namespaces, with nftables for the routers. Needs root, ip and nft, and is skipped
+# where it cannot have them.
 #
 #   tests/relay-v2/nats.sh path/to/muse
 #
 # Symmetric routers (every destination has another port) must finish their session through the relay, others must find the direct way.
 set -euo pipefail
+. "$(dirname "$0")/../../scripts/tools.sh"
 muse=$(realpath "${1:?the muse binary}")
 
-for tool in ip nft python3; do
-    command -v "$tool" >/dev/null || { echo "skipped: there is no $tool"; exit 0; }
-done
-[ "$(id -u)" = 0 ] && unshare -n true 2>/dev/null || { echo "skipped: namespaces cannot be made here"; exit 0; }
+need ip iproute2
+need nft nftables
+need python3 python3
+[ "$(id -u)" = 0 ] && unshare -n true 2>/dev/null || skip "namespaces cannot be made here"
 
 tag=muse$$
 work=$(mktemp -d)
@@ -37,7 +38,7 @@ cable() { # name space address, twice
 }
 
 for space in "${spaces[@]}"; do
-    ip netns add "$space" || { echo "skipped: namespaces cannot be made here"; exit 0; }
+    ip netns add "$space" || skip "namespaces cannot be made here"
     ip -n "$space" link set lo up
 done
 # The internet is one machine that routes, and has the relay.
@@ -127,3 +128,4 @@ session() { # name of the router, what masquerading does, the way that must be f
 
 session symmetric "fully-random" relayed 5000
 session cone "persistent" direct 5001
+echo "routers: 2 passed, 0 failed"

@@ -228,11 +228,12 @@ def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "target/tmp/capture")
     checks = Checks(folder, sys.argv[2] if len(sys.argv) > 2 else None)
     tests = [getattr(checks, name) for name in vars(Checks) if not name.startswith("_")]
-    failed = passed = 0
+    failed = passed = skipped = 0
     for test in tests:
         try:
             outcome = test()
             passed += outcome is not None
+            skipped += outcome is None
             print(f"  {'ok   ' if outcome else 'none '} {test.__name__}: {outcome or 'no such capture'}")
         except Exception as error:
             failed += 1
@@ -243,7 +244,7 @@ def main():
     if not (folder / "sent.pcap").exists() and not (folder / "session.pcapng").exists():
         failed += 1
         print(f"  FAIL  no capture of the Muse protocol in {folder}")
-    print(f"wireshark: {passed} passed, {failed} failed")
+    print(f"wireshark: {passed} passed, {failed} failed, {skipped} skipped")
     sys.exit(1 if failed else 0)
 
 

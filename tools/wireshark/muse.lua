@@ -9,7 +9,7 @@ local crypto = dofile(here .. "muse_crypto.lua")
 
 local muse = Proto("muse", "Muse Protocol")
 
-local KINDS = { [1] = "Hello", [2] = "Cookie", [3] = "Connect", [4] = "Accept", [5] = "Refuse" }
+local KINDS = { [1] = "Hello", [2] = "Cookie", [3] = "Connect", [4] = "Accept", [5] = "Refuse", [6] = "Wait", [7] = "Describe", [8] = "Description" }
 local MODES = { [0] = "insecure", [1] = "pinned key", [2] = "token" }
 local REASONS = {
     [1] = "version", [2] = "schema", [3] = "full", [4] = "token required", [5] = "token invalid", [6] = "token expired",

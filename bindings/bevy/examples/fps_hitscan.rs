@@ -8,10 +8,9 @@ mod window;
 
 use bevy_app::{App, FixedUpdate, Update};
 use bevy_ecs::prelude::*;
-use muse_bevy::muse::netcode::Hits;
+use muse_bevy::muse::lagcomp::{Claim, HitVolume, Hits, Pose, RewindConfig, Rig, Shot, Volume};
 use muse_bevy::muse::netcode::glam::Vec3;
 use muse_bevy::muse::netcode::prediction::EffectChange;
-use muse_bevy::muse::netcode::rewind::{Claim, HitVolume, Pose, RewindConfig, Rig, Shot, Volume};
 use muse_bevy::prelude::*;
 
 #[derive(Component, State, Clone, Debug, Default, PartialEq)]
@@ -86,7 +85,7 @@ pub(crate) fn protocol() -> Protocol<Rules> {
 #[derive(Resource)]
 struct Past(Option<Hits<Soldier>>);
 
-pub(crate) fn server(link: muse_bevy::muse::Server) -> App {
+pub(crate) fn server(link: muse_bevy::muse::drivers::Server) -> App {
     let mut app = App::new();
     app.add_plugins(ServerPlugin::new(protocol()))
         .insert_resource(Rules)
@@ -168,7 +167,7 @@ pub(crate) struct Score {
     pub(crate) wounds: u32,
 }
 
-pub(crate) fn client(link: muse_bevy::muse::Client) -> App {
+pub(crate) fn client(link: muse_bevy::muse::drivers::Client) -> App {
     let mut app = App::new();
     app.add_plugins(ClientPlugin::new(protocol()))
         .insert_resource(Rules)

@@ -3,28 +3,28 @@
 use std::sync::Mutex;
 
 use bevy_ecs::prelude::*;
-use muse::netcode::rewind::Claim;
+use muse::netcode::Claim;
 use muse::netcode::{ClientId, Tick};
 use muse::{CloseReason, Duration, Receipt, Refusal};
 
 /// Insert it on the server to serve these connections, at any time.
 #[derive(Resource)]
-pub struct ServeOn(pub(crate) Mutex<muse::Server>);
+pub struct ServeOn(pub(crate) Mutex<muse::drivers::Server>);
 
 impl ServeOn {
     /// Serves what this socket brings. Its config must be [`Protocol::transport`](crate::Protocol::transport)'s.
-    pub fn new(link: muse::Server) -> Self {
+    pub fn new(link: muse::drivers::Server) -> Self {
         Self(Mutex::new(link))
     }
 }
 
 /// Insert it on the client to connect, at any time; a session before it ends.
 #[derive(Resource)]
-pub struct ConnectTo(pub(crate) Mutex<muse::Client>);
+pub struct ConnectTo(pub(crate) Mutex<muse::drivers::Client>);
 
 impl ConnectTo {
     /// Plays over this connection. Its config must be [`Protocol::transport`](crate::Protocol::transport)'s.
-    pub fn new(link: muse::Client) -> Self {
+    pub fn new(link: muse::drivers::Client) -> Self {
         Self(Mutex::new(link))
     }
 }

@@ -65,7 +65,7 @@ impl<G: BevyGame> Plugin for ServerPlugin<G> {
 pub struct NetServer<G: BevyGame> {
     /// The session.
     pub game: netcode::Server<G>,
-    link: Mutex<muse::Server>,
+    link: Mutex<muse::drivers::Server>,
     seats: BTreeMap<ClientId, ConnectionId>,
     player: Kind<G::Player>,
 }
@@ -75,7 +75,7 @@ impl<G: BevyGame> NetServer<G> {
     ///
     /// # Panics
     /// Never: whoever holds the session holds its connections.
-    pub fn link(&mut self) -> &mut muse::Server {
+    pub fn link(&mut self) -> &mut muse::drivers::Server {
         self.link.get_mut().expect("nobody else locks it")
     }
 
@@ -84,7 +84,7 @@ impl<G: BevyGame> NetServer<G> {
         self.seats.get(&client).copied()
     }
 
-    /// The kind of players, for [`Hits`](muse::netcode::Hits).
+    /// The kind of players, for [`Hits`](muse::lagcomp::Hits).
     pub fn player_kind(&self) -> Kind<G::Player> {
         self.player
     }

@@ -1,6 +1,6 @@
 /**
  * Sessions with a game server, by which whole datagrams travel: WebTransport where the browser and the page's address allow it, else
- * WebSocket. The server's `GET /link` says where both are (crates/drivers/src/web.rs).
+ * WebSocket. The server's `GET /link` says where both are (crates/drivers/src/native/web.rs).
  */
 
 /** By what datagrams travel. */

@@ -5,7 +5,6 @@
 //!
 //! - [`Client`] and [`Server`]: the transport over UDP for a game loop, which is all that most games need;
 //! - [`UdpDriver`]: one non-blocking UDP socket, polled from a game loop, batched across destinations;
-//! - [`StreamDriver`]: TCP streams and UDP datagrams of one port, for machines that need both;
 //! - [`bind_shards`]: several sockets on one port, with packets steered to them by connection id;
 //! - [`memory_pair`]: two machines in one process, for offline play and tests;
 //! - [`Clock`] and [`fill_random`]: the time and the randomness that cores never fetch themselves;
@@ -42,71 +41,12 @@
 
 pub mod driver;
 pub mod memory;
+#[cfg(not(target_arch = "wasm32"))]
+mod native;
 
-#[cfg(all(feature = "tokio", not(target_arch = "wasm32")))]
-mod async_host;
-#[cfg(all(feature = "tokio", not(target_arch = "wasm32")))]
-pub mod async_udp;
-#[cfg(not(target_arch = "wasm32"))]
-mod client;
-#[cfg(not(target_arch = "wasm32"))]
-pub mod clock;
-#[cfg(not(target_arch = "wasm32"))]
-pub mod entropy;
-#[cfg(not(target_arch = "wasm32"))]
-mod host;
-#[cfg(not(target_arch = "wasm32"))]
-mod key_file;
-#[cfg(not(target_arch = "wasm32"))]
-mod lan;
-#[cfg(all(feature = "master", not(target_arch = "wasm32")))]
-pub mod master;
-#[cfg(not(target_arch = "wasm32"))]
-mod relay;
-#[cfg(not(target_arch = "wasm32"))]
-mod server;
-#[cfg(not(target_arch = "wasm32"))]
-pub mod shards;
-#[cfg(not(target_arch = "wasm32"))]
-pub mod stream;
-#[cfg(not(target_arch = "wasm32"))]
-mod survey;
-#[cfg(not(target_arch = "wasm32"))]
-pub mod udp;
-#[cfg(all(feature = "web", not(target_arch = "wasm32")))]
-pub mod web;
-
-#[cfg(all(feature = "tokio", not(target_arch = "wasm32")))]
-pub use async_host::{AsyncClient, AsyncServer};
-#[cfg(all(feature = "tokio", not(target_arch = "wasm32")))]
-pub use async_udp::AsyncUdp;
-#[cfg(not(target_arch = "wasm32"))]
-pub use client::Client;
-#[cfg(not(target_arch = "wasm32"))]
-pub use clock::Clock;
 pub use driver::Driver;
-#[cfg(not(target_arch = "wasm32"))]
-pub use entropy::{SystemEntropy, fill_random};
-#[cfg(not(target_arch = "wasm32"))]
-pub use key_file::{load_or_create_key, new_key};
-#[cfg(not(target_arch = "wasm32"))]
-pub use lan::{LanAnnouncer, LanFinder};
-#[cfg(all(feature = "master", not(target_arch = "wasm32")))]
-pub use master::{MasterAddress, MasterCredentials, MasterLink, MasterSocket, MasterSocketConfig};
 pub use memory::{MemoryDriver, memory_pair};
 /// Relays: rooms, invitations, events, and what hosts on a local network say.
-pub use muse_relay::v2 as relay_v2;
+pub use muse_relay as relay;
 #[cfg(not(target_arch = "wasm32"))]
-pub use server::Server;
-#[cfg(not(target_arch = "wasm32"))]
-pub use shards::bind_shards;
-#[cfg(not(target_arch = "wasm32"))]
-pub use stream::{StreamCounters, StreamDriver, Turn};
-#[cfg(not(target_arch = "wasm32"))]
-pub use survey::survey_relays;
-#[cfg(not(target_arch = "wasm32"))]
-pub use udp::{UdpCounters, UdpDriver, UdpOptions};
-#[cfg(all(feature = "web", not(target_arch = "wasm32")))]
-pub use web::{
-    UdpWebDriver, WebCounters, WebKind, WebListener, WebOptions, WebSession, is_web_address,
-};
+pub use native::*;

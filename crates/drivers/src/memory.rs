@@ -35,43 +35,6 @@ pub fn memory_pair(first: SocketAddr, second: SocketAddr) -> (MemoryDriver, Memo
 ///
 /// A queue holds at most [`QUEUE_DATAGRAMS_MAX`] datagrams and [`QUEUE_BYTES_MAX`] bytes; like a socket buffer it drops
 /// what comes when it is full. Its buffers are reused: a steady stream allocates nothing.
-///
-/// ```
-/// # use muse_wire::{Datagram, Ecn, Instant, Machine, Transmit};
-/// # use std::net::SocketAddr;
-/// # struct Post {
-/// #     to: SocketAddr,
-/// #     left: usize,
-/// #     heard: usize,
-/// # }
-/// # impl Machine for Post {
-/// #     fn handle_datagram(&mut self, _: Instant, datagram: Datagram<'_>) {
-/// #         self.heard += datagram.payload.len();
-/// #     }
-/// #     fn handle_timeout(&mut self, _: Instant) {}
-/// #     fn poll_transmit(&mut self, _: Instant, buffer: &mut [u8]) -> Option<Transmit> {
-/// #         self.left = self.left.checked_sub(1)?;
-/// #         buffer[..5].copy_from_slice(b"hello");
-/// #         Some(Transmit { to: self.to, len: 5, segment: None, ecn: Ecn::NotCapable })
-/// #     }
-/// #     fn poll_timeout(&mut self) -> Option<Instant> {
-/// #         None
-/// #     }
-/// # }
-/// use muse_drivers::memory::QUEUE_DATAGRAMS_MAX;
-/// use muse_drivers::{Driver, memory_pair};
-/// # fn main() -> std::io::Result<()> {
-/// # let [here, there] = ["10.0.0.1:7000", "10.0.0.2:1"].map(|text| text.parse().expect("an address"));
-/// # let mut writer = Post { to: there, left: QUEUE_DATAGRAMS_MAX + 10, heard: 0 };
-/// # let mut reader = Post { to: here, left: 0, heard: 0 };
-/// let (mut at_writer, mut at_reader) = memory_pair(here, there);
-/// // Ten more than there is room for.
-/// at_writer.flush(Instant::ZERO, &mut writer)?;
-/// assert_eq!((at_writer.dropped(), at_writer.unreachable()), (10, 0));
-/// assert_eq!(at_reader.receive(Instant::ZERO, &mut reader)?, QUEUE_DATAGRAMS_MAX);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug)]
 pub struct MemoryDriver {
     local: SocketAddr,

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use muse_drivers::{AsyncClient, AsyncServer, AsyncUdp, Clock, Driver, UdpOptions, new_key};
-use muse_relay::v2::{Invitation, Limits, LinkEvent, Refusal, Relay, RoomCode};
+use muse_relay::{Invitation, Limits, LinkEvent, Refusal, Relay, RoomCode};
 use muse_transport::{ChannelConfig, Config, Connect, Delivery, Event, ServerOptions};
 
 async fn serve(mut server: AsyncServer) -> io::Result<usize> {
@@ -129,7 +129,7 @@ fn a_room_is_joined_by_its_invitation_and_the_relay_is_left() -> io::Result<()> 
         }
         assert_eq!(answers, (0..50).collect::<Vec<u8>>());
         let link = client.relay().expect("it joined through one");
-        assert!(link.is_direct(muse_relay::v2::Link::host_address()));
+        assert!(link.is_direct(muse_relay::Link::host_address()));
         drop(client);
         assert_eq!(served.await.expect("no panic")?, 50);
         Ok(())

@@ -4,14 +4,15 @@
 mod world;
 
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use muse_drivers::{Client, Server, new_key};
 use muse_transport::{
-    ChannelConfig, CloseReason, Config, Connect, Delivery, Event, Outcome, Refusal, SendError,
-    SendOptions, ServerOptions,
+    AdmissionLimits, ChannelConfig, CloseReason, Config, Connect, Delivery, Event, Outcome,
+    Refusal, SendError, SendOptions, ServerOptions,
 };
-use world::{ORDERED, World, every_mode, impatient};
+use world::{Log, ORDERED, PATIENCE, World, every_mode, impatient};
 
 #[test]
 fn every_delivery_mode_carries_messages_both_ways() {
@@ -125,6 +126,83 @@ fn a_wrong_key_is_refused_at_once_and_says_so() {
         Err(SendError::NoConnection)
     );
     assert!(world.at_server.connected.is_empty());
+}
+
+#[test]
+fn the_application_admits_and_denies_over_real_sockets() {
+    let key = new_key().expect("randomness");
+    let public = key.public();
+    let options = ServerOptions::new(key).admission(AdmissionLimits::default());
+    let mut server = Server::bind("127.0.0.1:0", every_mode(), options).expect("loopback is there");
+    let address = server.local_addr().expect("bound");
+    let mut clients = [&b"friend"[..], b"stranger"].map(|hello| {
+        let how = Connect::pinned(public).hello(hello);
+        Client::connect(address, every_mode(), how).expect("a socket")
+    });
+    let (mut connected, mut refused, mut deferred) = ([false; 2], Vec::new(), Vec::new());
+    let end = Instant::now() + PATIENCE;
+    while !connected[0] || refused.is_empty() {
+        assert!(Instant::now() < end, "{connected:?} {refused:?}");
+        // A decision may come later than the question.
+        for (connection, friend) in std::mem::take(&mut deferred) {
+            let decided = match friend {
+                true => server.admit(connection),
+                false => server.deny(connection, 3, "friends only"),
+            };
+            assert_eq!(decided, Ok(()));
+        }
+        let tick = server.tick(|_, event| {
+            if let Event::Asking {
+                connection, hello, ..
+            } = event
+            {
+                deferred.push((connection, hello == b"friend"));
+            }
+        });
+        assert!(tick.is_ok(), "{tick:?}");
+        for (index, client) in clients.iter_mut().enumerate() {
+            let tick = client.tick(|_, event| match event {
+                Event::Connected { .. } => connected[index] = true,
+                Event::Refused { reason, .. } => refused.push((index, reason)),
+                _ => {}
+            });
+            assert!(tick.is_ok(), "{tick:?}");
+        }
+        server.wait(Duration::from_millis(1)).expect("waits");
+    }
+    let (code, text) = (3, "friends only".to_owned());
+    assert_eq!(refused, [(1, Refusal::Denied { code, text })]);
+    assert_eq!(connected, [true, false]);
+}
+
+#[test]
+fn the_address_of_a_name_that_answers_is_found_quickly() {
+    for alive in ["127.0.0.1", "[::1]"] {
+        let Ok(mut world) = World::at(&format!("{alive}:0"), every_mode()) else {
+            assert_ne!(alive, "127.0.0.1", "loopback is there");
+            continue; // no IPv6 on this machine
+        };
+        let port = world.server().local_addr().expect("bound").port();
+        // As a name's lookup gives them: nobody is at two of them.
+        let addresses = ["[::1]", "127.0.0.1", "127.0.0.2"].map(|host| {
+            format!("{host}:{port}")
+                .parse::<SocketAddr>()
+                .expect("an address")
+        });
+        let start = Instant::now();
+        let how = Connect::pinned(world.key);
+        let client = Client::connect(&addresses[..], every_mode(), how).expect("a socket");
+        world.clients.push((client, Log::default()));
+        world.until("a connection", |world| {
+            world.clients[0].1.connected.len() == 1 && world.at_server.connected.len() == 1
+        });
+        assert!(
+            start.elapsed() < Duration::from_secs(5),
+            "no time-out was waited for"
+        );
+        let found = world.clients[0].0.server_addr();
+        assert_eq!(found, world.server().local_addr().expect("bound"));
+    }
 }
 
 #[test]

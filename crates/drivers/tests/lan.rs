@@ -4,8 +4,8 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use muse_drivers::{LanAnnouncer, LanFinder};
-use muse_relay::v2::lan::{Advert, GROUP, PORT};
-use muse_relay::v2::packet::is_local;
+use muse_relay::lan::{Advert, GROUP, PORT};
+use muse_relay::packet::is_local;
 
 /// Whether questions leave from a private address: in a network without one, as in some containers, nobody may answer.
 fn has_local_network() -> bool {

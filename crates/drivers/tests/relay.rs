@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use muse_drivers::{Client, Clock, Driver, Server, UdpDriver, UdpOptions, new_key};
-use muse_relay::v2::{Invitation, Limits, LinkEvent, Relay};
+use muse_relay::{Invitation, Limits, LinkEvent, Relay};
 use muse_transport::{ChannelConfig, Config, Delivery, Event, ServerOptions};
 
 /// A relay at a port of its own.

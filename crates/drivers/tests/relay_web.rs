@@ -12,7 +12,7 @@ use muse_drivers::{
     Client, Clock, Driver, SystemEntropy, UdpDriver, UdpOptions, UdpWebDriver, WebKind,
     WebListener, WebOptions, new_key,
 };
-use muse_relay::v2::{Limits, Link, LinkEvent, Refusal, Relay, Relayed, RoomCode, RoomKey};
+use muse_relay::{Limits, Link, LinkEvent, Refusal, Relay, Relayed, RoomCode, RoomKey};
 use muse_transport::{
     Connect, ConnectionId, Endpoint, Event, ServerKey, ServerOptions, ServerPublicKey,
 };
@@ -321,7 +321,7 @@ async fn limits_hold_for_browsers() {
 /// A stranger in a browser gets no more out of the relay than it has put in, and an id of another's session is no proof.
 #[tokio::test]
 async fn a_stranger_in_a_browser_gets_nothing_for_nothing() {
-    use muse_relay::v2::packet::{PACKET_LEN_MAX, Packet, VERSION};
+    use muse_relay::packet::{PACKET_LEN_MAX, Packet, VERSION};
     let mut relay = Running::start(Limits::default());
     let mut pipe = Pipe::open(relay.web(), WebKind::WebTransport)
         .await
@@ -332,7 +332,7 @@ async fn a_stranger_in_a_browser_gets_nothing_for_nothing() {
         version: VERSION,
         random: [1; 8],
     };
-    let unknown = muse_relay::v2::LegId::from_bits(77);
+    let unknown = muse_relay::LegId::from_bits(77);
     for packet in [
         hello,
         Packet::Keep { id: unknown },

@@ -53,7 +53,7 @@ fn desk() -> Dispatcher<Desk> {
 fn config(dispatcher: &Dispatcher<Desk>) -> Config {
     Config::new(9)
         .channel(ChannelConfig::new(ORDERED))
-        .schema(dispatcher.registry().hash())
+        .shared(&dispatcher.registry().describe())
 }
 
 #[test]
@@ -132,8 +132,8 @@ fn sides_with_other_messages_do_not_meet() {
     world.until("a refusal", |world| {
         !world.clients[client].1.refused.is_empty()
     });
-    assert!(matches!(
-        world.clients[client].1.refused[0],
-        Refusal::Schema { .. }
-    ));
+    let refusal = &world.clients[client].1.refused[0];
+    assert!(matches!(refusal, Refusal::Schema { .. }), "{refusal:?}");
+    let named = refusal.to_string();
+    assert!(named.contains("Unheard` only here"), "{named}");
 }

@@ -229,3 +229,21 @@ async fn a_thousand_datagrams_come_once_each_and_mostly_in_order() {
         assert_eq!(web.counters().dropped_incoming, 0);
     }
 }
+
+#[test]
+fn another_path_is_refused_and_counted() {
+    use std::io::{Read, Write};
+    let web = WebListener::bind(WebOptions::new(loopback())).expect("a free port");
+    let mut stream = std::net::TcpStream::connect(web.address()).expect("it listens");
+    stream
+        .write_all(b"GET /admin HTTP/1.1\r\nHost: game\r\n\r\n")
+        .expect("connected");
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).expect("an answer");
+    assert_eq!(&answer, b"HTTP/1.1 404");
+    let counters = web.counters();
+    assert_eq!(
+        (counters.sessions_refused, counters.sessions_opened),
+        (1, 0)
+    );
+}

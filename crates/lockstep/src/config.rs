@@ -6,9 +6,9 @@ use thiserror::Error;
 
 use crate::diff::is_lossless;
 use crate::frame::SEATS_MAX;
-use crate::game::Game;
+use crate::game::DeterministicGame;
 
-/// Whether machines wait for each other's commands or guess them.
+/// The mode of a match: machines wait for each other's commands, or guess them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Commands run `delay` turns after they were given, when those of everybody are there.
@@ -17,12 +17,12 @@ pub enum Mode {
     Rollback,
 }
 
-/// What the orderer does about a player whose input is late.
+/// The orderer's rule for a player whose input is late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
     /// Everybody waits, in rollback once the window is used up.
     Wait,
-    /// The packet server's rule: so long after everybody else's input has arrived, [`Game::predict`] stands in for the missing
+    /// The packet server's rule: so long after everybody else's input has arrived, [`DeterministicGame::predict`] stands in for the missing
     /// one. Only the late player suffers.
     Repeat {
         /// How long the others wait.
@@ -30,18 +30,18 @@ pub enum Late {
     },
 }
 
-/// Settings of a match. [`Config::lockstep`] and [`Config::rollback`] are where to begin.
+/// Settings of a match. [`MatchConfig::lockstep`] and [`MatchConfig::rollback`] are where to begin.
 ///
 /// All machines of a match and its server must have the same; who has others is refused.
 ///
 /// ```
-/// use muse_lockstep::Config;
-/// let duel = Config::rollback(2).delay(1);
-/// let strategy = Config::lockstep(8);
+/// use muse_lockstep::MatchConfig;
+/// let duel = MatchConfig::rollback(2).delay(1);
+/// let strategy = MatchConfig::lockstep(8);
 /// assert_eq!((duel.delay_frames(), strategy.delay_frames()), (1, 2));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct MatchConfig {
     pub(crate) mode: Mode,
     pub(crate) seats: u8,
     pub(crate) begins_with: u8,
@@ -61,7 +61,7 @@ pub struct Config {
 /// Settings that make no sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum ConfigError {
+pub enum MatchConfigError {
     /// No seats, more than [`SEATS_MAX`], or more at the beginning than there are.
     #[error("a match has 1 to {SEATS_MAX} seats, and begins with at most all of them taken")]
     Seats,
@@ -80,7 +80,7 @@ pub enum ConfigError {
     Lossy,
 }
 
-impl Config {
+impl MatchConfig {
     /// Lockstep: steps of 50 ms, turns of four steps to begin with, a delay of 2 turns.
     pub fn lockstep(seats: u8) -> Self {
         Self {
@@ -113,13 +113,13 @@ impl Config {
         }
     }
 
-    /// With how many players the match begins. Default: all seats. The other seats are for those who join later.
+    /// Sets the number of players with whom the match begins. Default: all seats. The other seats are for those who join later.
     pub fn begins_with(mut self, players: u8) -> Self {
         self.begins_with = players;
         self
     }
 
-    /// How long a step lasts. Default: 16.667 ms in rollback, 50 ms in lockstep, where speed control makes it longer for machines
+    /// Sets the length of a step. Default: 16.667 ms in rollback, 50 ms in lockstep, where speed control makes it longer for machines
     /// that cannot keep up.
     pub fn frame(mut self, frame: Duration) -> Self {
         self.frame = frame;
@@ -158,13 +158,13 @@ impl Config {
         self
     }
 
-    /// What to do about late players. Default: wait.
+    /// Sets the rule for late players. Default: wait.
     pub fn late(mut self, late: Late) -> Self {
         self.late = late;
         self
     }
 
-    /// After how long without a word a player is dropped. Default: 10 s.
+    /// Sets the silence after which a player is dropped. Default: 10 s.
     pub fn drop_after(mut self, silence: Duration) -> Self {
         self.drop_after = silence;
         self
@@ -182,23 +182,28 @@ impl Config {
         self
     }
 
-    /// How many may watch. Default: 16.
+    /// Sets the number of spectators at once. Default: 16.
     pub fn spectators_max(mut self, spectators: usize) -> Self {
         self.spectators_max = spectators.min(256);
         self
     }
 
-    /// The delay.
+    /// Returns the delay.
     pub fn delay_frames(&self) -> u32 {
         self.delay
     }
 
-    /// The mode.
+    /// Returns the length of a step.
+    pub fn frame_duration(&self) -> Duration {
+        self.frame
+    }
+
+    /// Returns the mode.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// How many seats there are.
+    /// Returns the number of seats.
     pub fn seats(&self) -> usize {
         usize::from(self.seats)
     }
@@ -208,32 +213,32 @@ impl Config {
         self.check_every.next_multiple_of(self.save_every)
     }
 
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), MatchConfigError> {
         let seats = usize::from(self.seats);
         if seats == 0 || seats > SEATS_MAX || self.begins_with > self.seats || self.begins_with == 0
         {
-            return Err(ConfigError::Seats);
+            return Err(MatchConfigError::Seats);
         }
         if self.frame < Duration::from_millis(1) || self.frame > self.turn_max {
-            return Err(ConfigError::Frame);
+            return Err(MatchConfigError::Frame);
         }
         let needed = self.window.max(self.delay).max(self.check_interval());
         if needed >= self.history || self.history > HISTORY_MAX || self.delay > DELAY_MAX {
-            return Err(ConfigError::History);
+            return Err(MatchConfigError::History);
         }
         Ok(())
     }
 
     /// [`check`](Self::check) for this game.
-    pub(crate) fn check_for<G: Game>(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check_for<G: DeterministicGame>(&self) -> Result<(), MatchConfigError> {
         if !is_lossless(&G::TYPE) {
-            return Err(ConfigError::Lossy);
+            return Err(MatchConfigError::Lossy);
         }
         self.check()
     }
 
     /// A number that tells whether two sides play the same game by the same rules.
-    pub fn contract<G: Game>(&self) -> u64 {
+    pub fn contract<G: DeterministicGame>(&self) -> u64 {
         let line = format!(
             "{PROTOCOL_VERSION} {} {} {:?} {} {} {} {}",
             G::TYPE,
@@ -261,15 +266,21 @@ mod tests {
 
     #[test]
     fn settings_that_make_no_sense_are_refused() {
-        assert_eq!(Config::rollback(2).check(), Ok(()));
-        assert_eq!(Config::lockstep(8).check(), Ok(()));
-        assert_eq!(Config::lockstep(0).check(), Err(ConfigError::Seats));
-        assert_eq!(Config::lockstep(17).check(), Err(ConfigError::Seats));
+        assert_eq!(MatchConfig::rollback(2).check(), Ok(()));
+        assert_eq!(MatchConfig::lockstep(8).check(), Ok(()));
         assert_eq!(
-            Config::rollback(2).history(100).check(),
-            Err(ConfigError::History)
+            MatchConfig::lockstep(0).check(),
+            Err(MatchConfigError::Seats)
         );
-        let still = Config::rollback(2).frame(Duration::ZERO);
-        assert_eq!(still.check(), Err(ConfigError::Frame));
+        assert_eq!(
+            MatchConfig::lockstep(17).check(),
+            Err(MatchConfigError::Seats)
+        );
+        assert_eq!(
+            MatchConfig::rollback(2).history(100).check(),
+            Err(MatchConfigError::History)
+        );
+        let still = MatchConfig::rollback(2).frame(Duration::ZERO);
+        assert_eq!(still.check(), Err(MatchConfigError::Frame));
     }
 }

@@ -17,7 +17,7 @@ impl Frame {
     /// Later than any frame that is reached.
     pub const NEVER: Self = Self(u32::MAX);
 
-    /// How many frames this is after `earlier`; 0 if it is not.
+    /// Returns by how many frames this is after `earlier`; 0 if it is not.
     pub const fn since(self, earlier: Self) -> u32 {
         self.0.saturating_sub(earlier.0)
     }
@@ -65,7 +65,8 @@ impl fmt::Display for Frame {
 pub struct Seat(pub u8);
 
 impl Seat {
-    pub(crate) const fn index(self) -> usize {
+    /// Returns the seat's place in an array of all seats.
+    pub const fn index(self) -> usize {
         self.0 as usize
     }
 }

@@ -1,4 +1,4 @@
-//! What a game gives: its state, one step, and how a missing input is guessed.
+//! The rules of a game: its state, one step, and the guess of a missing input.
 
 use core::fmt::Debug;
 
@@ -15,7 +15,7 @@ use crate::frame::{Frame, Seat};
 /// `Vec`s write `clone_from` by hand, field by field, and it takes no memory either.
 ///
 /// ```
-/// use muse_lockstep::{Game, Step};
+/// use muse_lockstep::{DeterministicGame, Step};
 /// use muse_schema::Schema;
 ///
 /// #[derive(Clone, Schema)]
@@ -23,7 +23,7 @@ use crate::frame::{Frame, Seat};
 ///     metres: [u32; 2],
 /// }
 ///
-/// impl Game for Race {
+/// impl DeterministicGame for Race {
 ///     type Input = bool;
 ///     type Event = &'static str;
 ///
@@ -37,16 +37,16 @@ use crate::frame::{Frame, Seat};
 ///     }
 /// }
 /// ```
-pub trait Game: Clone + Schema {
-    /// What a player does in a frame. In rollback what is held (buttons, sticks); in lockstep the commands of a turn.
+pub trait DeterministicGame: Clone + Schema {
+    /// A player's input in a frame. In rollback what is held (buttons, sticks); in lockstep the commands of a turn.
     type Input: Schema + Clone + PartialEq + Default + Debug;
-    /// What happens in a step, for sounds, effects and scores. `()` if nothing needs to be told.
+    /// Something that a step emits, for sounds, effects and scores. `()` if nothing needs to be told.
     type Event: Clone + PartialEq + Debug;
 
-    /// One step. Reads nothing but the state and the inputs.
+    /// Runs one step. Reads nothing but the state and the inputs.
     fn step(&mut self, step: &mut Step<'_, Self>);
 
-    /// A guess at an input that has not arrived, `age` frames (from 1) after the last known one. It also stands in for the
+    /// Guesses an input that has not arrived, `age` frames (from 1) after the last known one. It also stands in for the
     /// input of a player who is late ([`Late::Repeat`](crate::Late::Repeat)), so it must be as deterministic as a step.
     /// By default the last input again; a game of commands returns none.
     fn predict(last: &Self::Input, age: u32) -> Self::Input {
@@ -60,7 +60,7 @@ pub trait Game: Clone + Schema {
         let _ = (lost, next);
     }
 
-    /// A checksum of the state. By default one of its encoding, for which `scratch` is used.
+    /// Returns a checksum of the state. By default one of its encoding, for which `scratch` is used.
     fn checksum(&self, scratch: &mut Vec<u8>) -> u64 {
         scratch.clear();
         // A state that cannot be encoded has the checksum of what could not be.
@@ -69,15 +69,15 @@ pub trait Game: Clone + Schema {
     }
 }
 
-/// What a step is given and what it tells.
+/// The inputs of a step, and the events that it emits.
 #[derive(Debug)]
-pub struct Step<'a, G: Game> {
+pub struct Step<'a, G: DeterministicGame> {
     frame: Frame,
     inputs: &'a [Option<G::Input>],
     events: &'a mut Vec<G::Event>,
 }
 
-impl<'a, G: Game> Step<'a, G> {
+impl<'a, G: DeterministicGame> Step<'a, G> {
     /// A step of this frame. `inputs` has one entry per seat, `None` where nobody sits.
     pub fn new(
         frame: Frame,
@@ -96,13 +96,13 @@ impl<'a, G: Game> Step<'a, G> {
         self.frame
     }
 
-    /// What the player in this seat does; `None` when nobody sits there (any more).
+    /// Returns the input of the player in this seat; `None` when nobody sits there (any more).
     #[inline]
     pub fn input(&self, seat: usize) -> Option<&'a G::Input> {
         self.inputs.get(seat)?.as_ref()
     }
 
-    /// The players who are there, in order of seats.
+    /// Returns the players who are there, in order of seats.
     pub fn players(&self) -> impl Iterator<Item = (Seat, &'a G::Input)> + use<'a, G> {
         let with_seat = |(index, input): (usize, &'a Option<G::Input>)| {
             input.as_ref().map(|input| (Seat(index as u8), input))
@@ -110,7 +110,7 @@ impl<'a, G: Game> Step<'a, G> {
         self.inputs.iter().enumerate().filter_map(with_seat)
     }
 
-    /// Tells that something happened.
+    /// Emits an event.
     #[inline]
     pub fn emit(&mut self, event: G::Event) {
         if self.events.len() < EVENTS_PER_FRAME_MAX {

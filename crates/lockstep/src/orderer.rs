@@ -15,10 +15,10 @@ use std::collections::VecDeque;
 
 use muse_wire::{Duration, Instant};
 
-use crate::config::{Config, ConfigError, Late, Mode};
+use crate::config::{Late, MatchConfig, MatchConfigError, Mode};
 use crate::frame::{Frame, SEATS_MAX, Seat};
-use crate::game::Game;
-use crate::packet::{Control, Refusal};
+use crate::game::DeterministicGame;
+use crate::packet::{Control, OverReason};
 use crate::stream::{Entry, Stream};
 use desync::Checks;
 pub(crate) use incoming::{BLOB_HEADER_MAX, BLOB_STATE, BLOB_TRACE, COST_UNIT_MICROS};
@@ -31,7 +31,7 @@ use speed::Speed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub usize);
 
-/// What the orderer noticed.
+/// Something that the orderer noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
@@ -40,7 +40,7 @@ pub enum Notice {
     /// Somebody sat down, from this frame on.
     Joined(Seat, Frame),
     /// Somebody is gone, from this frame on.
-    Left(Seat, Frame, Refusal),
+    Left(Seat, Frame, OverReason),
     /// Checksums differ: this machine's state is not that of the others, since this check.
     Desync(Seat, Frame),
     /// The states of too many differ: the match is over.
@@ -49,19 +49,23 @@ pub enum Notice {
 
 /// Orders and forwards. Give it what arrives with [`handle_packet`](Self::handle_packet), call
 /// [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) has passed, send what
-/// [`poll_packet`](Self::poll_packet) gives. [`Server`](crate::Server) does so over addresses.
+/// [`poll_packet`](Self::poll_packet) gives. `muse::deterministic` does so over connections.
 #[derive(Debug)]
 pub struct Orderer {
-    config: Config,
+    config: MatchConfig,
     contract: u64,
     members: Vec<Option<Member>>,
+    /// By link: the account behind it; 0 if it is not known.
+    accounts: Vec<u64>,
+    /// By seat: the account that sat there last; 0 if it is not known.
+    owners: Vec<u64>,
     /// By seat: its inputs.
     streams: Vec<Stream>,
     /// By seat: from which frame on somebody plays there.
     playing: Vec<Option<Frame>>,
     controls: Vec<Control>,
     begun: bool,
-    over: Option<Refusal>,
+    over: Option<OverReason>,
     /// The first frame for which somebody's input is missing.
     sealed: Frame,
     /// When half of the players' inputs had arrived for `sealed` and the frames after it.
@@ -70,22 +74,24 @@ pub struct Orderer {
     lags_at: Instant,
     checks: Checks,
     donation: Donation,
-    replies: VecDeque<(LinkId, Refusal)>,
+    replies: VecDeque<(LinkId, OverReason)>,
     notices: VecDeque<Notice>,
 }
 
 impl Orderer {
     /// An orderer of this game by these rules. It does not run the game.
-    pub fn new<G: Game>(config: Config) -> Result<Self, ConfigError> {
+    pub fn new<G: DeterministicGame>(config: MatchConfig) -> Result<Self, MatchConfigError> {
         config.check_for::<G>()?;
         Ok(Self::with_contract(config.contract::<G>(), config))
     }
 
-    pub(crate) fn with_contract(contract: u64, config: Config) -> Self {
+    pub(crate) fn with_contract(contract: u64, config: MatchConfig) -> Self {
         let seats = config.seats();
         Self {
             contract,
             members: Vec::new(),
+            accounts: Vec::new(),
+            owners: vec![0; seats],
             streams: (0..seats).map(|_| Stream::new(Frame(0))).collect(),
             playing: vec![None; seats],
             controls: Vec::new(),
@@ -103,32 +109,32 @@ impl Orderer {
         }
     }
 
-    /// The first frame whose inputs are not all final.
+    /// Returns the first frame whose inputs are not all final.
     pub fn sealed(&self) -> Frame {
         self.sealed
     }
 
-    /// Whether the match has begun.
+    /// Returns true if the match has begun.
     pub fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// Why the match is over, if it is.
-    pub fn over(&self) -> Option<Refusal> {
+    /// Returns the reason why the match is over, if it is.
+    pub fn over(&self) -> Option<OverReason> {
         self.over
     }
 
-    /// Whether somebody is behind this link. Its number may be given to another link when nobody is.
+    /// Returns true if somebody is behind this link. Its number may be given to another link when nobody is.
     pub fn knows(&self, link: LinkId) -> bool {
         self.members.get(link.0).is_some_and(Option::is_some)
     }
 
-    /// The length of a turn as speed control has it now: steps, and the length of each.
+    /// Returns the length of a turn as speed control has it now: steps, and the length of each.
     pub fn pace(&self) -> (u8, Duration) {
         self.speed.plan()
     }
 
-    /// How far this player is away and how long it has been silent.
+    /// Returns the round trip to this player and for how long it has been silent.
     pub fn lag(&self, now: Instant, seat: Seat) -> Option<(Duration, Duration)> {
         let member = self
             .members
@@ -138,7 +144,31 @@ impl Orderer {
         Some((member.link.rtt()?, now - member.heard))
     }
 
-    /// What was noticed since.
+    /// Says which account is behind a link, before its first packet. An account that comes back gets the seat that it had, also if it
+    /// still sits there by another link, and nobody else is given that seat while another one is free. 0 stands for no account.
+    pub fn set_account(&mut self, link: LinkId, account: u64) {
+        if link.0 >= LINKS_MAX {
+            return;
+        }
+        if self.accounts.len() <= link.0 {
+            self.accounts.resize(link.0 + 1, 0);
+        }
+        self.accounts[link.0] = account;
+    }
+
+    /// Takes out whoever is behind a link that has ended. Its number may be given to another link then.
+    pub fn disconnect(&mut self, now: Instant, link: LinkId) {
+        self.remove(link, OverReason::Dropped);
+        self.replies.retain(|(to, _)| *to != link);
+        if let Some(account) = self.accounts.get_mut(link.0) {
+            *account = 0;
+        }
+        if self.begun && self.over.is_none() {
+            self.seal(now);
+        }
+    }
+
+    /// Returns the next thing that was noticed.
     pub fn poll_notice(&mut self) -> Option<Notice> {
         self.notices.pop_front()
     }
@@ -173,7 +203,7 @@ impl Orderer {
         }
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next.
     pub fn poll_timeout(&mut self, now: Instant) -> Option<Instant> {
         let mut next = self.outgoing_timeout(now)?;
         if self.begun && self.over.is_none() {
@@ -191,10 +221,10 @@ impl Orderer {
 
     /// Ends the match for everybody.
     pub fn end(&mut self) {
-        self.finish(Refusal::Over);
+        self.finish(OverReason::Over);
     }
 
-    fn finish(&mut self, reason: Refusal) {
+    fn finish(&mut self, reason: OverReason) {
         if self.over.is_none() {
             self.over = Some(reason);
             self.note(Notice::Ended);
@@ -327,14 +357,14 @@ impl Orderer {
             let behind = behind.max().unwrap_or(0);
             let behind = member.stage.is_sent_streams() && behind > LOG_FRAMES_MAX;
             if silent || behind {
-                self.remove(LinkId(index), Refusal::Dropped);
+                self.remove(LinkId(index), OverReason::Dropped);
             }
         }
         self.seal(now);
     }
 
     /// Takes somebody out of the match.
-    fn remove(&mut self, link: LinkId, reason: Refusal) {
+    fn remove(&mut self, link: LinkId, reason: OverReason) {
         let Some(member) = self.members.get_mut(link.0).and_then(Option::take) else {
             return;
         };
@@ -394,6 +424,8 @@ impl Orderer {
     }
 }
 
+/// Links that an orderer can have.
+const LINKS_MAX: usize = 1_024;
 /// Inputs kept for the slowest, in frames; who is further behind is dropped.
 const LOG_FRAMES_MAX: u32 = 4_096;
 /// Joins, departures and changes of pace in one match.

@@ -7,7 +7,7 @@ use muse_wire::bytes::{EndOfBytes, Reader, Writer};
 use crate::config::PROTOCOL_VERSION;
 use crate::frame::{Frame, Seat};
 
-/// What a packet is: the low half of its first byte. The high half is the version.
+/// The kind of a packet: the low half of its first byte. The high half is the version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Hello = 0,
@@ -45,7 +45,7 @@ impl Kind {
     }
 }
 
-/// Who wants to come in.
+/// The first packet of a machine that wants to come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
     pub(crate) contract: u64,
@@ -108,10 +108,10 @@ impl Welcome {
     }
 }
 
-/// Why somebody is not let in, or has to go.
+/// The reason why a machine is not let in, or has to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum OverReason {
     /// Another game, another version of it, or other settings.
     Contract,
     /// All seats are taken, or there is no room for more spectators.
@@ -124,16 +124,19 @@ pub enum Refusal {
     Expelled,
     /// The states of too many machines differed: there is no match to go on with.
     Desync,
+    /// The same account plays by another link now.
+    Replaced,
 }
 
-impl Refusal {
-    const ALL: [Self; 6] = [
+impl OverReason {
+    const ALL: [Self; 7] = [
         Self::Contract,
         Self::Full,
         Self::Over,
         Self::Dropped,
         Self::Expelled,
         Self::Desync,
+        Self::Replaced,
     ];
 
     pub(crate) fn emit(self, buffer: &mut [u8]) -> Result<usize, EndOfBytes> {
@@ -148,7 +151,7 @@ impl Refusal {
     }
 }
 
-/// What changes the course of the match at a frame: the same on all machines.
+/// A change in the course of the match at a frame: the same on all machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Control {
     /// From this turn on, so many steps a turn, each of this length.
@@ -209,7 +212,7 @@ impl Control {
     }
 }
 
-/// What the orderer wants of a machine. It stands in every packet until it is done, and is done once by its id.
+/// Something that the orderer wants of a machine. It stands in every packet until it is done, and is done once by its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     /// Send your newest confirmed state, as the blob of this id.
@@ -296,11 +299,6 @@ impl Check {
     }
 }
 
-/// Whether a packet comes from another player directly.
-pub(crate) fn is_direct(packet: &[u8]) -> bool {
-    packet.first() == Some(&Kind::Direct.byte())
-}
-
 fn seat(byte: u8) -> Option<Seat> {
     (byte != NO_SEAT).then_some(Seat(byte))
 }
@@ -332,9 +330,9 @@ mod tests {
         };
         let len = welcome.emit(&mut buffer).expect("room");
         assert_eq!(Welcome::parse(&buffer[1..len]), Ok(welcome));
-        for refusal in Refusal::ALL {
+        for refusal in OverReason::ALL {
             let len = refusal.emit(&mut buffer).expect("room");
-            assert_eq!(Refusal::parse(&buffer[1..len]), Some(refusal));
+            assert_eq!(OverReason::parse(&buffer[1..len]), Some(refusal));
         }
         assert_eq!(Kind::of(&[0x23]), None, "another version");
     }

@@ -25,7 +25,7 @@ pub use read::{FrameInputs, Replay};
 pub use verify::{Outcome, PlayError, play, verify};
 pub use write::Recorder;
 
-/// What a replay is of.
+/// The match that a replay is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The description of the state's type, which names the game and its version better than a number.
@@ -40,7 +40,7 @@ pub struct Header {
     pub frame_micros: u32,
 }
 
-/// Why nothing of a file can be read.
+/// The reason why nothing of a file can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ReplayError {
@@ -55,7 +55,7 @@ pub enum ReplayError {
     NoHeader,
 }
 
-/// What is wrong with a file whose beginning can be read.
+/// A problem of a file whose beginning can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// It ends in the middle of something.

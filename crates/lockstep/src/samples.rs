@@ -1,6 +1,8 @@
-//! Two example games, each in one file: [`duel`] for rollback and [`rts`] for lockstep.
+//! Two example games, each in one file: [`duel`] for rollback and [`rts`] for lockstep; and [`plain`], which lets them play over
+//! datagrams without encryption, for simulations and measurements.
 //!
-//! They are played by the programs in `examples/`, in the simulations and benchmarks, and `muse replay` knows them.
+//! The games are played by the examples of `muse-net`, in simulations and benchmarks, and `muse replay` knows them.
 
 pub mod duel;
+pub mod plain;
 pub mod rts;

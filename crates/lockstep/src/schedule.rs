@@ -36,12 +36,12 @@ impl Schedule {
         }
     }
 
-    /// Whether an entity is awake.
+    /// Returns true if an entity is awake.
     pub fn is_awake(&self, entity: u32) -> bool {
         self.awake.binary_search(&entity).is_ok()
     }
 
-    /// How many are awake.
+    /// Returns the number of entities that are awake.
     pub fn awake(&self) -> usize {
         self.awake.len()
     }
@@ -68,7 +68,7 @@ impl Schedule {
         }
     }
 
-    /// Who is run in this step, in order. Those of one period take turns, so that no step has them all.
+    /// Returns the entities that run in this step, in order. Those of one period take turns, so that no step has them all.
     pub fn due(&self, time: u32) -> impl Iterator<Item = u32> {
         self.awake.iter().copied().filter(move |entity| {
             let period = u32::from(self.periods[*entity as usize].max(1));

@@ -18,21 +18,21 @@ use muse_wire::{Duration, Instant};
 use thiserror::Error;
 
 use crate::blob::{BlobReceiver, BlobSender};
-use crate::config::{Config, ConfigError, DELAY_MAX, Mode};
+use crate::config::{DELAY_MAX, MatchConfig, MatchConfigError, Mode};
 use crate::frame::{Frame, Seat};
-use crate::game::{Game, encode};
+use crate::game::{DeterministicGame, encode};
 use crate::link::Link;
-use crate::packet::{Check, Refusal};
+use crate::packet::{Check, OverReason};
 use crate::stream::{INPUT_BYTES_MAX, Stream};
 use events::Events;
-pub use events::{HAPPENINGS_MAX, Happening};
+pub use events::{GAME_EVENTS_MAX, GameEvent};
 pub use history::History;
 use inputs::Inputs;
 pub use network::Target;
 use pace::Pace;
 pub use trace::{Report, Trace};
 
-/// Where a machine is in a match.
+/// The stage of a machine in a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {
@@ -50,15 +50,15 @@ pub enum Status {
         seats: u32,
     },
     /// It is over for this machine.
-    Over(Refusal),
+    Over(OverReason),
     /// Nothing has been heard of the orderer for too long.
     Lost,
 }
 
-/// What happened to the session. What happens in the game is told by [`Session::poll_happening`].
+/// Something that happened to the session; for the game's own events see [`Session::poll_game_event`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Event {
+pub enum SessionEvent {
     /// The match began, or this machine has joined it, at this frame.
     Begun(Frame),
     /// Somebody plays from this frame on.
@@ -68,14 +68,14 @@ pub enum Event {
     /// Turns have changed: so many steps, each so long.
     Pace(u8, Duration),
     /// This machine's state differed from the others', and is being mended. The report tells what differed.
-    Desync(Box<Report>),
+    Desynced(Box<Report>),
     /// The state was set back to that of a frame, and run again from there.
     Mended(Frame),
     /// It is over.
-    Over(Refusal),
+    Over(OverReason),
 }
 
-/// Who plays and who watches.
+/// The part of a machine: it plays or watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Any free seat.
@@ -91,7 +91,7 @@ pub enum Role {
 #[error("the input cannot be encoded in {INPUT_BYTES_MAX} bytes")]
 pub struct InputError;
 
-/// What a session has done so far.
+/// Counters of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Frames run for the first time.
@@ -114,12 +114,12 @@ pub struct Statistics {
 
 /// One machine of a match. Give it packets, call [`handle_timeout`](Self::handle_timeout) when
 /// [`poll_timeout`](Self::poll_timeout) has passed, which runs the frames that are due, and send what
-/// [`poll_packet`](Self::poll_packet) gives. [`Client`](crate::Client) does so over addresses.
+/// [`poll_packet`](Self::poll_packet) gives. `muse::deterministic` does so over connections.
 ///
 /// Set the [input](Self::set_input) before; draw [`state`](Self::state) after.
 #[derive(Debug)]
-pub struct Session<G: Game> {
-    config: Config,
+pub struct Session<G: DeterministicGame> {
+    config: MatchConfig,
     contract: u64,
     role: Role,
     nonce: u32,
@@ -142,6 +142,8 @@ pub struct Session<G: Game> {
     events: Events<G::Event>,
     /// The player's input as it stands.
     input: G::Input,
+    /// An input that was asked for could not travel.
+    input_refused: bool,
     delay: u32,
     /// The longest delay there was: so far ahead of the next frame inputs may be confirmed.
     delay_most: u32,
@@ -163,16 +165,21 @@ pub struct Session<G: Game> {
     blob_taken: Option<u8>,
     own_trace: Option<Trace>,
     scratch: Vec<u8>,
-    out: VecDeque<Event>,
+    out: VecDeque<SessionEvent>,
     statistics: Statistics,
     directs: u32,
     catching_up: bool,
 }
 
-impl<G: Game> Session<G> {
+impl<G: DeterministicGame> Session<G> {
     /// A session that begins with this state, the same on all machines. `nonce` tells one life of this client from the next: any number
     /// that was not used before.
-    pub fn new(config: Config, state: G, role: Role, nonce: u32) -> Result<Self, ConfigError> {
+    pub fn new(
+        config: MatchConfig,
+        state: G,
+        role: Role,
+        nonce: u32,
+    ) -> Result<Self, MatchConfigError> {
         config.check_for::<G>()?;
         let seats = config.seats();
         let window = config.history.max(config.window * 2) + 2 * DELAY_MAX + 64;
@@ -194,6 +201,7 @@ impl<G: Game> Session<G> {
             history: History::new(config.history, config.save_every),
             events: Events::new(window),
             input: G::Input::default(),
+            input_refused: false,
             delay: config.delay,
             delay_most: config.delay,
             own: Stream::new(Frame(0)),
@@ -259,17 +267,17 @@ impl<G: Game> Session<G> {
         self.history.get(frame)
     }
 
-    /// What a frame was run with, one entry per seat.
+    /// Returns the inputs that a frame was run with, one entry per seat.
     pub fn inputs_at(&self, frame: Frame) -> &[Option<G::Input>] {
         self.inputs.used(frame)
     }
 
-    /// How many steps a frame has: one in rollback, what speed control says in lockstep.
+    /// Returns the number of steps of a frame: one in rollback, in lockstep as speed control says.
     pub fn steps_at(&self, frame: Frame) -> u8 {
         self.steps_of(frame)
     }
 
-    /// Where the session is.
+    /// Returns the stage of the session.
     pub fn status(&self) -> Status {
         self.status
     }
@@ -280,11 +288,11 @@ impl<G: Game> Session<G> {
     }
 
     /// The settings.
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &MatchConfig {
         &self.config
     }
 
-    /// What the player does from now on. In rollback it holds until it is set again; in lockstep it is the commands of the
+    /// Sets the player's input from now on. In rollback it holds until it is set again; in lockstep it is the commands of the
     /// turn, taken when the turn begins.
     pub fn set_input(&mut self, input: G::Input) -> Result<(), InputError> {
         self.scratch.clear();
@@ -315,7 +323,7 @@ impl<G: Game> Session<G> {
         self.delay
     }
 
-    /// How long a step takes on this machine, for speed control: to be told now and then.
+    /// Reports how long a step takes on this machine, for speed control: to be called now and then.
     pub fn report_cost(&mut self, step: Duration) {
         self.cost = step;
     }
@@ -333,12 +341,12 @@ impl<G: Game> Session<G> {
         (units != 255).then(|| Duration::from_micros(micros))
     }
 
-    /// By how many frames this machine runs ahead of the others; negative when it is behind.
+    /// Returns by how many frames this machine runs ahead of the others; negative when it is behind.
     pub fn advantage(&self) -> f32 {
         self.pace.advantage()
     }
 
-    /// What this session has done.
+    /// Returns the session's counters.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
@@ -348,13 +356,13 @@ impl<G: Game> Session<G> {
         self.directs = seats;
     }
 
-    /// What happened to the session.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    /// Returns the next thing that happened to the session.
+    pub fn poll_event(&mut self) -> Option<SessionEvent> {
         self.out.pop_front()
     }
 
-    /// What happened in the game.
-    pub fn poll_happening(&mut self) -> Option<Happening<G::Event>> {
+    /// Returns the next event of the game.
+    pub fn poll_game_event(&mut self) -> Option<GameEvent<G::Event>> {
         self.events.poll()
     }
 
@@ -367,14 +375,32 @@ impl<G: Game> Session<G> {
     pub fn leave(&mut self) {
         if !matches!(self.status, Status::Over(_) | Status::Lost) {
             self.send.bye = true;
-            self.status = Status::Over(Refusal::Over);
+            self.status = Status::Over(OverReason::Over);
         }
     }
 
-    /// Lets time pass: runs the frames that are due.
+    /// Lets time pass: runs the frames that are due, with the input that was [set](Self::set_input).
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.pass_time(now, None);
+    }
+
+    /// Lets time pass, and asks for the player's input once for each frame (rollback) or turn (lockstep) that takes one; `input` is
+    /// told the frame that the input will run in. An input that cannot travel is replaced by the default one, and reported.
+    pub fn handle_timeout_with(
+        &mut self,
+        now: Instant,
+        mut input: impl FnMut(Frame) -> G::Input,
+    ) -> Result<(), InputError> {
+        self.pass_time(now, Some(&mut input));
+        match std::mem::take(&mut self.input_refused) {
+            true => Err(InputError),
+            false => Ok(()),
+        }
+    }
+
+    fn pass_time(&mut self, now: Instant, ask: Option<&mut dyn FnMut(Frame) -> G::Input>) {
         match self.status {
-            Status::Running | Status::Waiting { .. } => self.run_due(now),
+            Status::Running | Status::Waiting { .. } => self.run_due(now, ask),
             _ => {}
         }
         let silent = self
@@ -385,7 +411,7 @@ impl<G: Game> Session<G> {
         }
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) or [`poll_packet`](Self::poll_packet) next.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) or [`poll_packet`](Self::poll_packet) next.
     pub fn poll_timeout(&mut self, now: Instant) -> Option<Instant> {
         let next = match self.status {
             Status::Over(_) | Status::Lost => self.send.bye.then_some(now),
@@ -402,7 +428,7 @@ impl<G: Game> Session<G> {
         next.map(|at| at.max(now + Duration::from_micros(1)))
     }
 
-    fn tell(&mut self, event: Event) {
+    fn tell(&mut self, event: SessionEvent) {
         if self.out.len() >= EVENTS_MAX {
             self.out.pop_front();
         }

@@ -9,7 +9,7 @@ use muse_wire::bits::{BitError, BitReader, BitWriter};
 
 use crate::frame::Frame;
 
-/// One input: what the player gave, or a mark that [`Game::predict`](crate::Game::predict) stands in for it.
+/// One input: what the player gave, or a mark that [`DeterministicGame::predict`](crate::DeterministicGame::predict) stands in for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     Given(InputBytes),

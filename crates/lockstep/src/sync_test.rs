@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::diff::{Difference, differences};
 use crate::frame::Frame;
-use crate::game::{Game, Step, decode, encode};
+use crate::game::{DeterministicGame, Step, decode, encode};
 use crate::rng::Rng;
 use crate::session::History;
 
@@ -23,7 +23,7 @@ use crate::session::History;
 /// # Ok::<(), Box<muse_lockstep::SyncError>>(())
 /// ```
 #[derive(Debug)]
-pub struct SyncTest<G: Game> {
+pub struct SyncTest<G: DeterministicGame> {
     state: G,
     frame: Frame,
     depth_max: u32,
@@ -58,7 +58,7 @@ impl fmt::Display for SyncError {
 
 impl std::error::Error for SyncError {}
 
-impl<G: Game> SyncTest<G> {
+impl<G: DeterministicGame> SyncTest<G> {
     /// A test that begins with this state and rolls back up to `depth_max` frames at random.
     pub fn new(state: G, seed: u64, depth_max: u32) -> Self {
         let depth_max = depth_max.max(1);
@@ -152,7 +152,7 @@ mod tests {
         hidden: u32,
     }
 
-    impl Game for Leaky {
+    impl DeterministicGame for Leaky {
         type Input = bool;
         type Event = ();
 

@@ -5,11 +5,11 @@
 mod target;
 
 use muse_lockstep::samples::duel::Duel;
-use muse_lockstep::{Config, LinkId, Orderer, Rng, Role, Session, Target};
+use muse_lockstep::{LinkId, MatchConfig, Orderer, Rng, Role, Session, Target};
 use muse_wire::{Duration, Instant};
 
 /// Everything that a session and an orderer say to each other in two seconds, each packet with its length in front.
-fn conversation(config: Config) -> Vec<u8> {
+fn conversation(config: MatchConfig) -> Vec<u8> {
     let mut orderer = Orderer::new::<Duel>(config.clone()).expect("the settings make sense");
     let mut session = Session::new(config, Duel::new(1), Role::Player, 1).expect("they do");
     let mut said = Vec::new();
@@ -42,8 +42,8 @@ fn noise_and_damaged_packets_are_survived() {
         target::run(&bytes);
     }
     for (choice, config) in [
-        (2u8, Config::lockstep(2)),
-        (3, Config::rollback(2).history(64).window(20)),
+        (2u8, MatchConfig::lockstep(2)),
+        (3, MatchConfig::rollback(2).history(64).window(20)),
     ] {
         let said = conversation(config.begins_with(1));
         for _ in 0..600 {

@@ -2,17 +2,18 @@
 
 use muse_lockstep::replay::{Problem, Recorder, Replay, ReplayError, play, verify};
 use muse_lockstep::samples::duel::{Buttons, Duel};
-use muse_lockstep::{Config, Frame, Host, Peer, Rng};
+use muse_lockstep::samples::plain::{PlainHost, PlainPeer};
+use muse_lockstep::{Frame, MatchConfig, Rng};
 use muse_netem::{Network, Simulation};
 use muse_wire::Duration;
 
 /// A match of a player alone, recorded for so many seconds, and its last confirmed state.
 fn record(seconds: u64, finish: bool) -> (Vec<u8>, Frame, Duel) {
-    let config = Config::rollback(2).begins_with(1);
-    let host = Host::new(config.clone(), Duel::new(1), 1).expect("the settings make sense");
+    let config = MatchConfig::rollback(2).begins_with(1);
+    let host = PlainHost::new(config.clone(), Duel::new(1), 1).expect("the settings make sense");
     let mut simulation = Simulation::new(Network::new(1));
     let address = std::net::SocketAddr::from(([192, 0, 2, 1], 1));
-    let node = simulation.add(address, Peer::Host(Box::new(host)));
+    let node = simulation.add(address, PlainPeer::Host(Box::new(host)));
     let mut recorder = Recorder::new(&config);
     let mut file = Vec::new();
     let mut rng = Rng::new(2);

@@ -1,4 +1,4 @@
-//! What masters tell each other, and themselves.
+//! Notes that masters send each other, and themselves.
 //!
 //! A note may be lost: everything that matters is in the store, and whoever missed something reads it again there. So a bus needs no
 //! memory, no order between masters and no acknowledgement.
@@ -29,15 +29,15 @@ pub enum Note {
     Back(AccountId),
     /// A player's connection is gone.
     Away(AccountId),
-    /// A player gave his seat up.
+    /// A player gave up their seat.
     SeatLeft(MatchId, AccountId),
-    /// How a match goes.
+    /// A game server reports how its match goes.
     Report(ServerId, Report),
-    /// How it ended.
+    /// A game server reports the end of its match.
     Result(ServerId, MatchResult),
     /// A game server is gone.
     ServerGone(ServerId),
-    /// To a player, wherever he is connected: a message as JSON.
+    /// To a player, wherever they are connected: a message as JSON.
     Tell(AccountId, String),
     /// To a game server, wherever it is connected.
     ToServer(ServerId, ToServer),
@@ -45,11 +45,11 @@ pub enum Note {
     TellAll(String),
     /// Out with a player, who is told why.
     Kick(AccountId, String),
-    /// A player connected to this master, so that others close what they have of him.
+    /// A player connected to this master, so that others close their connections of this player.
     Entered(AccountId, u64),
-    /// How far a player is from relays, in milliseconds by region.
+    /// A player's latency to relays, in milliseconds by region.
     Measured(AccountId, BTreeMap<String, u16>),
-    /// Whoever has one of these players connected says that he is [`Back`](Self::Back).
+    /// Asks every master to say which of these players are [`Back`](Self::Back), because they are connected to it.
     WhoIsHere(Vec<AccountId>),
 }
 
@@ -57,9 +57,9 @@ pub enum Note {
 pub trait Bus: Send + Sync {
     /// Tells everybody, the caller's own master too.
     fn publish(&self, note: Note);
-    /// Everything from now on. Who reads too slowly is told that he missed something.
+    /// Returns everything from now on. A reader that is too slow is told that it missed something.
     fn subscribe(&self) -> broadcast::Receiver<Note>;
-    /// Whether other masters use it too. Then notes can be lost on the way, and a leader looks into the store from time to time.
+    /// True if other masters use it too. Then notes can be lost on the way, and a leader looks into the store from time to time.
     fn is_shared(&self) -> bool {
         false
     }

@@ -35,10 +35,4 @@ impl SteadyClock {
     pub(crate) fn until(&self, instant: Instant) -> std::time::Duration {
         (instant - self.now()).into()
     }
-
-    /// Returns by how much the time of day has been set since this clock was made, in either direction.
-    pub(crate) fn step(&self) -> Duration {
-        let (steady, day) = (self.now(), now());
-        (steady - day).max(day - steady)
-    }
 }

@@ -1,4 +1,4 @@
-//! What a master is told before it starts.
+//! The options of a master.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::director::DirectorConfig;
 use crate::serving::ConnectionLimits;
 use crate::sessions::PLAYERS_MAX_DEFAULT;
 
-/// How a master runs.
+/// Options of a master.
 #[derive(Clone, Debug)]
 pub struct MasterConfig {
     pub(crate) listen: SocketAddr,
@@ -122,7 +122,7 @@ impl MasterConfig {
         self
     }
 
-    /// How matches are made and followed.
+    /// Sets how matches are made and followed.
     pub fn director(mut self, director: DirectorConfig) -> Self {
         self.director = director;
         self
@@ -215,7 +215,7 @@ impl MasterConfig {
     /// Relays for games that players host themselves, at most 32, none by default. Players measure how far each is, and the master says which suits them.
     pub fn relays(mut self, relays: Vec<RelayPlace>) -> Self {
         self.relays = relays;
-        self.relays.truncate(muse_relay::v2::RELAYS_MAX);
+        self.relays.truncate(muse_relay::RELAYS_MAX);
         self
     }
 

@@ -45,7 +45,7 @@ struct Network {
     asking: BTreeSet<(u64, ConnectionId)>,
 }
 
-/// How many wait, or else how many ask, then the oldest of them.
+/// The number of those that wait, or else of those that ask, then the oldest of them.
 type Rank = (usize, usize, Reverse<Option<(u64, ConnectionId)>>, IpAddr);
 
 impl Network {

@@ -1,6 +1,6 @@
 //! The leader of a queue: makes matches and follows each from its first row to its result.
 //!
-//! The director decides; the shell does. Each [`Action`] that touches the store is one transaction there, which checks the leader's epoch;
+//! The director decides about matches; the [`leader`](crate::leader) decides when it runs, and a shell does what comes of it. Each [`Action`] that touches the store is one transaction there, which checks the leader's epoch;
 //! what became of it comes back as a `handle_*`. The match is stored first and gets its server then, so that a master that dies in between
 //! leaves a match without a server, which the next leader places, or a server without a match, which is ended.
 
@@ -58,7 +58,7 @@ pub struct Director {
     actions: VecDeque<Action>,
 }
 
-/// How a [`Director`] works.
+/// Options of a [`Director`].
 #[derive(Clone, Debug, Default)]
 pub struct DirectorConfig {
     matching: MatchingConfig,
@@ -85,7 +85,7 @@ impl Default for Times {
 }
 
 impl DirectorConfig {
-    /// How tickets are matched.
+    /// Sets how tickets are matched.
     pub fn matching(mut self, matching: MatchingConfig) -> Self {
         self.matching = matching;
         self
@@ -123,7 +123,7 @@ impl DirectorConfig {
     }
 }
 
-/// What the shell is to do.
+/// Something that the [`Leader`](crate::leader::Leader) is to have done.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Action {
@@ -152,9 +152,9 @@ pub enum Action {
         match_id: MatchId,
         /// Its server.
         server: ServerId,
-        /// Who may come.
+        /// The players who may come.
         players: Vec<AccountId>,
-        /// Whether the server does not yet know them: seats that were filled later.
+        /// True if the server does not yet know them: seats that were filled later.
         backfill: bool,
     },
     /// Store: the seat is given up.
@@ -177,7 +177,7 @@ pub enum Action {
         /// Which match.
         match_id: MatchId,
     },
-    /// Tell a player, if he is connected.
+    /// Tell a player, if they are connected.
     Tell(AccountId, FromMaster),
 }
 
@@ -188,7 +188,7 @@ pub struct NewMatch {
     pub match_id: MatchId,
     /// The tickets that become it.
     pub tickets: Vec<Ticket>,
-    /// What is played.
+    /// The preferences by which it is played.
     pub preferences: Preferences,
     /// Bots that fill it.
     pub bots: u8,
@@ -207,11 +207,11 @@ impl NewMatch {
 pub struct Placement {
     /// For which match.
     pub match_id: MatchId,
-    /// Where, best first; empty for anywhere.
+    /// The regions, best first; empty for anywhere.
     pub regions: Vec<String>,
-    /// What is played.
+    /// The preferences by which it is played.
     pub preferences: Preferences,
-    /// Who plays.
+    /// The players.
     pub players: Vec<AccountId>,
     /// Bots that fill it.
     pub bots: u8,
@@ -222,9 +222,9 @@ pub struct Placement {
 pub struct Ending {
     /// Which match.
     pub match_id: MatchId,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// What the game server reported; only a finished match counts.
+    /// The game server's report; only a finished match counts.
     pub result: Option<MatchResult>,
     /// Tickets that go back to the queue with the place they had.
     pub requeue: Vec<Ticket>,
@@ -235,15 +235,15 @@ pub struct Ending {
 pub struct StoredMatch {
     /// Its name.
     pub match_id: MatchId,
-    /// What is played.
+    /// The preferences by which it is played.
     pub preferences: Preferences,
     /// Bots that fill it.
     pub bots: u8,
-    /// Who has a seat.
+    /// The players who have a seat.
     pub players: Vec<AccountId>,
-    /// Where it is, if it has been placed.
+    /// Its server, if it has been placed.
     pub server: Option<ServerId>,
-    /// Whether it has begun.
+    /// True if it has begun.
     pub running: bool,
 }
 
@@ -282,24 +282,14 @@ impl Director {
         }
     }
 
-    /// How many tickets wait.
+    /// Returns how many tickets wait.
     pub fn queued(&self) -> usize {
         self.queue.len()
     }
 
-    /// How many matches there are.
+    /// Returns how many matches there are.
     pub fn matches(&self) -> usize {
         self.matches.len()
-    }
-
-    /// The players and the server of a match that can be joined, for a fresh token.
-    pub fn seat(&self, match_id: MatchId) -> Option<(ServerId, &[AccountId])> {
-        let found = self.matches.get(&match_id)?;
-        let open = matches!(
-            found.stage,
-            Stage::Connecting | Stage::Loading | Stage::Running
-        );
-        Some((found.server.filter(|_| open)?, &found.players))
     }
 
     /// The queue as its players see it.
@@ -312,12 +302,12 @@ impl Director {
         })
     }
 
-    /// Whether no match is made from now on; running ones finish.
+    /// Makes no match from now on, or makes them again; running ones finish.
     pub fn drain(&mut self, draining: bool) {
         self.draining = draining;
     }
 
-    /// How many more matches the fleet has room for; any number if nobody knows, which is so until this is called.
+    /// The fleet has room for so many more matches; any number if nobody knows, which is so until this is called.
     pub fn handle_room(&mut self, matches: usize) {
         self.room.handle_fleet(matches);
     }
@@ -334,8 +324,8 @@ impl Director {
         self.queue.remove(ticket);
     }
 
-    /// What the store holds, for a leader that may have missed something: tickets that it does not know wait from now on, and those that are no
-    /// longer there are forgotten. How many are new. Their players count as present, because nobody can be asked while the bus is lost.
+    /// Compares the queue with what the store holds, for a leader that may have missed something: tickets that it does not know wait from now on, and those that are no
+    /// longer there are forgotten. Returns how many are new. Their players count as present, because nobody can be asked while the bus is lost.
     pub fn handle_tickets(&mut self, now: Instant, stored: Vec<Ticket>) -> usize {
         let known: FxHashSet<TicketId> = self.queue.tickets().map(|ticket| ticket.id).collect();
         let kept: FxHashSet<TicketId> = stored.iter().map(|ticket| ticket.id).collect();
@@ -396,7 +386,7 @@ impl Director {
         }
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout).
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
         let pass = (!self.queue.is_empty()).then_some(self.next_pass);
         let timer = self.timers.first().map(|(at, _)| *at);
@@ -472,7 +462,7 @@ impl Director {
 /// Matches that one leader may make in one epoch, as bits; epochs have the rest of the 53 that JavaScript reads.
 const COUNTER_BITS: u32 = 32;
 
-/// How long a ticket may take from the store to its leader.
+/// Time that a ticket may take from the store to its leader.
 const TICKETS_SETTLE: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ pub trait Fleet: Send + Sync {
     fn handle_unlinked(&self, server: ServerId);
     /// No more servers in advance; those without a match end.
     fn drain(&self);
-    /// How many more matches there is room for; any number if only asking tells.
+    /// Returns how many more matches there is room for; any number if only asking tells.
     fn room(&self) -> usize {
         usize::MAX
     }
@@ -45,7 +45,7 @@ pub trait Fleet: Send + Sync {
     fn counts(&self) -> Counts;
     /// Every server, in order of their ports.
     fn servers(&self) -> Vec<ServerLine>;
-    /// Where a server's output is kept, if it is.
+    /// Returns the file with a server's output, if it is kept.
     fn log(&self, server: ServerId) -> Option<PathBuf>;
     /// The number of a server that this fleet did not start itself: it shows the fleet's key and says its name. None if the key is wrong, or
     /// if servers do not come by themselves.
@@ -58,7 +58,7 @@ pub trait Fleet: Send + Sync {
     }
 }
 
-/// How many servers there are.
+/// Numbers of servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Started, not yet connected.

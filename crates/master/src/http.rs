@@ -50,7 +50,7 @@ pub(crate) fn router(shared: Arc<Shared>, others: Option<Router>) -> Router {
     }
 }
 
-/// What game servers on this machine ask, without TLS.
+/// Routes for game servers on this machine, without TLS.
 pub(crate) fn server_router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/v1/server", get(game::server))
@@ -59,7 +59,7 @@ pub(crate) fn server_router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-/// What players ask.
+/// Routes for players.
 fn players() -> Router<Arc<Shared>> {
     Router::new()
         .route("/v1/guest", post(accounts::guest))

@@ -1,4 +1,4 @@
-//! Who is connected to this master: players and game servers, and how to reach them.
+//! The connections of this master to players and game servers.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -33,7 +33,7 @@ struct ServerLink {
     sender: mpsc::Sender<ToServer>,
 }
 
-/// What a player's connection got.
+/// The answer to a player's connection.
 #[derive(Debug)]
 pub enum Entered {
     /// A session, and what is to be sent over it.
@@ -55,7 +55,7 @@ impl Hub {
         }
     }
 
-    /// A player comes. His older connection, if there is one, is closed.
+    /// Admits a player, if there is room, and closes their older connection, if there is one.
     pub fn enter(&self, account: AccountId) -> Entered {
         let mut players = lock(&self.players);
         match players.sessions.admit(self.clock.now(), account) {
@@ -100,7 +100,7 @@ impl Hub {
         closed
     }
 
-    /// Tells a player, if he is here. A connection that cannot take more is closed: its client comes back and reads what is.
+    /// Tells a player, if they are here. A connection that cannot take more is closed: its client comes back and reads what is.
     pub fn tell(&self, account: AccountId, message: String) {
         let mut players = lock(&self.players);
         let Some(session) = players.sessions.session_of(account) else {
@@ -124,7 +124,7 @@ impl Hub {
             .retain(|_, sender| sender.try_send(message.clone()).is_ok());
     }
 
-    /// Says last things to a player and closes his connection; false if he is not here.
+    /// Says last things to a player and closes their connection; false if they are not here.
     pub fn close(&self, account: AccountId, messages: &[String]) -> bool {
         let mut players = lock(&self.players);
         let Some(session) = players.sessions.session_of(account) else {
@@ -138,7 +138,7 @@ impl Hub {
         true
     }
 
-    /// A player has connected to another master: his connection here is closed as his older one, and was never lost.
+    /// A player has connected to another master: their connection here is closed as the older one, and was never lost.
     pub fn hand_over(&self, account: AccountId) {
         let mut players = lock(&self.players);
         let Some(session) = players.sessions.session_of(account) else {
@@ -159,7 +159,7 @@ impl Hub {
         online
     }
 
-    /// How many players there is room for.
+    /// Returns how many players there is room for.
     pub fn players_max(&self) -> usize {
         lock(&self.players).sessions.players_max()
     }
@@ -172,17 +172,17 @@ impl Hub {
         }
     }
 
-    /// Whether a player is here.
+    /// True if a player is here.
     pub fn is_online(&self, account: AccountId) -> bool {
         lock(&self.players).sessions.is_online(account)
     }
 
-    /// How many players are here.
+    /// Returns how many players are here.
     pub fn players(&self) -> usize {
         lock(&self.players).sessions.len()
     }
 
-    /// How many game servers are here.
+    /// Returns how many game servers are here.
     pub fn servers(&self) -> usize {
         lock(&self.servers).len()
     }
@@ -204,7 +204,7 @@ impl Hub {
         current
     }
 
-    /// Whether a game server is connected.
+    /// True if a game server is connected.
     pub fn has_server(&self, server: ServerId) -> bool {
         lock(&self.servers).contains_key(&server)
     }
@@ -223,7 +223,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the older of two connections of one account is told last.
+/// The last message to the older of two connections of one account.
 const REPLACED: &str = r#"{"type":"closing","come_back":false}"#;
 /// Messages that wait for one connection.
 const MESSAGES_MAX: usize = 64;

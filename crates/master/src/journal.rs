@@ -1,4 +1,4 @@
-//! What the operators' page shows that nobody stores: figures of the last hour, and what the master did about each match.
+//! A memory for the operators' page of what nobody stores: figures of the last hour, and what the master did about each match.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use crate::clock;
 use crate::hub::lock;
 use crate::operators::{LogLine, Sample};
 
-/// The memory of one master; it begins anew with the process.
+/// The memory of one master; it starts over with the process.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     samples: Mutex<VecDeque<Sample>>,
@@ -58,7 +58,7 @@ impl Journal {
         }
     }
 
-    /// What happened to a match, oldest first.
+    /// Returns the log of a match, oldest first.
     pub(crate) fn lines(&self, match_id: MatchId) -> Vec<LogLine> {
         lock(&self.matches)
             .lines

@@ -1,173 +1,488 @@
-//! Leading: keeps the lease, drives the [`Director`], and does what it says.
+//! Leading a queue: wins the lease, takes over what is stored, runs the [`Director`], and says what is to be stored, started and sent.
+//!
+//! The leader decides; a shell does. The program's shell is `leading.rs`, with the real store, fleet, bus and clock; the laboratory's simulator of
+//! the whole system and `tests/week` run this same machine with simulated ones.
 
-use std::sync::Arc;
-use std::time::Duration as StdDuration;
+mod requests;
 
-use muse_master_client::messages::{FromMaster, ToServer, encode};
+use std::collections::VecDeque;
+use std::mem;
+
+use muse_master_client::messages::{ToServer, encode};
 use muse_master_client::{AccountId, MatchId, ServerId};
 use muse_wire::{Duration, Instant};
 use rustc_hash::FxHashMap;
-use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::mpsc;
+use thiserror::Error;
 
 use crate::bus::Note;
-use crate::clock::{self, SteadyClock};
-use crate::director::{Action, Director, NoServer, Placement};
+use crate::director::{Action, Director, DirectorConfig, NoServer, StoredMatch};
 use crate::lease::{Lease, RENEW_EVERY};
-use crate::matching::Filled;
-use crate::shared::Shared;
-use crate::store::{Answer, Created, Fill, StoreError, StoredReport};
+use crate::store::{Fill, StoreError, StoredReport};
 use crate::ticket::Ticket;
+pub use requests::{Looked, Reply, Request, StoreRequest, Transaction};
 
-/// Leads whenever it can, until the master ends.
-pub(crate) async fn lead(shared: Arc<Shared>) {
-    loop {
-        // Every term has a holder of its own, so that its epoch is its own too.
-        let holder = fresh_holder();
-        let queue = || QUEUE.to_owned();
-        match shared.store.lease(queue(), holder, clock::now()).await {
-            Ok(Some(lease)) => {
-                tracing::info!(epoch = lease.epoch, "leads the queue");
-                let ended = Term::begin(&shared, holder, lease).await;
-                tracing::warn!(reason = %ended, "leads no longer");
-                // Whoever asks next need not wait for the lease to run out.
-                let _ = shared.store.release_lease(queue(), holder).await;
-            }
-            Ok(None) => {}
-            Err(error) => tracing::error!(%error, "cannot ask for the lease"),
-        }
-        shared.status.set_leading(false);
-        // Who closes leaves it to the others, and comes back to it only if nobody else does it.
-        tokio::time::sleep(if shared.leaves_leading() {
-            CLOSING_WAITS
-        } else {
-            RENEW_EVERY.into()
-        })
-        .await;
-    }
-}
-
-/// What came of something that was begun.
-enum Done {
-    Created(MatchId, Result<Created, StoreError>),
-    Filled(Filled, Result<Fill, StoreError>),
-    Placed(MatchId, Result<ServerId, NoServer>),
-    Ended(MatchId, Option<Vec<Ticket>>),
-    Lease(Result<Option<Lease>, StoreError>),
-    Tickets(Result<Vec<Ticket>, StoreError>),
-    Reports(Result<Vec<StoredReport>, StoreError>),
-    Here(Result<Vec<AccountId>, StoreError>),
-    OldEpoch,
-}
-
-/// The time between winning the lease and losing it.
-struct Term {
-    shared: Arc<Shared>,
+/// One attempt to lead a queue: from asking for the lease to losing it.
+///
+/// Call `handle_*` as things happen and [`handle_timeout`](Self::handle_timeout) at [`poll_timeout`](Self::poll_timeout). After each of these, do all
+/// that [`poll_request`](Self::poll_request) returns, and look whether it has [`ended`](Self::ended); then make another one
+/// [`again_after`](Self::again_after) a while. `now` comes from a clock that nobody sets and that showed the time of day when the leader was made.
+///
+/// ```
+/// use muse_master::director::DirectorConfig;
+/// use muse_master::leader::{Leader, Request};
+/// use muse_master::store::MemoryStore;
+/// use muse_wire::Instant;
+/// let (mut leader, mut store) = (Leader::new(DirectorConfig::default(), 1), MemoryStore::default());
+/// let now = Instant::ZERO;
+/// while let Some(request) = leader.poll_request(now, now) {
+///     if let Request::Store(request) = request
+///         && let Some(reply) = store.handle_request(now, request)
+///     {
+///         leader.handle_reply(now, reply);
+///     }
+/// }
+/// assert!(leader.is_leading());
+/// ```
+#[derive(Debug)]
+pub struct Leader {
+    config: DirectorConfig,
     holder: u64,
-    lease: Lease,
-    /// What the director's time comes from.
-    clock: SteadyClock,
-    director: Director,
-    /// When each match was last reported in the store; none before the first look.
-    reported: Option<FxHashMap<MatchId, Instant>>,
-    done: mpsc::UnboundedSender<Done>,
+    is_shared: bool,
+    is_draining: bool,
+    state: State,
+    requests: VecDeque<Request>,
 }
 
-impl Term {
-    async fn begin(shared: &Arc<Shared>, holder: u64, lease: Lease) -> String {
-        let mut notes = shared.bus.subscribe();
-        let restored = shared.store.restore(lease.epoch).await;
-        let (tickets, matches) = match restored {
-            Ok(restored) => restored,
-            Err(error) => return error.to_string(),
+#[derive(Debug)]
+enum State {
+    /// The lease is asked for.
+    Asking,
+    /// The store is being read. Notes that come meanwhile may be about something newer.
+    Restoring {
+        lease: Lease,
+        early: Vec<Note>,
+    },
+    Leading(Box<Leading>),
+    Ended(Ended),
+}
+
+/// The reason why a leader leads no longer.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Ended {
+    /// The lease was not granted, or not renewed in time.
+    #[error("another master leads")]
+    OtherLeads,
+    /// The store failed where it matters whether something was written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The lease could not be renewed.
+    #[error("the lease ran out")]
+    LeaseRanOut,
+    /// Tickets carry the time of day, so it must not jump.
+    #[error("the system's clock was set")]
+    ClockSet,
+    /// This master drains, and others can lead.
+    #[error("this master is closing")]
+    Closing,
+    /// The bus dropped notes because they were read too slowly.
+    #[error("{0} notes were missed")]
+    NotesMissed(u64),
+}
+
+impl Leader {
+    /// Asks for the lease under the name `holder`, which no other term may have, so that its epoch is its own too.
+    pub fn new(config: DirectorConfig, holder: u64) -> Self {
+        let ask = Request::Store(StoreRequest::Lease { holder });
+        Self {
+            config,
+            holder,
+            is_shared: false,
+            is_draining: false,
+            state: State::Asking,
+            requests: VecDeque::from([ask]),
+        }
+    }
+
+    /// Sets whether other masters use the bus too, false by default. Then notes can be lost, so the store is read again every 5 seconds, and a master that
+    /// drains leaves leading to others.
+    pub fn shared(mut self, is_shared: bool) -> Self {
+        self.is_shared = is_shared;
+        self
+    }
+
+    /// True from the time when everything is restored until the end.
+    pub fn is_leading(&self) -> bool {
+        matches!(self.state, State::Leading(_))
+    }
+
+    /// Returns how many tickets wait.
+    pub fn queued(&self) -> usize {
+        self.director().map_or(0, Director::queued)
+    }
+
+    /// Returns how many matches there are.
+    pub fn matches(&self) -> usize {
+        self.director().map_or(0, Director::matches)
+    }
+
+    /// Returns why it leads no longer, once that is so. Its last requests are still to be done.
+    pub fn ended(&self) -> Option<&Ended> {
+        match &self.state {
+            State::Ended(ended) => Some(ended),
+            _ => None,
+        }
+    }
+
+    /// Returns how long to wait before the next attempt. A master that closes leaves leading to the others, and comes back to it only if nobody else does it.
+    pub fn again_after(&self) -> Duration {
+        match self.leaves_leading() {
+            true => CLOSING_WAITS,
+            false => RENEW_EVERY,
+        }
+    }
+
+    /// Makes no match from now on, or makes them again; running ones finish.
+    pub fn drain(&mut self, is_draining: bool) {
+        self.is_draining = is_draining;
+        let leaves = self.leaves_leading();
+        if let State::Leading(leading) = &mut self.state {
+            leading.director.drain(is_draining);
+            if leaves && !leading.stays {
+                self.end(Ended::Closing);
+            }
+        }
+    }
+
+    /// The fleet has room for so many more matches; any number if nobody knows, which is so until this is called.
+    pub fn handle_room(&mut self, matches: usize) {
+        if let State::Leading(leading) = &mut self.state {
+            leading.director.handle_room(matches);
+        }
+    }
+
+    /// A note came over the bus. `is_online` tells who is connected to this master.
+    pub fn handle_note(&mut self, now: Instant, note: Note, is_online: impl Fn(AccountId) -> bool) {
+        // A player who only asks over HTTP has a grace period to open their connection.
+        let absent = match &note {
+            Note::Ticket(ticket) => {
+                let party = ticket.party.iter().map(|member| member.account);
+                party.filter(|account| !is_online(*account)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let notes = std::iter::once(note).chain(absent.into_iter().map(Note::Away));
+        match &mut self.state {
+            // What is older than the lease will be read from the store.
+            State::Asking | State::Ended(_) => {}
+            State::Restoring { early, .. } if early.len() < EARLY_MAX => early.extend(notes),
+            State::Restoring { early, .. } => {
+                let missed = early.len() as u64;
+                self.end(Ended::NotesMissed(missed));
+            }
+            State::Leading(leading) => notes.for_each(|note| leading.handle_note(now, note)),
+        }
+    }
+
+    /// Notes were lost on the way to this leader: the next one reads what is stored.
+    pub fn handle_notes_missed(&mut self, count: u64) {
+        self.end(Ended::NotesMissed(count));
+    }
+
+    /// A request was answered.
+    pub fn handle_reply(&mut self, now: Instant, reply: Reply) {
+        let handled = match (&mut self.state, reply) {
+            (State::Asking, Reply::Lease(Ok(Some(lease)))) => {
+                let epoch = lease.epoch;
+                tracing::info!(epoch, "leads the queue");
+                let early = Vec::new();
+                self.state = State::Restoring { lease, early };
+                self.store(StoreRequest::Restore { epoch });
+                Ok(())
+            }
+            (State::Asking, Reply::Lease(Ok(None))) => Err(Ended::OtherLeads),
+            (State::Asking, Reply::Lease(Err(error))) => Err(error.into()),
+            (State::Restoring { .. }, Reply::Restored(Ok((tickets, matches)))) => {
+                self.begin(now, tickets, matches);
+                Ok(())
+            }
+            (State::Restoring { .. }, Reply::Restored(Err(error))) => Err(error.into()),
+            (State::Leading(leading), reply) => {
+                leading.handle_reply(now, reply, &mut self.requests)
+            }
+            _ => Ok(()),
+        };
+        if let Err(ended) = handled {
+            self.end(ended);
+        }
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if let State::Leading(leading) = &mut self.state {
+            leading.handle_timeout(now, self.holder, &mut self.requests);
+        }
+    }
+
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout).
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        match &self.state {
+            State::Leading(leading) => Some(leading.poll_timeout()),
+            _ => None,
+        }
+    }
+
+    /// Returns the next thing to do. A leader whose lease has run out by the time of day, or whose clock was set, ends instead: if it was paused, it
+    /// has decided by what it missed.
+    pub fn poll_request(&mut self, now: Instant, time_of_day: Instant) -> Option<Request> {
+        if let State::Leading(leading) = &self.state {
+            let step = (now - time_of_day).max(time_of_day - now);
+            if time_of_day >= leading.lease.until {
+                self.end(Ended::LeaseRanOut);
+            } else if step > CLOCK_STEP_MAX {
+                self.end(Ended::ClockSet);
+            }
+        }
+        if self.requests.is_empty()
+            && let State::Leading(leading) = &mut self.state
+            && let Some(action) = leading.director.poll_action()
+        {
+            leading.act(action, &mut self.requests);
+        }
+        self.requests.pop_front()
+    }
+
+    fn begin(&mut self, now: Instant, tickets: Vec<Ticket>, matches: Vec<StoredMatch>) {
+        let stays = self.leaves_leading();
+        let State::Restoring { lease, early } = &mut self.state else {
+            return;
         };
         tracing::info!(tickets = tickets.len(), matches = matches.len(), "restored");
-        let (done, mut answers) = mpsc::unbounded_channel();
-        let mut term = Self {
-            director: Director::new(shared.config.director.clone(), lease.epoch),
-            shared: Arc::clone(shared),
-            holder,
-            lease,
-            clock: SteadyClock::new(),
-            reported: None,
-            done,
+        let parties = tickets.iter().flat_map(|ticket| &ticket.party);
+        let waiting = parties.map(|member| member.account).collect();
+        self.requests
+            .push_back(Request::Publish(Note::WhoIsHere(waiting)));
+        let mut director = Director::new(self.config.clone(), lease.epoch);
+        director.restore(now, tickets, matches);
+        director.drain(self.is_draining);
+        let due = |timer: Timer| match timer {
+            Timer::Look if !self.is_shared => Instant::FAR_FUTURE,
+            _ => now,
         };
-        let parties: Vec<_> = tickets
-            .iter()
-            .flat_map(|ticket| ticket.party.clone())
-            .collect();
-        let now = term.clock.now();
-        term.director.restore(now, tickets, matches);
-        let waiting = parties.iter().map(|member| member.account).collect();
-        shared.bus.publish(Note::WhoIsHere(waiting));
-        shared.status.set_leading(true);
-        let mut renew = tokio::time::interval(RENEW_EVERY.into());
-        let mut look = tokio::time::interval(LOOK_EVERY);
-        let mut reconcile = tokio::time::interval(LOOK_EVERY);
-        let mut draining = shared.draining.subscribe();
-        let stays = shared.leaves_leading();
-        loop {
-            if shared.leaves_leading() && !stays {
-                return "this master is closing".to_owned();
+        let mut leading = Leading {
+            lease: lease.clone(),
+            director,
+            timers: Timer::ALL.map(due),
+            retries: VecDeque::new(),
+            reported: None,
+            stays,
+        };
+        for note in mem::take(early) {
+            leading.handle_note(now, note);
+        }
+        self.state = State::Leading(Box::new(leading));
+    }
+
+    /// Ends the term. Decisions that were not yet begun are left to the next leader.
+    fn end(&mut self, ended: Ended) {
+        match self.state {
+            State::Ended(_) => return,
+            State::Asking => {
+                self.requests.clear();
+                if ended != Ended::OtherLeads {
+                    tracing::error!(reason = %ended, "cannot ask for the lease");
+                }
             }
-            // Before anything is done: a master that was paused may have decided by what it missed.
-            if let Err(reason) = term.still_leads() {
-                return reason.to_owned();
+            State::Restoring { .. } | State::Leading(_) => {
+                self.requests.clear();
+                tracing::warn!(reason = %ended, "leads no longer");
+                // Whoever asks next need not wait for the lease to run out.
+                let holder = self.holder;
+                self.store(StoreRequest::ReleaseLease { holder });
             }
-            term.director.drain(*draining.borrow_and_update());
-            term.director.handle_room(shared.fleet.room());
-            term.act();
-            let due = term.director.poll_timeout().unwrap_or(Instant::FAR_FUTURE);
-            let wait = term.clock.until(due);
-            tokio::select! {
-                note = notes.recv() => match note {
-                    Ok(note) => term.handle_note(note),
-                    Err(RecvError::Lagged(missed)) => return format!("{missed} notes were missed"),
-                    Err(RecvError::Closed) => return "the bus is closed".to_owned(),
-                },
-                answer = answers.recv() => if let Some(answer) = answer
-                    && let Err(reason) = term.handle_done(answer) {
-                    return reason;
-                },
-                _ = renew.tick() => term.renew(),
-                _ = look.tick(), if shared.bus.is_shared() => term.look(),
-                _ = reconcile.tick() => term.director.handle_fleet(&shared.fleet.hosts()),
-                _ = draining.changed() => {}
-                () = tokio::time::sleep(wait) => term.director.handle_timeout(term.clock.now()),
-            }
-            shared
-                .status
-                .set(term.director.queued(), term.director.matches());
+        }
+        self.state = State::Ended(ended);
+    }
+
+    fn store(&mut self, request: StoreRequest) {
+        self.requests.push_back(Request::Store(request));
+    }
+
+    fn director(&self) -> Option<&Director> {
+        match &self.state {
+            State::Leading(leading) => Some(&leading.director),
+            _ => None,
         }
     }
 
-    /// Checks whether this term may go on. The next one begins with what is stored, and gives everybody their full time.
-    fn still_leads(&self) -> Result<(), &'static str> {
-        if clock::now() >= self.lease.until {
-            return Err("the lease ran out");
+    /// True if this master closes while others may go on.
+    fn leaves_leading(&self) -> bool {
+        self.is_shared && self.is_draining
+    }
+}
+
+/// The time between restoring and the end.
+#[derive(Debug)]
+struct Leading {
+    lease: Lease,
+    director: Director,
+    /// The time when each [`Timer`] is due.
+    timers: [Instant; Timer::ALL.len()],
+    /// Transactions that failed, and when they are tried again, in that order. Each is the end of something that the director began once, so there are not more
+    /// of them than matches, seats and tickets.
+    retries: VecDeque<(Instant, Transaction)>,
+    /// The time of each match's last report in the store; none before the first look.
+    reported: Option<FxHashMap<MatchId, Instant>>,
+    /// It began while its master was closing, because nobody else led.
+    stays: bool,
+}
+
+/// Something that is done again and again.
+#[derive(Clone, Copy, Debug)]
+enum Timer {
+    Renew,
+    Look,
+    ListServers,
+}
+
+impl Timer {
+    const ALL: [Self; 3] = [Self::Renew, Self::Look, Self::ListServers];
+
+    const fn every(self) -> Duration {
+        match self {
+            Self::Renew => RENEW_EVERY,
+            Self::Look | Self::ListServers => LOOK_EVERY,
         }
-        // Tickets carry the time of day, which the director compares with its own.
-        if self.clock.step() > CLOCK_STEP_MAX {
-            return Err("the system's clock was set");
+    }
+}
+
+impl Leading {
+    fn handle_timeout(&mut self, now: Instant, holder: u64, requests: &mut VecDeque<Request>) {
+        for timer in Timer::ALL {
+            let due = &mut self.timers[timer as usize];
+            if *due > now {
+                continue;
+            }
+            *due = now + timer.every();
+            let epoch = self.lease.epoch;
+            requests.push_back(match timer {
+                Timer::Renew => Request::Store(StoreRequest::Lease { holder }),
+                Timer::Look => Request::Store(StoreRequest::Look { epoch }),
+                Timer::ListServers => Request::ListServers,
+            });
+        }
+        while self.retries.front().is_some_and(|(at, _)| *at <= now)
+            && let Some((_, transaction)) = self.retries.pop_front()
+        {
+            requests.push_back(self.commit(transaction));
+        }
+        if self.director.poll_timeout().is_some_and(|at| at <= now) {
+            self.director.handle_timeout(now);
+        }
+    }
+
+    fn poll_timeout(&self) -> Instant {
+        let retry = self.retries.front().map(|(at, _)| *at);
+        let due = [retry, self.director.poll_timeout()].into_iter().flatten();
+        due.chain(self.timers).min().unwrap_or(Instant::FAR_FUTURE)
+    }
+
+    fn handle_note(&mut self, now: Instant, note: Note) {
+        match note {
+            Note::Ticket(ticket) => self.director.handle_ticket(now, ticket),
+            Note::TicketGone(ticket) => self.director.handle_ticket_gone(ticket),
+            Note::Back(account) => self.director.handle_back(account),
+            Note::Away(account) => self.director.handle_away(now, account),
+            Note::SeatLeft(match_id, account) => self.director.handle_seat_left(match_id, account),
+            Note::Report(server, report) => self.director.handle_report(now, server, &report),
+            Note::Result(server, result) => self.director.handle_result(now, server, result),
+            Note::ServerGone(server) => self.director.handle_server_gone(now, server),
+            _ => {}
+        }
+    }
+
+    fn handle_reply(
+        &mut self,
+        now: Instant,
+        reply: Reply,
+        requests: &mut VecDeque<Request>,
+    ) -> Result<(), Ended> {
+        match reply {
+            Reply::Created(match_id, created) if created.gone.is_empty() => {
+                requests.push_back(journal(match_id, "made and stored"));
+                self.director.handle_created(now, match_id);
+            }
+            Reply::Created(match_id, created) => {
+                self.director.handle_refused(now, match_id, &created.gone);
+            }
+            Reply::Filled(filled, Fill::Filled) => {
+                self.director.handle_filled(filled.match_id, &filled.ticket);
+            }
+            Reply::Filled(filled, fill) => {
+                self.director
+                    .handle_not_filled(filled, fill == Fill::TicketGone);
+            }
+            Reply::Placed(match_id, Ok(server)) => {
+                requests.push_back(journal(match_id, format!("placed on server {server}")));
+                self.director.handle_placed(now, match_id, server);
+            }
+            Reply::Placed(match_id, Err(why)) => {
+                let text = match why {
+                    NoServer::Full => "all servers are busy: its players wait on",
+                    NoServer::Failed => "no server to be had",
+                };
+                requests.push_back(journal(match_id, text));
+                self.director.handle_not_placed(now, match_id, why);
+            }
+            Reply::Ended(match_id, requeued) => {
+                let requeued = requeued.unwrap_or_default();
+                self.director.handle_ended(now, match_id, requeued);
+            }
+            Reply::NotStored(transaction, error) => {
+                return self.handle_not_stored(now, transaction, error);
+            }
+            Reply::Lease(Ok(Some(lease))) if lease.epoch == self.lease.epoch => self.lease = lease,
+            Reply::Lease(Ok(_)) => return Err(Ended::OtherLeads),
+            Reply::Lease(Err(error)) => tracing::warn!(%error, "the lease is not renewed"),
+            Reply::Looked(Ok(looked)) => self.handle_looked(now, looked),
+            Reply::Looked(Err(error)) => tracing::warn!(%error, "the store is not read again"),
+            Reply::Servers(servers) => self.director.handle_fleet(&servers),
+            Reply::Stored | Reply::Restored(_) => {}
         }
         Ok(())
     }
 
-    fn renew(&self) {
-        let queue = QUEUE.to_owned();
-        let answer = self.shared.store.lease(queue, self.holder, clock::now());
-        self.when_done(answer, Done::Lease);
+    fn handle_not_stored(
+        &mut self,
+        now: Instant,
+        transaction: Transaction,
+        error: StoreError,
+    ) -> Result<(), Ended> {
+        tracing::error!(%error, "not stored");
+        match transaction {
+            // It may be stored all the same, if only the answer was lost: the next leader reads what is.
+            Transaction::CreateMatch(_) | Transaction::FillSeats(_) => Err(error.into()),
+            _ if error == StoreError::OldEpoch => Err(error.into()),
+            // Whether it was written or not, writing it again makes no difference, and it must be written.
+            transaction => {
+                self.retries.push_back((now + RETRY_AFTER, transaction));
+                Ok(())
+            }
+        }
     }
 
-    /// Reads what notes may have been lost about.
-    fn look(&self) {
-        let (store, epoch) = (&self.shared.store, self.lease.epoch);
-        self.when_done(store.tickets(epoch), Done::Tickets);
-        self.when_done(store.reports(epoch), Done::Reports);
-        self.when_done(store.queued_here(epoch, clock::now()), Done::Here);
+    fn handle_looked(&mut self, now: Instant, looked: Looked) {
+        let new = self.director.handle_tickets(now, looked.tickets);
+        if new > 0 {
+            tracing::info!(new, "tickets found in the store");
+        }
+        self.handle_reports(now, looked.reports);
+        for account in looked.here {
+            self.director.handle_back(account);
+        }
     }
 
-    /// What game servers said to other masters. A report counts if it is newer than at the last look: the first look may find one of a server that
+    /// Game servers said this to other masters. A report counts if it is newer than at the last look: the first look may find one of a server that
     /// is gone.
     fn handle_reports(&mut self, now: Instant, stored: Vec<StoredReport>) {
         let before = self.reported.take();
@@ -188,274 +503,89 @@ impl Term {
         self.reported = Some(reported);
     }
 
-    fn handle_note(&mut self, note: Note) {
-        let now = self.clock.now();
-        match note {
-            Note::Ticket(ticket) => {
-                let party: Vec<_> = ticket.party.iter().map(|member| member.account).collect();
-                self.director.handle_ticket(now, ticket);
-                // Who only asks over HTTP has a grace period to open his connection.
-                for account in party {
-                    if !self.shared.hub.is_online(account) {
-                        self.director.handle_away(now, account);
-                    }
+    /// Turns what the director wants into at least one request.
+    fn act(&self, action: Action, requests: &mut VecDeque<Request>) {
+        match action {
+            Action::CreateMatch(new) => {
+                requests.push_back(self.commit(Transaction::CreateMatch(new)));
+            }
+            Action::FillSeats(filled) => {
+                requests.push_back(self.commit(Transaction::FillSeats(filled)));
+            }
+            Action::Place(placement) => requests.push_back(Request::Allocate(placement)),
+            Action::RecordServer { match_id, server } => {
+                requests.push_back(self.commit(Transaction::RecordServer(match_id, server)));
+            }
+            Action::RecordRunning { match_id } => {
+                requests.push_back(journal(match_id, "has begun"));
+                requests.push_back(self.commit(Transaction::RecordRunning(match_id)));
+            }
+            Action::Admit {
+                match_id,
+                server,
+                players,
+                backfill,
+            } => {
+                let names: Vec<String> = players.iter().map(AccountId::to_string).collect();
+                let text = format!("{} told where to go", names.join(", "));
+                requests.push_back(journal(match_id, text));
+                for &account in players.iter().filter(|_| backfill) {
+                    requests.push_back(tell_server(server, ToServer::Admit { account }));
                 }
-            }
-            Note::TicketGone(ticket) => self.director.handle_ticket_gone(ticket),
-            Note::Back(account) => self.director.handle_back(account),
-            Note::Away(account) => self.director.handle_away(now, account),
-            Note::SeatLeft(match_id, account) => self.director.handle_seat_left(match_id, account),
-            Note::Report(server, report) => self.director.handle_report(now, server, &report),
-            Note::Result(server, result) => self.director.handle_result(now, server, result),
-            Note::ServerGone(server) => self.director.handle_server_gone(now, server),
-            _ => {}
-        }
-    }
-
-    fn handle_done(&mut self, done: Done) -> Result<(), String> {
-        let now = self.clock.now();
-        match done {
-            Done::Created(match_id, Ok(created)) if created.gone.is_empty() => {
-                metrics::counter!("muse_matches_created").increment(1);
-                self.shared.journal.note(match_id, "made and stored");
-                self.director.handle_created(now, match_id);
-            }
-            Done::Created(match_id, Ok(created)) => {
-                self.director.handle_refused(now, match_id, &created.gone);
-            }
-            Done::Created(match_id, Err(error)) => {
-                self.director.handle_refused(now, match_id, &[]);
-                return refused(&error);
-            }
-            Done::Filled(filled, Ok(Fill::Filled)) => {
-                self.director.handle_filled(filled.match_id, &filled.ticket);
-            }
-            Done::Filled(filled, Ok(fill)) => {
-                self.director
-                    .handle_not_filled(filled, fill == Fill::TicketGone);
-            }
-            Done::Filled(filled, Err(error)) => {
-                self.director.handle_not_filled(filled, false);
-                return refused(&error);
-            }
-            Done::Placed(match_id, Ok(server)) => {
-                let text = format!("placed on server {server}");
-                self.shared.journal.note(match_id, text);
-                self.director.handle_placed(now, match_id, server);
-            }
-            Done::Placed(match_id, Err(why)) => {
-                let text = match why {
-                    NoServer::Full => "all servers are busy: its players wait on",
-                    NoServer::Failed => "no server to be had",
-                };
-                self.shared.journal.note(match_id, text);
-                self.director.handle_not_placed(now, match_id, why);
-            }
-            Done::Ended(match_id, requeued) => {
-                let requeued = requeued.unwrap_or_default();
-                self.director.handle_ended(now, match_id, requeued);
-            }
-            Done::Lease(Ok(Some(lease))) if lease.epoch == self.lease.epoch => self.lease = lease,
-            Done::Lease(Ok(_)) => return Err("another master leads".to_owned()),
-            Done::Lease(Err(error)) => tracing::warn!(%error, "the lease is not renewed"),
-            Done::Tickets(Ok(tickets)) => {
-                let new = self.director.handle_tickets(now, tickets);
-                if new > 0 {
-                    tracing::info!(new, "tickets found in the store");
-                }
-            }
-            Done::Tickets(Err(error)) => tracing::warn!(%error, "the queue is not read"),
-            Done::Reports(Ok(reports)) => self.handle_reports(now, reports),
-            Done::Reports(Err(error)) => tracing::warn!(%error, "the reports are not read"),
-            Done::Here(Ok(accounts)) => {
-                for account in accounts {
-                    self.director.handle_back(account);
-                }
-            }
-            Done::Here(Err(error)) => tracing::warn!(%error, "who is here is not known"),
-            Done::OldEpoch => return Err(StoreError::OldEpoch.to_string()),
-        }
-        Ok(())
-    }
-
-    /// Does everything that the director wants. Transactions are begun in its order and answered when they are.
-    fn act(&mut self) {
-        let epoch = self.lease.epoch;
-        while let Some(action) = self.director.poll_action() {
-            let store = Arc::clone(&self.shared.store);
-            let now = clock::now();
-            match action {
-                Action::CreateMatch(new) => {
-                    let match_id = new.match_id;
-                    let answer = store.create_match(epoch, new, now);
-                    self.when_done(answer, move |created| Done::Created(match_id, created));
-                }
-                Action::FillSeats(filled) => {
-                    let answer = store.fill_seats(epoch, filled.match_id, filled.ticket.id);
-                    self.when_done(answer, move |fill| Done::Filled(filled, fill));
-                }
-                Action::Place(placement) => self.place(placement),
-                Action::RecordServer { match_id, server } => {
-                    self.insist(
-                        move || store.record_server(epoch, match_id, server),
-                        |()| None,
-                    );
-                }
-                Action::RecordRunning { match_id } => {
-                    self.shared.journal.note(match_id, "has begun");
-                    self.insist(move || store.record_running(epoch, match_id), |()| None);
-                }
-                Action::Admit {
+                requests.push_back(Request::Admit {
                     match_id,
                     server,
                     players,
-                    backfill,
-                } => {
-                    let text = format!("{} told where to go", listed(&players));
-                    self.shared.journal.note(match_id, text);
-                    if backfill {
-                        for &account in &players {
-                            let admit = ToServer::Admit { account };
-                            self.shared.bus.publish(Note::ToServer(server, admit));
-                        }
-                    }
-                    let shared = Arc::clone(&self.shared);
-                    let answer = store.match_seat(match_id);
-                    tokio::spawn(async move {
-                        if let Ok(Some(stored)) = answer.await {
-                            for account in players {
-                                shared.tell_seat(account, &stored);
-                            }
-                        }
-                    });
-                }
-                Action::FreeSeat { match_id, account } => {
-                    let text = format!("{account} gave his seat up");
-                    self.shared.journal.note(match_id, text);
-                    self.insist(move || store.free_seat(epoch, match_id, account), |()| None);
-                }
-                Action::EndMatch(ending) => {
-                    let match_id = ending.match_id;
-                    tracing::info!(%match_id, outcome = ?ending.outcome, "match over");
-                    let text = format!("over: {:?}", ending.outcome);
-                    self.shared.journal.note(match_id, text);
-                    self.insist(
-                        move || store.end_match(epoch, ending.clone(), clock::now()),
-                        move |requeued| Some(Done::Ended(match_id, requeued)),
-                    );
-                }
-                Action::EndTicket(ticket) => {
-                    self.insist(move || store.end_ticket(epoch, ticket), |()| None);
-                }
-                Action::ReleaseServer(server) => self.shared.fleet.release(server),
-                Action::ConfirmResult { server, match_id } => {
-                    let stored = ToServer::ResultStored { match_id };
-                    self.shared.bus.publish(Note::ToServer(server, stored));
-                }
-                Action::Tell(account, message) => self.tell(account, &message),
+                });
+            }
+            Action::FreeSeat { match_id, account } => {
+                requests.push_back(journal(match_id, format!("{account} gave up their seat")));
+                requests.push_back(self.commit(Transaction::FreeSeat(match_id, account)));
+            }
+            Action::EndMatch(ending) => {
+                let (match_id, outcome) = (ending.match_id, ending.outcome);
+                tracing::info!(%match_id, ?outcome, "match over");
+                requests.push_back(journal(match_id, format!("over: {outcome:?}")));
+                requests.push_back(self.commit(Transaction::EndMatch(ending)));
+            }
+            Action::EndTicket(ticket) => {
+                requests.push_back(self.commit(Transaction::EndTicket(ticket)));
+            }
+            Action::ReleaseServer(server) => requests.push_back(Request::Release(server)),
+            Action::ConfirmResult { server, match_id } => {
+                requests.push_back(tell_server(server, ToServer::ResultStored { match_id }));
+            }
+            Action::Tell(account, message) => {
+                let tell = Note::Tell(account, encode(&message));
+                requests.push_back(Request::Publish(tell));
             }
         }
     }
 
-    fn tell(&self, account: AccountId, message: &FromMaster) {
-        self.shared
-            .bus
-            .publish(Note::Tell(account, encode(message)));
-    }
-
-    fn place(&self, placement: Placement) {
-        let shared = Arc::clone(&self.shared);
-        let done = self.done.clone();
-        let match_id = placement.match_id;
-        let allocation = shared.fleet.allocate(&placement);
-        tokio::spawn(async move {
-            let begun = std::time::Instant::now();
-            let server = allocation.await;
-            if let Ok(server) = server {
-                let took = begun.elapsed();
-                metrics::histogram!("muse_allocation_seconds").record(took.as_secs_f64());
-                tracing::info!(%match_id, %server, took_ms = took.as_millis(), "placed");
-                let assignment = shared.assignment(
-                    match_id,
-                    placement.preferences,
-                    placement.players,
-                    placement.bots,
-                );
-                shared
-                    .bus
-                    .publish(Note::ToServer(server, ToServer::Assign(assignment)));
-            }
-            let _ = done.send(Done::Placed(match_id, server));
-        });
-    }
-
-    fn when_done<T: Send + 'static>(
-        &self,
-        answer: Answer<T>,
-        done: impl FnOnce(Result<T, StoreError>) -> Done + Send + 'static,
-    ) {
-        let answers = self.done.clone();
-        tokio::spawn(async move {
-            let _ = answers.send(done(answer.await));
-        });
-    }
-
-    /// Something that must be stored: tried until it is, or until another one leads.
-    fn insist<T: Send + 'static>(
-        &self,
-        transaction: impl Fn() -> Answer<T> + Send + 'static,
-        done: impl FnOnce(T) -> Option<Done> + Send + 'static,
-    ) {
-        let answers = self.done.clone();
-        let mut answer = transaction();
-        tokio::spawn(async move {
-            loop {
-                match answer.await {
-                    Ok(value) => {
-                        if let Some(done) = done(value) {
-                            let _ = answers.send(done);
-                        }
-                        return;
-                    }
-                    Err(StoreError::OldEpoch) => {
-                        let _ = answers.send(Done::OldEpoch);
-                        return;
-                    }
-                    Err(error) => tracing::error!(%error, "not stored, again in a second"),
-                }
-                // The term may have ended meanwhile; the epoch then ends this.
-                tokio::time::sleep(StdDuration::from_secs(1)).await;
-                if answers.is_closed() {
-                    return;
-                }
-                answer = transaction();
-            }
-        });
+    fn commit(&self, transaction: Transaction) -> Request {
+        let epoch = self.lease.epoch;
+        Request::Store(StoreRequest::Commit { epoch, transaction })
     }
 }
 
-/// What could not be stored may be stored all the same, if only the answer was lost: the term ends, and the next one reads what is.
-fn refused(error: &StoreError) -> Result<(), String> {
-    tracing::error!(%error, "not stored");
-    Err(error.to_string())
+fn journal(match_id: MatchId, text: impl Into<String>) -> Request {
+    Request::Journal(match_id, text.into())
 }
 
-fn listed(accounts: &[AccountId]) -> String {
-    let names: Vec<String> = accounts.iter().map(AccountId::to_string).collect();
-    names.join(", ")
+fn tell_server(server: ServerId, message: ToServer) -> Request {
+    Request::Publish(Note::ToServer(server, message))
 }
 
-fn fresh_holder() -> u64 {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).expect("the system has randomness");
-    u64::from_le_bytes(bytes) >> 11
-}
-
-/// How often a leader whose bus may lose something looks into the store, and every leader at its fleet.
-const LOOK_EVERY: StdDuration = StdDuration::from_secs(5);
-/// How long a master that closes leaves leading to others; longer than a lease.
-const CLOSING_WAITS: StdDuration = StdDuration::from_secs(10);
-/// How far the time of day may stray from the term's own clock; small corrections are borne.
+/// Time between two looks of a leader at its fleet, and into the store if its bus may lose something.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Time for which a master that closes leaves leading to others; longer than a lease.
+const CLOSING_WAITS: Duration = Duration::from_secs(10);
+/// The most by which the time of day may stray from the leader's own clock; small corrections are tolerated.
 const CLOCK_STEP_MAX: Duration = Duration::from_secs(2);
-/// The queue that is led.
-const QUEUE: &str = "default";
+/// Time before a transaction that must be written is tried again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// Notes that are kept while what is stored is being read.
+const EARLY_MAX: usize = 16_384;
+
+#[cfg(test)]
+mod tests;

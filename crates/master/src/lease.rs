@@ -1,4 +1,4 @@
-//! Who leads a queue: a lease with a growing epoch.
+//! The lease of a queue, with a growing epoch.
 //!
 //! A master leads a queue while its lease holds. Each change of holder raises the epoch, and every write of a leader names its
 //! epoch: a master that was stopped and woke up with an old one is refused by the store, whatever its clock says.
@@ -8,7 +8,7 @@ use muse_wire::{Duration, Instant};
 /// The lease of one queue, as the store keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// Who leads.
+    /// The term that leads.
     pub holder: u64,
     /// Grows with every change of holder.
     pub epoch: u64,
@@ -50,9 +50,9 @@ impl Lease {
     }
 }
 
-/// How long a lease holds without being renewed.
+/// Time for which a lease holds without being renewed.
 pub const LEASE: Duration = Duration::from_secs(6);
-/// How often it is renewed.
+/// Time between two renewals.
 pub const RENEW_EVERY: Duration = Duration::from_secs(2);
 
 #[cfg(test)]

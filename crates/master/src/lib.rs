@@ -1,13 +1,13 @@
 //! The master server: sessions, matchmaking, game servers on demand, friends, chat, ranking.
 //!
-//! What decides is pure: [`sessions`], [`ticket`], [`matching`], [`director`] (the life of every match), [`rating`], [`lease`] and [`ports`]
-//! know neither sockets nor clocks nor databases, and a week of ten thousand players is simulated with them in seconds
-//! (`tests/week`).
+//! What decides is pure: [`sessions`], [`ticket`], [`matching`], [`director`] (the life of every match), [`leader`] (who leads, and what is stored, started
+//! and sent when), [`rating`], [`lease`] and [`ports`] know neither sockets nor clocks nor databases. A week of ten thousand players is simulated with them in
+//! seconds (`tests/week`), and the laboratory's simulator of the whole system runs the same leader.
 //!
-//! What does it is the shell: [`store`], [`bus`] and [`fleet`] are traits with an implementation for one machine each, `leader.rs` drives the
-//! director with them, and `http.rs` speaks to players and game servers. [`Master`] puts it together.
+//! What does it is the shell: [`store`], [`bus`] and [`fleet`] are traits with an implementation for one machine each, `leading.rs` drives the
+//! leader with them, and `http.rs` speaks to players and game servers. [`Master`] puts it together.
 //!
-//! A reader begins with [`director::Director`].
+//! A reader begins with [`leader::Leader`], then [`director::Director`].
 
 pub mod bus;
 mod clock;
@@ -18,7 +18,8 @@ pub mod fleet;
 mod http;
 pub mod hub;
 mod journal;
-mod leader;
+pub mod leader;
+mod leading;
 pub mod lease;
 pub mod matching;
 pub mod operators;

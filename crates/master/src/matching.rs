@@ -46,7 +46,7 @@ pub struct Queue {
     /// Words at which the interner is made anew, so that nonsense of players is forgotten.
     words_max: usize,
     backfills: BTreeMap<(Instant, MatchId), Backfill>,
-    /// Where the last pass stopped because of its bound.
+    /// The place where the last pass stopped because of its bound.
     resume: Option<(Instant, TicketId)>,
 }
 
@@ -62,7 +62,7 @@ struct Entry {
     bots_offered: bool,
 }
 
-/// How a [`Queue`] matches.
+/// Options of a [`Queue`].
 #[derive(Clone, Debug)]
 pub struct MatchingConfig {
     players: u8,
@@ -118,7 +118,7 @@ impl MatchingConfig {
         self
     }
 
-    /// How long the ticket of a disconnected player is kept, 30 seconds by default. It is not matched meanwhile.
+    /// Sets the time for which the ticket of a disconnected player is kept, 30 seconds by default. It is not matched meanwhile.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
@@ -168,12 +168,12 @@ impl Queue {
         }
     }
 
-    /// How many tickets wait.
+    /// Returns how many tickets wait.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether nobody waits.
+    /// True if nobody waits.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -233,7 +233,7 @@ impl Queue {
         Some(entry.ticket)
     }
 
-    /// A player's connection was lost: his ticket waits for him, and ends after the grace period.
+    /// A player's connection was lost: their ticket waits for them, and ends after the grace period.
     pub fn handle_away(&mut self, now: Instant, account: AccountId) {
         let until = now + self.config.grace;
         if let Some(entry) = self.entry_of(account)
@@ -243,7 +243,7 @@ impl Queue {
         }
     }
 
-    /// A player is back. Returns his ticket, to tell him again.
+    /// A player is back. Returns their ticket, to tell them again.
     pub fn handle_back(&mut self, account: AccountId) -> Option<&Ticket> {
         let entry = self.entry_of(account)?;
         entry.away.retain(|(who, _)| *who != account);
@@ -291,7 +291,7 @@ impl Queue {
         self.words_max = WORDS_MAX.max(2 * self.interner.len());
     }
 
-    /// What rating and latency may differ by after this wait; none if anything goes.
+    /// Returns by how much rating and latency may differ after this wait; none if anything goes.
     fn accepted(&self, waited: Duration) -> Option<(f64, f64)> {
         if waited >= self.config.anything_after {
             return None;

@@ -1,4 +1,4 @@
-//! What operators see and do: the bodies of the interface under `/admin/api`, and what the store keeps of it.
+//! The operators' part of the master: the bodies of the interface under `/admin/api`, and what the store keeps of it.
 
 use muse_master_client::messages::ChatLine;
 use muse_master_client::{AccountId, MatchId, Preferences, ServerId, TicketId};
@@ -6,16 +6,16 @@ use muse_wire::Instant;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// An operator, as the store keeps him.
+/// An operator, as the store keeps them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredOperator {
-    /// The hash of his password.
+    /// The hash of their password.
     pub password: String,
     /// Raised by a new password; older tokens are void.
     pub generation: u64,
 }
 
-/// What an operator imposes on an account.
+/// A sanction that an operator imposes on an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sanction {
     /// Cannot sign in.
@@ -43,20 +43,20 @@ pub struct Sentence {
     pub sanction: Sanction,
     /// Until when; none lifts it.
     pub until: Option<Instant>,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 /// Something that an operator did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditLine {
-    /// When, milliseconds since 1970.
+    /// The time in milliseconds since 1970.
     pub at_ms: u64,
-    /// Who.
+    /// The operator's name.
     pub operator: String,
-    /// What: `ban`, `unban`, `mute`, `unmute`, `kick`, `drain`, `announce` and so on.
+    /// The action: `ban`, `unban`, `mute`, `unmute`, `kick`, `drain`, `announce` and so on.
     pub action: String,
-    /// To whom or what.
+    /// The account or thing that it was done to.
     pub subject: String,
     /// More about it, such as the reason.
     pub detail: String,
@@ -66,13 +66,13 @@ pub struct AuditLine {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OperatorSignIn {
-    /// His name.
+    /// Their name.
     pub name: String,
-    /// His password.
+    /// Their password.
     pub password: String,
 }
 
-/// What a signed-in operator holds.
+/// The token of a signed-in operator.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OperatorToken {
     /// For the `Authorization: Bearer` header of every other call.
@@ -97,7 +97,7 @@ pub struct SanctionRequest {
     /// For so many hours, at most 100 years of them.
     #[schema(minimum = 1, maximum = 876_000)]
     pub hours: u32,
-    /// Why, at most 200 characters; the player is told.
+    /// The reason, at most 200 characters; the player is told.
     #[schema(max_length = 200)]
     pub reason: String,
 }
@@ -106,7 +106,7 @@ pub struct SanctionRequest {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reason {
-    /// Why, at most 200 characters; the player is told.
+    /// The reason, at most 200 characters; the player is told.
     #[schema(max_length = 200)]
     pub reason: String,
 }
@@ -120,7 +120,7 @@ pub struct AnnounceRequest {
     pub text: String,
 }
 
-/// Whether matches are made.
+/// A request to make no more matches, or to make them again.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DrainRequest {
@@ -135,15 +135,15 @@ pub struct Overview {
     pub version: String,
     /// Seconds since it started.
     pub up_s: u64,
-    /// Whether it leads the queue; another master does otherwise.
+    /// True if it leads the queue; otherwise another master does.
     pub leading: bool,
-    /// Whether it makes no more matches.
+    /// True if it makes no more matches.
     pub draining: bool,
     /// Players that it has room for.
     pub players_max: u64,
-    /// How things are.
+    /// The figures of now.
     pub now: Sample,
-    /// How they were, oldest first, at most 720 samples.
+    /// The figures of the last hour, oldest first, at most 720 samples.
     pub history: Vec<Sample>,
     /// Seconds between two samples.
     pub sample_every_s: u64,
@@ -152,13 +152,13 @@ pub struct Overview {
 /// Figures at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Sample {
-    /// When, milliseconds since 1970.
+    /// The time in milliseconds since 1970.
     pub at_ms: u64,
     /// Players who are connected to this master.
     pub sessions: u64,
     /// Tickets that wait.
     pub queued: u64,
-    /// How long the oldest of them has waited, in milliseconds.
+    /// The waiting time of the oldest of them in milliseconds.
     pub waited_ms_max: u64,
     /// Matches that are not over.
     pub matches: u64,
@@ -170,12 +170,12 @@ pub struct Sample {
     pub servers_busy: u64,
 }
 
-/// A player as operators see him.
+/// A player as operators see them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PlayerLine {
-    /// Who.
+    /// Their account.
     pub account: AccountId,
-    /// His name, if he has one.
+    /// Their name, if they have one.
     pub name: Option<String>,
     /// Rating.
     pub rating: f64,
@@ -183,11 +183,11 @@ pub struct PlayerLine {
     pub points: i64,
     /// Since when there is the account, milliseconds since 1970.
     pub created_ms: u64,
-    /// Whether he is connected to this master.
+    /// True if they are connected to this master.
     pub online: bool,
-    /// His ticket.
+    /// Their ticket.
     pub ticket: Option<TicketId>,
-    /// His match.
+    /// Their match.
     pub match_id: Option<MatchId>,
     /// Banned until then, milliseconds since 1970.
     pub banned_until_ms: Option<u64>,
@@ -202,11 +202,11 @@ pub struct PlayerLine {
 pub struct TicketLine {
     /// Which.
     pub ticket: TicketId,
-    /// Who waits.
+    /// The players who wait.
     pub party: Vec<AccountId>,
-    /// How long, in milliseconds.
+    /// Their waiting time in milliseconds.
     pub waited_ms: u64,
-    /// What is asked of the match.
+    /// Their preferences.
     pub preferences: Preferences,
     /// Matches of this ticket that were called off.
     pub attempts: u8,
@@ -217,21 +217,21 @@ pub struct TicketLine {
 pub struct MatchLine {
     /// Which.
     pub match_id: MatchId,
-    /// What is played.
+    /// The preferences by which it is played.
     pub preferences: Preferences,
     /// Bots that fill it.
     pub bots: u8,
     /// Its server, if it has been placed.
     pub server: Option<ServerId>,
-    /// Where that is.
+    /// The server's address.
     pub address: Option<String>,
-    /// Who plays; of one that is over, who has a result.
+    /// The players; of one that is over, those with a result.
     pub players: Vec<AccountId>,
-    /// Whether it has begun.
+    /// True if it has begun.
     pub running: bool,
-    /// When it was made, milliseconds since 1970.
+    /// The time when it was made, in milliseconds since 1970.
     pub created_ms: u64,
-    /// When it ended, milliseconds since 1970.
+    /// The time when it ended, in milliseconds since 1970.
     pub ended_ms: Option<u64>,
     /// `finished`, `cancelled` or `aborted`.
     pub outcome: Option<String>,
@@ -246,18 +246,18 @@ pub struct ServerLine {
     pub port: u16,
     /// `starting`, `ready` or `busy`.
     pub standing: String,
-    /// Whether its connection to this master is open.
+    /// True if its connection to this master is open.
     pub connected: bool,
-    /// Whether another master started it.
+    /// True if another master started it.
     pub adopted: bool,
 }
 
-/// What is known of a match that went by.
+/// A match that is over, with its log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MatchLog {
     /// The match.
     pub line: MatchLine,
-    /// What the master did, oldest first.
+    /// The master's log of it, oldest first.
     pub master: Vec<LogLine>,
     /// The end of what its game server wrote, at most 64 kB; none if logs are not kept.
     pub server: Option<String>,
@@ -266,9 +266,9 @@ pub struct MatchLog {
 /// One line of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogLine {
-    /// When, milliseconds since 1970.
+    /// The time in milliseconds since 1970.
     pub at_ms: u64,
-    /// What.
+    /// The event.
     pub text: String,
 }
 

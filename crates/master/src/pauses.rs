@@ -37,7 +37,7 @@ impl Pauses {
         self.ticked = None;
     }
 
-    /// When the next tick is due.
+    /// Returns when the next tick is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.ticked.map(|ticked| ticked + TICK)
     }

@@ -61,13 +61,13 @@ impl Ports {
         self.strange.insert(port, now + STRANGE_FOR);
     }
 
-    /// How many are not taken, also if strangers may have them.
+    /// Returns how many are not taken, also if strangers may have them.
     pub fn free(&self) -> usize {
         let taken = self.taken.range(self.first..=self.last).count();
         usize::from(self.last - self.first) + 1 - taken
     }
 
-    /// How many are taken.
+    /// Returns how many are taken.
     pub fn taken(&self) -> usize {
         self.taken.len()
     }

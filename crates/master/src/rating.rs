@@ -6,7 +6,7 @@
 use skillratings::MultiTeamOutcome;
 use skillratings::weng_lin::{WengLinConfig, WengLinRating, weng_lin_multi_team};
 
-/// How strong a player is, and how sure that is.
+/// A player's strength, and the uncertainty about it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rating {
     /// Strength; 1,500 at the start.
@@ -31,7 +31,7 @@ pub struct Entry {
     pub rating: Rating,
     /// Which team; players of the same number stand together.
     pub team: u32,
-    /// What he scored; a team's points are the sum.
+    /// The points scored; a team's points are the sum.
     pub points: i64,
 }
 

@@ -1,6 +1,6 @@
 //! Relays: where they are, how far players are from each, and which one suits the players of a room.
 //!
-//! A game asks for the list, measures, and tells the master what it measured; the master answers with the relay for this player, or for his room as
+//! A game asks for the list, measures, and tells the master what it measured; the master answers with the relay for this player, or for their room as
 //! far as its members have measured. Who hosts is the first member. What players measured is a hint that grows old, so it is kept in memory
 //! and told to the other masters.
 
@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use muse_master_client::AccountId;
 use muse_master_client::api::RelayPlace;
-use muse_relay::v2::{Report, choose};
+use muse_relay::{Report, choose};
 use muse_wire::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
@@ -35,7 +35,7 @@ impl Relays {
         &self.places
     }
 
-    /// What a player measured: milliseconds to the relays of regions. Regions without one are not looked at.
+    /// A player measured milliseconds to the relays of regions. Regions without one are not looked at.
     pub(crate) fn handle_measured(
         &self,
         now: Instant,
@@ -72,7 +72,7 @@ impl Relays {
     }
 }
 
-/// How long a measurement holds.
+/// Time for which a measurement holds.
 const HOLDS: Duration = Duration::from_secs(600);
 /// Players whose measurements are kept.
 const MEASURED_MAX: usize = 100_000;

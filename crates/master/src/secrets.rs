@@ -4,6 +4,7 @@
 //! stored as hashes; a game server's credential follows from its number, so that it holds over a restart of the master. Nothing
 //! here is ever logged.
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use muse_master_client::{AccountId, ServerId};
 use muse_transport::Entropy;
 use muse_wire::{Duration, Instant};
@@ -16,7 +17,7 @@ pub struct Keys {
     key: hmac::Key,
 }
 
-/// What an access token says.
+/// The contents of an access token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// Whose it is.
@@ -46,7 +47,7 @@ impl Keys {
         format!("{body}.{tag}")
     }
 
-    /// What a token says, if it is ours and still holds.
+    /// Returns the contents of a token, if it is ours and still holds.
     ///
     /// ```
     /// use muse_master::secrets::{Access, Keys};
@@ -125,7 +126,7 @@ impl Entropy for SystemEntropy {
     }
 }
 
-/// How a token or a device key is stored. They are random, so a plain hash is enough.
+/// Returns the form in which a token or a device key is stored. They are random, so a plain hash is enough.
 pub fn hashed(token: &str) -> String {
     hex(digest::digest(&digest::SHA256, token.as_bytes()).as_ref())
 }
@@ -137,6 +138,13 @@ pub fn random_text() -> String {
     hex(&bytes)
 }
 
+/// Returns a number that nobody else has, small enough for JavaScript to read exactly.
+pub(crate) fn random_name() -> u64 {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).expect("the system has randomness");
+    u64::from_le_bytes(bytes) >> 11
+}
+
 /// Six letters that are hard to confuse.
 pub fn room_code() -> String {
     let mut bytes = [0; 6];
@@ -145,20 +153,14 @@ pub fn room_code() -> String {
     bytes.into_iter().map(letter).collect()
 }
 
-/// Bytes as text.
+/// Returns bytes in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(bytes)
 }
 
-/// Text as bytes.
+/// Reads hexadecimal of either case; none if it is something else.
 pub fn unhex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || !text.len().is_multiple_of(2) {
-        return None;
-    }
-    let pairs = (0..text.len()).step_by(2);
-    pairs
-        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok())
-        .collect()
+    HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()
 }
 
 /// Life of an access token.
@@ -233,5 +235,7 @@ mod tests {
         assert_eq!(unhex(&hex(&[0, 255, 16])), Some(vec![0, 255, 16]));
         assert_eq!(unhex("0"), None);
         assert_eq!(unhex("0g"), None);
+        assert_eq!(unhex("+f"), None);
+        assert_eq!(unhex("fF"), Some(vec![255]));
     }
 }

@@ -18,7 +18,7 @@ use crate::fleet;
 use crate::http::{self, limits::Limits};
 use crate::hub::Hub;
 use crate::journal::{Journal, SAMPLE_EVERY_S};
-use crate::leader;
+use crate::leading;
 use crate::relays::Relays;
 use crate::secrets::{Keys, random_text};
 use crate::serving::{ConnectionLimits, Serving};
@@ -28,16 +28,16 @@ use crate::store::{SqlStore, Store, StoreError};
 use crate::tls;
 use crate::token_keys::TokenKeys;
 
-/// Why a master does not start.
+/// The reason why a master does not start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// The socket cannot be had.
     #[error("cannot listen at {address}: {error}")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         error: std::io::Error,
     },
     /// The database cannot be opened.
@@ -54,7 +54,7 @@ pub enum StartError {
     Tls {
         /// Which file.
         file: String,
-        /// What is wrong with it.
+        /// The cause.
         why: String,
     },
     /// The masters' bus cannot be had.
@@ -99,7 +99,7 @@ impl Master {
         let shared = share(&config, store, bus, servers).await?;
         tokio::spawn(deliver(Arc::clone(&shared)));
         tokio::spawn(close_silent(Arc::clone(&shared)));
-        tokio::spawn(leader::lead(Arc::clone(&shared)));
+        tokio::spawn(leading::lead(Arc::clone(&shared)));
         tokio::spawn(sample(Arc::clone(&shared)));
         tokio::spawn(keep_token_keys(Arc::clone(&shared)));
         if shared.bus.is_shared() {
@@ -137,7 +137,7 @@ impl Master {
         })
     }
 
-    /// Where it listens.
+    /// Returns where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -162,7 +162,7 @@ impl Master {
         let _ = tokio::time::timeout(CLOSE_MAX, self.closed.join_all()).await;
     }
 
-    /// Whether something would be left to the next master.
+    /// True if something would be left to the next master.
     fn has_matches(&self) -> bool {
         let shared = &self.shared;
         if shared.bus.is_shared() && !shared.status.is_leading() {
@@ -345,7 +345,7 @@ async fn close_silent(shared: Arc<Shared>) {
 
 /// Passwords that are hashed at once; each takes some 20 ms of a core and 19 MB.
 const HASHES_AT_ONCE: usize = 2;
-/// How often the keys of connect tokens are looked at; tomorrow's is there in time whenever that is.
+/// Time between two looks at the keys of connect tokens; tomorrow's is there in time whenever that is.
 const TOKEN_KEYS_EVERY: Duration = Duration::from_secs(600);
 /// Time for connections to close after a drain.
 const CLOSE_MAX: Duration = Duration::from_secs(2);

@@ -28,7 +28,7 @@ use crate::connections::{ConnectionId, Connections};
 use crate::http::limits::network;
 use crate::hub::lock;
 
-/// How many connections there may be that have not signed in, and how long each step of theirs may take.
+/// Limits of connections that have not signed in: their number, and the time for each of their steps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionLimits {
     pub(crate) connections_max: usize,

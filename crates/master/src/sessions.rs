@@ -1,4 +1,4 @@
-//! Who is connected: admission, keep-alive, silence.
+//! Sessions of the players who are connected: admission, keep-alive, silence.
 //!
 //! A keep-alive costs one store of a time. Silence is found by a queue of checks in order of time, one per session, so that 15,000
 //! sessions cost 1,500 checks a second and no timer is ever moved.
@@ -35,7 +35,7 @@ pub struct Sessions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(u64);
 
-/// Whether a player may come in.
+/// The answer to a player who wants to come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// Welcome; a session of the same account that was still open is closed by it.
@@ -47,7 +47,7 @@ pub enum Admission {
     },
     /// No room.
     Full {
-        /// When to try again.
+        /// Time to wait before trying again.
         retry_after: Duration,
     },
 }
@@ -71,17 +71,17 @@ impl Sessions {
         }
     }
 
-    /// How many are open.
+    /// Returns how many are open.
     pub fn len(&self) -> usize {
         self.open.len()
     }
 
-    /// Whether nobody is here.
+    /// True if nobody is here.
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Whether this account has a session here.
+    /// True if this account has a session here.
     pub fn is_online(&self, account: AccountId) -> bool {
         self.by_account.contains_key(&account)
     }
@@ -96,12 +96,12 @@ impl Sessions {
         self.by_account.keys().copied()
     }
 
-    /// How many there is room for.
+    /// Returns how many there is room for.
     pub fn players_max(&self) -> usize {
         self.players_max
     }
 
-    /// A player knocks. Who takes over from his own older session needs no room.
+    /// Admits a player, if there is room. One who takes over from their own older session needs none.
     pub fn admit(&mut self, now: Instant, account: AccountId) -> Admission {
         let replaced = self.by_account.get(&account).copied();
         if replaced.is_none() && self.open.len() >= self.players_max {
@@ -136,7 +136,7 @@ impl Sessions {
         Some(account)
     }
 
-    /// When to call [`poll_silent`](Self::poll_silent).
+    /// Returns when to call [`poll_silent`](Self::poll_silent).
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.pauses.poll_timeout()
     }
@@ -171,7 +171,7 @@ impl Sessions {
 
 /// Silence after which a session is closed.
 pub const SILENCE: Duration = Duration::from_secs(10);
-/// When a player who found no room is told to come again.
+/// Time after which a player who found no room is told to come again.
 pub const RETRY_AFTER: Duration = Duration::from_secs(10);
 /// Players admitted by default.
 pub const PLAYERS_MAX_DEFAULT: usize = 100;

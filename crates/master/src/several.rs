@@ -16,6 +16,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::bus::Note;
 use crate::clock;
+use crate::secrets::random_name;
 use crate::shared::Shared;
 use crate::store::StoreError;
 
@@ -24,16 +25,14 @@ use crate::store::StoreError;
 pub(crate) struct Identity {
     /// Its name, a new one with every start.
     pub(crate) master: u64,
-    /// Whether the store may be wrong about who is connected here.
+    /// True if the store may be wrong about who is connected here.
     unsure: AtomicBool,
 }
 
 impl Identity {
     pub(crate) fn new() -> Self {
-        let mut bytes = [0; 8];
-        getrandom::fill(&mut bytes).expect("the system has randomness");
         Self {
-            master: u64::from_le_bytes(bytes) >> 11,
+            master: random_name(),
             unsure: AtomicBool::new(false),
         }
     }
@@ -51,7 +50,7 @@ pub(crate) async fn entered(shared: &Shared, account: AccountId) {
     }
 }
 
-/// A player's connection to this master is gone. False if he is connected to another one.
+/// A player's connection to this master is gone. False if they are connected to another one.
 pub(crate) async fn left(shared: &Shared, account: AccountId) -> bool {
     if !shared.bus.is_shared() {
         return true;
@@ -188,7 +187,7 @@ async fn tell_seats(
     Ok(())
 }
 
-/// How often the store is read and written again.
+/// Time between two looks at the store.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Players that are named to the store before it is waited for.
 const NAMED_AT_ONCE: usize = 256;

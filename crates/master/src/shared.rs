@@ -1,4 +1,4 @@
-//! What every part of a running master has in common.
+//! The common part of everything in a running master.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -49,7 +49,7 @@ pub(crate) struct SharedConfig {
     pub(crate) protocol_id: u64,
 }
 
-/// What the outside may know about the leader.
+/// The leader as the outside may know it.
 #[derive(Debug, Default)]
 pub(crate) struct Status {
     leading: AtomicBool,
@@ -86,11 +86,6 @@ impl Shared {
         lock(&self.token_keys).public()
     }
 
-    /// Whether this master closes while others may go on.
-    pub(crate) fn leaves_leading(&self) -> bool {
-        self.bus.is_shared() && *self.draining.borrow()
-    }
-
     /// Reads the keys of connect tokens from the store, and adds tomorrow's.
     pub(crate) async fn keep_token_keys(&self) -> Result<(), StoreError> {
         let now_s = clock::now().as_micros() / 1_000_000;
@@ -116,7 +111,7 @@ impl Shared {
         Ok(())
     }
 
-    /// What a game server is told of its match.
+    /// Returns what a game server is told of its match.
     pub(crate) fn assignment(
         &self,
         match_id: MatchId,
@@ -208,7 +203,7 @@ impl Shared {
         }
     }
 
-    /// Gives a seat up. Whoever plays again right after it finds that he has left: the leader, who may be another master, has freed the seat
+    /// Gives a seat up. A player who plays again right after it finds that they have left: the leader, who may be another master, has freed the seat
     /// by then, unless that takes longer than a second.
     pub(crate) async fn leave_match(&self, account: AccountId) -> Result<(), StoreError> {
         let standing = self.store.standing(account).await?;
@@ -228,7 +223,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Sends a player away: out of the queue, out of his match, and his connection is closed with these words.
+    /// Disconnects a player with this reason, and takes them out of queue and match.
     pub(crate) async fn kick(&self, account: AccountId, reason: &str) -> Result<(), StoreError> {
         self.leave_queue(account).await?;
         self.leave_match(account).await?;
@@ -246,9 +241,9 @@ pub(crate) fn queue_state(ticket: &Ticket) -> muse_master_client::messages::Queu
     }
 }
 
-/// How long to wait before looking whether a seat is free; twice as long each time.
+/// Time to wait before looking whether a seat is free; twice as long each time.
 const FREED_FIRST: Duration = Duration::from_millis(5);
 /// The last of these waits: together they are a little more than a second.
 const FREED_LAST: Duration = Duration::from_millis(640);
-/// Where the keys of connect tokens are kept.
+/// The name under which the keys of connect tokens are kept.
 const TOKEN_KEYS: &str = "token_keys";

@@ -1,9 +1,10 @@
-//! What is kept: whole transactions of the domain, not rows.
+//! The store: whole transactions of the domain, not rows.
 //!
 //! Everything that a leader writes names its epoch, and is refused if another one leads by now. Each call is one transaction: it happens
 //! as a whole or not at all, and it is answered when it is durable. Calls are begun in the order in which the methods are called,
 //! not in the order in which the answers are awaited.
 
+mod memory;
 mod migrations;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -25,12 +26,13 @@ use crate::director::{Ending, NewMatch, StoredMatch};
 use crate::lease::Lease;
 use crate::operators::{AuditLine, MatchLine, PlayerLine, Sentence, StoredOperator, TicketLine};
 use crate::ticket::{Play, Ticket};
+pub use memory::MemoryStore;
 pub use worker::SqlStore;
 
-/// What a transaction comes to.
+/// The future result of a transaction.
 pub type Answer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
 
-/// Why a transaction did not happen. Nothing of it is written.
+/// The reason why a transaction did not happen. Nothing of it is written.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -58,7 +60,7 @@ pub struct Created {
     pub gone: Vec<TicketId>,
 }
 
-/// Whether a ticket went into a running match.
+/// The outcome of putting a ticket into a running match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
     /// It did.
@@ -69,42 +71,42 @@ pub enum Fill {
     MatchOver,
 }
 
-/// What *play* came to.
+/// The outcome of *play*.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Played {
-    /// What it meant.
+    /// Its meaning.
     pub play: Play,
     /// The ticket, or the one that was left.
     pub ticket: Ticket,
 }
 
-/// What is going on with a player.
+/// A player's standing: ticket, match and seat.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Standing {
-    /// His ticket.
+    /// Their ticket.
     pub ticket: Option<Ticket>,
-    /// His match.
+    /// Their match.
     pub match_id: Option<MatchId>,
     /// Everything for a connect token, if the match has a server that is known.
     pub seat: Option<StoredSeat>,
 }
 
-/// Where a match is.
+/// The place of a match: its server and that server's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSeat {
     /// Which match.
     pub match_id: MatchId,
     /// Its server.
     pub server: ServerId,
-    /// Where that is.
+    /// The server's address.
     pub address: String,
     /// The server's public key in hexadecimal.
     pub public_key: String,
-    /// What is played.
+    /// The preferences by which it is played.
     pub preferences: Preferences,
 }
 
-/// What is known of an account.
+/// An account and its restrictions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredAccount {
     /// As its owner sees it.
@@ -115,16 +117,16 @@ pub struct StoredAccount {
     pub banned_until: Option<Instant>,
 }
 
-/// What a game server said last, for a leader that may have missed it.
+/// The last report of a game server, for a leader that may have missed it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredReport {
     /// Of which match.
     pub match_id: MatchId,
     /// Which server.
     pub server: ServerId,
-    /// When, by the clock of the master that it is connected to.
+    /// The time, by the clock of the master that it is connected to.
     pub at: Instant,
-    /// What it said.
+    /// The report.
     pub report: Report,
     /// The result, if it has one.
     pub result: Option<MatchResult>,
@@ -184,18 +186,18 @@ impl From<&RankingLine> for RankingCursor {
     }
 }
 
-/// What one player does about another.
+/// A step of one player towards another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FriendStep {
     /// Asks, or accepts if the other one has asked.
     Ask,
     /// Ends the friendship, takes the request back or declines it.
     Remove,
-    /// Wants nothing to do with him; ends a friendship too.
+    /// Blocks the other one; ends a friendship too.
     Block,
 }
 
-/// Where a line of chat goes.
+/// The readers of a line of chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChatTarget {
     /// To one player.
@@ -271,23 +273,23 @@ store! {
         fn end_ticket(epoch: u64, ticket: TicketId) -> ();
     }
     together queue {
-        /// *Play*: for the player alone, or for his whole room if he leads it.
+        /// *Play*: for the player alone, or for their whole room if they lead it.
         fn play(account: AccountId, preferences: Preferences, insists: bool, now: Instant) -> Played;
     }
     call queue {
         /// Takes a ticket back; the whole party leaves.
         fn leave_queue(account: AccountId) -> Option<Ticket>;
-        /// What is going on with a player.
+        /// A player's standing: ticket, match and seat.
         fn standing(account: AccountId) -> Standing;
         /// Everybody who has a seat in a match with a server, and which match.
         fn seated() -> Vec<(AccountId, MatchId)>;
         /// A game server says where it is.
         fn register_server(server: ServerId, address: String, public_key: String, now: Instant) -> ();
-        /// Where a match is, for everyone in it.
+        /// Returns the place of a match, for everyone in it.
         fn match_seat(match_id: MatchId) -> Option<StoredSeat>;
     }
     read accounts {
-        /// What is known of an account.
+        /// An account and its restrictions.
         fn account(account: AccountId) -> StoredAccount;
     }
     call accounts {
@@ -341,17 +343,17 @@ store! {
         fn master_seen(master: u64, now: Instant) -> bool;
         /// A player is connected to this master, and to no other.
         fn arrived(master: u64, account: AccountId) -> ();
-        /// A player is no longer connected to this master. False if he is connected to another one.
+        /// A player is no longer connected to this master. False if they are connected to another one.
         fn departed(master: u64, account: AccountId) -> bool;
         /// Nobody is connected to this master.
         fn all_departed(master: u64) -> ();
         /// Players with a ticket who are connected to any master.
         fn queued_here(epoch: u64, now: Instant) -> Vec<AccountId>;
-        /// What a game server says of its match. False if the match is over or not on this server.
+        /// Records a game server's report of its match. False if the match is over or not on this server.
         fn record_report(server: ServerId, report: Report, now: Instant) -> bool;
         /// A result, for the leader to apply. False if the match is over already.
         fn record_result(server: ServerId, result: MatchResult, now: Instant) -> bool;
-        /// What game servers have said of all matches.
+        /// Returns the last reports of all matches.
         fn reports(epoch: u64) -> Vec<StoredReport>;
         /// The match of a game server, if it has one.
         fn hosted(server: ServerId) -> Option<StoredMatch>;
@@ -359,7 +361,7 @@ store! {
     call operators {
         /// An operator with a password hash, new or with a new one.
         fn set_operator(name: String, password: String, now: Instant) -> ();
-        /// What is kept of an operator.
+        /// Returns an operator.
         fn operator(name: String) -> Option<StoredOperator>;
         /// Everyone who is one.
         fn operators() -> Vec<String>;
@@ -379,7 +381,7 @@ store! {
         fn player_lines(search: String, online: Vec<AccountId>, now: Instant) -> Vec<PlayerLine>;
         /// Tickets that wait, oldest first.
         fn ticket_lines(now: Instant) -> Vec<TicketLine>;
-        /// How many tickets wait, and since when the oldest does.
+        /// Returns how many tickets wait, and since when the oldest does.
         fn waiting() -> (u64, Option<Instant>);
         /// Matches that are not over, and the last fifty that are.
         fn match_lines() -> Vec<MatchLine>;

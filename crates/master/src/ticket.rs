@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 pub struct Ticket {
     /// Its name.
     pub id: TicketId,
-    /// Who waits; the first one leads.
+    /// The players who wait; the first one leads.
     pub party: Vec<Member>,
-    /// What is asked of the match.
+    /// Their preferences.
     pub preferences: Preferences,
     /// Since when; kept over changes, disconnects and matches that were called off.
     #[serde(with = "micros")]
     pub since: Instant,
-    /// How many matches of this ticket were called off before they began.
+    /// Number of matches of this ticket that were called off before they began.
     pub attempts: u8,
 }
 
@@ -27,7 +27,7 @@ impl Ticket {
         sum / self.party.len().max(1) as f64
     }
 
-    /// Whether this player is in the party.
+    /// True if this player is in the party.
     pub fn has(&self, account: AccountId) -> bool {
         self.party.iter().any(|member| member.account == account)
     }
@@ -36,9 +36,9 @@ impl Ticket {
 /// A player in a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Member {
-    /// Who.
+    /// The player.
     pub account: AccountId,
-    /// How strong, when the ticket was made.
+    /// Their rating when the ticket was made.
     pub rating: f64,
 }
 
@@ -47,11 +47,11 @@ pub struct Member {
 pub struct Backfill {
     /// Whose seats.
     pub match_id: MatchId,
-    /// How many.
+    /// Number of open seats.
     pub seats: u8,
-    /// What is played.
+    /// The preferences by which it is played.
     pub preferences: Preferences,
-    /// Where it is played, if that is known.
+    /// The region where it is played, if that is known.
     pub region: Option<String>,
     /// The mean rating of those who play.
     pub rating: f64,
@@ -59,7 +59,7 @@ pub struct Backfill {
     pub since: Instant,
 }
 
-/// What *play* means for a player who may already be in the queue.
+/// The meaning of *play* for a player who may already be in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Play {
     /// Enters the queue.
@@ -68,7 +68,7 @@ pub enum Play {
     Update,
     /// Leaves, because nothing changed.
     Leave,
-    /// Stays as he is.
+    /// Stays as it is.
     Stay,
 }
 

@@ -61,7 +61,7 @@ impl TokenKeys {
         Self { keys }
     }
 
-    /// What signs now.
+    /// Returns what signs now.
     pub(crate) fn issuer(&self, protocol_id: u64, now_s: u64) -> Option<TokenIssuer> {
         let current = self.current(now_s);
         let key = self.keys.iter().find(|key| key.from_s == current)?;
@@ -86,7 +86,7 @@ impl TokenKeys {
     }
 }
 
-/// How long a key signs.
+/// Time for which a key signs.
 const PERIOD_S: u64 = 86_400;
 
 #[cfg(test)]

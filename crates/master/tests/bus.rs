@@ -18,7 +18,7 @@ async fn the_bus_of_one_master_keeps_every_promise() {
     keeps_every_promise(&bus).await;
 }
 
-/// Everybody hears everything from when he subscribed, in order and once; who reads too slowly is told; without a listener nothing is wrong.
+/// Everybody hears everything from when they subscribed, in order and once; a reader that is too slow is told; without a listener nothing is wrong.
 async fn keeps_every_promise(bus: &dyn Bus) {
     bus.publish(note(0));
     let mut readers = [bus.subscribe(), bus.subscribe()];

@@ -1,24 +1,17 @@
 //! A shooter with lag compensation: a shot carries what was on the screen, the server judges it by the past, the muzzle flashes at
 //! once and the hit marker waits for the server's word.
 
-#[path = "common/place.rs"]
-mod place;
-
 use std::error::Error;
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use muse::Instant;
-use muse::game::{GameClient, GameServer, Happening};
-use muse::netcode::glam::Vec3;
-use muse::netcode::prediction::{EffectChange, Game, StepContext};
-use muse::netcode::rewind::{Claim, HitVolume, Pose, RewindConfig, Rig, Shot, Volume};
-use muse::netcode::{self, ClientId, EventClass, Hits, Host, Kind, KindOptions, Kinds};
-use muse::netcode::{Remotes, SessionConfig, Tick};
+use muse::lagcomp::{Claim, HitVolume, Hits, Pose, RewindConfig, Rig, Shot, Volume};
+use muse::netcode::prediction::EffectChange;
+use muse::netcode::{self, EventClass, Host, Kind, Remotes};
 use muse::prelude::*;
 
-const USAGE: &str = "usage: hitscan server [ADDRESS]
-       hitscan client [ADDRESS [KEY]]
+const USAGE: &str = "usage: hitscan serve
+       hitscan play ADDRESS
        hitscan offline
 example: cargo run -p muse-net --example hitscan -- offline";
 
@@ -62,6 +55,7 @@ impl Game for Rules {
     type Player = Player;
     type Input = Keys;
     type Event = Fire;
+    const TICKS_PER_SECOND: u32 = 50;
 
     fn step(&mut self, player: &mut Player, keys: &Keys, context: &mut StepContext<'_, Fire>) {
         for (axis, key) in [keys.x, 0, keys.z].into_iter().enumerate() {
@@ -76,13 +70,16 @@ impl Game for Rules {
     }
 }
 
-pub(crate) type Game = netcode::Server<Rules>;
+pub(crate) type Match = netcode::Server<Rules>;
 pub(crate) type Me = netcode::Client<Rules>;
 
-fn session() -> (SessionConfig, Kinds, Kind<Player>) {
-    let mut kinds = Kinds::new();
-    let player = kinds.register(KindOptions::new(1)).expect("the first kind");
-    (SessionConfig::new(Duration::from_millis(20)), kinds, player)
+pub(crate) fn protocol() -> Protocol {
+    Protocol::new("hitscan/1")
+}
+
+fn kind() -> Kind<Player> {
+    let kind = protocol().for_game::<Rules>().player_kind::<Rules>();
+    kind.expect("the only kind")
 }
 
 /// What the server has besides the session: the past, and the shots of the tick.
@@ -91,18 +88,22 @@ pub(crate) struct Judge {
     pub(crate) shots: Vec<(ClientId, Fire)>,
 }
 
-pub(crate) fn new_game(now: Instant) -> Result<(Game, Judge), Box<dyn Error>> {
-    let (config, kinds, player) = session();
-    let rig = Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?;
-    let past = RewindConfig::new(50);
-    let hits = Hits::new(past, player, rig, |player| Pose::at(player.eye()))?;
-    let shots = Vec::new();
-    Ok((Game::new(config, kinds, player, now), Judge { hits, shots }))
+pub(crate) fn new_game(now: Instant) -> Result<(Match, Judge), Box<dyn Error>> {
+    let game = protocol().for_game::<Rules>().game_server(now)?;
+    Ok((game, Judge::new()?))
 }
 
 impl Judge {
+    fn new() -> Result<Self, Box<dyn Error>> {
+        let rig = Rig::new([HitVolume::new(Volume::Sphere { radius: 0.5 })])?;
+        let past = RewindConfig::new(50);
+        let hits = Hits::new(past, kind(), rig, |player| Pose::at(player.eye()))?;
+        let shots = Vec::new();
+        Ok(Self { hits, shots })
+    }
+
     /// After the players have moved: remembers where they are, and judges the shots of the tick.
-    pub(crate) fn tick(&mut self, game: &mut Game, tick: Tick) -> Result<(), Box<dyn Error>> {
+    pub(crate) fn tick(&mut self, game: &mut Match, tick: Tick) -> Result<(), Box<dyn Error>> {
         self.hits.record(game.world(), tick)?;
         for (client, fire) in std::mem::take(&mut self.shots) {
             // A repeated input moves a player on, but does not shoot.
@@ -114,8 +115,8 @@ impl Judge {
     }
 
     /// Tells of the hit, if it is one, everyone who sees the victim.
-    fn shoot(&mut self, game: &mut Game, client: ClientId, fire: &Fire) -> Option<()> {
-        let (_, _, kind) = session();
+    fn shoot(&mut self, game: &mut Match, client: ClientId, fire: &Fire) -> Option<()> {
+        let kind = kind();
         let own = game.player(client)?;
         let eye = game.world().state(kind, own)?.eye();
         let ray = Shot::new(eye, Vec3::new(fire.yaw.sin(), 0.0, fire.yaw.cos()));
@@ -130,8 +131,8 @@ impl Judge {
 }
 
 /// What a player sees.
+#[derive(Default)]
 pub(crate) struct Screen {
-    others: Remotes<Player>,
     pub(crate) shown: Vec<Player>,
     aim: Option<Fire>,
     pub(crate) flashes: u16,
@@ -139,26 +140,22 @@ pub(crate) struct Screen {
     pub(crate) wounds: u16,
 }
 
-pub(crate) fn new_view(now: Instant) -> (Me, Screen) {
-    let (config, kinds, player) = session();
-    let apart = |a: &Player, b: &Player| a.eye().distance(b.eye());
-    let me = Me::new(config, kinds, player, apart, now);
-    let screen = Screen {
-        others: Remotes::new(player, me.interpolation(), apart),
-        shown: Vec::new(),
-        aim: None,
-        flashes: 0,
-        markers: 0,
-        wounds: 0,
-    };
-    (me, screen)
+pub(crate) fn new_view(now: Instant) -> (Me, Remotes<Player>) {
+    let halves = protocol().for_game::<Rules>().game_client(now);
+    halves.expect("the only kind")
 }
 
 impl Screen {
-    pub(crate) fn draw(&mut self, me: &mut Me) {
+    /// A frame of a client that is run by hand.
+    pub(crate) fn draw_all(&mut self, me: &mut Me, others: &mut Remotes<Player>) {
         while let Some(update) = me.poll_update() {
-            self.others.handle_update(me, &update);
+            others.handle_update(me, &update);
         }
+        let shown = others.show(me).map(|(_, shown)| shown.state).collect();
+        self.draw(me, shown);
+    }
+
+    fn draw(&mut self, me: &mut Me, others: Vec<Player>) {
         while let Some(effect) = me.poll_effect() {
             self.flashes += u16::from(effect.change == EffectChange::Emitted);
         }
@@ -169,7 +166,7 @@ impl Screen {
             self.markers += u16::from(by_me && event.id == DAMAGE);
             self.wounds += u16::from(event.id == DAMAGE && event.entity == me.player());
         }
-        self.shown = self.others.show(me).map(|(_, shown)| shown.state).collect();
+        self.shown = others;
         self.aim = self.aim(me);
     }
 
@@ -188,44 +185,35 @@ impl Screen {
     }
 }
 
-pub(crate) fn config() -> Config {
-    Config::new(0x7368_6f6f).channel(ChannelConfig::new(Delivery::Unreliable))
-}
-
-pub(crate) fn serve(link: Server, running: &AtomicBool) -> Result<(), Box<dyn Error>> {
-    let (game, mut judge) = new_game(link.now())?;
-    let mut server = GameServer::new(link, 0, game);
+pub(crate) fn serve(
+    mut server: GameServer<Rules>,
+    running: &AtomicBool,
+) -> Result<(), Box<dyn Error>> {
+    let mut judge = Judge::new()?;
     while running.load(Ordering::Relaxed) {
-        server.tick(&mut Rules, |server, happening| match happening {
-            Happening::Came { client, .. } => {
-                place::complain(server.game.join(client, &Player::default()));
+        server.tick(|game, event| match event {
+            Joined(client) => game.spawn(client, Player::default()),
+            Left(client, _) => game.despawn(client),
+            Emitted(client, fire) => Ok(judge.shots.push((client, fire))),
+            TickFinished(tick) => {
+                let judged = judge.tick(game.netcode(), tick);
+                judged.map_err(|error| muse::Error::Io(std::io::Error::other(error.to_string())))
             }
-            Happening::Went {
-                player: Some(player),
-                ..
-            } => place::complain(server.game.world_mut().despawn(player)),
-            Happening::Emitted(client, fire) => judge.shots.push((client, fire)),
-            Happening::Ticked(tick) => place::complain(judge.tick(&mut server.game, tick)),
-            _ => {}
+            _ => Ok(()),
         })?;
     }
     Ok(())
 }
 
 pub(crate) fn play(
-    link: Client,
-    mut seen: impl FnMut(&Me, &Screen) -> bool,
+    mut client: GameClient<Rules>,
+    mut seen: impl FnMut(&Screen) -> bool,
 ) -> Result<(), Box<dyn Error>> {
-    let (me, mut screen) = new_view(link.now());
-    let mut client = GameClient::new(link, 0, me);
-    let mut end = None;
-    while seen(&client.game, &screen) {
-        let keys = |tick| screen.keys(tick);
-        client.tick(&mut Rules, keys, |_, event| end = place::ended(&event))?;
-        if let Some(end) = end.take() {
-            return Ok(end?);
-        }
-        screen.draw(&mut client.game);
+    let mut screen = Screen::default();
+    while seen(&screen) {
+        client.tick(|tick| screen.keys(tick))?;
+        let others = client.other_players().collect();
+        screen.draw(client.netcode(), others);
         client.wait(Duration::from_millis(8))?;
     }
     Ok(())
@@ -235,9 +223,9 @@ pub(crate) fn play(
 pub(crate) fn offline(seconds: u64) -> Result<[Screen; 2], Box<dyn Error>> {
     let (mut game, mut judge) = new_game(Instant::ZERO)?;
     let mut players = [ClientId(0), ClientId(1)].map(|id| {
-        place::complain(game.join(id, &Player::default()));
-        let (me, screen) = new_view(Instant::ZERO);
-        (Host::new(&mut game, id, me), screen)
+        game.join(id, &Player::default()).expect("room for two");
+        let (me, others) = new_view(Instant::ZERO);
+        (Host::new(&mut game, id, me), others, Screen::default())
     });
     for now in (0..seconds * 1_000).step_by(4).map(Instant::from_millis) {
         while let Some(tick) = {
@@ -247,12 +235,12 @@ pub(crate) fn offline(seconds: u64) -> Result<[Screen; 2], Box<dyn Error>> {
             judge.tick(&mut game, tick)?;
         }
         game.commit();
-        for (host, screen) in &mut players {
+        for (host, others, screen) in &mut players {
             host.tick(now, &mut game, &mut Rules, |tick| screen.keys(tick))?;
-            screen.draw(&mut host.game);
+            screen.draw_all(&mut host.game, others);
         }
     }
-    Ok(players.map(|(_, screen)| screen))
+    Ok(players.map(|(_, _, screen)| screen))
 }
 
 fn show(screen: &Screen) -> bool {
@@ -261,24 +249,23 @@ fn show(screen: &Screen) -> bool {
     true
 }
 
-pub(crate) fn run(mut words: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
-    match words.next().as_deref() {
-        Some("server") => serve(place::open(words.next(), config())?, &AtomicBool::new(true))?,
-        Some("client") => play(place::connect(&mut words, config())?, |_, screen| {
-            show(screen)
-        })?,
-        Some("offline") => {
+fn main() -> Result<(), Box<dyn Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["serve"] => {
+            let server = GameServer::listen_with("[::]:7000", protocol(), Rules)?;
+            println!("join with {}", server.address());
+            serve(server, &AtomicBool::new(true))
+        }
+        ["play", address] => play(GameClient::connect_with(address, protocol(), Rules)?, show),
+        ["offline"] => {
             for screen in &offline(10)? {
                 show(screen);
             }
+            Ok(())
         }
-        _ => return Err(USAGE.into()),
+        _ => Err(USAGE.into()),
     }
-    Ok(())
-}
-
-fn main() -> ExitCode {
-    place::report(run(std::env::args().skip(1)))
 }
 
 /// Somebody was hit; the bytes say by whom.

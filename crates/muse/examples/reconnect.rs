@@ -1,79 +1,79 @@
 //! Reconnect: the client stops reading for a while, as in a tunnel; the server notices, keeps the connection, and when the
 //! client is back, the count goes on without a gap and without a number twice.
 
-#[path = "common/place.rs"]
-mod place;
-
 use std::error::Error;
-use std::process::ExitCode;
 
 use muse::prelude::*;
 
-const USAGE: &str = "usage: reconnect server [ADDRESS]
-       reconnect client [ADDRESS [KEY]]
-example: cargo run -p muse-net --example reconnect -- server";
+const USAGE: &str = "usage: reconnect serve
+       reconnect listen ADDRESS
+example: cargo run -p muse-net --example reconnect -- serve";
 
-/// The only channel.
-const COUNT: u8 = 0;
+#[derive(Message)]
+#[message(id = 1)]
+struct Count {
+    number: u32,
+}
 
 /// Notices silence soon, and keeps what was interrupted for a minute.
-pub(crate) fn config() -> Config {
-    Config::new(0x6261_636b)
-        .channel(ChannelConfig::new(Delivery::ReliableOrdered))
-        .keep_alive(Duration::from_millis(100))
-        .silence(Duration::from_millis(500))
-        .resume_within(Duration::from_secs(60))
+pub(crate) fn protocol() -> Protocol {
+    Protocol::new("count/1")
+        .message::<Count>(Delivery::ReliableOrdered)
+        .configure(|config| {
+            config
+                .keep_alive(Duration::from_millis(100))
+                .silence(Duration::from_millis(500))
+                .resume_within(Duration::from_secs(60))
+        })
 }
 
 /// What the server sees of its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
-    Came,
+    Joined,
     Interrupted,
     Resumed,
-    Went,
+    Left,
 }
 
 /// Counts aloud, for everybody who is there, until `see` has seen enough and returns false.
-pub(crate) fn serve(server: &mut Server, mut see: impl FnMut(Seen) -> bool) -> std::io::Result<()> {
-    let (mut count, mut running) = (0_u32, true);
+pub(crate) fn serve(server: &mut Server, mut see: impl FnMut(Seen) -> bool) -> muse::Result<()> {
+    let (mut number, mut running) = (0, true);
     while running {
-        server.tick(|_, event| {
+        server.tick_within(Duration::from_millis(50), |_, event| {
             let seen = match event {
-                Event::Connected { .. } => Seen::Came,
-                Event::Interrupted { .. } => Seen::Interrupted,
-                Event::Resumed { .. } => Seen::Resumed,
-                Event::Closed { .. } => Seen::Went,
-                _ => return,
+                Joined(_) => Seen::Joined,
+                ServerEvent::Interrupted(_) => Seen::Interrupted,
+                ServerEvent::Resumed(_) => Seen::Resumed,
+                Left(..) => Seen::Left,
+                _ => return Ok(()),
             };
             running &= see(seen);
+            Ok(())
         })?;
-        server.broadcast(COUNT, &count.to_le_bytes());
-        count += 1;
-        server.wait(Duration::from_millis(50))?;
+        server.broadcast(&Count { number })?;
+        number += 1;
     }
     Ok(())
 }
 
-/// Listens to the count and leaves the network alone once, for as long as `tunnel` takes. Says what numbers it heard.
+/// Listens to the count and leaves the network alone once, for as long as `tunnel` takes. Returns the numbers that it heard.
 pub(crate) fn listen(
     client: &mut Client,
     mut show: impl FnMut(u32),
     tunnel: impl FnOnce(),
-) -> Result<Vec<u32>, Box<dyn Error>> {
-    let (mut heard, mut tunnel, mut end) = (Vec::new(), Some(tunnel), None);
+) -> muse::Result<Vec<u32>> {
+    let (mut heard, mut tunnel) = (Vec::new(), Some(tunnel));
     while heard.len() < 2 * HEARD_BEFORE || tunnel.is_some() {
         client.tick(|_, event| {
-            end = end.take().or_else(|| place::ended(&event));
-            if let Event::Message { payload, .. } = event {
-                let number = payload.try_into().map_or(0, u32::from_le_bytes);
+            if let ClientEvent::Received(message) = event
+                && let Some(Count { number }) = message.read()
+            {
                 show(number);
                 heard.push(number);
             }
+            Ok(())
         })?;
-        if let Some(end) = end.take() {
-            end?;
-        }
         if heard.len() >= HEARD_BEFORE
             && let Some(tunnel) = tunnel.take()
         {
@@ -84,36 +84,32 @@ pub(crate) fn listen(
     Ok(heard)
 }
 
-pub(crate) fn run(mut words: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
-    match words.next().as_deref() {
-        Some("server") => {
-            let mut server = place::open(words.next(), config())?;
+fn main() -> Result<(), Box<dyn Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["serve"] => {
+            let mut server = Server::listen("[::]:7000", protocol())?;
+            println!("listen with {}", server.address());
             serve(&mut server, |seen| {
                 println!("client: {seen:?}");
                 true
             })?;
         }
-        Some("client") => {
-            let mut client = place::connect(&mut words, config())?;
-            let heard = listen(
-                &mut client,
-                |number| println!("{number}"),
-                || {
-                    println!("into the tunnel, for three seconds");
-                    std::thread::sleep(std::time::Duration::from_secs(3));
-                    println!("out of the tunnel");
-                },
-            )?;
+        ["listen", address] => {
+            let mut client = Client::connect(address, protocol())?;
+            let tunnel = || {
+                println!("into the tunnel, for three seconds");
+                std::thread::sleep(std::time::Duration::from_secs(3));
+                println!("out of the tunnel");
+            };
+            let heard = listen(&mut client, |number| println!("{number}"), tunnel)?;
             let whole = heard.windows(2).all(|pair| pair[1] == pair[0] + 1);
-            println!(
-                "{} numbers, {}",
-                heard.len(),
-                if whole {
-                    "none missing, none twice"
-                } else {
-                    "not in order"
-                }
-            );
+            let verdict = if whole {
+                "none missing, none twice"
+            } else {
+                "not in order"
+            };
+            println!("{} numbers, {verdict}", heard.len());
         }
         _ => return Err(USAGE.into()),
     }
@@ -122,7 +118,3 @@ pub(crate) fn run(mut words: impl Iterator<Item = String>) -> Result<(), Box<dyn
 
 /// Numbers to hear before the tunnel; as many follow after it.
 const HEARD_BEFORE: usize = 20;
-
-fn main() -> ExitCode {
-    place::report(run(std::env::args().skip(1)))
-}

@@ -44,8 +44,8 @@ impl Game for Tag {
     }
 }
 
-fn serve() -> muse::Result<()> {
-    let mut server = GameServer::listen("[::]:7000", Tag)?; // creates its key on the first run and keeps it
+fn serve(address: &str) -> muse::Result<()> {
+    let mut server = GameServer::listen(address, Tag)?; // creates its key on the first run and keeps it
     println!("join with {}", server.address()); // one line that a friend can paste
     loop {
         server.tick(|game, event| match event {
@@ -102,10 +102,11 @@ fn draw(own: Option<Player>, others: impl Iterator<Item = Player>) {
 }
 
 fn main() -> muse::Result<()> {
-    let words: Vec<String> = std::env::args().collect();
-    match (words.get(1).map(String::as_str), words.get(2)) {
-        (Some("serve"), _) => serve(),
-        (Some("play"), Some(address)) => play(address),
-        _ => Ok(println!("usage: tag serve | tag play ADDRESS")),
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["serve"] => serve("[::]:7000"),
+        ["serve", address] => serve(address),
+        ["play", address] => play(address),
+        _ => Ok(println!("usage: tag serve [ADDRESS] | tag play ADDRESS")),
     }
 }

@@ -1,27 +1,18 @@
 //! A thousand moving bodies, of which each client is told what is near, and of that what fits: the rest comes a moment later.
 
-#[path = "common/place.rs"]
-mod place;
-
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use muse::Instant;
-use muse::game::{GameClient, GameServer, Happening};
-use muse::netcode::glam::Vec3;
 use muse::netcode::interest::{
     Extent, Interest, InterestConfig, Medium, Observer, ObserverId, Presence,
 };
-use muse::netcode::prediction::{Game, StepContext};
-use muse::netcode::{
-    self, ClientId, EntityId, Host, Kind, KindOptions, Kinds, SessionConfig, Tick, Update,
-};
+use muse::netcode::{self, EntityId, Host, Kind, SessionConfig, Update};
 use muse::prelude::*;
 
-const USAGE: &str = "usage: thousand_entities server [ADDRESS]
-       thousand_entities client [ADDRESS [KEY]]
+const USAGE: &str = "usage: thousand_entities serve
+       thousand_entities play ADDRESS
        thousand_entities offline
 example: cargo run -p muse-net --example thousand_entities -- offline";
 
@@ -44,6 +35,11 @@ impl Game for Rules {
     type Player = Body;
     type Input = Heading;
     type Event = ();
+    const TICKS_PER_SECOND: u32 = 20;
+
+    fn session() -> SessionConfig {
+        SessionConfig::new(Duration::from_millis(50)).bytes_per_snapshot(BYTES_PER_SNAPSHOT)
+    }
 
     fn step(&mut self, body: &mut Body, heading: &Heading, _: &mut StepContext<'_, ()>) {
         let (sin, cos) = (f32::from(heading.0) * std::f32::consts::FRAC_PI_4).sin_cos();
@@ -54,15 +50,16 @@ impl Game for Rules {
     }
 }
 
-pub(crate) type Game = netcode::Server<Rules>;
+pub(crate) type Match = netcode::Server<Rules>;
 pub(crate) type Me = netcode::Client<Rules>;
 
-fn session() -> (SessionConfig, Kinds, Kind<Body>) {
-    let mut kinds = Kinds::new();
-    let body = kinds.register(KindOptions::new(1)).expect("the first kind");
-    let config =
-        SessionConfig::new(Duration::from_millis(50)).bytes_per_snapshot(BYTES_PER_SNAPSHOT);
-    (config, kinds, body)
+pub(crate) fn protocol() -> Protocol {
+    Protocol::new("field/1")
+}
+
+fn kind() -> Kind<Body> {
+    let kind = protocol().for_game::<Rules>().player_kind::<Rules>();
+    kind.expect("the only kind")
 }
 
 /// What the server has besides the session: who is where, and who sees how far.
@@ -73,9 +70,13 @@ pub(crate) struct Field {
     observers: BTreeMap<ClientId, ObserverId>,
 }
 
-pub(crate) fn new_game(now: Instant, count: u32) -> Result<(Game, Field), Box<dyn Error>> {
-    let (config, kinds, kind) = session();
-    let mut game = Game::new(config, kinds, kind, now);
+pub(crate) fn new_game(now: Instant, count: u32) -> Result<(Match, Field), Box<dyn Error>> {
+    let mut game = protocol().for_game::<Rules>().game_server(now)?;
+    let field = populate(&mut game, count)?;
+    Ok((game, field))
+}
+
+fn populate(game: &mut Match, count: u32) -> Result<Field, Box<dyn Error>> {
     let mut field = Field {
         bodies: Vec::new(),
         interest: Interest::new(InterestConfig::default()),
@@ -85,7 +86,7 @@ pub(crate) fn new_game(now: Instant, count: u32) -> Result<(Game, Field), Box<dy
         let (angle, far) = (number as f32 * 2.399_963, (number as f32).sqrt() * 6.0);
         let position = [angle.sin() * far, 0.0, angle.cos() * far];
         let entity = game.world_mut().spawn(
-            kind,
+            kind(),
             &Body {
                 position,
                 ..Body::default()
@@ -96,12 +97,16 @@ pub(crate) fn new_game(now: Instant, count: u32) -> Result<(Game, Field), Box<dy
             .place(entity, Presence::new(position.into()))?;
         field.bodies.push(entity);
     }
-    Ok((game, field))
+    Ok(field)
 }
 
 impl Field {
-    pub(crate) fn join(&mut self, game: &mut Game, client: ClientId) -> Result<(), Box<dyn Error>> {
-        let entity = game.join(client, &Body::default())?;
+    /// A client has joined with this player.
+    pub(crate) fn join(
+        &mut self,
+        client: ClientId,
+        entity: EntityId,
+    ) -> Result<(), Box<dyn Error>> {
         self.interest.place(entity, Presence::new(Vec3::ZERO))?;
         let free = |number: &u32| !self.observers.values().any(|taken| taken.0 == *number);
         let observer = ObserverId((0..).find(free).unwrap_or(u32::MAX));
@@ -111,19 +116,18 @@ impl Field {
         Ok(())
     }
 
-    pub(crate) fn leave(&mut self, game: &mut Game, client: ClientId, player: Option<EntityId>) {
+    fn leave(&mut self, client: ClientId, player: Option<EntityId>) {
         if let Some(observer) = self.observers.remove(&client) {
             self.interest.forget(observer);
         }
         if let Some(player) = player {
             self.interest.remove(player);
-            place::complain(game.world_mut().despawn(player));
         }
     }
 
     /// Moves the bodies, and tells for each client what is near.
-    pub(crate) fn tick(&mut self, game: &mut Game, tick: Tick) -> Result<(), Box<dyn Error>> {
-        let (_, _, kind) = session();
+    pub(crate) fn tick(&mut self, game: &mut Match, tick: Tick) -> Result<(), Box<dyn Error>> {
+        let kind = kind();
         for (number, entity) in (0..=255_u8).cycle().zip(&self.bodies) {
             let mut body = game.world().state(kind, *entity).unwrap_or_default();
             let turn = tick.0 as f32 * (0.1 + f32::from(number % 7) * 0.03) + f32::from(number);
@@ -166,26 +170,30 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
+    /// A frame of a client that is run by hand.
     pub(crate) fn draw(&mut self, me: &mut Me) {
         while let Some(update) = me.poll_update() {
-            match update {
-                Update::State { entity, tick, .. } => {
-                    self.updates += 1;
-                    let before = self.known.insert(entity, tick).unwrap_or(tick);
-                    let wait = (tick - before).max(0) as u32;
-                    self.longest_wait = self.longest_wait.max(wait);
-                }
-                Update::Despawned { entity, .. } => drop(self.known.remove(&entity)),
-                _ => {}
+            self.note(&update);
+        }
+    }
+
+    fn note(&mut self, update: &Update) {
+        match update {
+            Update::State { entity, tick, .. } => {
+                self.updates += 1;
+                let before = self.known.insert(*entity, *tick).unwrap_or(*tick);
+                let wait = (*tick - before).max(0) as u32;
+                self.longest_wait = self.longest_wait.max(wait);
             }
+            Update::Despawned { entity, .. } => drop(self.known.remove(entity)),
+            _ => {}
         }
     }
 }
 
-pub(crate) fn new_view(now: Instant) -> (Me, Screen) {
-    let (config, kinds, body) = session();
-    let apart = |a: &Body, b: &Body| Vec3::from(a.position).distance(b.position.into());
-    (Me::new(config, kinds, body, apart, now), Screen::default())
+pub(crate) fn new_view(now: Instant) -> Me {
+    let halves = protocol().for_game::<Rules>().game_client(now);
+    halves.expect("the only kind").0
 }
 
 /// Goes around slowly.
@@ -193,37 +201,42 @@ pub(crate) fn keys(tick: Tick) -> Heading {
     Heading((tick.0 / 40 % 8) as u8)
 }
 
-pub(crate) fn config() -> Config {
-    Config::new(0x6669_656c).channel(ChannelConfig::new(Delivery::Unreliable))
-}
-
-pub(crate) fn serve(link: Server, running: &AtomicBool) -> Result<(), Box<dyn Error>> {
-    let (game, mut field) = new_game(link.now(), 1_000)?;
-    let mut server = GameServer::new(link, 0, game);
+pub(crate) fn serve(
+    mut server: GameServer<Rules>,
+    running: &AtomicBool,
+) -> Result<(), Box<dyn Error>> {
+    let mut field = populate(server.netcode(), 1_000)?;
+    let failed = |error: Box<dyn Error>| muse::Error::Io(std::io::Error::other(error.to_string()));
     while running.load(Ordering::Relaxed) {
-        server.tick(&mut Rules, |server, happening| match happening {
-            Happening::Came { client, .. } => place::complain(field.join(&mut server.game, client)),
-            Happening::Went { client, player, .. } => field.leave(&mut server.game, client, player),
-            Happening::Ticked(tick) => place::complain(field.tick(&mut server.game, tick)),
-            _ => {}
+        server.tick(|game, event| match event {
+            Joined(client) => {
+                game.spawn(client, Body::default())?;
+                let player = game.entity(client);
+                player.map_or(Ok(()), |player| field.join(client, player).map_err(failed))
+            }
+            Left(client, _) => {
+                field.leave(client, game.entity(client));
+                game.despawn(client)
+            }
+            TickFinished(tick) => field.tick(game.netcode(), tick).map_err(failed),
+            _ => Ok(()),
         })?;
     }
     Ok(())
 }
 
 pub(crate) fn play(
-    link: Client,
+    mut client: GameClient<Rules>,
     mut seen: impl FnMut(&Screen) -> bool,
 ) -> Result<(), Box<dyn Error>> {
-    let (me, mut screen) = new_view(link.now());
-    let mut client = GameClient::new(link, 0, me);
-    let mut end = None;
+    let mut screen = Screen::default();
     while seen(&screen) {
-        client.tick(&mut Rules, keys, |_, event| end = place::ended(&event))?;
-        if let Some(end) = end.take() {
-            return Ok(end?);
-        }
-        screen.draw(&mut client.game);
+        client.tick_with(keys, |_, event| {
+            if let ClientEvent::Updated(update) = event {
+                screen.note(&update);
+            }
+            Ok(())
+        })?;
         client.wait(Duration::from_millis(16))?;
     }
     Ok(())
@@ -232,9 +245,10 @@ pub(crate) fn play(
 /// So many seconds alone in the field, without a socket.
 pub(crate) fn offline(seconds: u64) -> Result<(Screen, Field), Box<dyn Error>> {
     let (mut game, mut field) = new_game(Instant::ZERO, 1_000)?;
-    let (me, mut screen) = new_view(Instant::ZERO);
-    field.join(&mut game, ClientId(0))?;
-    let mut host = Host::new(&mut game, ClientId(0), me);
+    let mut screen = Screen::default();
+    let player = game.join(ClientId(0), &Body::default())?;
+    field.join(ClientId(0), player)?;
+    let mut host = Host::new(&mut game, ClientId(0), new_view(Instant::ZERO));
     for now in (0..seconds * 1_000).step_by(5).map(Instant::from_millis) {
         while let Some(tick) = game.poll_tick(now, &mut Rules, |_, ()| ()) {
             field.tick(&mut game, tick)?;
@@ -259,20 +273,21 @@ fn show(screen: &Screen) -> bool {
     true
 }
 
-pub(crate) fn run(mut words: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
-    match words.next().as_deref() {
-        Some("server") => serve(place::open(words.next(), config())?, &AtomicBool::new(true))?,
-        Some("client") => play(place::connect(&mut words, config())?, show)?,
-        Some("offline") => {
-            show(&offline(5)?.0);
+fn main() -> Result<(), Box<dyn Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["serve"] => {
+            let server = GameServer::listen_with("[::]:7000", protocol(), Rules)?;
+            println!("join with {}", server.address());
+            serve(server, &AtomicBool::new(true))
         }
-        _ => return Err(USAGE.into()),
+        ["play", address] => play(GameClient::connect_with(address, protocol(), Rules)?, show),
+        ["offline"] => {
+            show(&offline(5)?.0);
+            Ok(())
+        }
+        _ => Err(USAGE.into()),
     }
-    Ok(())
-}
-
-fn main() -> ExitCode {
-    place::report(run(std::env::args().skip(1)))
 }
 
 /// How far a player sees.

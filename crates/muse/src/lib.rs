@@ -1,63 +1,68 @@
 //! Multiplayer networking for games: the one library that a game depends on.
 //!
-//! A connection has up to 256 channels, and each delivers as the game chooses ([`Delivery`]): positions may be lost and
-//! never come late, shots arrive once in any order, chat arrives once and in order. Everything is encrypted and the server is
-//! known by its key; risky options have `danger` in their name. There is no async runtime: a game loop calls
-//! [`tick`](Server::tick), and a service may await instead (feature `tokio`). With feature `web`,
-//! browsers reach a server as well.
+//! - [`GameServer`] and [`GameClient`]: a world that a server simulates and clients predict and show, for a game that
+//!   implements [`Game`].
+//! - [`Server`] and [`Client`]: typed messages, each delivered as its type declares ([`Delivery`]): positions may be lost and
+//!   never come late, shots arrive once in any order, chat arrives once and in order.
+//! - [`Protocol`]: what both sides share, declared once and compared when a client connects.
+//! - `DeterministicSession` (feature `lockstep`): games that send inputs instead of state, in lockstep or with rollback.
+//! - [`session`]: the same without sockets, on any [`Endpoint`]: in the browser, in an engine, in a simulation.
+//!
+//! Everything is encrypted and the server is known by its key; risky options have `danger` in their name. There is no async
+//! runtime: a game loop calls [`tick`](Server::tick). With feature `web`, browsers reach a server as well.
 //!
 //! A complete server and client:
 //!
 //! ```
 //! use muse::prelude::*;
 //!
-//! fn config() -> Config {
-//!     Config::new(0x6d79_6761_6d65).channel(ChannelConfig::new(Delivery::ReliableOrdered))
+//! #[derive(Message, Debug)]
+//! #[message(id = 1)]
+//! struct Say {
+//!     #[field(max = 200)]
+//!     text: String,
 //! }
 //!
-//! fn serve(mut server: Server) -> std::io::Result<()> {
-//!     let mut open = true;
-//!     while open {
-//!         server.wait(Duration::from_millis(16))?;
+//! fn protocol() -> Protocol {
+//!     Protocol::new("hello/1").message::<Say>(Delivery::ReliableOrdered)
+//! }
+//!
+//! fn serve(mut server: Server) -> muse::Result<()> {
+//!     loop {
 //!         server.tick(|server, event| match event {
-//!             Event::Message { channel, payload, .. } => drop(server.broadcast(channel, payload)),
-//!             Event::Closed { .. } => open = false, // the player went
-//!             _ => {}
+//!             Received(_, message) => message.read::<Say>().map_or(Ok(()), |say| server.broadcast(&say)),
+//!             _ => Ok(()),
 //!         })?;
 //!     }
-//!     Ok(())
 //! }
 //!
-//! fn main() -> std::io::Result<()> {
-//!     let key = muse::new_key()?; // load_or_create_key("server.key") keeps it
-//!     let how = Connect::pinned(key.public()); // clients are told the public key
-//!     let server = Server::bind("127.0.0.1:0", config(), ServerOptions::new(key))?;
-//!     let mut client = Client::connect(server.local_addr()?, config(), how)?;
-//!     let serving = std::thread::spawn(|| serve(server));
-//!     let mut answer = Vec::new();
-//!     while answer.is_empty() {
+//! fn main() -> muse::Result<()> {
+//!     let listen = Listen::at("127.0.0.1:0").key(muse::new_key()?); // "[::]:7000" keeps its key in a file
+//!     let server = Server::listen(listen, protocol())?;
+//!     let mut client = Client::connect(&server.address(), protocol())?; // or the line that a server prints
+//!     std::thread::spawn(|| serve(server));
+//!     client.send_when_connected(&Say { text: "hello".into() })?;
+//!     let mut heard = None;
+//!     while heard.is_none() {
 //!         client.wait(Duration::from_millis(16))?;
-//!         client.tick(|client, event| match event {
-//!             Event::Connected { .. } => client.send(0, b"hello").map(drop).expect("connected"),
-//!             Event::Message { payload, .. } => answer.extend_from_slice(payload),
-//!             other => panic!("{other:?}"),
+//!         client.tick(|_, event| match event {
+//!             ClientEvent::Received(message) => Ok(heard = message.read::<Say>()),
+//!             _ => Ok(()),
 //!         })?;
 //!     }
-//!     assert_eq!(answer, b"hello");
-//!     drop(client); // says goodbye
-//!     serving.join().expect("the server does not panic")
+//!     assert_eq!(heard.map(|say| say.text).as_deref(), Some("hello"));
+//!     Ok(()) // dropping the client says goodbye
 //! }
 //! ```
 //!
-//! Types instead of bytes: derive [`Message`], send with `send_message`, and give payloads to a [`Dispatcher`]. The folder
-//! `examples` has an echo, a chat with every delivery mode, a file transfer and a connection that survives a cut.
+//! The folder `examples` has a game (`tag`), a chat, two friends who meet through a relay, shots judged by what the shooter saw
+//! (`hitscan`), a file transfer and a connection that survives a cut.
 //!
-//! A world that a server simulates and clients predict and show: [`netcode`], and [`game`] for it over a connection; the example
-//! `predicted_player` is the smallest whole game.
-//!
-//! In the browser (`wasm32`) there are no UDP sockets: [`Endpoint`] and everything else that needs none is there.
+//! In the browser (`wasm32`) there are no UDP sockets: [`session`], [`Endpoint`] and everything else that needs none is there.
 
 mod address;
+#[cfg(feature = "lockstep")]
+pub mod deterministic;
 mod error;
 mod protocol;
 pub mod session;
@@ -76,7 +81,7 @@ mod server;
 pub use address::{InvalidServerAddress, ServerAddress};
 pub use error::{Error, Result};
 pub use protocol::{Channel, Protocol, ProtocolError};
-pub use session::{ClientEvent, ClientInfo, Incoming, ServerEvent};
+pub use session::{Applicant, ClientEvent, ClientInfo, Incoming, ServerEvent};
 
 #[cfg(not(target_arch = "wasm32"))]
 pub use client::Client;
@@ -89,6 +94,9 @@ pub use server::Server;
 
 pub use glam;
 pub use muse_drivers as drivers;
+pub use muse_lagcomp as lagcomp;
+#[cfg(feature = "lockstep")]
+pub use muse_lockstep as lockstep;
 pub use muse_netcode as netcode;
 pub use muse_schema as schema;
 pub use muse_transport as transport;
@@ -115,16 +123,22 @@ pub use muse_wire::{Duration, Instant};
 
 /// What the first fifty lines of a game need: `use muse::prelude::*;`.
 pub mod prelude {
+    #[cfg(all(feature = "lockstep", not(target_arch = "wasm32")))]
+    pub use crate::deterministic::DeterministicSession;
+    #[cfg(feature = "lockstep")]
+    pub use crate::deterministic::MatchEvent;
     pub use crate::glam::{Quat, Vec2, Vec3};
+    #[cfg(feature = "lockstep")]
+    pub use crate::lockstep::{DeterministicGame, Frame, MatchConfig, Seat, Step};
     #[cfg(all(feature = "master", not(target_arch = "wasm32")))]
     pub use crate::master::{
-        Account, Master, MasterEvent, MatchClient, MatchEvent, MatchHost, MatchHostConfig,
+        Account, HostEvent, Master, MasterEvent, MatchClient, MatchHost, MatchHostConfig,
     };
     #[cfg(feature = "master")]
     pub use crate::master::{AccountId, MatchOutcome, MatchPlan, Preferences};
     pub use crate::session::ClientEvent;
     pub use crate::session::ServerEvent::{
-        self, Emitted, Joined, Left, Received, Returned, TickFinished,
+        self, Asking, Emitted, Joined, Left, Received, Returned, TickFinished,
     };
     #[cfg(feature = "master")]
     pub use crate::session::ServerEvent::{MatchAssigned, MatchStarted};
@@ -146,4 +160,10 @@ mod guides {
     #[cfg(feature = "master")]
     #[doc = include_str!("../../../docs/guide/start-master.md")]
     struct StartMaster;
+    #[cfg(feature = "lockstep")]
+    #[doc = include_str!("../../../docs/guide/start-rollback.md")]
+    struct StartRollback;
+    #[cfg(feature = "lockstep")]
+    #[doc = include_str!("../../../docs/deterministic.md")]
+    struct Deterministic;
 }

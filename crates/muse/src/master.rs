@@ -22,7 +22,7 @@ mod match_client;
 #[cfg(not(target_arch = "wasm32"))]
 mod player;
 
-pub use hosted_match::{HostedMatch, MatchEvent};
+pub use hosted_match::{HostEvent, HostedMatch};
 pub use muse_master_client::messages::{
     Assignment as MatchPlan, ChatLine, Outcome as MatchEnding, Phase as MatchPhase, PlayerProfile,
     QueueState,
@@ -44,4 +44,4 @@ pub use match_client::MatchClient;
 #[cfg(not(target_arch = "wasm32"))]
 pub use muse_drivers::master::{MasterAnswer, MasterCredentials, MasterRefusal};
 #[cfg(not(target_arch = "wasm32"))]
-pub use player::{Master, MasterEvent, MasterOptions, Seat};
+pub use player::{Master, MasterEvent, MasterOptions, MatchSeat};

@@ -3,9 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 
-use muse_drivers::relay_v2::Invitation;
+use muse_drivers::relay::Invitation;
 use muse_transport::token::{ConnectToken, TokenVerifier};
-use muse_transport::{Connect, HandshakeLimits, ServerKey, ServerOptions};
+use muse_transport::{AdmissionLimits, Connect, HandshakeLimits, ServerKey, ServerOptions};
 use muse_wire::Duration;
 
 use crate::{Error, Protocol, Result, ServerAddress};
@@ -23,6 +23,7 @@ pub struct Listen {
     key: Key,
     tokens: Option<TokenVerifier>,
     limits: Option<HandshakeLimits>,
+    admission: Option<AdmissionLimits>,
     room: Option<String>,
     #[cfg(feature = "web")]
     web: Option<muse_drivers::WebOptions>,
@@ -42,6 +43,7 @@ impl Listen {
             key: Key::File(PathBuf::from(KEY_FILE)),
             tokens: None,
             limits: None,
+            admission: None,
             room: None,
             #[cfg(feature = "web")]
             web: None,
@@ -72,6 +74,13 @@ impl Listen {
         self
     }
 
+    /// Asks the game about each client before it is in ([`ServerEvent::Asking`](crate::ServerEvent::Asking)), with
+    /// [`admit`](crate::Server::admit) and [`deny`](crate::Server::deny) as answers.
+    pub fn ask(mut self) -> Self {
+        self.admission = Some(AdmissionLimits::default());
+        self
+    }
+
     /// Limits handshakes otherwise than by default.
     pub fn limits(mut self, limits: HandshakeLimits) -> Self {
         self.limits = Some(limits);
@@ -99,6 +108,9 @@ impl Listen {
         }
         if let Some(limits) = self.limits {
             options = options.limits(limits);
+        }
+        if let Some(limits) = self.admission {
+            options = options.admission(limits);
         }
         let link = muse_drivers::Server::bind(&*self.address, protocol.config(), options)?;
         #[cfg(feature = "web")]

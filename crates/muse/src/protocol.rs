@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use muse_netcode::inputs::Input;
 use muse_netcode::prediction::Game;
 use muse_netcode::world::KindError;
-use muse_netcode::{Kind, KindOptions, Kinds};
+use muse_netcode::{Client, Kind, KindOptions, Kinds, Remotes, Server};
 use muse_schema::{Message, Registry, RegistryError, State, fnv1a};
 use muse_transport::{ChannelConfig, Config, Delivery};
+use muse_wire::Instant;
 use thiserror::Error;
 
 /// Names a channel of a [`Protocol`].
@@ -66,6 +67,9 @@ pub enum ProtocolError {
     /// A kind of entity cannot be declared.
     #[error(transparent)]
     Kind(#[from] KindError),
+    /// The kind of the players is not declared, or several times.
+    #[error("declare the players' kind once: `Protocol::for_game` does it")]
+    NoPlayers,
     /// There are more than 255 channels.
     #[error("a protocol has at most 255 channels of its own")]
     TooManyChannels,
@@ -155,13 +159,12 @@ impl Protocol {
 
     /// Returns the settings of an endpoint, with everything that is compared when a client connects.
     pub fn config(&self) -> Config {
-        let hash = fnv1a(self.describe().as_bytes());
-        self.config.clone().schema(hash)
+        self.config.clone().shared(&self.describe())
     }
 
     /// Returns everything that both sides must have in common, a line each. Channels are compared besides.
     pub fn describe(&self) -> String {
-        let mut text = format!("protocol {}\n{}", self.name, self.messages.describe());
+        let mut text = format!("protocol name {}\n{}", self.name, self.messages.describe());
         for (message, channel) in &self.routes {
             text += &format!("message {message} on channel {}\n", channel.0);
         }
@@ -174,8 +177,9 @@ impl Protocol {
         text
     }
 
-    /// Adds what the rules of a game share: the players' kind, the inputs and the tick rate.
-    pub(crate) fn for_game<G: Game>(mut self) -> Self
+    /// Adds what the rules of a game share: the players' kind, the inputs and the tick rate. [`GameServer`](crate::GameServer) and
+    /// [`GameClient`](crate::GameClient) do it themselves.
+    pub fn for_game<G: Game>(mut self) -> Self
     where
         G::Player: State,
         G::Input: Input,
@@ -185,19 +189,46 @@ impl Protocol {
         }
         let tick = G::session().tick();
         let input = <G::Input as muse_schema::Schema>::TYPE;
-        self.lines.push(format!("input {input}"));
-        self.lines.push(format!("tick {} us", tick.as_micros()));
+        self.lines.push(format!("input type {input}"));
+        self.lines
+            .push(format!("tick length {} us", tick.as_micros()));
         self
     }
 
-    /// The kind of the players, which [`for_game`](Self::for_game) has declared.
-    pub(crate) fn player_kind<G: Game>(&self) -> Result<Kind<G::Player>, ProtocolError>
+    /// Returns the simulation of a server, whose tick 0 is at `now`; for engines with a loop of their own.
+    pub fn game_server<G: Game>(&self, now: Instant) -> Result<Server<G>, ProtocolError>
+    where
+        G::Player: State,
+    {
+        let kind = self.player_kind::<G>()?;
+        Ok(Server::new(G::session(), self.kinds.clone(), kind, now))
+    }
+
+    /// Returns the session of a client, and how it shows the others; for engines with a loop of their own.
+    #[allow(
+        clippy::type_complexity,
+        reason = "two halves that are used side by side"
+    )]
+    pub fn game_client<G: Game>(
+        &self,
+        now: Instant,
+    ) -> Result<(Client<G>, Remotes<G::Player>), ProtocolError>
+    where
+        G::Player: State,
+    {
+        let (kind, kinds) = (self.player_kind::<G>()?, self.kinds.clone());
+        let client = Client::new(G::session(), kinds, kind, G::distance, now);
+        let remotes = Remotes::new(kind, client.interpolation(), G::distance);
+        Ok((client, remotes))
+    }
+
+    /// Returns the kind of a game's players, which [`for_game`](Self::for_game) has declared.
+    pub fn player_kind<G: Game>(&self) -> Result<Kind<G::Player>, ProtocolError>
     where
         G::Player: State,
     {
         self.check()?;
-        let missing = ProtocolError::Kind(KindError::DuplicateId(PLAYER_KIND));
-        self.kinds.of::<G::Player>().ok_or(missing)
+        self.kinds.of::<G::Player>().ok_or(ProtocolError::NoPlayers)
     }
 
     fn route<M: Message>(&mut self, channel: Channel) {

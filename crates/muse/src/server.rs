@@ -1,12 +1,12 @@
 //! A server of typed messages for a game loop.
 
-use muse_drivers::relay_v2::Invitation;
+use muse_drivers::relay::Invitation;
 use muse_netcode::ClientId;
 use muse_schema::Message;
 use muse_transport::{Event, MessageId, SendOptions};
 use muse_wire::{Duration, Instant};
 
-use crate::session::{ClientInfo, ServerEvent, ServerSession};
+use crate::session::{Applicant, ClientInfo, ServerEvent, ServerSession};
 use crate::{Channel, Listen, Protocol, Result, ServerAddress};
 
 /// A server that exchanges messages with its clients. Call [`tick`](Self::tick) in a loop; dropping it tells the clients.
@@ -134,6 +134,20 @@ impl Server {
             .send_bytes(now, endpoint, client, channel, bytes)
     }
 
+    /// Lets a client in that [asks](Listen::ask); [`ServerEvent::Joined`] follows.
+    pub fn admit(&mut self, applicant: &Applicant) {
+        let now = self.link.now();
+        self.session.admit(now, self.link.endpoint_mut(), applicant);
+    }
+
+    /// Refuses a client that [asks](Listen::ask); it reads `text` in its error.
+    pub fn deny(&mut self, applicant: &Applicant, text: &str) {
+        let now = self.link.now();
+        let endpoint = self.link.endpoint_mut();
+        self.session
+            .deny(now, endpoint, applicant, CODE_DISCONNECTED, text);
+    }
+
     /// Closes a client's connection and tells it why; [`ServerEvent::Left`] follows.
     pub fn disconnect(&mut self, client: ClientId, text: &str) {
         let now = self.link.now();
@@ -157,9 +171,15 @@ impl Server {
         self.address.clone()
     }
 
-    /// Returns what a friend pastes to connect through the relay, for a server with a room.
+    /// Returns the invitation to the server's room at a relay, for a server that has one.
     pub fn invitation(&self) -> Option<Invitation> {
         self.invitation
+    }
+
+    /// Returns the line that a friend pastes to connect: the invitation to the server's room if it has one, else its address.
+    pub fn line(&self) -> String {
+        let invitation = self.invitation.map(|invitation| invitation.to_string());
+        invitation.unwrap_or_else(|| self.address.to_string())
     }
 
     /// Returns the protocol.

@@ -11,7 +11,7 @@ mod client;
 mod server;
 
 pub use client::{ClientEvent, ClientSession};
-pub use server::{ClientInfo, ServerEvent, ServerSession};
+pub use server::{Applicant, ClientInfo, ServerEvent, ServerSession};
 
 use muse_schema::{DecodeError, Message};
 

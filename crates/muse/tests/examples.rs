@@ -1,8 +1,4 @@
 //! The examples do what they say, over real sockets.
-#![allow(
-    clippy::duplicate_mod,
-    reason = "each example has the shared file as a module of its own"
-)]
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -13,12 +9,6 @@ use std::time::Duration as Patience;
 use muse::prelude::*;
 
 #[allow(dead_code, reason = "the example's main is not called here")]
-#[path = "../examples/chat/main.rs"]
-mod chat;
-#[allow(dead_code, reason = "the example's main is not called here")]
-#[path = "../examples/echo.rs"]
-mod echo;
-#[allow(dead_code, reason = "the example's main is not called here")]
 #[path = "../examples/file_transfer.rs"]
 mod file_transfer;
 #[allow(dead_code, reason = "the example's main is not called here")]
@@ -27,9 +17,6 @@ mod hitscan;
 #[allow(dead_code, reason = "the example's main is not called here")]
 #[path = "../examples/listen_server.rs"]
 mod listen_server;
-#[allow(dead_code, reason = "the example's main is not called here")]
-#[path = "../examples/predicted_player.rs"]
-mod predicted_player;
 #[allow(dead_code, reason = "the example's main is not called here")]
 #[path = "../examples/reconnect.rs"]
 mod reconnect;
@@ -58,121 +45,9 @@ fn beside<T>(serve: impl FnOnce(&AtomicBool) + Send, ask: impl FnOnce() -> T) ->
     })
 }
 
-fn loopback(config: Config, key: &ServerKey) -> std::io::Result<Server> {
-    Server::bind("127.0.0.1:0", config, ServerOptions::new(key.clone()))
-}
-
-#[test]
-fn echo_gives_back_what_it_gets() -> Outcome {
-    let key = muse::new_key()?;
-    let mut server = loopback(echo::config(), &key)?;
-    let address = server.local_addr()?;
-    let texts = ["one", "", "drei \u{1F980}"].map(String::from);
-    let echoes = beside(
-        |running| echo::serve(&mut server, running).expect("the server runs"),
-        || {
-            echo::ask(
-                &mut Client::connect(address, echo::config(), Connect::pinned(key.public()))?,
-                &texts,
-            )
-        },
-    )?;
-    assert_eq!(echoes, texts);
-    Ok(())
-}
-
-#[test]
-fn echo_says_why_it_was_refused() -> Outcome {
-    let (key, other) = (muse::new_key()?, muse::new_key()?);
-    let mut server = loopback(echo::config(), &key)?;
-    let address = server.local_addr()?;
-    let outcome = beside(
-        |running| echo::serve(&mut server, running).expect("the server runs"),
-        || {
-            echo::ask(
-                &mut Client::connect(address, echo::config(), Connect::pinned(other.public()))?,
-                &["x".into()],
-            )
-        },
-    );
-    let refusal = outcome.expect_err("another key").to_string();
-    assert!(refusal.contains("does not have the key"), "{refusal}");
-    Ok(())
-}
-
-#[test]
-fn nonsense_on_the_command_line_gets_the_usage() {
-    for (name, run) in [
-        (
-            "chat",
-            chat::run as fn(std::vec::IntoIter<String>) -> Outcome,
-        ),
-        ("echo", echo::run),
-        ("file_transfer", file_transfer::run),
-        ("hitscan", hitscan::run),
-        ("listen_server", listen_server::run),
-        ("predicted_player", predicted_player::run),
-        ("reconnect", reconnect::run),
-        ("thousand_entities", thousand_entities::run),
-    ] {
-        for words in [vec![], vec!["sever".to_owned()]] {
-            let usage = run(words.into_iter())
-                .expect_err("no such role")
-                .to_string();
-            assert!(
-                usage.starts_with(&format!("usage: {name} server")),
-                "{usage}"
-            );
-        }
-    }
-}
-
-#[test]
-fn chat_passes_every_kind_on_with_the_right_name() -> Outcome {
-    let key = muse::new_key()?;
-    let mut server = loopback(chat::config()?, &key)?;
-    let (address, public) = (server.local_addr()?, key.public());
-    let (ada_types, ada_lines) = channel();
-    let (bob_types, bob_lines) = channel();
-    let (ada_shows, ada_sees) = channel();
-    let join = move |name: &'static str, lines, shows: std::sync::mpsc::Sender<String>| {
-        move || {
-            let config = chat::config().expect("sensible");
-            let mut client =
-                Client::connect(address, config, Connect::pinned(public)).expect("a socket");
-            let show = |line| shows.send(line).unwrap_or(());
-            chat::talk(&mut client, name, &lines, show).expect("talks until the end");
-        }
-    };
-    beside(
-        |running| chat::serve(&mut server, running).expect("the server runs"),
-        || {
-            let ada = std::thread::spawn(join("Ada", ada_lines, ada_shows));
-            let sees = || ada_sees.recv_timeout(PATIENCE).expect("something is said");
-            assert_eq!(sees(), "Ada: joins");
-            let bob = std::thread::spawn(join("Bob", bob_lines, channel().0));
-            assert_eq!(sees(), "Bob: joins");
-            for line in [
-                "hello",
-                "/topic networks",
-                "/like Ada",
-                "/typing ...",
-                "/wave all",
-                "/hum do",
-            ] {
-                bob_types.send(line.into()).expect("Bob listens");
-                assert_eq!(sees(), format!("Bob: {line}"));
-            }
-            drop(bob_types);
-            assert_eq!(sees(), "Bob: leaves");
-            bob.join().expect("Bob does not panic");
-            ada_types.send("alone".into()).expect("Ada listens");
-            assert_eq!(sees(), "Ada: alone");
-            drop(ada_types);
-            ada.join().expect("Ada does not panic");
-        },
-    );
-    Ok(())
+/// Any port of this machine, and a key of its own.
+fn loopback() -> std::io::Result<Listen> {
+    Ok(Listen::at("127.0.0.1:0").key(muse::new_key()?))
 }
 
 #[test]
@@ -181,8 +56,12 @@ fn a_file_arrives_although_the_server_is_replaced_half_way() -> Outcome {
     let file: Vec<u8> = (0..3_000_000_u32)
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();
-    let server = loopback(file_transfer::config(), &key)?;
-    let address = server.local_addr()?;
+    let listen = |at: &str| {
+        let listen = Listen::at(at).key(key.clone());
+        Server::listen(listen, file_transfer::protocol().0)
+    };
+    let server = listen("127.0.0.1:0")?;
+    let address = server.address();
     let path =
         PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fetched-{}", std::process::id()));
     let first_runs = AtomicBool::new(true);
@@ -192,19 +71,14 @@ fn a_file_arrives_although_the_server_is_replaced_half_way() -> Outcome {
             // The first server goes half way through; dropping it closes the connection.
             file_transfer::serve(&mut { server }, &file, &first_runs)
                 .expect("the first server runs");
-            let options = ServerOptions::new(key.clone());
-            let mut second = Server::bind(address, file_transfer::config(), options)
-                .expect("the port is free again");
+            let mut second =
+                listen(&format!("127.0.0.1:{}", address.port())).expect("the port is free again");
             file_transfer::serve(&mut second, &file, running).expect("the second server runs");
         },
         || {
             let connect = || {
                 connections += 1;
-                Client::connect(
-                    address,
-                    file_transfer::config(),
-                    Connect::pinned(key.public()),
-                )
+                Client::connect(&address, file_transfer::protocol().0)
             };
             file_transfer::fetch(&path, connect, |done, _| {
                 if done > 1_000_000 {
@@ -225,19 +99,18 @@ fn a_file_arrives_although_the_server_is_replaced_half_way() -> Outcome {
 fn a_count_goes_on_after_the_tunnel() -> Outcome {
     use reconnect::Seen;
 
-    let key = muse::new_key()?;
-    let mut server = loopback(reconnect::config(), &key)?;
-    let address = server.local_addr()?;
+    let mut server = Server::listen(loopback()?, reconnect::protocol())?;
+    let address = server.address();
     let (tell, told) = channel();
     let serving = std::thread::spawn(move || {
         reconnect::serve(&mut server, |seen| {
             tell.send(seen).unwrap_or(());
-            seen != Seen::Went
+            seen != Seen::Left
         })
     });
     let seen = || told.recv_timeout(PATIENCE).expect("something happens");
-    let mut client = Client::connect(address, reconnect::config(), Connect::pinned(key.public()))?;
-    let tunnel = || assert_eq!([seen(), seen()], [Seen::Came, Seen::Interrupted]);
+    let mut client = Client::connect(&address, reconnect::protocol())?;
+    let tunnel = || assert_eq!([seen(), seen()], [Seen::Joined, Seen::Interrupted]);
     let heard = reconnect::listen(&mut client, |_| {}, tunnel)?;
     assert!(
         heard.windows(2).all(|pair| pair[1] == pair[0] + 1),
@@ -245,56 +118,8 @@ fn a_count_goes_on_after_the_tunnel() -> Outcome {
     );
     assert_eq!(seen(), Seen::Resumed);
     drop(client);
-    assert_eq!(seen(), Seen::Went);
+    assert_eq!(seen(), Seen::Left);
     serving.join().expect("the server does not panic")?;
-    Ok(())
-}
-
-#[test]
-fn a_player_is_predicted_exactly_in_memory() -> Outcome {
-    let mut game = predicted_player::new_game(muse::Instant::ZERO);
-    let (mut me, mut others) = predicted_player::new_view(muse::Instant::ZERO);
-    let (client, start) = (muse::netcode::ClientId(0), Default::default());
-    let entity = game.join(client, &start)?;
-    for milli in 0..4_000 {
-        predicted_player::offline(muse::Instant::from_millis(milli), &mut game, &mut me)?;
-    }
-    assert_eq!(me.player(), Some(entity));
-    assert_eq!(me.prediction().corrected, 0, "{:?}", me.prediction());
-    assert!(me.prediction().confirmed > 100, "{:?}", me.prediction());
-    let (shown, alone) = predicted_player::draw(&mut me, &mut others).expect("it plays");
-    assert!(shown.position != start.position, "{shown:?}");
-    assert!(alone.is_empty(), "{alone:?}");
-    Ok(())
-}
-
-#[test]
-fn two_players_see_each_other_over_udp() -> Outcome {
-    let key = muse::new_key()?;
-    let server = loopback(predicted_player::config(), &key)?;
-    let (address, public) = (server.local_addr()?, key.public());
-    let watch = move || {
-        let link = Client::connect(address, predicted_player::config(), Connect::pinned(public));
-        let mut moved = Vec::new();
-        let began = std::time::Instant::now();
-        predicted_player::play(link.expect("a socket"), |me, _, others| {
-            moved.extend(others.first().map(|other| other.position[0]));
-            let most = moved.iter().copied().fold(f32::MIN, f32::max);
-            let least = moved.iter().copied().fold(f32::MAX, f32::min);
-            let done = most - least > 1.0 && me.prediction().confirmed > 50;
-            assert!(done || began.elapsed() < PATIENCE, "{least}..{most}");
-            !done
-        })
-        .expect("plays until it has seen the other move");
-    };
-    beside(
-        |running| predicted_player::serve(server, running).expect("the server runs"),
-        || {
-            let other = std::thread::spawn(watch);
-            watch();
-            other.join().expect("the other saw this one, too");
-        },
-    );
     Ok(())
 }
 
@@ -321,13 +146,12 @@ fn shots_hit_what_was_on_the_screen_once() -> Outcome {
 
 #[test]
 fn shots_hit_over_udp() -> Outcome {
-    let key = muse::new_key()?;
-    let server = loopback(hitscan::config(), &key)?;
-    let (address, public) = (server.local_addr()?, key.public());
-    let shoot = move || {
-        let link = Client::connect(address, hitscan::config(), Connect::pinned(public));
+    let server = GameServer::listen_with(loopback()?, hitscan::protocol(), hitscan::Rules)?;
+    let address = server.address();
+    let shoot = || {
+        let client = GameClient::connect_with(&address, hitscan::protocol(), hitscan::Rules);
         let began = std::time::Instant::now();
-        hitscan::play(link.expect("a socket"), |_, screen| {
+        hitscan::play(client.expect("a socket"), |screen| {
             let done = screen.markers >= 3 && screen.wounds >= 3;
             let (flashes, markers) = (screen.flashes, screen.markers);
             assert!(markers <= flashes, "{markers} of {flashes}");
@@ -339,9 +163,11 @@ fn shots_hit_over_udp() -> Outcome {
     beside(
         |running| hitscan::serve(server, running).expect("the server runs"),
         || {
-            let other = std::thread::spawn(shoot);
-            shoot();
-            other.join().expect("the other hit this one, too");
+            std::thread::scope(|scope| {
+                let other = scope.spawn(shoot);
+                shoot();
+                other.join().expect("the other hit this one, too");
+            });
         },
     );
     Ok(())
@@ -355,18 +181,20 @@ fn the_host_plays_alone_and_with_others() -> Outcome {
         prediction.confirmed > 100 && prediction.corrected == 0,
         "{prediction:?}"
     );
-    assert!(alone.screen.shown.is_empty());
+    assert!(alone.shown.is_empty());
 
-    let key = muse::new_key()?;
-    let server = loopback(listen_server::config(), &key)?;
-    let (address, public) = (server.local_addr()?, key.public());
+    let protocol = listen_server::protocol;
+    let server = GameServer::listen_with(loopback()?, protocol(), listen_server::Rules)?;
+    let address = server.address();
     let (guest_saw, told) = channel();
     let guest = std::thread::spawn(move || {
-        let link = Client::connect(address, listen_server::config(), Connect::pinned(public));
+        let client = GameClient::connect_with(&address, protocol(), listen_server::Rules);
         let began = std::time::Instant::now();
-        listen_server::play(link.expect("a socket"), |me, screen| {
-            let done = screen.shown.len() == 1 && me.prediction().confirmed > 50;
-            assert!(done || began.elapsed() < PATIENCE, "{:?}", me.prediction());
+        listen_server::play(client.expect("a socket"), |client| {
+            let others = client.others().len();
+            let prediction = *client.netcode().prediction();
+            let done = others == 1 && prediction.confirmed > 50;
+            assert!(done || began.elapsed() < PATIENCE, "{prediction:?}");
             if done {
                 guest_saw.send(()).unwrap_or(());
             }
@@ -376,7 +204,7 @@ fn the_host_plays_alone_and_with_others() -> Outcome {
     });
     let (mut both, began) = (false, std::time::Instant::now());
     listen_server::serve(server, |hosting| {
-        both |= hosting.screen.shown.len() == 1;
+        both |= hosting.shown.len() == 1;
         let done = both && told.try_recv().is_ok();
         assert!(done || began.elapsed() < PATIENCE, "seen: {both}");
         !done
@@ -395,19 +223,16 @@ fn of_a_thousand_bodies_clients_learn_what_is_near() -> Outcome {
     );
     assert!(alone.longest_wait <= 20, "{} ticks", alone.longest_wait);
 
-    let key = muse::new_key()?;
-    let server = loopback(thousand_entities::config(), &key)?;
-    let (address, public) = (server.local_addr()?, key.public());
+    let protocol = thousand_entities::protocol;
+    let server = GameServer::listen_with(loopback()?, protocol(), thousand_entities::Rules)?;
+    let address = server.address();
     beside(
         |running| thousand_entities::serve(server, running).expect("the server runs"),
         || {
-            let link = Client::connect(
-                address,
-                thousand_entities::config(),
-                Connect::pinned(public),
-            );
+            let rules = thousand_entities::Rules;
+            let client = GameClient::connect_with(&address, protocol(), rules);
             let began = std::time::Instant::now();
-            thousand_entities::play(link.expect("a socket"), |screen| {
+            thousand_entities::play(client.expect("a socket"), |screen| {
                 let done = screen.updates > 2_000;
                 assert!(screen.known.len() < 400, "{}", screen.known.len());
                 assert!(done || began.elapsed() < PATIENCE, "{}", screen.updates);

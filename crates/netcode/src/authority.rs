@@ -5,7 +5,7 @@
 //!   distance, once in the air.
 //! - [`Authority::Forwarded`]: the server passes it on unseen; not too large and not too often.
 //!
-//! What was not declared is refused. What fails is dropped and counted, so that cheats are seen and never reach another
+//! Undeclared claims are refused. Claims that fail are dropped and counted, so that cheats are seen and never reach another
 //! player: [`Referee::report`] tells how often, of which kind and by how much.
 
 mod limits;
@@ -59,32 +59,10 @@ pub struct Referee {
 }
 
 /// A client.
-///
-/// ```
-/// use muse_netcode::authority::{Client, Referee};
-/// let mut referee = Referee::new();
-/// assert!(referee.join(Client(7)));
-/// assert!(referee.report(Client(7)).is_some());
-/// assert!(referee.report(Client(8)).is_none());
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Client(pub u32);
 
-/// What authority is chosen for.
-///
-/// ```
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::authority::{Authority, Claim, Client, Judgement, Referee, Request, Subject, Violation};
-/// # use muse_wire::Instant;
-/// let mut referee = Referee::new().with(Subject::Message(4), Authority::Server(Request::new()));
-/// # let (now, client, body) = (Instant::ZERO, Client(1), EntityId::from_bits(9));
-/// # referee.join(client);
-/// # referee.own(client, body);
-/// assert_eq!(referee.judge(now, client, &Claim::new(Subject::Message(4), body)), Judgement::Run);
-/// // A property of the same number is another subject, and was not declared.
-/// let other = Claim::new(Subject::Property(4), body);
-/// assert_eq!(referee.judge(now, client, &other), Judgement::Refuse(Violation::Undeclared));
-/// ```
+/// The thing that an authority is chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     /// A message, by its id.
@@ -93,25 +71,7 @@ pub enum Subject {
     Property(u16),
 }
 
-/// What a client asks for or claims.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::authority::{Authority, Claim, Client, Judgement, Limits, Referee, Subject, Value, Violation};
-/// # use muse_wire::Instant;
-/// const AIM: Subject = Subject::Property(2);
-/// let limits = Limits::new().range(-1.5, 1.5).reach(1.0);
-/// let mut referee = Referee::new().with(AIM, Authority::Validated(limits));
-/// # let (now, client, body) = (Instant::ZERO, Client(1), EntityId::from_bits(9));
-/// # referee.join(client);
-/// # referee.own(client, body);
-/// let aim = Claim::new(AIM, body).value(Value::Number(0.3)).between(Vec3::ZERO, Vec3::Y);
-/// assert_eq!(referee.judge(now, client, &aim), Judgement::Accept);
-/// // Only an owner can claim anything about an entity.
-/// let of_another = Claim::new(AIM, EntityId::from_bits(10)).value(Value::Number(0.3));
-/// assert_eq!(referee.judge(now, client, &of_another), Judgement::Refuse(Violation::NotTheOwner));
-/// ```
+/// A request or a statement of a client about one entity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Claim {
     subject: Subject,
@@ -131,19 +91,19 @@ impl Claim {
         }
     }
 
-    /// What is claimed.
+    /// Sets the claimed value.
     pub fn value(mut self, value: Value) -> Self {
         self.value = value;
         self
     }
 
-    /// Where the entity is, as the server knows, and where it claims to act: a lever, or the muzzle it shoots from.
+    /// Sets the place of the entity, as the server knows it, and the place where it claims to act: a lever, or the muzzle it shoots from.
     pub fn between(mut self, actor: Vec3, target: Vec3) -> Self {
         self.between = Some((actor, target));
         self
     }
 
-    /// Whether every number in it is one, of a sane size.
+    /// True if every number in it is finite and of a sane size.
     fn is_finite(&self) -> bool {
         let number = |value: f32| value.abs() <= NUMBER_MAX;
         let place = |place: Vec3| place.to_array().into_iter().all(number);
@@ -160,20 +120,6 @@ impl Claim {
 }
 
 /// The value of a claim.
-///
-/// ```
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::authority::{Client, Referee, Subject, Value};
-/// # use muse_wire::Instant;
-/// # let (now, client, body) = (Instant::ZERO, Client(1), EntityId::from_bits(9));
-/// # let mut referee = Referee::new();
-/// # referee.join(client);
-/// let health = Subject::Property(3);
-/// assert!(referee.correct(now, client, health, body, Value::Number(80.0)));
-/// // What is not a number is never taken.
-/// assert!(!referee.correct(now, client, health, body, Value::Number(f32::NAN)));
-/// assert_eq!(referee.value(client, health, body), Some(Value::Number(80.0)));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
     /// Something happens: a jump, a shot.
@@ -186,26 +132,7 @@ pub enum Value {
     Bytes(usize),
 }
 
-/// What to do with a claim.
-///
-/// ```
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::authority::{Authority, Claim, Client, Forward, Judgement, Referee, Subject};
-/// # use muse_wire::Instant;
-/// let mut referee = Referee::new().with(Subject::Message(1), Authority::Forwarded(Forward::new()));
-/// # let (now, client, body) = (Instant::ZERO, Client(1), EntityId::from_bits(9));
-/// # referee.join(client);
-/// # referee.own(client, body);
-/// let mut passed_on = 0;
-/// for id in [1, 2] {
-///     match referee.judge(now, client, &Claim::new(Subject::Message(id), body)) {
-///         Judgement::Forward => passed_on += 1,
-///         Judgement::Run | Judgement::Accept => unreachable!("nothing of the kind was declared"),
-///         Judgement::Refuse(violation) => assert_eq!(violation.name(), "not declared"),
-///     }
-/// }
-/// assert_eq!(passed_on, 1);
-/// ```
+/// The decision about a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
     /// The server runs it.
@@ -218,7 +145,7 @@ pub enum Judgement {
     Refuse(Violation),
 }
 
-/// What is known of a client.
+/// Everything that is known of a client.
 #[derive(Debug, Default)]
 struct Record {
     owned: Vec<EntityId>,
@@ -228,14 +155,14 @@ struct Record {
 }
 
 impl Referee {
-    /// Clients at a time; more are not let in.
+    /// Clients at a time; more are not admitted.
     pub const CLIENTS_MAX: usize = 4_096;
     /// Entities that a client owns.
     pub const OWNED_MAX: usize = 256;
     /// Subjects of one client whose past is remembered.
     pub const STATES_MAX: usize = 1_024;
 
-    /// Nothing is allowed yet.
+    /// Makes a referee that allows nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -340,7 +267,7 @@ impl Referee {
         }
     }
 
-    /// What a client did so far.
+    /// Returns the counts of a client so far.
     pub fn report(&self, client: Client) -> Option<&Report> {
         Some(&self.clients.get(&client)?.report)
     }
@@ -357,7 +284,7 @@ impl Referee {
 }
 
 impl Record {
-    /// What to do, or what is wrong and how many times beyond the limit it is.
+    /// Decides about a claim: what to do, or the violation and how many times beyond the limit it is.
     fn verdict(
         &mut self,
         now: Instant,

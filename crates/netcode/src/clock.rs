@@ -21,13 +21,6 @@ use crate::inputs::{Heard, Report, Stamp};
 use crate::{Tick, TickTime};
 
 /// Settings of a [`ClientClock`].
-///
-/// ```
-/// use muse_netcode::clock::ClockConfig;
-/// use muse_wire::Duration;
-/// let config = ClockConfig::new(Duration::from_millis(20)).dilation_max(0.03);
-/// assert_eq!(config.tick(), Duration::from_millis(20));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClockConfig {
     tick: Duration,
@@ -47,7 +40,7 @@ impl ClockConfig {
         }
     }
 
-    /// How much faster or slower than time the clock may run, 0.001 to 0.25. 0.05 unless told otherwise; less is smoother, more
+    /// Limits how much faster or slower than time the clock may run, 0.001 to 0.25. Default: 0.05; less is smoother, more
     /// follows a changing network sooner.
     pub fn dilation_max(mut self, share: f64) -> Self {
         self.dilation_max = if share.is_nan() {
@@ -58,15 +51,15 @@ impl ClockConfig {
         self
     }
 
-    /// How many ticks are simulated at once after the program stood still; those before are skipped. 25 unless told otherwise;
+    /// Limits the ticks that are simulated at once after the program stood still; those before are skipped. Default: 25;
     /// each costs a step.
     pub fn catch_up_max(mut self, ticks: u32) -> Self {
         self.catch_up_max = ticks.max(1);
         self
     }
 
-    /// Whether inputs may be sent a second time half a tick later, while the server sees more loss than one copy in the
-    /// next packet makes good. On unless told otherwise; it doubles the packets sent, and spares up to a tick of delay.
+    /// Allows inputs to be sent a second time half a tick later, while the server sees more loss than one copy in the
+    /// next packet makes good. On by default; it doubles the packets sent, and spares up to a tick of delay.
     pub fn copies(mut self, allowed: bool) -> Self {
         self.copies = allowed;
         self
@@ -78,23 +71,7 @@ impl ClockConfig {
     }
 }
 
-/// What is to be done, in the order of [`ClientClock::poll`].
-///
-/// ```
-/// use muse_netcode::Tick;
-/// use muse_netcode::clock::{ClientClock, ClockConfig, Due};
-/// use muse_netcode::inputs::{Report, Stamp};
-/// use muse_wire::{Duration, Instant};
-/// let mut clock = ClientClock::new(ClockConfig::new(Duration::from_millis(20)));
-/// let now = Instant::from_secs(1);
-/// // The server says that the input of tick 500 should be on its way now.
-/// let report = Report { aim: Some(Stamp::of(now)), ..Report::default() };
-/// clock.handle_snapshot(now, Tick(500), Some(&report));
-/// clock.advance(now);
-/// assert_eq!(clock.poll(), None);
-/// clock.advance(now + Duration::from_millis(21));
-/// assert_eq!(clock.poll(), Some(Due::Tick(Tick(501))));
-/// ```
+/// The next thing to do, in the order of [`ClientClock::poll`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     /// Send a packet without inputs: the way to the server is still being measured.
@@ -138,7 +115,7 @@ pub struct ClientClock {
     now: Instant,
     probe_at: Instant,
     next: Tick,
-    /// When the packet of the last `Due` should have left.
+    /// The time at which the packet of the last `Due` should have left.
     nominal: Instant,
     copy_at: Option<Instant>,
     copies_on: bool,
@@ -189,6 +166,7 @@ impl ClientClock {
             self.probe_at = now;
         }
         if let Some(report) = report {
+            // Before the delay is recorded: the time that the server let go is no delay of the network.
             self.handle_slip(report.slipped);
         }
         let delay = delay.saturating_sub(self.reference);
@@ -199,7 +177,7 @@ impl ClientClock {
         }
     }
 
-    /// Lets the time until `now` pass.
+    /// Advances the clock to `now`.
     pub fn advance(&mut self, now: Instant) {
         self.now = self.now.max(now);
         let now = self.now;
@@ -221,6 +199,8 @@ impl ClientClock {
         if let Some(play) = &mut self.play {
             play.advance(now, target);
             let behind = play.position() - f64::from(self.next.0);
+            // After a long pause the server has gone on without these inputs anyway; simulating them all would only make
+            // the pause longer.
             if behind > f64::from(self.config.catch_up_max) {
                 let skip = behind as u32 - self.config.catch_up_max;
                 self.next = self.next + skip;
@@ -233,7 +213,7 @@ impl ClientClock {
         }
     }
 
-    /// What is to be done by the time of the last [`advance`](Self::advance).
+    /// Returns the next thing to do by the time of the last [`advance`](Self::advance).
     pub fn poll(&mut self) -> Option<Due> {
         let Some(play) = &self.play else {
             if self.server.is_none() || self.now < self.probe_at {
@@ -243,6 +223,7 @@ impl ClientClock {
             self.probe_at = self.now + self.config.tick;
             return Some(Due::Probe);
         };
+        // The copy of an earlier tick comes before the next tick.
         if let Some(at) = self.copy_at
             && at <= self.now
         {
@@ -255,13 +236,15 @@ impl ClientClock {
         }
         let tick = self.next;
         self.next = tick + 1;
+        // Measured by when it should have left, not by when the program got round to it: a frame's jitter is no jitter
+        // of the network.
         self.nominal = play.time_of(f64::from(tick.0)).min(self.now);
         let half = f64::from(tick.0) + 0.5;
         self.copy_at = (self.copies_on && self.config.copies).then(|| play.time_of(half));
         Some(Due::Tick(tick))
     }
 
-    /// When [`poll`](Self::poll) has something next.
+    /// Returns the time at which [`poll`](Self::poll) has something next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         match &self.play {
             Some(play) => {
@@ -284,12 +267,12 @@ impl ClientClock {
         }
     }
 
-    /// Whether ticks are simulated; before that the way to the server is measured.
+    /// True once ticks are simulated; before that the way to the server is measured.
     pub fn is_playing(&self) -> bool {
         self.play.is_some()
     }
 
-    /// What time it is on the server, as far as can be told from here.
+    /// Returns the estimated time on the server.
     pub fn server_time(&self) -> Option<TickTime> {
         let position = self.server?.position();
         Some(TickTime::from_ticks(position))
@@ -300,7 +283,7 @@ impl ClientClock {
         Some(TickTime::from_ticks(self.play?.position()))
     }
 
-    /// How far ahead of the server the client plays.
+    /// Returns how far ahead of the server the client plays.
     pub fn ahead(&self) -> Option<Duration> {
         let ticks = self.play?.position() - self.server?.position();
         Some(Duration::from_secs_f64(
@@ -337,6 +320,7 @@ impl ClientClock {
             self.measure_round_trip(now, heard);
         }
         self.copies_on = report.asks_for_copies();
+        // A late report aims at a past that is over.
         let newest = self.aim.is_none_or(|(newest, _)| tick >= newest);
         let Some(aim) = report.aim.filter(|_| newest) else {
             return;
@@ -359,6 +343,7 @@ impl ClientClock {
         let Some((number, sent)) = self.sent[heard.packet as usize % SENT_MAX] else {
             return;
         };
+        // Its place was taken by a later packet, or a later one has been answered: each counts once.
         if number != heard.packet || !self.newest_answered.is_none_or(newer) {
             return;
         }
@@ -370,7 +355,7 @@ impl ClientClock {
         });
     }
 
-    /// When a tick begins if the first began at zero, in microseconds.
+    /// Returns the time at which a tick begins if the first began at zero, in microseconds.
     fn tick_time(&self, tick: Tick) -> i64 {
         i64::from(tick.0) * self.config.tick.as_micros() as i64
     }
@@ -381,26 +366,11 @@ impl ClientClock {
 }
 
 /// The beginning of a packet from a client.
-///
-/// ```
-/// # use muse_netcode::Tick;
-/// use muse_netcode::clock::{ClientClock, ClockConfig, PacketHeader};
-/// use muse_netcode::inputs::Stamp;
-/// # use muse_wire::{Duration, Instant};
-/// # let mut clock = ClientClock::new(ClockConfig::new(Duration::from_millis(20)));
-/// # let now = Instant::from_secs(1);
-/// # clock.handle_snapshot(now, Tick(500), None);
-/// # clock.advance(now);
-/// assert!(clock.poll().is_some());
-/// let header = clock.header(now);
-/// assert_eq!(header, PacketHeader { number: 1, stamp: Stamp::of(now), doubled: false });
-/// assert_eq!(clock.header(now).number, 2);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketHeader {
     /// Counts packets, so that loss can be measured and an answer can name one.
     pub number: u16,
-    /// When the packet should have left, by the client's clock.
+    /// The time at which the packet should have left, by the client's clock.
     pub stamp: Stamp,
     /// Two packets are sent in each tick.
     pub doubled: bool,
@@ -417,5 +387,5 @@ pub(crate) const QUICK_SHARE: f64 = 0.1;
 const ROUND_TRIP_MAX: Duration = Duration::from_secs(10);
 /// Packets whose time of sending is remembered: 5 s at 50 a second.
 const SENT_MAX: usize = 256;
-/// How much the estimate of the server's time may be stretched while somebody plays; nothing is simulated by it.
+/// The most that the estimate of the server's time is stretched while somebody plays; nothing is simulated by it.
 const SERVER_DILATION_MAX: f64 = 0.1;

@@ -30,19 +30,6 @@ use thiserror::Error;
 use plan::Plan;
 
 /// A row or its bits are not what this coder's columns allow.
-///
-/// ```
-/// use muse_netcode::coder::{References, RowCoder, RowError};
-/// use muse_schema::{Column, ColumnKind};
-/// use muse_wire::range::Encoder;
-/// let coder = RowCoder::new(&[Column::new("health", ColumnKind::Number, 0, 100)], 60.0);
-/// let (mut models, mut buffer) = (coder.models(), [0; 100]);
-/// let mut encoder = Encoder::new(&mut buffer);
-/// let mut encode = |row: &[i32]| coder.encode_row(&mut encoder, &mut models, &References::new(), row);
-/// assert_eq!(encode(&[101]), Err(RowError::OutOfRange));
-/// assert_eq!(encode(&[100, 0]), Err(RowError::Width));
-/// assert_eq!(encode(&[100]), Ok(()));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RowError {

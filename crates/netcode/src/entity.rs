@@ -2,13 +2,6 @@
 
 /// An entity of the replicated world: an index, which is used again after the entity has gone, and a generation, which
 /// tells the new one from the old.
-///
-/// ```
-/// use muse_netcode::EntityId;
-/// let door = EntityId::new(7, 0).expect("a small index");
-/// assert_eq!((door.index(), door.generation()), (7, 0));
-/// assert_ne!(door, door.next_generation());
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntityId(u32);
 
@@ -40,7 +33,7 @@ impl EntityId {
         self.0 & (Self::COUNT_MAX - 1)
     }
 
-    /// How often the place has been used before, modulo 4,096.
+    /// Returns how often the place has been used before, modulo 4,096.
     pub const fn generation(self) -> u32 {
         self.0 >> INDEX_BITS
     }

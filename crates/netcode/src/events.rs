@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::{EntityId, Tick};
 
-/// How much is done for an event to arrive.
+/// The delivery of an event: how much is done for it to arrive.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -60,7 +60,7 @@ impl EventClass {
         }
     }
 
-    /// Which order it is part of.
+    /// Returns the order that it is part of.
     const fn lane(self) -> usize {
         match self {
             Self::Quickest => 1,
@@ -70,41 +70,15 @@ impl EventClass {
 }
 
 /// An event as the client gets it. Temporary entities are events without an entity whose bytes say everything.
-///
-/// ```
-/// # use std::sync::Arc;
-/// # use muse_netcode::{ClientId, EventClass, Kinds, Tick, View, World};
-/// use muse_netcode::{Event, Receiver};
-/// /// The explosions that arrived.
-/// fn explosions(receiver: &mut Receiver) -> Vec<Event> {
-///     std::iter::from_fn(|| receiver.poll_event()).filter(|event| event.id == 3).collect()
-/// }
-/// # let mut world = World::new(Kinds::new());
-/// # let mut view = View::new(&world, ClientId(1));
-/// # let mut receiver = Receiver::new(Arc::clone(world.kinds()));
-/// # receiver.set_game(0);
-/// # let mut buffer = [0; 1_200];
-/// # let len = receiver.emit_acknowledgement(&mut buffer)?;
-/// # view.handle_acknowledgement(&buffer[..len])?;
-/// world.emit(None, EventClass::Guaranteed, 3, b"at the gate")?;
-/// world.commit(Tick(5))?;
-/// # view.begin(&world, 10_000);
-/// # while let Some(len) = view.poll_packet(&world, &mut buffer) {
-/// #     receiver.handle_packet(&buffer[..len])?;
-/// # }
-/// let events = explosions(&mut receiver);
-/// assert_eq!((events[0].tick, &*events[0].bytes), (Tick(5), &b"at the gate"[..]));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When it happened. To be shown in step with interpolated entities, wait until they have reached this tick.
+    /// The tick in which it happened. To be shown in step with interpolated entities, wait until they have reached this tick.
     pub tick: Tick,
-    /// Whose event it is.
+    /// The entity that it belongs to.
     pub entity: Option<EntityId>,
-    /// How it was sent.
+    /// The class it was sent with.
     pub class: EventClass,
-    /// What happened, as the game numbers it.
+    /// The kind of event, as the game numbers it.
     pub id: u16,
     /// Its parameters.
     pub bytes: Box<[u8]>,
@@ -221,11 +195,13 @@ impl Outgoing {
         if event.state != Delivery::Waiting {
             return None;
         }
+        // It is sent once, so nothing more is to be known of it.
         if event.class == EventClass::Unreliable {
             event.state = Delivery::Done;
             return event.entity;
         }
         if event.sequence.is_none() {
+            // Numbered when it first leaves: one that is forgotten before would leave a gap that the client waits for.
             event.sequence = Some(take_number(&mut self.sequences[event.class.lane()]));
         }
         event.state = Delivery::Flying;
@@ -260,6 +236,7 @@ impl Outgoing {
                 event.entity.into_iter().for_each(&mut dropped);
             }
         }
+        // Only from the front: the number of an event is its distance from there.
         while let Some(front) = self.pending.front()
             && front.state == Delivery::Done
         {
@@ -289,7 +266,7 @@ struct Lane {
     early: VecDeque<Option<Content>>,
 }
 
-/// What stands at a place in the order.
+/// The content of a place in the order.
 #[derive(Debug)]
 pub(crate) enum Content {
     Event(Event),
@@ -306,7 +283,7 @@ pub(crate) struct Read {
 }
 
 impl Incoming {
-    /// Whether the event may be taken: its number is not impossibly far ahead.
+    /// True if the event may be taken: its number is not impossibly far ahead.
     pub(crate) fn admits(&self, class: EventClass, sequence: u16) -> bool {
         let lane = &self.lanes[class.lane()];
         let ahead = sequence.wrapping_sub(lane.next as u16);
@@ -333,6 +310,7 @@ impl Incoming {
         }
         let lane = &mut self.lanes[read.class.lane()];
         let ahead = usize::from(read.sequence.wrapping_sub(lane.next as u16));
+        // An old number, which looks far ahead because it wraps: a duplicate.
         if ahead >= EVENTS_PENDING_MAX {
             return;
         }
@@ -353,7 +331,7 @@ impl Incoming {
 }
 
 impl Read {
-    /// Whose event it is.
+    /// Returns the entity that the event belongs to.
     pub(crate) const fn entity(&self) -> Option<EntityId> {
         match &self.content {
             Content::Event(event) => event.entity,
@@ -384,7 +362,7 @@ pub const EVENT_BYTES_MAX: usize = 255;
 pub const EVENTS_PENDING_MAX: usize = 1_024;
 /// Orders in which guaranteed events are kept.
 const LANES: usize = 2;
-/// How long an unreliable event may wait for room.
+/// The longest that an unreliable event may wait for room.
 const UNRELIABLE_TICKS_MAX: i64 = 8;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Where a body is when its next state is overdue, or without waiting for one at all.
+//! Predicts the place of a body whose next state is overdue, or without waiting for one at all.
 //!
 //! Projective velocity blending: the body goes on from where it is shown and is led to where the last update says it should be by the
 //! time the next one is due. Paths that bend are followed as they bend ([`Path::Curved`], [`Path::Turning`]) instead of along their tangents.
@@ -15,27 +15,20 @@ use crate::smoothing::Correction;
 
 pub use curve::Curve;
 
-/// How a body moves at an instant; units per second, radians per second.
-///
-/// ```
-/// use glam::Vec3;
-/// use muse_netcode::extrapolation::{Motion, Path};
-/// let car = Motion { velocity: Vec3::new(20.0, 0.0, 0.0), ..Motion::at(Vec3::ZERO) };
-/// assert_eq!(car.after(0.1, Path::Straight).position, Vec3::new(2.0, 0.0, 0.0));
-/// ```
+/// The motion of a body at an instant; units per second, radians per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Motion {
-    /// Where it is.
+    /// The position.
     pub position: Vec3,
-    /// How it moves.
+    /// The velocity.
     pub velocity: Vec3,
-    /// How its velocity changes; zero if nobody knows.
+    /// The change of the velocity; zero if nobody knows.
     pub acceleration: Vec3,
-    /// How it is turned.
+    /// The rotation.
     pub rotation: Quat,
-    /// How it turns: axis times angle a second.
+    /// The angular velocity: axis times angle a second.
     pub angular_velocity: Vec3,
-    /// How its velocity goes on changing; unknown until [`derive_motion`] finds it.
+    /// The continuing change of its velocity; unknown until [`derive_motion`] finds it.
     pub curve: Curve,
 }
 
@@ -79,18 +72,7 @@ impl Motion {
     }
 }
 
-/// How the path goes on.
-///
-/// ```
-/// use glam::Vec3;
-/// use muse_netcode::extrapolation::{Motion, Path};
-/// let car = Motion { velocity: Vec3::X * 4.0, acceleration: Vec3::X * 2.0, ..Motion::at(Vec3::ZERO) };
-/// assert_eq!(car.after(1.0, Path::Straight).position, Vec3::X * 4.0);
-/// assert_eq!(car.after(1.0, Path::Accelerated).position, Vec3::X * 5.0);
-/// // A quarter of a turn to the left in a second, as fast as before.
-/// let turning = Motion { angular_velocity: Vec3::Y * std::f32::consts::FRAC_PI_2, ..car };
-/// assert!(turning.after(1.0, Path::Turning).velocity.distance(Vec3::Z * -4.0) < 1e-4);
-/// ```
+/// The shape of the path beyond the last update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Path {
     /// With constant velocity.
@@ -99,23 +81,13 @@ pub enum Path {
     Accelerated,
     /// With a velocity that turns along with the body and keeps its speed: cars and planes whose updates say how they turn.
     Turning,
-    /// With an acceleration that turns and fades as it did from the update before last to the last: whoever is steered. Wants
+    /// With an acceleration that turns and fades as it did from the update before last to the last: bodies that are steered. Wants
     /// [`derive_motion`]; without it as [`Turning`](Self::Turning).
     #[default]
     Curved,
 }
 
 /// Settings of an [`Extrapolator`].
-///
-/// ```
-/// # use glam::Vec3;
-/// use muse_netcode::extrapolation::{ExtrapolationConfig, Extrapolator, Motion, Path};
-/// use muse_wire::{Duration, Instant};
-/// let config = ExtrapolationConfig::default().path(Path::Accelerated).limit(Duration::from_millis(400));
-/// let body = Extrapolator::new(config, Instant::ZERO, Motion::at(Vec3::ZERO));
-/// assert!(!body.is_stopped(Instant::from_millis(399)));
-/// assert!(body.is_stopped(Instant::from_millis(400)));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExtrapolationConfig {
     path: Path,
@@ -126,31 +98,31 @@ pub struct ExtrapolationConfig {
 }
 
 impl ExtrapolationConfig {
-    /// How paths go on. [`Path::Curved`] unless told otherwise.
+    /// Sets the shape of paths. Default: [`Path::Curved`].
     pub fn path(mut self, path: Path) -> Self {
         self.path = path;
         self
     }
 
-    /// Time from one update to the next, within which an error is blended away. 50 ms unless told otherwise.
+    /// Time from one update to the next, within which an error is blended away. Default: 50 ms.
     pub fn interval(mut self, interval: Duration) -> Self {
         self.interval = interval.max(Duration::from_millis(1));
         self
     }
 
-    /// How long after its last update a body stops. 250 ms unless told otherwise.
+    /// Sets the time after its last update at which a body stops. Default: 250 ms.
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Errors below are not blended but jumped over, since nobody sees it. 0.001 unless told otherwise.
+    /// Errors below are not blended but jumped over, since nobody sees it. Default: 0.001.
     pub fn ignore_below(mut self, distance: f32) -> Self {
         self.ignore_below = distance;
         self
     }
 
-    /// Errors above are jumped over, since blending would look worse. 3 unless told otherwise.
+    /// Errors above are jumped over, since blending would look worse. Default: 3.
     pub fn snap_above(mut self, distance: f32) -> Self {
         self.snap_above = distance;
         self
@@ -186,9 +158,9 @@ impl Default for ExtrapolationConfig {
 #[derive(Clone, Debug)]
 pub struct Extrapolator {
     config: ExtrapolationConfig,
-    /// What was shown when the last update came.
+    /// The motion that was shown when the last update came.
     start: Motion,
-    /// What the last update said.
+    /// The motion that the last update said.
     update: Motion,
     updated_at: Instant,
     shown: Motion,
@@ -236,7 +208,7 @@ impl Extrapolator {
         correction
     }
 
-    /// Where to show the body at `now`. `collide` is given the last place shown and the next, and says how far the body
+    /// Returns the motion to show at `now`. `collide` is given the last place shown and the next, and says how far the body
     /// gets; `|_, to| to` where there are no walls.
     pub fn show(&mut self, now: Instant, collide: impl FnOnce(Vec3, Vec3) -> Vec3) -> Motion {
         let since = (now - self.updated_at).min(self.config.limit);
@@ -267,7 +239,7 @@ impl Extrapolator {
         self.shown
     }
 
-    /// Whether the body has stopped because its next update is overdue for too long.
+    /// True if the body has stopped because its next update is overdue for too long.
     pub fn is_stopped(&self, now: Instant) -> bool {
         now - self.updated_at >= self.config.limit
     }
@@ -275,14 +247,6 @@ impl Extrapolator {
 
 /// Estimates what updates do not carry, from two of them in a row: acceleration, turn rate, and, if the earlier one came from here, how the
 /// acceleration turns and fades. `earlier` is as it was received, not brought to another instant.
-///
-/// ```
-/// use glam::Vec3;
-/// use muse_netcode::extrapolation::{Motion, derive_motion};
-/// let earlier = Motion { velocity: Vec3::X * 2.0, ..Motion::at(Vec3::ZERO) };
-/// let later = Motion { velocity: Vec3::X * 3.0, ..Motion::at(Vec3::X) };
-/// assert_eq!(derive_motion(&earlier, later, 0.5).acceleration, Vec3::X * 2.0);
-/// ```
 pub fn derive_motion(earlier: &Motion, later: Motion, seconds: f32) -> Motion {
     if seconds <= 0.0 {
         return later;
@@ -298,27 +262,6 @@ pub fn derive_motion(earlier: &Motion, later: Motion, seconds: f32) -> Motion {
 
 /// Another's state after `ticks` more, if its player goes on doing what it did last (DOOM III's way). `ticks` is cut at
 /// [`BY_INPUT_TICKS_MAX`].
-///
-/// ```
-/// use muse_netcode::Tick;
-/// use muse_netcode::extrapolation::by_last_input;
-/// # use muse_netcode::prediction::{Game, StepContext};
-/// # use muse_schema::State;
-/// #[derive(State, Clone, Debug, PartialEq)]
-/// struct Steps(u16);
-/// # struct Rules;
-/// # impl Game for Rules {
-/// #     type Player = Steps;
-/// #     type Input = bool;
-/// #     type Event = ();
-/// #     fn step(&mut self, state: &mut Steps, run: &bool, _: &mut StepContext<'_, ()>) {
-/// #         state.0 += u16::from(*run);
-/// #     }
-/// # }
-/// // Its last state is of tick 100, and it was running.
-/// assert_eq!(by_last_input(&mut Rules, &Steps(7), &true, Tick(100), 3), Steps(10));
-/// assert_eq!(by_last_input(&mut Rules, &Steps(7), &false, Tick(100), 3), Steps(7));
-/// ```
 pub fn by_last_input<G: Game>(
     game: &mut G,
     state: &G::Player,

@@ -1,4 +1,4 @@
-//! What players do, on its way to the server.
+//! Inputs of players, on their way to the server.
 //!
 //! A packet carries the input of the newest tick and some before it, each coded against its neighbour, so that a lost packet costs
 //! nothing if the next one comes in time ([`InputSender`]). The server keeps a few ticks of each client's inputs and takes one a
@@ -20,23 +20,7 @@ pub use sender::{InputSender, InputSenderConfig};
 
 use muse_schema::Schema;
 
-/// What a player does in one tick: any type with a schema, whose default is to do nothing.
-///
-/// ```
-/// use muse_netcode::inputs::{Input, InputForTick};
-/// use muse_schema::Schema;
-/// #[derive(Schema, Clone, PartialEq, Default)]
-/// struct Keys {
-///     forward: bool,
-///     fire: bool,
-/// }
-/// /// Whoever's inputs are missing does nothing.
-/// fn idle<I: Input>() -> I {
-///     InputForTick::Missing.input()
-/// }
-/// let keys: Keys = idle();
-/// assert!(!keys.forward && !keys.fire);
-/// ```
+/// The input of a player for one tick: any type with a schema, whose default is to do nothing.
 pub trait Input: Schema + Clone + PartialEq + Default {}
 
 impl<T: Schema + Clone + PartialEq + Default> Input for T {}

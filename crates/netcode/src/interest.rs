@@ -32,7 +32,7 @@ pub use grid::{InterestCounts, Plane};
 pub use model::{Extent, Medium, Observer, Presence};
 pub use view::{Awareness, Relevant, View};
 
-/// What is relevant to whom. Call [`place`](Self::place), [`move_to`](Self::move_to) and [`look`](Self::look) for what
+/// Finds the entities that are relevant to each observer. Call [`place`](Self::place), [`move_to`](Self::move_to) and [`look`](Self::look) for what
 /// moved in a tick, then [`update`](Self::update) for each observer that gets a snapshot.
 ///
 /// ```
@@ -71,48 +71,21 @@ pub struct Interest {
 }
 
 /// A client, or anyone else who perceives: a number below [`InterestConfig::observers_max`].
-///
-/// ```
-/// # use glam::Vec3;
-/// use muse_netcode::interest::{Interest, InterestConfig, InterestError, Observer, ObserverId};
-/// let mut interest = Interest::new(InterestConfig::default().observers_max(2));
-/// assert_eq!(interest.observe(ObserverId(1), Observer::new(Vec3::ZERO)), Ok(()));
-/// assert!(interest.view(ObserverId(1)).is_some());
-/// let beyond = interest.observe(ObserverId(2), Observer::new(Vec3::ZERO));
-/// assert_eq!(beyond, Err(InterestError::ObserverLimit));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObserverId(pub u32);
 
-/// What the visibility callback is asked: can this be seen from there?
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::interest::{Extent, Glimpse, Interest, InterestConfig, Medium, Observer, ObserverId, Presence};
-/// # let mut interest = Interest::new(InterestConfig::default());
-/// let (near, behind) = (EntityId::from_bits(1), EntityId::from_bits(2));
-/// interest.place(near, Presence::new(Vec3::X * 4.0))?;
-/// interest.place(behind, Presence::new(Vec3::X * 8.0))?;
-/// let eyes = Observer::new(Vec3::ZERO).focus(Medium::SIGHT, Extent::sphere(50.0)).occluded(Medium::SIGHT, true);
-/// interest.observe(ObserverId(0), eyes)?;
-/// // A wall at x = 6.
-/// let visible = |glimpse: &Glimpse| (glimpse.eye.x < 6.0) == (glimpse.position.x < 6.0);
-/// let view = interest.update(ObserverId(0), visible)?;
-/// assert!(view.contains(near) && !view.contains(behind));
-/// # Ok::<(), muse_netcode::interest::InterestError>(())
-/// ```
+/// The question to the visibility callback: can this be seen from there?
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Glimpse {
-    /// Who looks.
+    /// The observer.
     pub observer: ObserverId,
     /// From where.
     pub eye: Vec3,
     /// At what.
     pub entity: EntityId,
-    /// Where that is.
+    /// The position of the entity.
     pub position: Vec3,
-    /// In which medium.
+    /// The medium.
     pub medium: Medium,
 }
 
@@ -120,9 +93,9 @@ pub struct Glimpse {
 struct Slot {
     entity: EntityId,
     presence: Presence,
-    /// In which media it can be perceived.
+    /// The media in which it can be perceived.
     media: u8,
-    /// Whether an adapter works on it; else the scales are all one.
+    /// True if an adapter works on it; else the scales are all one.
     adapted: bool,
     scales: [Scale; Medium::COUNT],
 }
@@ -157,6 +130,7 @@ impl Interest {
         if at >= self.slots.len() {
             self.slots.resize_with(at + 1, || None);
         }
+        // Lists name their members by index, so the old entry has to go before the new one comes.
         if let Some(old) = &self.slots[at] {
             self.lists.remove(entity.index(), &old.presence);
         }
@@ -191,7 +165,7 @@ impl Interest {
         Ok(())
     }
 
-    /// Takes an entity out of the world; views lose it at their next update. False when it was not there.
+    /// Removes an entity; views lose it at their next update. False when it was not there.
     pub fn remove(&mut self, entity: EntityId) -> bool {
         if find(&self.slots, entity).is_none() {
             return false;
@@ -233,7 +207,7 @@ impl Interest {
         Ok(())
     }
 
-    /// Takes an observer away. False when it was not there.
+    /// Removes an observer. False when it was not there.
     pub fn forget(&mut self, id: ObserverId) -> bool {
         let view = self.views.get_mut(id.0 as usize);
         view.and_then(Option::take).is_some()
@@ -268,6 +242,7 @@ impl Interest {
         }
         self.apply_adapters();
         let place = &mut self.views[id.0 as usize];
+        // Taken out while the rest of the world is read, and put back below.
         let mut view = place.take().ok_or(InterestError::UnknownObserver)?;
         let scales = self.observer_scales(&view.observer);
         self.gather(&view.observer, &scales);
@@ -278,12 +253,12 @@ impl Interest {
         Ok(self.views[id.0 as usize].insert(view))
     }
 
-    /// What an observer perceived at its last update.
+    /// Returns the result of an observer's last update.
     pub fn view(&self, id: ObserverId) -> Option<&View> {
         self.views.get(id.0 as usize)?.as_deref()
     }
 
-    /// What was done so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> InterestCounts {
         self.counts
     }
@@ -297,13 +272,14 @@ impl Interest {
         self.moved = true;
     }
 
-    /// Works out anew what adapters make of every entity, when anything has moved.
+    /// Recomputes the effect of adapters on every entity, when anything has moved.
     fn apply_adapters(&mut self) {
         let none = self.adapters.iter().all(Option::is_none);
         if !self.moved || (none && self.adapted.is_empty()) {
             return;
         }
         self.moved = false;
+        // First everything as it would be without adapters, so that effects do not pile up from update to update.
         for &index in &self.adapted {
             if let Some(slot) = &mut self.slots[index as usize] {
                 slot.scales = [Scale::ONE; Medium::COUNT];
@@ -337,6 +313,7 @@ impl Interest {
         }
         for &index in &self.adapted {
             if let Some(slot) = &self.slots[index as usize] {
+                // Those of before are among them: their reach is the usual one again.
                 self.grid.place(index, slot.presence.position, slot.reach());
             }
         }
@@ -345,7 +322,7 @@ impl Interest {
         self.adapted.dedup();
     }
 
-    /// What adapters make of an observer.
+    /// Returns the effect of adapters on an observer.
     fn observer_scales(&self, observer: &Observer) -> [Scale; Medium::COUNT] {
         let mut scales = [Scale::ONE; Medium::COUNT];
         for adapter in self.adapters.iter().flatten() {
@@ -366,6 +343,7 @@ impl Interest {
     fn gather(&mut self, observer: &Observer, scales: &[Scale; Medium::COUNT]) {
         let candidates = &mut self.candidates;
         candidates.clear();
+        // Index and reasons in one number: sorting them brings the reasons of an entity together.
         let mut add = |index: u32, reason: u32| candidates.push(index << REASON_BITS | reason);
         let pinned = observer.pinned.iter().chain(&observer.body);
         for entity in pinned.filter(|entity| find(&self.slots, **entity).is_some()) {
@@ -425,6 +403,7 @@ impl Interest {
                 continue;
             };
             let old = before.next_if(|old| old.entity.index() == index);
+            // Another generation at the same index is another entity.
             let old = old.filter(|old| old.entity == slot.entity);
             self.counts.judged += 1;
             let mut judge = Judge {
@@ -446,7 +425,7 @@ impl Interest {
 }
 
 impl Slot {
-    /// How far away it can be perceived by any means. Never quite nothing while it has a nimbus at all, so that adapters
+    /// Returns the distance from which it can be perceived by any means. Never quite nothing while it has a nimbus at all, so that adapters
     /// find it again.
     fn reach(&self) -> f32 {
         let bodies = self.presence.bodies.iter().zip(&self.scales);
@@ -458,7 +437,7 @@ impl Slot {
         })
     }
 
-    /// What adapters make of it in a medium.
+    /// Returns the effect of adapters on it in a medium.
     fn scale(&self, medium: Medium) -> Scale {
         if self.adapted {
             self.scales[medium.index()]
@@ -467,7 +446,7 @@ impl Slot {
         }
     }
 
-    /// Whether an observer may be told of it at all.
+    /// True if an observer may be told of it at all.
     fn is_open_to(&self, observer: &Observer, pinned: bool) -> bool {
         let refused = observer.kinds_refused.contains(self.presence.kind);
         self.presence.layers & observer.layers != 0 && (pinned || !refused)
@@ -499,7 +478,7 @@ fn find_mut(slots: &mut [Option<Slot>], entity: EntityId) -> Option<&mut Slot> {
     slot.filter(|slot| slot.entity == entity)
 }
 
-/// Where an adapter is and how far it works, `None` for its holder alone. Nowhere when its entity is gone.
+/// Returns the place of an adapter and how far it works, `None` for its holder alone. Nowhere when its entity is gone.
 fn site(adapter: &Adapter, slots: &[Option<Slot>]) -> Option<(Vec3, Option<f32>)> {
     match adapter.site {
         Site::Area(centre, reach) => Some((centre, Some(reach))),

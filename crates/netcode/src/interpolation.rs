@@ -18,25 +18,6 @@ use crate::smoothing::{Correction, Smoothing, SmoothingConfig};
 use crate::{Tick, TickTime};
 
 /// Settings of an [`Interpolated`].
-///
-/// ```
-/// # use muse_netcode::{Tick, TickTime};
-/// use muse_netcode::interpolation::{Interpolated, InterpolationConfig, Source};
-/// # use muse_schema::State;
-/// use muse_wire::Duration;
-/// # #[derive(State, Clone)]
-/// # struct Body {
-/// #     #[field(range = -100.0..=100.0, step = 0.01)]
-/// #     x: f32,
-/// # }
-/// // It goes on for five ticks without a new state.
-/// let config = InterpolationConfig::new(Duration::from_millis(20)).beyond_max(Duration::from_millis(100));
-/// let mut body = Interpolated::new(config, |a: &Body, b: &Body| (a.x - b.x).abs());
-/// body.handle_state(Tick(10), Body { x: 1.0 });
-/// body.handle_state(Tick(12), Body { x: 2.0 });
-/// let mut source = |ticks| body.show(TickTime::from_ticks(ticks)).expect("there are states").source;
-/// assert_eq!((source(16.0), source(18.0)), (Source::Beyond, Source::Stopped));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InterpolationConfig {
     tick_seconds: f32,
@@ -54,14 +35,14 @@ impl InterpolationConfig {
         }
     }
 
-    /// How long an entity goes on after its last state before it stops. 250 ms unless told otherwise; longer hides longer gaps, and
+    /// Sets how long an entity goes on after its last state before it stops. Default: 250 ms; longer hides longer gaps, and
     /// is further off when the entity turned.
     pub fn beyond_max(mut self, time: Duration) -> Self {
         self.beyond_max = time.as_secs_f64() / f64::from(self.tick_seconds.max(1e-6));
         self
     }
 
-    /// How it comes back afterwards.
+    /// Sets how it comes back afterwards.
     pub fn smoothing(mut self, smoothing: SmoothingConfig) -> Self {
         self.smoothing = smoothing;
         self
@@ -101,34 +82,16 @@ pub struct Interpolated<S> {
     snaps: u64,
 }
 
-/// What to draw.
-///
-/// ```
-/// use muse_netcode::interpolation::{Shown, Source};
-/// /// What waits for its next state is drawn pale.
-/// fn is_pale<S>(shown: &Shown<S>) -> bool {
-///     !matches!(shown.source, Source::Between)
-/// }
-/// assert!(is_pale(&Shown { state: 4, source: Source::Stopped }));
-/// assert!(!is_pale(&Shown { state: 4, source: Source::Between }));
-/// ```
+/// A state to draw.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shown<S> {
     /// The state.
     pub state: S,
-    /// Where it comes from.
+    /// The origin of the state.
     pub source: Source,
 }
 
-/// Where a shown state comes from.
-///
-/// ```
-/// use muse_netcode::interpolation::Source;
-/// // How often was a state missing that should have been there?
-/// let shown = [Source::First, Source::Between, Source::Beyond, Source::Stopped];
-/// assert_eq!(shown.into_iter().filter(|source| source.is_underrun()).count(), 2);
-/// assert!(!Source::First.is_underrun());
-/// ```
+/// The origin of a shown state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// From the states on either side.
@@ -142,7 +105,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Whether the state that should have been there was not.
+    /// True if the state that should have been there was not.
     pub fn is_underrun(self) -> bool {
         matches!(self, Self::Beyond | Self::Stopped)
     }
@@ -177,6 +140,7 @@ impl<S: State> Interpolated<S> {
         if known || outdated {
             return false;
         }
+        // A late state changes the curve under what is being shown; the difference is blended away.
         let before = self.shown_at.and_then(|at| self.curve(at));
         if self.states.len() == Self::STATES_MAX {
             if place == 0 {
@@ -199,7 +163,7 @@ impl<S: State> Interpolated<S> {
         true
     }
 
-    /// What to draw at `time`, which never goes back; `None` before the first state.
+    /// Returns the state to draw at `time`, which never goes back; `None` before the first state.
     pub fn show(&mut self, time: TickTime) -> Option<Shown<S>> {
         let at = time.ticks();
         if let Some(last) = self.shown_at.replace(at) {
@@ -222,7 +186,7 @@ impl<S: State> Interpolated<S> {
         self.states.back().map(|(tick, state)| (*tick, state))
     }
 
-    /// How often a gap was too large to be hidden.
+    /// Returns how often a gap was too large to be hidden.
     pub fn snaps(&self) -> u64 {
         self.snaps
     }
@@ -270,6 +234,7 @@ impl<S: State> Interpolated<S> {
         let ((start, from), (end, to)) = (&self.states[from], &self.states[to]);
         let ticks = (*end - *start).max(1) as f64;
         let share = ((at - f64::from(start.0)) / ticks) as f32;
+        // The game says that nothing lies between the two: a teleport.
         if (self.distance)(from, to) >= f32::MAX {
             return if share < 1.0 { from } else { to }.clone();
         }

@@ -3,6 +3,7 @@
 //! Nothing here knows sockets or the transport: packets are slices of bytes, and any link that carries datagrams will do.
 
 pub mod authority;
+mod claim;
 pub mod clock;
 pub mod coder;
 mod entity;
@@ -16,7 +17,6 @@ mod priority;
 pub mod quality;
 pub mod receiver;
 pub mod replication;
-pub mod rewind;
 pub mod scheduler;
 pub mod session;
 pub mod smoothing;
@@ -24,13 +24,14 @@ pub mod snapshot;
 mod tick;
 pub mod world;
 
+pub use claim::{Claim, Shooter};
 pub use entity::EntityId;
 pub use events::{Event, EventClass};
-/// Vectors and rotations, as rewind, interest and extrapolation take them.
+/// Vectors and rotations, as interest and extrapolation take them.
 pub use glam;
 pub use receiver::{Fate, Receiver, Refused, Update};
 pub use replication::{View, ViewConfig};
-pub use session::{Client, Hits, Host, PacketError, Remotes, Server, SessionConfig};
+pub use session::{Client, Host, PacketError, Remotes, Server, SessionConfig};
 pub use snapshot::Acknowledgement;
 pub use tick::{Tick, TickTime};
 pub use world::{Audience, ClientId, Kind, KindId, KindOptions, Kinds, World, WorldError};

@@ -4,7 +4,7 @@
 //! server's for every tick whose input came in time. Where it is not, the client takes the server's and simulates
 //! again what came after. Effects of a tick happen once, however often it is simulated ([`Effect`]).
 //!
-//! What is predicted is one state: a player's, or that of everything near it; see [`Predicted`].
+//! One state is predicted: a player's, or that of everything near it; see [`Predicted`].
 
 mod effects;
 mod spawns;
@@ -54,11 +54,11 @@ use effects::Effects;
 /// assert_eq!(heard, ["footstep", "footstep"]);
 /// ```
 pub trait Game {
-    /// What is predicted.
+    /// The state that is predicted.
     type Player: Predicted;
-    /// What a player does in a tick.
+    /// The input of a player for a tick.
     type Input: Input;
-    /// What can happen in a step and is to be seen or heard once; `()` if there is nothing.
+    /// An event in a step that is to be seen or heard once; `()` if there is nothing.
     type Event: Clone + PartialEq;
 
     /// Ticks of the simulation a second, the same on both sides.
@@ -72,8 +72,8 @@ pub trait Game {
         context: &mut StepContext<'_, Self::Event>,
     );
 
-    /// What of an input goes along with later packets, in case the first was lost: all of it unless told otherwise. What a later input says
-    /// anew, such as where the player is, need not be sent twice. The server may then step with either.
+    /// Returns the part of an input that is sent again with later packets, in case the first was lost: by default all of it. What a later input
+    /// says again, such as where the player is, need not be sent twice. The server may then step with either.
     fn again(input: &Self::Input) -> Self::Input {
         input.clone()
     }
@@ -96,30 +96,17 @@ pub trait Game {
     }
 }
 
-/// What a step is told besides state and input.
-///
-/// ```
-/// use muse_netcode::Tick;
-/// use muse_netcode::prediction::StepContext;
-/// let mut heard = Vec::new();
-/// let emit = &mut |event| heard.push(event);
-/// let mut context = StepContext::new(Tick(7), true, emit);
-/// // In a step: every fourth tick is a footstep.
-/// if context.tick.0 % 4 == 3 {
-///     context.emit("footstep");
-/// }
-/// assert_eq!(heard, ["footstep"]);
-/// ```
+/// The circumstances of a step, besides state and input.
 pub struct StepContext<'a, E> {
     /// The tick.
     pub tick: Tick,
-    /// Whether the tick is simulated for the first time: a client simulates ticks again after a correction.
+    /// True if the tick is simulated for the first time: a client simulates ticks again after a correction.
     pub first_run: bool,
     emit: &'a mut dyn FnMut(E),
 }
 
 impl<'a, E> StepContext<'a, E> {
-    /// For a step outside of a [`Predictor`], such as the server's; events go to `emit`.
+    /// Makes the context of a step outside of a [`Predictor`], such as the server's; events go to `emit`.
     pub fn new(tick: Tick, first_run: bool, emit: &'a mut dyn FnMut(E)) -> Self {
         Self {
             tick,
@@ -128,7 +115,7 @@ impl<'a, E> StepContext<'a, E> {
         }
     }
 
-    /// Something happens that is to be seen or heard. On the client it comes out as an [`Effect`], once.
+    /// Emits an event that is to be seen or heard. On the client it comes out as an [`Effect`], once.
     pub fn emit(&mut self, event: E) {
         (self.emit)(event);
     }
@@ -143,34 +130,10 @@ impl<E> std::fmt::Debug for StepContext<'_, E> {
     }
 }
 
-/// What can be predicted. Every [`State`] can: that is prediction of the owner's player only. To predict a whole world, write it for a
+/// A state that can be predicted. Every [`State`] can: that is prediction of the owner's player only. To predict a whole world, write it for a
 /// type that holds all of it.
-///
-/// ```
-/// use muse_netcode::prediction::Predicted;
-///
-/// /// A ball and who has it, predicted as one.
-/// #[derive(Clone)]
-/// struct Pitch {
-///     ball: [f32; 2],
-///     holder: Option<u8>,
-/// }
-///
-/// impl Predicted for Pitch {
-///     fn differs(&self, other: &Self) -> bool {
-///         let apart = |axis: usize| (self.ball[axis] - other.ball[axis]).abs() > 0.01;
-///         self.holder != other.holder || apart(0) || apart(1)
-///     }
-///     fn snap(&mut self) {
-///         self.ball = self.ball.map(|at| (at * 1_000.0).round() / 1_000.0);
-///     }
-/// }
-/// let mut pitch = Pitch { ball: [0.12345, 2.0], holder: None };
-/// pitch.snap();
-/// assert_eq!(pitch.ball[0], 0.123);
-/// ```
 pub trait Predicted: Clone {
-    /// Whether the other is another beyond tolerance, so that a correction is due.
+    /// True if the other differs beyond tolerance, so that a correction is due.
     fn differs(&self, other: &Self) -> bool;
 
     /// Onto the grid that both sides share.
@@ -188,31 +151,6 @@ impl<S: State> Predicted for S {
 }
 
 /// Runs one step and puts the state onto its grid: what the server does in each tick, and a [`Predictor`], too.
-///
-/// ```
-/// # use muse_netcode::Tick;
-/// use muse_netcode::prediction::{Game, StepContext, run_step};
-/// # use muse_schema::State;
-/// #[derive(State, Clone)]
-/// struct Runner {
-///     #[field(range = -100.0..=100.0, step = 0.01)]
-///     x: f32,
-/// }
-/// # struct Rules;
-/// # impl Game for Rules {
-/// #     type Player = Runner;
-/// #     type Input = bool;
-/// #     type Event = ();
-/// #     fn step(&mut self, state: &mut Runner, run: &bool, _: &mut StepContext<'_, ()>) {
-/// #         state.x += if *run { 0.1234 } else { 0.0 };
-/// #     }
-/// # }
-/// let mut runner = Runner { x: 0.0 };
-/// let emit = &mut |()| ();
-/// run_step(&mut Rules, &mut runner, &true, &mut StepContext::new(Tick(1), true, emit));
-/// // The rules moved it by 0.1234; both sides go on from 0.12.
-/// assert!((runner.x - 0.12).abs() < 1e-5);
-/// ```
 pub fn run_step<G: Game>(
     game: &mut G,
     state: &mut G::Player,
@@ -266,39 +204,16 @@ pub struct Predictor<G: Game> {
     counters: PredictionCounters,
 }
 
-/// What became of a state from the server.
-///
-/// ```
-/// # use muse_netcode::Tick;
-/// # use muse_netcode::prediction::{Game, StepContext};
-/// use muse_netcode::prediction::{Predictor, Reconciled};
-/// # use muse_schema::State;
-/// # #[derive(State, Clone, Debug, PartialEq)]
-/// # struct Score(u16);
-/// # struct Rules;
-/// # impl Game for Rules {
-/// #     type Player = Score;
-/// #     type Input = u8;
-/// #     type Event = ();
-/// #     fn step(&mut self, state: &mut Score, input: &u8, _: &mut StepContext<'_, ()>) {
-/// #         state.0 += u16::from(*input);
-/// #     }
-/// # }
-/// let mut predictor = Predictor::<Rules>::new();
-/// assert_eq!(predictor.reconcile(&mut Rules, Tick(9), &Score(5)), Reconciled::Started);
-/// assert_eq!(predictor.reconcile(&mut Rules, Tick(8), &Score(4)), Reconciled::Outdated);
-/// predictor.predict(&mut Rules, Tick(10), 1);
-/// assert_eq!(predictor.reconcile(&mut Rules, Tick(10), &Score(6)), Reconciled::Confirmed);
-/// ```
+/// The outcome of a state from the server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reconciled<S> {
     /// The client had predicted it.
     Confirmed,
     /// The client had not: it took the server's and simulated the ticks after it again.
     Corrected {
-        /// What was predicted for now until then, for [`Smoothing`](crate::smoothing::Smoothing).
+        /// The state that was predicted for now before, for [`Smoothing`](crate::smoothing::Smoothing).
         before: S,
-        /// How many ticks were simulated again.
+        /// The number of ticks that were simulated again.
         again: u32,
     },
     /// There was nothing to compare it with, so prediction starts from it.
@@ -307,34 +222,7 @@ pub enum Reconciled<S> {
     Outdated,
 }
 
-/// How predictions turned out.
-///
-/// ```
-/// # use muse_netcode::Tick;
-/// # use muse_netcode::prediction::{Game, StepContext};
-/// use muse_netcode::prediction::{PredictionCounters, Predictor};
-/// # use muse_schema::State;
-/// # #[derive(State, Clone)]
-/// # struct Score(u16);
-/// # struct Rules;
-/// # impl Game for Rules {
-/// #     type Player = Score;
-/// #     type Input = u8;
-/// #     type Event = ();
-/// #     fn step(&mut self, state: &mut Score, input: &u8, _: &mut StepContext<'_, ()>) {
-/// #         state.0 += u16::from(*input);
-/// #     }
-/// # }
-/// let mut predictor = Predictor::<Rules>::new();
-/// predictor.reconcile(&mut Rules, Tick(0), &Score(0));
-/// for tick in 1..=5 {
-///     predictor.predict(&mut Rules, Tick(tick), 1);
-/// }
-/// predictor.reconcile(&mut Rules, Tick(1), &Score(1));
-/// // Not what was predicted: ticks 3 to 5 are simulated again.
-/// predictor.reconcile(&mut Rules, Tick(2), &Score(40));
-/// assert_eq!(*predictor.counters(), PredictionCounters { confirmed: 1, corrected: 1, steps_again: 3 });
-/// ```
+/// Counts of right and wrong predictions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PredictionCounters {
     /// States of the server that had been predicted.
@@ -349,7 +237,7 @@ impl<G: Game> Predictor<G> {
     /// Ticks that can be ahead of the server's answer: 2 s at 60 a second. Beyond, prediction pauses.
     pub const AHEAD_MAX: usize = 128;
 
-    /// Knows nothing yet.
+    /// Makes a predictor that waits for the server's first state.
     pub fn new() -> Self {
         Self {
             base: None,
@@ -365,6 +253,7 @@ impl<G: Game> Predictor<G> {
         let Some(next) = self.next_tick() else {
             return;
         };
+        // The clock may leave out ticks after the program stood still, but states follow each other without gaps.
         let skipped = (tick - next).clamp(0, Self::AHEAD_MAX as i64) as u32;
         for step in 0..skipped {
             let held = self.predicted.back().map(|(input, _)| input.clone());
@@ -390,6 +279,8 @@ impl<G: Game> Predictor<G> {
         if steps <= 0 {
             return Reconciled::Outdated;
         }
+        // The server is ahead of what was predicted, so there is nothing to compare: its state is the start of what
+        // follows.
         if steps > self.predicted.len() as i64 {
             self.predicted.clear();
             self.effects.confirm(tick);
@@ -400,11 +291,14 @@ impl<G: Game> Predictor<G> {
         let differs = self.predicted[place].1.differs(state);
         if !differs {
             let confirmed = self.predicted.drain(..=place).next_back();
+            // The predicted state stays, not the server's: within the tolerance they may differ, and what was simulated
+            // since went on from this one.
             self.base = confirmed.map(|(_, state)| (tick, state));
             self.effects.confirm(tick);
             self.counters.confirmed += 1;
             return Reconciled::Confirmed;
         }
+        // What is on the screen now, to be blended away from.
         let before = self.predicted[self.predicted.len() - 1].1.clone();
         self.predicted.drain(..=place);
         self.base = Some((tick, state.clone()));
@@ -448,7 +342,7 @@ impl<G: Game> Predictor<G> {
         self.effects.poll()
     }
 
-    /// How predictions turned out so far.
+    /// Returns the counts of right and wrong predictions so far.
     pub fn counters(&self) -> &PredictionCounters {
         &self.counters
     }
@@ -458,6 +352,7 @@ impl<G: Game> Predictor<G> {
     }
 
     fn predict_one(&mut self, game: &mut G, tick: Tick, input: G::Input) {
+        // Memory and the cost of a correction are bounded; the player stands still until the server is heard again.
         if self.predicted.len() == Self::AHEAD_MAX {
             return;
         }
@@ -472,6 +367,8 @@ impl<G: Game> Predictor<G> {
     }
 
     fn simulate_again(&mut self, game: &mut G, base: Tick, mut state: G::Player) -> u32 {
+        // Events of these ticks are compared with those of the first time: the same ones are not shown twice, others are
+        // taken back.
         self.effects.begin_again();
         let mut tick = base;
         for (input, predicted) in &mut self.predicted {

@@ -1,10 +1,10 @@
-//! What comes first when not everything fits: priority accumulators under a byte budget.
+//! Priority accumulators under a byte budget: the order in which entities are sent when not everything fits.
 //!
 //! Each entity that has something to send gains priority in every tick by its weight, and loses it when it is sent. The
 //! best that probably fit are chosen, then put in the order of their slots, because neighbours are cheap to name. What has
 //! waited too long comes before everything else, and what was chosen but did not fit is first next time: nothing starves.
 
-/// Who wants to be in the packets of this tick, and in which order they get their turn.
+/// The slots that have something to send in this tick, and the order of their turns.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// Those not chosen yet: priority, inverted so that the best is smallest, above the slot.
@@ -12,7 +12,7 @@ pub(crate) struct Plan {
     /// Those chosen, in their order; served up to `position`.
     order: Vec<u32>,
     position: usize,
-    /// Where the order begins.
+    /// The start of the order.
     rotation: u32,
     whole: u32,
     /// Bytes that a row took lately, times 256: with a baseline, and without.
@@ -54,12 +54,12 @@ impl Plan {
         self.whole += u32::from(whole);
     }
 
-    /// Whether anyone is left.
+    /// True if none is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.position >= self.order.len() && self.waiting.is_empty()
     }
 
-    /// Whose turn it is, when there are so many bytes.
+    /// Returns the slot whose turn it is when there are so many bytes.
     #[inline]
     pub(crate) fn peek(&mut self, bytes: usize) -> Option<u32> {
         if self.position >= self.order.len() {

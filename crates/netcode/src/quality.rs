@@ -1,19 +1,8 @@
-//! How good the connection is, for the player to see.
+//! The quality of the connection, for the player to see.
 
 use muse_wire::{Duration, Instant};
 
 /// Settings of a [`Quality`].
-///
-/// ```
-/// use muse_netcode::quality::{Presence, Quality, QualityConfig};
-/// use muse_wire::{Duration, Instant};
-/// let config = QualityConfig::default().gone_after(Duration::from_secs(30));
-/// let mut quality = Quality::new(config, Instant::ZERO);
-/// quality.update(Instant::from_secs(29), None, 0.0);
-/// assert_eq!(quality.presence(), Presence::Reconnecting);
-/// quality.update(Instant::from_secs(30), None, 0.0);
-/// assert_eq!(quality.presence(), Presence::Gone);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QualityConfig {
     fair: Limits,
@@ -25,23 +14,7 @@ pub struct QualityConfig {
     gone_after: Duration,
 }
 
-/// What a connection may be like at most.
-///
-/// ```
-/// use muse_netcode::quality::{Level, Limits, Quality, QualityConfig};
-/// use muse_wire::{Duration, Instant};
-/// // A duel: what others would not notice is bad here.
-/// let config = QualityConfig::default().hold(Duration::ZERO, Duration::ZERO).poor_above(Limits {
-///     ping: Duration::from_millis(80),
-///     jitter: Duration::from_millis(20),
-///     loss_permille: 30,
-/// });
-/// let mut quality = Quality::new(config, Instant::ZERO);
-/// quality.update(Instant::from_millis(1), Some(Duration::from_millis(80)), 0.0);
-/// assert_eq!(quality.level(), Level::Good);
-/// quality.update(Instant::from_millis(2), Some(Duration::from_millis(81)), 0.0);
-/// assert_eq!(quality.level(), Level::Poor);
-/// ```
+/// The upper limits of a quality level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Round trip.
@@ -53,39 +26,39 @@ pub struct Limits {
 }
 
 impl QualityConfig {
-    /// Above any of these the connection is fair. 100 ms, 15 ms and 2 % unless told otherwise.
+    /// Above any of these the connection is fair. Default: 100 ms, 15 ms and 2 %.
     pub fn fair_above(mut self, limits: Limits) -> Self {
         self.fair = limits;
         self
     }
 
-    /// Above any of these the connection is poor. 200 ms, 40 ms and 6 % unless told otherwise.
+    /// Above any of these the connection is poor. Default: 200 ms, 40 ms and 6 %.
     pub fn poor_above(mut self, limits: Limits) -> Self {
         self.poor = limits;
         self
     }
 
-    /// How long it has to be worse or better before the level changes, so that an icon does not flicker. 1 s and 3 s unless told
-    /// otherwise.
+    /// Sets how long it has to be worse or better before the level changes, so that an icon does not flicker. Default: 1 s and
+    /// 3 s.
     pub fn hold(mut self, worse_after: Duration, better_after: Duration) -> Self {
         self.worse_after = worse_after;
         self.better_after = better_after;
         self
     }
 
-    /// After so long without a packet the game freezes. 500 ms unless told otherwise.
+    /// After so long without a packet the game freezes. Default: 500 ms.
     pub fn frozen_after(mut self, silence: Duration) -> Self {
         self.frozen_after = silence;
         self
     }
 
-    /// After so long without a packet the client tries to connect anew. 3 s unless told otherwise.
+    /// After so long without a packet the client tries to connect again. Default: 3 s.
     pub fn reconnect_after(mut self, silence: Duration) -> Self {
         self.reconnect_after = silence;
         self
     }
 
-    /// After so long without a packet it gives up. 20 s unless told otherwise.
+    /// After so long without a packet it gives up. Default: 20 s.
     pub fn gone_after(mut self, silence: Duration) -> Self {
         self.gone_after = silence;
         self
@@ -115,21 +88,6 @@ impl Default for QualityConfig {
 }
 
 /// Three levels for an icon.
-///
-/// ```
-/// use muse_netcode::quality::{Level, Quality, QualityConfig};
-/// use muse_wire::{Duration, Instant};
-/// let mut quality = Quality::new(QualityConfig::default(), Instant::ZERO);
-/// let mut level_at = |millis| {
-///     let now = Instant::from_millis(millis);
-///     quality.handle_packet(now, None);
-///     quality.update(now, Some(Duration::from_millis(150)), 0.0);
-///     quality.level()
-/// };
-/// // The icon changes after a second.
-/// assert_eq!([0, 500, 1_000].map(&mut level_at), [Level::Good, Level::Good, Level::Fair]);
-/// assert!(Level::Good < Level::Fair && Level::Fair < Level::Poor);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Nothing to see.
@@ -140,28 +98,16 @@ pub enum Level {
     Poor,
 }
 
-/// Whether the server can be heard.
-///
-/// ```
-/// use muse_netcode::quality::{Presence, Quality, QualityConfig};
-/// use muse_wire::Instant;
-/// let mut quality = Quality::new(QualityConfig::default(), Instant::ZERO);
-/// let mut after = |millis| {
-///     quality.update(Instant::from_millis(millis), None, 0.0);
-///     quality.presence()
-/// };
-/// assert_eq!([100, 600].map(&mut after), [Presence::Here, Presence::Frozen]);
-/// assert_eq!([4_000, 25_000].map(&mut after), [Presence::Reconnecting, Presence::Gone]);
-/// ```
+/// The state of the connection, by how long the server has been silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Presence {
-    /// It can.
+    /// The server can be heard.
     Here,
-    /// Not at the moment: stop predicting, show that something is wrong.
+    /// Silent at the moment: stop predicting, show that something is wrong.
     Frozen,
-    /// Not for a while: connect anew.
+    /// Silent for a while: connect again.
     Reconnecting,
-    /// Not any more: back to the menu.
+    /// Silent for too long: back to the menu.
     Gone,
 }
 
@@ -219,7 +165,7 @@ impl Quality {
         self.last_delay = delay.or(self.last_delay);
     }
 
-    /// Judges anew, with the round trip and the share of packets lost as they were measured last.
+    /// Judges again, with the round trip and the share of packets lost as they were measured last.
     pub fn update(&mut self, now: Instant, ping: Option<Duration>, loss: f64) {
         self.ping = ping.or(self.ping);
         self.loss = if loss.is_nan() {
@@ -260,7 +206,7 @@ impl Quality {
         self.level
     }
 
-    /// Whether the server can be heard.
+    /// Returns the state of the connection, by how long the server has been silent.
     pub fn presence(&self) -> Presence {
         self.presence
     }
@@ -346,5 +292,36 @@ mod tests {
         quality.handle_packet(Instant::from_millis(20_001), None);
         quality.update(Instant::from_millis(20_002), None, 0.0);
         assert_eq!(quality.presence(), Presence::Here);
+    }
+
+    #[test]
+    fn limits_are_those_of_the_config() {
+        let limits = |ping| Limits {
+            ping: Duration::from_millis(ping),
+            ..QualityConfig::default().poor
+        };
+        let config = QualityConfig::default()
+            .hold(Duration::ZERO, Duration::ZERO)
+            .fair_above(limits(40))
+            .poor_above(limits(80))
+            .gone_after(Duration::from_secs(30));
+        let mut quality = Quality::new(config, Instant::ZERO);
+        let mut level = |ping| {
+            quality.handle_packet(Instant::from_secs(1), None);
+            quality.update(
+                Instant::from_secs(1),
+                Some(Duration::from_millis(ping)),
+                0.0,
+            );
+            quality.level()
+        };
+        assert_eq!(
+            [40, 41, 81].map(&mut level),
+            [Level::Good, Level::Fair, Level::Poor]
+        );
+        quality.update(Instant::from_secs(30), None, 0.0);
+        assert_eq!(quality.presence(), Presence::Reconnecting);
+        quality.update(Instant::from_secs(31), None, 0.0);
+        assert_eq!(quality.presence(), Presence::Gone);
     }
 }

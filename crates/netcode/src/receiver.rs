@@ -28,7 +28,7 @@ pub use entities::Fate;
 use history::History;
 use window::Window;
 
-/// What a client knows of the world. Give it every packet by [`handle_packet`](Self::handle_packet), send what
+/// The client's copy of the world. Give it every packet by [`handle_packet`](Self::handle_packet), send what
 /// [`emit_acknowledgement`](Self::emit_acknowledgement) writes as often as you send anything, and drain
 /// [`poll_update`](Self::poll_update) and [`poll_event`](Self::poll_event). [`View`](crate::View) has an example.
 ///
@@ -84,7 +84,7 @@ pub struct Receiver {
     stats: ReceiverStats,
 }
 
-/// What the client has of one slot.
+/// The client's states of one slot.
 #[derive(Debug, Default)]
 struct Slot {
     occupant: Option<Occupant>,
@@ -101,7 +101,7 @@ struct Occupant {
 }
 
 impl Receiver {
-    /// A client that knows nothing yet. Nothing is taken before [`set_game`](Self::set_game).
+    /// Makes a receiver that knows nothing yet. Nothing is taken before [`set_game`](Self::set_game).
     pub fn new(kinds: impl Into<Arc<Kinds>>) -> Self {
         let kinds = kinds.into();
         Self {
@@ -124,7 +124,7 @@ impl Receiver {
         }
     }
 
-    /// How many entities (parts of them) it takes at a time, 65,536 unless set; must be at least what the server's
+    /// Limits the entities (parts of them) that it holds at a time, 65,536 by default; must be at least what the server's
     /// [`ViewConfig`](crate::ViewConfig) allows. Bounds memory: each takes up to the history's length of rows.
     #[must_use]
     pub fn with_entities_max(mut self, count: u32) -> Self {
@@ -132,8 +132,9 @@ impl Receiver {
         self
     }
 
-    /// This game is loaded: its states can come. What was known of another is forgotten.
+    /// Says that this game is loaded, so that its states can come. What was known of another is forgotten.
     pub fn set_game(&mut self, game: u32) {
+        // States of the last game would be taken for baselines of this one.
         if self.game.is_some_and(|loaded| loaded != game) {
             for slot in 0..self.slots.len() as u32 {
                 self.vacate(slot, self.newest_tick.unwrap_or_default());
@@ -147,7 +148,7 @@ impl Receiver {
         self.game_of_server
     }
 
-    /// A packet arrived. On error nothing has changed but counters.
+    /// Handles a packet. On error nothing has changed but counters.
     pub fn handle_packet(&mut self, bytes: &[u8]) -> Result<Tick, Refused> {
         let result = self.try_packet(bytes);
         match &result {
@@ -168,12 +169,12 @@ impl Receiver {
         self.window.answer(game, self.restart).emit(buffer)
     }
 
-    /// What changed, in the order in which it arrived.
+    /// Returns the next change, in the order in which they arrived.
     pub fn poll_update(&mut self) -> Option<Update> {
         self.updates.pop_front()
     }
 
-    /// The next event, each exactly once.
+    /// Returns the next event, each exactly once.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.poll()
     }
@@ -183,7 +184,7 @@ impl Receiver {
         self.newest_tick
     }
 
-    /// Whether everything in the client's interest has arrived: the end of joining.
+    /// True if everything in the client's interest has arrived: the end of joining.
     pub const fn is_complete(&self) -> bool {
         self.complete
     }
@@ -193,7 +194,7 @@ impl Receiver {
         self.entities.iter()
     }
 
-    /// Whether a name, perhaps out of another entity's state, is that of an entity here, of one that is gone, or of one that
+    /// Tells whether a name, perhaps out of another entity's state, is that of an entity here, of one that is gone, or of one that
     /// may still come.
     pub fn fate(&self, entity: EntityId) -> Fate {
         self.entities.fate(entity)
@@ -228,12 +229,12 @@ impl Receiver {
         Some(self.slots.get(slot as usize)?.occupant?.kind)
     }
 
-    /// Who owns the entity.
+    /// Returns the owner of the entity.
     pub fn owner(&self, entity: EntityId) -> Option<ClientId> {
         self.entities.get(entity)?.relation.owner
     }
 
-    /// What the entity is attached to; that may not be known here (yet).
+    /// Returns the entity that this one is attached to; that may not be known here (yet).
     pub fn parent(&self, entity: EntityId) -> Option<EntityId> {
         self.entities.get(entity)?.relation.parent
     }
@@ -244,7 +245,7 @@ impl Receiver {
         Some((record.input_tick?, &record.input))
     }
 
-    /// Counters.
+    /// Returns the counters.
     pub const fn stats(&self) -> ReceiverStats {
         self.stats
     }
@@ -266,14 +267,20 @@ impl Receiver {
         if !self.window.admits(number) {
             return Err(Refused::Duplicate);
         }
+        // Told even if the packet is refused: so the client learns what it has to load.
         self.game_of_server = Some(header.game);
         if self.game != Some(header.game) {
             return Err(Refused::OtherGame(header.game));
         }
+        // A program that does not poll must not fill memory. The packet is not answered, so the server sends it all
+        // again.
         if self.updates.len() > UPDATES_MAX || self.events.len() > EVENTS_WAITING_MAX {
             return Err(Refused::Backlog);
         }
+        // Everything is decoded aside first: the world here changes by a whole packet or not at all.
         let decoded = self.decode(&header, reader.rest());
+        // A single late packet may lack its baseline; several new ones in a row mean that the sides have lost each
+        // other.
         if decoded == Err(Refused::NoBaseline) && self.newest_tick < Some(header.tick) {
             self.lacking += 1;
             if self.lacking >= LACKING_MAX {
@@ -284,6 +291,7 @@ impl Receiver {
         self.lacking = 0;
         self.restart = None;
         self.window.insert(number, header.tick.0);
+        // A late packet says nothing about the present.
         if self.newest_tick.is_none_or(|newest| newest <= header.tick) {
             self.newest_tick = Some(header.tick);
             self.complete = header.complete;
@@ -295,11 +303,13 @@ impl Receiver {
     /// Takes over what was decoded.
     fn apply(&mut self, tick: Tick) {
         let mut staged = std::mem::take(&mut self.staged);
+        // First who is gone, for a slot may be given to another entity in the same packet.
         for slot in staged.gone.drain(..) {
             let newer = |slot: &Slot| {
                 let newest = slot.history.last().map(|(newest, _)| newest);
                 slot.occupant.is_some() && newest.is_some_and(|newest| newest > tick.0)
             };
+            // A late farewell must not remove what a later packet has brought into the slot.
             if !self.slots.get(slot as usize).is_some_and(newer) {
                 self.vacate(slot, tick);
             }
@@ -426,78 +436,30 @@ impl Receiver {
     }
 }
 
-/// What changed at the client.
-///
-/// ```
-/// # use std::sync::Arc;
-/// # use muse_netcode::{ClientId, KindOptions, Kinds, Tick, View, World};
-/// use muse_netcode::{Receiver, Update};
-/// # use muse_schema::State;
-/// # #[derive(State, Clone)]
-/// # struct Ship {
-/// #     fuel: u8,
-/// # }
-/// /// How many entities came and went since the last frame.
-/// fn changes(receiver: &mut Receiver) -> (usize, usize) {
-///     let (mut came, mut went) = (0, 0);
-///     while let Some(update) = receiver.poll_update() {
-///         match update {
-///             Update::Spawned { .. } => came += 1,
-///             Update::Despawned { .. } => went += 1,
-///             _ => {}
-///         }
-///     }
-///     (came, went)
-/// }
-/// # let mut kinds = Kinds::new();
-/// # let ship = kinds.register::<Ship>(KindOptions::new(1))?;
-/// # let mut world = World::new(kinds);
-/// # let fleet = [world.spawn(ship, &Ship { fuel: 1 })?, world.spawn(ship, &Ship { fuel: 2 })?];
-/// # let mut view = View::new(&world, ClientId(1));
-/// # view.set_interest(fleet.map(|entity| (entity, 1.0)));
-/// # let mut receiver = Receiver::new(Arc::clone(world.kinds()));
-/// # receiver.set_game(0);
-/// # let mut buffer = [0; 1_200];
-/// # let mut tick = |world: &mut World, receiver: &mut Receiver, tick| {
-/// #     let len = receiver.emit_acknowledgement(&mut buffer)?;
-/// #     view.handle_acknowledgement(&buffer[..len])?;
-/// #     world.commit(Tick(tick))?;
-/// #     view.begin(world, 10_000);
-/// #     while let Some(len) = view.poll_packet(world, &mut buffer) {
-/// #         receiver.handle_packet(&buffer[..len])?;
-/// #     }
-/// #     Ok::<(), Box<dyn std::error::Error>>(())
-/// # };
-/// tick(&mut world, &mut receiver, 1)?;
-/// assert_eq!(changes(&mut receiver), (2, 0));
-/// world.despawn(fleet[0])?;
-/// tick(&mut world, &mut receiver, 2)?;
-/// assert_eq!(changes(&mut receiver), (0, 1));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// A change at the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Update {
     /// An entity came into view. Its state follows.
     Spawned {
-        /// Who.
+        /// The entity.
         entity: EntityId,
-        /// When the server told it.
+        /// The tick in which the server told it.
         tick: Tick,
     },
     /// A state arrived. Usually the newest; a late one is told, too, for interpolation, and so is one of a tick of which a later packet says that
     /// nothing had changed.
     State {
-        /// Whose.
+        /// The entity.
         entity: EntityId,
         /// Of its main kind, or of a part.
         kind: KindId,
-        /// Of which tick.
+        /// The tick of the state.
         tick: Tick,
     },
     /// An entity is of another main kind now.
     KindChanged {
-        /// Who.
+        /// The entity.
         entity: EntityId,
         /// The new kind.
         kind: KindId,
@@ -506,7 +468,7 @@ pub enum Update {
     },
     /// An entity has another part.
     PartAdded {
-        /// Who.
+        /// The entity.
         entity: EntityId,
         /// The part.
         kind: KindId,
@@ -515,53 +477,30 @@ pub enum Update {
     },
     /// An entity has lost a part, or it is not for this client any more.
     PartRemoved {
-        /// Who.
+        /// The entity.
         entity: EntityId,
         /// The part.
         kind: KindId,
         /// From when on.
         tick: Tick,
     },
-    /// Owner or parent of an entity are others now.
+    /// Owner or parent of an entity changed.
     Related {
-        /// Whose.
+        /// The entity.
         entity: EntityId,
         /// From when on.
         tick: Tick,
     },
     /// An entity is gone, or out of view.
     Despawned {
-        /// Who.
+        /// The entity.
         entity: EntityId,
         /// From when on.
         tick: Tick,
     },
 }
 
-/// Why a packet was refused. The server notices by itself, since it is not answered.
-///
-/// ```
-/// # use std::sync::Arc;
-/// # use muse_netcode::{ClientId, Kinds, Tick, View, World};
-/// use muse_netcode::snapshot::FormatError;
-/// use muse_netcode::{Receiver, Refused};
-/// # let mut world = World::new(Kinds::new());
-/// # world.set_game(7);
-/// # world.commit(Tick(1))?;
-/// # let mut view = View::new(&world, ClientId(1));
-/// # view.begin(&world, 10_000);
-/// # let mut buffer = [0; 1_200];
-/// # let len = view.poll_packet(&world, &mut buffer).expect("every tick has a packet");
-/// # let packet = &buffer[..len];
-/// let mut receiver = Receiver::new(Arc::clone(world.kinds()));
-/// assert_eq!(receiver.handle_packet(&[]), Err(Refused::Format(FormatError::End)));
-/// assert_eq!(receiver.handle_packet(packet), Err(Refused::OtherGame(7)));
-/// // The map is loaded now.
-/// receiver.set_game(7);
-/// assert_eq!(receiver.handle_packet(packet), Ok(Tick(1)));
-/// assert_eq!(receiver.handle_packet(packet), Err(Refused::Duplicate));
-/// # Ok::<(), muse_netcode::WorldError>(())
-/// ```
+/// The reason for which a packet was refused. The server notices by itself, since it is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refused {
@@ -586,27 +525,6 @@ pub enum Refused {
 }
 
 /// Counters of a [`Receiver`].
-///
-/// ```
-/// # use std::sync::Arc;
-/// # use muse_netcode::{ClientId, Kinds, Receiver, Tick, View, World};
-/// # let mut world = World::new(Kinds::new());
-/// # world.commit(Tick(1))?;
-/// # let mut view = View::new(&world, ClientId(1));
-/// # view.begin(&world, 10_000);
-/// # let mut buffer = [0; 1_200];
-/// # let len = view.poll_packet(&world, &mut buffer).expect("every tick has a packet");
-/// # let packet = &buffer[..len];
-/// # let mut receiver = Receiver::new(Arc::clone(world.kinds()));
-/// # receiver.set_game(0);
-/// // A network that brings a packet twice, and half of it once more.
-/// for bytes in [packet, packet, &packet[..len / 2]] {
-///     let _ = receiver.handle_packet(bytes);
-/// }
-/// let stats = receiver.stats();
-/// assert_eq!((stats.packets, stats.packets_duplicate, stats.packets_refused), (1, 1, 1));
-/// # Ok::<(), muse_netcode::WorldError>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReceiverStats {
@@ -625,6 +543,6 @@ pub const UPDATES_MAX: usize = 65_536;
 /// Events that may wait before packets are refused.
 const EVENTS_WAITING_MAX: usize = 4 * EVENTS_PENDING_MAX;
 const SLOTS_DEFAULT: u32 = 65_536;
-/// New packets that may lack their baseline in a row before the server is asked to begin anew. It does not happen unless
+/// New packets that may lack their baseline in a row before the server is asked to start over. It does not happen unless
 /// one side lost its memory.
 const LACKING_MAX: u32 = 4;

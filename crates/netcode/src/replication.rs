@@ -1,4 +1,4 @@
-//! What one client gets of the world: a delta of each entity against the newest state of it that the client has
+//! The replication of the world to one client: a delta of each entity against the newest state of it that the client has
 //! acknowledged, within a number of bytes.
 //!
 //! A [`View`] costs what is in the client's interest, not what there is in the world. Its parts:
@@ -55,6 +55,7 @@ use slots::{Life, Slot, Slots};
 ///
 /// let mut buffer = [0; 1_200];
 /// for tick in 1..4 {
+///     world.set(ship, entity, &Ship { x: tick as f32 })?;
 ///     world.commit(Tick(tick))?;
 ///     let len = receiver.emit_acknowledgement(&mut buffer)?;
 ///     view.handle_acknowledgement(&buffer[..len])?;
@@ -63,7 +64,7 @@ use slots::{Life, Slot, Slots};
 ///         receiver.handle_packet(&buffer[..len])?;
 ///     }
 /// }
-/// assert_eq!(receiver.state(ship, entity), Some((Tick(1), Ship { x: 1.0 })));
+/// assert_eq!(receiver.state(ship, entity), Some((Tick(3), Ship { x: 3.0 })));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -142,12 +143,12 @@ impl View {
         }
     }
 
-    /// Whom it is for.
+    /// Returns the client that it is for.
     pub const fn client(&self) -> ClientId {
         self.client
     }
 
-    /// What the client may see from now on, with a weight each: how much faster than others of weight 1 its priority grows
+    /// Sets the entities that the client may see from now on, with a weight each: how much faster than others of weight 1 its priority grows
     /// when bytes are scarce, 1/256 to 65,536. Stays until set again.
     pub fn set_interest(&mut self, interest: impl IntoIterator<Item = (EntityId, f32)>) {
         self.interest.clear();
@@ -159,13 +160,13 @@ impl View {
         self.interest_changed = true;
     }
 
-    /// The entity that the client plays, if it does. It is in every snapshot, changed or not, as long as it is in the client's
+    /// Sets the entity that the client plays, if it does. It is in every snapshot, changed or not, as long as it is in the client's
     /// interest: the client compares its predictions with it.
     pub const fn set_player(&mut self, player: Option<EntityId>) {
         self.player = player;
     }
 
-    /// Tells this client alone an event, which happened at the last committed tick.
+    /// Emits an event of the last committed tick to this client alone.
     pub fn emit(
         &mut self,
         world: &World,
@@ -182,7 +183,7 @@ impl View {
         Ok(())
     }
 
-    /// The client answered. Says how many bytes of `bytes` that was; more may follow.
+    /// Handles an acknowledgement of the client. Returns how many bytes of `bytes` that was; more may follow.
     pub fn handle_acknowledgement(&mut self, bytes: &[u8]) -> Result<usize, FormatError> {
         let (answer, len) = Acknowledgement::parse(bytes)?;
         self.game_loaded = answer.game == self.game;
@@ -215,6 +216,7 @@ impl View {
         let Some(Tick(tick)) = world.tick() else {
             return;
         };
+        // Without a new commit there is nothing to say.
         if self.stats.rounds > 0 && tick <= self.round.tick {
             return;
         }
@@ -231,7 +233,9 @@ impl View {
         if self.interest_changed || self.structure != world.structure() {
             self.reconcile(world);
         }
+        // After the slots, because events go to those who see their entity.
         self.take_events(world);
+        // Twice the usual delay, which is kept in eighths of a tick.
         let timeout = self.delay / 4 + TIMEOUT_TICKS_MIN;
         self.give_up_before(tick.saturating_sub(timeout));
         self.sent
@@ -261,29 +265,29 @@ impl View {
         Some(len)
     }
 
-    /// Whether the client has acknowledged a state of the entity, and none that says it is gone.
+    /// True if the client has acknowledged a state of the entity, and none that says it is gone.
     pub fn knows(&self, entity: EntityId) -> bool {
         self.slots
             .of(entity)
             .any(|(_, slot)| slot.baseline != NEVER)
     }
 
-    /// Whether the client has nothing of the entity: it never did, or it acknowledged that it is gone.
+    /// True if the client has nothing of the entity: it never did, or it acknowledged that it is gone.
     pub fn is_gone(&self, entity: EntityId) -> bool {
         self.slots.of(entity).next().is_none()
     }
 
-    /// Whether the client has acknowledged some state of everything in its interest: it has joined.
+    /// True if the client has acknowledged some state of everything in its interest: it has joined.
     pub const fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// Whether guaranteed events were lost because the client did not keep up: it should be disconnected.
+    /// True if guaranteed events were lost because the client did not keep up: it should be disconnected.
     pub const fn has_overflowed(&self) -> bool {
         self.events.has_overflowed()
     }
 
-    /// Ticks from sending a packet until its answer, smoothed.
+    /// Returns the ticks from sending a packet until its acknowledgement, smoothed.
     pub fn delay_ticks(&self) -> f32 {
         self.delay as f32 / 8.0
     }
@@ -293,7 +297,7 @@ impl View {
         self.acknowledged
     }
 
-    /// Counters.
+    /// Returns the counters.
     pub const fn stats(&self) -> ViewStats {
         self.stats
     }
@@ -321,6 +325,7 @@ impl View {
         match entry {
             Entry::Row { slot, incarnation } => {
                 if let Some(slot) = self.slots.get_mut(slot)
+                    // The slot may have been given to another entity since the packet left.
                     && slot.incarnation == incarnation
                     && slot.life == Life::Active
                 {
@@ -346,7 +351,7 @@ impl View {
         }
     }
 
-    /// What was sent before `tick` and has not been answered is sent again where it is still wanted.
+    /// Gives up what was sent before `tick` and has not been acknowledged: it is sent again where it is still wanted.
     fn give_up_before(&mut self, tick: u32) {
         let mut entries = std::mem::take(&mut self.scratch);
         while let Some(tick) = self.sent.lose_before(tick, &mut entries) {
@@ -356,6 +361,7 @@ impl View {
                     Entry::Row { slot, incarnation } | Entry::Gone { slot, incarnation } => {
                         if let Some(slot) = self.slots.get_mut(slot)
                             && slot.incarnation == incarnation
+                            // A later packet has carried it again: that one decides.
                             && slot.sent == tick
                         {
                             slot.sent = NEVER;
@@ -425,6 +431,7 @@ impl View {
             {
                 let entity = slot.entity;
                 let unheard = slot.baseline == NEVER;
+                // An entity that the client has seen leaves with the events of this tick: its explosion is still told.
                 slot.left = if unheard { NEVER } else { self.round.tick };
                 slot.forget();
                 slot.life = Life::Leaving;
@@ -524,6 +531,7 @@ impl View {
             match slot.life {
                 Life::Free => continue,
                 Life::Leaving => {
+                    // The farewell waits for the entity's events, which would name somebody unknown otherwise.
                     if slot.sent == NEVER && slot.events == 0 {
                         self.round.gone.push(number);
                     }
@@ -539,6 +547,7 @@ impl View {
             else {
                 continue;
             };
+            // The client's own player is always sent: predictions are confirmed by it.
             if !slot.wants(object, tick) && Some(slot.entity) != self.player {
                 continue;
             }
@@ -599,28 +608,6 @@ fn release(slots: &mut Slots, entity: EntityId) {
 }
 
 /// Settings of a [`View`].
-///
-/// ```
-/// # use muse_netcode::{ClientId, KindOptions, Kinds, Tick, View, World};
-/// use muse_netcode::ViewConfig;
-/// # use muse_schema::State;
-/// # #[derive(State, Clone)]
-/// # struct Ship {
-/// #     fuel: u8,
-/// # }
-/// # let mut kinds = Kinds::new();
-/// # let ship = kinds.register::<Ship>(KindOptions::new(1))?;
-/// # let mut world = World::new(kinds);
-/// // A phone: few entities, and weights that matter more.
-/// let config = ViewConfig::default().entities_max(2).wait_ticks_max(40);
-/// let mut view = View::with_config(&world, ClientId(1), config);
-/// let fleet = [1, 2, 3].map(|fuel| world.spawn(ship, &Ship { fuel }).expect("room for three"));
-/// view.set_interest(fleet.map(|entity| (entity, 1.0)));
-/// world.commit(Tick(1))?;
-/// view.begin(&world, 10_000);
-/// assert_eq!(view.stats().interest_overflows, 1);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Debug)]
 pub struct ViewConfig {
     wait_ticks_max: Option<u32>,
@@ -628,8 +615,8 @@ pub struct ViewConfig {
 }
 
 impl ViewConfig {
-    /// After how many ticks without its turn an entity comes before all that have waited for less, whatever the weights; 0.3
-    /// seconds unless set, so that even after a loss and a long round trip nothing waits for a second. Shorter means that
+    /// Sets after how many ticks without its turn an entity comes before all that have waited for less, whatever the weights. Default:
+    /// 0.3 seconds, so that even after a loss and a long round trip nothing waits for a second. Shorter means that
     /// weights matter less when bytes are scarce.
     #[must_use]
     pub const fn wait_ticks_max(mut self, ticks: u32) -> Self {
@@ -637,7 +624,7 @@ impl ViewConfig {
         self
     }
 
-    /// How many entities (parts of them) a client can be told of at a time, 65,536 unless set; others have to wait until some
+    /// Limits the entities (parts of them) that a client is told of at a time, 65,536 by default; others have to wait until some
     /// leave its interest. Costs about a hundred bytes each.
     #[must_use]
     pub fn entities_max(mut self, count: usize) -> Self {
@@ -656,24 +643,6 @@ impl Default for ViewConfig {
 }
 
 /// Counters of a [`View`].
-///
-/// ```
-/// # use muse_netcode::{ClientId, Kinds, Tick, View, World};
-/// # let mut world = World::new(Kinds::new());
-/// # let mut view = View::new(&world, ClientId(1));
-/// # let mut buffer = [0; 1_200];
-/// let mut bytes = 0;
-/// for tick in 1..=3 {
-///     world.commit(Tick(tick))?;
-///     view.begin(&world, 10_000);
-///     while let Some(len) = view.poll_packet(&world, &mut buffer) {
-///         bytes += len as u64;
-///     }
-/// }
-/// let stats = view.stats();
-/// assert_eq!((stats.rounds, stats.packets, stats.bytes), (3, 3, bytes));
-/// # Ok::<(), muse_netcode::WorldError>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ViewStats {
@@ -695,17 +664,17 @@ pub struct ViewStats {
     pub events_missed: u64,
     /// Entities in interest for which there was no slot, counted at each update of the interest.
     pub interest_overflows: u64,
-    /// Times that the client had to begin anew.
+    /// Times that the client had to start over.
     pub restarts: u64,
 }
 
-/// How much faster the priority of what came to rest grows until the client was told.
+/// The factor by which the priority of an entity that came to rest grows faster until the client was told.
 const REST_URGENCY: u32 = 8;
-/// How long an entity waits for its turn before it is overdue.
+/// The time that an entity waits for its turn before it is overdue.
 const WAIT_SECONDS_MAX: f64 = 0.3;
 /// Packets more than so many ticks older than one that arrived are given up.
 const REORDERING_TICKS: u32 = 1;
-/// How long at least an answer is waited for; and twice the usual delay besides.
+/// The shortest time that an acknowledgement is waited for; twice the usual delay is added.
 const TIMEOUT_TICKS_MIN: u32 = 4;
 /// Less than this is not worth a packet.
 const PACKET_BYTES_MIN: usize = 64;

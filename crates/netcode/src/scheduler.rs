@@ -1,4 +1,4 @@
-//! When the server simulates: ticks on schedule, and a rule for when it cannot keep up.
+//! The schedule of the server's ticks, and a rule for when it cannot keep up.
 //!
 //! After a hitch a server has ticks to catch up. It simulates a bounded number at once; if that is not enough it lets the rest of
 //! the time go, so that slow steps never cause more steps. Clients are told how much went
@@ -32,21 +32,11 @@ pub struct TickScheduler {
 }
 
 /// A tick to simulate now.
-///
-/// ```
-/// use muse_netcode::Tick;
-/// use muse_netcode::scheduler::{DueTick, TickScheduler};
-/// use muse_wire::{Duration, Instant};
-/// let mut scheduler = TickScheduler::new(Duration::from_millis(10), Instant::ZERO);
-/// // The program stood still for a second: five ticks are caught up, the time of the rest is let go.
-/// let due = scheduler.poll(Instant::from_secs(1)).expect("it is time");
-/// assert_eq!(due, DueTick { tick: Tick(0), due: Instant::from_millis(960), slipped: 96 });
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueTick {
-    /// Which.
+    /// The tick.
     pub tick: Tick,
-    /// When it was to begin, which is what inputs and clients are measured against.
+    /// The time at which it was to begin, which is what inputs and clients are measured against.
     pub due: Instant,
     /// Ticks of time that were let go just before it; zero but after a long hitch.
     pub slipped: u32,
@@ -65,7 +55,7 @@ impl TickScheduler {
         }
     }
 
-    /// How many ticks are simulated at once to catch up, at least 1; time beyond that is let go. 5 unless told otherwise. More keeps
+    /// Limits the ticks that are simulated at once to catch up, at least 1; time beyond that is let go. Default: 5. More keeps
     /// the clock of the match after longer hitches, and makes each of them longer.
     pub fn catch_up_max(mut self, ticks: u32) -> Self {
         self.catch_up_max = ticks.max(1);
@@ -78,6 +68,8 @@ impl TickScheduler {
         if now < self.due {
             return None;
         }
+        // A server that tries to make up for everything falls behind further: each step that it makes up for takes time,
+        // too.
         let behind = (now - self.due).as_micros() / self.tick.as_micros();
         let slipped = (behind + 1).saturating_sub(u64::from(self.catch_up_max));
         if slipped > 0 {
@@ -95,7 +87,7 @@ impl TickScheduler {
         Some(due)
     }
 
-    /// When the next tick is due.
+    /// Returns the time at which the next tick is due.
     pub fn poll_timeout(&self) -> Instant {
         self.due
     }
@@ -110,7 +102,7 @@ impl TickScheduler {
         self.slipped
     }
 
-    /// How often time was let go.
+    /// Returns how often time was let go.
     pub fn hitches(&self) -> u64 {
         self.hitches
     }

@@ -8,14 +8,12 @@ mod client;
 mod delayed;
 mod format;
 mod guest;
-mod hits;
 mod host;
 mod remotes;
 mod round_trips;
 mod server;
 
 pub use client::Client;
-pub use hits::Hits;
 pub use host::Host;
 pub use remotes::Remotes;
 pub use server::Server;
@@ -32,14 +30,6 @@ use crate::smoothing::SmoothingConfig;
 use crate::snapshot::FormatError;
 
 /// Settings of a session. Both sides must have the same tick; the rest is each side's own.
-///
-/// ```
-/// use muse_netcode::SessionConfig;
-/// use muse_wire::Duration;
-/// // 60 ticks and 20 snapshots a second.
-/// let config = SessionConfig::new(Duration::from_micros(16_667)).snapshot_interval(3);
-/// assert_eq!(config.tick().as_micros(), 16_667);
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct SessionConfig {
     tick: Duration,
@@ -58,7 +48,7 @@ pub struct SessionConfig {
 }
 
 impl SessionConfig {
-    /// For ticks of this length.
+    /// Makes the settings for ticks of this length.
     pub fn new(tick: Duration) -> Self {
         Self {
             tick,
@@ -87,78 +77,77 @@ impl SessionConfig {
         1e6 / self.tick.as_micros().max(1) as f64
     }
 
-    /// How long after it happened [`Server::watch_delayed`] shows the world, up to ten minutes. None unless told otherwise; costs the server
+    /// Sets how long after it happened [`Server::watch_delayed`] shows the world, up to ten minutes. Default: none; costs the server
     /// a second world and a note of everything that changes in the meantime.
     pub fn spectator_delay(mut self, delay: Duration) -> Self {
         self.spectator_delay = delay.min(SPECTATOR_DELAY_MAX);
         self
     }
 
-    /// Ticks from one snapshot to the next. 1 unless told otherwise; more saves bytes, and shows others that much later.
+    /// Sets the ticks from one snapshot to the next. Default: 1; more saves bytes, and shows others that much later.
     pub fn snapshot_interval(mut self, ticks: u32) -> Self {
         self.snapshot_interval = ticks.max(1);
         self
     }
 
-    /// Ticks from one packet of a client to the next, 1 to 7, on both sides the same: each carries the inputs of so many ticks. 1 unless told
-    /// otherwise; more saves bytes where a datagram costs more than what is in it, and inputs wait for each other. What is lost is made
+    /// Sets the ticks from one packet of a client to the next, 1 to 7, on both sides the same: each carries the inputs of so many ticks. Default:
+    /// 1; more saves bytes where a datagram costs more than what is in it, and inputs wait for each other. What is lost is made
     /// good by the packet after it, which comes that much later: servers ask for inputs earlier when there is loss.
     pub fn packet_interval(mut self, ticks: u32) -> Self {
         self.packet_interval = ticks.clamp(1, PACKET_INTERVAL_MAX);
         self
     }
 
-    /// Most bytes of a snapshot; [`Server::set_budget`] can say less. 16,384 unless told otherwise; a smaller number spreads
+    /// Limits the bytes of a snapshot; [`Server::set_budget`] can say less. Default: 16,384; a smaller number spreads
     /// a late join over more ticks.
     pub fn bytes_per_snapshot(mut self, bytes: usize) -> Self {
         self.bytes_per_snapshot = bytes;
         self
     }
 
-    /// Ticks that a server which fell behind simulates at once; see [`TickScheduler`](crate::scheduler::TickScheduler). 5 unless told
-    /// otherwise.
+    /// Limits the ticks that a server which fell behind simulates at once; see [`TickScheduler`](crate::scheduler::TickScheduler). Default: 5.
     pub fn catch_up_max(mut self, ticks: u32) -> Self {
         self.catch_up_max = ticks.max(1);
         self
     }
 
-    /// How the server buffers inputs.
+    /// Sets how the server buffers inputs.
     pub fn inputs(mut self, inputs: InputBufferConfig) -> Self {
         self.inputs = inputs;
         self
     }
 
-    /// How the client sends inputs.
+    /// Sets how the client sends inputs.
     pub fn sender(mut self, sender: InputSenderConfig) -> Self {
         self.sender = sender;
         self
     }
 
-    /// How the client's clock is steered.
+    /// Sets how the client's clock is steered.
     pub fn clock(mut self, clock: ClockConfig) -> Self {
         self.clock = clock;
         self
     }
 
-    /// How far in the past the client shows others.
+    /// Sets how far in the past the client shows others.
     pub fn playback(mut self, playback: PlaybackConfig) -> Self {
         self.playback = playback;
         self
     }
 
-    /// How others are shown.
+    /// Sets how others are shown.
     pub fn interpolation(mut self, interpolation: InterpolationConfig) -> Self {
         self.interpolation = interpolation;
         self
     }
 
-    /// How the client's own player comes back after a correction.
+    /// Sets how the client's own player comes back after a correction.
     pub fn smoothing(mut self, smoothing: SmoothingConfig) -> Self {
         self.smoothing = smoothing;
         self
     }
 
-    /// What counts as a good connection.
+    /// Sets what counts as a good connection.
     pub fn quality(mut self, quality: QualityConfig) -> Self {
         self.quality = quality;
         self
@@ -170,42 +159,7 @@ const PACKET_INTERVAL_MAX: u32 = 7;
 /// Longest delay of spectators.
 const SPECTATOR_DELAY_MAX: Duration = Duration::from_secs(600);
 
-/// Why a packet was not taken. Whoever sent it is at fault, or the network; nothing has changed.
-///
-/// ```
-/// # use muse_netcode::prediction::{Game, StepContext};
-/// # use muse_netcode::{KindOptions, Kinds, Server, SessionConfig};
-/// # use muse_schema::State;
-/// # use muse_wire::{Duration, Instant};
-/// # #[derive(State, Clone)]
-/// # struct Runner {
-/// #     #[field(range = -100.0..=100.0, step = 0.001)]
-/// #     x: f32,
-/// # }
-/// # struct Rules;
-/// # impl Game for Rules {
-/// #     type Player = Runner;
-/// #     type Input = bool;
-/// #     type Event = ();
-/// #     fn step(&mut self, runner: &mut Runner, run: &bool, _: &mut StepContext<'_, ()>) {
-/// #         runner.x += if *run { 0.1 } else { 0.0 };
-/// #     }
-/// # }
-/// # fn server() -> Result<Server<Rules>, Box<dyn std::error::Error>> {
-/// #     let mut kinds = Kinds::new();
-/// #     let runner = kinds.register::<Runner>(KindOptions::new(1))?;
-/// #     Ok(Server::new(SessionConfig::new(Duration::from_millis(20)), kinds, runner, Instant::ZERO))
-/// # }
-/// use muse_netcode::{ClientId, PacketError};
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let now = Instant::ZERO;
-/// # let mut server = server()?;
-/// assert_eq!(server.handle_packet(now, ClientId(9), &[]), Err(PacketError::UnknownClient));
-/// server.join(ClientId(9), &Runner { x: 0.0 })?;
-/// assert_eq!(server.handle_packet(now, ClientId(9), &[]), Err(PacketError::Header));
-/// # Ok(())
-/// # }
-/// ```
+/// The reason for which a packet was refused. Its sender is at fault, or the network; nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PacketError {

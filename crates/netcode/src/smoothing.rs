@@ -7,22 +7,6 @@ use muse_schema::{Blend, State};
 use muse_wire::Duration;
 
 /// Settings of a [`Smoothing`].
-///
-/// ```
-/// use muse_netcode::smoothing::{Correction, Smoothing, SmoothingConfig};
-/// # use muse_schema::State;
-/// use muse_wire::Duration;
-/// # #[derive(State, Clone)]
-/// # struct Body {
-/// #     #[field(range = -100.0..=100.0, step = 0.01)]
-/// #     x: f32,
-/// # }
-/// let config = SmoothingConfig::default().snap_above(4.0).time(Duration::from_millis(80));
-/// let mut smoothing = Smoothing::new(config);
-/// let (before, after) = (Body { x: 0.0 }, Body { x: 4.5 });
-/// assert_eq!(smoothing.correct(&before, &after, 4.5), Correction::Snapped);
-/// assert_eq!(smoothing.show(&after).x, 4.5);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SmoothingConfig {
     ignore_below: f32,
@@ -32,27 +16,27 @@ pub struct SmoothingConfig {
 }
 
 impl SmoothingConfig {
-    /// Differences smaller than this are not worth smoothing. 0.001 unless told otherwise.
+    /// Differences smaller than this are not worth smoothing. Default: 0.001.
     pub fn ignore_below(mut self, distance: f32) -> Self {
         self.ignore_below = distance;
         self
     }
 
     /// Differences larger than this are shown at once: a body that slides through half the map looks worse than one that
-    /// appears. 5 unless told otherwise.
+    /// appears. Default: 5.
     pub fn snap_above(mut self, distance: f32) -> Self {
         self.snap_above = distance;
         self
     }
 
-    /// Speed at which a large difference shrinks at most, in the game's own measure a second. 10 unless told otherwise; faster is
+    /// Speed at which a large difference shrinks at most, in the game's own measure a second. Default: 10; faster is
     /// truer, slower is smoother.
     pub fn speed(mut self, speed: f32) -> Self {
         self.speed = speed.max(0.001);
         self
     }
 
-    /// Time after which a third of the difference is left. 100 ms unless told otherwise; shorter is truer, longer is smoother.
+    /// Time after which a third of the difference is left. Default: 100 ms; shorter is truer, longer is smoother.
     pub fn time(mut self, time: Duration) -> Self {
         self.time_seconds = (time.as_secs_f64() as f32).max(0.001);
         self
@@ -70,23 +54,7 @@ impl Default for SmoothingConfig {
     }
 }
 
-/// What was done about a difference.
-///
-/// ```
-/// use muse_netcode::smoothing::{Correction, Smoothing, SmoothingConfig};
-/// # use muse_schema::State;
-/// # #[derive(State, Clone)]
-/// # struct Body {
-/// #     #[field(range = -100.0..=100.0, step = 0.01)]
-/// #     x: f32,
-/// # }
-/// let correct = |distance: f32| {
-///     let mut smoothing = Smoothing::new(SmoothingConfig::default());
-///     smoothing.correct(&Body { x: 0.0 }, &Body { x: distance }, distance)
-/// };
-/// assert_eq!([0.0001, 1.0].map(correct), [Correction::Ignored, Correction::Smoothed]);
-/// assert_eq!(correct(50.0), Correction::Snapped);
-/// ```
+/// The treatment of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Correction {
     /// It is too small to be seen.
@@ -120,10 +88,10 @@ pub enum Correction {
 #[derive(Clone, Debug)]
 pub struct Smoothing<S> {
     config: SmoothingConfig,
-    /// What was shown and what should have been, at one instant.
+    /// The state that was shown and the one that should have been, at one instant.
     difference: Option<(S, S)>,
     share: f32,
-    /// How large the difference was when all of it was left, and how fast it shrinks.
+    /// The size of the difference when all of it was left, and how fast it shrinks.
     distance: f32,
     time_seconds: f32,
 }
@@ -146,6 +114,7 @@ impl<S: State> Smoothing<S> {
             self.difference = None;
             return Correction::Snapped;
         }
+        // While an earlier correction is still shown, a small one is part of it.
         if distance < self.config.ignore_below && self.difference.is_none() {
             return Correction::Ignored;
         }
@@ -153,6 +122,7 @@ impl<S: State> Smoothing<S> {
             Some(_) => self.distance * self.share,
             None => 0.0,
         };
+        // From what is on the screen, not from where the ghost was: otherwise a second correction would make it jump.
         self.difference = Some((self.show(before), after.clone()));
         self.share = 1.0;
         self.distance = distance + left;
@@ -161,7 +131,7 @@ impl<S: State> Smoothing<S> {
         Correction::Smoothed
     }
 
-    /// Time passes.
+    /// Advances by this time.
     pub fn advance(&mut self, seconds: f32) {
         self.share *= (-seconds.max(0.0) / self.time_seconds).exp();
         if self.share < SHARE_MIN {
@@ -169,7 +139,7 @@ impl<S: State> Smoothing<S> {
         }
     }
 
-    /// What to draw while the ghost is at `ghost`.
+    /// Returns the state to draw while the ghost is at `ghost`.
     pub fn show(&self, ghost: &S) -> S {
         let Some((shown, should)) = &self.difference else {
             return ghost.clone();
@@ -183,7 +153,7 @@ impl<S: State> Smoothing<S> {
         between.blend(should, blend(-self.share))
     }
 
-    /// Whether the visible body is where its ghost is.
+    /// True if the visible body is where its ghost is.
     pub fn is_settled(&self) -> bool {
         self.difference.is_none()
     }

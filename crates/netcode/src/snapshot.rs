@@ -10,7 +10,7 @@ use crate::Tick;
 
 pub(crate) mod coding;
 
-/// What stands before the coded part of a snapshot packet.
+/// The header before the coded part of a snapshot packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Header {
     /// Low 16 bits of the packet's number.
@@ -78,15 +78,7 @@ impl Header {
     }
 }
 
-/// What a client answers: which packets it decoded, and for which game.
-///
-/// ```
-/// use muse_netcode::Acknowledgement;
-/// let answer = Acknowledgement { game: 3, newest: Some(700), received: [0b1, 0, 0, 0, 0, 0, 0, 0], restart: None };
-/// let mut buffer = [0; Acknowledgement::LEN_MAX];
-/// let len = answer.emit(&mut buffer).expect("room for the longest");
-/// assert_eq!(Acknowledgement::parse(&buffer[..len]), Ok((answer, len)));
-/// ```
+/// The acknowledgement of a client: the packets it decoded, and the game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledgement {
     /// The game that the client has loaded.
@@ -96,7 +88,7 @@ pub struct Acknowledgement {
     /// Bit `i` of word `w`: the packet `newest - 1 - 64 w - i` was decoded, too.
     pub received: [u64; WORDS],
     /// The client cannot decode: it lacks the baselines that this packet, and those like it, were made with. The server
-    /// then begins anew.
+    /// then starts over.
     pub restart: Option<u16>,
 }
 
@@ -174,13 +166,6 @@ impl Acknowledgement {
 }
 
 /// Bytes that are no packet of this protocol.
-///
-/// ```
-/// use muse_netcode::Acknowledgement;
-/// use muse_netcode::snapshot::FormatError;
-/// assert_eq!(Acknowledgement::parse(&[]), Err(FormatError::End));
-/// assert_eq!(Acknowledgement::parse(&[0xff; 20]), Err(FormatError::Reserved));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FormatError {

@@ -5,12 +5,6 @@ use std::ops::{Add, Sub};
 use muse_schema::{BitReader, BitWriter, DecodeError, EncodeError, Options, Schema, Type};
 
 /// A step of the simulation, counted from the beginning of the match. 32 bits last for two years at 60 steps a second.
-///
-/// ```
-/// use muse_netcode::Tick;
-/// assert_eq!(Tick(12) - Tick(15), -3);
-/// assert_eq!(Tick(12) + 3, Tick(15));
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tick(pub u32);
 
@@ -39,18 +33,11 @@ impl Sub for Tick {
 }
 
 /// An instant between two ticks, to 1/65,536 of a tick: what a player saw when it fired, or what is being shown.
-///
-/// ```
-/// use muse_netcode::{Tick, TickTime};
-/// let seen = TickTime::from_ticks(10.25);
-/// assert_eq!(seen.tick, Tick(10));
-/// assert_eq!(seen.share(), 0.25);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TickTime {
     /// The last tick at or before the instant.
     pub tick: Tick,
-    /// How far it is to the next, in 1/65,536.
+    /// The share of the way to the next, in 1/65,536.
     pub fraction: u16,
 }
 
@@ -69,7 +56,7 @@ impl TickTime {
         f64::from(self.tick.0) + f64::from(self.fraction) / FRACTIONS
     }
 
-    /// How far it is from [`tick`](Self::tick) to the next one, at least 0 and less than 1.
+    /// Returns the share of the way from [`tick`](Self::tick) to the next one, at least 0 and less than 1.
     pub fn share(self) -> f32 {
         f32::from(self.fraction) / FRACTIONS as f32
     }

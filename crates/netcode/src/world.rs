@@ -21,30 +21,7 @@ use table::Table;
 
 use thiserror::Error;
 
-/// A client as the game counts them: who owns an entity, whom a view is for.
-///
-/// ```
-/// # use muse_netcode::world::KindError;
-/// # use muse_netcode::{Kind, KindOptions, Kinds, World};
-/// # use muse_schema::State;
-/// #[derive(State, Clone, Debug, PartialEq)]
-/// struct Ship {
-///     fuel: u8,
-/// }
-/// # fn world() -> Result<(World, Kind<Ship>), KindError> {
-/// #     let mut kinds = Kinds::new();
-/// #     let ship = kinds.register::<Ship>(KindOptions::new(1))?;
-/// #     Ok((World::new(kinds), ship))
-/// # }
-/// use muse_netcode::ClientId;
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let (mut world, ship) = world()?;
-/// let entity = world.spawn(ship, &Ship { fuel: 90 })?;
-/// world.set_owner(entity, Some(ClientId(3)))?;
-/// assert_eq!(world.owner(entity), Some(ClientId(3)));
-/// # Ok(())
-/// # }
-/// ```
+/// A client as the game numbers them: the owner of an entity, the receiver of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u32);
 
@@ -85,7 +62,7 @@ pub struct World {
     serial: u32,
     /// Objects whose owner, parent or input changed since the last commit, or that are new.
     pending: Vec<u32>,
-    /// Emitted whenever entities or parts come or go or change owner: then views look again.
+    /// Grows whenever entities or parts come or go or change owner: then views look again.
     structure: u64,
     log: VecDeque<Logged>,
     /// Number of the first event in `log`.
@@ -117,12 +94,12 @@ impl World {
         }
     }
 
-    /// Which game this is (map and settings). Clients get states only after they have said that it is loaded.
+    /// Sets the game (map and settings) by a number of your choice. Clients get states only after they have said that it is loaded.
     pub const fn set_game(&mut self, game: u32) {
         self.game = game;
     }
 
-    /// What [`set_game`](Self::set_game) said.
+    /// Returns the number of [`set_game`](Self::set_game).
     pub const fn game(&self) -> u32 {
         self.game
     }
@@ -137,17 +114,17 @@ impl World {
         self.tick
     }
 
-    /// Entities there are.
+    /// Returns the number of entities.
     pub const fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there is no entity.
+    /// True if there is no entity.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Whether this entity exists.
+    /// True if this entity exists.
     pub fn contains(&self, entity: EntityId) -> bool {
         self.record(entity).is_some()
     }
@@ -160,10 +137,11 @@ impl World {
             .map(|record| record.id)
     }
 
-    /// A new entity in this state. It is seen from the next [`commit`](Self::commit) on.
+    /// Spawns an entity in this state. It is seen from the next [`commit`](Self::commit) on.
     pub fn spawn<S: State>(&mut self, kind: Kind<S>, state: &S) -> Result<EntityId, WorldError> {
         let entity = self.allocate()?;
         if let Err(error) = self.set(kind, entity, state) {
+            // An entity without a main part must not be seen.
             self.despawn(entity)?;
             return Err(error);
         }
@@ -220,7 +198,7 @@ impl World {
         (object.kind == kind).then(|| self.tables[kind.place()].current(object.row))
     }
 
-    /// Takes a part away. The main part stays until the entity is despawned.
+    /// Removes a part. The main part stays until the entity is despawned.
     pub fn remove(&mut self, kind: KindId, entity: EntityId) -> Result<(), WorldError> {
         let part = self.kinds.kind(kind).ok_or(WorldError::NoSuchKind)?.part;
         if part == MAIN {
@@ -242,6 +220,7 @@ impl World {
             }
         }
         self.adopt(index, None);
+        // Counted, so that the search is only made for entities that something is attached to.
         if self.entities[index].children > 0 {
             for child in 0..self.entities.len() {
                 if self.entities[child].alive && self.entities[child].parent == Some(entity) {
@@ -254,13 +233,14 @@ impl World {
         record.alive = false;
         record.parts = [NONE; PARTS_MAX];
         record.input.clear();
+        // Taken from the other end: an index rests as long as possible, so that late packets cannot mean its next owner.
         self.entities_free.push_back(index as u32);
         self.count -= 1;
         self.structure += 1;
         Ok(())
     }
 
-    /// Who owns the entity: it alone gets parts for [`Audience::Owner`], the others those for [`Audience::Others`].
+    /// Sets the owner of the entity: it alone gets parts for [`Audience::Owner`], the others those for [`Audience::Others`].
     pub fn set_owner(
         &mut self,
         entity: EntityId,
@@ -275,12 +255,12 @@ impl World {
         Ok(())
     }
 
-    /// Who owns the entity.
+    /// Returns the owner of the entity.
     pub fn owner(&self, entity: EntityId) -> Option<ClientId> {
         self.record(entity)?.owner
     }
 
-    /// What the entity is attached to: a platform, a hand. A parent that goes takes the attachment with it.
+    /// Attaches the entity to another, such as a platform or a hand, or detaches it. A parent that goes takes the attachment with it.
     pub fn attach(&mut self, entity: EntityId, parent: Option<EntityId>) -> Result<(), WorldError> {
         let index = self.index(entity)?;
         if parent.is_some_and(|parent| !self.contains(parent) || parent == entity) {
@@ -293,12 +273,12 @@ impl World {
         Ok(())
     }
 
-    /// What the entity is attached to.
+    /// Returns the entity that this one is attached to.
     pub fn parent(&self, entity: EntityId) -> Option<EntityId> {
         self.record(entity)?.parent
     }
 
-    /// The latest input of the player that the entity is, so that others can predict it by that. Its main kind
+    /// Sets the latest input of the player that the entity is, so that others can predict it by that. Its main kind
     /// must allow [`inputs`](KindOptions::inputs).
     pub fn set_input(&mut self, entity: EntityId, input: &[u8]) -> Result<(), WorldError> {
         let index = self.index(entity)?;
@@ -317,7 +297,7 @@ impl World {
         Ok(())
     }
 
-    /// Tells an event to everyone who sees the entity, or, without one, to every client. For an event at a place use
+    /// Emits an event to everyone who sees the entity, or, without one, to every client. For an event at a place use
     /// [`View::emit`](crate::View::emit) with the clients that are near.
     pub fn emit(
         &mut self,
@@ -337,6 +317,7 @@ impl World {
             entity,
             class,
             id,
+            // Put right by the commit, which knows the tick.
             tick: self.tick.map_or(Tick(0), |tick| tick + 1),
             bytes: bytes.into(),
             committed: false,
@@ -542,33 +523,7 @@ impl World {
     }
 }
 
-/// Why the world refused a change.
-///
-/// ```
-/// # use muse_netcode::world::KindError;
-/// # use muse_netcode::{Kind, KindOptions, Kinds, World};
-/// # use muse_schema::State;
-/// #[derive(State, Clone, Debug, PartialEq)]
-/// struct Ship {
-///     fuel: u8,
-/// }
-/// # fn world() -> Result<(World, Kind<Ship>), KindError> {
-/// #     let mut kinds = Kinds::new();
-/// #     let ship = kinds.register::<Ship>(KindOptions::new(1))?;
-/// #     Ok((World::new(kinds), ship))
-/// # }
-/// use muse_netcode::{Tick, WorldError};
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let (mut world, ship) = world()?;
-/// world.commit(Tick(5))?;
-/// assert_eq!(world.commit(Tick(5)), Err(WorldError::OldTick));
-/// let entity = world.spawn(ship, &Ship { fuel: 90 })?;
-/// assert_eq!(world.remove(ship.id(), entity), Err(WorldError::MainPart));
-/// world.despawn(entity)?;
-/// assert_eq!(world.set(ship, entity, &Ship { fuel: 80 }), Err(WorldError::NoSuchEntity));
-/// # Ok(())
-/// # }
-/// ```
+/// The reason for which the world refused a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum WorldError {
@@ -619,7 +574,7 @@ pub(crate) struct Object {
     /// Last tick at which the input changed.
     pub steered: u32,
     pub entity: EntityId,
-    /// What the next commit will find changed, besides the row.
+    /// The changes that the next commit will find, besides the row.
     news: u8,
 }
 

@@ -8,19 +8,6 @@ use crate::packet_bytes::{self, LINK_TYPE_RAW_IP, SNAP_LEN};
 use crate::{Sighting, Stage};
 
 /// A capture of a network's traffic, filled by a tap. Clones share the same bytes.
-///
-/// ```
-/// use muse_netem::{Capture, Network};
-/// use muse_wire::{Ecn, Instant};
-/// let (alice, bob) = ("192.0.2.1:1".parse().expect("address"), "192.0.2.2:2".parse().expect("address"));
-/// let mut network = Network::new(1);
-/// network.add_node(alice);
-/// network.add_node(bob);
-/// let capture = Capture::of_sent();
-/// network.set_tap(capture.watcher());
-/// network.send(Instant::ZERO, alice, bob, Ecn::NotCapable, b"hello");
-/// assert_eq!(capture.to_bytes().len(), 24 + 16 + 28 + 5); // file header, record header, IP and UDP headers, payload
-/// ```
 #[derive(Clone, Debug)]
 pub struct Capture {
     wants: Wants,
@@ -41,7 +28,7 @@ impl Capture {
         Self::new(Wants::Delivered)
     }
 
-    /// What to give to [`Network::set_tap`](crate::Network::set_tap).
+    /// Returns the closure to give to [`Network::set_tap`](crate::Network::set_tap).
     pub fn watcher(&self) -> impl FnMut(Sighting<'_>) + Send + 'static {
         let capture = self.clone();
         move |sighting| capture.record(&sighting)

@@ -39,7 +39,7 @@ pub use fate::{Cause, Damage, Fate, Fates, Packet};
 pub struct Conditioner {
     conditions: Arc<Conditions>,
     rng: Rng,
-    /// When the link will have sent all it has accepted, in nanoseconds; finer than `Instant` so that rates are exact.
+    /// The time at which the link will have sent all it has accepted, in nanoseconds; finer than `Instant` so that rates are exact.
     busy_until_nanos: u64,
     last_lost: bool,
     burst_is_bad: bool,
@@ -88,7 +88,7 @@ impl Conditioner {
         }
     }
 
-    /// What becomes of a datagram that enters the link at `now`.
+    /// Decides the fate of a datagram that enters the link at `now`.
     pub fn offer(&mut self, now: Instant, packet: Packet) -> Fates {
         let ip_len = packet.ip_len();
         self.counters.offered += 1;
@@ -115,7 +115,7 @@ impl Conditioner {
         }
     }
 
-    /// How long a datagram offered at `now` would wait before it is sent.
+    /// Returns how long a datagram offered at `now` would wait before it is sent.
     pub fn queue_delay(&self, now: Instant) -> Duration {
         Duration::from_micros(self.busy_until_nanos.saturating_sub(nanos(now)) / 1_000)
     }
@@ -130,7 +130,7 @@ impl Conditioner {
             .unwrap_or(u64::MAX)
     }
 
-    /// What has passed so far.
+    /// Returns the counts so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -180,7 +180,7 @@ impl Conditioner {
         })
     }
 
-    /// When the datagram has been sent, and its mark; or that the queue is full.
+    /// Returns the time at which the datagram has been sent, and its mark; or that the queue is full.
     fn enqueue(
         &mut self,
         conditions: &Conditions,

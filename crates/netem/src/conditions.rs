@@ -1,4 +1,4 @@
-//! What one direction of a link does to datagrams: the knobs of a [`Conditioner`](crate::Conditioner).
+//! The conditions of one direction of a link: the knobs of a [`Conditioner`](crate::Conditioner).
 //!
 //! Every knob is off by default. The exact definitions stand in `docs/netem.md`.
 
@@ -10,7 +10,7 @@ use muse_wire::{Duration, Instant};
 pub use profiles::Profile;
 pub use text::TextError;
 
-/// What one direction of a link does to datagrams. The default is a perfect link: no delay, no loss, no limit.
+/// The conditions of one direction of a link. The default is a perfect link: no delay, no loss, no limit.
 ///
 /// ```
 /// use muse_netem::{Conditions, Jitter};
@@ -63,7 +63,7 @@ impl Conditions {
         self
     }
 
-    /// Whether jitter keeps the order: a datagram then never arrives before an earlier one. Default: `false`.
+    /// Makes jitter keep the order: a datagram then never arrives before an earlier one. Default: `false`.
     ///
     /// Keeping the order lengthens delays, as a late datagram holds up its followers. What
     /// [`reorder`](Self::reorder) holds back and the copies of [`duplicate`](Self::duplicate) are exempt.
@@ -144,7 +144,7 @@ impl Conditions {
         self
     }
 
-    /// How much waits before a link with a [`rate`](Self::rate); what comes beyond is lost (drop-tail). Default:
+    /// Limits what waits before a link with a [`rate`](Self::rate); what comes beyond is lost (drop-tail). Default:
     /// 100 ms.
     pub fn queue(mut self, queue: Queue) -> Self {
         self.queue = queue;
@@ -181,12 +181,12 @@ impl Conditions {
         self.delay
     }
 
-    /// How delays vary.
+    /// Returns the kind of jitter.
     pub fn jitter_kind(&self) -> Jitter {
         self.jitter
     }
 
-    /// Whether a datagram never arrives before an earlier one.
+    /// True if a datagram never arrives before an earlier one.
     pub fn keeps_order(&self) -> bool {
         self.keep_order
     }
@@ -224,7 +224,7 @@ impl Conditions {
         self.corrupt
     }
 
-    /// How much waits for the rate.
+    /// Returns the limit of what waits for the rate.
     pub fn queue_limit(&self) -> Queue {
         self.queue
     }
@@ -277,7 +277,7 @@ impl Conditions {
         }
     }
 
-    /// Whether the link is down at `now`.
+    /// True if the link is down at `now`.
     pub fn is_out(&self, now: Instant) -> bool {
         self.outages
             .iter()
@@ -285,7 +285,7 @@ impl Conditions {
     }
 }
 
-/// How much random delay each datagram gets.
+/// The random delay of each datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub enum Jitter {
     /// None.
@@ -307,14 +307,14 @@ pub enum Jitter {
     Pareto {
         /// Stretches the distribution.
         scale: Duration,
-        /// How fast the tail falls; smaller is longer. Below 0.1 is taken as 0.1.
+        /// The steepness of the tail; smaller is longer. Below 0.1 is taken as 0.1.
         shape: f64,
         /// Longest delay.
         max: Duration,
     },
 }
 
-/// How much waits for a link with a rate. An idle link takes any datagram.
+/// The limit of what waits for a link with a rate. An idle link takes any datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
     /// At most this many bytes, IP headers included, what remains of the datagram being sent included.

@@ -53,7 +53,7 @@ pub(crate) fn lomax(rng: &mut Rng, scale: f64, shape: f64) -> f64 {
     scale * (exp(-ln(uniform) / shape) - 1.0)
 }
 
-/// Whether something of this probability happens. Draws nothing when it is impossible, so that conditions without an
+/// Draws whether something of this probability happens. Draws nothing when it is impossible, so that conditions without an
 /// impairment cost nothing for it.
 pub(crate) fn happens(rng: &mut Rng, probability: f64) -> bool {
     probability > 0.0 && rng.f64() < probability

@@ -200,7 +200,7 @@ impl Network {
         }
     }
 
-    /// When something happens next: nothing can be delivered before, though not everything that happens is a delivery.
+    /// Returns the time at which something happens next: nothing can be delivered before, though not everything that happens is a delivery.
     pub fn next_delivery(&self) -> Option<Instant> {
         self.flight.next()
     }
@@ -225,12 +225,12 @@ impl Network {
         &self.nodes[node.index()].addresses
     }
 
-    /// What a node has sent and received.
+    /// Returns the counts of a node.
     pub fn stats(&self, node: NodeId) -> &NodeStats {
         &self.nodes[node.index()].stats
     }
 
-    /// What has passed a link; `None` when nothing was ever sent or set there.
+    /// Returns the counts of a link; `None` when nothing was ever sent or set there.
     pub fn link_counters(&self, from: NodeId, to: NodeId) -> Option<&Counters> {
         let link = *self.by_pair.get(&(from, to))?;
         Some(self.links[link as usize].conditioner.counters())
@@ -303,7 +303,7 @@ impl Network {
             .ok_or(Cause::NoSuchAddress)
     }
 
-    /// Who gets a datagram that has arrived, and at which of its addresses.
+    /// Finds the node that gets a datagram that has arrived, and at which of its addresses.
     fn resolve_arrival(
         &self,
         at: Instant,
@@ -384,9 +384,9 @@ impl Network {
 /// A datagram that has arrived. Its payload may be overwritten; it lives until the network is used again.
 #[derive(Debug)]
 pub struct Delivery<'a> {
-    /// When it arrived.
+    /// The time of its arrival.
     pub at: Instant,
-    /// Who it arrived at.
+    /// The node it arrived at.
     pub node: NodeId,
     /// Its source, as the receiver sees it.
     pub from: SocketAddr,
@@ -403,7 +403,7 @@ pub struct Delivery<'a> {
 pub struct NodeId(pub(crate) u32);
 
 impl NodeId {
-    /// Where datagrams come from whose source address nobody has.
+    /// The source of datagrams whose source address nobody has.
     pub const OUTSIDE: Self = Self(0);
 
     pub(crate) const fn index(self) -> usize {

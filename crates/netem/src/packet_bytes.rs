@@ -79,7 +79,7 @@ pub(crate) fn fold(mut sum: u64) -> u16 {
 
 /// Longest packet that a capture says it holds.
 pub(crate) const SNAP_LEN: u32 = 262_144;
-/// What a capture calls packets that begin with an IP header.
+/// The name in a capture for packets that begin with an IP header.
 pub(crate) const LINK_TYPE_RAW_IP: u32 = 101;
 pub(crate) const UDP_PROTOCOL: u8 = 17;
 const UDP_HEADER: usize = 8;

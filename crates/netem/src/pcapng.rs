@@ -11,16 +11,6 @@ use muse_wire::{Duration, Ecn};
 use crate::packet_bytes::{self, LINK_TYPE_RAW_IP, SNAP_LEN};
 
 /// Writes a pcapng file as a stream.
-///
-/// ```
-/// use muse_netem::{PcapNg, Side};
-/// use muse_wire::{Duration, Ecn};
-/// let (client, proxy) = ("192.0.2.1:1".parse().expect("address"), "192.0.2.2:2".parse().expect("address"));
-/// let mut file = PcapNg::new(Vec::new()).expect("memory takes everything");
-/// let at = Duration::from_secs(1_700_000_000);
-/// file.arrived(Side::Clients, at, client, proxy, Ecn::NotCapable, b"hello", Some("lost")).expect("written");
-/// assert_eq!(file.into_inner()[..4], [0x0A, 0x0D, 0x0D, 0x0A]);
-/// ```
 #[derive(Debug)]
 pub struct PcapNg<W> {
     out: W,
@@ -30,9 +20,9 @@ pub struct PcapNg<W> {
 /// A side of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Where clients are.
+    /// The side of the clients.
     Clients,
-    /// Where the server is.
+    /// The side of the server.
     Server,
 }
 
@@ -93,7 +83,7 @@ impl<W: Write> PcapNg<W> {
         self.out.flush()
     }
 
-    /// What it wrote to.
+    /// Returns the writer.
     pub fn into_inner(self) -> W {
         self.out
     }

@@ -130,7 +130,7 @@ impl<M: Machine> Simulation<M> {
         &mut self.network
     }
 
-    /// When something happens next: a datagram reaches something or a machine times out. Machines that the
+    /// Returns the time at which something happens next: a datagram reaches something or a machine times out. Machines that the
     /// application has touched are asked first for what they want to send.
     pub fn next_event(&mut self) -> Option<Instant> {
         self.serve_awake();
@@ -330,11 +330,11 @@ impl<M: Machine> Simulation<M> {
 struct Runner<M> {
     machine: M,
     is_awake: bool,
-    /// What the machine's `poll_timeout` said last.
+    /// The last answer of the machine's `poll_timeout`.
     deadline: Option<Instant>,
     /// Its entry in the heap that counts; never later than the deadline.
     scheduled: Option<Instant>,
-    /// How often it timed out at the latest instant at which it did.
+    /// The number of time-outs at the latest instant at which it timed out.
     timeouts_at: (Instant, u32),
 }
 

@@ -1,10 +1,37 @@
-//! Relays, through which players behind routers meet.
+//! Relays for Muse traffic (relay v2): players behind routers meet, and leave the relay when they can.
 //!
-//! [`v1`] is the relay that older clients in other languages speak to: TCP and UDP on one port, passed on once a tick. Its bytes
-//! are in `docs/relay-v1.md`.
+//! A host opens a *room* with a key that it made up; the room's [`RoomCode`] follows from the key. Guests join by the code. The relay
+//! then passes their datagrams on by the [`LegId`] in front of them. What is in the datagrams is the transport's, sealed end to end: the
+//! relay holds no key, cannot read them, and what it forged would not be taken. It keeps addresses and counters.
 //!
-//! [`v2`] is for Muse traffic: rooms with invitation codes, packets that the relay cannot read, and direct ways where there are any. Its
-//! bytes are in `docs/relay-v2.md`.
+//! - [`Relay`] is the relay itself, a [`Machine`](muse_wire::Machine).
+//! - [`Link`] is the side of a host or a guest, and [`Relayed`] puts it under any machine, the transport's endpoint above all: joined
+//!   through a relay or directly, the application sees the same connection. It also finds a direct way, with the relay as the
+//!   place where both meet, and falls back to the relay when that way ends.
+//! - [`Survey`] measures the round trips to several relays, [`choose`] picks the one that suits everybody.
+//! - [`lan`] finds hosts on the same local network without any relay.
+//!
+//! The bytes are in `docs/relay-v2.md`.
 
-pub mod v1;
-pub mod v2;
+mod code;
+mod cookie;
+pub mod lan;
+mod limits;
+mod link;
+mod nearest;
+pub mod packet;
+mod rate;
+mod relay;
+mod stats;
+mod survey;
+mod through;
+
+pub use code::{CodeError, Invitation, RoomCode, RoomKey};
+pub use limits::Limits;
+pub use link::{Link, LinkEvent, LinkState};
+pub use nearest::{Report, choose};
+pub use packet::{LegId, Refusal};
+pub use relay::Relay;
+pub use stats::Stats;
+pub use survey::{RELAYS_MAX, Survey};
+pub use through::{Relayed, Through};

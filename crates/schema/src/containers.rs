@@ -147,7 +147,7 @@ tuple!(A 0, B 1, C 2, D 3, E 4, F 5);
 tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
 tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
 
-/// How lengths up to `max` travel: in a fixed number of bits when few will do, else as a varint.
+/// Returns the width of lengths up to `max`: in a fixed number of bits when few will do, else as a varint.
 fn length_width(max: u32) -> Option<Width> {
     match max {
         0..=255 => None,

@@ -1,4 +1,4 @@
-//! What a type looks like from outside: data that prints as one line and hashes to one number.
+//! The description of a type: data that prints as one line and hashes to one number.
 //!
 //! The line is the canonical form. Two types have the same hash when their lines are the same, so a mismatch can always
 //! be shown by comparing lines. `docs/schema.md` defines the line.
@@ -59,7 +59,7 @@ pub enum Type {
     Integer {
         /// 8, 16, 32 or 64.
         bits: u8,
-        /// Whether it has a sign.
+        /// True if it has a sign.
         signed: bool,
     },
     /// `f32`, `f64`
@@ -73,9 +73,9 @@ pub enum Type {
     List(&'static Type),
     /// An array.
     Array {
-        /// What it holds.
+        /// The type of its elements.
         element: &'static Type,
-        /// How many.
+        /// The number of elements.
         len: usize,
     },
     /// `Option`
@@ -131,7 +131,7 @@ impl Type {
         fnv1a(self.to_string().as_bytes())
     }
 
-    /// How many bits there are to a set: `bits` without a count.
+    /// Returns the number of bits of a set: `bits` without a count.
     #[doc(hidden)]
     pub const fn bits_all(&self) -> u32 {
         match self {

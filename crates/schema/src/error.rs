@@ -1,9 +1,9 @@
-//! What can go wrong on the way to bits and back.
+//! The errors on the way to bits and back.
 
 use muse_wire::bits::BitError;
 use thiserror::Error;
 
-/// Why a value could not be encoded.
+/// The reason for which a value could not be encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EncodeError {
@@ -38,7 +38,7 @@ impl From<BitError> for EncodeError {
     }
 }
 
-/// Why bytes are not an encoding of the type.
+/// The reason for which bytes are not an encoding of the type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DecodeError {

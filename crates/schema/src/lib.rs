@@ -1,4 +1,4 @@
-//! How a type travels: one derive gives it an encoding, a description and a hash.
+//! Encodings of types: one derive gives a type an encoding, a description and a hash.
 //!
 //! [`Schema`] is for types inside messages, [`Message`] for messages themselves, which have an id as well. Both are
 //! derived. The encoding is a string of bits without names or tags; `docs/schema.md` is its standard. Both sides
@@ -45,7 +45,7 @@
 //! | `angle = BITS` or `angle, step = STEP` | floats | an angle that wraps, in radians; of other units with the turn as `range = MIN..=MAX` |
 //! | `rotation = BITS` | `[f32; 4]`, `glam::Quat` | a quaternion by its three smaller parts: 2 + 3 x BITS bits |
 //! | `bits`, `bits = N` | unsigned integers, `[bool; N]` | a set of N bits |
-//! | `max = N` | `String`, `Vec` | longest length; 65,535 unless told otherwise |
+//! | `max = N` | `String`, `Vec` | longest length; 65,535 by default |
 //!
 //! They reach through `Option`, arrays and `Vec` to what is inside; `max` stops at the first `Vec` or `String`.
 //!
@@ -115,6 +115,7 @@ extern crate self as muse_schema;
 
 mod containers;
 mod describe;
+mod difference;
 mod error;
 mod hash;
 mod options;
@@ -126,11 +127,12 @@ mod state;
 mod vectors;
 
 pub use describe::{Descriptor, Field, Type, Variant};
+pub use difference::{Difference, diff};
 pub use error::{DecodeError, EncodeError};
 pub use hash::fnv1a;
 pub use muse_schema_derive::{Message, Schema, State};
 pub use options::{LENGTH_MAX_DEFAULT, Leaf, Options, Range};
-pub use registry::{Difference, Registry, RegistryError, diff};
+pub use registry::{Registry, RegistryError};
 pub use state::{
     Blend, Column, ColumnKind, Columns, Form, Guard, Interpolate, Predict, Property, RowReader,
     RowWriter, State, Template, ValueDifference,
@@ -145,27 +147,7 @@ pub const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// A type that can be part of a message. Derive it.
 ///
 /// By hand it is needed for types of other crates only; pass `options` on to the parts, then `range` and `step` work
-/// for them, too:
-///
-/// ```
-/// use muse_schema::{BitReader, BitWriter, DecodeError, EncodeError, Leaf, Options, Schema, Type};
-///
-/// struct Meters(f32);
-///
-/// impl Schema for Meters {
-///     const TYPE: Type = f32::TYPE;
-///     const LEAF: Leaf = f32::LEAF;
-///     fn bits_min(options: &Options) -> u64 {
-///         f32::bits_min(options)
-///     }
-///     fn write(&self, options: &Options, writer: &mut BitWriter<'_>) -> Result<(), EncodeError> {
-///         self.0.write(options, writer)
-///     }
-///     fn read(options: &Options, reader: &mut BitReader<'_>) -> Result<Self, DecodeError> {
-///         f32::read(options, reader).map(Meters)
-///     }
-/// }
-/// ```
+/// for them, too.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no schema, so it cannot travel in a message",
     label = "this type cannot be encoded",
@@ -174,14 +156,14 @@ pub const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
             instead of usize use u32 or u64"
 )]
 pub trait Schema: Sized {
-    /// What the type looks like from outside. A type that contains itself cannot be described, so it cannot travel;
+    /// The description of the type. A type that contains itself cannot be described, so it cannot travel;
     /// this also bounds how deep decoding goes.
     const TYPE: Type;
 
-    /// What attributes of a field meet at the bottom of this type.
+    /// The kind of this type at the bottom, which decides the attributes that a field may have.
     const LEAF: Leaf = Leaf::Other;
 
-    /// Whether the attribute `max` applies to this type.
+    /// True if the attribute `max` applies to this type.
     const TAKES_MAX: bool = false;
 
     /// The fewest bits that any value takes.
@@ -243,7 +225,7 @@ pub trait Schema: Sized {
 
 /// A [`Schema`] with an id: what is sent and received. Derive it, with `#[message(id = N)]` above the type.
 ///
-/// The id is not part of the encoding: whoever carries messages writes it in front.
+/// The id is not part of the encoding: the carrier of messages writes it in front.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a message",
     label = "not a message",

@@ -6,13 +6,7 @@ use crate::{Interpolate, Predict, Type, quantise};
 /// Longest `String` and `Vec` unless the field says `max`.
 pub const LENGTH_MAX_DEFAULT: u32 = 65_535;
 
-/// What `#[field(...)]` says.
-///
-/// ```
-/// use muse_schema::{Options, Schema};
-/// const PERCENT: Options = Options::NONE.integer_range(0, 100);
-/// assert_eq!(u8::bits_min(&PERCENT), 7);
-/// ```
+/// The attributes of a field, from `#[field(...)]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     pub(crate) fixed: bool,
@@ -24,7 +18,7 @@ pub struct Options {
     pub(crate) velocity: Option<&'static str>,
     pub(crate) interpolate: Option<Interpolate>,
     pub(crate) tolerance: Option<f64>,
-    /// What follows from the range of floats, worked out once.
+    /// The grid that follows from the range of floats, worked out once.
     pub(crate) grid: Grid,
 }
 
@@ -52,16 +46,16 @@ pub enum Range {
     },
     /// Angles in so many steps to a turn, multiples of a step from `min` on.
     Angle {
-        /// Where the turn begins.
+        /// The start of the turn.
         min: f64,
-        /// Where it ends, which is the same direction.
+        /// The end of it, which is the same direction.
         max: f64,
         /// Steps to the turn.
         count: u64,
     },
 }
 
-/// What a type is at the bottom, below `Option`, arrays and `Vec`: it decides which attributes make sense.
+/// The kind of a type at the bottom, below `Option`, arrays and `Vec`: it decides which attributes make sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Leaf {
@@ -173,17 +167,17 @@ impl Options {
         self
     }
 
-    /// Whether `fixed` was said.
+    /// True if `fixed` was given.
     pub const fn is_fixed(&self) -> bool {
         self.fixed
     }
 
-    /// What `range` and `step` said.
+    /// Returns the range from `range` and `step`.
     pub const fn range(&self) -> Range {
         self.range
     }
 
-    /// What `max` said.
+    /// Returns the length from `max`.
     pub const fn length_limit(&self) -> Option<u32> {
         self.max
     }

@@ -3,7 +3,7 @@
 //! Only additions, multiplications, divisions and roundings of 64-bit floats are used, which IEEE 754 defines to the last
 //! bit, so all platforms agree.
 
-/// How many steps there are from `min` to `max`, the last of them perhaps reaching beyond `max`.
+/// Returns the number of steps from `min` to `max`, the last of them perhaps reaching beyond `max`.
 pub(crate) const fn count(min: f64, max: f64, step: f64) -> u64 {
     let exact = (max - min) / step;
     let nearest = (exact + 0.5) as u64;

@@ -1,7 +1,6 @@
 //! All messages of a game, to compare with the peer's.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use thiserror::Error;
 
@@ -27,7 +26,7 @@ use crate::{Descriptor, Message, fnv1a};
 /// assert_ne!(server.hash(), client.hash());
 /// assert_eq!(server.describe(), "1 Jump\n2 Say { text: text }\n");
 /// let differences = diff(&client.describe(), &server.describe());
-/// assert_eq!(differences[0].to_string(), "only the peer knows: 1 Jump");
+/// assert_eq!(differences[0].to_string(), "`1 Jump` only there");
 /// # Ok::<(), muse_schema::RegistryError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -67,7 +66,7 @@ impl Registry {
         self.messages.values()
     }
 
-    /// All messages by ascending id, a line each. A peer that gets it can say what differs, see [`diff`].
+    /// All messages by ascending id, a line each. A peer that gets it can say what differs, see [`diff`](crate::diff).
     pub fn describe(&self) -> String {
         self.messages
             .values()
@@ -82,7 +81,7 @@ impl Registry {
     }
 }
 
-/// Why a message could not be registered.
+/// The reason for which a message could not be registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RegistryError {
@@ -96,69 +95,4 @@ pub enum RegistryError {
         /// The message that wants it.
         new: &'static str,
     },
-}
-
-/// A message that two sides do not have in common.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Difference {
-    /// Only this side knows a message of that id.
-    OnlyHere {
-        /// Its description.
-        here: String,
-    },
-    /// Only the peer knows a message of that id.
-    OnlyThere {
-        /// Its description.
-        there: String,
-    },
-    /// Both sides know a message of that id, but not the same.
-    Changed {
-        /// Its description on this side.
-        here: String,
-        /// Its description at the peer.
-        there: String,
-    },
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OnlyHere { here } => write!(f, "only this side knows: {here}"),
-            Self::OnlyThere { there } => write!(f, "only the peer knows: {there}"),
-            Self::Changed { here, there } => write!(f, "here: {here}; at the peer: {there}"),
-        }
-    }
-}
-
-/// What differs between two [`Registry::describe`]s, by ascending id; lines that are no description are passed over.
-pub fn diff(here: &str, there: &str) -> Vec<Difference> {
-    let (here, there) = (lines_by_id(here), lines_by_id(there));
-    let mut ids: Vec<u16> = here.keys().chain(there.keys()).copied().collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let differences = ids
-        .into_iter()
-        .filter_map(|id| match (here.get(&id), there.get(&id)) {
-            (Some(here), Some(there)) if here == there => None,
-            (Some(here), Some(there)) => Some(Difference::Changed {
-                here: here.to_string(),
-                there: there.to_string(),
-            }),
-            (Some(here), None) => Some(Difference::OnlyHere {
-                here: here.to_string(),
-            }),
-            (None, there) => there.map(|there| Difference::OnlyThere {
-                there: there.to_string(),
-            }),
-        });
-    differences.collect()
-}
-
-fn lines_by_id(description: &str) -> BTreeMap<u16, &str> {
-    let line_by_id = |line: &'_ str| line.split_once(' ')?.0.parse::<u16>().ok();
-    description
-        .lines()
-        .filter_map(|line| Some((line_by_id(line)?, line)))
-        .collect()
 }

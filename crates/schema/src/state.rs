@@ -24,7 +24,7 @@ pub use columns::Columns;
 pub use property::Property;
 pub use report::ValueDifference;
 
-/// What an entity is at a tick. Derive it; fields take the attributes listed at the [crate](crate#states).
+/// The state of an entity at a tick. Derive it; fields take the attributes listed at the [crate](crate#states).
 ///
 /// By hand it is needed for types that are columns of their own kind, which [`Type::Opaque`] describes:
 ///
@@ -79,7 +79,7 @@ pub trait State: Sized + Clone {
     /// The state between this and `to`, each field as it declares (`interpolate`).
     fn blend(&self, to: &Self, blend: Blend) -> Self;
 
-    /// Whether the other is another beyond what the fields declare (`tolerance`); without a declaration any difference of
+    /// True if the other differs by more than the fields declare (`tolerance`); without a declaration any difference of
     /// the quantised value counts.
     fn differs(&self, other: &Self) -> bool;
 
@@ -129,13 +129,7 @@ pub trait State: Sized + Clone {
     }
 }
 
-/// Where between two states: for [`State::blend`].
-///
-/// ```
-/// use muse_schema::Blend;
-/// let halfway = Blend { share: 0.5, seconds: 0.05 };
-/// assert_eq!(halfway.step(&"from", &"to"), &"from");
-/// ```
+/// A point between two states: for [`State::blend`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Blend {
     /// 0 is the first state, 1 the second; beyond 1 the movement goes on.
@@ -151,14 +145,14 @@ impl Blend {
         self.share > 1.0 && self.seconds > 0.0
     }
 
-    /// What does not interpolate is the first until the second is reached.
+    /// Returns the first until the second is reached, for values that do not interpolate.
     #[inline]
     pub fn step<'a, T>(&self, from: &'a T, to: &'a T) -> &'a T {
         if self.share < 1.0 { from } else { to }
     }
 }
 
-/// How a field is interpolated.
+/// The interpolation of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Interpolate {
@@ -175,7 +169,7 @@ pub enum Interpolate {
     Rotation,
 }
 
-/// Where a state puts its columns, in order.
+/// Takes the columns of a state, in order.
 #[derive(Debug)]
 pub struct RowWriter<'a> {
     rest: core::slice::IterMut<'a, i32>,
@@ -207,7 +201,7 @@ impl<'a> RowWriter<'a> {
     }
 }
 
-/// Where a state gets its columns from, in order.
+/// Gives a state its columns, in order.
 #[derive(Clone, Debug)]
 pub struct RowReader<'a> {
     rest: core::slice::Iter<'a, i32>,

@@ -1,13 +1,18 @@
-//! What a game chooses: channels and their delivery, limits, times, congestion control.
+//! The configuration of a game's connections: channels and their delivery, limits, times, congestion control.
 //!
 //! [`Config`] is shared by every connection of an endpoint; [`ChannelConfig`] says how one channel delivers. Both
 //! have defaults that suit a fast game, and both sides must use the same channels: that is checked at connect.
 
+use std::fmt;
+use std::sync::Arc;
+
+use muse_schema::fnv1a;
 use muse_wire::partial::Promise;
 use muse_wire::{Duration, Link};
 use thiserror::Error;
 
 use crate::congestion::Congestion;
+use crate::handshake::DESCRIPTION_LEN_MAX;
 use crate::memory::{Budgets, message_cost};
 
 /// Most channels of a connection.
@@ -22,7 +27,7 @@ pub const CHANNEL_WINDOW: u64 = 8_192;
 /// Bytes of one channel that may be on their way at once; a single larger message may be.
 pub const CHANNEL_WINDOW_BYTES: usize = 4 << 20;
 
-/// How a channel delivers.
+/// The delivery guarantee of a channel.
 ///
 /// ```
 /// use muse_transport::{ChannelConfig, Config, Delivery};
@@ -52,12 +57,6 @@ pub enum Delivery {
 
 impl Delivery {
     /// Partially reliable delivery: of each `window` messages at least `percent` per cent arrive, in order.
-    ///
-    /// ```
-    /// use muse_transport::Delivery;
-    /// let video = Delivery::partially_reliable(100, 90).expect("a sensible promise");
-    /// assert!(video.is_reliable());
-    /// ```
     pub fn partially_reliable(window: u16, percent: u8) -> Result<Self, ConfigError> {
         let promise = Promise::new(u32::from(window), percent)?;
         if u64::from(window) > CHANNEL_WINDOW / 2 {
@@ -66,54 +65,48 @@ impl Delivery {
         Ok(Self::PartiallyReliable(promise))
     }
 
-    /// Whether what is lost may be sent again for as long as it takes.
+    /// True if what is lost may be sent again for as long as it takes.
     pub const fn is_reliable(self) -> bool {
         !matches!(self, Self::Unreliable | Self::Sequenced)
     }
 
-    /// Whether messages are delivered in the order sent or not at all.
+    /// True if messages are delivered in the order sent or not at all.
     pub(crate) const fn is_ordered(self) -> bool {
         !matches!(self, Self::Unreliable | Self::ReliableUnordered)
     }
 
-    /// Whether a whole message carries its number.
+    /// True if a whole message carries its number.
     pub(crate) const fn is_numbered(self) -> bool {
         !matches!(self, Self::Unreliable)
     }
 
-    /// Whether a share of messages may be lost.
+    /// True if a share of messages may be lost.
     pub(crate) const fn is_partial(self) -> bool {
         matches!(self, Self::PartiallyReliable(_))
     }
+}
 
-    fn code(self) -> [u8; 4] {
-        match self {
-            Self::Unreliable => [0; 4],
-            Self::Sequenced => [1, 0, 0, 0],
-            Self::ReliableUnordered => [2, 0, 0, 0],
-            Self::ReliableSequenced => [3, 0, 0, 0],
-            Self::ReliableOrdered => [4, 0, 0, 0],
+/// As the description that both sides compare has it.
+impl fmt::Display for Delivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unreliable => "unreliable",
+            Self::Sequenced => "sequenced",
+            Self::ReliableUnordered => "reliable unordered",
+            Self::ReliableSequenced => "reliable sequenced",
+            Self::ReliableOrdered => "reliable ordered",
             Self::PartiallyReliable(promise) => {
-                let [low, high, ..] = promise.window().to_le_bytes();
-                [5, low, high, promise.percent()]
+                let (percent, window) = (promise.percent(), promise.window());
+                return write!(f, "partially reliable {percent} % of {window}");
             }
-        }
+        })
     }
 }
 
-/// What a reliable channel pays for low latency under loss.
+/// The price that a reliable channel pays for low latency under loss.
 ///
 /// Measured at 110 ms round trip, 60 messages of 100 bytes a second: see `docs/measurements.md`. The extra bytes follow the measured
 /// loss: on a clean path all three cost the same.
-///
-/// ```
-/// use muse_transport::{ChannelConfig, Delivery, Repair};
-/// let shots = ChannelConfig::new(Delivery::ReliableUnordered).repair(Repair::Fast);
-/// let chat = ChannelConfig::new(Delivery::ReliableOrdered).repair(Repair::Frugal);
-/// assert!(shots.delivery().is_reliable() && chat.delivery().is_reliable());
-/// // From what costs least to what costs most.
-/// assert!(Repair::Frugal < Repair::default() && Repair::default() < Repair::Fast);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Repair {
     /// Nothing extra on first transmission; what was lost goes out twice.
@@ -125,38 +118,7 @@ pub enum Repair {
     Fast,
 }
 
-/// How urgent a message is, in sending and, where the delivery mode leaves it free, in dispatch at the receiver.
-///
-/// ```
-/// # use muse_netem::{Network, Simulation};
-/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
-/// # use muse_wire::{Duration, Instant};
-/// use muse_transport::{Event, Priority, SendOptions};
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::ReliableUnordered)).build()?;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
-/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
-/// # let connection = client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
-/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
-/// # server.listen(ServerOptions::new(key));
-/// # let mut simulation = Simulation::new(Network::new(1));
-/// # let [here, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
-/// # simulation.run_for(Duration::from_millis(200));
-/// # for node in [here, there] {
-/// #     while simulation.node_mut(node).poll_event(&mut Vec::new()).is_some() {}
-/// # }
-/// # let now = simulation.now();
-/// # let client = simulation.node_mut(here);
-/// let map = SendOptions::default().priority(Priority::Low);
-/// let goal = SendOptions::default().priority(Priority::Urgent); // this one message before all others
-/// client.send_with(now, connection, 0, b"map", &map)?;
-/// client.send_with(now, connection, 0, b"goal", &goal)?;
-/// # simulation.run_for(Duration::from_millis(200));
-/// # let server = simulation.node_mut(there);
-/// let mut buffer = Vec::new();
-/// let first = server.poll_event(&mut buffer);
-/// assert!(matches!(first, Some(Event::Message { payload: b"goal", .. })));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// The urgency of a message, in sending and, where the delivery mode leaves it free, in dispatch at the receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Priority {
     /// Before everything else.
@@ -166,12 +128,12 @@ pub enum Priority {
     /// The default.
     #[default]
     Normal,
-    /// When nothing else waits.
+    /// Sent when nothing else waits.
     Low,
 }
 
 impl Priority {
-    /// How many there are.
+    /// The number of priorities.
     pub(crate) const COUNT: usize = 4;
 
     pub(crate) const fn level(self) -> u8 {
@@ -209,7 +171,7 @@ impl ChannelConfig {
         }
     }
 
-    /// What to pay for latency under loss. Default: balanced. Unreliable channels ignore it.
+    /// Sets the price paid for latency under loss. Default: balanced. Unreliable channels ignore it.
     pub const fn repair(mut self, repair: Repair) -> Self {
         self.repair = repair;
         self
@@ -240,7 +202,7 @@ impl ChannelConfig {
         self
     }
 
-    /// How it delivers.
+    /// Returns its delivery guarantee.
     pub const fn delivery(&self) -> Delivery {
         self.delivery
     }
@@ -260,7 +222,9 @@ impl ChannelConfig {
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) protocol: u64,
-    pub(crate) schema: u64,
+    schema: u64,
+    /// Lines that both sides must share.
+    shared: Vec<String>,
     pub(crate) channels: Vec<ChannelConfig>,
     pub(crate) link: Link,
     pub(crate) congestion: Congestion,
@@ -283,6 +247,7 @@ impl Config {
         Self {
             protocol,
             schema: 0,
+            shared: Vec::new(),
             channels: Vec::new(),
             link: Link::UDP,
             congestion: Congestion::adaptive(),
@@ -305,19 +270,55 @@ impl Config {
         self
     }
 
-    /// Hash of the game's message types (`muse_schema::Registry`), compared at connect. Default: 0.
+    /// Adds what both sides must share, a line for each thing: `muse_schema::Registry::describe()` for messages, `tick rate 50`, and so on.
+    /// It is compared at connect, and a client that differs is told the lines that do, see [`Refusal::Schema`](crate::Refusal::Schema). The order of
+    /// lines does not matter; lines with the same first two words, or the same number at the front, are taken for the same thing. Together with the
+    /// channels at most [`DESCRIPTION_LEN_MAX`] bytes. Anybody can read it: a server tells it to clients without a token, too. Default: nothing.
+    ///
+    /// ```
+    /// # use muse_netem::{Network, Simulation};
+    /// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, Event, SeededEntropy, ServerKey, ServerOptions};
+    /// # use muse_wire::{Duration, Instant};
+    /// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
+    /// let config = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced));
+    /// let old = config.clone().shared("7 Say { text: text max 100 }\ntick rate 50").build()?;
+    /// let new = config.shared("7 Say { text: text max 200 }\ntick rate 50").build()?;
+    /// # let mut client = Endpoint::new(old, SeededEntropy::danger_seeded(2));
+    /// # let mut server = Endpoint::new(new, SeededEntropy::danger_seeded(3));
+    /// # client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
+    /// # server.listen(ServerOptions::new(key));
+    /// # let mut simulation = Simulation::new(Network::new(1));
+    /// # let [here, _] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
+    /// # simulation.run_for(Duration::from_millis(200));
+    /// # let client = simulation.node_mut(here);
+    /// // An old client at a new server:
+    /// let mut buffer = Vec::new();
+    /// let Some(Event::Refused { reason, .. }) = client.poll_event(&mut buffer) else {
+    ///     unreachable!("their messages differ")
+    /// };
+    /// assert!(reason.to_string().ends_with("`7 Say` differs: text: text max 100 here, text: text max 200 there"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn shared(mut self, description: &str) -> Self {
+        let lines = description.lines().filter(|line| !line.is_empty());
+        self.shared.extend(lines.map(str::to_owned));
+        self
+    }
+
+    /// A hash that both sides must share, of something that is not [described](Self::shared): a mismatch is refused, but only the
+    /// hash is named. Default: 0, nothing.
     pub fn schema(mut self, hash: u64) -> Self {
         self.schema = hash;
         self
     }
 
-    /// What the link below is. Default: UDP.
+    /// Sets the properties of the link below. Default: UDP.
     pub fn link(mut self, link: Link) -> Self {
         self.link = link;
         self
     }
 
-    /// How fast connections may send. Default: adaptive.
+    /// Sets the congestion controller of connections. Default: adaptive.
     pub fn congestion(mut self, congestion: Congestion) -> Self {
         self.congestion = congestion;
         self
@@ -368,7 +369,7 @@ impl Config {
     /// counts [`MESSAGE_OVERHEAD`](crate::MESSAGE_OVERHEAD) bytes beside its payload. Default: 32 MiB, or twice what
     /// the largest message takes if that is more.
     ///
-    /// What exceeds it is refused, and counted in [`ConnectionStats`](crate::ConnectionStats). Unfinished unreliable messages
+    /// Bytes beyond it are refused, and counted in [`ConnectionStats`](crate::ConnectionStats). Unfinished unreliable messages
     /// make room first, the oldest before the others. A packet of which anything was refused is not acknowledged: its sender slows
     /// down and sends again what must arrive. It must hold the largest message twice, so that there is room for the one that
     /// others wait for; and it should hold what arrives in a round trip, or a loss costs the sender its speed.
@@ -446,10 +447,14 @@ impl Config {
                 count: self.connections_max,
             });
         }
+        let bytes = self.agreement().description.len();
+        if bytes > DESCRIPTION_LEN_MAX {
+            return Err(ConfigError::Shared { bytes });
+        }
         Ok(self)
     }
 
-    /// What received messages may take.
+    /// Returns the memory budgets of received messages.
     pub(crate) fn budgets(&self) -> Budgets {
         let reserve = message_cost(self.message_max);
         let connection = self.connection_memory;
@@ -464,29 +469,35 @@ impl Config {
         }
     }
 
-    /// Hash of everything that both sides must agree on: message types and the channel table.
-    pub(crate) fn agreement(&self) -> u64 {
-        let mut hash = FNV_OFFSET ^ self.schema;
-        for channel in &self.channels {
-            for byte in channel.delivery.code() {
-                hash = (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME);
-            }
+    /// Everything that both sides must share, the channels too.
+    pub(crate) fn agreement(&self) -> Agreement {
+        let mut lines = self.shared.clone();
+        let channels = self.channels.iter().enumerate();
+        lines.extend(
+            channels.map(|(number, channel)| format!("channel {number} {}", channel.delivery)),
+        );
+        if self.schema != 0 {
+            lines.push(format!("schema hash {:016x}", self.schema));
         }
-        hash
+        lines.sort_unstable();
+        lines.dedup();
+        let mut description = lines.join("\n");
+        description.push('\n');
+        Agreement {
+            hash: fnv1a(description.as_bytes()),
+            description: description.into(),
+        }
     }
 }
 
-/// Why a [`Config`] makes no sense.
-///
-/// ```
-/// use muse_transport::{ChannelConfig, Config, ConfigError, Delivery};
-/// use muse_wire::Duration;
-/// assert_eq!(Config::new(1).build().err(), Some(ConfigError::Channels { count: 0 }));
-/// let config = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced));
-/// // A ping every ten seconds is of no use if silence of six seconds interrupts.
-/// let seldom = config.keep_alive(Duration::from_secs(10));
-/// assert_eq!(seldom.build().err(), Some(ConfigError::KeepAlive));
-/// ```
+/// What both sides must share: lines in order, each with a line feed, and their hash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Agreement {
+    pub(crate) hash: u64,
+    pub(crate) description: Arc<str>,
+}
+
+/// An error in a [`Config`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -495,7 +506,7 @@ pub enum ConfigError {
         "{count} channels: a connection needs 1 to {CHANNELS_MAX}; add them with Config::channel"
     )]
     Channels {
-        /// How many there are.
+        /// The number given.
         count: usize,
     },
     /// A message limit of zero or beyond what the protocol carries.
@@ -509,11 +520,11 @@ pub enum ConfigError {
         "memory of {connection} bytes for a connection and {endpoint} for the endpoint: with this message limit a connection needs {least}, and the endpoint as much as a connection"
     )]
     Memory {
-        /// What a connection may hold.
+        /// The budget of a connection.
         connection: usize,
-        /// What the endpoint may hold.
+        /// The budget of the endpoint.
         endpoint: usize,
-        /// What a connection must be able to hold.
+        /// The least that a connection must be able to hold.
         least: usize,
     },
     /// The link's datagrams are too small.
@@ -532,8 +543,16 @@ pub enum ConfigError {
         "{count} connections: it must be 1 to {CONNECTIONS_LIMIT}; use more shards beyond that"
     )]
     Connections {
-        /// How many.
+        /// The number given.
         count: usize,
+    },
+    /// The description of what both sides must share is too long.
+    #[error(
+        "{bytes} bytes describe what both sides must share: it must be at most {DESCRIPTION_LEN_MAX}; describe less, or give a hash with Config::schema"
+    )]
+    Shared {
+        /// Its length.
+        bytes: usize,
     },
     /// The promise of a partially reliable channel is impossible.
     #[error(transparent)]
@@ -554,8 +573,6 @@ const ENDPOINT_MEMORY: usize = 256 << 20;
 pub(crate) const DATAGRAM_MIN: usize = 1_200;
 /// Most connections of one endpoint: 16 bits of the connection id.
 pub(crate) const CONNECTIONS_LIMIT: usize = 16_384;
-const FNV_OFFSET: u64 = 0xCBF2_9CE4_8422_2325;
-const FNV_PRIME: u64 = 0x0000_0100_0000_01B3;
 
 #[cfg(test)]
 mod tests {
@@ -600,9 +617,36 @@ mod tests {
         let b = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced));
         assert_ne!(a.agreement(), b.agreement());
         assert_ne!(a.agreement(), a.clone().schema(5).agreement());
+        assert_ne!(a.agreement(), a.clone().shared("tick rate 50").agreement());
+        assert_eq!(
+            a.clone().shared("2 B\n\n1 A").schema(5).agreement(),
+            a.clone().schema(5).shared("1 A\n2 B\n").agreement(),
+            "whatever the order"
+        );
+        let c = a.clone().channel(ChannelConfig::new(
+            Delivery::partially_reliable(100, 90).expect("sensible"),
+        ));
+        let description = c.shared("1 A").schema(5).agreement().description;
+        assert_eq!(
+            &*description,
+            "1 A\nchannel 0 unreliable\nchannel 1 partially reliable 90 % of 100\nschema hash 0000000000000005\n"
+        );
+        let long = "x".repeat(DESCRIPTION_LEN_MAX);
+        assert!(matches!(
+            a.clone().shared(&long).build(),
+            Err(ConfigError::Shared { .. })
+        ));
         assert_eq!(
             a.agreement(),
             a.clone().ack_delay(Duration::ZERO).agreement()
         );
+    }
+
+    #[test]
+    fn repair_and_reliability_are_ordered_by_cost_and_kind() {
+        let video = Delivery::partially_reliable(100, 90).expect("a sensible promise");
+        assert!(video.is_reliable() && Delivery::ReliableOrdered.is_reliable());
+        assert!(!Delivery::Unreliable.is_reliable() && !Delivery::Sequenced.is_reliable());
+        assert!(Repair::Frugal < Repair::default() && Repair::default() < Repair::Fast);
     }
 }

@@ -1,4 +1,4 @@
-//! How fast a connection may send: congestion controllers behind one trait, the pacer and the budget.
+//! Congestion control: controllers behind one trait, the pacer and the budget.
 //!
 //! There are Fiedler's binary controller and a greedier one that never floods the link. A
 //! [`Controller`] is sans-IO: the connection tells it what was sent, acknowledged and lost, and asks it for two numbers,
@@ -101,73 +101,33 @@ pub trait Controller: Send + fmt::Debug {
 }
 
 /// One acknowledged packet, for [`Controller::on_ack`].
-///
-/// ```
-/// use muse_transport::congestion::{Ack, Congestion};
-/// use muse_wire::{Duration, Instant};
-/// let mut controller = Congestion::adaptive().build(1_200, Instant::ZERO);
-/// let before = controller.window();
-/// // Twenty full packets arrive within 30 ms, and more could have been sent.
-/// for index in 0..20 {
-///     controller.on_sent(Instant::from_millis(index), 1_200, before, false);
-/// }
-/// for index in 0..20 {
-///     controller.on_ack(&Ack {
-///         now: Instant::from_millis(30 + index),
-///         sent_at: Instant::from_millis(index),
-///         bytes: 1_200,
-///         rtt: Some(Duration::from_millis(30)),
-///         rtt_slack: Duration::ZERO,
-///         rtt_smoothed: Duration::from_millis(30),
-///         in_flight: before,
-///         app_limited: false,
-///     });
-/// }
-/// assert!(controller.window() > before);
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Ack {
-    /// When the ack was handled.
+    /// The time at which the ack was handled.
     pub now: Instant,
-    /// When the packet was sent.
+    /// The time at which the packet was sent.
     pub sent_at: Instant,
     /// Size of the packet.
     pub bytes: usize,
     /// The round-trip sample, the peer's ack delay already removed. Only the newest packet of a received ack yields one:
     /// for the others the time to the ack says more about how acks are gathered than about the path.
     pub rtt: Option<Duration>,
-    /// How much of the sample may be time in which nobody looked whether the ack had come: that is no delay of the path.
+    /// The part of the sample that may be time in which nobody looked for the ack: that is no delay of the path.
     pub rtt_slack: Duration,
     /// The smoothed round-trip time, this sample included.
     pub rtt_smoothed: Duration,
     /// Bytes still in flight after this ack.
     pub in_flight: usize,
-    /// Whether the application, not the controller, set the pace when the packet was sent.
+    /// True if the application, not the controller, set the pace when the packet was sent.
     pub app_limited: bool,
 }
 
 /// One packet taken as lost, for [`Controller::on_loss`].
-///
-/// ```
-/// use muse_transport::congestion::{Congestion, Loss};
-/// use muse_wire::Instant;
-/// let mut controller = Congestion::adaptive().build(1_200, Instant::ZERO);
-/// let before = controller.window();
-/// controller.on_sent(Instant::ZERO, 1_200, 1_200, false);
-/// controller.on_loss(&Loss {
-///     now: Instant::from_secs(2),
-///     sent_at: Instant::ZERO,
-///     bytes: 1_200,
-///     in_flight: 0,
-///     persistent: true,
-/// });
-/// assert!(controller.window() < before);
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Loss {
-    /// When the loss was noticed.
+    /// The time at which the loss was noticed.
     pub now: Instant,
-    /// When the packet was sent.
+    /// The time at which the packet was sent.
     pub sent_at: Instant,
     /// Size of the packet.
     pub bytes: usize,
@@ -177,7 +137,7 @@ pub struct Loss {
     pub persistent: bool,
 }
 
-/// Which controller a connection uses: the part of its configuration that is about congestion.
+/// The choice of a connection's controller: the part of its configuration that is about congestion.
 ///
 /// The default is [`Congestion::adaptive`].
 ///

@@ -5,6 +5,7 @@
 //! goes into the [`Inbox`] of the endpoint.
 
 mod active;
+mod builder;
 mod closing;
 mod incoming;
 mod outgoing;
@@ -70,7 +71,7 @@ pub(crate) struct Connection {
     pacer: Pacer,
     send: Vec<Option<Box<SendChannel>>>,
     receive: Vec<Option<Box<ReceiveChannel>>>,
-    /// What received messages may take.
+    /// The memory budgets of received messages.
     budgets: Budgets,
     /// The channel that takes from the reserve for what a channel waits for.
     reserve_holder: Option<u8>,
@@ -88,7 +89,7 @@ pub(crate) struct Connection {
     rhythm: Rhythm,
     interrupted: bool,
     ping: bool,
-    /// How many packets of late were full, up to a limit, and when that limit was last reached.
+    /// The number of recent packets that were full, up to a limit, and the time at which that limit was last reached.
     pressure: u8,
     pressed_at: Instant,
     /// The last transmit took all there was to send.
@@ -103,7 +104,7 @@ pub(crate) struct Connection {
     newcomer: Option<Box<Newcomer>>,
 }
 
-/// What is kept of a handshake until the client's first packet.
+/// The remains of a handshake that are kept until the client's first packet.
 pub(crate) struct Newcomer {
     pub(crate) random: ClientRandom,
     pub(crate) accept: Vec<u8>,
@@ -111,9 +112,11 @@ pub(crate) struct Newcomer {
     pub(crate) user_data: Vec<u8>,
     pub(crate) hello: Vec<u8>,
     pub(crate) announced: bool,
+    /// The application was asked, and so must hear of its end.
+    pub(crate) asked: bool,
 }
 
-/// What we owe the peer in acknowledgements, and it us.
+/// The acknowledgements that we owe the peer, and it us.
 #[derive(Debug, Default)]
 struct AckDuty {
     /// Packets with reliable content since our last acknowledgement.
@@ -132,7 +135,7 @@ struct Probes {
     pending: u32,
 }
 
-/// How regularly packets with new messages leave: a retransmission waits a moment for the next one to travel in.
+/// The rhythm of packets with new messages: a retransmission waits a moment for the next one to travel in.
 #[derive(Debug, Default)]
 struct Rhythm {
     last: Instant,
@@ -147,7 +150,7 @@ impl Rhythm {
         self.last = now;
     }
 
-    /// When the next such packet should have left by, if it is worth waiting for since `since`.
+    /// Returns the time by which the next such packet should have left, if it is worth waiting for since `since`.
     fn company(&self, since: Instant) -> Option<Instant> {
         if self.gap > COMPANY_GAP_MAX || self.gap.is_zero() {
             return None;
@@ -164,16 +167,16 @@ struct Bandwidth {
     rate: u64,
 }
 
-/// What connections of an endpoint share: the inbox and scratch space.
+/// The parts that connections of an endpoint share: the inbox and scratch space.
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) inbox: Inbox,
     /// Messages and fragments that the endpoint's memory budget refused.
     pub(crate) pieces_refused: u64,
-    /// How long datagrams that are handled now may have waited for it.
+    /// The time for which datagrams that are handled now may have waited.
     pub(crate) looked_away: Duration,
     ack_block: AckBlock,
-    /// Whether `ack_block` holds anything to tell.
+    /// True if `ack_block` holds anything to tell.
     acks: bool,
     frames: Vec<SentFrame>,
     lost: Vec<u64>,
@@ -244,6 +247,7 @@ impl Connection {
     pub(crate) fn await_confirmation(&mut self, until: Instant, newcomer: Newcomer) {
         self.newcomer = Some(Box::new(newcomer));
         self.timers.set(Timer::Silence, until);
+        // Nothing is sent to a client that has not shown that it has the keys.
         self.timers.stop(Timer::KeepAlive);
     }
 
@@ -252,11 +256,19 @@ impl Connection {
         self.ping = true;
     }
 
-    /// Whether the application knows of it.
+    /// True if the application knows of it.
     pub(crate) fn is_announced(&self) -> bool {
         self.newcomer
             .as_ref()
             .is_none_or(|newcomer| newcomer.announced)
+    }
+
+    /// A client that never showed up is given up: says so if the application admitted it.
+    pub(crate) fn abandon(&self, shared: &mut Shared, reason: CloseReason) {
+        let admitted = |newcomer: &Newcomer| newcomer.asked && !newcomer.announced;
+        if self.newcomer.as_deref().is_some_and(admitted) {
+            shared.inbox.rare(self.id, LEVEL_LAST, Rare::Closed(reason));
+        }
     }
 
     /// The answer to the handshake, while the client may not have it.
@@ -306,6 +318,7 @@ impl Connection {
             return Err(SendError::NoChannel { channel });
         };
         let config = &self.config.channels[usize::from(channel)];
+        // A channel that is never used costs a pointer.
         let half = slot.get_or_insert_with(|| Box::new(SendChannel::new(channel, config)));
         let options = Options {
             level: options.priority.map(|priority| priority.level()),
@@ -323,13 +336,14 @@ impl Connection {
         Ok(message)
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is due.
+    /// Returns the time at which [`handle_timeout`](Self::handle_timeout) is due.
     pub(crate) fn next_timeout(&self) -> Instant {
         self.timers.next()
     }
 
     /// Does what has become due.
     pub(crate) fn handle_timeout(&mut self, now: Instant, shared: &mut Shared) {
+        // Over for good, so nothing else matters.
         if self.timers.expired(Timer::Close, now) {
             self.die(shared);
             return;
@@ -348,6 +362,7 @@ impl Connection {
         }
         if self.timers.expired(Timer::KeepAlive, now) {
             self.ping = true;
+            // Nothing was sent for a whole interval: a good moment to give memory back.
             self.shrink();
         }
         if self.timers.expired(Timer::Deadline, now) {
@@ -410,7 +425,7 @@ impl Connection {
         half.map_or((0, 0), |half| half.queued())
     }
 
-    /// What may be sent now.
+    /// Returns the budget of what may be sent now.
     pub(crate) fn budget(&mut self, now: Instant) -> Budget {
         let rate = self.controller.pacing_rate();
         let available = self.pacer.available(now, rate);
@@ -439,7 +454,9 @@ impl Connection {
     }
 
     fn on_silence(&mut self, now: Instant, shared: &mut Shared) {
+        // The application never heard of it, so it is not told of its end either.
         if !self.is_announced() {
+            self.abandon(shared, CloseReason::Lost);
             self.state = State::Dead;
             return;
         }
@@ -466,11 +483,14 @@ impl Connection {
 
     fn on_probe_timeout(&mut self, now: Instant) {
         self.probes.count += 1;
+        // Two from the second time on: losses that took a packet and its probe may take a single one as well.
         self.probes.pending = if self.probes.count > 1 { 2 } else { 1 };
+        // Perhaps the path passes only small packets now, which looks the same as losing all of them.
         if self.probes.count == PROBES_PERSISTENT {
             self.mtu.on_black_hole();
             self.controller.on_packet_size(self.mtu.current());
         }
+        // A probe carries what the peer most likely waits for, rather than an empty ping.
         if let Some(number) = self.sent.oldest_reliable()
             && let Some(packet) = self.sent.get(number).copied()
         {

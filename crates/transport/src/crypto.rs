@@ -284,7 +284,7 @@ impl ReceiveKeys {
     }
 }
 
-/// What turns one packet with one nonce into ciphertext and tag and back. The native, the portable and the null
+/// A cipher that turns one packet with one nonce into ciphertext and tag and back. The native, the portable and the null
 /// protection implement it.
 trait PacketCipher {
     /// Encrypts `buffer[..plain_len]`, appends the tag, returns the length of both.

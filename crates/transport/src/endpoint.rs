@@ -1,5 +1,7 @@
 //! Many connections behind one socket: the machine that a driver runs, for servers and clients alike.
 
+mod admission;
+mod attempt;
 mod messages;
 mod options;
 mod schedule;
@@ -12,18 +14,22 @@ use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
+use self::admission::{Admission, Asking};
+pub use self::admission::{AdmissionError, AdmissionLimits};
+pub use self::attempt::ADDRESSES_MAX;
+use self::attempt::{Attempt, Verdict};
 pub use self::messages::Broadcast;
 pub use self::options::{Connect, ServerOptions};
 use self::schedule::Schedule;
 use self::sessions::Sessions;
-use crate::config::{CONNECTIONS_LIMIT, Config, RESUMING_MAX};
+use crate::config::{Agreement, CONNECTIONS_LIMIT, Config};
 use crate::congestion::Budget;
 use crate::connection::{CODE_REPLACED, Connection, Newcomer, Shared};
 use crate::crypto::{Entropy, KeyLog};
 use crate::event::{CloseReason, ConnectionId, Event, MessageId, SendError, SendOptions};
 use crate::handshake::{
-    ClientRandom, ConnectRequest, Connecting, HANDSHAKE_LEN_MAX, HandshakeCounters, Listener,
-    Outcome, Progress, REPLY_LEN_MAX, Refusal,
+    ClientRandom, ConnectRequest, HANDSHAKE_LEN_MAX, HandshakeCounters, Listener, Outcome,
+    REPLY_LEN_MAX, Refusal,
 };
 use crate::inbox::{LEVEL_LAST, Rare};
 use crate::packet::Header;
@@ -32,7 +38,7 @@ use crate::token::{TokenId, TokenVerifier};
 
 /// Replies to handshakes that may wait to be sent; further ones are dropped, clients repeat themselves.
 const REPLIES_MAX: usize = 256;
-/// How long an accepted client may take to send its first packet.
+/// The time within which an accepted client must send its first packet.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(12);
 
 /// A socket's worth of connections: accepts them if it [listens](Endpoint::listen), makes them with
@@ -82,6 +88,8 @@ const CONFIRM_WITHIN: Duration = Duration::from_secs(12);
 /// ```
 pub struct Endpoint {
     config: Arc<Config>,
+    /// What both sides must share.
+    agreement: Agreement,
     entropy: Box<dyn Entropy>,
     /// Challenges and the like: unpredictable, cheap.
     rng: fastrand::Rng,
@@ -91,9 +99,10 @@ pub struct Endpoint {
     in_use: usize,
     /// Attempts of ours, by the random that names them.
     attempts: FxHashMap<ClientRandom, u32>,
-    /// Accepted clients that have not sent a packet yet.
+    /// Clients that wait for a decision, and accepted ones that have not sent a packet yet.
     unconfirmed: FxHashMap<ClientRandom, u32>,
     sessions: Sessions,
+    admission: Admission,
     shared: Shared,
     schedule: Schedule,
     replies: std::collections::VecDeque<(SocketAddr, Vec<u8>)>,
@@ -118,29 +127,11 @@ struct Slot {
 enum Occupant {
     Nobody,
     Attempt(Box<Attempt>),
+    Asking(Box<Asking>),
     Connection(Box<Connection>),
 }
 
-/// A connection that is being made.
-struct Attempt {
-    connecting: Connecting,
-    remote: SocketAddr,
-    random: ClientRandom,
-}
-
-/// What arrived that belonged to nobody, and what all connections hold together.
-///
-/// ```
-/// use muse_transport::{ChannelConfig, Config, Delivery, Endpoint, SeededEntropy};
-/// use muse_wire::{Datagram, Ecn, Instant, Machine};
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced)).build()?;
-/// let mut endpoint = Endpoint::new(config, SeededEntropy::danger_seeded(1));
-/// let mut noise = *b"GET / HTTP/1.1";
-/// let from = ([203, 0, 113, 5], 80).into();
-/// endpoint.handle_datagram(Instant::ZERO, Datagram { from, ecn: Ecn::NotCapable, payload: &mut noise });
-/// assert_eq!(endpoint.counters().datagrams_unknown, 1);
-/// # Ok::<(), muse_transport::ConfigError>(())
-/// ```
+/// Counts of datagrams that belonged to no connection, and the memory that all connections hold together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointCounters {
@@ -158,20 +149,7 @@ pub struct EndpointCounters {
     pub pieces_refused: u64,
 }
 
-/// Why an attempt to connect could not even begin.
-///
-/// ```
-/// use muse_transport::{ChannelConfig, Config, Connect, ConnectError, Delivery, Endpoint, SeededEntropy, ServerKey};
-/// # use muse_wire::Instant;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1)).public();
-/// # let (now, server) = (Instant::ZERO, ([203, 0, 113, 5], 9_000).into());
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced)).build()?;
-/// let mut client = Endpoint::new(config, SeededEntropy::danger_seeded(2));
-/// let wordy = Connect::pinned(key).hello(&[0; 257]);
-/// assert_eq!(client.connect(now, server, wordy), Err(ConnectError::Payload));
-/// assert!(client.connect(now, server, Connect::pinned(key).hello(&[0; 256])).is_ok());
-/// # Ok::<(), muse_transport::ConfigError>(())
-/// ```
+/// An error that keeps an attempt to connect from starting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -180,6 +158,9 @@ pub enum ConnectError {
         "all 16,384 connections of this endpoint are in use: close some, or take another endpoint"
     )]
     Full,
+    /// No address was given.
+    #[error("the server has no address")]
+    NoAddress,
     /// The payload for the server is too long.
     #[error("the payload for the server is longer than 256 bytes")]
     Payload,
@@ -192,6 +173,7 @@ impl Endpoint {
         let mut seed = [0; 8];
         entropy.fill(&mut seed);
         Self {
+            agreement: config.agreement(),
             config: Arc::new(config),
             entropy,
             rng: fastrand::Rng::with_seed(u64::from_le_bytes(seed)),
@@ -202,6 +184,7 @@ impl Endpoint {
             attempts: FxHashMap::default(),
             unconfirmed: FxHashMap::default(),
             sessions: Sessions::default(),
+            admission: Admission::default(),
             shared: Shared::default(),
             schedule: Schedule::default(),
             replies: std::collections::VecDeque::new(),
@@ -213,9 +196,10 @@ impl Endpoint {
         }
     }
 
-    /// Lets clients in from now on.
+    /// Admits clients from now on.
     pub fn listen(&mut self, options: ServerOptions) {
-        let config = options.into_listener(self.config.protocol, self.config.agreement());
+        self.admission.limits = options.admission_limits();
+        let config = options.into_listener(self.config.protocol, &self.agreement);
         self.listener = Some(Listener::new(config, &mut self.entropy));
     }
 
@@ -224,31 +208,42 @@ impl Endpoint {
         self.unix_origin_s = unix_s.saturating_sub(now.as_micros() / 1_000_000);
     }
 
-    /// Begins to connect. [`Event::Connected`] or [`Event::Refused`] follows.
+    /// Begins to connect. [`Event::Connected`], [`Event::Refused`] or [`Event::Unanswered`] follows.
     pub fn connect(
         &mut self,
         now: Instant,
         to: SocketAddr,
         how: Connect,
     ) -> Result<ConnectionId, ConnectError> {
+        self.connect_any(now, &[to], how)
+    }
+
+    /// Begins to connect to a server that has several addresses, as [`connect`](Self::connect) does to one.
+    ///
+    /// Up to [`ADDRESSES_MAX`] addresses are tried, 250 ms apart, IPv6 and IPv4 in turn, and the first that completes the handshake wins
+    /// ([RFC 8305](https://www.rfc-editor.org/rfc/rfc8305)); [`remote`](Self::remote) says which. A refusal ends the attempt, unless the machine
+    /// at that address does not have the expected key.
+    pub fn connect_any(
+        &mut self,
+        now: Instant,
+        to: &[SocketAddr],
+        how: Connect,
+    ) -> Result<ConnectionId, ConnectError> {
         let Some(index) = self.take_slot(CONNECTIONS_LIMIT) else {
             return Err(ConnectError::Full);
         };
-        let local_id = self.slots[index].local_id;
-        let config = how.into_config(self.config.protocol, self.config.agreement(), local_id);
-        let Ok(connecting) = Connecting::new(&config, now, &mut self.entropy) else {
-            self.release_slot(index);
-            return Err(ConnectError::Payload);
-        };
-        let random = connecting.client_random();
-        self.attempts.insert(random, index as u32);
-        self.slots[index].occupant = Occupant::Attempt(Box::new(Attempt {
-            connecting,
-            remote: to,
-            random,
-        }));
-        self.schedule.mark_dirty(index);
-        Ok(ConnectionId::new(index, self.slots[index].generation))
+        let slot = &mut self.slots[index];
+        let config = how.into_config(self.config.protocol, &self.agreement, slot.local_id);
+        match Attempt::new(now, to, config, &mut *self.entropy) {
+            Ok(attempt) => slot.occupant = Occupant::Attempt(Box::new(attempt)),
+            Err(error) => {
+                self.release_slot(index);
+                return Err(error);
+            }
+        }
+        let id = ConnectionId::new(index, slot.generation);
+        self.follow(now, index, Verdict::Continue);
+        Ok(id)
     }
 
     /// Sends a message on a channel, as the channel's config says.
@@ -281,9 +276,9 @@ impl Endpoint {
     }
 
     /// Closes a connection at once and tells the peer why. What is still on its way may be lost. An attempt to connect is
-    /// given up.
+    /// given up; a client that waits for a decision is [denied](Self::deny).
     pub fn close(&mut self, now: Instant, connection: ConnectionId, code: u16, text: &str) {
-        self.cancel_attempt(connection);
+        self.cancel(now, connection, code, text);
         self.with_connection(connection, |connection, _| {
             connection.close(now, code, text, CloseReason::ByUs)
         });
@@ -291,13 +286,13 @@ impl Endpoint {
 
     /// Closes a connection once everything reliable has arrived. Nothing more can be sent meanwhile.
     pub fn finish(&mut self, now: Instant, connection: ConnectionId, code: u16, text: &str) {
-        self.cancel_attempt(connection);
+        self.cancel(now, connection, code, text);
         self.with_connection(connection, |connection, _| {
             connection.finish(now, code, text)
         });
     }
 
-    /// What happened next; a payload that comes with it is put into `buffer`.
+    /// Returns the next event; a payload that comes with it is put into `buffer`.
     pub fn poll_event<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<Event<'b>> {
         self.shared.inbox.pop(buffer)
     }
@@ -309,23 +304,11 @@ impl Endpoint {
     ///
     /// [`Client`]: https://docs.rs/muse-drivers/latest/muse_drivers/struct.Client.html
     /// [`Server`]: https://docs.rs/muse-drivers/latest/muse_drivers/struct.Server.html
-    ///
-    /// ```
-    /// use muse_transport::{ChannelConfig, Config, Delivery, Endpoint, SeededEntropy};
-    /// use muse_wire::{Datagram, Duration, Ecn, Instant, Machine};
-    /// let config = Config::new(1).channel(ChannelConfig::new(Delivery::Unreliable)).build()?;
-    /// let mut endpoint = Endpoint::new(config, SeededEntropy::danger_seeded(1));
-    /// let (now, from) = (Instant::from_secs(1), ([192, 0, 2, 1], 7).into());
-    /// endpoint.looked_away(Duration::from_millis(16)); // then what has arrived since
-    /// endpoint.handle_datagram(now, Datagram { from, ecn: Ecn::NotCapable, payload: &mut [0; 3_000] });
-    /// assert_eq!(endpoint.counters().datagrams_unknown, 1);
-    /// # Ok::<(), muse_transport::ConfigError>(())
-    /// ```
     pub fn looked_away(&mut self, span: Duration) {
         self.shared.looked_away = span;
     }
 
-    /// What a connection may send now and keep sending; `None` if there is no such connection.
+    /// Returns what a connection may send now and keep sending; `None` if there is no such connection.
     pub fn budget(&mut self, now: Instant, connection: ConnectionId) -> Option<Budget> {
         self.with_connection(connection, |connection, _| connection.budget(now))
     }
@@ -350,12 +333,12 @@ impl Endpoint {
             .map_or((0, 0), |connection| connection.queued(channel))
     }
 
-    /// Where the peer is.
+    /// Returns the address of the peer.
     pub fn remote(&self, connection: ConnectionId) -> Option<SocketAddr> {
         self.get(connection).map(|connection| connection.remote)
     }
 
-    /// Whether nothing has been heard of the peer for a while.
+    /// True if nothing has been heard of the peer for a while.
     pub fn is_interrupted(&self, connection: ConnectionId) -> bool {
         self.get(connection).is_some_and(Connection::is_interrupted)
     }
@@ -375,7 +358,7 @@ impl Endpoint {
             })
     }
 
-    /// What this endpoint was configured with.
+    /// Returns the configuration of this endpoint.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -389,7 +372,7 @@ impl Endpoint {
         }
     }
 
-    /// What became of handshakes, if the endpoint listens.
+    /// Returns the counts of handshakes, if the endpoint listens.
     pub fn handshake_counters(&self) -> Option<HandshakeCounters> {
         self.listener.as_ref().map(|listener| *listener.counters())
     }
@@ -400,7 +383,7 @@ impl Endpoint {
     }
 
     /// Gives the secrets of every connection made from now on to `log`, as lines of text (`docs/protocol.md`), so that a
-    /// capture of its packets can be read. Whoever has the lines can read and forge everything. Default: none.
+    /// capture of its packets can be read. Anyone who has the lines can read and forge everything. Default: none.
     pub fn danger_key_log(&mut self, log: Arc<dyn Fn(&str) + Send + Sync>) {
         self.key_log = Some(log);
     }
@@ -415,6 +398,7 @@ impl Endpoint {
     fn find(&self, connection: ConnectionId) -> Option<usize> {
         let index = connection.index();
         let slot = self.slots.get(index)?;
+        // Slots are used again: an id of a connection that is over must not name the next one in its slot.
         (ConnectionId::new(index, slot.generation) == connection).then_some(index)
     }
 
@@ -433,6 +417,7 @@ impl Endpoint {
     }
 
     fn handle_data(&mut self, now: Instant, header: &Header, datagram: Datagram<'_>) {
+        // The connection id holds the slot, so that no table is searched. All of it is compared: it has random bits, too.
         let index = (header.connection >> 8 & 0xFFFF) as usize;
         let slot = self
             .slots
@@ -453,6 +438,7 @@ impl Endpoint {
             return;
         }
         self.schedule.mark_dirty(index);
+        // The client's first packet: from now on a repeated Connect is not answered any more.
         if !announced && let Some(random) = connection.take_attempt() {
             self.unconfirmed.remove(&random);
             self.confirm(now, index);
@@ -464,101 +450,115 @@ impl Endpoint {
         let random = datagram
             .get(9..25)
             .and_then(|bytes| ClientRandom::try_from(bytes).ok());
-        if let Some(index) = random.and_then(|random| self.attempts.get(&random).copied()) {
-            self.handle_reply(now, index as usize, from, datagram);
+        if let Some(name) = random
+            && let Some(&index) = self.attempts.get(&name)
+        {
+            self.handle_reply(now, index as usize, from, &name, datagram);
             return;
         }
         let Some(listener) = &mut self.listener else {
             self.counters.datagrams_unknown += 1;
             return;
         };
+        // Before the listener, which would take the repeated Connect for a replay.
         if let Some(random) = listener.peek_connect(datagram)
-            && let Some(&index) = self.unconfirmed.get(&random)
+            && self.repeat_answer(now, &random, from)
         {
-            self.repeat_accept(index as usize, from);
             return;
         }
         let mut reply = [0; REPLY_LEN_MAX];
-        let unix = self.unix_origin_s + now.as_micros() / 1_000_000;
+        let unix = self.unix_now_s(now);
+        let Some(listener) = &mut self.listener else {
+            return;
+        };
         let (sessions, slots) = (&self.sessions, &self.slots);
         match listener.handle(now, unix, from, datagram, &mut reply, |token| {
             is_resumable(sessions, slots, token)
         }) {
             Outcome::Nothing => {}
             Outcome::Reply(len) => self.reply(from, &reply[..len]),
-            Outcome::Request(request) => self.accept(now, request, &mut reply),
+            Outcome::Request(request) => self.handle_request(now, request, &mut reply),
         }
     }
 
-    /// Our accept was lost: say it again, to the same address only.
-    fn repeat_accept(&mut self, index: usize, from: SocketAddr) {
-        let Occupant::Connection(connection) = &self.slots[index].occupant else {
-            return;
-        };
-        if !connection.is_at(from) {
-            return;
-        }
-        if let Some(accept) = connection.accept_bytes() {
-            let accept = accept.to_vec();
-            self.reply(from, &accept);
-        }
-    }
-
-    fn accept(&mut self, now: Instant, request: Box<ConnectRequest>, reply: &mut [u8]) {
-        let from = request.from();
-        let resumes = request
-            .token_id()
-            .is_some_and(|token| is_resumable(&self.sessions, &self.slots, &token));
-        let beyond = if resumes { RESUMING_MAX } else { 0 };
-        let slot = self.take_slot(self.config.connections_max + beyond);
+    /// Sends a client away; returns the length of the refusal in `reply`, zero when there is none.
+    fn refuse(
+        &mut self,
+        now: Instant,
+        request: &ConnectRequest,
+        refusal: &Refusal,
+        reply: &mut [u8],
+    ) -> usize {
         let Some(listener) = &mut self.listener else {
-            return;
+            return 0;
         };
-        let Some(index) = slot else {
-            let len = listener.refuse(now, &request, &Refusal::Full, reply);
-            self.reply(from, &reply[..len]);
-            return;
-        };
-        let (random, token) = (request.client_random(), request.token_id());
-        let (account, user_data) = (request.account().unwrap_or(0), request.user_data().to_vec());
-        let hello = request.payload().to_vec();
+        let len = listener.refuse(now, request, refusal, reply);
+        self.reply(request.from(), &reply[..len]);
+        len
+    }
+
+    /// Lets a client into slot `index`, which is released if that fails. `asked` says whether the application admitted it.
+    fn accept(
+        &mut self,
+        now: Instant,
+        index: usize,
+        mut request: Box<ConnectRequest>,
+        asked: bool,
+        reply: &mut [u8],
+    ) -> Result<(), Refusal> {
         let slot = &mut self.slots[index];
-        match listener.accept(request, slot.local_id, &[], reply) {
-            Ok(accepted) => {
-                let id = ConnectionId::new(index, slot.generation);
-                let config = Arc::clone(&self.config);
-                let remote_id = accepted.remote_connection_id;
-                if let Some(log) = &self.key_log {
-                    accepted
-                        .keys
-                        .danger_log(log, false, slot.local_id, remote_id);
-                }
-                let mut connection =
-                    Connection::new(id, config, accepted.keys, remote_id, from, now);
-                let accept = reply[..accepted.len].to_vec();
-                let newcomer = Newcomer {
-                    random,
-                    accept,
-                    account,
-                    user_data,
-                    hello,
-                    announced: false,
-                };
-                connection.await_confirmation(now + CONFIRM_WITHIN, newcomer);
-                slot.occupant = Occupant::Connection(Box::new(connection));
-                slot.token = token;
-                if let Some(token) = token
-                    && let Some(displaced) = self.sessions.begin(token, id)
-                    && let Some(displaced) = self.find(displaced)
-                {
-                    self.release_slot(displaced);
-                }
-                self.unconfirmed.insert(random, index as u32);
-                self.schedule.mark_dirty(index);
-                self.reply(from, &reply[..accepted.len]);
+        let accepted = match &mut self.listener {
+            Some(listener) => listener.accept(&mut request, slot.local_id, &[], reply),
+            None => Err(Refusal::Full),
+        };
+        let accepted = match accepted {
+            Ok(accepted) => accepted,
+            Err(refusal) => {
+                self.release_slot(index);
+                self.refuse(now, &request, &refusal, reply);
+                return Err(refusal);
             }
-            Err(_) => self.release_slot(index),
+        };
+        let (from, random, token) = (request.from(), request.client_random(), request.token_id());
+        let id = ConnectionId::new(index, slot.generation);
+        let config = Arc::clone(&self.config);
+        let remote_id = accepted.remote_connection_id;
+        if let Some(log) = &self.key_log {
+            accepted
+                .keys
+                .danger_log(log, false, slot.local_id, remote_id);
         }
+        let mut connection = Connection::new(id, config, accepted.keys, remote_id, from, now);
+        let newcomer = Newcomer {
+            random,
+            accept: reply[..accepted.len].to_vec(),
+            account: request.account().unwrap_or(0),
+            user_data: request.user_data().to_vec(),
+            hello: request.payload().to_vec(),
+            announced: false,
+            asked,
+        };
+        connection.await_confirmation(now + CONFIRM_WITHIN, newcomer);
+        slot.occupant = Occupant::Connection(Box::new(connection));
+        slot.token = token;
+        if let Some(token) = token
+            && let Some(displaced) = self.sessions.begin(token, id)
+            && let Some(displaced) = self.find(displaced)
+        {
+            self.abandon(displaced);
+        }
+        self.unconfirmed.insert(random, index as u32);
+        self.schedule.mark_dirty(index);
+        self.reply(from, &reply[..accepted.len]);
+        Ok(())
+    }
+
+    /// Gives up an accepted client whose first packet has not come, for the sake of another one with its token.
+    fn abandon(&mut self, index: usize) {
+        if let Occupant::Connection(connection) = &self.slots[index].occupant {
+            connection.abandon(&mut self.shared, CloseReason::Replaced);
+        }
+        self.release_slot(index);
     }
 
     /// An accepted client has shown that it has the keys: the connection that it comes back from gives way.
@@ -582,24 +582,44 @@ impl Endpoint {
             );
             self.schedule.mark_dirty(old);
         } else {
-            self.release_slot(old);
+            self.abandon(old);
         }
     }
 
     /// A server answered an attempt of ours.
-    fn handle_reply(&mut self, now: Instant, index: usize, from: SocketAddr, datagram: &mut [u8]) {
+    fn handle_reply(
+        &mut self,
+        now: Instant,
+        index: usize,
+        from: SocketAddr,
+        name: &ClientRandom,
+        datagram: &[u8],
+    ) {
         let Occupant::Attempt(attempt) = &mut self.slots[index].occupant else {
             return;
         };
-        if attempt.remote != from {
+        let verdict = attempt.handle(now, from, name, datagram, &mut *self.entropy);
+        self.follow(now, index, verdict);
+    }
+
+    /// Does what has become of an attempt of ours.
+    fn follow(&mut self, now: Instant, index: usize, verdict: Verdict) {
+        let slot = &mut self.slots[index];
+        let Occupant::Attempt(attempt) = &slot.occupant else {
             return;
-        }
-        let remote = attempt.remote;
-        match attempt.connecting.handle(now, datagram) {
-            Progress::Continue => self.schedule.mark_dirty(index),
-            Progress::Established(established) => {
-                self.attempts.remove(&attempt.random);
-                let slot = &mut self.slots[index];
+        };
+        match verdict {
+            Verdict::Continue => {
+                // Another address may have been tried.
+                for name in attempt.names() {
+                    self.attempts.insert(*name, index as u32);
+                }
+                self.schedule.mark_dirty(index);
+            }
+            Verdict::Established(remote, established) => {
+                for name in attempt.names() {
+                    self.attempts.remove(name);
+                }
                 let id = ConnectionId::new(index, slot.generation);
                 let remote_id = established.remote_connection_id;
                 if let Some(log) = &self.key_log {
@@ -618,24 +638,33 @@ impl Endpoint {
                     .connected(id, 0, &established.settings, &[]);
                 self.schedule.mark_dirty(index);
             }
-            Progress::Refused(reason) => self.give_up(index, Rare::Refused(reason)),
-            Progress::TimedOut => self.give_up(index, Rare::Unanswered),
+            Verdict::Failed(outcome) => self.give_up(index, outcome),
         }
     }
 
-    fn cancel_attempt(&mut self, connection: ConnectionId) {
-        if let Some(index) = self.find(connection)
-            && let Occupant::Attempt(_) = self.slots[index].occupant
-        {
-            self.give_up(index, Rare::Closed(CloseReason::ByUs));
+    /// Ends what is no connection yet.
+    fn cancel(&mut self, now: Instant, connection: ConnectionId, code: u16, text: &str) {
+        let Some(index) = self.find(connection) else {
+            return;
+        };
+        match self.slots[index].occupant {
+            Occupant::Attempt(_) => self.give_up(index, Rare::Closed(CloseReason::ByUs)),
+            Occupant::Asking(_) => drop(self.deny(now, connection, code, text)),
+            Occupant::Nobody | Occupant::Connection(_) => {}
         }
+    }
+
+    fn unix_now_s(&self, now: Instant) -> u64 {
+        self.unix_origin_s + now.as_micros() / 1_000_000
     }
 
     fn give_up(&mut self, index: usize, outcome: Rare) {
         let slot = &self.slots[index];
         let id = ConnectionId::new(index, slot.generation);
         if let Occupant::Attempt(attempt) = &slot.occupant {
-            self.attempts.remove(&attempt.random);
+            for name in attempt.names() {
+                self.attempts.remove(name);
+            }
         }
         self.shared.inbox.rare(id, LEVEL_LAST, outcome);
         self.release_slot(index);
@@ -645,6 +674,7 @@ impl Endpoint {
         if bytes.is_empty() {
             return;
         }
+        // Anyone can cause replies, so their number is bounded; a client that misses one asks again.
         if self.replies.len() >= REPLIES_MAX {
             self.counters.replies_dropped += 1;
             return;
@@ -687,6 +717,7 @@ impl Endpoint {
             self.sessions.end(&token, id);
         }
         slot.generation = slot.generation.wrapping_add(1);
+        // Packets that are still under way find nobody.
         slot.local_id = u32::MAX;
         if let Occupant::Connection(mut connection) =
             std::mem::replace(&mut slot.occupant, Occupant::Nobody)
@@ -701,20 +732,18 @@ impl Endpoint {
         self.schedule.clear(index);
     }
 
-    /// When something in slot `index` is due.
+    /// Returns the time at which something in slot `index` is due.
     fn slot_timeout(&mut self, index: usize) -> Instant {
         match &mut self.slots[index].occupant {
             Occupant::Nobody => Instant::FAR_FUTURE,
-            Occupant::Attempt(attempt) => attempt
-                .connecting
-                .poll_timeout()
-                .unwrap_or(Instant::FAR_FUTURE),
+            Occupant::Attempt(attempt) => attempt.poll_timeout(),
+            Occupant::Asking(asking) => asking.next_timeout(),
             Occupant::Connection(connection) => connection.next_timeout(),
         }
     }
 }
 
-/// Whether the session that began with `token` goes on. One that is being closed does not.
+/// True if the session that began with `token` goes on. One that is being closed does not.
 fn is_resumable(sessions: &Sessions, slots: &[Slot], token: &TokenId) -> bool {
     let Some(id) = sessions.current(token) else {
         return false;
@@ -732,6 +761,7 @@ impl Machine for Endpoint {
             return;
         }
         let Datagram { from, payload, .. } = datagram;
+        // Only what can be a handshake goes on: longer datagrams are dropped before anything of them is read.
         let handshake = payload.first().is_some_and(|first| first & 0x80 == 0);
         if handshake && payload.len() <= HANDSHAKE_LEN_MAX {
             self.handle_handshake(now, from, payload);
@@ -762,18 +792,22 @@ impl Machine for Endpoint {
                     connection.handle_timeout(now, &mut self.shared);
                 }
                 Occupant::Attempt(attempt) => {
-                    if let Progress::TimedOut = attempt.connecting.handle_timeout(now) {
-                        self.give_up(index, Rare::Unanswered);
-                        continue;
-                    }
+                    let verdict = attempt.handle_timeout(now, &mut *self.entropy);
+                    self.follow(now, index, verdict);
+                    continue;
                 }
-                Occupant::Connection(_) => {}
+                Occupant::Asking(asking) if asking.next_timeout() <= now => {
+                    self.handle_asking_timeout(now, index);
+                    continue;
+                }
+                Occupant::Asking(_) | Occupant::Connection(_) => {}
             }
             self.schedule.mark_dirty(index);
         }
     }
 
     fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
+        // Handshakes first: they are short, and bounded in number.
         if let Some((to, reply)) = self.replies.pop_front() {
             let len = reply.len().min(buffer.len());
             buffer[..len].copy_from_slice(&reply[..len]);
@@ -787,11 +821,11 @@ impl Machine for Endpoint {
         }
         while let Some(index) = self.schedule.first_dirty() {
             let transmit = match &mut self.slots[index].occupant {
-                Occupant::Nobody => None,
+                Occupant::Nobody | Occupant::Asking(_) => None,
                 Occupant::Attempt(attempt) => {
-                    let len = attempt.connecting.poll_transmit(now, buffer);
-                    len.map(|len| Transmit {
-                        to: attempt.remote,
+                    let packet = attempt.poll_transmit(now, buffer);
+                    packet.map(|(to, len)| Transmit {
+                        to,
                         len,
                         segment: None,
                         ecn: Ecn::NotCapable,

@@ -1,4 +1,4 @@
-//! What an endpoint tells the application, and what the application may ask of a message.
+//! The events that an endpoint tells the application, and the options of a message.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,12 +10,6 @@ use crate::config::Priority;
 use crate::handshake::Refusal;
 
 /// Names a connection of one endpoint; never used again for another.
-///
-/// ```
-/// use muse_transport::ConnectionId;
-/// let id = ConnectionId::from_bits(7);
-/// assert_eq!(ConnectionId::from_bits(id.to_bits()), id);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(pub(crate) u64);
 
@@ -40,31 +34,6 @@ impl ConnectionId {
 }
 
 /// Names a message within its connection and direction.
-///
-/// ```
-/// # use muse_netem::{Network, Simulation};
-/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
-/// # use muse_wire::{Duration, Instant};
-/// use muse_transport::MessageId;
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::ReliableUnordered)).build()?;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
-/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
-/// # let connection = client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
-/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
-/// # server.listen(ServerOptions::new(key));
-/// # let mut simulation = Simulation::new(Network::new(1));
-/// # let [here, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
-/// # simulation.run_for(Duration::from_millis(200));
-/// # for node in [here, there] {
-/// #     while simulation.node_mut(node).poll_event(&mut Vec::new()).is_some() {}
-/// # }
-/// # let now = simulation.now();
-/// # let client = simulation.node_mut(here);
-/// let first = client.send(now, connection, 0, b"shot")?;
-/// let second = client.send(now, connection, 0, b"shot")?;
-/// assert_eq!(second, MessageId { channel: 0, number: first.number + 1 });
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageId {
     /// Its channel.
@@ -73,7 +42,7 @@ pub struct MessageId {
     pub number: u64,
 }
 
-/// What to do with one message, beyond what its channel says.
+/// Options of one message, beyond those of its channel.
 ///
 /// ```
 /// # use muse_netem::{Network, Simulation};
@@ -115,13 +84,13 @@ pub struct SendOptions {
 }
 
 impl SendOptions {
-    /// How urgent it is. Default: what the channel says.
+    /// Sets its priority. Default: that of the channel.
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = Some(priority);
         self
     }
 
-    /// When it becomes worthless: not sent, and not sent again, after that. Default: never.
+    /// Sets the time after which it is worthless: it is then not sent, and not sent again. Default: never.
     pub fn deadline(mut self, at: Instant) -> Self {
         self.deadline = Some(at);
         self
@@ -134,7 +103,7 @@ impl SendOptions {
     }
 }
 
-/// What became of a message for which a receipt was asked.
+/// The outcome of a message for which a receipt was asked.
 ///
 /// ```
 /// # use muse_netem::{Network, Simulation};
@@ -167,46 +136,13 @@ impl SendOptions {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// Which message.
+    /// The message.
     pub id: MessageId,
-    /// What became of it.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
 /// The end of a message's way. Arrivals are certain, losses only reasonably certain.
-///
-/// ```
-/// # use muse_netem::{Network, Simulation};
-/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
-/// # use muse_wire::{Duration, Instant};
-/// use muse_transport::{Event, Outcome, SendOptions};
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::ReliableUnordered)).build()?;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
-/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
-/// # let connection = client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
-/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
-/// # server.listen(ServerOptions::new(key));
-/// # let mut simulation = Simulation::new(Network::new(1));
-/// # let [here, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
-/// # simulation.run_for(Duration::from_millis(200));
-/// # for node in [here, there] {
-/// #     while simulation.node_mut(node).poll_event(&mut Vec::new()).is_some() {}
-/// # }
-/// # let now = simulation.now();
-/// # simulation.network_mut().set_default(muse_netem::Conditions::default().loss(1.0));
-/// # let client = simulation.node_mut(here);
-/// // The network is down, and the message is of no use after 50 ms.
-/// let options = SendOptions::default().deadline(now + Duration::from_millis(50)).receipt();
-/// let id = client.send_with(now, connection, 0, b"duck!", &options)?;
-/// # simulation.run_for(Duration::from_millis(200));
-/// # let client = simulation.node_mut(here);
-/// let mut buffer = Vec::new();
-/// let Some(Event::Receipt { receipt, .. }) = client.poll_event(&mut buffer) else {
-///     unreachable!("a receipt was asked for")
-/// };
-/// assert_eq!((receipt.id, receipt.outcome), (id, Outcome::Expired));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The peer has it. On sequenced and partially reliable channels it may have come too late to be shown. Of an unreliable
@@ -219,7 +155,7 @@ pub enum Outcome {
     Expired,
 }
 
-/// What happened, as [`Endpoint::poll_event`](crate::Endpoint::poll_event) tells it.
+/// An event, as [`Endpoint::poll_event`](crate::Endpoint::poll_event) tells it.
 ///
 /// ```
 /// use muse_transport::{CloseReason, ConnectionId, Event};
@@ -243,18 +179,34 @@ pub enum Event<'a> {
     Connected {
         /// Its id.
         connection: ConnectionId,
-        /// Who, by connect token; 0 without one.
+        /// The account, by connect token; 0 without one.
         account: u64,
-        /// What the token's issuer said about the player (at a server), or what the server said (at a client).
+        /// The data of the token's issuer about the player (at a server), or of the server (at a client).
         user_data: &'a [u8],
-        /// What the client said with [`Connect::hello`](crate::Connect::hello), at a server.
+        /// The data of the client from [`Connect::hello`](crate::Connect::hello), at a server.
         hello: &'a [u8],
     },
-    /// The server did not let us in.
+    /// A client has passed the handshake's checks and waits for [`Endpoint::admit`](crate::Endpoint::admit) or
+    /// [`Endpoint::deny`](crate::Endpoint::deny); at a server with
+    /// [`ServerOptions::admission`](crate::ServerOptions::admission) only. After an `admit`, `Connected` or `Closed` follows;
+    /// a client that leaves before the decision is `Closed`.
+    Asking {
+        /// The id that its connection will have.
+        connection: ConnectionId,
+        /// The account of its connect token; 0 without one.
+        account: u64,
+        /// What the token's issuer said about the player.
+        user_data: &'a [u8],
+        /// What the client said with [`Connect::hello`](crate::Connect::hello). Somebody who recorded it may repeat it.
+        hello: &'a [u8],
+        /// Where it is.
+        address: SocketAddr,
+    },
+    /// The server refused to admit us.
     Refused {
         /// The id that `connect` returned.
         connection: ConnectionId,
-        /// Why.
+        /// The reason.
         reason: Refusal,
     },
     /// Our attempt to connect got no answer in time: wrong address, another protocol id, or nobody there.
@@ -264,59 +216,47 @@ pub enum Event<'a> {
     },
     /// A message.
     Message {
-        /// Who sent it.
+        /// The connection that sent it.
         connection: ConnectionId,
-        /// On which channel.
+        /// The channel.
         channel: u8,
-        /// What.
+        /// The message.
         payload: &'a [u8],
     },
-    /// What became of a message sent with [`SendOptions::receipt`].
+    /// The outcome of a message sent with [`SendOptions::receipt`].
     Receipt {
-        /// To whom it was sent.
+        /// The connection that it was sent to.
         connection: ConnectionId,
-        /// Which message, and what became of it.
+        /// The message and its outcome.
         receipt: Receipt,
     },
     /// Nothing has been heard for a while; the connection is kept and may come back.
     Interrupted {
-        /// Which connection.
+        /// The connection.
         connection: ConnectionId,
     },
     /// An interrupted connection is back; nothing reliable was lost and nothing comes twice.
     Resumed {
-        /// Which connection.
+        /// The connection.
         connection: ConnectionId,
     },
     /// The peer is reached at another address now.
     AddressChanged {
-        /// Which connection.
+        /// The connection.
         connection: ConnectionId,
         /// The new address, proven.
         address: SocketAddr,
     },
     /// The connection is over; nothing more comes of it.
     Closed {
-        /// Which connection.
+        /// The connection.
         connection: ConnectionId,
-        /// Why.
+        /// The reason.
         reason: CloseReason,
     },
 }
 
-/// Why a connection ended.
-///
-/// ```
-/// use muse_transport::CloseReason;
-/// fn message(reason: &CloseReason) -> String {
-///     match reason {
-///         CloseReason::ByPeer { text, .. } => format!("The server says: {text}"),
-///         CloseReason::Lost => "The connection was lost.".to_owned(),
-///         _ => "It is over.".to_owned(),
-///     }
-/// }
-/// assert_eq!(message(&CloseReason::Lost), "The connection was lost.");
-/// ```
+/// The reason for which a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
@@ -333,8 +273,10 @@ pub enum CloseReason {
     Lost,
     /// The peer broke the protocol.
     Protocol,
-    /// The holder of its token connected anew.
+    /// The holder of its token connected again.
     Replaced,
+    /// The application did not decide in time about the client, which was refused as by a busy server.
+    Undecided,
 }
 
 impl fmt::Display for CloseReason {
@@ -346,42 +288,12 @@ impl fmt::Display for CloseReason {
             Self::Lost => f.write_str("nothing was heard for too long"),
             Self::Protocol => f.write_str("the peer broke the protocol"),
             Self::Replaced => f.write_str("the same player connected again"),
+            Self::Undecided => f.write_str("the application did not decide in time"),
         }
     }
 }
 
-/// Why a message was not taken.
-///
-/// ```
-/// # use muse_netem::{Network, Simulation};
-/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
-/// # use muse_wire::{Duration, Instant};
-/// use muse_transport::{ConnectionId, SendError};
-/// /// A full queue is no reason to give up: the next state replaces this one anyway.
-/// fn tell(endpoint: &mut Endpoint, to: ConnectionId, state: &[u8]) -> Result<(), SendError> {
-///     match endpoint.send(Instant::ZERO, to, 0, state) {
-///         Ok(_) | Err(SendError::QueueFull { .. }) => Ok(()),
-///         Err(error) => Err(error),
-///     }
-/// }
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::ReliableUnordered)).build()?;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
-/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
-/// # let connection = client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
-/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
-/// # server.listen(ServerOptions::new(key));
-/// # let mut simulation = Simulation::new(Network::new(1));
-/// # let [here, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
-/// # simulation.run_for(Duration::from_millis(200));
-/// # for node in [here, there] {
-/// #     while simulation.node_mut(node).poll_event(&mut Vec::new()).is_some() {}
-/// # }
-/// # let client = simulation.node_mut(here);
-/// assert_eq!(tell(client, connection, b"here"), Ok(()));
-/// let nobody = ConnectionId::from_bits(77);
-/// assert_eq!(tell(client, nobody, b"here"), Err(SendError::NoConnection));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// An error that keeps a message from being sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SendError {

@@ -6,19 +6,21 @@ mod connection;
 
 use std::net::SocketAddr;
 
+use muse_schema::fnv1a;
 use muse_wire::{Duration, Instant};
 
 pub use self::connection::{hostile_peer, operations, packet};
 use crate::crypto::{Keys, SeededEntropy, ServerKey};
 use crate::handshake::{
-    Connecting, ConnectingConfig, HANDSHAKE_LEN_MAX, HandshakeLimits, Listener, ListenerConfig,
-    Outcome, Progress, REPLY_LEN_MAX, Trust, repair_for_fuzzing,
+    Connecting, ConnectingConfig, DESCRIPTION_LEN_MAX, DIFFERENCES_MAX, HANDSHAKE_LEN_MAX,
+    HandshakeLimits, Inquiry, Listener, ListenerConfig, Outcome, Progress, REPLY_LEN_MAX, Refusal,
+    Trust, differences, page_of, repair_for_fuzzing,
 };
 use crate::token::{ConnectToken, TokenGrant, TokenIssuer, TokenVerifier};
 
 /// Bytes as operations on a handshake: packets are sent, repeated, changed, cut and made up, clients come from several
-/// addresses, time passes. No reply is longer than its question, and who is let in has the keys of a connection. Says
-/// whether a client was let in.
+/// addresses, time passes. No reply is longer than its question, and a client that is admitted has the keys of a connection. Says
+/// whether a client was admitted.
 pub fn handshake(data: &[u8]) -> bool {
     let (operations, _) = data.as_chunks::<4>();
     let mut table = Table::new();
@@ -51,6 +53,64 @@ pub fn token(data: &[u8]) {
     }
 }
 
+/// Bytes as pages of a description that a hostile server sends: two bytes each for page, count and length, then the text. Whatever comes,
+/// the client asks for a bounded number of pages and ends.
+pub fn description(data: &[u8]) {
+    let mut inquiry = Inquiry::new(Instant::ZERO, fnv1a(data));
+    let (mut now, mut asked, mut rest) = (Instant::ZERO, 0, data);
+    loop {
+        asked += std::iter::from_fn(|| inquiry.poll_page()).count();
+        let Some((head, body)) = rest.split_first_chunk::<6>() else {
+            break;
+        };
+        let [page, count, len] = [0, 2, 4].map(|at| u16::from_le_bytes([head[at], head[at + 1]]));
+        let (text, tail) = body.split_at(usize::from(len).min(body.len()));
+        if let Some(text) = inquiry.handle_page(now, page, count, text) {
+            let differences = differences("1 Jump\n", &text);
+            check_refusal(&Refusal::Schema {
+                client: 0,
+                server: 1,
+                differences,
+            });
+            return;
+        }
+        rest = tail;
+    }
+    while inquiry.handle_timeout(now) {
+        asked += std::iter::from_fn(|| inquiry.poll_page()).count();
+        now = inquiry.poll_timeout();
+    }
+    assert!(asked <= QUESTIONS_MAX, "{asked} questions");
+    if data.len() > 6
+        && data.len() <= DESCRIPTION_LEN_MAX
+        && let Ok(text) = std::str::from_utf8(data)
+    {
+        answer_honestly(text);
+    }
+}
+
+/// An honest server's description arrives as it is, unless it has characters that must not be shown.
+fn answer_honestly(server: &str) {
+    let mut inquiry = Inquiry::new(Instant::ZERO, fnv1a(server.as_bytes()));
+    let mut whole = None;
+    while let Some(page) = inquiry.poll_page() {
+        let (count, text) = page_of(server, page).expect("a page that exists");
+        whole = inquiry.handle_page(Instant::ZERO, page, count, text);
+    }
+    let shown = !server
+        .chars()
+        .any(|character| character != '\n' && character.is_control());
+    assert_eq!(whole.as_deref(), Some(if shown { server } else { "" }));
+}
+
+/// A refusal can be shown, and names no more than it may.
+fn check_refusal(refusal: &Refusal) {
+    assert!(!refusal.to_string().is_empty());
+    if let Refusal::Schema { differences, .. } = refusal {
+        assert!(differences.len() <= DIFFERENCES_MAX);
+    }
+}
+
 /// A server, a client and the packets that lie on the table between them.
 struct Table {
     listener: Listener,
@@ -66,7 +126,8 @@ impl Table {
     fn new() -> Self {
         let config = ListenerConfig {
             protocol_id: PROTOCOL,
-            schema_hash: 0,
+            schema_hash: fnv1a(DESCRIPTION.as_bytes()),
+            description: DESCRIPTION.into(),
             key: ServerKey::from_bytes([1; 32]),
             verifier: Some(verifier()),
             token_required: false,
@@ -97,7 +158,12 @@ impl Table {
             }
             3 => repair_for_fuzzing(PROTOCOL, &mut self.packets[which]),
             4 => self.packets[which].resize(value % HANDSHAKE_LEN_MAX, one),
-            5 => self.now += Duration::from_millis(value as u64),
+            5 => {
+                self.now += Duration::from_millis(value as u64);
+                if let Progress::Refused(refusal) = self.client.handle_timeout(self.now) {
+                    check_refusal(&refusal);
+                }
+            }
             6 if self.clients < CLIENTS_MAX => {
                 self.clients += 1;
                 self.client = client(u64::from(one) + self.clients * 256);
@@ -119,8 +185,11 @@ impl Table {
         {
             Outcome::Nothing => return,
             Outcome::Reply(len) => len,
-            Outcome::Request(request) => {
-                match self.listener.accept(request, 7, b"settings", &mut reply) {
+            Outcome::Request(mut request) => {
+                match self
+                    .listener
+                    .accept(&mut request, 7, b"settings", &mut reply)
+                {
                     Ok(accepted) => {
                         self.connections.push(accepted.keys);
                         accepted.len
@@ -134,10 +203,10 @@ impl Table {
     }
 
     fn deliver_to_client(&mut self, which: usize) {
-        let Progress::Established(mut established) =
-            self.client.handle(self.now, &self.packets[which])
-        else {
-            return;
+        let mut established = match self.client.handle(self.now, &self.packets[which]) {
+            Progress::Established(established) => established,
+            Progress::Refused(refusal) => return check_refusal(&refusal),
+            Progress::Continue | Progress::Waiting | Progress::TimedOut => return,
         };
         let mut sealed = [0; 20];
         let len = established.keys.send.seal(0, &[], &mut sealed, 4);
@@ -178,7 +247,11 @@ fn client(seed: u64) -> Connecting {
         2 => Trust::DangerInsecure(None),
         _ => Trust::DangerInsecure(Some(token())),
     };
-    let config = ConnectingConfig::new(PROTOCOL, 0, 9, trust);
+    let mut config = ConnectingConfig::new(PROTOCOL, fnv1a(DESCRIPTION.as_bytes()), 9, trust);
+    if seed % 16 >= OUTDATED_FROM {
+        config.schema_hash = 1;
+        config.description = "1 Jump\nchannel 0 sequenced\n".into();
+    }
     Connecting::new(&config, Instant::ZERO, &mut entropy).expect("no payload")
 }
 
@@ -197,6 +270,12 @@ fn verifier() -> TokenVerifier {
 const PROTOCOL: u64 = 1;
 const UNIX_NOW_S: u64 = 1_800_000_000;
 const OPERATIONS_MAX: usize = 64;
+/// What the server shares with its clients.
+const DESCRIPTION: &str = "1 Jump { height: u8 }\nchannel 0 sequenced\n";
+/// Clients whose seed modulo 16 is from here on have another description.
+const OUTDATED_FROM: u64 = 12;
+/// Each page once, and eight again every 250 ms for 3 s.
+const QUESTIONS_MAX: usize = 64 + 8 * 12;
 /// Each costs operations with public keys, which are slow.
 const CLIENTS_MAX: u64 = 4;
 const PACKETS_MAX: usize = 32;
@@ -224,12 +303,17 @@ mod tests {
             let forged = [&changed[..20], &[3, 3, 0, 0], &changed[20..]].concat();
             assert!(!handshake(&forged), "trust {trust}: bound to the exchange");
         }
+        // The same with a client that has another description, which asks for the server's and gets it.
+        let outdated = [&[6, 0, 12, 0][..], &script, &[0, 5, 0, 0, 1, 6, 0, 0]].concat();
+        assert!(!handshake(&outdated));
         let mut random = fastrand::Rng::with_seed(1);
         for _ in 0..100 {
             let noise: Vec<u8> = (0..random.usize(..400)).map(|_| random.u8(..)).collect();
             handshake(&noise);
             token(&noise);
+            description(&noise);
         }
+        description(&b"1 Jump\n".repeat(8_000));
     }
 
     #[test]

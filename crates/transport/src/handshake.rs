@@ -9,18 +9,25 @@
 
 mod connecting;
 mod cookie;
+mod inquiry;
 mod limits;
 mod listener;
 mod packet;
 mod recent;
 mod session;
 
+use muse_schema::Difference;
+use muse_wire::Duration;
 use thiserror::Error;
 
-pub(crate) use connecting::{Connecting, ConnectingConfig, Progress, Trust};
+pub(crate) use connecting::{Connecting, ConnectingConfig, Established, Progress, Trust};
+pub use inquiry::{DESCRIPTION_LEN_MAX, DIFFERENCES_MAX};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use inquiry::{Inquiry, differences, page_of};
 pub use limits::HandshakeLimits;
 pub use listener::HandshakeCounters;
 pub(crate) use listener::{ConnectRequest, Listener, ListenerConfig, Outcome};
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use packet::repair as repair_for_fuzzing;
 
 use crate::token::TokenError;
@@ -28,31 +35,9 @@ use crate::token::TokenError;
 /// Sixteen random bytes that name one attempt to connect; only who sees the client's packets knows them.
 pub(crate) type ClientRandom = [u8; CLIENT_RANDOM_LEN];
 
-/// Why a server did not let a client in.
+/// The reason for which a server refused a client.
 ///
-/// Refusals are not authenticated: whoever can read the client's packets can forge one, as he could cut the line.
-///
-/// ```
-/// # use muse_netem::{Network, Simulation};
-/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
-/// # use muse_wire::{Duration, Instant};
-/// use muse_transport::{Event, Refusal};
-/// # let now = Instant::ZERO;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
-/// let config = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced));
-/// let mut client = Endpoint::new(config.clone().schema(5).build()?, SeededEntropy::danger_seeded(2));
-/// let mut server = Endpoint::new(config.schema(6).build()?, SeededEntropy::danger_seeded(3));
-/// # client.connect(now, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
-/// # server.listen(ServerOptions::new(key));
-/// # let mut simulation = Simulation::new(Network::new(1));
-/// # let [here, _] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
-/// # simulation.run_for(Duration::from_millis(200));
-/// # let client = simulation.node_mut(here);
-/// // Their messages are not defined alike.
-/// let mut buffer = Vec::new();
-/// assert!(matches!(client.poll_event(&mut buffer), Some(Event::Refused { reason: Refusal::Schema { .. }, .. })));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// Refusals are not authenticated: anyone who can read the client's packets can forge one, as they could cut the line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -61,22 +46,22 @@ pub enum Refusal {
         "the server speaks versions {server_min} to {server_max} of the protocol, the client {client}"
     )]
     Version {
-        /// What the client speaks.
+        /// The version that the client speaks.
         client: u16,
         /// Oldest that the server speaks.
         server_min: u16,
         /// Newest that the server speaks.
         server_max: u16,
     },
-    /// Messages are not defined alike on both sides.
-    #[error(
-        "the schemas differ: the server has {server:016x}, the client {client:016x}; build both from the same messages"
-    )]
+    /// The sides do not share what they must: messages, channels, and what [`Config::shared`](crate::Config::shared) describes.
+    #[error("{}", tell_mismatch(*client, *server, differences))]
     Schema {
-        /// Hash of the client's schema.
+        /// Hash of the client's description.
         client: u64,
-        /// Hash of the server's schema.
+        /// Hash of the server's description.
         server: u64,
+        /// The first [`DIFFERENCES_MAX`] differences; *here* is the client and *there* the server. Empty if the server did not say.
+        differences: Vec<Difference>,
     },
     /// As many connections as the server allows.
     #[error("the server is full")]
@@ -90,9 +75,14 @@ pub enum Refusal {
     /// The server could not read the handshake.
     #[error("the server does not have the key that the client expects")]
     WrongKey,
-    /// The application on the server said no.
-    #[error("the server denied the connection: {0}")]
-    Denied(String),
+    /// The application on the server said no, see [`Endpoint::deny`](crate::Endpoint::deny).
+    #[error("the server denied the connection: {text} (code {code})")]
+    Denied {
+        /// The application's number for it.
+        code: u16,
+        /// The application's words, at most 128 bytes.
+        text: String,
+    },
     /// Too much to do now; worth another attempt later.
     #[error("the server is busy")]
     Busy,
@@ -113,14 +103,39 @@ impl From<TokenError> for Refusal {
     }
 }
 
+fn tell_mismatch(client: u64, server: u64, differences: &[Difference]) -> String {
+    if differences.is_empty() {
+        return format!(
+            "what both sides must share differs: the server has {server:016x}, the client {client:016x}; build both from the same messages, channels and kinds"
+        );
+    }
+    let told: Vec<String> = differences
+        .iter()
+        .take(DIFFERENCES_TOLD)
+        .map(Difference::to_string)
+        .collect();
+    let more = match differences.len() - told.len() {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    format!(
+        "client (here) and server (there) do not share what they must: {}{more}",
+        told.join("; ")
+    )
+}
+
 /// The version of the protocol that this implementation speaks.
 pub(crate) const VERSION: u16 = 1;
 /// Longest application payload in a Connect, and longest settings in an Accept.
 pub(crate) const PAYLOAD_LEN_MAX: usize = 256;
 /// Longest text with which an application denies a connection; the rest is cut off.
 pub(crate) const DENIED_TEXT_LEN_MAX: usize = 128;
+/// Longest time that an application may take to decide about a client, and that a client waits for it.
+pub const DECISION_TIMEOUT_MAX: Duration = Duration::from_secs(300);
 /// Room that a reply needs at most.
-pub(crate) const REPLY_LEN_MAX: usize = packet::ACCEPT_LEN_MAX;
+pub(crate) const REPLY_LEN_MAX: usize = packet::DESCRIPTION_PACKET_LEN_MAX;
+/// Differences that the text of a refusal names.
+const DIFFERENCES_TOLD: usize = 8;
 /// Longest handshake packet.
 pub(crate) const HANDSHAKE_LEN_MAX: usize = packet::CONNECT_LEN_MAX;
 const CLIENT_RANDOM_LEN: usize = 16;

@@ -1,4 +1,4 @@
-//! What waits for the application: events and received messages, the most urgent first.
+//! The inbox of the application: events and received messages, the most urgent first.
 //!
 //! Payloads lie one behind the other in a buffer per level that is emptied in order, so that nothing is allocated per message.
 
@@ -19,7 +19,7 @@ pub(crate) const LEVEL_LAST: u8 = Priority::COUNT as u8 - 1;
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     levels: [Level; Priority::COUNT],
-    /// What these messages and those that still wait in their channels take.
+    /// The memory that these messages and those that still wait in their channels take.
     pub(crate) ledger: Ledger,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Inbox {
 struct Level {
     records: VecDeque<(ConnectionId, Record)>,
     bytes: Vec<u8>,
-    /// How much of `bytes` has been read.
+    /// The number of bytes that have been read.
     read: usize,
 }
 
@@ -50,12 +50,22 @@ pub(crate) enum Record {
 /// Events too rare to be worth space in every record.
 #[derive(Debug)]
 pub(crate) enum Rare {
+    Asking(Question),
     Refused(Refusal),
     Unanswered,
     Interrupted,
     Resumed,
     AddressChanged(SocketAddr),
     Closed(CloseReason),
+}
+
+/// A client that waits for a decision.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) account: u64,
+    pub(crate) user_data: Vec<u8>,
+    pub(crate) hello: Vec<u8>,
+    pub(crate) address: SocketAddr,
 }
 
 impl Inbox {
@@ -104,6 +114,7 @@ impl Inbox {
     }
 
     pub(crate) fn receipt(&mut self, connection: ConnectionId, receipt: Receipt) {
+        // Not with the urgent ones, which a flood of receipts would hold up.
         self.level(Priority::Normal.level())
             .records
             .push_back((connection, Record::Receipt(receipt)));
@@ -156,6 +167,18 @@ impl Inbox {
                 receipt,
             },
             Record::Rare(rare) => match *rare {
+                Rare::Asking(question) => {
+                    buffer.extend_from_slice(&question.user_data);
+                    buffer.extend_from_slice(&question.hello);
+                    let (user_data, hello) = buffer.split_at(question.user_data.len());
+                    Event::Asking {
+                        connection,
+                        account: question.account,
+                        user_data,
+                        hello,
+                        address: question.address,
+                    }
+                }
                 Rare::Refused(reason) => Event::Refused { connection, reason },
                 Rare::Unanswered => Event::Unanswered { connection },
                 Rare::Interrupted => Event::Interrupted { connection },
@@ -186,6 +209,7 @@ impl Level {
                 self.bytes.shrink_to(KEPT_MAX);
                 self.records.shrink_to(KEPT_MAX / RECORD_LEN);
             }
+        // Moved only when less is left than was read, so that each byte is moved once on average.
         } else if self.read > COMPACT_FROM && self.read > self.bytes.len() / 2 {
             self.bytes.drain(..self.read);
             self.read = 0;

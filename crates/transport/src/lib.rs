@@ -6,7 +6,7 @@
 //! and authentication are on unless an option whose name begins with `danger` turns them off.
 //!
 //! The main flow: `endpoint.rs` finds the connection, `connection/incoming.rs` takes packets apart,
-//! `connection/outgoing.rs` builds them, `channel/send.rs` and `channel/receive.rs` keep the promises.
+//! `connection/outgoing.rs` plans and `connection/builder.rs` builds them, `channel/send.rs` and `channel/receive.rs` keep the promises.
 //! `docs/protocol.md` describes the bytes.
 
 mod channel;
@@ -16,6 +16,7 @@ mod connection;
 mod crypto;
 mod endpoint;
 mod event;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod handshake;
@@ -38,11 +39,19 @@ pub use config::{
     Delivery, MESSAGE_LIMIT, Priority, RESUMING_MAX, Repair,
 };
 pub use crypto::{Entropy, InvalidPublicKey, SeededEntropy, ServerKey, ServerPublicKey};
-pub use endpoint::{Broadcast, Connect, ConnectError, Endpoint, EndpointCounters, ServerOptions};
+pub use endpoint::{
+    ADDRESSES_MAX, AdmissionError, AdmissionLimits, Broadcast, Connect, ConnectError, Endpoint,
+    EndpointCounters, ServerOptions,
+};
 pub use event::{
     CloseReason, ConnectionId, Event, MessageId, Outcome, Receipt, SendError, SendOptions,
 };
-pub use handshake::{HandshakeCounters, HandshakeLimits, Refusal};
+pub use handshake::{
+    DECISION_TIMEOUT_MAX, DESCRIPTION_LEN_MAX, DIFFERENCES_MAX, HandshakeCounters, HandshakeLimits,
+    Refusal,
+};
 pub use memory::{CONNECTION_FLOOR, MESSAGE_OVERHEAD};
+/// What [`Refusal::Schema`] names, here for crates that use the transport alone.
+pub use muse_schema::Difference;
 pub use stats::{ChannelStats, ConnectionStats};
 pub use typed::{DispatchCounters, DispatchError, Dispatcher, MessageError};

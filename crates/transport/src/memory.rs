@@ -1,4 +1,4 @@
-//! How much memory received messages may take: a budget for each connection and one for the endpoint.
+//! Limits of the memory of received messages: a budget for each connection and one for the endpoint.
 //!
 //! Everything that is held for a peer counts: fragments of unfinished messages, messages that wait for earlier ones, and
 //! messages that the application has not polled. What exceeds a budget is refused when it arrives, and the packet that
@@ -38,7 +38,7 @@ pub(crate) struct Budgets {
     pub(crate) reserve: usize,
 }
 
-/// How much depends on something that arrived.
+/// The importance of something that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
     /// Nothing waits for it.
@@ -47,14 +47,14 @@ pub(crate) enum Need {
     Next,
 }
 
-/// Which budget is exhausted.
+/// The budget that is exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exhausted {
     Connection,
     Endpoint,
 }
 
-/// What is held, by connection and in total.
+/// The memory held, by connection and in total.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     total: usize,

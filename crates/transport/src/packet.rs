@@ -108,11 +108,11 @@ impl From<EndOfBytes> for Malformed {
 /// One stretch of an acknowledgement block, from newer to older.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AckRun {
-    /// How many numbers are missing before (newer than) the run.
+    /// The number of packet numbers missing before (newer than) the run.
     pub(crate) missing: u64,
     /// The missing ones were reconstructed from parity.
     pub(crate) recovered: bool,
-    /// How many numbers of the run arrived.
+    /// The number of packet numbers of the run that arrived.
     pub(crate) arrived: u64,
 }
 
@@ -281,10 +281,10 @@ const SECTION: u8 = 6;
 const SKIP: u8 = 7;
 const PROGRESS: u8 = 8;
 
-/// Where a piece of a message stands in it.
+/// The place of a piece in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fragment {
-    /// Which piece, from 0.
+    /// The index of the piece, from 0.
     pub(crate) index: u32,
     /// Length of the whole message in bytes.
     pub(crate) total: u32,
@@ -321,7 +321,7 @@ pub(crate) enum Frame<'a> {
         channel: u8,
         number_low: u16,
     },
-    /// How far a partially reliable receiver has come: everything older is delivered or skipped; and how many it
+    /// The progress of a partially reliable receiver: everything older is delivered or skipped; and how many it
     /// skipped in the current window.
     Progress {
         channel: u8,
@@ -479,12 +479,23 @@ impl MessageHead {
     }
 }
 
-/// Where the last message frame of a packet starts and where its payload starts, so that its length can be left out.
+/// The start of the last message frame of a packet and that of its payload, so that its length can be left out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LastMessage {
     pub(crate) frame: usize,
     pub(crate) payload: usize,
     pub(crate) len: usize,
+}
+
+impl LastMessage {
+    /// The same, counted from a point `bytes` before.
+    pub(crate) fn behind(self, bytes: usize) -> Self {
+        Self {
+            frame: self.frame + bytes,
+            payload: self.payload + bytes,
+            len: self.len,
+        }
+    }
 }
 
 /// Takes the explicit length out of the last message in `bytes[..end]` and returns the new end: the message now

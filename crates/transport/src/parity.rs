@@ -28,7 +28,7 @@ pub(crate) use encoder::Encoder;
 
 use thiserror::Error;
 
-/// Why the body of a parity frame was refused.
+/// The reason for which the body of a parity frame was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub(crate) enum Malformed {
@@ -58,9 +58,9 @@ pub(crate) const SECTION_MAX: usize = 1_150;
 /// A symbol begins with the length of its section.
 const LENGTH_LEN: usize = 2;
 const SYMBOL_MAX: usize = LENGTH_LEN + SECTION_MAX;
-/// How far before the carrier the newest covered packet may be.
+/// The largest distance from the carrier to the newest covered packet.
 const DISTANCE_MAX: u64 = 63;
-/// How far before the newest covered packet the oldest may be: the bits of a varint.
+/// The largest distance from the newest covered packet to the oldest: the bits of a varint.
 const SPAN_MAX: u64 = 62;
 
 #[cfg(test)]
@@ -129,7 +129,7 @@ mod tests {
         .collect()
     }
 
-    /// Which of the columns the rows determine, by plain Gaussian elimination over everything.
+    /// Finds the columns that the rows determine, by plain Gaussian elimination over everything.
     fn determined(mut rows: Vec<Vec<u8>>, columns: usize) -> Vec<bool> {
         let mut rank = 0;
         for column in 0..columns {

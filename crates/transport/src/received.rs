@@ -1,4 +1,4 @@
-//! Which packets arrived: the replay window and the source of acknowledgements.
+//! The packets that arrived: the replay window and the source of acknowledgements.
 //!
 //! One bit per packet number for the last [`WINDOW`] numbers. A number outside the window or with its bit set is
 //! a replay and changes nothing.
@@ -57,7 +57,7 @@ impl ReceivedPackets {
         self.highest.unwrap_or(PACKET_NUMBER_FIRST - 1)
     }
 
-    /// Whether `number` has not been seen and can still be told apart from a replay.
+    /// True if `number` has not been seen and can still be told apart from a replay.
     pub(crate) fn is_new(&self, number: u64) -> bool {
         let newest = number > self.highest();
         newest
@@ -85,6 +85,7 @@ impl ReceivedPackets {
     pub(crate) fn record(&mut self, now: Instant, number: u64, marked: bool) -> bool {
         let highest = self.highest();
         if number > highest {
+            // The ring holds the bits of numbers that have left the window; those of the new ones begin clear.
             self.arrived.clear(highest + 1, number);
             if self.recovered_highest + WINDOW > highest {
                 self.recovered.clear(highest + 1, number);
@@ -114,7 +115,7 @@ impl ReceivedPackets {
         }
     }
 
-    /// Whether any of the newest `count` numbers is missing.
+    /// True if any of the newest `count` numbers is missing.
     pub(crate) fn has_gap(&self, count: u64) -> bool {
         let highest = self.highest();
         let mut left = count.min(highest + 1 - PACKET_NUMBER_FIRST);
@@ -248,7 +249,7 @@ impl Bits {
         }
     }
 
-    /// How many consecutive numbers from `number` down have their bit equal to `set`, at most `most`.
+    /// Counts the consecutive numbers from `number` down that have their bit equal to `set`, at most `most`.
     fn run(&self, number: u64, set: bool, most: u64) -> u64 {
         let mut count = 0;
         while count < most {

@@ -6,7 +6,7 @@ use muse_wire::{Duration, Instant};
 const RTT_INITIAL: Duration = Duration::from_millis(200);
 /// Longest time to believe: a sample above it is cut (ten times what a game can be played with).
 const RTT_MAX: Duration = Duration::from_secs(10);
-/// How long a minimum is trusted.
+/// The time for which a minimum is trusted.
 const RTT_MIN_WINDOW: Duration = Duration::from_secs(30);
 
 /// Estimates from the time between a packet and its acknowledgement.
@@ -101,7 +101,7 @@ impl Rtt {
         self.min
     }
 
-    /// How long to wait for an acknowledgement before probing.
+    /// Returns the time to wait for an acknowledgement before probing.
     pub(crate) fn probe_timeout(&self, ack_delay_max: Duration) -> Duration {
         self.smoothed + (self.variance * 4).max(Duration::from_millis(1)) + ack_delay_max
     }

@@ -1,4 +1,4 @@
-//! Which packets were sent and what was in them: a ring of packets and a ring of their frames.
+//! The packets that were sent and their contents: a ring of packets and a ring of their frames.
 //!
 //! Nothing here allocates once the rings have grown to what a connection keeps in flight.
 
@@ -14,12 +14,12 @@ use crate::work;
 pub(crate) const SENT_MAX: usize = 16_384;
 /// Packets a later one must be ahead before an earlier one counts as lost, to start with.
 const PACKET_THRESHOLD_INITIAL: u64 = 3;
-/// How far reordering may raise the packet threshold.
+/// The limit to which reordering may raise the packet threshold.
 const PACKET_THRESHOLD_MAX: u64 = 256;
 /// Shortest tolerance for reordering.
 const REORDER_MIN: Duration = Duration::from_millis(1);
 
-/// What became of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// In flight.
@@ -46,13 +46,13 @@ pub(crate) struct SentPacket {
     pub(crate) recovered: bool,
     /// Its frames have been given back to their channels.
     loss_handled: bool,
-    /// Newest packet whose parity covers this one's section; 0 for none.
+    /// First packet whose parity covers this one's section; 0 for none.
     pub(crate) covered_by: u64,
     frames_start: u64,
     frames_count: u32,
 }
 
-/// What a frame in a packet was, so that its fate can be told to whom it concerns.
+/// The kind of a frame in a packet, so that its fate can be told to the channel or part it concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SentFrame {
     /// Piece `piece` of message `number`.
@@ -103,7 +103,7 @@ pub(crate) struct SentPackets {
 }
 
 impl SentPacket {
-    /// What it adds to the bytes in flight. A probe for a larger size adds nothing: it may be larger than the window, and
+    /// Returns the bytes that it adds to those in flight. A probe for a larger size adds nothing: it may be larger than the window, and
     /// would stop everything until it is known to be lost.
     fn in_flight(&self) -> usize {
         if self.mtu_probe {
@@ -112,7 +112,7 @@ impl SentPacket {
             self.size as usize
         }
     }
-    /// Whether its loss has been told to the channels.
+    /// True if its loss has been told to the channels.
     pub(crate) fn is_loss_handled(&self) -> bool {
         self.loss_handled
     }
@@ -154,12 +154,12 @@ impl SentPackets {
         self.in_flight
     }
 
-    /// Whether anything that must arrive waits for an acknowledgement.
+    /// True if anything that must arrive waits for an acknowledgement.
     pub(crate) fn has_reliable_outstanding(&self) -> bool {
         self.outstanding_reliable > 0
     }
 
-    /// When the newest packet with something that must arrive was sent.
+    /// Returns the time at which the newest packet with something that must arrive was sent.
     pub(crate) fn last_reliable_at(&self) -> Instant {
         self.last_reliable_at
     }
@@ -169,7 +169,7 @@ impl SentPackets {
         self.acked_highest
     }
 
-    /// How many packets were sent after the newest that the peer has acknowledged.
+    /// Returns the number of packets sent after the newest that the peer has acknowledged.
     pub(crate) fn unconfirmed(&self) -> u64 {
         let acked = self.acked_highest.unwrap_or(PACKET_NUMBER_FIRST - 1);
         self.next_number() - 1 - acked
@@ -224,6 +224,7 @@ impl SentPackets {
     /// Says that a parity in packet `carrier` covers the section of packet `number`.
     pub(crate) fn cover(&mut self, number: u64, carrier: u64) {
         if let Some(packet) = self.get_mut(number)
+            // The first parity counts: waiting for a later one too would only delay the retransmission.
             && packet.covered_by == 0
         {
             packet.covered_by = carrier;
@@ -254,6 +255,7 @@ impl SentPackets {
         }
         packet.fate = Fate::Settled;
         self.unsettled.remove(number);
+        // A packet taken as lost left the bytes in flight then, and must not be subtracted twice.
         if before.fate == Fate::Outstanding {
             self.in_flight -= before.in_flight();
             self.outstanding -= 1;
@@ -265,6 +267,8 @@ impl SentPackets {
             let late = now.saturating_since(before.at + smoothed);
             self.reorder_extra = self.reorder_extra.max(late.min(smoothed));
         }
+        // An old packet that arrives after newer ones shows how much the path reorders: be at least that patient from
+        // now on.
         if let Some(highest) = acked_highest
             && number < highest
         {
@@ -328,17 +332,20 @@ impl SentPackets {
     pub(crate) fn set_acked_highest(&mut self, number: u64) {
         if self.acked_highest.is_none_or(|highest| number > highest) {
             self.acked_highest = Some(number);
+            // The patience learnt from late packets fades, so that one bad moment does not slow down repairs for ever.
             self.reorder_extra = self.reorder_extra - self.reorder_extra / 256;
         }
     }
 
-    /// How long after sending a packet counts as lost, once a later one has been acknowledged.
+    /// Returns how long after sending a packet counts as lost, once a later one has been acknowledged.
     pub(crate) fn loss_delay(
         &self,
         latest: Duration,
         smoothed: Duration,
         variance: Duration,
     ) -> Duration {
+        // Jitter counts up to a quarter of the round trip; beyond that, waiting would cost more than a needless
+        // retransmission.
         let tolerance = (variance * 2)
             .min(smoothed / 4)
             .max(self.reorder_extra)
@@ -360,6 +367,7 @@ impl SentPackets {
             from = number + 1;
             let at = self.get(number)?.at;
             let lost_at = at + loss_delay;
+            // Either is enough: so many newer packets have arrived, or the time for it is over.
             if lost_at <= now || highest - number >= self.packet_threshold {
                 self.set_lost(number);
                 lost.push(number);
@@ -376,6 +384,8 @@ impl SentPackets {
             match packet.fate {
                 Fate::Outstanding => break,
                 Fate::Lost if !packet.loss_handled => break,
+                // Kept for a while, so that a late acknowledgement shows that the loss was none; not once memory runs
+                // short.
                 Fate::Lost if packet.at + patience > now && self.packets.len() < SENT_MAX / 2 => {
                     break;
                 }

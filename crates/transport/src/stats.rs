@@ -1,36 +1,8 @@
-//! What a connection and its channels have done so far.
+//! Counts and measurements of a connection and its channels.
 
 use muse_wire::Duration;
 
 /// Counters of one channel, both directions.
-///
-/// ```
-/// # use muse_netem::{Network, Simulation};
-/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
-/// # use muse_wire::{Duration, Instant};
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::ReliableUnordered)).build()?;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
-/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
-/// # let connection = client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
-/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
-/// # server.listen(ServerOptions::new(key));
-/// # let mut simulation = Simulation::new(Network::new(1));
-/// # let [here, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
-/// # simulation.run_for(Duration::from_millis(200));
-/// # for node in [here, there] {
-/// #     while simulation.node_mut(node).poll_event(&mut Vec::new()).is_some() {}
-/// # }
-/// # let now = simulation.now();
-/// # let client = simulation.node_mut(here);
-/// client.send(now, connection, 0, b"hello")?;
-/// # simulation.run_for(Duration::from_millis(200));
-/// # let (client, server) = (simulation.node(here), simulation.node(there));
-/// let sent = client.channel_stats(connection, 0).expect("it is connected");
-/// assert_eq!((sent.messages_sent, sent.bytes_sent, sent.pieces_resent), (1, 5, 0));
-/// let peer = server.connections().next().expect("the client");
-/// assert_eq!(server.channel_stats(peer, 0).map(|stats| stats.messages_received), Some(1));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChannelStats {
@@ -63,34 +35,6 @@ pub struct ChannelStats {
 }
 
 /// State and counters of one connection.
-///
-/// ```
-/// # use muse_netem::{Network, Simulation};
-/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
-/// # use muse_wire::{Duration, Instant};
-/// use muse_transport::ConnectionId;
-/// fn line(endpoint: &Endpoint, connection: ConnectionId) -> Option<String> {
-///     let stats = endpoint.stats(connection)?;
-///     Some(format!("{} ms, {} packets lost", stats.rtt.as_millis(), stats.packets_lost))
-/// }
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::ReliableUnordered)).build()?;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
-/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
-/// # let connection = client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
-/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
-/// # server.listen(ServerOptions::new(key));
-/// # let mut simulation = Simulation::new(Network::new(1));
-/// # let [here, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
-/// # simulation.run_for(Duration::from_millis(200));
-/// # for node in [here, there] {
-/// #     while simulation.node_mut(node).poll_event(&mut Vec::new()).is_some() {}
-/// # }
-/// # let client = simulation.node_mut(here);
-/// // Over a link without delay or loss.
-/// assert_eq!(line(client, connection).as_deref(), Some("0 ms, 0 packets lost"));
-/// assert_eq!(line(client, ConnectionId::from_bits(77)), None);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ConnectionStats {

@@ -2,7 +2,7 @@
 
 use muse_wire::Instant;
 
-/// What a timer is for.
+/// The purpose of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Timer {
@@ -53,7 +53,7 @@ impl Timers {
         self.0[timer as usize] = Instant::FAR_FUTURE;
     }
 
-    /// Whether the timer has come; it is stopped then.
+    /// True if the timer has come; it is stopped then.
     pub(crate) fn expired(&mut self, timer: Timer, now: Instant) -> bool {
         let expired = self.0[timer as usize] <= now;
         if expired {

@@ -1,4 +1,4 @@
-//! Connect tokens: what a master gives to a player so that a game server lets him in.
+//! Connect tokens: a master gives them to players so that a game server admits them.
 //!
 //! A token names an account, carries user data, holds for a short time on named servers only, and can be used once.
 //! The master signs it with Ed25519; servers hold public keys only, so a stolen server cannot make
@@ -39,14 +39,6 @@ pub(crate) use verifier::Verified;
 pub use verifier::{KeyError, TokenError, TokenVerifier};
 
 /// The name of a token, random; single use is counted by it.
-///
-/// ```
-/// use muse_transport::token::TokenId;
-/// let id = TokenId::from_bytes([7; 16]);
-/// assert_eq!(id.as_bytes(), &[7; 16]);
-/// // As a log shows it.
-/// assert_eq!(format!("{id:?}"), format!("TokenId({})", "07".repeat(16)));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TokenId([u8; TOKEN_ID_LEN]);
 
@@ -68,20 +60,7 @@ impl fmt::Debug for TokenId {
     }
 }
 
-/// What a token is to allow.
-///
-/// ```
-/// use muse_transport::token::{TokenGrant, TokenIssuer};
-/// use muse_transport::{SeededEntropy, ServerKey};
-/// # let mut entropy = SeededEntropy::danger_seeded(1);
-/// let server = ServerKey::generate(&mut entropy).public();
-/// let grant = TokenGrant::new(42, server, "203.0.113.7:7000".parse()?)
-///     .server("[2001:db8::7]:7000".parse()?) // the same server, by IPv6
-///     .lifetime_s(30);
-/// let token = TokenIssuer::generate(1, 1, &mut entropy).issue(&grant, 1_000, &mut entropy)?;
-/// assert_eq!((token.servers().len(), token.expires_s()), (2, 1_030));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// The rights that a token is to give.
 #[derive(Clone, Debug)]
 pub struct TokenGrant {
     account: u64,
@@ -115,7 +94,7 @@ impl TokenGrant {
         self
     }
 
-    /// How long the token may be used, 60 seconds by default, at most a day. A server remembers used tokens for as long.
+    /// Sets how long the token may be used, 60 seconds by default, at most a day. A server remembers used tokens for as long.
     pub fn lifetime_s(mut self, lifetime_s: u64) -> Self {
         self.lifetime_s = lifetime_s;
         self
@@ -123,20 +102,6 @@ impl TokenGrant {
 }
 
 /// A grant goes beyond a limit.
-///
-/// ```
-/// use muse_transport::token::{IssueError, TokenGrant, TokenIssuer};
-/// use muse_transport::{SeededEntropy, ServerKey};
-/// # let mut entropy = SeededEntropy::danger_seeded(1);
-/// # let server = ServerKey::generate(&mut entropy).public();
-/// # let issuer = TokenIssuer::generate(1, 1, &mut entropy);
-/// let grant = TokenGrant::new(42, server, "203.0.113.7:7000".parse()?);
-/// let week = issuer.issue(&grant.clone().lifetime_s(7 * 86_400), 1_000, &mut entropy);
-/// assert_eq!(week.err(), Some(IssueError::Lifetime));
-/// let long = issuer.issue(&grant.user_data(&[0; 257]), 1_000, &mut entropy);
-/// assert_eq!(long.err(), Some(IssueError::UserData));
-/// # Ok::<(), std::net::AddrParseError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum IssueError {
@@ -201,7 +166,7 @@ impl TokenIssuer {
         self.key_id
     }
 
-    /// What verifiers need, with [`key_id`](Self::key_id).
+    /// Returns the public key that verifiers need, with [`key_id`](Self::key_id).
     pub fn public_key(&self) -> [u8; 32] {
         self.signing.verifying_key().to_bytes()
     }
@@ -268,23 +233,6 @@ impl fmt::Debug for TokenIssuer {
 /// A token as the client holds it: what it shows to the server and the secret that proves it is the holder's.
 ///
 /// Keep it like a password until it has expired. `Debug` shows nothing secret.
-///
-/// ```
-/// use muse_transport::token::{ConnectToken, TokenGrant, TokenIssuer};
-/// use muse_transport::{Connect, SeededEntropy, ServerKey};
-/// # let mut entropy = SeededEntropy::danger_seeded(1);
-/// # let server = ServerKey::generate(&mut entropy).public();
-/// # let grant = TokenGrant::new(42, server, "203.0.113.7:7000".parse()?);
-/// # let text = TokenIssuer::generate(1, 1, &mut entropy).issue(&grant, 1_000, &mut entropy)?.to_text();
-/// // What the master answered.
-/// let token = ConnectToken::from_text(&text)?;
-/// assert_eq!(token.server_key(), server);
-/// assert_eq!(token.to_text(), text);
-/// let (address, how) = (token.servers()[0], Connect::token(token));
-/// assert_eq!(address.port(), 7_000);
-/// # let _ = how;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone)]
 pub struct ConnectToken {
     secret: Secret,
@@ -335,7 +283,7 @@ impl ConnectToken {
         self.id
     }
 
-    /// When it can no longer be used for a new session, seconds since 1970.
+    /// Returns the time after which it cannot be used for a new session, in seconds since 1970.
     pub fn expires_s(&self) -> u64 {
         self.expires_s
     }
@@ -345,17 +293,17 @@ impl ConnectToken {
         self.server_key
     }
 
-    /// Where that server is.
+    /// Returns the addresses of that server.
     pub fn servers(&self) -> &[SocketAddr] {
         &self.servers
     }
 
-    /// What is shown to the server.
+    /// Returns the part that is shown to the server.
     pub(crate) fn public(&self) -> &[u8] {
         &self.public
     }
 
-    /// What proves the holder.
+    /// Returns the secret that proves the holder.
     pub(crate) fn secret(&self) -> &Secret {
         &self.secret
     }
@@ -373,12 +321,6 @@ impl fmt::Debug for ConnectToken {
 }
 
 /// These bytes or this text are no connect token.
-///
-/// ```
-/// use muse_transport::token::{ConnectToken, InvalidToken};
-/// assert_eq!(ConnectToken::from_text("a note, not a token").err(), Some(InvalidToken));
-/// assert_eq!(ConnectToken::from_bytes(&[1; 40]).err(), Some(InvalidToken));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not a connect token")]
 pub struct InvalidToken;

@@ -7,7 +7,7 @@
 use std::any::type_name;
 use std::fmt;
 
-/// What [`send_message`](crate::Endpoint::send_message) takes, named here for crates that use the transport alone.
+/// The trait that [`send_message`](crate::Endpoint::send_message) takes, named here for crates that use the transport alone.
 pub use muse_schema::Message;
 use muse_schema::{DecodeError, EncodeError, Registry, RegistryError};
 use rustc_hash::FxHashMap;
@@ -44,25 +44,7 @@ pub fn encode<M: Message>(message: &M, payload: &mut Vec<u8>) -> Result<(), Enco
         .inspect_err(|_| payload.truncate(start))
 }
 
-/// Why a typed message was not taken for sending.
-///
-/// ```
-/// use muse_schema::Message;
-/// # use muse_transport::{ChannelConfig, Config, Delivery, Endpoint, SeededEntropy};
-/// use muse_transport::{ConnectionId, MessageError, SendError};
-/// # use muse_wire::Instant;
-/// #[derive(Message)]
-/// #[message(id = 7)]
-/// struct Score {
-///     points: u16,
-/// }
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced)).build()?;
-/// # let mut endpoint = Endpoint::new(config, SeededEntropy::danger_seeded(1));
-/// let nobody = ConnectionId::from_bits(9);
-/// let sent = endpoint.send_message(Instant::ZERO, nobody, 0, &Score { points: 3 });
-/// assert_eq!(sent, Err(MessageError::Send(SendError::NoConnection)));
-/// # Ok::<(), muse_transport::ConfigError>(())
-/// ```
+/// An error that keeps a typed message from being sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MessageError {
@@ -91,7 +73,7 @@ pub enum MessageError {
 ///
 /// let mut dispatcher: Dispatcher<Vec<String>> = Dispatcher::new();
 /// dispatcher.on(|heard: &mut Vec<String>, _from, say: Say| heard.push(say.text))?;
-/// let config = muse_transport::Config::new(1).schema(dispatcher.registry().hash());
+/// let config = muse_transport::Config::new(1).shared(&dispatcher.registry().describe());
 /// # let _ = config;
 ///
 /// // What `Endpoint::send_message` puts into a payload, and `Event::Message` brings.
@@ -113,28 +95,7 @@ pub struct Dispatcher<C> {
 
 type Handler<C> = Box<dyn FnMut(&mut C, ConnectionId, &[u8]) -> Result<(), DecodeError> + Send>;
 
-/// What a [`Dispatcher`] has done.
-///
-/// ```
-/// # use muse_schema::Message;
-/// use muse_transport::{ConnectionId, Dispatcher};
-/// # #[derive(Message)]
-/// # #[message(id = 7)]
-/// # struct Score {
-/// #     points: u8,
-/// # }
-/// let mut dispatcher: Dispatcher<u32> = Dispatcher::new();
-/// dispatcher.on(|total: &mut u32, _from, score: Score| *total += u32::from(score.points))?;
-/// let (mut total, from) = (0, ConnectionId::from_bits(1));
-/// // A score, an id that nobody knows, and half an id.
-/// for payload in [&[7, 0, 30][..], &[8, 0], &[7]] {
-///     let _ = dispatcher.dispatch(&mut total, from, payload);
-/// }
-/// let counters = dispatcher.counters();
-/// assert_eq!((counters.dispatched, counters.unknown, counters.malformed), (1, 1, 1));
-/// assert_eq!(total, 30);
-/// # Ok::<(), muse_schema::RegistryError>(())
-/// ```
+/// Counts of a [`Dispatcher`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DispatchCounters {
@@ -146,24 +107,7 @@ pub struct DispatchCounters {
     pub malformed: u64,
 }
 
-/// Why a payload reached no handler.
-///
-/// ```
-/// # use muse_schema::Message;
-/// use muse_transport::{ConnectionId, DispatchError, Dispatcher};
-/// # #[derive(Message)]
-/// # #[message(id = 7)]
-/// # struct Score {
-/// #     points: u8,
-/// # }
-/// let mut dispatcher: Dispatcher<()> = Dispatcher::new();
-/// dispatcher.on(|_: &mut (), _from, _score: Score| ())?;
-/// let mut dispatch = |payload: &[u8]| dispatcher.dispatch(&mut (), ConnectionId::from_bits(1), payload);
-/// assert_eq!(dispatch(&[7]), Err(DispatchError::TooShort { len: 1 }));
-/// assert_eq!(dispatch(&[8, 0]), Err(DispatchError::UnknownId { id: 8 }));
-/// assert!(matches!(dispatch(&[7, 0]), Err(DispatchError::Malformed { id: 7, .. })));
-/// # Ok::<(), muse_schema::RegistryError>(())
-/// ```
+/// The reason for which a payload reached no handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DispatchError {
@@ -184,7 +128,7 @@ pub enum DispatchError {
     Malformed {
         /// The id.
         id: u16,
-        /// What is wrong with it.
+        /// The error of its decoding.
         error: DecodeError,
     },
 }
@@ -261,7 +205,7 @@ impl<C> Dispatcher<C> {
         &self.registry
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     pub fn counters(&self) -> DispatchCounters {
         self.counters
     }

@@ -14,7 +14,7 @@ pub use writer::BitWriter;
 
 use thiserror::Error;
 
-/// Why bits could not be read or written.
+/// The reason for which bits could not be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BitError {
@@ -29,12 +29,7 @@ pub enum BitError {
     NotCanonical,
 }
 
-/// How many bits tell the numbers `0..=span` apart.
-///
-/// ```
-/// use muse_wire::bits::bits_for;
-/// assert_eq!((bits_for(0), bits_for(1), bits_for(100), bits_for(u64::MAX)), (0, 1, 7, 64));
-/// ```
+/// Returns the number of bits that tell the numbers `0..=span` apart.
 #[inline]
 pub const fn bits_for(span: u64) -> u32 {
     64 - span.leading_zeros()

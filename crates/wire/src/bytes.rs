@@ -42,17 +42,17 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
-    /// What has not been read yet.
+    /// Returns the bytes that have not been read yet.
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// How many bytes have not been read yet.
+    /// Returns the number of bytes that have not been read yet.
     pub const fn remaining(&self) -> usize {
         self.rest.len()
     }
 
-    /// Whether everything has been read.
+    /// True if everything has been read.
     pub const fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
@@ -138,7 +138,7 @@ impl<'a> Writer<'a> {
         self.len
     }
 
-    /// Whether nothing has been written.
+    /// True if nothing has been written.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -148,12 +148,12 @@ impl<'a> Writer<'a> {
         self.buffer.len() - self.len
     }
 
-    /// What has been written.
+    /// Returns the bytes that have been written.
     pub fn written(&self) -> &[u8] {
         &self.buffer[..self.len]
     }
 
-    /// What has been written, to be changed in place.
+    /// Returns the bytes that have been written, to be changed in place.
     pub fn written_mut(&mut self) -> &mut [u8] {
         &mut self.buffer[..self.len]
     }

@@ -4,7 +4,8 @@
 //! here: [`Instant`] and [`Duration`] for time, [`Datagram`] and [`Transmit`] for bytes, and [`Machine`] for
 //! the order in which a driver calls them. The rest is what wire formats are made of: [`bytes`] and
 //! [`bits`] readers that cannot read past the end, modular [`sequence`] numbers, an adaptive binary
-//! [`range`] coder, and the [`partial`] reliability receiver that MUSE-RP and the transport share.
+//! [`range`] coder, and the [`partial`] reliability receiver that MUSE-RP and the transport share. Limits are made of [`rate`]s and of
+//! parts of addresses ([`net`]).
 //!
 //! ```
 //! use muse_wire::{Duration, Instant};
@@ -15,12 +16,12 @@
 pub mod bits;
 pub mod bytes;
 pub mod machine;
+pub mod net;
 pub mod partial;
 pub mod range;
+pub mod rate;
 pub mod sequence;
-pub mod stream;
 pub mod time;
 
 pub use machine::{Datagram, Ecn, Link, Machine, Transmit};
-pub use stream::{StreamAction, StreamId, StreamMachine};
 pub use time::{Duration, Instant};

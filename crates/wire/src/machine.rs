@@ -1,4 +1,4 @@
-//! What a driver and a sans-IO core say to each other.
+//! The interface between a driver and a sans-IO core.
 
 use std::net::SocketAddr;
 
@@ -29,14 +29,14 @@ pub trait Machine {
     /// possibly shorter; that happens only when `buffer` is longer than one datagram of the link.
     fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit>;
 
-    /// When to call [`handle_timeout`](Machine::handle_timeout) next, if nothing else happens before.
+    /// Returns the time to call [`handle_timeout`](Machine::handle_timeout) next, if nothing else happens before.
     fn poll_timeout(&mut self) -> Option<Instant>;
 }
 
 /// A datagram that arrived.
 #[derive(Debug)]
 pub struct Datagram<'a> {
-    /// Who sent it, as the network says; not proven.
+    /// The sender, as the network says; not proven.
     pub from: SocketAddr,
     /// Its congestion mark.
     pub ecn: Ecn,
@@ -44,12 +44,12 @@ pub struct Datagram<'a> {
     pub payload: &'a mut [u8],
 }
 
-/// What to send: a description of the bytes that [`Machine::poll_transmit`] wrote.
+/// A datagram, or several, to send: a description of the bytes that [`Machine::poll_transmit`] wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// Where to.
+    /// The destination.
     pub to: SocketAddr,
-    /// How many bytes of the buffer, over all segments.
+    /// The number of bytes in the buffer, over all segments.
     pub len: usize,
     /// Size of each datagram when there are several; `None` for a single one.
     pub segment: Option<usize>,
@@ -59,14 +59,6 @@ pub struct Transmit {
 
 impl Transmit {
     /// The datagrams in `buffer` that this transmit describes.
-    ///
-    /// ```
-    /// use muse_wire::{Ecn, Transmit};
-    /// let to = "[::1]:9000".parse().expect("an address");
-    /// let transmit = Transmit { to, len: 5, segment: Some(2), ecn: Ecn::NotCapable };
-    /// let parts: Vec<&[u8]> = transmit.datagrams(b"abcde...").collect();
-    /// assert_eq!(parts, [&b"ab"[..], b"cd", b"e"]);
-    /// ```
     pub fn datagrams<'a>(&self, buffer: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let bytes = &buffer[..self.len.min(buffer.len())];
         bytes.chunks(self.segment.unwrap_or(self.len).max(1))
@@ -109,12 +101,7 @@ impl Ecn {
     }
 }
 
-/// What a link is, so that a protocol above it leaves out what the link does already.
-///
-/// ```
-/// use muse_wire::Link;
-/// assert!(!Link::UDP.reliable);
-/// ```
+/// The properties of a link, so that a protocol above it leaves out what the link does already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Size of the largest datagram that surely passes, in bytes of payload.
@@ -144,5 +131,22 @@ impl Link {
 impl Default for Link {
     fn default() -> Self {
         Self::UDP
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transmit_is_cut_into_segments() {
+        let transmit = Transmit {
+            to: ([192, 0, 2, 1], 9_000).into(),
+            len: 5,
+            segment: Some(2),
+            ecn: Ecn::NotCapable,
+        };
+        let parts: Vec<&[u8]> = transmit.datagrams(b"abcde...").collect();
+        assert_eq!(parts, [&b"ab"[..], b"cd", b"e"]);
     }
 }

@@ -20,15 +20,7 @@ use thiserror::Error;
 /// Largest window of a [`Promise`]. The receiver's memory is one bit per slot: 8 KiB at this limit.
 pub const WINDOW_MAX: u32 = 65_535;
 
-/// How much of a window may be lost.
-///
-/// ```
-/// use muse_wire::partial::Promise;
-/// let promise = Promise::new(10, 75)?;
-/// assert_eq!(promise.losses_allowed(), 2);
-/// assert!(Promise::new(10, 101).is_err());
-/// # Ok::<(), muse_wire::partial::PromiseError>(())
-/// ```
+/// The share of a window that may be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Promise {
     window: u32,
@@ -76,12 +68,6 @@ pub enum PromiseError {
 }
 
 /// `floor(window x (100 - percent) / 100)`, exactly; a percentage above 100 counts as 100.
-///
-/// ```
-/// use muse_wire::partial::losses_allowed;
-/// // A 32-bit float would say 62.
-/// assert_eq!(losses_allowed(75, 16), 63);
-/// ```
 pub const fn losses_allowed(window: u32, percent: u8) -> u32 {
     let share = 100u64.saturating_sub(percent as u64);
     // At most `window`, so it fits.

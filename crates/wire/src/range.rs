@@ -48,7 +48,7 @@ pub struct Encoder<'a> {
     state: Checkpoint,
 }
 
-/// Where an [`Encoder`] stands. The models used since have to be restored by the caller.
+/// The position of an [`Encoder`]. The models used since have to be restored by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     interval: Interval,
@@ -73,7 +73,7 @@ impl<'a> Encoder<'a> {
         self.state.len.saturating_add(STATE_BYTES)
     }
 
-    /// Where the encoder stands, for [`restore`](Self::restore).
+    /// Returns the position of the encoder, for [`restore`](Self::restore).
     pub const fn checkpoint(&self) -> Checkpoint {
         self.state
     }
@@ -225,7 +225,7 @@ impl<'a> Decoder<'a> {
         decoder
     }
 
-    /// Whether more has been decoded than the encoder can have written.
+    /// True if more has been decoded than the encoder can have written.
     pub const fn is_overrun(&self) -> bool {
         self.padding > STATE_BYTES as u32
     }
@@ -251,7 +251,7 @@ impl<'a> Decoder<'a> {
         bit
     }
 
-    /// Which of the 32,768 parts comes next. [`take_part`](Self::take_part) has to follow, with the outcome that holds it.
+    /// Returns which of the 32,768 parts comes next. [`take_part`](Self::take_part) has to follow, with the outcome that holds it.
     #[inline]
     pub fn next_part(&self) -> u32 {
         let offset = self.code.wrapping_sub(self.interval.low);
@@ -415,7 +415,7 @@ impl Interval {
 
 /// Bytes of the interval's numbers.
 const STATE_BYTES: usize = 8;
-/// Where the top byte of the interval's numbers begins.
+/// The lowest bit of the top byte of the interval's numbers.
 const TOP_SHIFT: u32 = 56;
 /// Below this width bytes leave that are settled: once in about 28 bits of output.
 const WIDTH_NARROW: u64 = 1 << 36;

@@ -4,12 +4,6 @@
 //! into the second, given any number that is less than half the range away.
 
 /// `true` when `a` is newer than `b`, modulo wrap-around. Exactly one of two different numbers is newer.
-///
-/// ```
-/// use muse_wire::sequence::more_recent_u8;
-/// assert!(more_recent_u8(1, 255));
-/// assert!(more_recent_u8(127, 0) && !more_recent_u8(128, 0));
-/// ```
 pub const fn more_recent_u8(a: u8, b: u8) -> bool {
     (a > b && a - b <= u8::MAX / 2) || (b > a && b - a > u8::MAX / 2)
 }

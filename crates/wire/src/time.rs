@@ -101,12 +101,6 @@ impl fmt::Display for Instant {
 }
 
 /// A span of time in microseconds. Arithmetic saturates.
-///
-/// ```
-/// use muse_wire::Duration;
-/// assert_eq!(Duration::from_millis(3) * 2 / 3, Duration::from_millis(2));
-/// assert_eq!(Duration::from(std::time::Duration::from_secs(1)), Duration::from_secs(1));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Duration(u64);
 
@@ -156,7 +150,7 @@ impl Duration {
         self.0 as f64 / 1e6
     }
 
-    /// Whether the span is zero.
+    /// True if the span is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }

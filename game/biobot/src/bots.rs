@@ -23,7 +23,7 @@ use aim::Aim;
 use legs::{Legs, Terrain};
 use plan::{Errand, Plan};
 
-/// How good a bot is.
+/// The skill of a bot.
 ///
 /// ```
 /// use muse_biobot::bots::Skill;
@@ -49,21 +49,21 @@ impl Default for Skill {
 }
 
 impl Skill {
-    /// Ticks from seeing somebody to firing: 13 (260 ms) unless told otherwise.
+    /// Ticks from seeing somebody to firing: 13 (260 ms) by default.
     #[must_use]
     pub const fn reaction_ticks(mut self, ticks: u32) -> Self {
         self.reaction_ticks = ticks;
         self
     }
 
-    /// How far it aims beside, in radians: 0.022 unless told otherwise.
+    /// Sets how far it aims beside, in radians: 0.022 by default.
     #[must_use]
     pub const fn error(mut self, radians: f32) -> Self {
         self.error = radians;
         self
     }
 
-    /// Longest time for which it looks around for what to do next, in ticks: 450 (9 s) unless told otherwise. It takes half of it at
+    /// Longest time for which it looks around for what to do next, in ticks: 450 (9 s) by default. It takes half of it at
     /// least, and follows at once who seems to know.
     #[must_use]
     pub const fn pause_ticks(mut self, ticks: u32) -> Self {
@@ -71,7 +71,7 @@ impl Skill {
         self
     }
 
-    /// How fast it turns, in radians a tick: 0.12 (6 a second) unless told otherwise.
+    /// Sets how fast it turns, in radians a tick: 0.12 (6 a second) by default.
     #[must_use]
     pub const fn turn(mut self, radians: f32) -> Self {
         self.turn = radians;
@@ -120,7 +120,7 @@ pub struct Brain {
 struct Wonder {
     of: usize,
     until: u32,
-    /// Where the partner was when it began.
+    /// The place of the partner when it began.
     partner: Option<Vec3>,
 }
 
@@ -163,12 +163,12 @@ impl Brain {
         self
     }
 
-    /// What it is doing, for people who look at it: the number of the objective.
+    /// Returns what it is doing, for people who look at it: the number of the objective.
     pub const fn objective(&self) -> usize {
         self.plan.objective()
     }
 
-    /// What the player does now. Looks at a frame once a tick, however often it is called.
+    /// Returns the command of the player now. Looks at a frame once a tick, however often it is called.
     pub fn act(&mut self, now: Instant, player: &mut Player) -> Command {
         let tick = player.client().clock().play_time().map(|time| time.tick);
         if tick.is_some() && tick == self.thought {
@@ -180,7 +180,7 @@ impl Brain {
         command
     }
 
-    /// What to do, seeing this frame. To be called once a tick.
+    /// Returns the command for this frame. To be called once a tick.
     pub fn decide(&mut self, frame: &Frame) -> Command {
         let playing = frame.round.as_ref().map(|round| round.phase) == Some(Phase::Playing);
         let Some(own) = frame.own.as_ref().filter(|_| playing) else {
@@ -217,7 +217,7 @@ impl Brain {
         self.press(robot, tick, errand, sees, frame)
     }
 
-    /// What to do next is not obvious: it looks around first, unless its partner seems to know.
+    /// Looks around first where the next errand is not obvious, unless its partner seems to know.
     fn wonder(&mut self, errand: Errand, robot: &Robot, frame: &Frame) -> Errand {
         let tick = frame.time.tick.0;
         let partner = frame.robots.first().map(|shown| shown.robot.feet());
@@ -294,7 +294,7 @@ impl Brain {
         command
     }
 
-    /// Where to go for an errand, and how near is near enough.
+    /// Returns the place to go for an errand, and how near is near enough.
     fn goal(
         &mut self,
         robot: &Robot,
@@ -382,7 +382,7 @@ impl Brain {
         }
     }
 
-    /// What moves, where it is now.
+    /// Updates what moves to where it is now.
     fn look_around(&mut self, frame: &Frame) {
         self.bodies.clear();
         let slot = frame.own.as_ref().map(|own| own.robot.slot);
@@ -397,7 +397,7 @@ impl Brain {
     }
 }
 
-/// Where to look while nobody is to be shot at.
+/// Returns the direction to look while nobody is to be shot at.
 fn heading(robot: &Robot, way: Vec2, errand: &Errand) -> (f32, f32) {
     if way != Vec2::ZERO {
         return (weapons::angles(Vec3::new(way.x, 0.0, way.y)).0, 0.0);
@@ -434,20 +434,20 @@ fn is_in(area: &Area, feet: Vec3) -> bool {
     area.contains(feet + Vec3::Y * 0.1)
 }
 
-/// What a bot's chance differs by from other chance of the same seed.
+/// The salt that makes a bot's random numbers differ from others of the same seed.
 const SALT: u64 = 0x626f_7473_6272_6169;
 /// The sine of half of an eighth of a turn.
 const KEY: f32 = 0.382_7;
-/// How near a bot goes to use something.
+/// The distance from which a bot uses something.
 const USE_REACH: f32 = 1.8;
 /// Ticks between two presses of a button.
 const USE_TICKS: u32 = 22;
 /// Ticks without anybody to be seen until it goes to look for them: 4 s.
 const HUNT_TICKS: u32 = 200;
 const HUNT_RADIUS: f32 = 60.0;
-/// How far from its place it fights.
+/// The distance from its place at which it fights.
 const FIGHT_RADIUS: f32 = 7.0;
-/// How far a partner goes who seems to know the way.
+/// The distance that a partner goes who seems to know the way.
 const LED: f32 = 4.0;
 /// Ticks until it wants to be somewhere else.
 const ROAM_TICKS: u32 = 900;

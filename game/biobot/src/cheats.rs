@@ -1,4 +1,4 @@
-//! What a modified client could try, counted for each player and told at the end.
+//! The cheats that a modified client could try, counted for each player and told at the end.
 //!
 //! Commands say what a player presses, and the server's rules say what comes of it, so no cheat has an effect on others; where players move
 //! themselves ([`Movement::Validated`](crate::Movement)) what cannot be is refused. What is left of a cheat is the attempt: an honest
@@ -8,7 +8,7 @@
 use muse_netcode::clock::Drift;
 use muse_netcode::inputs::InputCounters;
 
-/// What was tried.
+/// A kind of cheat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Offence {
     /// A packet of the netcode that is damaged or makes no sense.
@@ -109,44 +109,44 @@ pub struct CheatConfig {
 }
 
 impl CheatConfig {
-    /// Packets of the netcode that are taken in a second; 150 unless told otherwise, three for each tick.
+    /// Packets of the netcode that are taken in a second; 150 by default, three for each tick.
     #[must_use]
     pub const fn packets_per_second(mut self, packets: u32) -> Self {
         self.packets_per_second = packets;
         self
     }
 
-    /// Messages that are taken in a second; 8 unless told otherwise.
+    /// Messages that are taken in a second; 8 by default.
     #[must_use]
     pub const fn messages_per_second(mut self, messages: u32) -> Self {
         self.messages_per_second = messages;
         self
     }
 
-    /// Offences from which on the report calls a player a suspect; 20 unless told otherwise: networks damage a packet at times.
+    /// Offences from which on the report calls a player a suspect; 20 by default: networks damage a packet at times.
     #[must_use]
     pub const fn suspect_above(mut self, offences: u32) -> Self {
         self.suspect_above = offences;
         self
     }
 
-    /// How many offences of a kind that prediction explains (a jump in the air, a trigger while the weapon cools, a use out of reach, a claim)
-    /// go uncounted in 10 s; 2 unless told otherwise. More forgives worse links, and hides who cheats seldom.
+    /// Sets how many offences of a kind that prediction explains (a jump in the air, a trigger while the weapon cools, a use out of reach, a claim)
+    /// go uncounted in 10 s; 2 by default. More forgives worse links, and hides who cheats seldom.
     #[must_use]
     pub const fn forgiven(mut self, offences: u32) -> Self {
         self.forgiven = offences;
         self
     }
 
-    /// How far, in metres, a shot may come from where the server has the robot, and how far beyond its reach a device may be used in
-    /// vain; 2 unless told otherwise: what a robot runs in the time for which missing inputs are repeated.
+    /// Sets how far, in metres, a shot may come from where the server has the robot, and how far beyond its reach a device may be used in
+    /// vain; 2 by default: what a robot runs in the time for which missing inputs are repeated.
     #[must_use]
     pub const fn place_tolerance(mut self, metres: f32) -> Self {
         self.place_tolerance = metres;
         self
     }
 
-    /// By which share a client's clock may be fast over two seconds; 0.2 unless told otherwise, as for speeds: a path that becomes
+    /// By which share a client's clock may be fast over two seconds; 0.2 by default, as for speeds: a path that becomes
     /// shorter by 400 ms looks like that.
     #[must_use]
     pub const fn clock_tolerance(mut self, share: f32) -> Self {
@@ -188,7 +188,7 @@ pub struct Conduct {
     hurried: bool,
 }
 
-/// How many of something came in this second.
+/// The number of packets or messages in this second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Allowance {
     second: u32,
@@ -206,12 +206,12 @@ impl Allowance {
 }
 
 impl Conduct {
-    /// How often something was tried.
+    /// Returns how often something was tried.
     pub fn count(&self, offence: Offence) -> u32 {
         self.counts[offence as usize]
     }
 
-    /// How much was tried in all.
+    /// Returns the number of all offences.
     pub fn total(&self) -> u32 {
         self.counts
             .iter()
@@ -250,7 +250,7 @@ impl Conduct {
         self.hurried = hurries && !excused;
     }
 
-    /// Whether a packet is taken in this second.
+    /// True if a packet is taken in this second.
     pub(crate) fn admits_packet(&mut self, config: &CheatConfig, second: u32) -> bool {
         let admitted = self.packets.take(second, config.packets_per_second);
         if !admitted {
@@ -259,7 +259,7 @@ impl Conduct {
         admitted
     }
 
-    /// Whether a message is taken in this second.
+    /// True if a message is taken in this second.
     pub(crate) fn admits_message(&mut self, config: &CheatConfig, second: u32) -> bool {
         let admitted = self.messages.take(second, config.messages_per_second);
         if !admitted {
@@ -279,7 +279,7 @@ impl Conduct {
         self.inputs_bad = bad;
     }
 
-    /// Whether there was more than networks explain.
+    /// True if there was more than networks explain.
     pub fn is_suspect(&self, config: &CheatConfig) -> bool {
         self.total() > config.suspect_above
     }
@@ -288,14 +288,14 @@ impl Conduct {
 /// Seconds over which offences are forgiven.
 const FORGIVING_SECONDS: u32 = 10;
 
-/// What is told at the end of a match: one line for each player.
+/// The report at the end of a match: one line for each player.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// The players, in the order of slots.
     pub players: Vec<PlayerReport>,
 }
 
-/// What is told of one player.
+/// The report on one player.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlayerReport {
     /// Its slot.
@@ -304,9 +304,9 @@ pub struct PlayerReport {
     pub id: u64,
     /// Its name.
     pub name: String,
-    /// What it tried.
+    /// Its offences.
     pub conduct: Conduct,
-    /// Whether that is more than networks explain.
+    /// True if that is more than networks explain.
     pub suspect: bool,
 }
 

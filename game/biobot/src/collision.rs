@@ -1,4 +1,4 @@
-//! What a body that moves runs into: boxes and ramps that stand, boxes that move.
+//! The obstacles of a body that moves: boxes and ramps that stand, boxes that move.
 //!
 //! A solid is what lies behind all its planes, and a body's hull moves against them as a point does against planes moved out by the hull
 //! (as in Quake III). That takes products, sums and one division for each plane: the same bits on every machine, and a few dozen
@@ -39,33 +39,33 @@ pub struct Body {
     pub min: Vec3,
     /// The highest corner.
     pub max: Vec3,
-    /// Whether it carries who stands on it and pushes who stands in its way; doors do not.
+    /// True if it carries robots that stand on it and pushes those in its way; doors do not.
     pub carries: bool,
     /// The only slot that passes through it.
     pub only: Option<u8>,
 }
 
 impl Body {
-    /// Whether a hull around `middle` is inside of it.
+    /// True if a hull around `middle` is inside of it.
     pub fn overlaps(&self, middle: Vec3, half: Vec3) -> bool {
         middle.cmpgt(self.min - half).all() && middle.cmplt(self.max + half).all()
     }
 }
 
-/// What a cast met.
+/// The obstacle that a cast met.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contact {
-    /// How far on the way, 0 to 1.
+    /// The share of the way, 0 to 1.
     pub share: f32,
     /// The direction out of what was met.
     pub normal: Vec3,
     /// The moving device it is; `None` for what stands.
     pub device: Option<usize>,
-    /// What it is made of.
+    /// Its material.
     pub material: Material,
-    /// How much nearer than [`SKIN`] the hull was at the beginning: what grids have taken away, step by step.
+    /// The distance by which the hull was nearer than [`SKIN`] at the beginning: what grids have taken away, step by step.
     pub lack: f32,
-    /// Whether the hull was inside at the beginning.
+    /// True if the hull was inside at the beginning.
     pub inside: bool,
 }
 
@@ -119,7 +119,7 @@ impl Collision {
         }
     }
 
-    /// How far a hull gets from `start` by `delta`, among what stands and these bodies. A body that it is inside of at the beginning does
+    /// Moves a hull from `start` by `delta` until it meets something, among what stands and these bodies. A body that it is inside of at the beginning does
     /// not stop it.
     pub fn sweep(&self, start: Vec3, delta: Vec3, half: Vec3, bodies: &[Body]) -> Option<Contact> {
         let sweep = Sweep {
@@ -131,7 +131,7 @@ impl Collision {
         self.cast(&sweep, bodies)
     }
 
-    /// Where a ray from one point to another meets something.
+    /// Returns the first obstacle of a ray from one point to another.
     pub fn ray(&self, from: Vec3, to: Vec3, bodies: &[Body]) -> Option<Contact> {
         let sweep = Sweep {
             start: from,
@@ -142,12 +142,12 @@ impl Collision {
         self.cast(&sweep, bodies)
     }
 
-    /// Whether nothing is between two points.
+    /// True if nothing is between two points.
     pub fn sees(&self, from: Vec3, to: Vec3, bodies: &[Body]) -> bool {
         self.ray(from, to, bodies).is_none()
     }
 
-    /// Whether a hull around `middle` is inside of something that stands.
+    /// True if a hull around `middle` is inside of something that stands.
     pub fn overlaps(&self, middle: Vec3, half: Vec3) -> bool {
         let mut found = false;
         self.each(middle - half, middle + half, |brush| {
@@ -317,7 +317,7 @@ impl Brush {
         (enter > -1.0 && enter < leave).then(|| contact(enter.min(1.0), normal, false))
     }
 
-    /// How deep a hull is inside, and the shortest way out.
+    /// Returns how deep a hull is inside, and the shortest way out.
     fn depth(&self, middle: Vec3, half: Vec3) -> Option<(f32, Vec3)> {
         let mut best: Option<(f32, Vec3)> = None;
         for (out, distance) in self.planes(half) {

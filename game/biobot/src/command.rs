@@ -1,9 +1,9 @@
-//! What a player does in one tick: the input of prediction.
+//! The input of a player for one tick, as prediction takes it.
 
-use muse_netcode::rewind::Claim;
+use muse_netcode::Claim;
 use muse_schema::{BitReader, BitWriter, Options, Schema};
 
-/// What a player does in one tick. Jumping, firing, reloading and using are actions of their own; where to is said by the look.
+/// The input of a player for one tick. Jumping, firing, reloading and using are actions of their own; where to is said by the look.
 ///
 /// ```
 /// use muse_biobot::Command;
@@ -34,20 +34,20 @@ pub struct Command {
     /// The weapon to take, 1 to 4; 0 keeps the one in hand.
     #[field(range = 0..=4)]
     pub weapon: u8,
-    /// Where the player looks: 0 along -z, growing to the left.
+    /// The direction of the look: 0 along -z, growing to the left.
     #[field(angle = 12)]
     pub yaw: f32,
     /// Up is positive.
     #[field(range = -1.55..=1.55, step = 0.002)]
     pub pitch: f32,
-    /// What was on the screen, for shots to be judged by; when firing.
+    /// The picture that was on the screen, for shots to be judged by; when firing.
     pub claim: Option<Claim>,
-    /// Where the player's own robot is after this tick. With a shot it says from where; where players move themselves
+    /// The place of the player's own robot after this tick. With a shot it says from where; where players move themselves
     /// ([`Movement::Validated`](crate::Movement)) it is in every command.
     pub place: Option<Place>,
 }
 
-/// Where a robot says that it is, on the grid of [`Robot`](crate::Robot).
+/// The place where a robot says that it is, on the grid of [`Robot`](crate::Robot).
 #[derive(Schema, Clone, Copy, Debug, Default, PartialEq)]
 pub struct Place {
     /// Its feet.
@@ -56,7 +56,7 @@ pub struct Place {
     /// Metres a second.
     #[field(range = -64.0..=64.0, step = 0.05)]
     pub velocity: [f32; 3],
-    /// What it stands on.
+    /// The thing that it stands on.
     pub standing: u8,
     /// The life in which it is there: who has been put elsewhere meanwhile is not there any more.
     pub lives: u8,

@@ -47,7 +47,7 @@ struct Group {
     left: u32,
 }
 
-/// What a horde is told in a tick, and what it can do.
+/// The inputs of a horde in a tick, and its outputs.
 #[derive(Debug)]
 pub struct HordeContext<'a> {
     /// The tick.
@@ -62,9 +62,9 @@ pub struct HordeContext<'a> {
     pub kinds: KindIds,
     /// To spawn, set and despawn enemies ([`KindIds::enemy`]).
     pub world: &'a mut World,
-    /// What enemies do to robots at once, without a bolt.
+    /// The damage that enemies do to robots at once, without a bolt.
     pub damage: &'a mut Vec<Damage>,
-    /// What they fire: the stage spawns, flies and judges it. Weapons from
+    /// The bolts that they fire: the stage spawns, flies and judges it. Weapons from
     /// [`ENEMY_BOLT`](crate::weapons::ENEMY_BOLT) on.
     pub bolts: &'a mut Vec<Bolt>,
     /// The match, for the boss's weak points.
@@ -76,18 +76,18 @@ pub struct HordeContext<'a> {
 pub struct RobotThere {
     /// Its entity.
     pub entity: EntityId,
-    /// What it is like.
+    /// Its state.
     pub robot: Robot,
 }
 
 /// Something that hurts a robot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Damage {
-    /// Which robot.
+    /// The robot.
     pub victim: EntityId,
-    /// By how much.
+    /// The amount.
     pub amount: u8,
-    /// Where it comes from.
+    /// The place it comes from.
     pub from: Vec3,
     /// With what: see [`Bolt::weapon`].
     pub weapon: u8,
@@ -98,26 +98,26 @@ pub struct Damage {
 pub struct EnemyHit {
     /// The enemy.
     pub enemy: EntityId,
-    /// Whose shot.
+    /// The slot of the shooter.
     pub slot: u8,
-    /// How much it would do.
+    /// The damage it would do.
     pub damage: u8,
-    /// Where on the body: see [`rig`](Horde::volumes).
+    /// The part of the body: see [`rig`](Horde::volumes).
     pub part: u16,
-    /// Where in the world.
+    /// The place in the world.
     pub point: Vec3,
     /// The tick in which it counts.
     pub tick: Tick,
 }
 
-/// What became of a hit.
+/// The outcome of a hit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HitOutcome {
-    /// How much it did; 0 when it bounced off.
+    /// The damage done; 0 when it bounced off.
     pub damage: u8,
-    /// Whether it was the last.
+    /// True if it was the last.
     pub killed: bool,
-    /// Whether it hit where it counts.
+    /// True if it hit a weak point.
     pub critical: bool,
     /// Points for it.
     pub points: i16,
@@ -132,7 +132,7 @@ pub struct HitPart {
     pub middle: Vec3,
     /// Half the height of the line within.
     pub half_length: f32,
-    /// How far around it.
+    /// The radius around it.
     pub radius: f32,
 }
 
@@ -225,7 +225,7 @@ impl Horde {
         outcome
     }
 
-    /// Where enemies of a species can be hit.
+    /// Returns the volumes in which enemies of a species can be hit.
     pub fn volumes(species: crate::Species) -> &'static [HitPart] {
         match species {
             crate::Species::Tank => &TANK,
@@ -235,13 +235,13 @@ impl Horde {
         }
     }
 
-    /// Whether all enemies of a group are dead; a group that nobody belongs to is.
+    /// True if all enemies of a group are dead; a group that nobody belongs to is.
     pub fn is_cleared(&self, group: &str) -> bool {
         let left = |known: &&Group| known.name == group && known.left > 0;
         !self.groups.iter().any(|known| left(&known))
     }
 
-    /// How many enemies are awake.
+    /// Returns the number of enemies that are awake.
     pub fn active(&self) -> usize {
         let awake = |foe: &&Foe| foe.died.is_none() && foe.enemy.stance != Stance::Idle;
         self.foes.iter().filter(awake).count()
@@ -295,7 +295,7 @@ impl Horde {
         }
     }
 
-    /// What fell apart long enough ago is gone.
+    /// Removes enemies that fell apart long enough ago.
     fn bury(&mut self, context: &mut HordeContext<'_>) {
         let tick = context.tick.0;
         self.foes.retain(|foe| {
@@ -327,7 +327,7 @@ const BOSS: [HitPart; 3] = [
     part(2, Vec3::new(3.2, 3.0, 0.0), 0.1, 0.8),
 ];
 
-/// What the horde's chance differs by from other chance of the same seed.
+/// The salt that makes the horde's random numbers differ from others of the same seed.
 const SALT: u64 = 0x6869_7665_6d69_6e64;
 /// Most enemies at a time.
 const FOES_MAX: usize = 160;

@@ -28,17 +28,17 @@ use muse_netcode::Tick;
 pub struct Level {
     /// Its name, up to 32 bytes.
     pub name: String,
-    /// What is played on it.
+    /// The mode that is played on it.
     pub mode: Mode,
     /// Most players.
     pub slots: u8,
-    /// Who falls below this dies.
+    /// Robots that fall below this die.
     pub kill_below: f32,
-    /// What never moves.
+    /// The parts that never move.
     pub solids: Vec<Solid>,
-    /// Where players begin. In order of slots; with more slots than spawns they come round.
+    /// The places where players begin. In order of slots; with more slots than spawns they come round.
     pub spawns: Vec<Spawn>,
-    /// Where players come back; the first is reached from the beginning. In order.
+    /// The places where players come back; the first is reached from the beginning. In order.
     #[serde(default)]
     pub checkpoints: Vec<Checkpoint>,
     /// Levers, doors, lifts: see [`DeviceSpec`].
@@ -56,10 +56,10 @@ pub struct Level {
     /// The final boss.
     #[serde(default)]
     pub boss: Option<BossSpec>,
-    /// Where all robots have to be to win.
+    /// The area in which all robots have to be to win.
     #[serde(default)]
     pub exit: Option<Area>,
-    /// What players have to do, in order: for bots, and for hints.
+    /// The objectives of the players, in order: for bots, and for hints.
     #[serde(default)]
     pub objectives: Vec<Objective>,
     /// For the geometry of moments.
@@ -67,13 +67,13 @@ pub struct Level {
     pub(crate) baked: Baked,
 }
 
-/// What follows from the file.
+/// The data that follows from the file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Baked {
     pub collision: Collision,
     /// For each device, the places of those it needs.
     pub needs: Vec<Vec<usize>>,
-    /// Where agents of each size can go; baked when first asked for.
+    /// The navigation mesh of each size of agent; baked when first asked for.
     pub meshes: [OnceLock<Mesh>; 3],
 }
 
@@ -91,7 +91,7 @@ pub struct Solid {
     /// The side to which a ramp rises, from the bottom of the box to its top; a whole box without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rise: Option<Side>,
-    /// What it is made of.
+    /// Its material.
     #[serde(default)]
     pub material: Material,
 }
@@ -113,7 +113,7 @@ pub enum Side {
     MinusZ,
 }
 
-/// What something is made of: how it looks, and what a bullet leaves on it.
+/// The material of something: how it looks, and what a bullet leaves on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Material {
@@ -126,19 +126,19 @@ pub enum Material {
     Wood,
     /// Windows.
     Glass,
-    /// What glows and hurts the eye, not the robot.
+    /// It glows and hurts the eye, not the robot.
     Energy,
     /// Cables, plants, bodies.
     Organic,
 }
 
-/// Where a player begins.
+/// A place where a player begins.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spawn {
     /// Its feet.
     pub at: [f32; 3],
-    /// Where it looks.
+    /// The direction it looks.
     #[serde(default)]
     pub yaw: f32,
 }
@@ -154,7 +154,7 @@ pub struct Area {
 }
 
 impl Area {
-    /// Whether a point is inside.
+    /// True if a point is inside.
     pub fn contains(&self, point: Vec3) -> bool {
         let (min, max) = (Vec3::from(self.min), Vec3::from(self.max));
         point.cmpge(min).all() && point.cmple(max).all()
@@ -166,7 +166,7 @@ impl Area {
     }
 }
 
-/// Where players come back who have been here.
+/// A place where players come back who have been here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checkpoint {
@@ -174,7 +174,7 @@ pub struct Checkpoint {
     pub name: String,
     /// It is reached by being here.
     pub area: Area,
-    /// Where players come back, in order of slots.
+    /// The places where players come back, in order of slots.
     pub spawns: Vec<Spawn>,
     /// The doors that are open for who begins here.
     #[serde(default)]
@@ -190,32 +190,32 @@ pub struct DeviceSpec {
     /// The only player who may use it, pass it or take it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<u8>,
-    /// What it is.
+    /// Its kind.
     pub what: DeviceKind,
 }
 
-/// What a device is.
+/// The kind of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum DeviceKind {
     /// Used once, it stays.
     Lever {
-        /// Where.
+        /// The position.
         at: [f32; 3],
     },
     /// Pressed for a moment, whenever it is used.
     Button {
-        /// Where.
+        /// The position.
         at: [f32; 3],
     },
     /// Pressed as long as somebody holds it.
     Hold {
-        /// Where.
+        /// The position.
         at: [f32; 3],
     },
     /// Pressed as long as somebody stands on it.
     Plate {
-        /// Where feet count.
+        /// The area in which feet count.
         area: Area,
     },
     /// Active when all enemies of a group are dead.
@@ -229,11 +229,11 @@ pub enum DeviceKind {
         min: [f32; 3],
         /// The highest corner when closed.
         max: [f32; 3],
-        /// Where it slides when it opens.
+        /// The way that it slides when it opens.
         slide: [f32; 3],
-        /// How long that takes.
+        /// The time that takes.
         ticks: u16,
-        /// What opens it.
+        /// The conditions that open it.
         needs: Needs,
     },
     /// Carries robots from one place to another and back.
@@ -242,11 +242,11 @@ pub enum DeviceKind {
         min: [f32; 3],
         /// The highest corner at rest.
         max: [f32; 3],
-        /// Where it goes.
+        /// The way that it goes.
         travel: [f32; 3],
-        /// How long that takes.
+        /// The time that takes.
         ticks: u16,
-        /// What sends it there.
+        /// The conditions that send it there.
         needs: Needs,
     },
     /// Carries robots along a path, round and round.
@@ -255,12 +255,12 @@ pub enum DeviceKind {
         min: [f32; 3],
         /// The highest corner at the beginning.
         max: [f32; 3],
-        /// Where it goes.
+        /// The stops of its way.
         path: Vec<Stop>,
     },
     /// A weapon to find.
     Pickup {
-        /// Where.
+        /// The position.
         at: [f32; 3],
         /// Its number, 1 to 4.
         weapon: u8,
@@ -271,16 +271,16 @@ pub enum DeviceKind {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stop {
-    /// Where, from the beginning.
+    /// The place, from the beginning.
     pub offset: [f32; 3],
-    /// How long it stays.
+    /// The time that it stays.
     #[serde(default)]
     pub wait: u16,
-    /// How long the way to the next stop takes.
+    /// The time to the next stop.
     pub ticks: u16,
 }
 
-/// What it takes.
+/// The conditions of a door or a lift.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Needs {
@@ -301,11 +301,11 @@ pub struct Needs {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EnemySpawn {
-    /// What.
+    /// The species.
     pub species: Species,
     /// Its feet.
     pub at: [f32; 3],
-    /// Where it looks.
+    /// The direction it looks.
     #[serde(default)]
     pub yaw: f32,
     /// The group it belongs to.
@@ -313,7 +313,7 @@ pub struct EnemySpawn {
     /// It wakes when a robot is here; at once without.
     #[serde(default)]
     pub wake: Option<Area>,
-    /// How likely it is there, in percent.
+    /// The probability that it is there, in percent.
     #[serde(default = "always")]
     pub chance: u8,
 }
@@ -330,7 +330,7 @@ pub struct SwarmSpawn {
     pub wake: Area,
     /// Fewest and most of them.
     pub count: [u8; 2],
-    /// How likely it appears, in percent.
+    /// The probability that it appears, in percent.
     #[serde(default = "always")]
     pub chance: u8,
 }
@@ -343,7 +343,7 @@ pub struct JumpLink {
     pub from: [f32; 3],
     /// Feet after.
     pub to: [f32; 3],
-    /// Whether the way back is a jump, too.
+    /// True if the way back is a jump, too.
     #[serde(default)]
     pub both: bool,
 }
@@ -358,9 +358,9 @@ pub struct BossSpec {
     pub group: String,
     /// It wakes when all robots are here, and stays here.
     pub arena: Area,
-    /// Where its weak points are, from its base.
+    /// The places of its weak points, from its base.
     pub weak_points: [[f32; 3]; 2],
-    /// How often both have to be hit together.
+    /// The number of times that both have to be hit together.
     pub strikes: u8,
 }
 
@@ -370,33 +370,33 @@ pub struct BossSpec {
 pub struct Objective {
     /// For people.
     pub name: String,
-    /// What each player does meanwhile; a player without a task follows.
+    /// The task of each player meanwhile; a player without a task follows.
     pub tasks: Vec<Task>,
-    /// When it is done.
+    /// The condition under which it is done.
     pub until: Until,
 }
 
-/// What a player does for an objective.
+/// The task of a player for an objective.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
-    /// Who; both without.
+    /// The player; both without.
     #[serde(default)]
     pub slot: Option<u8>,
     /// Points on the way there, each to be come near to before the next.
     #[serde(default)]
     pub by: Vec<[f32; 3]>,
-    /// What to do there.
+    /// The action there.
     pub act: Act,
 }
 
-/// What to do somewhere.
+/// An action at a place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Act {
     /// Be there.
     Go {
-        /// Where.
+        /// The position.
         at: [f32; 3],
     },
     /// Use a device, again if it had no effect.
@@ -423,12 +423,12 @@ pub enum Act {
     Fight {
         /// The group.
         group: String,
-        /// Where to stay near.
+        /// The position to stay near.
         at: [f32; 3],
     },
 }
 
-/// When an objective is done.
+/// The condition under which an objective is done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Until {
@@ -439,35 +439,35 @@ pub enum Until {
     },
     /// Every robot is here.
     AllIn {
-        /// Where.
+        /// The area.
         area: Area,
     },
     /// One robot is here.
     AnyIn {
-        /// Where.
+        /// The area.
         area: Area,
     },
     /// A checkpoint has been reached.
     Checkpoint {
-        /// Which.
+        /// The number of it.
         number: u8,
     },
     /// The match is over.
     Over,
 }
 
-/// Why a level cannot be played.
+/// The reason for which a level cannot be played.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum LevelError {
     /// It is not the JSON of a level.
     #[error("line {line}, column {column}: {what}")]
     Syntax {
-        /// What is wrong.
+        /// The error.
         what: String,
-        /// Where.
+        /// The line.
         line: usize,
-        /// Where in the line.
+        /// The column.
         column: usize,
     },
     /// There are too many of something, or none.
@@ -475,7 +475,7 @@ pub enum LevelError {
     Count {
         /// Of what.
         what: &'static str,
-        /// How many there are.
+        /// The number given.
         count: usize,
         /// Fewest.
         min: usize,
@@ -485,15 +485,15 @@ pub enum LevelError {
     /// Something is outside of the world, has no size, or is no number.
     #[error("{what} {name:?} is outside of the world, too small, too large or inside out")]
     Place {
-        /// What.
+        /// The kind of thing.
         what: &'static str,
-        /// Which.
+        /// Its name.
         name: String,
     },
     /// A name leads nowhere.
     #[error("{what} names {name:?}, which does not exist or is nothing that can be named here")]
     Unknown {
-        /// Who names it.
+        /// The thing that names it.
         what: String,
         /// The name.
         name: String,
@@ -504,17 +504,17 @@ pub enum LevelError {
     /// A number is out of its range.
     #[error("{what} of {name:?} is out of range")]
     Range {
-        /// Which number.
+        /// The number.
         what: &'static str,
-        /// Whose.
+        /// The name of the thing.
         name: String,
     },
     /// Somebody would begin inside of a wall.
     #[error("{what} at {at:?} is inside of something solid")]
     Inside {
-        /// Who.
+        /// The thing.
         what: &'static str,
-        /// Where.
+        /// The position.
         at: [f32; 3],
     },
 }
@@ -549,12 +549,12 @@ impl Level {
         }
     }
 
-    /// What never moves, for casts.
+    /// Returns the parts that never move, for casts.
     pub fn collision(&self) -> &Collision {
         &self.baked.collision
     }
 
-    /// Where enemies and bots of a size can go.
+    /// Returns the navigation mesh of a size of enemies and bots.
     pub fn mesh(&self, size: Size) -> &Mesh {
         self.baked.meshes[size as usize].get_or_init(|| Mesh::bake(self, size))
     }
@@ -569,7 +569,7 @@ impl Level {
         self.baked.needs.get(device).map_or(&[], Vec::as_slice)
     }
 
-    /// Where a player of a slot begins, or comes back after a checkpoint.
+    /// Returns the place where a player of a slot begins, or comes back after a checkpoint.
     pub fn spawn(&self, slot: u8, checkpoint: u8) -> Spawn {
         let reached = self.checkpoints.get(usize::from(checkpoint));
         let spawns = reached.map_or(&self.spawns, |checkpoint| &checkpoint.spawns);
@@ -578,7 +578,7 @@ impl Level {
 }
 
 impl DeviceSpec {
-    /// Where it is used, stood on or taken: its middle.
+    /// Returns the place where it is used, stood on or taken: its middle.
     pub fn place(&self) -> Vec3 {
         match &self.what {
             DeviceKind::Lever { at }
@@ -593,7 +593,7 @@ impl DeviceSpec {
         }
     }
 
-    /// Whether it is used by hand.
+    /// True if it is used by hand.
     pub const fn is_used(&self) -> bool {
         matches!(
             self.what,
@@ -601,12 +601,12 @@ impl DeviceSpec {
         )
     }
 
-    /// Whether this player may use it.
+    /// True if this player may use it.
     pub fn allows(&self, slot: u8) -> bool {
         self.only.is_none_or(|only| only == slot)
     }
 
-    /// How long it takes to open, for doors and lifts.
+    /// Returns how long it takes to open, for doors and lifts.
     pub const fn ticks(&self) -> u16 {
         match self.what {
             DeviceKind::Door { ticks, .. } | DeviceKind::Lift { ticks, .. } => ticks,
@@ -614,7 +614,7 @@ impl DeviceSpec {
         }
     }
 
-    /// How far it has moved at a tick from where it rests; on the grid of robots, so that what it carries does not slide.
+    /// Returns how far it has moved at a tick from where it rests; on the grid of robots, so that what it carries does not slide.
     pub fn offset(&self, state: &Device, tick: Tick) -> Vec3 {
         match &self.what {
             DeviceKind::Door { slide, ticks, .. }
@@ -628,7 +628,7 @@ impl DeviceSpec {
         }
     }
 
-    /// What it is at a tick for who might run into it; `None` for what cannot be run into.
+    /// Returns its body at a tick, for collisions; `None` for what cannot be run into.
     pub fn body(&self, index: usize, state: &Device, tick: Tick) -> Option<Body> {
         let (min, max, carries) = match &self.what {
             DeviceKind::Door { min, max, .. } => (min, max, false),
@@ -648,7 +648,7 @@ impl DeviceSpec {
     }
 }
 
-/// Where a platform is on its path.
+/// Returns the place of a platform on its path.
 fn along(path: &[Stop], tick: Tick) -> Vec3 {
     let whole: u32 = path
         .iter()
@@ -680,7 +680,7 @@ const fn always() -> u8 {
     100
 }
 
-/// How near one has to be to use something.
+/// The distance within which a player can use something.
 pub const REACH: f32 = 2.2;
 /// Ticks from the moment something is switched to the moment it moves: by then everybody has heard of it, and predicts it.
 pub const SWITCH_TICKS: u32 = 20;

@@ -56,7 +56,7 @@ pub const TICKS_PER_SECOND: u32 = 50;
 pub const SNAPSHOT_TICKS: u32 = 2;
 /// Ticks from one packet of a player to the next: 25 a second.
 pub const PACKET_TICKS: u32 = 2;
-/// What the transport calls this game: `biob`.
+/// The protocol id of this game at the transport: `biob`.
 pub const PROTOCOL: u32 = 0x6269_6f62;
 /// Longest message that either side takes, in bytes: packets of a session have up to 4,096, messages up to 1,024. Recordings do not travel.
 pub const MESSAGE_MAX: usize = 8 << 10;

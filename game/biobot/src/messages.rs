@@ -1,4 +1,4 @@
-//! What travels reliably and in order, beside the netcode's packets.
+//! The messages that travel reliably and in order, beside the netcode's packets.
 
 use muse_schema::{BitReader, BitWriter, DecodeError, EncodeError, Options, Schema};
 
@@ -19,18 +19,18 @@ pub enum FromPlayer {
     Loaded,
     /// A line for everybody.
     Chat {
-        /// What it says.
+        /// The text.
         #[field(max = 200)]
         text: String,
     },
-    /// What to do about a player who dropped.
+    /// A vote about a player who dropped.
     Vote {
         /// To go on without it, or to finish the match.
         go_on: bool,
     },
     /// To see another player's view, for those who only watch or are dead.
     Watch {
-        /// Whose.
+        /// The slot.
         #[field(range = 0..=15)]
         slot: u8,
     },
@@ -41,20 +41,20 @@ pub enum FromPlayer {
 pub enum ToPlayer {
     /// The answer to having come.
     Welcome {
-        /// Which player one is; `None` for who only watches.
+        /// The slot of the receiver; `None` for one who only watches.
         slot: Option<u8>,
         /// The level's name.
         #[field(max = 32)]
         level: String,
-        /// What is played.
+        /// The mode that is played.
         mode: Mode,
-        /// Who moves the robots.
+        /// The side that moves the robots.
         movement: Movement,
-        /// What chance goes by.
+        /// The random seed.
         #[field(fixed)]
         seed: u64,
     },
-    /// Who plays; whenever that changes.
+    /// The players; whenever they change.
     Names {
         /// Slots with names.
         #[field(max = 16)]
@@ -62,35 +62,35 @@ pub enum ToPlayer {
     },
     /// A line of a player, or of the game itself.
     Chat {
-        /// Whose.
+        /// The sender's slot.
         from: Option<u8>,
-        /// What it says.
+        /// The text.
         #[field(max = 200)]
         text: String,
     },
     /// Somebody died.
     KillFeed {
-        /// Who did it: a slot, or an enemy or a fall for `None`.
+        /// The killer: a slot, or an enemy or a fall for `None`.
         killer: Option<u8>,
-        /// Who died: a slot.
+        /// The victim: a slot.
         victim: u8,
         /// With which weapon; 0 for a fall.
         weapon: u8,
     },
     /// One's own shot hit.
     Hit {
-        /// How much it did.
+        /// The damage done.
         damage: u8,
-        /// Whether it killed.
+        /// True if it killed.
         killed: bool,
-        /// Whether it hit where it counts.
+        /// True if it hit a weak point.
         critical: bool,
     },
     /// One was hurt.
     Hurt {
-        /// How much it did.
+        /// The damage done.
         damage: u8,
-        /// Where from: a yaw in the world.
+        /// The direction it came from: a yaw in the world.
         #[field(angle = 8)]
         direction: f32,
     },
@@ -103,12 +103,12 @@ pub enum ToPlayer {
     },
     /// A player dropped: the others decide. `None` when it is decided or the player is back.
     Vote {
-        /// Who dropped, and until which tick the seat is kept.
+        /// The player who dropped, and the tick until which the seat is kept.
         dropped: Option<(u8, u32)>,
     },
     /// The match is over.
     Result {
-        /// How.
+        /// The outcome.
         phase: Phase,
         /// Slots in the order of their points.
         #[field(max = 16)]
@@ -119,19 +119,19 @@ pub enum ToPlayer {
 /// A player's name.
 #[derive(Schema, Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// Whose.
+    /// The slot.
     pub slot: u8,
     /// The name.
     #[field(max = 24)]
     pub name: String,
-    /// Whether it is connected.
+    /// True if it is connected.
     pub present: bool,
 }
 
 /// A player in the table of results.
 #[derive(Schema, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Whose.
+    /// The slot.
     pub slot: u8,
     /// Points.
     pub points: i16,

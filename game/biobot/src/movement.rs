@@ -1,6 +1,6 @@
-//! Who moves the robots: the server by what players press, or players by themselves and the server checks.
+//! Movement of the robots: by the server from what players press, or by players themselves while the server checks.
 //!
-//! Where players move themselves, every command says where the robot is after it. The server believes that as long as the rules could have
+//! If players move themselves, every command says where the robot is after it. The server believes that as long as the rules could have
 //! led there: no faster than robots run, with 20 % of tolerance and half a second to catch up; not through what stands; no higher than a jump
 //! from the ground leads, and standing only where there is something to stand on. What fails is dropped and counted, and the robot stays where it
 //! was: with a new life, so that what the player has sent meanwhile, which went on from elsewhere, counts no more.
@@ -21,7 +21,7 @@ use crate::mover::{FALL_MAX, GRAVITY, JUMP_SPEED, RUN_SPEED, STEP_HEIGHT};
 use crate::states::{Robot, SLOTS_MAX};
 use crate::{TICK, TICK_SECONDS};
 
-/// Who moves the robots.
+/// The side that moves the robots.
 #[derive(Schema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Movement {
@@ -41,12 +41,12 @@ pub(crate) struct Validator {
     refused: Vec<(u8, Offence)>,
 }
 
-/// What is known of a robot that moves itself.
+/// The knowledge of a robot that moves itself.
 #[derive(Clone, Copy, Debug, Default)]
 struct Track {
     /// The life in which it was judged last.
     lives: Option<u8>,
-    /// How far it has been carried.
+    /// The distance that it has been carried.
     carried: Vec3,
     /// The height from which it has left the ground, the tick, and how fast a jump rises from there; 0 for who only falls.
     base: f32,
@@ -54,7 +54,7 @@ struct Track {
     rise: f32,
 }
 
-/// What a robot moves among at a tick.
+/// The obstacles of a robot at a tick.
 pub(crate) struct Ground<'a> {
     pub tick: Tick,
     pub collision: &'a Collision,
@@ -77,7 +77,7 @@ impl Validator {
         }
     }
 
-    /// Whether a robot can be where it says.
+    /// True if a robot can be where it says.
     pub(crate) fn admits(&mut self, robot: &Robot, place: &Place, ground: &Ground<'_>) -> bool {
         let slot = usize::from(robot.slot).min(SLOTS_MAX - 1);
         let track = self.track(robot, ground);
@@ -105,7 +105,7 @@ impl Validator {
         self.robots[slot] = self.track(robot, ground);
     }
 
-    /// What is known of a robot that is like this before a tick.
+    /// Returns the knowledge of a robot that is like this before a tick.
     fn track(&mut self, robot: &Robot, ground: &Ground<'_>) -> Track {
         let slot = usize::from(robot.slot).min(SLOTS_MAX - 1);
         let mut track = self.robots[slot];
@@ -130,7 +130,7 @@ impl Validator {
         track
     }
 
-    /// What was refused since this was called last.
+    /// Returns the claims that were refused since this was called last.
     pub(crate) fn take_refused(&mut self) -> Vec<(u8, Offence)> {
         std::mem::take(&mut self.refused)
     }
@@ -175,14 +175,14 @@ impl Ground<'_> {
         found.map(|(body, moved)| (body, *moved))
     }
 
-    /// Whether nothing stands between two places, nor where it leads.
+    /// True if nothing stands between two places, nor where it leads.
     fn is_free(&self, from: Vec3, to: Vec3) -> bool {
         let chest = Vec3::Y * HULL.y;
         let inside = self.collision.overlaps(to + chest, HULL * 0.8);
         !inside && self.collision.sees(from + chest, to + chest, self.bodies)
     }
 
-    /// Whether there is something to stand on.
+    /// True if there is something to stand on.
     fn carries(&self, feet: Vec3) -> bool {
         let (above, below) = (feet + Vec3::Y * 0.5, feet - Vec3::Y * STEP_HEIGHT);
         let flat = HULL * Vec3::new(1.0, 0.0, 1.0);
@@ -223,7 +223,7 @@ fn check_height(
     }
 }
 
-/// Where a robot is after a step, as a command says it.
+/// Returns the place of a robot after a step, as a command says it.
 pub(crate) fn place_of(robot: &Robot) -> Place {
     Place {
         position: robot.position,
@@ -243,10 +243,10 @@ fn body(slot: u8) -> EntityId {
 
 /// Along the ground; the height is judged apart.
 const ALONG: Subject = Subject::Property(0);
-/// How much faster than the rules allow a player may rise or fall.
+/// The factor by which a player may rise or fall faster than the rules allow.
 const TOLERANCE: f32 = 1.2;
 const CATCH_UP_SECONDS: f32 = 0.5;
-/// What rounding adds.
+/// The error of rounding.
 const GRID: f32 = 0.02;
 /// From one pair of a hull's corners to the other.
 const TURNED: Vec3 = Vec3::new(-1.0, 0.0, 1.0);

@@ -18,27 +18,27 @@ pub struct Walker {
     pub standing: u8,
 }
 
-/// What it wants.
+/// The input of a walker.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Wish {
-    /// Which way and how fast, as a share of the speed of running: at most of length 1. In the world: x and z.
+    /// The direction and speed, as a share of the speed of running: at most of length 1. In the world: x and z.
     pub way: Vec2,
-    /// Whether it jumps now.
+    /// True if it jumps now.
     pub jump: bool,
 }
 
-/// What it moves among.
+/// The obstacles of a walker.
 #[derive(Clone, Copy, Debug)]
 pub struct Around<'a> {
-    /// What never moves.
+    /// The parts that never move.
     pub collision: &'a Collision,
-    /// What moves, at the end of the tick.
+    /// The bodies that move, at the end of the tick.
     pub bodies: &'a [Body],
-    /// How far each of those has moved in this tick.
+    /// The distance that each of those has moved in this tick.
     pub moved: &'a [Vec3],
 }
 
-/// What happened in a step.
+/// The outcome of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moved {
     /// It jumped.
@@ -151,7 +151,7 @@ fn pushed(at: Vec3, body: &Body, collision: &Collision) -> Vec3 {
     free.map_or(at, |way| at + way)
 }
 
-/// What a jump gains from what lifts.
+/// Returns what a jump gains from what lifts.
 fn lifted(walker: &Walker, around: &Around<'_>) -> f32 {
     let carrier = usize::from(walker.standing).checked_sub(2);
     let mut all = around.bodies.iter().zip(around.moved);
@@ -264,7 +264,7 @@ impl Mover<'_> {
         delta.length() * share
     }
 
-    /// What it stands on, having come down to it.
+    /// Finds the ground that it stands on, having come down to it.
     fn find_ground(&mut self, was_grounded: bool) -> Option<Contact> {
         if self.velocity.y > RISING && !was_grounded {
             return None;
@@ -324,7 +324,7 @@ pub const RUN_SPEED: f32 = 6.0;
 pub const GRAVITY: f32 = 20.0;
 /// A jump of 1.3 m: the square root of 2 x 20 x 1.3, less what the first tick without gravity gives.
 pub const JUMP_SPEED: f32 = 7.03;
-/// What can be walked on: the cosine of 46 degrees.
+/// The steepest slope that can be walked on: the cosine of 46 degrees.
 pub const WALKABLE: f32 = 0.694_6;
 /// The highest step.
 pub const STEP_HEIGHT: f32 = 0.35;
@@ -333,6 +333,6 @@ pub const FALL_MAX: f32 = 40.0;
 const ACCELERATION_GROUND: f32 = 70.0;
 const ACCELERATION_AIR: f32 = 22.0;
 const GROUND_DEPTH: f32 = 0.03;
-/// Who rises faster than this stands on nothing.
+/// A walker that rises faster than this stands on nothing.
 const RISING: f32 = 0.1;
 const PLANES_MAX: usize = 5;

@@ -1,4 +1,4 @@
-//! Where enemies and bots can go: a navigation mesh for each size of agent, and A* over it.
+//! Navigation of enemies and bots: a navigation mesh for each size of agent, and A* over it.
 //!
 //! A [`Mesh`] is baked from the level's solids when it is first asked for: what an agent of a size can stand on is cut into rectangles,
 //! each on one surface; where two touch there is a gate to walk through, and where a jump leads from one to another there is a link.
@@ -14,7 +14,7 @@ use glam::{Vec2, Vec3};
 use crate::level::Level;
 pub use search::Search;
 
-/// Who walks.
+/// The size of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     /// 1.2 m around, climbs no steps worth the name and never jumps.
@@ -25,7 +25,7 @@ pub enum Size {
     Robot,
 }
 
-/// What an agent needs and can do.
+/// The needs and abilities of an agent.
 #[derive(Clone, Copy, Debug)]
 struct Agent {
     radius: f32,
@@ -33,7 +33,7 @@ struct Agent {
     jump: Option<Leap>,
 }
 
-/// How an agent jumps.
+/// The jump of an agent.
 #[derive(Clone, Copy, Debug)]
 struct Leap {
     up: f32,
@@ -76,11 +76,11 @@ impl Size {
 pub struct Waypoint {
     /// Feet.
     pub at: Vec3,
-    /// Whether one jumps there from the point before.
+    /// True if one jumps there from the point before.
     pub jump: bool,
 }
 
-/// Where agents of a size can go.
+/// The navigation mesh of a size of agent.
 ///
 /// ```
 /// use glam::Vec3;
@@ -116,7 +116,7 @@ struct Span {
 #[derive(Clone, Debug, Default)]
 struct Rectangle {
     plane: Plane,
-    /// Where one can go from here.
+    /// The gates that lead from here.
     gates: Vec<u16>,
 }
 
@@ -149,12 +149,12 @@ impl Mesh {
         bake::bake(level, &size.agent())
     }
 
-    /// How many pieces it has.
+    /// Returns the number of its pieces.
     pub fn rectangles(&self) -> usize {
         self.rectangles.len()
     }
 
-    /// How many jumps it has.
+    /// Returns the number of its jumps.
     pub fn jumps(&self) -> usize {
         self.gates.iter().filter(|gate| gate.jump).count()
     }
@@ -277,10 +277,10 @@ fn center(cell: [i32; 2]) -> Vec2 {
 const CELL: f32 = 0.5;
 /// From the middle of a cell to where it is still inside, whatever is rounded.
 const INSIDE: Vec2 = Vec2::splat(CELL * 0.45);
-/// How far from the mesh a point may be to be found on it: cells sideways, metres up and down.
+/// The distance from the mesh within which a point is found on it: cells sideways, metres up and down.
 const SEARCH_CELLS: i32 = 4;
 const SEARCH_HEIGHT: f32 = 1.6;
-/// How far under or above a walker its ground is.
+/// The distance from a walker to its ground.
 const UNDER: f32 = 0.8;
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub use figures::NetStatistics;
 pub use frame::{BoltShown, DeviceShown, EnemyShown, Frame, OwnShown, RobotShown, Seen};
 use intent::Intent;
 
-/// Which techniques are on; all are unless a player wants to feel what they do.
+/// The techniques that are on; all are unless a player wants to feel what they do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switches {
     /// One's own robot moves at once, ahead of the server's answer.
@@ -137,12 +137,12 @@ impl Player {
         &self.client
     }
 
-    /// Which player one is; `None` before the welcome, and for who only watches.
+    /// Returns one's own slot; `None` before the welcome, and for one who only watches.
     pub const fn slot(&self) -> Option<u8> {
         self.slot
     }
 
-    /// Who plays.
+    /// Returns the players.
     pub fn names(&self) -> &[Name] {
         &self.names
     }
@@ -157,7 +157,7 @@ impl Player {
         self.client.predicted()
     }
 
-    /// Which techniques are on.
+    /// Returns the techniques that are on.
     pub const fn switches(&self) -> Switches {
         self.switches
     }
@@ -172,7 +172,7 @@ impl Player {
         self.intent.set_everything(true);
     }
 
-    /// Whether the server can be heard.
+    /// Returns the state of the connection.
     pub fn presence(&self) -> Presence {
         self.client.quality().presence()
     }
@@ -235,7 +235,7 @@ impl Player {
         len
     }
 
-    /// When [`poll_packet`](Self::poll_packet) has something next; `None` until the server has been heard.
+    /// Returns the time at which [`poll_packet`](Self::poll_packet) has something next; `None` until the server has been heard.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.client.poll_timeout()
     }
@@ -253,7 +253,7 @@ impl Player {
     }
 
     /// What a shot fired now would claim to have seen.
-    pub fn claim(&self) -> Option<muse_netcode::rewind::Claim> {
+    pub fn claim(&self) -> Option<muse_netcode::Claim> {
         self.client.claim()
     }
 
@@ -331,7 +331,7 @@ impl Player {
         self.bolts.insert(entity, known);
     }
 
-    /// What one's own steps have raised is seen at once, and what the server does not agree with is taken back.
+    /// Shows the events of one's own steps at once, and takes back those that the server does not agree with.
     fn collect_effects(&mut self) {
         while let Some(effect) = self.client.poll_effect() {
             let tick = effect.tick;
@@ -403,7 +403,7 @@ impl std::fmt::Debug for Player {
     }
 }
 
-/// How far apart two states of a robot look; another life is another place.
+/// Returns the visible distance between two states of a robot; another life is another place.
 fn robots_apart(a: &Robot, b: &Robot) -> f32 {
     if a.lives != b.lives {
         return f32::MAX;

@@ -10,7 +10,7 @@ use crate::player::Player;
 use crate::stage::{Audience, Profile, Stage, StageConfig};
 use crate::{Command, Mode, ToPlayer};
 
-/// A match in one program: the first player is who sits here, the others are steered by whoever calls.
+/// A match in one program: the first player sits here, the others are steered by the caller.
 ///
 /// ```
 /// use muse_biobot::{Command, Level, Phase, Practice};

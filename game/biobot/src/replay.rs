@@ -22,7 +22,7 @@ pub(crate) use snapshot::Figures;
 
 pub use watch::{Mark, Recording};
 
-/// Why a file cannot be watched or verified.
+/// The reason for which a file cannot be watched or verified.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RecordingError {

@@ -19,20 +19,20 @@ use crate::mover::{self, Around, Walker, Wish};
 use crate::states::{AIM_TICKS, Device, Robot};
 use crate::weapons::{self, WEAPONS};
 
-/// What happens in a step and is to be seen or heard once.
+/// An event of a step that is to be seen or heard once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Effect {
     /// A shot, with what it takes to know where it goes: see [`pellets`](crate::weapons::pellets).
     Fired {
         /// The weapon.
         weapon: u8,
-        /// Where it was fired.
+        /// The place where it was fired.
         origin: [f32; 3],
-        /// Where to, recoil included.
+        /// The direction, recoil included.
         yaw: f32,
         /// Up is positive.
         pitch: f32,
-        /// How far it aims down the sights.
+        /// The degree to which it aims down the sights.
         aiming: f32,
     },
     /// The trigger was pulled on an empty magazine.
@@ -41,24 +41,24 @@ pub enum Effect {
     Reloading,
     /// Another weapon is in hand.
     Drawn {
-        /// Which.
+        /// The weapon.
         weapon: u8,
     },
     /// It jumped.
     Jumped,
     /// It came down.
     Landed {
-        /// How fast, in metres a second.
+        /// The speed, in metres a second.
         speed: f32,
     },
     /// It used a device.
     Used {
-        /// Which.
+        /// The device.
         device: usize,
     },
 }
 
-/// What moves around a robot: the state of every device of the level.
+/// The surroundings of a robot: the state of every device of the level.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
     devices: Vec<Device>,
@@ -100,7 +100,7 @@ impl Surroundings {
         &self.devices
     }
 
-    /// What moves, as it is at a tick.
+    /// Returns the bodies that move, as they are at a tick.
     pub fn bodies(&mut self, level: &Level, tick: Tick) -> &[Body] {
         self.update(level, tick);
         &self.bodies
@@ -144,13 +144,13 @@ impl Surroundings {
 #[derive(Debug)]
 pub struct Rules {
     level: Arc<Level>,
-    /// What moves.
+    /// The things that move.
     pub surroundings: Surroundings,
     /// The bodies that are in this robot's way.
     bodies: Vec<Body>,
     moved: Vec<Vec3>,
     movement: Movement,
-    /// Who judges where players say that they are: at the server.
+    /// The judge of where players say that they are: at the server.
     validator: Option<Box<Validator>>,
 }
 
@@ -167,7 +167,7 @@ impl Rules {
         }
     }
 
-    /// With robots that are moved by whom this says; the server's unless told otherwise.
+    /// With robots that are moved by whom this says; the server's by default.
     #[must_use]
     pub fn movement(mut self, movement: Movement) -> Self {
         self.movement = movement;
@@ -187,7 +187,7 @@ impl Rules {
         self.movement(movement)
     }
 
-    /// What players claimed that cannot be, since this was called last.
+    /// Returns the claims of players that cannot be, since this was called last.
     pub(crate) fn take_refused(&mut self) -> Vec<(u8, Offence)> {
         let validator = self.validator.as_mut();
         validator
@@ -322,7 +322,7 @@ impl Rules {
         Some(ask(validator, &ground))
     }
 
-    /// What is in the way of a robot at a tick.
+    /// Collects what is in the way of a robot at a tick.
     fn gather(&mut self, slot: u8, tick: Tick) {
         let level = Arc::clone(&self.level);
         self.surroundings.update(&level, tick);
@@ -376,7 +376,7 @@ impl Game for Rules {
         robot.use_held = command.use_;
     }
 
-    /// Where a player is, is said anew with the next command; only a shot must be judged by where it was fired.
+    /// Leaves out where a player is: the next command says it again; only a shot must be judged by where it was fired.
     fn again(command: &Command) -> Command {
         Command {
             place: command.place.filter(|_| command.fire),
@@ -385,7 +385,7 @@ impl Game for Rules {
     }
 }
 
-/// Which way the command goes, in the world.
+/// Returns the direction of the command, in the world.
 fn wished(command: &Command) -> Vec2 {
     let ahead = weapons::direction(command.yaw, 0.0);
     let right = Vec2::new(-ahead.z, ahead.x);
@@ -463,7 +463,7 @@ fn fire(robot: &mut Robot, index: usize, context: &mut StepContext<'_, Effect>) 
 const DRAW_TICKS: u32 = 15;
 /// Share of the speed that is left when aiming down the sights.
 const AIM_SPEED: f32 = 0.55;
-/// Who rises so fast has jumped.
+/// A robot that rises so fast has jumped.
 const JUMPING: f32 = 3.0;
 /// Metres a second from which on a landing is heard.
 const LANDING_HEARD: f32 = 2.0;

@@ -68,50 +68,50 @@ impl StageConfig {
         }
     }
 
-    /// What chance goes by: which enemies appear. 1 unless told otherwise.
+    /// Sets the random seed: which enemies appear. Default: 1.
     #[must_use]
     pub const fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// 0 easy, 1 normal, 2 hard. 1 unless told otherwise.
+    /// 0 easy, 1 normal, 2 hard. Default: 1.
     #[must_use]
     pub fn difficulty(mut self, difficulty: u8) -> Self {
         self.difficulty = difficulty.min(2);
         self
     }
 
-    /// How many players the match waits for, at most as many as the level has slots for.
+    /// Sets how many players the match waits for, at most as many as the level has slots for.
     #[must_use]
     pub fn slots(mut self, slots: u8) -> Self {
         self.slots = slots.clamp(1, self.level.slots);
         self
     }
 
-    /// Whether a match is cancelled for which not everybody came or loaded within 10 s each. It is, unless told otherwise; else it
-    /// begins with whom there is.
+    /// Sets whether a match is cancelled for which not everybody came or loaded within 10 s each. Default: true; else it
+    /// begins with the players who are there.
     #[must_use]
     pub const fn cancels(mut self, cancels: bool) -> Self {
         self.cancels = cancels;
         self
     }
 
-    /// Kills that win a versus match; 20 unless told otherwise.
+    /// Kills that win a versus match; 20 by default.
     #[must_use]
     pub fn kills_to_win(mut self, kills: u16) -> Self {
         self.kills_to_win = kills.max(1);
         self
     }
 
-    /// Longest versus match in ticks; 5 minutes unless told otherwise.
+    /// Longest versus match in ticks; 5 minutes by default.
     #[must_use]
     pub fn play_ticks(mut self, ticks: u32) -> Self {
         self.play_ticks = ticks.max(1);
         self
     }
 
-    /// Who moves the robots; the server unless told otherwise.
+    /// Sets the side that moves the robots; the server by default.
     #[must_use]
     pub const fn movement(mut self, movement: Movement) -> Self {
         self.movement = movement;
@@ -143,7 +143,7 @@ impl StageConfig {
         )
     }
 
-    /// What counts as a cheat.
+    /// Sets what counts as a cheat.
     #[must_use]
     pub const fn cheats(mut self, cheats: CheatConfig) -> Self {
         self.cheats = cheats;
@@ -175,20 +175,20 @@ pub enum Audience {
     One(ClientId),
 }
 
-/// How a match ended.
+/// The outcome of a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// [`Phase::Won`], [`Phase::Lost`] or [`Phase::Over`].
     pub phase: Phase,
-    /// Whether it never began.
+    /// True if it never began.
     pub cancelled: bool,
-    /// How many ticks were played.
+    /// The number of ticks that were played.
     pub ticks: u32,
     /// The players, the best first.
     pub table: Vec<Line>,
 }
 
-/// Why a client cannot join.
+/// The reason for which a client cannot join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum JoinError {
@@ -385,7 +385,7 @@ impl Stage {
         Some(tick)
     }
 
-    /// When [`poll_tick`](Self::poll_tick) has something next.
+    /// Returns the time at which [`poll_tick`](Self::poll_tick) has something next.
     pub fn poll_timeout(&self) -> Instant {
         self.server.poll_timeout()
     }
@@ -404,7 +404,7 @@ impl Stage {
         self.recorder = Some(Box::new(recorder));
     }
 
-    /// What has been recorded since this was called last, to be appended to a file.
+    /// Returns what has been recorded since this was called last, to be appended to a file.
     pub fn take_recording(&mut self) -> Vec<u8> {
         let recorder = self.recorder.as_mut();
         recorder.map(|recorder| recorder.take()).unwrap_or_default()
@@ -423,12 +423,12 @@ impl Stage {
         self.outbox.pop_front()
     }
 
-    /// How the match ended; `None` while it goes on.
+    /// Returns the outcome of the match; `None` while it goes on.
     pub const fn outcome(&self) -> Option<&Outcome> {
         self.outcome.as_ref()
     }
 
-    /// What players tried that they should not have.
+    /// Returns the cheats that players tried.
     pub fn report(&self) -> Report {
         let there = self.seats.iter().filter(|seat| seat.id.is_some());
         let lines = there.map(|seat| self.report_of(seat));

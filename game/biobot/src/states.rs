@@ -1,6 +1,6 @@
-//! What is replicated: robots, enemies, devices, bolts and the round.
+//! The replicated state: robots, enemies, devices, bolts and the round.
 //!
-//! What changes steadily is kept as the tick at which it began, so that a row changes when something happens and not in every tick:
+//! A value that changes steadily is kept as the tick at which it began, so that a row changes when something happens and not in every tick:
 //! that is what keeps a match within its bytes.
 
 use glam::Vec3;
@@ -19,15 +19,15 @@ pub struct Robot {
     /// Metres a second, without what carries it.
     #[field(range = -64.0..=64.0, step = 0.05, predict = hold)]
     pub velocity: [f32; 3],
-    /// Where it looks: 0 along -z, growing to the left.
+    /// The direction it looks: 0 along -z, growing to the left.
     #[field(angle = 12)]
     pub yaw: f32,
     /// Up is positive.
     #[field(range = -1.55..=1.55, step = 0.002)]
     pub pitch: f32,
-    /// What it stands on: 0 nothing, 1 the ground, 2 + n the device n.
+    /// The thing that it stands on: 0 nothing, 1 the ground, 2 + n the device n.
     pub standing: u8,
-    /// What is left of it; 0 is dead.
+    /// Its health; 0 is dead.
     #[field(range = 0..=100)]
     pub health: u8,
     /// The weapon in hand, 1 to 4.
@@ -43,29 +43,29 @@ pub struct Robot {
     pub ready: u32,
     /// The tick at which reloading ends; 0 when it does not reload.
     pub reload: u32,
-    /// How far the recoil had thrown the weapon at `kicked`, in milliradians.
+    /// The angle to which the recoil had thrown the weapon at `kicked`, in milliradians.
     #[field(range = 0..=250)]
     pub kick: u8,
     /// The tick of the last shot.
     pub kicked: u32,
-    /// How far it aims down the sights.
+    /// The degree to which it aims down the sights.
     #[field(range = 0..=8)]
     pub aim: u8,
     /// Shots fired; a change means one to be seen and heard.
     pub shots: u8,
-    /// Which player it is.
+    /// The slot of its player.
     #[field(range = 0..=15)]
     pub slot: u8,
-    /// How often it was brought to another place: between two of these nothing moves.
+    /// The number of times that it was brought to another place: between two of these nothing moves.
     pub lives: u8,
     /// The tick at which it comes back; 0 when it is alive.
     pub respawn: u32,
     /// The checkpoint where it comes back.
     #[field(range = 0..=31)]
     pub checkpoint: u8,
-    /// Whether jump was held in the last tick: it jumps once for each time it is pressed.
+    /// True if jump was held in the last tick: it jumps once for each time it is pressed.
     pub jump_held: bool,
-    /// Whether use was held in the last tick.
+    /// True if use was held in the last tick.
     pub use_held: bool,
 }
 
@@ -97,7 +97,7 @@ impl Robot {
         }
     }
 
-    /// Whether it is alive.
+    /// True if it is alive.
     pub const fn alive(&self) -> bool {
         self.health > 0
     }
@@ -107,7 +107,7 @@ impl Robot {
         self.position.into()
     }
 
-    /// Where it looks and fires from.
+    /// Returns the place it looks and fires from.
     pub fn eye(&self) -> Vec3 {
         self.feet() + Vec3::Y * EYE_HEIGHT
     }
@@ -117,7 +117,7 @@ impl Robot {
         self.feet() + Vec3::Y * (ROBOT_HEIGHT / 2.0)
     }
 
-    /// Whether it has a weapon.
+    /// True if it has a weapon.
     pub const fn owns(&self, weapon: u8) -> bool {
         weapon >= 1 && weapon <= WEAPONS as u8 && self.owned & (1 << (weapon - 1)) != 0
     }
@@ -128,7 +128,7 @@ impl Robot {
         self.magazines[index]
     }
 
-    /// How far the recoil throws the weapon up at a tick, in radians.
+    /// Returns the angle to which the recoil throws the weapon up at a tick, in radians.
     pub fn recoil(&self, tick: Tick) -> f32 {
         let since = tick.0.saturating_sub(self.kicked).min(255);
         let left = u32::from(self.kick).saturating_sub(since * weapons::KICK_DECAY);
@@ -140,14 +140,14 @@ impl Robot {
         self.ready.saturating_sub(tick.0)
     }
 
-    /// How much of the reload is done, 0 to 1; `None` when it does not reload.
+    /// Returns the share of the reload that is done, 0 to 1; `None` when it does not reload.
     pub fn reload_share(&self, tick: Tick) -> Option<f32> {
         let whole = weapons::weapon(self.weapon).reload_ticks.max(1);
         (self.reload > tick.0)
             .then(|| 1.0 - (self.reload - tick.0).min(u32::from(whole)) as f32 / f32::from(whole))
     }
 
-    /// How far it aims down the sights, 0 to 1.
+    /// Returns the degree to which it aims down the sights, 0 to 1.
     pub fn aiming(&self) -> f32 {
         f32::from(self.aim) / f32::from(AIM_TICKS)
     }
@@ -158,7 +158,7 @@ impl Robot {
     }
 }
 
-/// What kind of enemy it is.
+/// The kind of an enemy.
 #[derive(State, Schema, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Species {
@@ -172,7 +172,7 @@ pub enum Species {
     Boss,
 }
 
-/// What an enemy does.
+/// The activity of an enemy.
 #[derive(State, Schema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stance {
     /// Nobody is near.
@@ -190,7 +190,7 @@ pub enum Stance {
 /// An enemy.
 #[derive(State, Clone, Debug, PartialEq)]
 pub struct Enemy {
-    /// What it is.
+    /// Its kind.
     pub species: Species,
     /// Its feet, or the middle of what hovers.
     #[field(range = -128.0..=128.0, step = 0.015_625, velocity = velocity)]
@@ -198,16 +198,16 @@ pub struct Enemy {
     /// Metres a second.
     #[field(range = -32.0..=32.0, step = 0.125, predict = hold)]
     pub velocity: [f32; 3],
-    /// Where it looks.
+    /// The direction it looks.
     #[field(angle = 8)]
     pub yaw: f32,
     /// Up is positive.
     #[field(range = -1.6..=1.6, step = 0.05, predict = hold)]
     pub pitch: f32,
-    /// What is left of it, in parts of what it had.
+    /// Its health, in parts of what it had.
     #[field(range = 0..=100)]
     pub health: u8,
-    /// What it does.
+    /// Its activity.
     pub stance: Stance,
     /// Shots fired.
     pub shots: u8,
@@ -222,13 +222,13 @@ pub struct Device {
     pub active: bool,
     /// The tick from which on it moves to where `active` says; before, it rests where it was.
     pub start: u32,
-    /// Who holds it, stands on it or has taken it: a bit for each slot.
+    /// The players who hold it, stand on it or have taken it: a bit for each slot.
     #[field(bits = 16)]
     pub holders: u16,
 }
 
 impl Device {
-    /// How far it is open at a tick, 0 to 1, for what takes so many ticks to open.
+    /// Returns how far it is open at a tick, 0 to 1, for what takes so many ticks to open.
     pub fn progress(&self, tick: Tick, ticks: u16) -> f32 {
         let whole = f32::from(ticks.max(1));
         let moved = (tick
@@ -239,7 +239,7 @@ impl Device {
         if self.active { moved } else { 1.0 - moved }
     }
 
-    /// Whether it moves, or is about to.
+    /// True if it moves, or is about to.
     pub fn is_moving(&self, tick: Tick, ticks: u16) -> bool {
         tick.0 < self.start.saturating_add(u32::from(ticks))
     }
@@ -248,12 +248,12 @@ impl Device {
 /// Something that flies, as it was when it was fired: where it is follows from that.
 #[derive(State, Clone, Debug, PartialEq)]
 pub struct Bolt {
-    /// Who fired it.
+    /// The shooter.
     pub owner: u32,
     /// With what: weapons 1 to 4, and from [`ENEMY_BOLT`](crate::weapons::ENEMY_BOLT) on what enemies fire.
     #[field(range = 0..=15)]
     pub weapon: u8,
-    /// Where it was fired.
+    /// The place where it was fired.
     #[field(range = -128.0..=128.0, step = 0.015_625, predict = hold)]
     pub position: [f32; 3],
     /// Metres a second.
@@ -264,20 +264,20 @@ pub struct Bolt {
 }
 
 impl Bolt {
-    /// Where it is so many seconds after it was fired.
+    /// Returns its place so many seconds after it was fired.
     pub fn after(&self, seconds: f32) -> Vec3 {
         let fall = weapons::bolt_gravity(self.weapon) * 0.5 * seconds * seconds;
         Vec3::from(self.position) + Vec3::from(self.velocity) * seconds - Vec3::Y * fall
     }
 
-    /// Where it is at an instant, in ticks.
+    /// Returns its place at an instant, in ticks.
     pub fn at(&self, ticks: f64) -> Vec3 {
         let since = (ticks - f64::from(self.born)).max(0.0);
         self.after(since as f32 * crate::TICK_SECONDS)
     }
 }
 
-/// What is played.
+/// The mode of a match.
 #[derive(State, Schema, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -287,7 +287,7 @@ pub enum Mode {
     Versus,
 }
 
-/// How far a match is.
+/// The phase of a match.
 #[derive(State, Schema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// For players to connect.
@@ -307,9 +307,9 @@ pub enum Phase {
 /// The match: one entity of it.
 #[derive(State, Clone, Debug, PartialEq)]
 pub struct Round {
-    /// What is played.
+    /// The mode.
     pub mode: Mode,
-    /// How far it is.
+    /// The phase.
     pub phase: Phase,
     /// The tick at which the phase began.
     pub since: u32,
@@ -344,7 +344,7 @@ impl Round {
         }
     }
 
-    /// Whether it is over, one way or another.
+    /// True if it is over, one way or another.
     pub const fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Won | Phase::Lost | Phase::Over)
     }

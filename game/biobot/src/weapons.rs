@@ -3,7 +3,7 @@
 use glam::{Vec2, Vec3};
 use muse_netcode::Tick;
 
-/// How a weapon hits.
+/// The way in which a weapon hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
     /// At once, along a line.
@@ -17,13 +17,13 @@ pub enum Sort {
 pub struct Weapon {
     /// Its name.
     pub name: &'static str,
-    /// How it hits.
+    /// The way in which it hits.
     pub sort: Sort,
-    /// What one pellet does to health.
+    /// The damage of one pellet to health.
     pub damage: u8,
     /// Pellets of one shot.
     pub pellets: u8,
-    /// How far pellets stray, in radians; aiming down the sights makes it a third.
+    /// The angle by which pellets stray, in radians; aiming down the sights makes it a third.
     pub spread: f32,
     /// Rounds of a magazine.
     pub magazine: u8,
@@ -31,15 +31,15 @@ pub struct Weapon {
     pub interval_ticks: u16,
     /// Ticks that reloading takes.
     pub reload_ticks: u16,
-    /// How far a shot throws it up, in milliradians.
+    /// The angle to which a shot throws it up, in milliradians.
     pub kick: u8,
-    /// How far it reaches.
+    /// Its range.
     pub range: f32,
     /// Metres a second of what flies.
     pub speed: f32,
-    /// How far the explosion of what flies reaches; 0 for none.
+    /// The radius of the explosion of what flies; 0 for none.
     pub blast: f32,
-    /// How thick what flies is.
+    /// The radius of what flies.
     pub radius: f32,
 }
 
@@ -113,7 +113,7 @@ pub fn weapon(number: u8) -> &'static Weapon {
     TABLE.get(index).unwrap_or(&TABLE[0])
 }
 
-/// Which way one looks.
+/// Returns the direction of a look.
 pub fn direction(yaw: f32, pitch: f32) -> Vec3 {
     let (sin_yaw, cos_yaw) = (libm::sinf(yaw), libm::cosf(yaw));
     let (sin_pitch, cos_pitch) = (libm::sinf(pitch), libm::cosf(pitch));
@@ -127,7 +127,7 @@ pub fn angles(direction: Vec3) -> (f32, f32) {
     (yaw, libm::atan2f(direction.y, flat))
 }
 
-/// Where the pellets of a shot go: rolled from tick and slot, so that both sides roll the same.
+/// Returns the directions of a shot's pellets: rolled from tick and slot, so that both sides roll the same.
 pub fn pellets(
     number: u8,
     (yaw, pitch): (f32, f32),
@@ -149,7 +149,7 @@ pub fn pellets(
     })
 }
 
-/// What pulls at something that flies, in metres a second squared.
+/// Returns the gravity of something that flies, in metres a second squared.
 pub const fn bolt_gravity(weapon: u8) -> f32 {
     match weapon {
         2 => 4.0,

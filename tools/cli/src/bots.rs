@@ -22,7 +22,6 @@ use crate::game::PlayMode;
 use crate::interrupt::Interrupt;
 use agent::{Agent, Order};
 use seat::{Seat, State};
-pub(crate) use tally::Figures;
 use tally::Tally;
 
 /// How many, and where.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Args;
 use muse_drivers::{Server, load_or_create_key, new_key};
-use muse_relay::v2::{Invitation, LinkEvent};
+use muse_relay::{Invitation, LinkEvent};
 use muse_transport::{ChannelConfig, Config, Delivery, Event, ServerOptions, ServerPublicKey};
 use muse_wire::Duration;
 

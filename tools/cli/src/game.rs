@@ -6,7 +6,6 @@
 
 mod duty;
 pub(crate) mod host;
-mod lateness;
 mod locals;
 mod profiles;
 mod records;
@@ -31,7 +30,7 @@ use crate::interrupt::Interrupt;
 use crate::master::enrolment::Enrolment;
 use duty::Duty;
 use host::{Host, MatchPlan};
-pub(crate) use lateness::{Late, Lateness};
+use muse_program::lateness;
 use records::{Records, Tape};
 
 /// Where to listen, what to play, what to keep.

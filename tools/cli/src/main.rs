@@ -1,22 +1,20 @@
 //! The `muse` binary: everything of Muse that is run rather than linked.
 
-mod bench;
 mod bots;
 mod echo;
 mod game;
-mod interrupt;
-mod lab;
 mod master;
 mod ping;
-mod proxy;
 mod relay;
 mod replay;
 mod rp;
+mod tools;
 mod up;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use muse_program::interrupt;
 use tracing_subscriber::EnvFilter;
 
 /// Multiplayer networking for games, from the UDP packet to the finished match.
@@ -24,7 +22,7 @@ use tracing_subscriber::EnvFilter;
 #[command(
     name = "muse",
     version,
-    after_help = "Example: muse bench transport --quick\n\nLogs: RUST_LOG=debug muse ..."
+    after_help = "Example: muse up\n\nLogs: RUST_LOG=debug muse ..."
 )]
 struct Muse {
     #[command(subcommand)]
@@ -41,12 +39,8 @@ enum Command {
     Rp(rp::Arguments),
     /// A server through which players behind routers meet.
     Relay(relay::Arguments),
-    /// A bad network in front of any UDP server.
-    Proxy(Box<proxy::Arguments>),
     /// Print a recorded match, and verify it by running it again.
     Replay(replay::Arguments),
-    /// Run the shipped netcode in virtual time and draw what happens.
-    Lab(lab::Arguments),
     /// The page, the master, game servers and a relay on this machine: open it and play.
     Up(up::Arguments),
     /// A game server of Biobot, for one match.
@@ -54,36 +48,15 @@ enum Command {
     /// Players of Biobot without people.
     Bots(bots::Arguments),
     /// Sessions, matchmaking, game servers on demand, friends, chat, ranking.
-    Master(master::Arguments),
+    Master(Box<master::Arguments>),
     /// A game server without a game.
     #[command(hide = true)]
     MasterGame,
     /// A player without a game.
     #[command(hide = true)]
     MasterPlayer(master::PlayerArguments),
-    /// Measure Muse beside its peers on this machine.
-    Bench(bench::Arguments),
-    /// One side of a benchmark's workload, with Muse.
-    #[command(hide = true)]
-    BenchRole(bench::RoleArguments),
-    /// The bad network between the two programs of a benchmark.
-    #[command(hide = true)]
-    BenchProxy(bench::ProxyArguments),
-    /// One side of a crowd.
-    #[command(hide = true)]
-    BenchCrowd(bench::CrowdArguments),
-    /// Who sends handshakes without end.
-    #[command(hide = true)]
-    BenchFlood(bench::FloodArguments),
-    /// One program of the benchmark of relay v1.
-    #[command(hide = true)]
-    BenchRelay(bench::RelayV1Arguments),
-    /// One program of the benchmark of rollback.
-    #[command(hide = true)]
-    BenchRollback(bench::RollbackArguments),
-    /// The workload whose instructions are counted.
-    #[command(hide = true)]
-    BenchCost,
+    #[command(flatten)]
+    Tools(tools::Command),
 }
 
 fn main() -> ExitCode {
@@ -97,23 +70,14 @@ fn main() -> ExitCode {
         Command::Echo(arguments) => echo::run(&arguments),
         Command::Rp(arguments) => rp::run(&arguments),
         Command::Relay(arguments) => relay::run(&arguments),
-        Command::Proxy(arguments) => proxy::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
-        Command::Lab(arguments) => lab::run(&arguments),
         Command::Up(arguments) => up::run(&arguments),
         Command::Game(arguments) => game::run(&arguments),
         Command::Bots(arguments) => bots::run(&arguments),
         Command::Master(arguments) => master::run(&arguments),
         Command::MasterGame => master::run_game(),
         Command::MasterPlayer(arguments) => master::run_player(&arguments),
-        Command::Bench(arguments) => bench::run(&arguments),
-        Command::BenchRole(arguments) => Ok(bench::run_role(arguments)),
-        Command::BenchProxy(arguments) => bench::run_proxy(&arguments),
-        Command::BenchCrowd(arguments) => bench::run_crowd(&arguments),
-        Command::BenchFlood(arguments) => bench::run_flooder(&arguments),
-        Command::BenchRelay(arguments) => bench::run_relay_v1(&arguments),
-        Command::BenchRollback(arguments) => bench::run_rollback(&arguments),
-        Command::BenchCost => bench::run_cost(),
+        Command::Tools(command) => tools::run(command),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::Args;
 use muse_drivers::Client;
-use muse_relay::v2::{Invitation, LinkEvent};
+use muse_relay::{Invitation, LinkEvent};
 use muse_transport::{CloseReason, Connect, Event, Refusal, ServerPublicKey};
 
 use crate::echo::{LOOK_EVERY, config};

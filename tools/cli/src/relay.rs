@@ -1,11 +1,7 @@
 //! `muse relay`: a server through which players behind routers meet.
 //!
-//! What all relays have in common is here: the address, the metrics, and how they end. [`v2`] is the relay for Muse traffic, [`v1`] the
+//! What all relays have in common is here: the address, the metrics, and how they end. `muse_program::relay` has them: [`v2`] is the relay for Muse traffic, [`v1`] the
 //! one for clients of the older protocol.
-
-pub(crate) mod metrics;
-pub(crate) mod v1;
-pub(crate) mod v2;
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
@@ -13,9 +9,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use muse_program::relay::metrics::Metrics;
+use muse_program::relay::{v1, v2};
 
 use crate::interrupt::Interrupt;
-use metrics::Metrics;
 
 /// Which relay, where, and with which limits.
 #[derive(Args)]

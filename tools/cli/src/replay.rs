@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use muse_lockstep::replay::{Replay, play, verify};
 use muse_lockstep::samples::{duel::Duel, rts::Rts};
-use muse_lockstep::{Frame, Game, describe, encode};
+use muse_lockstep::{DeterministicGame, Frame, describe, encode};
 
 /// A recorded match.
 #[derive(Args)]
@@ -79,7 +79,10 @@ fn summary(replay: &Replay<'_>) {
 }
 
 /// Verifies and prints for a game that is known; whether it verified.
-fn examine<G: Game>(replay: &Replay<'_>, arguments: &Arguments) -> anyhow::Result<bool> {
+fn examine<G: DeterministicGame>(
+    replay: &Replay<'_>,
+    arguments: &Arguments,
+) -> anyhow::Result<bool> {
     if let Some(frame) = arguments.frame {
         let state: G = play(replay, Frame(frame))?;
         let mut bytes = Vec::new();

@@ -11,11 +11,15 @@ fn muse(line: &str) -> Output {
 
 #[test]
 fn every_command_has_help_with_an_example() {
+    for line in ["--help", "ping --help", "echo --help", "replay --help"] {
+        shows_an_example(line);
+    }
+}
+
+#[cfg(feature = "tools")]
+#[test]
+fn every_tool_has_help_with_an_example() {
     for line in [
-        "--help",
-        "ping --help",
-        "echo --help",
-        "replay --help",
         "lab --help",
         "lab figures --help",
         "bench --help",
@@ -25,13 +29,31 @@ fn every_command_has_help_with_an_example() {
         "bench rollback --help",
         "bench cost --help",
     ] {
-        let output = muse(line);
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{line}");
-        assert!(text.contains("Example: muse "), "{line}: {text}");
+        shows_an_example(line);
     }
 }
 
+fn shows_an_example(line: &str) {
+    let output = muse(line);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{line}");
+    assert!(text.contains("Example: muse "), "{line}: {text}");
+}
+
+#[cfg(not(feature = "tools"))]
+#[test]
+fn tools_that_are_not_built_in_say_how_to_get_them() {
+    for line in ["lab run --quick", "bench --help", "proxy"] {
+        let output = muse(line);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{line}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+        let command = format!("--features tools -- {line}\n");
+        assert!(text.ends_with(&command), "{text}");
+    }
+}
+
+#[cfg(feature = "tools")]
 #[test]
 fn bad_input_is_answered_with_one_line_and_an_exit_code() {
     let output = muse("bench transport --peers nobody");

@@ -190,7 +190,7 @@ fn a_player_of_another_version_is_told_so() {
         link.flush().expect("a socket");
     };
     // The numbers are of all that both must agree on, channels included.
-    let other = matches!(refusal, Refusal::Schema { client, server } if client != server);
+    let other = matches!(refusal, Refusal::Schema { client, server, .. } if client != server);
     assert!(other, "{refusal:?}");
 }
 

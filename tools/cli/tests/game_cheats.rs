@@ -9,7 +9,7 @@ use std::time::{Duration, Instant as Clock};
 use muse_biobot::messages::VERSION;
 use muse_biobot::{Command, FromPlayer, Level, Phase, Place, Player, ToPlayer};
 use muse_drivers::Client;
-use muse_netcode::rewind::Claim;
+use muse_netcode::Claim;
 use muse_netcode::{Tick, TickTime};
 use muse_transport::Event;
 use muse_wire::Instant;

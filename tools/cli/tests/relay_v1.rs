@@ -6,8 +6,9 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use muse_drivers::{Clock, StreamDriver};
-use muse_relay::v1::{Client, Event, Update};
+use muse_drivers::Clock;
+use muse_relay_v1::{Client, Event, Update};
+use muse_stream::StreamDriver;
 
 /// A running relay.
 struct Relay {

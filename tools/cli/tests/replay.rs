@@ -5,18 +5,23 @@ use std::process::{Command, Output};
 
 use muse_lockstep::replay::Recorder;
 use muse_lockstep::samples::duel::{Buttons, Duel};
+use muse_lockstep::samples::plain::{PlainHost, PlainPeer};
 use muse_lockstep::samples::rts::Rts;
-use muse_lockstep::{Config, Game, Host, Peer, Rng, checksum};
+use muse_lockstep::{DeterministicGame, MatchConfig, Rng, checksum};
 use muse_netem::{Network, Simulation};
 use muse_schema::Schema;
 use muse_wire::Duration;
 
 /// The file of a match that one player plays alone for ten seconds.
-fn record<G: Game>(config: &Config, state: G, mut input: impl FnMut() -> G::Input) -> Vec<u8> {
-    let host = Host::new(config.clone(), state, 1).expect("the settings make sense");
+fn record<G: DeterministicGame>(
+    config: &MatchConfig,
+    state: G,
+    mut input: impl FnMut() -> G::Input,
+) -> Vec<u8> {
+    let host = PlainHost::new(config.clone(), state, 1).expect("the settings make sense");
     let mut simulation = Simulation::new(Network::new(1));
     let address = std::net::SocketAddr::from(([192, 0, 2, 1], 1));
-    let node = simulation.add(address, Peer::Host(Box::new(host)));
+    let node = simulation.add(address, PlainPeer::Host(Box::new(host)));
     let mut recorder = Recorder::new(config);
     for _ in 0..100 {
         simulation.run_for(Duration::from_millis(100));
@@ -31,7 +36,7 @@ fn record<G: Game>(config: &Config, state: G, mut input: impl FnMut() -> G::Inpu
 
 fn duel() -> Vec<u8> {
     let mut rng = Rng::new(2);
-    let config = Config::rollback(2).begins_with(1);
+    let config = MatchConfig::rollback(2).begins_with(1);
     record(&config, Duel::new(1), || {
         Buttons::from_bits(rng.next() as u8)
     })
@@ -79,7 +84,7 @@ fn a_whole_file_is_printed_and_verifies() {
         said.contains("verified: ") && !said.contains("verified: 0"),
         "{said}"
     );
-    let commands = Config::lockstep(2).begins_with(1);
+    let commands = MatchConfig::lockstep(2).begins_with(1);
     let strategy = record(&commands, Rts::new(2, 10, 1), Vec::new);
     let output = muse_replay("strategy", &strategy, &["--verify"]);
     let said = text(&output.stdout);
@@ -186,14 +191,14 @@ fn what_is_not_a_replay_or_of_another_game_is_said_in_one_line() {
     );
     let output = muse_replay(
         "race",
-        &record(&Config::rollback(1), Race { metres: 0 }, || true),
+        &record(&MatchConfig::rollback(1), Race { metres: 0 }, || true),
         &[],
     );
     assert_eq!(output.status.code(), Some(0), "a summary needs no game");
     assert!(text(&output.stdout).contains("game: Race"));
     let output = muse_replay(
         "race",
-        &record(&Config::rollback(1), Race { metres: 0 }, || true),
+        &record(&MatchConfig::rollback(1), Race { metres: 0 }, || true),
         &["--verify"],
     );
     assert_eq!(output.status.code(), Some(1));
@@ -219,7 +224,7 @@ struct Race {
     metres: u32,
 }
 
-impl Game for Race {
+impl DeterministicGame for Race {
     type Input = bool;
     type Event = ();
 
@@ -229,7 +234,7 @@ impl Game for Race {
 }
 
 mod other_duel {
-    use super::{Config, Game, Schema, record};
+    use super::{DeterministicGame, MatchConfig, Schema, record};
 
     /// Another game with a name that the program knows.
     #[derive(Clone, Schema)]
@@ -237,7 +242,7 @@ mod other_duel {
         paces: u8,
     }
 
-    impl Game for Duel {
+    impl DeterministicGame for Duel {
         type Input = bool;
         type Event = ();
 
@@ -247,6 +252,6 @@ mod other_duel {
     }
 
     pub(super) fn file() -> Vec<u8> {
-        record(&Config::rollback(1), Duel { paces: 0 }, || false)
+        record(&MatchConfig::rollback(1), Duel { paces: 0 }, || false)
     }
 }

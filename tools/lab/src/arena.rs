@@ -19,8 +19,8 @@ pub use views::{VIEWS, ViewTally};
 use std::collections::BTreeMap;
 
 use glam::{Vec2, Vec3};
-use muse_netcode::rewind::{Except, HitVolume, Pose, RewindConfig, Rig, Shot, Verdict, Volume};
-use muse_netcode::{ClientId, EntityId, Hits, Server, SessionConfig, Tick};
+use muse_lagcomp::{Except, HitVolume, Hits, Pose, RewindConfig, Rig, Shot, Verdict, Volume};
+use muse_netcode::{ClientId, EntityId, Server, SessionConfig, Tick};
 use muse_netem::Conditions;
 use muse_wire::{Duration, Instant};
 
@@ -236,8 +236,8 @@ impl Arena {
             };
             let admission = match self.switches.lag_compensation {
                 true => {
-                    let claim = muse_netcode::rewind::Claim::at(fire.seen);
-                    self.server.admit(self.hits.rewind_mut(), client, claim)
+                    let claim = muse_netcode::Claim::at(fire.seen);
+                    self.hits.admit(&self.server, client, claim)
                 }
                 false => Some(self.hits.rewind().present()),
             };

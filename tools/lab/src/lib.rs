@@ -14,11 +14,16 @@
 //! Nothing here predicts, interpolates, extrapolates or rewinds: all of that is called in `muse_netcode`, so that what is shown is what
 //! games get. A test holds it to that.
 //!
-//! `muse lab figures` writes all pictures to `docs/pictures`.
+//! [`command`] is `muse lab` on the command line; `muse lab figures` writes all pictures to `docs/pictures`.
 
 pub mod ab;
 pub mod arena;
 pub mod character;
+#[allow(
+    clippy::disallowed_methods,
+    reason = "commands measure how long runs take and drive real sockets; the runs have virtual time alone"
+)]
+pub mod command;
 pub mod compare;
 pub mod crowd;
 pub mod figures;

@@ -1,11 +1,11 @@
-//! The whole system in one process and in virtual time: the master's director, game servers, a relay and players over the real transport
+//! The whole system in one process and in virtual time: the master's leader, game servers, a relay and players over the real transport
 //! and the real netcode, a network that does what networks do, crashes, and players who mean harm.
 //!
 //! Everything follows from the seed. After each step the promises are checked: messages arrive as their channels say, nobody sits in two
 //! matches, ports are not leaked, nobody sees what he may not, everybody is in a match or back at the master in the end. A
 //! failure names the seed and tells the last things that happened; the same seed fails again.
 //!
-//! Simulated, not shipped: the shell around the director (store, fleet, links to players), for the shipped one needs sockets and SQLite.
+//! Simulated, not shipped: what the leader's requests are done with (store, fleet, bus, links to players), for the shipped ones need sockets and SQLite.
 //! What is played is [`Game`]: a stub, or Biobot as it ships with its bots at the keys. Left out: parties, and the master's HTTP.
 
 mod aid;
@@ -22,10 +22,11 @@ mod trouble;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use muse_master::bus::Note;
 use muse_master_client::messages::FromMaster;
 use muse_master_client::{AccountId, MatchId, ServerId};
 use muse_netem::{Network, NodeId};
-use muse_relay::v2::{Limits, Relay};
+use muse_relay::{Limits, Relay};
 use muse_transport::token::{TokenGrant, TokenIssuer, TokenVerifier};
 use muse_transport::{Config, SeededEntropy};
 use muse_wire::{Datagram, Duration, Ecn, Instant, Machine};
@@ -106,7 +107,12 @@ impl Sim {
             transport: promise::config().expect("the channels are sane"),
             issuer,
             entropy,
-            master: Master::new(random.u64(..), ground.players(), servers_max),
+            master: Master::new(
+                random.u64(..),
+                ground.players(),
+                servers_max,
+                players.iter().map(|player| player.account),
+            ),
             master_down_until: None,
             relay: relay(now, &mut random),
             relay_node,
@@ -273,14 +279,10 @@ impl Sim {
                 match_id,
                 server,
                 players,
-                backfill,
             } => {
-                let Some(running) = self.servers.get_mut(&server) else {
+                let Some(running) = self.servers.get(&server) else {
                     return;
                 };
-                if backfill {
-                    running.seat(&players);
-                }
                 let (address, key) = (running.address, running.key);
                 let room = running.room;
                 let unix = server::UNIX_ORIGIN_S + self.now.as_micros() / 1_000_000;
@@ -303,10 +305,12 @@ impl Sim {
                 Some(running) => running.stop(self.now),
                 None => self.end_server(server),
             },
-            Wish::Confirm(server) => {
-                // It ends by being released.
-                let _ = server;
+            Wish::Seat(server, account) => {
+                if let Some(running) = self.servers.get_mut(&server) {
+                    running.seat(account);
+                }
             }
+            Wish::Journal(line) => self.note(line),
             Wish::Tell(account, message) => self.say(account, Said::Message(message)),
             Wish::Nowhere(account) => self.say(account, Said::Nowhere),
         }
@@ -365,12 +369,12 @@ impl Sim {
             server.step(self.now, &mut self.aid)?;
             if self.now >= server.said_at + REPORT {
                 server.said_at = self.now;
-                let heard = match &server.result {
-                    Some(result) => Heard::Result(server.id, result.clone()),
-                    None => Heard::Report(server.id, server.report()),
+                let note = match &server.result {
+                    Some(result) => Note::Result(server.id, result.clone()),
+                    None => Note::Report(server.id, server.report()),
                 };
                 if self.master.is_up() {
-                    self.master.tell(self.now, heard);
+                    self.master.tell(self.now, Heard::Note(note));
                 }
             }
         }

@@ -7,7 +7,7 @@ use muse_tidy::{File, repository_files, repository_root};
 use serde_json::Value;
 
 /// What each crate may use of ours, as the table in `ARCHITECTURE.md` says; `*` stands for everything.
-const DIRECTIONS: [(&str, &[&str]); 23] = [
+const DIRECTIONS: [(&str, &[&str]); 29] = [
     ("muse-wire", &[]),
     ("muse-schema-derive", &[]),
     ("muse-schema", &["muse-wire", "muse-schema-derive"]),
@@ -15,7 +15,16 @@ const DIRECTIONS: [(&str, &[&str]); 23] = [
     ("muse-transport", &["muse-wire", "muse-schema"]),
     ("muse-rp", &["muse-wire"]),
     ("muse-relay", &["muse-wire", "muse-transport"]),
+    ("muse-relay-v1", &["muse-wire"]),
+    (
+        "muse-stream",
+        &["muse-wire", "muse-relay-v1", "muse-drivers"],
+    ),
     ("muse-netcode", &["muse-wire", "muse-schema"]),
+    (
+        "muse-lagcomp",
+        &["muse-wire", "muse-schema", "muse-netcode"],
+    ),
     ("muse-lockstep", &["muse-wire", "muse-schema"]),
     ("muse-master-client", &["muse-wire"]),
     (
@@ -43,6 +52,7 @@ const DIRECTIONS: [(&str, &[&str]); 23] = [
             "muse-schema",
             "muse-transport",
             "muse-netcode",
+            "muse-lagcomp",
             "muse-lockstep",
             "muse-master-client",
             "muse-drivers",
@@ -87,11 +97,50 @@ const DIRECTIONS: [(&str, &[&str]); 23] = [
     ),
     ("muse-bench-workload", &[]),
     ("muse-tidy", &[]),
+    (
+        "muse-program",
+        &[
+            "muse-wire",
+            "muse-relay",
+            "muse-relay-v1",
+            "muse-stream",
+            "muse-drivers",
+        ],
+    ),
+    (
+        "muse-proxy",
+        &["muse-wire", "muse-netem", "muse-drivers", "muse-program"],
+    ),
+    (
+        "muse-bench",
+        &[
+            "muse-wire",
+            "muse-schema",
+            "muse-netem",
+            "muse-transport",
+            "muse-relay",
+            "muse-relay-v1",
+            "muse-netcode",
+            "muse-lockstep",
+            "muse-master-client",
+            "muse-master",
+            "muse-drivers",
+            "muse-program",
+            "muse-proxy",
+            "muse-bench-workload",
+        ],
+    ),
     ("muse-lab", &["*"]),
     ("muse-cli", &["*"]),
     (
         "muse-biobot",
-        &["muse-wire", "muse-schema", "muse-netcode", "muse-lockstep"],
+        &[
+            "muse-wire",
+            "muse-schema",
+            "muse-netcode",
+            "muse-lagcomp",
+            "muse-lockstep",
+        ],
     ),
 ];
 /// What a crate's tests and examples may use besides: the virtual network, sockets, and types to send.

@@ -26,6 +26,24 @@ fn the_program_is_the_one_that_is_tested() {
 }
 
 #[test]
+fn the_programs_of_the_start_pages_are_the_examples_that_are_tested() {
+    let pages = [
+        ("start-messages", "chat"),
+        ("start-game", "tag"),
+        ("start-friend", "friend"),
+    ];
+    for (page, example) in pages {
+        let shown = program(&read(&format!("docs/guide/{page}.md")), "```rust\n");
+        let tested = read(&format!("crates/muse/examples/{example}.rs"));
+        assert_eq!(
+            shown, tested,
+            "{page}.md shows another program than {example}.rs"
+        );
+        assert!(tested.lines().count() <= 120, "{example}.rs is short");
+    }
+}
+
+#[test]
 fn links_lead_somewhere() {
     let mut broken = Vec::new();
     for file in repository_files() {

@@ -3,7 +3,7 @@
 //! GGRS asks the system what time it is. So that it plays in virtual time, this program has its own `clock_gettime`, which the standard library then
 //! uses in place of the system's.
 
-#[path = "../../../../tools/cli/src/bench/rollback/pairs.rs"]
+#[path = "../../../../tools/bench/src/rollback/pairs.rs"]
 mod pairs;
 
 use std::cell::RefCell;
@@ -15,7 +15,7 @@ use ggrs::{
     PredictRepeatLast, SessionBuilder, SessionState,
 };
 use muse_lockstep::samples::duel::{Buttons, Duel};
-use muse_lockstep::{Frame, Game, Step};
+use muse_lockstep::{DeterministicGame, Frame, Step};
 use muse_wire::{Duration, Instant};
 use pairs::{Counts, Side};
 
@@ -63,7 +63,7 @@ struct GgrsSide {
     next_at: Instant,
     polled_at: Instant,
     counts: Counts,
-    events: Vec<<Duel as Game>::Event>,
+    events: Vec<<Duel as DeterministicGame>::Event>,
 }
 
 impl Side for GgrsSide {

@@ -8,7 +8,7 @@ use muse_wire::{Duration, Instant};
 use crate::frame::{Frame, SEATS_MAX, Seat};
 use crate::orderer::member::Stage;
 use crate::orderer::{LinkId, Notice, Orderer};
-use crate::packet::{Check, Refusal, Task};
+use crate::packet::{Check, OverReason, Task};
 
 /// Checksums that have come in, by frame, and traces that are being exchanged.
 #[derive(Debug, Default)]
@@ -154,8 +154,8 @@ impl Orderer {
         self.note(Notice::Desync(seat, bad));
         if attempts >= 2 {
             match deviants * 2 < players {
-                true => self.remove(link, Refusal::Expelled),
-                false => self.finish(Refusal::Desync),
+                true => self.remove(link, OverReason::Expelled),
+                false => self.finish(OverReason::Desync),
             }
         }
     }

@@ -8,8 +8,8 @@ use crate::blob::BlobReceiver;
 use crate::config::Mode;
 use crate::frame::{Frame, Seat};
 use crate::orderer::member::{Member, Stage};
-use crate::orderer::{LinkId, Orderer, REPLIES_MAX};
-use crate::packet::{Check, Hello, Kind, Refusal};
+use crate::orderer::{LINKS_MAX, LinkId, Orderer, REPLIES_MAX};
+use crate::packet::{Check, Hello, Kind, OverReason};
 use crate::stream::{Entry, Stream};
 
 impl Orderer {
@@ -27,7 +27,7 @@ impl Orderer {
         let Some(member) = self.members.get_mut(link.0).and_then(Option::as_mut) else {
             // Somebody who was dropped and does not know it yet.
             if kind == Kind::Up {
-                self.refuse(link, self.over.unwrap_or(Refusal::Dropped));
+                self.refuse(link, self.over.unwrap_or(OverReason::Dropped));
             }
             return;
         };
@@ -56,7 +56,7 @@ impl Orderer {
                 }
             }
             Kind::Bye => {
-                self.remove(link, Refusal::Over);
+                self.remove(link, OverReason::Over);
                 self.seal(now);
             }
             _ => {}
@@ -71,15 +71,17 @@ impl Orderer {
                 return;
             }
             // The same address, but another life: the old one is gone.
-            self.remove(link, Refusal::Dropped);
+            self.remove(link, OverReason::Dropped);
             self.replies.retain(|(to, _)| *to != link);
         }
         if hello.contract != self.contract {
-            return self.refuse(link, Refusal::Contract);
+            return self.refuse(link, OverReason::Contract);
         }
         if let Some(over) = self.over {
             return self.refuse(link, over);
         }
+        let account = self.accounts.get(link.0).copied().unwrap_or(0);
+        self.remove_earlier_life(link, account);
         let seat = match hello.watches {
             true => {
                 let watching = self
@@ -88,17 +90,20 @@ impl Orderer {
                     .flatten()
                     .filter(|member| member.seat.is_none());
                 if watching.count() >= self.config.spectators_max {
-                    return self.refuse(link, Refusal::Full);
+                    return self.refuse(link, OverReason::Full);
                 }
                 None
             }
-            false => match self.free_seat(hello.seat) {
-                Some(seat) => Some(seat),
-                None => return self.refuse(link, Refusal::Full),
+            false => match self.free_seat(hello.seat, account) {
+                Some(seat) => {
+                    self.owners[seat.index()] = account;
+                    Some(seat)
+                }
+                None => return self.refuse(link, OverReason::Full),
             },
         };
         if link.0 >= LINKS_MAX {
-            return self.refuse(link, Refusal::Full);
+            return self.refuse(link, OverReason::Full);
         }
         if self.members.len() <= link.0 {
             self.members.resize_with(link.0 + 1, || None);
@@ -118,8 +123,19 @@ impl Orderer {
         }
     }
 
-    /// The seat that is asked for, if it is free, else the first free one.
-    fn free_seat(&self, wish: Option<Seat>) -> Option<Seat> {
+    /// An account plays once: who comes back by another link is no longer behind the one before.
+    fn remove_earlier_life(&mut self, link: LinkId, account: u64) {
+        let others = (0..self.members.len()).map(LinkId);
+        let earlier = others.filter(|other| *other != link && account != 0);
+        let earlier = earlier.filter(|other| self.accounts.get(other.0) == Some(&account));
+        for other in earlier.collect::<Vec<_>>() {
+            self.remove(other, OverReason::Replaced);
+        }
+    }
+
+    /// The seat that the account had, else the one that is asked for, else the first: if it is free. A seat that another account had
+    /// comes last.
+    fn free_seat(&self, wish: Option<Seat>, account: u64) -> Option<Seat> {
         let free = |seat: &Seat| {
             let taken = self
                 .members
@@ -128,11 +144,23 @@ impl Orderer {
                 .any(|member| member.seat == Some(*seat));
             !taken && self.playing.get(seat.index()).is_some_and(Option::is_none)
         };
-        let all = (0..self.config.seats).map(Seat);
-        wish.filter(free).or_else(|| all.into_iter().find(free))
+        let owner = |seat: &Seat| self.owners.get(seat.index()).copied().unwrap_or(0);
+        let free: Vec<Seat> = (0..self.config.seats).map(Seat).filter(free).collect();
+        let own = |seat: &&Seat| account != 0 && owner(seat) == account;
+        let unowned = |seat: &&Seat| owner(seat) == 0;
+        let mut seats = free.iter();
+        let wished = |seat: &&Seat| Some(**seat) == wish && unowned(seat);
+        let found = seats
+            .clone()
+            .find(own)
+            .or_else(|| seats.clone().find(wished));
+        found
+            .or_else(|| seats.clone().find(unowned))
+            .or_else(|| seats.next())
+            .copied()
     }
 
-    fn refuse(&mut self, link: LinkId, reason: Refusal) {
+    fn refuse(&mut self, link: LinkId, reason: OverReason) {
         let known = self.replies.iter().any(|(to, _)| *to == link);
         if !known && self.replies.len() < REPLIES_MAX {
             self.replies.push_back((link, reason));
@@ -250,5 +278,72 @@ pub(crate) const BLOB_HEADER_MAX: usize = 64 * 1024;
 pub(crate) const COST_UNIT_MICROS: u64 = 250;
 /// How far ahead of everybody an input may be.
 const AHEAD_FRAMES_MAX: u32 = 1_024;
-/// Links that an orderer can have.
-const LINKS_MAX: usize = 1_024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::MatchConfig;
+
+    const CONTRACT: u64 = 7;
+
+    struct Table(Orderer, Instant);
+
+    impl Table {
+        fn new(seats: u8) -> Self {
+            let config = MatchConfig::rollback(seats);
+            Self(Orderer::with_contract(CONTRACT, config), Instant::ZERO)
+        }
+
+        /// Somebody says hello over a link; the seat that it is given.
+        fn hello(&mut self, link: usize, account: u64, wish: Option<u8>) -> Option<u8> {
+            self.0.set_account(LinkId(link), account);
+            let hello = Hello {
+                contract: CONTRACT,
+                nonce: link as u32,
+                watches: false,
+                seat: wish.map(Seat),
+            };
+            self.0.handle_hello(self.1, LinkId(link), hello);
+            let member = self.0.members.get(link)?.as_ref()?;
+            member.seat.map(|seat| seat.0)
+        }
+    }
+
+    #[test]
+    fn an_account_that_comes_back_gets_its_seat_again() {
+        let mut table = Table::new(4);
+        assert_eq!(table.hello(0, 10, None), Some(0));
+        assert_eq!(table.hello(1, 11, None), Some(1));
+        table.0.disconnect(table.1, LinkId(0));
+        assert_eq!(table.hello(2, 0, Some(0)), Some(2), "it is another's");
+        assert_eq!(table.hello(0, 12, None), Some(3));
+        assert_eq!(table.hello(4, 10, None), Some(0));
+    }
+
+    #[test]
+    fn an_account_is_there_once() {
+        let mut table = Table::new(2);
+        assert_eq!(table.hello(0, 10, None), Some(0));
+        assert_eq!(table.hello(5, 10, None), Some(0), "its own seat");
+        assert!(!table.0.knows(LinkId(0)));
+        let mut buffer = [0; 1_200];
+        let told = table.0.poll_packet(table.1, &mut buffer);
+        let (link, len) = told.expect("the one before is told");
+        let (_, reason) = Kind::of(&buffer[..len]).expect("a packet");
+        assert_eq!(
+            (link, OverReason::parse(reason)),
+            (LinkId(0), Some(OverReason::Replaced))
+        );
+    }
+
+    #[test]
+    fn without_accounts_a_wish_is_enough_and_a_last_seat_is_nobodys() {
+        let mut table = Table::new(3);
+        assert_eq!(table.hello(0, 0, Some(2)), Some(2));
+        assert_eq!(table.hello(1, 0, Some(2)), Some(0), "it is taken");
+        assert_eq!(table.hello(2, 10, None), Some(1));
+        table.0.disconnect(table.1, LinkId(2));
+        assert_eq!(table.hello(3, 11, None), Some(1), "better than to refuse");
+        assert_eq!(table.hello(4, 10, None), None, "full");
+    }
+}

@@ -9,7 +9,7 @@ use crate::frame::{Frame, SEATS_MAX, Seat};
 use crate::link::Link;
 use crate::packet::Task;
 
-/// How far a machine is on its way into the match.
+/// A stage on a machine's way into the match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// The match has not begun.
@@ -63,7 +63,7 @@ pub(crate) struct Member {
     pub(crate) heal: Heal,
 }
 
-/// What a packet to the machine held: everything before these.
+/// The content of a packet to the machine: everything before these.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
     pub(crate) ends: [Frame; SEATS_MAX],

@@ -6,7 +6,7 @@
 
 use muse_wire::{Duration, Instant};
 
-use crate::config::Config;
+use crate::config::MatchConfig;
 
 #[derive(Debug)]
 pub(crate) struct Speed {
@@ -24,7 +24,7 @@ pub(crate) struct Speed {
 }
 
 impl Speed {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &MatchConfig) -> Self {
         let steps = match config.mode {
             crate::Mode::Lockstep => STEPS_START,
             crate::Mode::Rollback => 1,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn speed() -> Speed {
-        let mut speed = Speed::new(&Config::lockstep(2));
+        let mut speed = Speed::new(&MatchConfig::lockstep(2));
         speed.begin(Instant::ZERO);
         speed
     }

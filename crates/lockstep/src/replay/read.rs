@@ -22,7 +22,7 @@ pub struct Replay<'a> {
     problem: Option<Problem>,
 }
 
-/// What a frame is run with.
+/// The inputs of a frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrameInputs<'a> {
     /// Steps of the frame.
@@ -61,12 +61,12 @@ impl<'a> Replay<'a> {
         Ok(replay)
     }
 
-    /// What it is of.
+    /// Returns what the file says about its match.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// What is wrong with the file, if something is. What was read before still plays.
+    /// Returns the first problem of the file, if it has one. Everything before it still plays.
     pub fn problem(&self) -> Option<Problem> {
         self.problem
     }
@@ -92,7 +92,7 @@ impl<'a> Replay<'a> {
         Some((place.frame, content.get(4..)?))
     }
 
-    /// What a frame is run with.
+    /// The inputs of a frame.
     pub fn inputs(&self, frame: Frame) -> Option<FrameInputs<'a>> {
         let index = self.inputs.partition_point(|(first, ..)| *first <= frame);
         let (first, count, content) = self.inputs.get(index.checked_sub(1)?)?;
@@ -117,7 +117,7 @@ impl<'a> Replay<'a> {
         &self.snapshots
     }
 
-    /// How many states are stored.
+    /// Returns the number of stored states.
     pub fn states(&self) -> usize {
         self.states.len()
     }

@@ -5,10 +5,10 @@ use thiserror::Error;
 
 use crate::diff::{Difference, differences};
 use crate::frame::Frame;
-use crate::game::{Game, Step, decode, encode};
+use crate::game::{DeterministicGame, Step, decode, encode};
 use crate::replay::Replay;
 
-/// What came of running a replay again.
+/// The outcome of running a replay again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Frames that were run.
@@ -19,7 +19,7 @@ pub struct Outcome {
     pub differs: Option<(Frame, Vec<Difference>)>,
 }
 
-/// Why a replay cannot be run.
+/// The reason why a replay cannot be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PlayError {
@@ -35,7 +35,7 @@ pub enum PlayError {
 }
 
 /// Runs the whole replay and compares everything that can be compared.
-pub fn verify<G: Game>(replay: &Replay<'_>) -> Result<Outcome, PlayError> {
+pub fn verify<G: DeterministicGame>(replay: &Replay<'_>) -> Result<Outcome, PlayError> {
     let (first, end) = replay.frames();
     let mut outcome = Outcome {
         frames: 0,
@@ -67,13 +67,13 @@ pub fn verify<G: Game>(replay: &Replay<'_>) -> Result<Outcome, PlayError> {
 }
 
 /// The state before a frame: from the nearest stored one, and the inputs since then.
-pub fn play<G: Game>(replay: &Replay<'_>, frame: Frame) -> Result<G, PlayError> {
+pub fn play<G: DeterministicGame>(replay: &Replay<'_>, frame: Frame) -> Result<G, PlayError> {
     let (from, _) = replay.state_before(frame).ok_or(PlayError::NoSuchFrame)?;
     run(replay, from, frame, |_, _| true)
 }
 
 /// Runs from a stored state up to `end`; `each` sees the state before every frame, and stops it by `false`.
-fn run<G: Game>(
+fn run<G: DeterministicGame>(
     replay: &Replay<'_>,
     from: Frame,
     end: Frame,

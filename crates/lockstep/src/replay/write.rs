@@ -2,16 +2,16 @@
 
 use muse_schema::Schema;
 
-use crate::config::{Config, Mode};
+use crate::config::{MatchConfig, Mode};
 use crate::frame::Frame;
-use crate::game::{Game, encode};
+use crate::game::{DeterministicGame, encode};
 use crate::replay::{Chunk, Header, MAGIC, Place, VERSION, push_chunk};
 use crate::session::Session;
 
 /// Records the confirmed frames of a session. Call [`record`](Self::record) after frames were run, and write what
 /// [`take_bytes`](Self::take_bytes) gives to a file; [`finish`](Self::finish) at the end.
 #[derive(Debug)]
-pub struct Recorder<G: Game> {
+pub struct Recorder<G: DeterministicGame> {
     bytes: Vec<u8>,
     /// Bytes taken before.
     taken: u64,
@@ -26,9 +26,9 @@ pub struct Recorder<G: Game> {
     scratch: Vec<u8>,
 }
 
-impl<G: Game> Recorder<G> {
+impl<G: DeterministicGame> Recorder<G> {
     /// A recorder for sessions with these settings. A state is stored every 5 s, to seek to.
-    pub fn new(config: &Config) -> Self {
+    pub fn new(config: &MatchConfig) -> Self {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend([0; 2]);

@@ -4,7 +4,7 @@
 
 use muse_schema::Schema;
 
-use crate::{Game, Rng, Step};
+use crate::{DeterministicGame, Rng, Step};
 
 /// The state: two fighters and what flies through the air.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Schema)]
@@ -84,7 +84,7 @@ impl Buttons {
     }
 }
 
-/// What is heard and seen.
+/// Something to be heard and seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DuelEvent {
     /// A fighter was hit.
@@ -210,7 +210,7 @@ impl Flying {
     }
 }
 
-impl Game for Duel {
+impl DeterministicGame for Duel {
     type Input = Buttons;
     type Event = DuelEvent;
 

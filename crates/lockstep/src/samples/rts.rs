@@ -5,7 +5,7 @@
 
 use muse_schema::Schema;
 
-use crate::{Game, Rng, Step};
+use crate::{DeterministicGame, Rng, Step};
 
 /// The state.
 #[derive(Debug, Default, PartialEq, Eq, Schema)]
@@ -51,7 +51,7 @@ pub struct Unit {
     pub goal: [i32; 2],
 }
 
-/// What a player orders: units of a band, all within `radius` of a place, to go somewhere. Its size does not depend on how many follow it.
+/// An order of a player: units of a band, all within `radius` of a place, to go somewhere. Its size does not depend on how many follow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Schema)]
 pub struct Order {
     /// Tile around which units are picked.
@@ -62,7 +62,7 @@ pub struct Order {
     pub to: [u8; 2],
 }
 
-/// What is told.
+/// Something that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RtsEvent {
     /// A unit of this player fell.
@@ -172,7 +172,7 @@ impl Rts {
     }
 }
 
-impl Game for Rts {
+impl DeterministicGame for Rts {
     type Input = Vec<Order>;
     type Event = RtsEvent;
 

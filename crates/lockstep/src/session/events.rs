@@ -1,4 +1,4 @@
-//! Immediate events, which may be taken back, and finalized ones, which may not.
+//! Events of the game: predicted ones, which may be taken back, and confirmed ones, which may not.
 
 use std::collections::VecDeque;
 
@@ -6,13 +6,13 @@ use crate::frame::Frame;
 
 /// Something that happened in the game, and how sure it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happening<E> {
+pub enum GameEvent<E> {
     /// It happened as far as this machine knows: for what must be heard at once.
-    Immediate(Frame, E),
+    Predicted(Frame, E),
     /// It did not happen after all: a guess was wrong.
     Cancelled(Frame, E),
     /// It happened, for certain, on all machines: for scores and everything that cannot be taken back.
-    Finalized(Frame, E),
+    Confirmed(Frame, E),
 }
 
 /// Events by frame, until they are final.
@@ -21,7 +21,7 @@ pub(crate) struct Events<E> {
     frames: Vec<Vec<E>>,
     /// What a step writes to.
     pub(crate) scratch: Vec<E>,
-    out: VecDeque<Happening<E>>,
+    out: VecDeque<GameEvent<E>>,
 }
 
 impl<E: Clone + PartialEq> Events<E> {
@@ -39,7 +39,7 @@ impl<E: Clone + PartialEq> Events<E> {
         for index in 0..self.scratch.len() {
             push(
                 &mut self.out,
-                Happening::Immediate(frame, self.scratch[index].clone()),
+                GameEvent::Predicted(frame, self.scratch[index].clone()),
             );
         }
         self.frames[slot].clear();
@@ -59,10 +59,10 @@ impl<E: Clone + PartialEq> Events<E> {
         }
         if *before != self.scratch {
             for event in before.iter().filter(|event| !self.scratch.contains(event)) {
-                push(&mut self.out, Happening::Cancelled(frame, event.clone()));
+                push(&mut self.out, GameEvent::Cancelled(frame, event.clone()));
             }
             for event in self.scratch.iter().filter(|event| !before.contains(event)) {
-                push(&mut self.out, Happening::Immediate(frame, event.clone()));
+                push(&mut self.out, GameEvent::Predicted(frame, event.clone()));
             }
         }
         std::mem::swap(before, &mut self.scratch);
@@ -73,24 +73,24 @@ impl<E: Clone + PartialEq> Events<E> {
     pub(crate) fn finalize(&mut self, frame: Frame) {
         let slot = frame.0 as usize % self.frames.len();
         for event in self.frames[slot].drain(..) {
-            push(&mut self.out, Happening::Finalized(frame, event));
+            push(&mut self.out, GameEvent::Confirmed(frame, event));
         }
     }
 
-    pub(crate) fn poll(&mut self) -> Option<Happening<E>> {
+    pub(crate) fn poll(&mut self) -> Option<GameEvent<E>> {
         self.out.pop_front()
     }
 }
 
-fn push<E>(out: &mut VecDeque<Happening<E>>, happening: Happening<E>) {
-    if out.len() >= HAPPENINGS_MAX {
+fn push<E>(out: &mut VecDeque<GameEvent<E>>, event: GameEvent<E>) {
+    if out.len() >= GAME_EVENTS_MAX {
         out.pop_front();
     }
-    out.push_back(happening);
+    out.push_back(event);
 }
 
-/// Happenings that wait to be polled; then the oldest are lost.
-pub const HAPPENINGS_MAX: usize = 4_096;
+/// Events of the game that wait to be polled; then the oldest are lost.
+pub const GAME_EVENTS_MAX: usize = 4_096;
 
 #[cfg(test)]
 mod tests {
@@ -107,14 +107,14 @@ mod tests {
         events.scratch.extend(["shout", "parry"]);
         events.run_again(frame, false);
         events.finalize(frame);
-        let told: Vec<Happening<&str>> = std::iter::from_fn(|| events.poll()).collect();
+        let told: Vec<GameEvent<&str>> = std::iter::from_fn(|| events.poll()).collect();
         let expected = [
-            Happening::Immediate(frame, "hit"),
-            Happening::Immediate(frame, "shout"),
-            Happening::Cancelled(frame, "hit"),
-            Happening::Immediate(frame, "parry"),
-            Happening::Finalized(frame, "shout"),
-            Happening::Finalized(frame, "parry"),
+            GameEvent::Predicted(frame, "hit"),
+            GameEvent::Predicted(frame, "shout"),
+            GameEvent::Cancelled(frame, "hit"),
+            GameEvent::Predicted(frame, "parry"),
+            GameEvent::Confirmed(frame, "shout"),
+            GameEvent::Confirmed(frame, "parry"),
         ];
         assert_eq!(told, expected);
     }

@@ -1,11 +1,11 @@
 //! Everybody's inputs, as a machine of the match knows them: final, told early, or guessed.
 
 use crate::frame::{Frame, Seat};
-use crate::game::Game;
+use crate::game::DeterministicGame;
 
 /// A window of inputs by frame and seat.
 #[derive(Debug)]
-pub(crate) struct Inputs<G: Game> {
+pub(crate) struct Inputs<G: DeterministicGame> {
     /// A power of two.
     capacity: u32,
     cells: Vec<Cell<G::Input>>,
@@ -38,7 +38,7 @@ pub(crate) enum Value<I> {
     Repeated,
 }
 
-impl<G: Game> Inputs<G> {
+impl<G: DeterministicGame> Inputs<G> {
     pub(crate) fn new(seats: usize, frames: u32) -> Self {
         let capacity = frames.next_power_of_two();
         let cells = capacity as usize * seats;

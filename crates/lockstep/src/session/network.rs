@@ -7,15 +7,15 @@ use muse_wire::{Duration, Instant};
 use crate::blob::{BlobReceiver, BlobSender};
 use crate::config::{Mode, PROTOCOL_VERSION};
 use crate::frame::{Frame, Seat};
-use crate::game::{Game, decode, encode};
+use crate::game::{DeterministicGame, decode, encode};
 use crate::orderer::{BLOB_HEADER_MAX, BLOB_STATE, BLOB_TRACE, COST_UNIT_MICROS};
-use crate::packet::{Control, Hello, Kind, PACKET_BYTES_MAX, Refusal, Task, Welcome};
+use crate::packet::{Control, Hello, Kind, OverReason, PACKET_BYTES_MAX, Task, Welcome};
 use crate::session::inputs::Value;
 use crate::session::trace::Trace;
-use crate::session::{Event, Role, Session, Status};
+use crate::session::{Role, Session, SessionEvent, Status};
 use crate::stream::{Entry, Stream};
 
-/// Where a packet of a session goes.
+/// The destination of a session's packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// To the orderer.
@@ -24,7 +24,7 @@ pub enum Target {
     Seat(Seat),
 }
 
-/// What a packet to the orderer held.
+/// The content of a packet to the orderer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
     own_end: Frame,
@@ -48,7 +48,7 @@ pub(crate) struct Sending {
     cost_at: Instant,
 }
 
-impl<G: Game> Session<G> {
+impl<G: DeterministicGame> Session<G> {
     /// A packet of the orderer arrived. What is not understood is counted and dropped.
     pub fn handle_packet(&mut self, now: Instant, packet: &[u8]) {
         let Some((kind, rest)) = Kind::of(packet) else {
@@ -60,7 +60,7 @@ impl<G: Game> Session<G> {
         }
         let understood = match kind {
             Kind::Welcome => self.handle_welcome(now, rest).is_some(),
-            Kind::Refused => Refusal::parse(rest)
+            Kind::Refused => OverReason::parse(rest)
                 .map(|refusal| self.finish(refusal))
                 .is_some(),
             Kind::Down => self.handle_down(now, rest).is_ok(),
@@ -306,12 +306,12 @@ impl<G: Game> Session<G> {
                 if self.status == Status::Lobby {
                     self.status = Status::Running;
                     self.pace.begin(now);
-                    self.tell(Event::Begun(Frame(0)));
+                    self.tell(SessionEvent::Begun(Frame(0)));
                 }
                 if self.plans.len() == 1 || frame <= self.frame {
                     self.pace.set_step(step);
                 }
-                self.tell(Event::Pace(steps, step));
+                self.tell(SessionEvent::Pace(steps, step));
             }
             Control::Joined { frame, seat } => {
                 self.inputs.set_presence(seat, frame, true);
@@ -320,13 +320,13 @@ impl<G: Game> Session<G> {
                     self.own.restart(frame);
                     self.send.dirty = true;
                 }
-                self.tell(Event::Joined(seat, frame));
+                self.tell(SessionEvent::Joined(seat, frame));
             }
             Control::Left { frame, seat } => {
                 self.inputs.set_presence(seat, frame, false);
                 // Guesses of what the player does after it left were wrong.
                 self.note_wrong(frame, frame < self.frame);
-                self.tell(Event::Left(seat, frame));
+                self.tell(SessionEvent::Left(seat, frame));
             }
         }
     }
@@ -516,7 +516,7 @@ impl<G: Game> Session<G> {
                 let theirs = Trace::parse(content)?;
                 let ours = self.own_trace.as_ref()?;
                 let report = ours.compare::<G>(&theirs);
-                self.tell(Event::Desync(Box::new(report)));
+                self.tell(SessionEvent::Desynced(Box::new(report)));
                 Some(())
             }
             _ => None,
@@ -551,9 +551,9 @@ impl<G: Game> Session<G> {
         Some(())
     }
 
-    fn finish(&mut self, refusal: Refusal) {
+    fn finish(&mut self, refusal: OverReason) {
         self.status = Status::Over(refusal);
-        self.tell(Event::Over(refusal));
+        self.tell(SessionEvent::Over(refusal));
     }
 }
 

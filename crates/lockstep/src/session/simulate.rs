@@ -4,15 +4,15 @@ use muse_wire::{Duration, Instant};
 
 use crate::config::Mode;
 use crate::frame::Frame;
-use crate::game::{Game, Step, encode};
+use crate::game::{DeterministicGame, Step, encode};
 use crate::packet::Check;
 use crate::session::inputs::Value;
-use crate::session::{Event, Session, Status};
+use crate::session::{Session, SessionEvent, Status};
 use crate::stream::{Entry, InputBytes};
 
-impl<G: Game> Session<G> {
+impl<G: DeterministicGame> Session<G> {
     /// Runs what is due, and what is behind.
-    pub(super) fn run_due(&mut self, now: Instant) {
+    pub(super) fn run_due(&mut self, now: Instant, mut ask: Ask<'_, G>) {
         self.roll_back();
         self.settle();
         for _ in 0..STEPS_PER_CALL_MAX {
@@ -21,7 +21,7 @@ impl<G: Game> Session<G> {
                 break;
             }
             if self.step_index == 0 {
-                self.give_input();
+                self.give_input(&mut ask);
                 if !self.can_run() {
                     self.stall(now);
                     break;
@@ -80,7 +80,7 @@ impl<G: Game> Session<G> {
     }
 
     /// Gives the player's input for the frame `delay` after the next one, once.
-    fn give_input(&mut self) {
+    fn give_input(&mut self, ask: &mut Ask<'_, G>) {
         let Some(seat) = self.seat.filter(|_| self.playing) else {
             return;
         };
@@ -94,15 +94,28 @@ impl<G: Game> Session<G> {
             let filler = G::predict(last, age + 1);
             self.push_own(filler);
         }
+        if let Some(ask) = ask {
+            self.take_input(ask(target));
+        }
+        // What was asked for holds for one frame, in either mode.
         let input = match self.config.mode {
-            Mode::Rollback => self.input.clone(),
-            Mode::Lockstep => std::mem::take(&mut self.input),
+            Mode::Rollback if ask.is_none() => self.input.clone(),
+            _ => std::mem::take(&mut self.input),
         };
         let changed = self.config.mode == Mode::Rollback
             && *self.inputs.given_before(self.own.end(), seat).1 != input;
         self.push_own(input);
         self.send.dirty = true;
         self.send.again = changed;
+    }
+
+    /// Takes the input that was asked for, together with commands that came too late before.
+    fn take_input(&mut self, mut input: G::Input) {
+        let late = std::mem::take(&mut self.input);
+        if late != G::Input::default() {
+            G::carry_over(&late, &mut input);
+        }
+        self.input_refused |= self.set_input(input).is_err();
     }
 
     fn push_own(&mut self, input: G::Input) {
@@ -291,7 +304,7 @@ impl<G: Game> Session<G> {
             self.status = Status::Running;
             self.catching_up = true;
             self.pace.begin(now);
-            self.tell(Event::Begun(frame));
+            self.tell(SessionEvent::Begun(frame));
             return;
         }
         self.checked = Frame(frame.0 - frame.0 % self.config.check_interval());
@@ -302,7 +315,7 @@ impl<G: Game> Session<G> {
             self.events.run_again(at, at < self.finalized);
             self.frame += 1;
         }
-        self.tell(Event::Mended(frame));
+        self.tell(SessionEvent::Mended(frame));
     }
 
     /// Goes back to this machine's own state of `good` and runs on from there.
@@ -312,10 +325,13 @@ impl<G: Game> Session<G> {
             self.checked = Frame(good.0 - good.0 % interval);
             self.check = None;
             self.wrong_from = None;
-            self.tell(Event::Mended(good));
+            self.tell(SessionEvent::Mended(good));
         }
     }
 }
+
+/// Asks for the player's input of a frame.
+type Ask<'a, G> = Option<&'a mut dyn FnMut(Frame) -> <G as DeterministicGame>::Input>;
 
 /// Steps that one call runs; more come with the next one.
 const STEPS_PER_CALL_MAX: usize = 64;

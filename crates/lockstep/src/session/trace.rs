@@ -6,11 +6,11 @@ use muse_wire::bytes::{EndOfBytes, Reader};
 
 use crate::diff::{Difference, differences};
 use crate::frame::Frame;
-use crate::game::{Game, encode};
+use crate::game::{DeterministicGame, encode};
 use crate::orderer::BLOB_TRACE;
 use crate::session::Session;
 
-/// What one machine remembers of the last frames: the checksum of each, and the states around where it went wrong.
+/// A machine's memory of the last frames: the checksum of each, and the states around where it went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// The last check at which both sides agreed, and the one at which they did not.
@@ -23,7 +23,7 @@ pub struct Trace {
     pub states: Vec<(Frame, Vec<u8>)>,
 }
 
-/// What a desynchronisation was: the first frame, entity and field that differ between this machine and the reference.
+/// A report of a desynchronisation: the first frame, entity and field that differ between this machine and the reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// The frame whose run made the difference: states before it were the same.
@@ -59,7 +59,11 @@ impl fmt::Display for Report {
 
 impl Trace {
     /// Takes the trace of a session, before anything is mended.
-    pub(crate) fn take<G: Game>(session: &Session<G>, agreed: Frame, differed: Frame) -> Self {
+    pub(crate) fn take<G: DeterministicGame>(
+        session: &Session<G>,
+        agreed: Frame,
+        differed: Frame,
+    ) -> Self {
         let end = session.confirmed.min(session.frame) + 1;
         let first = end - TRACE_FRAMES;
         let mut bytes = Vec::new();
@@ -90,7 +94,7 @@ impl Trace {
     }
 
     /// Compares this machine's trace with the other side's.
-    pub fn compare<G: Game>(&self, theirs: &Self) -> Report {
+    pub fn compare<G: DeterministicGame>(&self, theirs: &Self) -> Report {
         let sum_there = |frame: Frame| {
             let at = theirs
                 .sums

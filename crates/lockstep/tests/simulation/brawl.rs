@@ -1,6 +1,6 @@
 //! A small game for up to eight: everything in it depends on everything, so that any difference spreads.
 
-use muse_lockstep::{Game, Rng, Step};
+use muse_lockstep::{DeterministicGame, Rng, Step};
 use muse_schema::Schema;
 
 #[derive(Clone, Debug, PartialEq, Schema)]
@@ -47,7 +47,7 @@ impl Brawl {
     }
 }
 
-impl Game for Brawl {
+impl DeterministicGame for Brawl {
     type Input = Push;
     type Event = u8;
 

@@ -1,6 +1,8 @@
 //! A difference is found within ten frames and named; what becomes of a machine whose state differs.
 
-use muse_lockstep::{Config, Event, Frame, Notice, Refusal, Report, Rng, Role, Seat, Status};
+use muse_lockstep::{
+    Frame, MatchConfig, Notice, OverReason, Report, Rng, Role, Seat, SessionEvent, Status,
+};
 use muse_netem::{Conditions, NodeId};
 use muse_wire::Duration;
 
@@ -8,7 +10,7 @@ use crate::brawl::{Brawl, Push};
 use crate::support::Match;
 
 /// A match of so many players through a server, over a decent network.
-fn start(config: Config, players: usize) -> Match<Brawl> {
+fn start(config: MatchConfig, players: usize) -> Match<Brawl> {
     let conditions = Conditions::default()
         .delay(Duration::from_millis(30))
         .loss(0.02);
@@ -44,8 +46,8 @@ fn run(game: &mut Match<Brawl>, seconds: u64, mut plant: impl FnMut(&mut Match<B
             }
             while let Some(event) = game.session_mut(node).poll_event() {
                 match event {
-                    Event::Desync(report) => outcome.reports.push((node, *report)),
-                    Event::Mended(_) => outcome.mended += 1,
+                    SessionEvent::Desynced(report) => outcome.reports.push((node, *report)),
+                    SessionEvent::Mended(_) => outcome.mended += 1,
                     _ => {}
                 }
             }
@@ -86,7 +88,7 @@ fn desyncs(notices: &[Notice]) -> Vec<(Seat, Frame)> {
 
 #[test]
 fn a_planted_difference_is_found_within_ten_frames_and_named_in_lockstep() {
-    let mut game = start(Config::lockstep(4).frame(Duration::from_millis(10)), 4);
+    let mut game = start(MatchConfig::lockstep(4).frame(Duration::from_millis(10)), 4);
     let outcome = run(&mut game, 60, plant_once(2, 700));
     let found = desyncs(&outcome.notices);
     let victim = game.session(game.players[2]).seat().expect("it plays");
@@ -99,7 +101,7 @@ fn a_planted_difference_is_found_within_ten_frames_and_named_in_lockstep() {
 #[test]
 fn a_planted_difference_is_found_within_ten_frames_and_named_in_rollback() {
     // With delay enough no frame is guessed, so that what is planted stays.
-    let mut game = start(Config::rollback(4).delay(12), 4);
+    let mut game = start(MatchConfig::rollback(4).delay(12), 4);
     let outcome = run(&mut game, 30, plant_once(2, 700));
     let found = desyncs(&outcome.notices);
     assert_eq!(found.len(), 1, "{found:?}");
@@ -130,7 +132,7 @@ fn named(outcome: &Outcome, game: &Match<Brawl>) {
 
 #[test]
 fn a_machine_that_cannot_be_mended_is_expelled() {
-    let mut game = start(Config::rollback(4).delay(12), 4);
+    let mut game = start(MatchConfig::rollback(4).delay(12), 4);
     let mut next = 300;
     let outcome = run(&mut game, 60, |game| {
         let node = game.players[1];
@@ -142,8 +144,7 @@ fn a_machine_that_cannot_be_mended_is_expelled() {
         }
     });
     let seat = game.session(game.players[1]).seat().expect("it had one");
-    let left =
-        |notice: &Notice| matches!(notice, Notice::Left(who, _, Refusal::Expelled) if *who == seat);
+    let left = |notice: &Notice| matches!(notice, Notice::Left(who, _, OverReason::Expelled) if *who == seat);
     assert!(outcome.notices.iter().any(left), "{:?}", outcome.notices);
     assert!(
         outcome.mended >= 2,
@@ -152,7 +153,7 @@ fn a_machine_that_cannot_be_mended_is_expelled() {
     );
     assert_eq!(
         game.session(game.players[1]).status(),
-        Status::Over(Refusal::Expelled)
+        Status::Over(OverReason::Expelled)
     );
     for index in [0, 2, 3] {
         let session = game.session(game.players[index]);
@@ -162,7 +163,7 @@ fn a_machine_that_cannot_be_mended_is_expelled() {
 
 #[test]
 fn a_match_of_two_that_never_agree_ends() {
-    let mut game = start(Config::rollback(2).delay(12), 2);
+    let mut game = start(MatchConfig::rollback(2).delay(12), 2);
     let mut next = 300;
     let outcome = run(&mut game, 60, |game| {
         let node = game.players[1];
@@ -178,6 +179,9 @@ fn a_match_of_two_that_never_agree_ends() {
         outcome.notices
     );
     for node in &game.players {
-        assert_eq!(game.session(*node).status(), Status::Over(Refusal::Desync));
+        assert_eq!(
+            game.session(*node).status(),
+            Status::Over(OverReason::Desync)
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use muse_lockstep::{Config, Frame, Rng, Role, Seat, Statistics, Status, encode};
+use muse_lockstep::{Frame, MatchConfig, Rng, Role, Seat, Statistics, Status, encode};
 use muse_netem::Conditions;
 use muse_wire::bits::{BitError, BitWriter};
 use muse_wire::{Datagram, Duration, Ecn, Machine};
@@ -18,7 +18,7 @@ fn neighbours(hosted: bool, directs: bool) -> Match<Brawl> {
     let far = Conditions::default()
         .delay(Duration::from_millis(90))
         .loss(0.05);
-    let config = Config::rollback(4).delay(0);
+    let config = MatchConfig::rollback(4).delay(0);
     let mut game = match hosted {
         true => Match::hosted(4, config, near, Brawl::new(4)),
         false => Match::with_server(4, config, near),

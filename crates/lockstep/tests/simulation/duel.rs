@@ -1,7 +1,7 @@
 //! The duel, with rollback.
 
 use muse_lockstep::samples::duel::{Buttons, Duel};
-use muse_lockstep::{Config, Rng, Role, Status};
+use muse_lockstep::{MatchConfig, Rng, Role, Status};
 use muse_netem::{Conditions, Jitter};
 use muse_wire::Duration;
 
@@ -13,7 +13,12 @@ fn two_players_stay_together_over_a_bad_network() {
         .delay(Duration::from_millis(50))
         .jitter(Jitter::Uniform(Duration::from_millis(20)))
         .loss(0.05);
-    let mut game = Match::hosted(1, Config::rollback(2).delay(0), conditions, Duel::new(7));
+    let mut game = Match::hosted(
+        1,
+        MatchConfig::rollback(2).delay(0),
+        conditions,
+        Duel::new(7),
+    );
     game.join(Duel::new(7), Role::Player);
     let mut ledger = Ledger::default();
     let mut rng = Rng::new(3);

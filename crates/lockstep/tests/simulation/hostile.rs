@@ -2,7 +2,7 @@
 //!
 //! `MUSE_SEEDS` runs more than 300 seeds, `MUSE_SEEDS_AFTER` only those after so many, `MUSE_SEED` one of them.
 
-use muse_lockstep::{Config, Late, Notice, Rng, Role, Status};
+use muse_lockstep::{Late, MatchConfig, Notice, Rng, Role, Status};
 use muse_netem::{Conditions, Jitter, NodeId};
 use muse_wire::Duration;
 
@@ -94,7 +94,7 @@ fn conditions(rng: &mut Rng) -> Conditions {
         .duplicate(share(rng, 5), millis(rng, 50))
 }
 
-fn config(rng: &mut Rng, lockstep: bool) -> Config {
+fn config(rng: &mut Rng, lockstep: bool) -> MatchConfig {
     let late = match rng.below(2) {
         0 => Late::Wait,
         _ => Late::Repeat {
@@ -102,8 +102,8 @@ fn config(rng: &mut Rng, lockstep: bool) -> Config {
         },
     };
     let config = match lockstep {
-        true => Config::lockstep(8),
-        false => Config::rollback(8)
+        true => MatchConfig::lockstep(8),
+        false => MatchConfig::rollback(8)
             .frame(Duration::from_micros(33_333))
             .delay(rng.below(4))
             .window([60, 150][rng.below(2) as usize])

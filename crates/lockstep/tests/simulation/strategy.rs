@@ -1,7 +1,7 @@
 //! The strategy game in lockstep: traffic, joining at minute ten, late players, speed control.
 
 use muse_lockstep::samples::rts::{Order, Rts};
-use muse_lockstep::{Config, Event, Late, Rng, Role, Seat, Status};
+use muse_lockstep::{Late, MatchConfig, Rng, Role, Seat, SessionEvent, Status};
 use muse_netem::{Conditions, Jitter, NodeId};
 use muse_wire::Duration;
 
@@ -15,7 +15,7 @@ fn decent() -> Conditions {
 }
 
 /// A match of eight with so many units each.
-fn eight(config: Config, units_each: usize, conditions: Conditions) -> Match<Rts> {
+fn eight(config: MatchConfig, units_each: usize, conditions: Conditions) -> Match<Rts> {
     let mut game = Match::with_server(11, config, conditions);
     for _ in 0..8 {
         game.join(Rts::new(8, units_each, 4), Role::Player);
@@ -44,7 +44,7 @@ fn command(game: &mut Match<Rts>, rng: &mut Rng) {
 
 /// Bytes a second of each player, up and down, and how many units have fallen.
 fn traffic(units_each: usize) -> (Vec<f64>, Vec<f64>, usize) {
-    let mut game = eight(Config::lockstep(8), units_each, decent());
+    let mut game = eight(MatchConfig::lockstep(8), units_each, decent());
     let mut rng = Rng::new(1);
     game.run_secs(5, |game| command(game, &mut rng));
     let read = |game: &Match<Rts>| -> Vec<(u64, u64)> {
@@ -99,8 +99,8 @@ fn traffic_stays_below_a_kilobyte_and_does_not_depend_on_the_units() {
 fn who_joins_at_minute_ten_runs_at_most_sixty_frames() {
     // Rollback at 60 frames a second is the hard case; in lockstep turns are few.
     for config in [
-        Config::rollback(8).begins_with(7).check_every(30),
-        Config::lockstep(8).begins_with(7),
+        MatchConfig::rollback(8).begins_with(7).check_every(30),
+        MatchConfig::lockstep(8).begins_with(7),
     ] {
         let mut game = Match::with_server(3, config.clone(), decent().loss(0.05));
         for _ in 0..7 {
@@ -144,7 +144,7 @@ fn who_joins_at_minute_ten_runs_at_most_sixty_frames() {
 #[test]
 fn only_the_late_player_suffers_when_its_commands_are_repeated() {
     let after = Duration::from_millis(300);
-    let config = Config::lockstep(8).late(Late::Repeat { after });
+    let config = MatchConfig::lockstep(8).late(Late::Repeat { after });
     let mut game = eight(config, 5, decent());
     let mut rng = Rng::new(6);
     game.run_secs(10, |game| command(game, &mut rng));
@@ -177,7 +177,7 @@ fn only_the_late_player_suffers_when_its_commands_are_repeated() {
 
 #[test]
 fn a_silent_player_is_waited_for_then_dropped() {
-    let config = Config::lockstep(8).drop_after(Duration::from_secs(6));
+    let config = MatchConfig::lockstep(8).drop_after(Duration::from_secs(6));
     let mut game = eight(config, 5, decent());
     game.run_secs(5, |_| ());
     let gone = game.players[3];
@@ -197,14 +197,14 @@ fn a_silent_player_is_waited_for_then_dropped() {
     game.run_secs(3, |_| ());
     assert_eq!(game.session(first).status(), Status::Running);
     let mut events = std::iter::from_fn(|| game.session_mut(first).poll_event());
-    assert!(events.any(|event| matches!(event, Event::Left(who, _) if who == seat)));
+    assert!(events.any(|event| matches!(event, SessionEvent::Left(who, _) if who == seat)));
     let lag = game.session(first).lag(Seat(0)).expect("it is there");
     assert!(lag > Duration::from_millis(50), "{lag:?}");
 }
 
 #[test]
 fn turns_follow_the_round_trip_without_swinging() {
-    let mut game = eight(Config::lockstep(8), 5, decent());
+    let mut game = eight(MatchConfig::lockstep(8), 5, decent());
     game.run_secs(60, |_| ());
     let near = game.orderer().pace();
     let far = Conditions::default()
@@ -222,7 +222,7 @@ fn turns_follow_the_round_trip_without_swinging() {
     let first = game.players[0];
     let events = std::iter::from_fn(|| game.session_mut(first).poll_event());
     let changes = events
-        .filter(|event| matches!(event, Event::Pace(..)))
+        .filter(|event| matches!(event, SessionEvent::Pace(..)))
         .count();
     assert!(changes <= 5, "{changes} changes in three minutes");
     // A machine that takes 80 ms for a step slows the game for all.
@@ -238,7 +238,7 @@ fn turns_follow_the_round_trip_without_swinging() {
 
 #[test]
 fn a_spectator_sees_what_the_players_play() {
-    let mut game = eight(Config::lockstep(8), 5, decent());
+    let mut game = eight(MatchConfig::lockstep(8), 5, decent());
     let mut rng = Rng::new(8);
     game.run_secs(20, |game| command(game, &mut rng));
     let spectator = game.join(Rts::new(8, 5, 4), Role::Spectator);

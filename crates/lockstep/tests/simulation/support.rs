@@ -2,16 +2,15 @@
 
 use std::net::SocketAddr;
 
-use muse_lockstep::{
-    Client, Config, Frame, Game, Host, Orderer, Peer, Role, Seat, Server, Session, Status,
-};
+use muse_lockstep::samples::plain::{PlainClient, PlainHost, PlainPeer, PlainServer};
+use muse_lockstep::{DeterministicGame, Frame, MatchConfig, Orderer, Role, Seat, Session, Status};
 use muse_netem::{Conditions, Network, NodeId, Simulation};
 use muse_wire::{Duration, Instant};
 
 /// A match in virtual time.
-pub(crate) struct Match<G: Game> {
-    pub(crate) simulation: Simulation<Peer<G>>,
-    pub(crate) config: Config,
+pub(crate) struct Match<G: DeterministicGame> {
+    pub(crate) simulation: Simulation<PlainPeer<G>>,
+    pub(crate) config: MatchConfig,
     /// The orderer's node: a server's, or the host's.
     pub(crate) hub: NodeId,
     /// Sessions, the host's first.
@@ -21,12 +20,12 @@ pub(crate) struct Match<G: Game> {
     mesh: Option<Vec<(NodeId, SocketAddr)>>,
 }
 
-impl<G: Game> Match<G> {
+impl<G: DeterministicGame> Match<G> {
     /// A match through a server.
-    pub(crate) fn with_server(seed: u64, config: Config, conditions: Conditions) -> Self {
+    pub(crate) fn with_server(seed: u64, config: MatchConfig, conditions: Conditions) -> Self {
         let mut simulation = simulation(seed, conditions);
         let orderer = Orderer::new::<G>(config.clone()).expect("the settings make sense");
-        let server = Peer::Server(Box::new(Server::new(orderer)));
+        let server = PlainPeer::Server(Box::new(PlainServer::new(orderer)));
         let hub = simulation.add(address(1), server);
         Self {
             simulation,
@@ -39,10 +38,10 @@ impl<G: Game> Match<G> {
     }
 
     /// A match that the first player hosts.
-    pub(crate) fn hosted(seed: u64, config: Config, conditions: Conditions, state: G) -> Self {
+    pub(crate) fn hosted(seed: u64, config: MatchConfig, conditions: Conditions, state: G) -> Self {
         let mut simulation = simulation(seed, conditions);
-        let host = Host::new(config.clone(), state, 1).expect("the settings make sense");
-        let hub = simulation.add(address(1), Peer::Host(Box::new(host)));
+        let host = PlainHost::new(config.clone(), state, 1).expect("the settings make sense");
+        let hub = simulation.add(address(1), PlainPeer::Host(Box::new(host)));
         Self {
             simulation,
             config,
@@ -69,10 +68,10 @@ impl<G: Game> Match<G> {
         let role = seat.map_or(role, |seat| Role::PlayerAt(Seat(seat)));
         let session = Session::new(self.config.clone(), state, role, u32::from(number));
         let session = session.expect("the settings make sense");
-        let client = Client::new(session, address(1));
+        let client = PlainClient::new(session, address(1));
         let node = self
             .simulation
-            .add(address(number), Peer::Client(Box::new(client)));
+            .add(address(number), PlainPeer::Client(Box::new(client)));
         self.players.push(node);
         if let (Some(mesh), Some(_)) = (&mut self.mesh, seat) {
             mesh.push((node, address(number)));
@@ -85,7 +84,7 @@ impl<G: Game> Match<G> {
     fn introduce(&mut self) {
         let Some(mesh) = &self.mesh else { return };
         for own in mesh.iter().filter(|own| own.0 != self.hub) {
-            let Peer::Client(client) = self.simulation.node_mut(own.0) else {
+            let PlainPeer::Client(client) = self.simulation.node_mut(own.0) else {
                 continue;
             };
             for other in mesh
@@ -160,7 +159,7 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     /// Enters everything newly confirmed and compares.
-    pub(crate) fn enter<G: Game>(&mut self, game: &Match<G>) {
+    pub(crate) fn enter<G: DeterministicGame>(&mut self, game: &Match<G>) {
         self.next.resize(game.players.len(), 0);
         for (index, node) in game.players.iter().enumerate() {
             let Some(session) = game.simulation.node(*node).session() else {
@@ -207,7 +206,7 @@ pub(crate) fn address(number: u8) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, number], 7_000))
 }
 
-fn simulation<G: Game>(seed: u64, conditions: Conditions) -> Simulation<Peer<G>> {
+fn simulation<G: DeterministicGame>(seed: u64, conditions: Conditions) -> Simulation<PlainPeer<G>> {
     let mut network = Network::new(seed);
     network.set_default(conditions);
     Simulation::new(network).transmit_buffer(1_500)

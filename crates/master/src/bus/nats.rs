@@ -98,7 +98,7 @@ impl Bus for NatsBus {
     }
 }
 
-/// How long the server may take to answer at the start.
+/// Time for the server to answer at the start.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
-/// How long one note may keep the others waiting.
+/// Time for which one note may keep the others waiting.
 const SEND_MAX: Duration = Duration::from_millis(500);

@@ -10,7 +10,7 @@ use super::{Action, Director, Ending, NewMatch, NoServer, Placement, StoredMatch
 use crate::matching::Filled;
 use crate::ticket::{Backfill, Ticket};
 
-/// What the director knows of a match.
+/// A match as the director knows it.
 #[derive(Debug)]
 pub(super) struct Match {
     pub(super) stage: Stage,
@@ -24,15 +24,15 @@ pub(super) struct Match {
     /// Players on their way into open seats whose transaction is not yet answered.
     filling: usize,
     rating: f64,
-    /// Whether its players know of it: a match that only tries whether there is room is told when it has a server.
+    /// True if its players know of it: a match that only tries whether there is room is told when it has a server.
     told: bool,
-    /// When its server was last heard.
+    /// The time when its server was last heard.
     heard: Instant,
-    /// When the stage must be over.
+    /// The time by which the stage must be over.
     until: Instant,
 }
 
-/// How far a match is.
+/// A stage of a match's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Being stored.
@@ -224,7 +224,7 @@ impl Director {
         }
     }
 
-    /// A player gave up his seat himself.
+    /// A player gave up their seat.
     pub fn handle_seat_left(&mut self, match_id: MatchId, account: AccountId) {
         let Some(found) = self.matches.get_mut(&match_id) else {
             return;
@@ -576,9 +576,9 @@ fn rank(stage: Stage) -> u8 {
     }
 }
 
-/// How often a ticket comes back from matches that were called off.
+/// Number of times that a ticket comes back from matches that were called off.
 const ATTEMPTS_MAX: u8 = 3;
 /// A server that could not be had is asked for again after this.
 const PLACE_AGAIN: Duration = Duration::from_secs(1);
-/// How much longer than the game server the master waits for players to connect and to load.
+/// Time by which the master waits longer than the game server for players to connect and to load.
 const MARGIN: Duration = Duration::from_secs(2);

@@ -5,7 +5,7 @@
 
 use muse_wire::{Duration, Instant};
 
-/// Why a match got no server.
+/// The reason why a match got no server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoServer {
     /// All servers are busy. The players wait for as long as it takes, and it does not count as an attempt.
@@ -14,10 +14,10 @@ pub enum NoServer {
     Failed,
 }
 
-/// What is known about room.
+/// Knowledge about room in the fleet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
-    /// What the fleet says.
+    /// The fleet's own number.
     fleet: usize,
     refused: Option<Refused>,
 }
@@ -27,7 +27,7 @@ pub(super) struct Room {
 struct Refused {
     /// No match is made before this.
     closed_until: Instant,
-    /// How long the next refusal closes it.
+    /// Time for which the next refusal closes it.
     wait: Duration,
     /// Matches that found a server since.
     placed: usize,

@@ -37,7 +37,7 @@ use crate::secrets::hashed;
 use allocator::{Allocator, Expression, Request, Selector, Verdict};
 use servers::{Change, Servers, Standing};
 
-/// Where an [`AgonesFleet`] finds its servers.
+/// Options of an [`AgonesFleet`]: where it finds its servers.
 ///
 /// ```
 /// use muse_master::fleet::agones::AgonesConfig;
@@ -124,7 +124,7 @@ impl fmt::Debug for AgonesConfig {
     }
 }
 
-/// Why a fleet cannot be reached.
+/// The reason why a fleet cannot be reached.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AgonesError {
@@ -133,7 +133,7 @@ pub enum AgonesError {
     Tls {
         /// Which file.
         file: String,
-        /// What is wrong with it.
+        /// The cause.
         why: String,
     },
     /// An address is none.
@@ -406,7 +406,7 @@ pub const NODE: &str = "agones.dev/sdk-muse-node";
 const KEY_LEN_MIN: usize = 16;
 /// Objects in one answer of the cluster.
 const PAGE: u32 = 500;
-/// How often the allocator is asked for one match, and the pause before the first repetition; each further one is longer by it. All
+/// Number of times that the allocator is asked for one match, and the pause before the first repetition; each further one is longer by it. All
 /// together stays within the time that a match has to be placed.
 const ATTEMPTS: u32 = 4;
 const AGAIN: Duration = Duration::from_millis(200);

@@ -24,7 +24,7 @@ use crate::operators::ServerLine;
 use crate::ports::{FIRST_PORT, Ports};
 use crate::secrets::Keys;
 
-/// How a [`ProcessFleet`] starts servers.
+/// Options of a [`ProcessFleet`].
 #[derive(Clone, Debug)]
 pub struct ProcessConfig {
     command: Vec<String>,
@@ -495,7 +495,7 @@ fn random_id() -> Result<ServerId, getrandom::Error> {
 const START_MAX: Duration = Duration::from_secs(10);
 /// Time for a child that was told to end.
 const END_GRACE: Duration = Duration::from_secs(2);
-/// How long an adopted server may be without a connection.
+/// Time for which an adopted server may be without a connection.
 const ADOPTED_SILENCE: Duration = Duration::from_secs(10);
 /// Files of servers' output that are kept.
 const LOGS_KEPT: usize = 200;

@@ -22,7 +22,7 @@ use crate::secrets::{ACCESS_LIFE, Access, REFRESH_LIFE, hashed, random_text};
 use crate::shared::Shared;
 use crate::store::{RANKING_PAGE, RankingCursor, StoredAccount};
 
-/// Signs a guest in by the key of his device; the first time an account is made.
+/// Signs a guest in by the key of their device; the first time an account is made.
 #[utoipa::path(post, path = "/v1/guest", request_body = GuestRequest, responses(
     (status = 200, body = SignedIn), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
 pub(crate) async fn guest(
@@ -233,12 +233,12 @@ fn tokens(shared: &Shared, known: &StoredAccount, refresh_token: String) -> Sign
     }
 }
 
-/// Whether an operator keeps this account out.
+/// True if an operator keeps this account out.
 pub(super) fn is_banned(account: &StoredAccount, now: Instant) -> bool {
     account.banned_until.is_some_and(|until| until > now)
 }
 
-/// Whether a password is the one with this hash. Without a hash it takes as long, so that nobody learns which names there are.
+/// True if a password is the one with this hash. Without a hash it takes as long, so that nobody learns which names there are.
 pub(super) async fn is_right(
     shared: &Shared,
     password: String,
@@ -302,9 +302,9 @@ fn check_game(game: &str) -> Result<(), Failure> {
 
 /// Longest document of progress.
 pub(super) const DOCUMENT_MAX: usize = 16 * 1024;
-/// How the names of progress begin that game servers keep: players read it and do not write it.
+/// The beginning of the names of progress that game servers keep: players read it and do not write it.
 pub(super) const SERVER_PREFIX: &str = "server:";
-/// How long a password may wait for its turn.
+/// Time for which a password may wait for its turn.
 const HASH_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 /// The hash of a password that nobody has, with the parameters of all others.
 const NOBODYS_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$Y4KzzIgUErd7/K7tAmABwA2eMCXmbCD25+kvB5hRRio";

@@ -1,6 +1,6 @@
 //! The operators' interface under `/admin`: a page that is part of the program, and the calls it makes.
 //!
-//! Every call but the sign-in needs an operator's token, and everything that changes something is written down with his name before it is
+//! Every call but the sign-in needs an operator's token, and everything that changes something is written down with their name before it is
 //! answered. The page holds its token in memory and in the tab's storage and sends it in a header; without cookies no foreign page can act for it.
 
 mod page;
@@ -111,7 +111,7 @@ pub(crate) async fn sign_in(
     }))
 }
 
-/// How things are, and how they were in the last hour.
+/// The figures of now and of the last hour.
 #[utoipa::path(get, path = "/admin/api/overview", security(("bearer" = [])), responses(
     (status = 200, body = Overview), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
 pub(crate) async fn overview(
@@ -149,7 +149,7 @@ pub(crate) async fn sample(shared: &Shared) -> Result<Sample, StoreError> {
     })
 }
 
-/// What to look for.
+/// The text to look for.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Search {
     #[serde(default)]
@@ -179,7 +179,7 @@ pub(crate) async fn players(
     Ok(Json(lines))
 }
 
-/// Closes a player's connection and takes him out of queue and match. He may come back.
+/// Closes a player's connection and takes them out of queue and match. They may come back.
 #[utoipa::path(post, path = "/admin/api/players/{account}/kick", params(("account" = u64, Path)), request_body = Reason,
     security(("bearer" = [])), responses(
     (status = 204), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
@@ -409,7 +409,7 @@ pub(crate) async fn operators(
     Ok(Json(shared.store.operators().await?))
 }
 
-/// One more operator, or a new password for one, which ends his sign-ins.
+/// One more operator, or a new password for one, which ends their sign-ins.
 #[utoipa::path(put, path = "/admin/api/operators/{name}", params(("name" = String, Path)), request_body = OperatorPassword,
     security(("bearer" = [])), responses(
     (status = 204), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
@@ -442,7 +442,7 @@ pub(crate) async fn remove_operator(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Whether these can be an operator's.
+/// True if these can be an operator's.
 pub(crate) fn check_operator(name: &str, password: &str) -> Result<(), &'static str> {
     if !is_name(name) {
         return Err("an operator's name has 1 to 24 letters, digits, - or _");

@@ -15,7 +15,7 @@ use tower_governor::GovernorError;
 use crate::serving::Caller;
 use crate::store::StoreError;
 
-/// Why a request is not done.
+/// The reason why a request is not done.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     status: StatusCode,

@@ -95,7 +95,7 @@ async fn serve(shared: &Arc<Shared>, server: ServerId, mut socket: WebSocket) {
     }
 }
 
-/// What a server has said about itself.
+/// A server's words about itself.
 #[derive(Default)]
 struct Known {
     address: Option<String>,

@@ -1,4 +1,4 @@
-//! How often one address and one account may ask. An address is counted before anything is known about who asks, an account wherever it comes from:
+//! Limits of how often one address and one account may ask. An address is counted before anything is known about who asks, an account wherever it comes from:
 //! by HTTP, on its WebSocket, behind a proxy or at several addresses at once.
 
 use std::net::{IpAddr, Ipv6Addr};
@@ -16,7 +16,7 @@ use tower_governor::{GovernorError, GovernorLayer};
 
 use super::failure::{self, Failure};
 
-/// What has been asked lately, and by whom.
+/// Counts who has asked lately, and how often.
 pub(crate) struct Limits {
     addresses: Option<Arc<GovernorConfig<Network, NoOpMiddleware>>>,
     accounts: Option<DefaultKeyedRateLimiter<AccountId>>,
@@ -77,7 +77,7 @@ impl Limits {
     }
 }
 
-/// Tells who asks by his address, or by the network of 64 bits that one has to himself with IPv6.
+/// Tells callers apart by address, or with IPv6 by the network of 64 bits that each has alone.
 #[derive(Clone, Copy)]
 struct Network;
 

@@ -1,4 +1,4 @@
-//! What operators and machines ask: health, readiness, figures, the description of the interface.
+//! Questions of operators and machines: health, readiness, figures, the description of the interface.
 
 use std::sync::{Arc, OnceLock};
 

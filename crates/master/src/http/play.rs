@@ -11,7 +11,7 @@ use super::Player;
 use super::failure::{Body, Failure};
 use crate::shared::{Shared, queue_state};
 
-/// *Play*: enters the queue, changes the preferences in place, or leaves if they are unchanged. A leader plays with his whole room.
+/// *Play*: enters the queue, changes the preferences in place, or leaves if they are unchanged. A leader plays with the whole room.
 #[utoipa::path(post, path = "/v1/ticket", request_body = PlayRequest, security(("bearer" = [])), responses(
     (status = 200, body = PlayAnswer), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
 pub(crate) async fn play(
@@ -36,7 +36,7 @@ pub(crate) async fn leave(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What is going on: queue, match, room. Asking gives a fresh connect token.
+/// The player's standing: queue, match, room. Asking gives a fresh connect token.
 #[utoipa::path(get, path = "/v1/state", security(("bearer" = [])), responses(
     (status = 200, body = StateView), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
 pub(crate) async fn state(

@@ -225,7 +225,7 @@ async fn tell_friends(shared: &Arc<Shared>, account: AccountId, online: bool) {
 const PROTOCOL: &str = "muse.v1";
 /// Bytes that one session keeps for reading; the library's default of 128 KiB is for few connections.
 const READ_BUFFER: usize = 1_024;
-/// For how long nothing is said to a player after something was: with a keep-alive each second, he hears something every three.
+/// Time for which nothing is said to a player after something was: with a keep-alive each second, they hear something every three.
 const SILENCE: Duration = Duration::from_millis(2_500);
 /// A keep-alive, and the answer to it.
 const KEEP_ALIVE: &str = r#"{"type":"keep_alive"}"#;

@@ -25,7 +25,7 @@ pub(crate) async fn relays(
     Ok(Json(RelayPage { relays }))
 }
 
-/// The relay for this player, or for his room, by what its members measured. Tells the master what he measured himself.
+/// The relay for this player, or for their room, by what its members measured. Tells the master what the player measured.
 #[utoipa::path(post, path = "/v1/relay", request_body = RoundTrips, security(("bearer" = [])), responses(
     (status = 200, body = RelayPlace), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
 pub(crate) async fn relay(

@@ -17,7 +17,7 @@ use crate::secrets::room_code;
 use crate::shared::Shared;
 use crate::store::{ChatTarget, FriendStep, StoreError};
 
-/// A signed-in player, and the master that he asks.
+/// A signed-in player, and the master that they ask.
 pub(crate) struct Asks {
     shared: Arc<Shared>,
     account: AccountId,
@@ -34,7 +34,7 @@ impl FromRequestParts<Arc<Shared>> for Asks {
 }
 
 impl Asks {
-    /// A step between him and another one. True if they are friends now.
+    /// Takes a step between this player and another one. True if they are friends now.
     async fn steps(&self, other: AccountId, step: FriendStep) -> Result<bool, Failure> {
         Ok(self
             .shared

@@ -15,7 +15,7 @@ pub(super) struct Signature {
 }
 
 impl Signature {
-    /// What it asks about, in order.
+    /// The preferences that it asks about, in order.
     fn names(&self) -> Vec<u32> {
         self.choices.iter().map(|(name, _)| *name).collect()
     }
@@ -34,7 +34,7 @@ impl Signature {
         })
     }
 
-    /// Whether everything that `other` chose is chosen here, numbers of players aside.
+    /// True if everything that `other` chose is chosen here, numbers of players aside.
     pub(super) fn covers(&self, other: &Self) -> bool {
         other
             .choices
@@ -42,7 +42,7 @@ impl Signature {
             .all(|choice| self.choices.contains(choice))
     }
 
-    /// Whether neither contradicts the other.
+    /// True if neither contradicts the other.
     pub(super) fn fits(&self, other: &Self) -> bool {
         let players = match (self.players, other.players) {
             (Some(mine), Some(theirs)) => mine == theirs,
@@ -83,7 +83,7 @@ pub(super) struct Lanes {
     order: BTreeSet<Place>,
 }
 
-/// What the tickets of a lane have in common: hard preferences and party size.
+/// The common part of a lane's tickets: hard preferences and party size.
 type Key = (Signature, usize);
 
 #[derive(Debug, Default)]
@@ -134,7 +134,7 @@ impl Lanes {
         }
     }
 
-    /// How many shapes there are: what looking for lanes costs at least.
+    /// Returns how many shapes there are: the least that looking for lanes costs.
     pub(super) fn shapes(&self) -> usize {
         self.shapes.len()
     }
@@ -196,7 +196,7 @@ impl Interner {
         }
     }
 
-    /// How many words it knows.
+    /// Returns how many words it knows.
     pub(super) fn len(&self) -> usize {
         self.words.len()
     }

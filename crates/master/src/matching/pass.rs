@@ -9,7 +9,7 @@ use super::lanes::{Place, Signature};
 use super::{Entry, Queue};
 use crate::ticket::Ticket;
 
-/// What a pass decided. What it names is out of the queue.
+/// The decisions of a pass. The tickets that it names are out of the queue.
 #[derive(Debug, Default)]
 pub struct Passed {
     /// Matches to create.
@@ -38,7 +38,7 @@ pub struct Group {
 pub struct Filled {
     /// Which match.
     pub match_id: MatchId,
-    /// Who goes.
+    /// The ticket that goes.
     pub ticket: Ticket,
 }
 
@@ -60,7 +60,7 @@ impl Draft {
         self.seats.saturating_sub(self.taken)
     }
 
-    /// Whether some of the parties in these lanes have as many players together as there are free seats.
+    /// True if some of the parties in these lanes have as many players together as there are free seats.
     fn can_be_filled(&self, lanes: &[Lane<'_>], checks: &mut usize) -> bool {
         let free = self.free();
         let mut sums = vec![false; free + 1];
@@ -278,7 +278,7 @@ impl Queue {
         (regions != 0).then_some(regions)
     }
 
-    /// Where a ticket may be played by now, as a mask.
+    /// Returns the regions where a ticket may be played by now, as a mask.
     fn regions(&self, now: Instant, entry: &Entry) -> u64 {
         let Some((_, latency_max)) = self.accepted(now - entry.ticket.since) else {
             return u64::MAX;

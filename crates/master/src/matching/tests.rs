@@ -1,4 +1,4 @@
-//! Who plays with whom.
+//! Tests of who plays with whom.
 
 use super::*;
 use crate::ticket::Member;

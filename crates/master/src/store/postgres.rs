@@ -62,23 +62,23 @@ struct Postgres {
     tls: Option<Rustls>,
     client: Option<Client>,
     statements: FxHashMap<&'static str, Statement>,
-    /// Whether it reads beside the other connection: each statement stands alone, waits for nobody, and can be asked again.
+    /// True if it reads beside the other connection: each statement stands alone, waits for nobody, and can be asked again.
     reads_only: bool,
-    /// Whether what reads may connect again: once for all that is asked together, so that nobody waits for the others' attempts.
+    /// True if what reads may connect again: once for all that is asked together, so that nobody waits for the others' attempts.
     may_reconnect: bool,
-    /// How long an answer is waited for.
+    /// Time for which an answer is waited for.
     patience: Duration,
-    /// Whether a savepoint is due: it goes with the first statement after it, which saves a round trip.
+    /// True if a savepoint is due: it goes with the first statement after it, which saves a round trip.
     due: bool,
-    /// Whether a savepoint of an earlier transaction is still open: it is released with the next one.
+    /// True if a savepoint of an earlier transaction is still open: it is released with the next one.
     kept: bool,
     /// Writes that go with the next statement, whoever asks for it, which saves another.
     later: Vec<(Statement, Vec<Value>)>,
-    /// Why the transaction cannot be committed any more, although the connection holds. PostgreSQL would answer the commit as if it had happened.
+    /// The reason why the transaction cannot be committed any more, although the connection holds. PostgreSQL would answer the commit as if it had happened.
     broken: Option<StoreError>,
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 enum Failed {
     /// The statement was refused; the connection holds.
     Refused(StoreError),
@@ -385,7 +385,7 @@ impl Database for Postgres {
     }
 }
 
-/// What carries a connection's bytes, until it ends.
+/// Carries a connection's bytes, until it ends.
 type Carrier = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
 async fn open<T>(config: &Config, tls: T) -> Result<(Client, Carrier), StoreError>
@@ -448,7 +448,7 @@ fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
     Ok(Row(values))
 }
 
-/// Whether these are a connection's last words.
+/// True if these are a connection's last words.
 fn is_fatal(error: &Error) -> bool {
     let severity = error.as_db_error().and_then(DbError::parsed_severity);
     matches!(severity, Some(Severity::Fatal | Severity::Panic))
@@ -462,7 +462,7 @@ fn unavailable(error: impl std::error::Error) -> StoreError {
     StoreError::Unavailable(format!("PostgreSQL: {error}{source}"))
 }
 
-/// Whoever writes waits for his turn; the number is only a name for the lock.
+/// The lock that makes writers wait for their turn; the number is only its name.
 const BEGIN: &str = "BEGIN; SELECT pg_advisory_xact_lock(5570193)";
 /// Nobody keeps the others waiting: not a master that was stopped inside a transaction, nor a statement without an end. All of it is less than
 /// a lease. Tickets and seats come and go, so that their tables are mostly what is gone and look small to the planner: everything is found by an

@@ -37,7 +37,7 @@ pub(super) trait Sql {
         Ok(self.rows(sql, values)?.into_iter().next())
     }
 
-    /// Whether there is a row.
+    /// True if there is a row.
     fn exists(&mut self, sql: &'static str, values: &[Value]) -> Result<bool> {
         Ok(self.row(sql, values)?.is_some())
     }
@@ -46,7 +46,7 @@ pub(super) trait Sql {
 /// A statement that changes rows, and its values.
 pub(super) type Write = (&'static str, Vec<Value>);
 
-/// What a column holds.
+/// The value of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Null,

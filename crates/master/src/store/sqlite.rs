@@ -175,7 +175,7 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
-/// How long another process may hold the file.
+/// Time for which another process may hold the file.
 const BUSY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub struct SqlStore {
     reads: mpsc::SyncSender<Job>,
 }
 
-/// What the thread is asked to do. Neighbours of a kind that comes in crowds become one job, which costs about as much as one of them.
+/// A job for the thread. Neighbours of a kind that comes in crowds become one job, which costs about as much as one of them.
 pub(super) enum Job {
     Alone(Transaction),
     Plays(Vec<Asked<Pressed, Played>>),
@@ -64,7 +64,7 @@ impl Job {
     }
 }
 
-/// What the worker needs of a database.
+/// The part of a database that the worker needs.
 pub(super) trait Database: Sql {
     /// Begins a transaction that nobody else writes beside, also in other processes.
     fn begin(&mut self) -> Result<(), StoreError>;
@@ -102,7 +102,7 @@ impl SqlStore {
         ask(&self.jobs, alone(transaction), ())
     }
 
-    /// What reads alone, beside the transactions. It sees every one that has been answered.
+    /// A connection that reads alone, beside the transactions. It sees every one that has been answered.
     pub(super) fn look<T: Send + 'static>(
         &self,
         transaction: impl FnOnce(&mut dyn Sql) -> Result<T, StoreError> + Send + 'static,

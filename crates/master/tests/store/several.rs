@@ -38,7 +38,7 @@ pub(crate) async fn friends_are_seen_at_whatever_master_they_are(store: &dyn Sto
     assert_eq!(seen(16).await, []);
     store.master_seen(1, at(16)).await.expect("seen");
     assert_eq!(seen(17).await, [other]);
-    // He changes to another master; that the first one loses him then means nothing.
+    // The player changes to another master; that the first one loses them then means nothing.
     store.master_seen(2, at(17)).await.expect("seen");
     store.arrived(2, other).await.expect("arrived");
     assert_eq!(store.departed(1, other).await, Ok(false));
@@ -113,7 +113,7 @@ pub(crate) async fn a_lease_that_is_given_back_is_free(store: &dyn Store) {
     let ask = |holder, now| store.lease("q".to_owned(), holder, at(now));
     let first = ask(1, 0).await.expect("asked").expect("free");
     let release = |holder| store.release_lease("q".to_owned(), holder);
-    release(2).await.expect("not his");
+    release(2).await.expect("not theirs");
     assert_eq!(ask(2, 1).await, Ok(None));
     release(1).await.expect("given back");
     let second = ask(2, 1).await.expect("asked").expect("free again");

@@ -9,7 +9,7 @@ use super::{at, guests, leader, new_match, queued};
 /// Players of each of two crowds who do the same, one of them all at once and the other one after the other.
 const PLAYERS: usize = 12;
 
-/// What a player sees of *play*: what it meant, and with whom he waits for what.
+/// The outcome of *play* as a player sees it: what it meant, and with whom they wait for what.
 type Seen = Result<(Play, Vec<usize>, Preferences), StoreError>;
 
 pub(crate) async fn a_crowd_that_plays_at_once_is_treated_as_one_by_one(store: &dyn Store) {

@@ -4,7 +4,6 @@
 //! master that lost its lease changes nothing, and when everyone has gone home no port, row or seat is left. `MUSE_SEEDS` runs more than 3
 //! seeds, `MUSE_SEED` one alone.
 
-mod store;
 mod world;
 
 use world::{Figures, World};

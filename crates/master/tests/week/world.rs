@@ -1,19 +1,20 @@
 //! Players, game servers, hosts and masters, and the events of their week.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap};
 
-use muse_master::director::{
-    Action, Director, DirectorConfig, Ending, NoServer, Placement, StoredMatch,
-};
+use muse_master::bus::Note;
+use muse_master::director::{DirectorConfig, NoServer, Placement};
+use muse_master::leader::{Ended, Leader, Reply, Request, StoreRequest, Transaction};
 use muse_master::matching::MatchingConfig;
 use muse_master::ports::{FIRST_PORT, Ports};
+use muse_master::store::{Fill, MemoryStore, StoreError};
 use muse_master::ticket::{Member, Ticket};
-use muse_master_client::messages::{FromMaster, MatchResult, Outcome, Phase, Report};
+use muse_master_client::messages::{
+    FromMaster, MatchResult, Outcome, Phase, Report, ToServer, decode,
+};
 use muse_master_client::{AccountId, MatchId, Preferences, ServerId, TicketId};
 use muse_wire::{Duration, Instant};
-
-use crate::store::{OldEpoch, Store};
 
 pub(crate) struct World {
     now: Instant,
@@ -23,11 +24,12 @@ pub(crate) struct World {
     players: Vec<Player>,
     servers: BTreeMap<ServerId, Server>,
     hosts: Vec<Ports>,
-    store: Store,
-    director: Option<Director>,
-    epoch: u64,
-    /// What the last leader still wanted to do when it lost its lease.
-    late: VecDeque<(u64, Action)>,
+    store: MemoryStore,
+    leader: Option<Leader>,
+    /// Leaders so far, by which each has a name of its own.
+    holders: u64,
+    /// What the last leader still wanted to do when it was stopped.
+    late: Vec<Request>,
     next_id: u64,
     open: bool,
     waited: Vec<u64>,
@@ -57,7 +59,7 @@ pub(crate) struct Figures {
 #[derive(Default)]
 struct Player {
     online: bool,
-    /// Raised whenever what was planned for him is void.
+    /// Raised whenever what was planned for them is void.
     plan: u32,
     rating: f64,
 }
@@ -86,7 +88,8 @@ enum Event {
     Beat(ServerId),
     Crash(ServerId),
     Reaped(ServerId),
-    MasterDies,
+    /// The so-manieth, if it still leads.
+    MasterDies(u64),
     MasterComes,
     Look,
     LookAgain,
@@ -110,10 +113,10 @@ impl World {
             hosts: (0..hosts)
                 .map(|_| Ports::new(FIRST_PORT, MATCHES_PER_HOST))
                 .collect(),
-            store: Store::default(),
-            director: None,
-            epoch: 0,
-            late: VecDeque::new(),
+            store: MemoryStore::default(),
+            leader: None,
+            holders: 0,
+            late: Vec::new(),
             next_id: 1,
             open: true,
             waited: Vec::new(),
@@ -137,7 +140,7 @@ impl World {
         let mut end = week + Duration::from_secs(4 * 3_600);
         self.run_until(end);
         // A leader may be gone just then, and another has not yet followed.
-        while self.director.is_none() {
+        while !self.is_led() {
             end += Duration::from_secs(60);
             assert!(end < week + Duration::from_secs(5 * 3_600), "nobody leads");
             self.run_until(end);
@@ -153,7 +156,7 @@ impl World {
     fn run_until(&mut self, end: Instant) {
         loop {
             let event = self.events.peek().map(|Reverse((at, ..))| *at);
-            let timeout = self.director.as_ref().and_then(Director::poll_timeout);
+            let timeout = self.leader.as_ref().and_then(Leader::poll_timeout);
             let next = [event, timeout].into_iter().flatten().min();
             let Some(next) = next.filter(|next| *next <= end) else {
                 break;
@@ -165,8 +168,8 @@ impl World {
                     break;
                 };
                 self.happen(event);
-            } else if let Some(director) = &mut self.director {
-                director.handle_timeout(self.now);
+            } else if let Some(leader) = &mut self.leader {
+                leader.handle_timeout(self.now);
             }
             self.act();
         }
@@ -192,11 +195,12 @@ impl World {
             }
             Event::Reaped(server) => {
                 self.close_server(server);
-                if let Some(director) = &mut self.director {
-                    director.handle_server_gone(self.now, server);
-                }
+                self.note(Note::ServerGone(server));
             }
-            Event::MasterDies => self.master_dies(),
+            Event::MasterDies(holder) if holder == self.holders && self.leader.is_some() => {
+                self.master_dies();
+            }
+            Event::MasterDies(_) => {}
             Event::MasterComes => self.master_comes(),
             Event::Look => self.look(),
             Event::LookAgain => self.look_again(),
@@ -221,30 +225,25 @@ impl World {
         }
     }
 
-    /// He is connected, and wants a match if he has neither ticket nor seat.
+    /// They are connected, and want a match if they have neither ticket nor seat.
     fn back(&mut self, player: u64) {
         let account = AccountId(player + 1);
         self.players[player as usize].online = true;
-        if let Some(director) = &mut self.director {
-            director.handle_back(account);
-        }
+        self.note(Note::Back(account));
         self.play(player);
     }
 
     fn play(&mut self, player: u64) {
         let account = AccountId(player + 1);
-        let busy = self.store.ticket_of.contains_key(&account)
-            || self.store.seat_of.contains_key(&account);
-        if busy || !self.open || self.director.is_none() || !self.players[player as usize].online {
+        let online = self.players[player as usize].online;
+        if self.store.knows(account) || !self.open || self.leader.is_none() || !online {
             return;
         }
         self.next_id += 1;
         let mut party = vec![self.member(player)];
         // Some bring the friend who comes next in the list.
         let friend = (player + 1) % self.players.len() as u64;
-        let friend_account = AccountId(friend + 1);
-        let free = !self.store.ticket_of.contains_key(&friend_account)
-            && !self.store.seat_of.contains_key(&friend_account);
+        let free = !self.store.knows(AccountId(friend + 1));
         if self.players[friend as usize].online && free && self.rng.f64() < 0.3 {
             party.push(self.member(friend));
         }
@@ -256,9 +255,7 @@ impl World {
             attempts: 0,
         };
         self.store.put_ticket(ticket.clone());
-        if let Some(director) = &mut self.director {
-            director.handle_ticket(self.now, ticket);
-        }
+        self.note(Note::Ticket(ticket));
     }
 
     fn member(&self, player: u64) -> Member {
@@ -286,14 +283,12 @@ impl World {
 
     fn go_home(&mut self, player: u64) {
         let account = AccountId(player + 1);
-        if let Some(&ticket) = self.store.ticket_of.get(&account) {
+        if let Some(ticket) = self.store.ticket_of(account) {
             self.store.remove_ticket(ticket);
-            if let Some(director) = &mut self.director {
-                director.handle_ticket_gone(ticket);
-            }
+            self.note(Note::TicketGone(ticket));
         }
-        if self.store.seat_of.contains_key(&account) {
-            // He finishes what he plays.
+        if self.store.seat_of(account).is_some() {
+            // They finish what they play.
             let plan = self.players[player as usize].plan;
             self.after(300.0, Event::GiveUp(player, plan));
             return;
@@ -313,10 +308,7 @@ impl World {
     }
 
     fn drop_player(&mut self, player: u64) {
-        let account = AccountId(player + 1);
-        if let Some(director) = &mut self.director {
-            director.handle_away(self.now, account);
-        }
+        self.note(Note::Away(AccountId(player + 1)));
         let state = &mut self.players[player as usize];
         state.online = false;
         let plan = state.plan;
@@ -362,7 +354,7 @@ impl World {
             }
             Phase::Running if server.until <= now => server.finish(Outcome::Finished),
             Phase::Running if leave && server.seated.len() > 1 => {
-                // One leaves for good, and his seat is offered.
+                // One leaves for good, and their seat is offered.
                 let account = server.seated.pop().expect("two are seated");
                 server.present.retain(|present| *present != account);
                 server.left.push(account);
@@ -379,13 +371,12 @@ impl World {
     }
 
     fn report(&mut self, id: ServerId) {
-        let (Some(director), Some(server)) = (&mut self.director, self.servers.get(&id)) else {
+        let Some(server) = self.servers.get(&id) else {
             return;
         };
         if let Some(result) = server.result.clone() {
             // Sent again with every beat until the server is released.
-            director.handle_result(self.now, id, result);
-            return;
+            return self.note(Note::Result(id, result));
         }
         let report = Report {
             match_id: Some(server.match_id),
@@ -395,44 +386,55 @@ impl World {
             left: server.left.clone(),
             open_seats: server.left.len() as u8,
         };
-        director.handle_report(self.now, id, &report);
+        self.note(Note::Report(id, report));
+    }
+
+    /// Something comes over the master's bus.
+    fn note(&mut self, note: Note) {
+        let players = &self.players;
+        if let Some(leader) = &mut self.leader {
+            let is_online = |account: AccountId| players[account.0 as usize - 1].online;
+            leader.handle_note(self.now, note, is_online);
+        }
+    }
+
+    fn is_led(&self) -> bool {
+        self.leader.as_ref().is_some_and(Leader::is_leading)
     }
 
     fn master_dies(&mut self) {
         // Half of them are only stopped, and wake up with things still to do.
-        if let Some(mut director) = self.director.take()
+        if let Some(mut leader) = self.leader.take()
             && self.rng.bool()
         {
-            director.handle_timeout(self.now + Duration::from_secs(1));
-            let left = std::iter::from_fn(|| director.poll_action());
-            let epoch = self.epoch;
-            self.late.extend(left.map(|action| (epoch, action)));
+            let soon = self.now + Duration::from_secs(1);
+            leader.handle_timeout(soon);
+            let left = std::iter::from_fn(|| leader.poll_request(soon, soon));
+            self.late.extend(left);
         }
         let away = 1.0 + self.rng.f64() * 60.0;
         self.after(away, Event::MasterComes);
     }
 
+    /// A master asks for the lease, which one that has just died may still hold.
     fn master_comes(&mut self) {
-        self.epoch += 1;
-        self.store.epoch = self.epoch;
-        self.figures.leaders += 1;
+        self.holders += 1;
         let matching = MatchingConfig::default().regions(&["eu", "us"]);
         let config = DirectorConfig::default()
             .matching(matching)
             .pass_every(Duration::from_secs(1));
-        let mut director = Director::new(config, self.epoch);
-        let tickets = self.store.tickets.values().cloned().collect();
-        let matches = self.store.matches.values().cloned().collect();
-        director.restore(self.now, tickets, matches);
-        let servers: Vec<(ServerId, MatchId)> = self
-            .servers
-            .iter()
-            .map(|(id, server)| (*id, server.match_id))
-            .collect();
-        director.handle_fleet(&servers);
-        self.director = Some(director);
-        for (epoch, action) in std::mem::take(&mut self.late) {
-            if self.execute(epoch, action).is_err() {
+        self.leader = Some(Leader::new(config, self.holders));
+        self.act();
+        if self.is_led() {
+            self.master_leads();
+        }
+    }
+
+    fn master_leads(&mut self) {
+        self.figures.leaders += 1;
+        for request in std::mem::take(&mut self.late) {
+            if let Some(Reply::NotStored(_, error)) = self.fulfil(request) {
+                assert_eq!(error, StoreError::OldEpoch);
                 self.figures.refused_old_epoch += 1;
             }
         }
@@ -446,94 +448,115 @@ impl World {
         }
         if self.open {
             let next = 600.0 + self.exponential(4.0 * 3_600.0);
-            self.after(next, Event::MasterDies);
+            self.after(next, Event::MasterDies(self.holders));
         }
     }
 
     fn act(&mut self) {
-        while let Some(action) = self.director.as_mut().and_then(Director::poll_action) {
-            self.execute(self.epoch, action)
-                .expect("the leader's epoch is the newest");
+        while let Some(leader) = &mut self.leader {
+            let Some(request) = leader.poll_request(self.now, self.now) else {
+                break;
+            };
+            let reply = self.fulfil(request);
+            if let (Some(leader), Some(reply)) = (&mut self.leader, reply) {
+                leader.handle_reply(self.now, reply);
+            }
+            assert_eq!(self.store.broken(), None, "at {}", self.now);
             // Now and then the master dies between two steps.
-            if self.rng.u32(0..20_000) == 0 {
+            if self.is_led() && self.rng.u32(0..20_000) == 0 {
                 self.master_dies();
             }
         }
+        if let Some(leader) = self
+            .leader
+            .as_ref()
+            .filter(|leader| leader.ended().is_some())
+        {
+            // Nothing but another leader's lease ends one here.
+            assert_eq!(leader.ended(), Some(&Ended::OtherLeads), "at {}", self.now);
+            let again = leader.again_after();
+            self.leader = None;
+            self.after(again.as_secs_f64(), Event::MasterComes);
+        }
     }
 
-    fn execute(&mut self, epoch: u64, action: Action) -> Result<(), OldEpoch> {
+    /// Does what a leader requests, also one that does not lead any more.
+    fn fulfil(&mut self, request: Request) -> Option<Reply> {
+        match request {
+            Request::Store(request) => return self.store(request),
+            Request::Allocate(placement) => return Some(self.place(placement)),
+            Request::Release(server) => self.close_server(server),
+            Request::ListServers => {
+                let servers = self.servers.iter();
+                let servers = servers.map(|(id, server)| (*id, server.match_id));
+                return Some(Reply::Servers(servers.collect()));
+            }
+            Request::Publish(Note::ToServer(server, ToServer::Admit { account })) => {
+                if let Some(server) = self.servers.get_mut(&server) {
+                    server.left.pop();
+                    server.seated.push(account);
+                }
+            }
+            Request::Publish(Note::Tell(account, message)) => {
+                let message = decode::<FromMaster>(&message).expect("a message");
+                let over = matches!(message, FromMaster::MatchOver { .. });
+                if over && self.rng.f64() < 0.6 {
+                    self.play(account.0 - 1);
+                }
+            }
+            Request::Admit {
+                server, players, ..
+            } => self.admit(server, &players),
+            // Players come back to a new master by themselves, and nobody reads the journal.
+            Request::Publish(_) | Request::Journal(..) => {}
+        }
+        None
+    }
+
+    fn store(&mut self, request: StoreRequest) -> Option<Reply> {
         let now = self.now;
-        match action {
-            Action::CreateMatch(new) => {
-                let gone = self.store.create(epoch, &new)?;
-                let Some(director) = &mut self.director else {
-                    return Ok(());
-                };
-                if gone.is_empty() {
-                    let waits = new
-                        .tickets
-                        .iter()
-                        .map(|ticket| (now - ticket.since).as_millis());
-                    self.waited.extend(waits);
-                    director.handle_created(now, new.match_id);
-                } else {
-                    director.handle_refused(now, new.match_id, &gone);
+        let StoreRequest::Commit { transaction, .. } = &request else {
+            return self.store.handle_request(now, request);
+        };
+        let transaction = transaction.clone();
+        let unplaced = self.unplaced_players(&transaction);
+        let reply = self.store.handle_request(now, request);
+        match (&reply, transaction) {
+            (Some(Reply::Created(_, created)), Transaction::CreateMatch(new))
+                if created.gone.is_empty() =>
+            {
+                let waits = new.tickets.iter();
+                let waits = waits.map(|ticket| (now - ticket.since).as_millis());
+                self.waited.extend(waits);
+            }
+            (Some(Reply::Filled(_, Fill::Filled)), _) => self.figures.filled += 1,
+            (Some(Reply::Ended(_, Some(requeued))), Transaction::EndMatch(ending)) => {
+                match ending.outcome {
+                    Outcome::Finished => self.figures.finished += 1,
+                    Outcome::Cancelled => self.figures.cancelled += 1,
+                    Outcome::Aborted => self.figures.aborted += 1,
                 }
-            }
-            Action::FillSeats(filled) => {
-                let refused = self.store.fill(epoch, filled.match_id, filled.ticket.id)?;
-                if let Some(director) = &mut self.director {
-                    match refused {
-                        None => {
-                            self.figures.filled += 1;
-                            director.handle_filled(filled.match_id, &filled.ticket);
-                        }
-                        Some(gone) => director.handle_not_filled(filled, gone),
-                    }
+                for account in unplaced {
+                    let waits = requeued.iter().any(|ticket| ticket.has(account));
+                    assert!(waits, "{account} was expelled from the queue");
                 }
-            }
-            Action::Place(placement) => self.place(placement),
-            Action::RecordServer { match_id, server } => {
-                self.store.record(epoch, match_id, Some(server))?;
-            }
-            Action::RecordRunning { match_id } => self.store.record(epoch, match_id, None)?,
-            Action::Admit {
-                server,
-                players,
-                backfill,
-                ..
-            } => self.admit(server, &players, backfill),
-            Action::FreeSeat { match_id, account } => {
-                self.store.free_seat(epoch, match_id, account)?;
-            }
-            Action::EndMatch(ending) => {
-                if epoch == self.store.epoch {
-                    self.assert_nobody_is_expelled(&ending);
-                }
-                if let Some(requeued) = self.store.end(epoch, &ending)? {
-                    match ending.outcome {
-                        Outcome::Finished => self.figures.finished += 1,
-                        Outcome::Cancelled => self.figures.cancelled += 1,
-                        Outcome::Aborted => self.figures.aborted += 1,
-                    }
-                    if let Some(director) = &mut self.director {
-                        director.handle_ended(now, ending.match_id, requeued);
-                    }
-                }
-            }
-            Action::EndTicket(ticket) => {
-                self.store.remove_ticket(ticket);
-            }
-            Action::ReleaseServer(server) => self.close_server(server),
-            Action::Tell(account, FromMaster::MatchOver { .. }) if self.rng.f64() < 0.6 => {
-                self.play(account.0 - 1);
             }
             _ => {}
         }
-        Ok(())
+        reply
     }
 
-    fn place(&mut self, placement: Placement) {
+    /// Servers never fail here, they are only busy: a match that is called off before it has one gives everybody back to the queue.
+    fn unplaced_players(&self, transaction: &Transaction) -> Vec<AccountId> {
+        let Transaction::EndMatch(ending) = transaction else {
+            return Vec::new();
+        };
+        let found = self.store.matches().get(&ending.match_id);
+        let unplaced = found.filter(|found| found.server.is_none());
+        unplaced.map_or(Vec::new(), |found| found.players.clone())
+    }
+
+    fn place(&mut self, placement: Placement) -> Reply {
         let near = if placement
             .regions
             .first()
@@ -546,17 +569,12 @@ impl World {
         let hosts = self.hosts.len();
         let mut order = (0..hosts).map(|n| (near + n) % hosts);
         let found = order.find_map(|host| Some((host, self.hosts[host].take(self.now)?)));
-        let Some(director) = &mut self.director else {
-            return;
-        };
         let Some((host, port)) = found else {
             self.figures.full += 1;
-            director.handle_not_placed(self.now, placement.match_id, NoServer::Full);
-            return;
+            return Reply::Placed(placement.match_id, Err(NoServer::Full));
         };
         self.next_id += 1;
         let id = ServerId(self.next_id);
-        director.handle_placed(self.now, placement.match_id, id);
         let server = Server {
             host,
             port,
@@ -576,17 +594,12 @@ impl World {
             let when = self.exponential(120.0);
             self.after(when, Event::Crash(id));
         }
+        Reply::Placed(placement.match_id, Ok(id))
     }
 
-    fn admit(&mut self, id: ServerId, players: &[AccountId], backfill: bool) {
-        let Some(server) = self.servers.get_mut(&id) else {
+    fn admit(&mut self, id: ServerId, players: &[AccountId]) {
+        if !self.servers.contains_key(&id) {
             return;
-        };
-        if backfill {
-            for account in players {
-                server.left.pop();
-                server.seated.push(*account);
-            }
         }
         for account in players {
             if self.rng.f64() < 0.99 {
@@ -615,7 +628,7 @@ impl World {
                 .all(|m| self.players[m.account.0 as usize - 1].online);
             online && ticket.party.len() == 1 && self.now - ticket.since > Duration::from_secs(120)
         };
-        let waiting: Vec<&Ticket> = self.store.tickets.values().filter(long).collect();
+        let waiting: Vec<&Ticket> = self.store.tickets().values().filter(long).collect();
         let mut suspects = Vec::new();
         for (index, one) in waiting.iter().enumerate() {
             for other in &waiting[index + 1..] {
@@ -636,10 +649,10 @@ impl World {
             .hosts
             .iter()
             .any(|host| !short && host.taken() < usize::from(MATCHES_PER_HOST));
-        let led = self.director.is_some();
+        let led = self.is_led();
         for pair in std::mem::take(&mut self.suspects) {
             let waits = |(id, attempts): &(TicketId, u8)| {
-                let ticket = self.store.tickets.get(id);
+                let ticket = self.store.tickets().get(id);
                 ticket.is_some_and(|ticket| {
                     let member = ticket.party[0].account;
                     ticket.attempts == *attempts && self.players[member.0 as usize - 1].online
@@ -653,30 +666,15 @@ impl World {
         }
     }
 
-    /// Servers never fail here, they are only busy: a match that is called off before it has one gives everybody back to the queue.
-    fn assert_nobody_is_expelled(&self, ending: &Ending) {
-        let found = self.store.matches.get(&ending.match_id);
-        let unplaced = |found: &&StoredMatch| found.server.is_none();
-        for account in found
-            .filter(unplaced)
-            .iter()
-            .flat_map(|found| &found.players)
-        {
-            let waits = ending.requeue.iter().any(|ticket| ticket.has(*account));
-            assert!(waits, "{account} was expelled from the queue");
-        }
-    }
-
     fn assert_nothing_is_left(&self) {
         let taken: usize = self.hosts.iter().map(Ports::taken).sum();
         assert_eq!(taken, 0, "ports");
         assert_eq!(self.servers.len(), 0, "servers");
-        assert_eq!(self.store.matches.len(), 0, "matches");
-        assert_eq!(self.store.seat_of.len(), 0, "seats");
-        assert_eq!(self.store.tickets.len(), 0, "tickets");
-        assert_eq!(self.store.ticket_of.len(), 0, "ticket index");
-        let director = self.director.as_ref().expect("somebody leads");
-        assert_eq!((director.matches(), director.queued()), (0, 0));
+        assert_eq!(self.store.matches().len(), 0, "matches");
+        assert_eq!(self.store.tickets().len(), 0, "tickets");
+        assert_eq!(self.store.check(), Ok(()), "seats and players of tickets");
+        let leader = self.leader.as_ref().expect("somebody leads");
+        assert_eq!((leader.matches(), leader.queued()), (0, 0));
     }
 
     fn after(&mut self, seconds: f64, event: Event) {

@@ -47,11 +47,8 @@ where
     /// Begins to connect to a server of this game, with messages and kinds of entities besides.
     pub fn connect_with(join: impl Into<Join>, protocol: Protocol, rules: G) -> Result<Self> {
         let protocol = protocol.for_game::<G>();
-        let kind = protocol.player_kind::<G>()?;
-        let kinds = protocol.kinds().clone();
         let client = Client::connect(join, protocol)?;
-        let game = netcode::Client::new(G::session(), kinds, kind, G::distance, client.now());
-        let remotes = Remotes::new(kind, game.interpolation(), G::distance);
+        let (game, remotes) = client.protocol().game_client(client.now())?;
         Ok(Self {
             client,
             game,
@@ -89,8 +86,7 @@ where
             self.client.send_packet(&self.packet[..len]);
         }
         self.client.flush()?;
-        self.show_others();
-        Ok(())
+        self.show_others(&mut handle)
     }
 
     /// Sleeps until something arrives or the next tick is due, for `frame` at most: for a program without a window that sets the pace.
@@ -153,14 +149,19 @@ where
         Ok(())
     }
 
-    fn show_others(&mut self) {
+    fn show_others(
+        &mut self,
+        handle: &mut impl FnMut(&mut Self, ClientEvent<'_>) -> Result<()>,
+    ) -> Result<()> {
         while let Some(update) = self.game.poll_update() {
             self.remotes.handle_update(&self.game, &update);
+            handle(self, ClientEvent::Updated(update))?;
         }
         self.others.clear();
         let shown = self.remotes.show(&self.game);
         self.others
             .extend(shown.map(|(entity, shown)| (entity, shown.state)));
+        Ok(())
     }
 }
 

@@ -50,7 +50,7 @@ where
         Self::listen_with(listen, Protocol::default(), rules)
     }
 
-    /// Opens a room at a relay, for players behind routers; [`invitation`](Server::invitation) is what friends paste.
+    /// Opens a room at a relay, for players behind routers; [`line`](Server::line) is what friends paste.
     pub fn room(relay: &str, rules: G) -> Result<Self> {
         Self::listen(Listen::at("[::]:0").room(relay), rules)
     }
@@ -59,9 +59,8 @@ where
     pub fn listen_with(listen: impl Into<Listen>, protocol: Protocol, rules: G) -> Result<Self> {
         let protocol = protocol.for_game::<G>();
         let kind = protocol.player_kind::<G>()?;
-        let kinds = protocol.kinds().clone();
         let server = Server::listen(listen, protocol)?;
-        let game = netcode::Server::new(G::session(), kinds, kind, server.now());
+        let game = server.protocol().game_server(server.now())?;
         Ok(Self {
             server,
             game,
@@ -179,7 +178,7 @@ where
                     let _ = self.game.handle_packet(now, client, packet);
                 }
                 #[cfg(feature = "master")]
-                ServerEvent::Joined(client) if !self.admit(client) => {}
+                ServerEvent::Joined(client) if !self.has_seat_for(client) => {}
                 ServerEvent::Joined(client) => {
                     let event = self.join(client);
                     handle(self, event)?;

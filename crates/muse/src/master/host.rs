@@ -11,7 +11,7 @@ use muse_transport::token::TokenVerifier;
 use muse_transport::{Endpoint, ServerPublicKey};
 use muse_wire::Instant;
 
-use super::{HostedMatch, MatchEvent};
+use super::{HostEvent, HostedMatch};
 use crate::{Listen, Result};
 
 /// Everything that a game server must know before it starts: its master, its credentials, the port to bind, and where players reach it.
@@ -102,7 +102,7 @@ impl MatchHost {
     ///
     /// # Errors
     /// As [`HostedMatch::poll_event`].
-    pub fn turn(&mut self, now: Instant, endpoint: &mut Endpoint) -> Result<Option<MatchEvent>> {
+    pub fn turn(&mut self, now: Instant, endpoint: &mut Endpoint) -> Result<Option<HostEvent>> {
         self.link.receive(now);
         let event = self.link.poll_event(endpoint);
         // A server's machine asks nothing of the game but what its events say.

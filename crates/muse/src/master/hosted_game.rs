@@ -10,7 +10,7 @@ use muse_netcode::prediction::Game;
 use muse_schema::State;
 use muse_wire::{Duration, Instant};
 
-use super::{MatchEvent, MatchHost, MatchHostConfig, MatchOutcome, MatchPlan};
+use super::{HostEvent, MatchHost, MatchHostConfig, MatchOutcome, MatchPlan};
 use crate::session::ServerEvent;
 use crate::{GameServer, Protocol, Result};
 
@@ -104,12 +104,12 @@ where
             };
             match hosting.host.turn(now, link.endpoint_mut())? {
                 None => break,
-                Some(MatchEvent::Assigned(plan)) => {
+                Some(HostEvent::Assigned(plan)) => {
                     hosting.phase = Phase::Connecting;
                     hosting.until = Some(now + Duration::from_millis(plan.connect_ms));
                     handle(self, ServerEvent::MatchAssigned(plan))?;
                 }
-                Some(MatchEvent::SeatClosed(account)) => self.disconnect_account(account),
+                Some(HostEvent::SeatClosed(account)) => self.disconnect_account(account),
                 Some(_) => {}
             }
         }
@@ -120,7 +120,7 @@ where
     }
 
     /// Returns true if the game is to hear of a client that connected: it has a seat, or there is no master to say otherwise.
-    pub(crate) fn admit(&mut self, client: ClientId) -> bool {
+    pub(crate) fn has_seat_for(&mut self, client: ClientId) -> bool {
         let account = self.account(client).unwrap_or_default();
         let Some(hosting) = &mut self.hosting else {
             return true;

@@ -31,7 +31,7 @@ pub struct HostedMatch {
 /// Something that the master wants of a game server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum MatchEvent {
+pub enum HostEvent {
     /// Host this match. The endpoint admits holders of its tokens from now on.
     Assigned(MatchPlan),
     /// One more player has a seat.
@@ -61,7 +61,7 @@ impl HostedMatch {
     ///
     /// # Errors
     /// The endpoint takes no tokens or speaks another protocol than the master's tokens name, so that nobody could ever join.
-    pub fn poll_event(&mut self, endpoint: &mut Endpoint) -> Result<Option<MatchEvent>> {
+    pub fn poll_event(&mut self, endpoint: &mut Endpoint) -> Result<Option<HostEvent>> {
         loop {
             let Some(event) = self.link.poll_event() else {
                 return Ok(None);
@@ -71,23 +71,23 @@ impl HostedMatch {
                     trust(&plan, endpoint)?;
                     self.invited.clone_from(&plan.players);
                     self.plan = Some(plan.clone());
-                    MatchEvent::Assigned(plan)
+                    HostEvent::Assigned(plan)
                 }
                 ServerEvent::Admit(account) => {
                     self.left.remove(&account);
                     if !self.invited.contains(&account) {
                         self.invited.push(account);
                     }
-                    MatchEvent::SeatOpened(account)
+                    HostEvent::SeatOpened(account)
                 }
                 ServerEvent::Remove(account) => {
                     self.left.insert(account);
-                    MatchEvent::SeatClosed(account)
+                    HostEvent::SeatClosed(account)
                 }
-                ServerEvent::Profile(profile) => MatchEvent::Profile(profile),
+                ServerEvent::Profile(profile) => HostEvent::Profile(profile),
                 ServerEvent::End => {
                     self.has_ended = true;
-                    MatchEvent::Ended
+                    HostEvent::Ended
                 }
                 _ => continue,
             }));
@@ -137,7 +137,7 @@ impl HostedMatch {
         self.link.set_state(report);
     }
 
-    /// Hands in the result once, and repeats it until the master has stored it; then [`MatchEvent::Ended`] follows. A server without a match
+    /// Hands in the result once, and repeats it until the master has stored it; then [`HostEvent::Ended`] follows. A server without a match
     /// ends at once.
     pub fn finish(&mut self, outcome: &MatchOutcome) {
         let Some(plan) = &self.plan else {
@@ -168,7 +168,7 @@ impl HostedMatch {
         self.link.is_registered()
     }
 
-    /// Asks for a player's name and for their progress in `game`; [`MatchEvent::Profile`] is the answer.
+    /// Asks for a player's name and for their progress in `game`; [`HostEvent::Profile`] is the answer.
     pub fn ask_profile(&mut self, account: AccountId, game: &str) {
         self.link.ask_profile(account, game);
     }
@@ -285,14 +285,14 @@ mod tests {
     fn seats_open_and_close_and_the_result_names_everybody_who_had_one() {
         let (mut hosted, mut endpoint) = (assigned(PROTOCOL), endpoint());
         let event = hosted.poll_event(&mut endpoint).expect("its protocol");
-        assert!(matches!(event, Some(MatchEvent::Assigned(plan)) if plan.match_id == MatchId(9)));
+        assert!(matches!(event, Some(HostEvent::Assigned(plan)) if plan.match_id == MatchId(9)));
         let (late, gone) = (AccountId(3), AccountId(2));
         assert!(!hosted.has_seat(late));
         tell(&mut hosted, &ToServer::Admit { account: late });
         tell(&mut hosted, &ToServer::Remove { account: gone });
         let mut next = || hosted.poll_event(&mut endpoint).expect("its protocol");
-        assert_eq!(next(), Some(MatchEvent::SeatOpened(late)));
-        assert_eq!(next(), Some(MatchEvent::SeatClosed(gone)));
+        assert_eq!(next(), Some(HostEvent::SeatOpened(late)));
+        assert_eq!(next(), Some(HostEvent::SeatClosed(gone)));
         let seated: Vec<AccountId> = hosted.seated().collect();
         assert_eq!(seated, [AccountId(1), late]);
 
@@ -315,7 +315,7 @@ mod tests {
         let match_id = MatchId(9);
         tell(&mut hosted, &ToServer::ResultStored { match_id });
         let event = hosted.poll_event(&mut endpoint).expect("its protocol");
-        assert_eq!(event, Some(MatchEvent::Ended));
+        assert_eq!(event, Some(HostEvent::Ended));
         assert!(hosted.has_ended());
     }
 

@@ -101,7 +101,7 @@ pub enum MasterEvent {
     /// A match is found, its server is being started.
     MatchFound(MatchId),
     /// Connect to the game server.
-    Seated(Seat),
+    Seated(MatchSeat),
     /// Disconnect from the game server, if there still is a connection.
     Unseated,
     /// In the match.
@@ -166,7 +166,7 @@ pub enum MasterEvent {
 
 /// A way into a running match.
 #[derive(Clone, Debug)]
-pub struct Seat {
+pub struct MatchSeat {
     /// Which match.
     pub match_id: MatchId,
     /// Host and port of the game server.
@@ -177,7 +177,7 @@ pub struct Seat {
     pub preferences: Preferences,
 }
 
-impl Seat {
+impl MatchSeat {
     /// Returns how to connect an endpoint.
     pub fn connect(&self) -> Connect {
         Connect::token(self.token.clone())
@@ -430,9 +430,9 @@ fn said(message: FromMaster) -> MasterEvent {
     }
 }
 
-fn read(seat: messages::Seat) -> std::result::Result<Seat, String> {
+fn read(seat: messages::Seat) -> std::result::Result<MatchSeat, String> {
     let token = ConnectToken::from_text(&seat.token);
-    Ok(Seat {
+    Ok(MatchSeat {
         match_id: seat.match_id,
         address: seat.address,
         token: token.map_err(|error| format!("the master's token: {error}"))?,

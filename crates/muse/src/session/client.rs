@@ -1,5 +1,6 @@
 //! A client's connection: messages and packets to the server, and how the connection stands.
 
+use muse_netcode::Update;
 use muse_schema::Message;
 use muse_transport::{ConnectionId, Endpoint, Event, MessageId, Receipt, SendError, SendOptions};
 use muse_wire::Instant;
@@ -18,6 +19,8 @@ pub enum ClientEvent<'a> {
     /// A packet of the game's server, for the client's [`handle_packet`](muse_netcode::Client::handle_packet).
     /// [`GameClient`](crate::GameClient) handles these itself.
     Packet(&'a [u8]),
+    /// The client learnt something about an entity of the world; for entities that are not players.
+    Updated(Update),
     /// A message sent with [`SendOptions::receipt`] was delivered, lost or dropped.
     Receipt(Receipt),
     /// Nothing has been heard of the server for a while; it may come back.

@@ -17,6 +17,9 @@ use crate::{Channel, Error, Protocol, Result};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ServerEvent<'a, E = ()> {
+    /// A client waits to be [admitted](ServerSession::admit) or [denied](ServerSession::deny), at once or later; at a server that
+    /// [asks](crate::Listen::ask) only.
+    Asking(Applicant),
     /// A client is connected. An account that was here before keeps its id.
     Joined(ClientId),
     /// A client whose player is still in the world came back and plays it on.
@@ -44,6 +47,14 @@ pub enum ServerEvent<'a, E = ()> {
     /// Everybody who has a seat in the master's match is connected.
     #[cfg(feature = "master")]
     MatchStarted,
+}
+
+/// A client that waits for a decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applicant {
+    /// What is known of it. Somebody who recorded its hello may repeat it.
+    pub info: ClientInfo,
+    connection: ConnectionId,
 }
 
 /// What a server knows of a client.
@@ -104,6 +115,21 @@ impl ServerSession {
         event: Event<'a>,
     ) -> Option<ServerEvent<'a, E>> {
         match event {
+            Event::Asking {
+                connection,
+                account,
+                user_data,
+                hello,
+                address,
+            } => {
+                let info = ClientInfo {
+                    account,
+                    hello: hello.to_vec(),
+                    user_data: user_data.to_vec(),
+                    address: Some(address),
+                };
+                Some(ServerEvent::Asking(Applicant { info, connection }))
+            }
             Event::Connected {
                 connection,
                 account,
@@ -156,6 +182,24 @@ impl ServerSession {
             }
             _ => None,
         }
+    }
+
+    /// Lets a client in; [`ServerEvent::Joined`] follows, unless it is gone meanwhile.
+    pub fn admit(&mut self, now: Instant, endpoint: &mut Endpoint, applicant: &Applicant) {
+        // One that is gone, or waited too long, has been told so already.
+        let _ = endpoint.admit(now, applicant.connection);
+    }
+
+    /// Refuses a client, which reads `code` and `text` in [`Error::Refused`].
+    pub fn deny(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        applicant: &Applicant,
+        code: u16,
+        text: &str,
+    ) {
+        let _ = endpoint.deny(now, applicant.connection, code, text);
     }
 
     /// Returns the ids of the connected clients, in order.

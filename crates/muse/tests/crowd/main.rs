@@ -1,10 +1,6 @@
 //! The examples' games over the real transport and bad networks, with fewer bytes than they would like.
 //!
 //! `cargo test -p muse-net --test crowd -- --nocapture` prints the figures of every client.
-#![allow(
-    clippy::duplicate_mod,
-    reason = "each example has the shared file as a module of its own"
-)]
 
 #[allow(dead_code, reason = "the example's main is not called here")]
 #[path = "../../examples/hitscan.rs"]
@@ -15,7 +11,7 @@ mod stage;
 mod thousand_entities;
 
 use muse::Instant;
-use muse::netcode::{ClientId, Tick};
+use muse::netcode::Remotes;
 use muse::prelude::*;
 use muse_netem::{Conditions, Jitter};
 use stage::{Play, Stage};
@@ -48,7 +44,7 @@ struct Figures {
 }
 
 impl Figures {
-    fn of<G: muse::netcode::prediction::Game>(stage: &mut Stage<G>, seat: usize) -> Self
+    fn of<G: Game>(stage: &mut Stage<G>, seat: usize) -> Self
     where
         G::Player: State,
     {
@@ -72,11 +68,11 @@ impl Figures {
 
 struct Shooters {
     judge: hitscan::Judge,
-    screens: Vec<hitscan::Screen>,
+    screens: Vec<(hitscan::Screen, Remotes<hitscan::Player>)>,
 }
 
 impl Play<hitscan::Rules> for Shooters {
-    fn join(&mut self, game: &mut hitscan::Game, client: ClientId) {
+    fn join(&mut self, game: &mut hitscan::Match, client: ClientId) {
         let joined = game.join(client, &hitscan::Player::default());
         joined.expect("room");
     }
@@ -85,32 +81,39 @@ impl Play<hitscan::Rules> for Shooters {
         self.judge.shots.push((client, fire));
     }
 
-    fn tick(&mut self, game: &mut hitscan::Game, tick: Tick) {
+    fn tick(&mut self, game: &mut hitscan::Match, tick: Tick) {
         self.judge.tick(game, tick).expect("sane poses");
     }
 
     fn frame(&mut self, seat: usize, me: &mut hitscan::Me) {
-        self.screens[seat].draw(me);
+        let (screen, others) = &mut self.screens[seat];
+        screen.draw_all(me, others);
     }
 
     fn keys(&mut self, seat: usize, tick: Tick) -> hitscan::Keys {
-        self.screens[seat].keys(tick)
+        self.screens[seat].0.keys(tick)
     }
 }
 
 fn shoot(seed: u64, links: &[Conditions]) -> Vec<Figures> {
     let (game, judge) = hitscan::new_game(Instant::ZERO).expect("one rig");
-    let config = hitscan::config();
-    let mut stage = Stage::new(seed, &config, game, links, || {
+    let protocol = hitscan::protocol().for_game::<hitscan::Rules>();
+    let mut stage = Stage::new(seed, &protocol, game, links, || {
         hitscan::new_view(Instant::ZERO).0
     });
-    let screens = links.iter().map(|_| hitscan::new_view(Instant::ZERO).1);
+    let new_screen = || {
+        (
+            hitscan::Screen::default(),
+            hitscan::new_view(Instant::ZERO).1,
+        )
+    };
+    let screens = links.iter().map(|_| new_screen());
     let mut play = Shooters {
         judge,
         screens: screens.collect(),
     };
     stage.run(Duration::from_secs(20), &mut hitscan::Rules, &mut play);
-    let figures = play.screens.iter().enumerate().map(|(seat, screen)| {
+    let figures = play.screens.iter().enumerate().map(|(seat, (screen, _))| {
         assert!(screen.markers <= screen.flashes, "a hit was told twice");
         Figures {
             game: f64::from(screen.markers) / f64::from(screen.flashes.max(1)),
@@ -126,13 +129,14 @@ struct Crowd {
 }
 
 impl Play<thousand_entities::Rules> for Crowd {
-    fn join(&mut self, game: &mut thousand_entities::Game, client: ClientId) {
-        self.field.join(game, client).expect("room");
+    fn join(&mut self, game: &mut thousand_entities::Match, client: ClientId) {
+        let player = game.join(client, &Default::default()).expect("room");
+        self.field.join(client, player).expect("room");
     }
 
     fn emitted(&mut self, _: ClientId, (): ()) {}
 
-    fn tick(&mut self, game: &mut thousand_entities::Game, tick: Tick) {
+    fn tick(&mut self, game: &mut thousand_entities::Match, tick: Tick) {
         self.field.tick(game, tick).expect("sane places");
     }
 
@@ -151,9 +155,9 @@ fn crowd(seed: u64, links: &[Conditions]) -> Vec<Figures> {
 
 fn crowd_within(budget_max: usize, seed: u64, links: &[Conditions]) -> Vec<Figures> {
     let (game, field) = thousand_entities::new_game(Instant::ZERO, 1_000).expect("room");
-    let config = thousand_entities::config();
-    let mut stage = Stage::new(seed, &config, game, links, || {
-        thousand_entities::new_view(Instant::ZERO).0
+    let protocol = thousand_entities::protocol().for_game::<thousand_entities::Rules>();
+    let mut stage = Stage::new(seed, &protocol, game, links, || {
+        thousand_entities::new_view(Instant::ZERO)
     });
     let screens = links.iter().map(|_| thousand_entities::Screen::default());
     let mut play = Crowd {

@@ -1,13 +1,12 @@
 //! A game's server and clients over the real transport and a virtual network, in virtual time.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use muse::netcode::prediction::Game;
-use muse::netcode::{self, ClientId, Tick};
+use muse::netcode;
 use muse::prelude::*;
+use muse::session::{ClientSession, PACKET_BYTES, ServerSession};
 use muse::transport::SeededEntropy;
-use muse::{Endpoint, Instant};
+use muse::{Connect, Endpoint, Instant, ServerKey, ServerOptions};
 use muse_netem::{Conditions, Network, NodeId, Simulation};
 
 /// Everything there is.
@@ -18,14 +17,14 @@ pub(crate) struct Stage<G: Game> {
     pub(crate) budget_max: usize,
     simulation: Simulation<Endpoint>,
     node: NodeId,
-    connections: BTreeMap<ClientId, ConnectionId>,
+    session: ServerSession,
 }
 
 /// A client.
 pub(crate) struct Seat<G: Game> {
     pub(crate) game: netcode::Client<G>,
     node: NodeId,
-    connection: ConnectionId,
+    session: ClientSession,
 }
 
 /// What a game does besides its rules.
@@ -44,13 +43,14 @@ where
     /// A server, and a client for each of these links.
     pub(crate) fn new(
         seed: u64,
-        config: &Config,
+        protocol: &Protocol,
         game: netcode::Server<G>,
         links: &[Conditions],
         new_client: impl Fn() -> netcode::Client<G>,
     ) -> Self {
         let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(seed));
         let public = key.public();
+        let config = protocol.config().build().expect("sensible channels");
         let endpoint = |seed| Endpoint::new(config.clone(), SeededEntropy::danger_seeded(seed));
         let mut simulation = Simulation::new(Network::new(seed));
         let mut server = endpoint(seed ^ 1);
@@ -69,7 +69,7 @@ where
             seats.push(Seat {
                 game: new_client(),
                 node: seat,
-                connection,
+                session: ClientSession::new(protocol.clone(), connection),
             });
         }
         Self {
@@ -78,7 +78,7 @@ where
             budget_max: usize::MAX,
             simulation,
             node,
-            connections: BTreeMap::new(),
+            session: ServerSession::new(protocol.clone()),
         }
     }
 
@@ -99,28 +99,19 @@ where
     /// The number of a client, by what it plays.
     pub(crate) fn client(&self, seat: usize) -> ClientId {
         let player = self.seats[seat].game.player();
-        let mut clients = self.connections.keys();
-        let found = clients.find(|client| self.game.player(**client) == player);
-        *found.expect("it knows what it plays")
+        let mut clients = self.session.clients();
+        let found = clients.find(|client| self.game.player(*client) == player);
+        found.expect("it knows what it plays")
     }
 
     fn serve(&mut self, now: Instant, rules: &mut G, play: &mut impl Play<G>) {
         let endpoint = self.simulation.node_mut(self.node);
         let mut buffer = Vec::new();
         while let Some(event) = endpoint.poll_event(&mut buffer) {
-            match event {
-                Event::Connected { connection, .. } => {
-                    let client = ClientId(connection.to_bits() as u32);
-                    self.connections.insert(client, connection);
-                    play.join(&mut self.game, client);
-                }
-                Event::Message {
-                    connection,
-                    payload,
-                    ..
-                } => {
-                    let client = ClientId(connection.to_bits() as u32);
-                    let taken = self.game.handle_packet(now, client, payload);
+            match self.session.handle_event::<()>(now, endpoint, event) {
+                Some(Joined(client)) => play.join(&mut self.game, client),
+                Some(ServerEvent::Packet(client, packet)) => {
+                    let taken = self.game.handle_packet(now, client, packet);
                     taken.expect("a client's packet");
                 }
                 other => unreachable!("no connection ends here: {other:?}"),
@@ -137,18 +128,21 @@ where
             play.tick(&mut self.game, tick);
         }
         let interval = self.game.snapshot_interval();
-        for (client, connection) in &self.connections {
-            if let Some(budget) = endpoint.budget(now, *connection) {
-                let bytes = budget.this_tick(interval).clamp(256, self.budget_max);
-                self.game.set_budget(*client, bytes);
+        for client in self.session.clients() {
+            let budget = self
+                .session
+                .snapshot_budget(now, endpoint, client, interval);
+            if let Some(bytes) = budget {
+                self.game.set_budget(client, bytes.min(self.budget_max));
             }
         }
         self.game.commit();
-        let mut packet = [0; 1_100];
+        let mut packet = [0; PACKET_BYTES];
         while let Some((client, len)) = self.game.poll_packet(now, &mut packet) {
-            let connection = self.connections[&client];
             // What does not go is lost, as the network might have lost it.
-            let _ = endpoint.send(now, connection, 0, &packet[..len]);
+            let _ = self
+                .session
+                .send_packet(now, endpoint, client, &packet[..len]);
         }
     }
 
@@ -162,15 +156,15 @@ where
         let endpoint = self.simulation.node_mut(seat.node);
         let mut buffer = Vec::new();
         while let Some(event) = endpoint.poll_event(&mut buffer) {
-            if let Event::Message { payload, .. } = event {
+            if let Some(ClientEvent::Packet(packet)) = seat.session.handle_event(event) {
                 // One that came twice or too late is of no use.
-                let _ = seat.game.handle_packet(now, rules, payload);
+                let _ = seat.game.handle_packet(now, rules, packet);
             }
         }
-        let mut packet = [0; 1_100];
+        let mut packet = [0; PACKET_BYTES];
         let mut keys = |tick| play.keys(index, tick);
         while let Some(len) = seat.game.poll_packet(now, rules, &mut keys, &mut packet) {
-            let _ = endpoint.send(now, seat.connection, 0, &packet[..len]);
+            let _ = seat.session.send_packet(now, endpoint, &packet[..len]);
         }
         if frame {
             play.frame(index, &mut seat.game);

@@ -1,20 +1,11 @@
-//! What is allowed: how often, how far, how fast, and within which range.
+//! Limits on clients: rates, distances, speeds and ranges.
 
 use glam::Vec3;
 use muse_wire::{Duration, Instant};
 
 use super::{Value, Violation};
 
-/// Who runs something.
-///
-/// ```
-/// use muse_netcode::authority::{Authority, Limits, Referee, Request, Subject};
-/// let doors = Authority::Server(Request::new().reach(2.0)); // the client asks
-/// let walking = Authority::Validated(Limits::new().speed(6.0)); // the client says, the server checks
-/// assert_ne!(doors, walking);
-/// let referee = Referee::new().with(Subject::Message(4), doors).with(Subject::Property(0), walking);
-/// assert_eq!(referee.suspects(0.0, 0).count(), 0);
-/// ```
+/// The side that runs something.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Authority {
     /// The server runs it, the client asks.
@@ -25,23 +16,8 @@ pub enum Authority {
     Forwarded(Forward),
 }
 
-/// How often something may happen: so many times a second in the long run, and several at once after a pause, because
+/// A limit on how often something may happen: so many times a second in the long run, and several at once after a pause, because
 /// networks bunch what was evenly spaced.
-///
-/// ```
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::authority::{Authority, Claim, Client, Judgement, Rate, Referee, Request, Subject, Violation};
-/// use muse_wire::{Duration, Instant};
-/// let emote = Authority::Server(Request::new().rate(Rate::every(Duration::from_secs(1)).burst(2.0)));
-/// let mut referee = Referee::new().with(Subject::Message(1), emote);
-/// # let (client, body) = (Client(1), EntityId::from_bits(9));
-/// # referee.join(client);
-/// # referee.own(client, body);
-/// let mut at = |millis| referee.judge(Instant::from_millis(millis), client, &Claim::new(Subject::Message(1), body));
-/// assert_eq!([at(0), at(10)], [Judgement::Run; 2]);
-/// assert_eq!(at(20), Judgement::Refuse(Violation::Rate));
-/// assert_eq!(at(1_100), Judgement::Run);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     per_second: f32,
@@ -74,25 +50,7 @@ impl Rate {
     }
 }
 
-/// What a client may ask of the server.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::authority::{Authority, Claim, Client, Judgement, Referee, Request, Subject, Violation};
-/// # use muse_wire::Instant;
-/// const PULL_LEVER: Subject = Subject::Message(5);
-/// let mut referee = Referee::new().with(PULL_LEVER, Authority::Server(Request::new().reach(2.0)));
-/// # let (now, client, body) = (Instant::ZERO, Client(1), EntityId::from_bits(9));
-/// # referee.join(client);
-/// # referee.own(client, body);
-/// let from = |lever| Claim::new(PULL_LEVER, body).between(Vec3::ZERO, lever);
-/// assert_eq!(referee.judge(now, client, &from(Vec3::X)), Judgement::Run);
-/// let too_far = Judgement::Refuse(Violation::Distance);
-/// assert_eq!(referee.judge(now, client, &from(Vec3::X * 3.0)), too_far);
-/// // Who does not say where is nowhere near.
-/// assert_eq!(referee.judge(now, client, &Claim::new(PULL_LEVER, body)), too_far);
-/// ```
+/// The limits on a request to the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Request {
     rate: Option<Rate>,
@@ -128,21 +86,7 @@ impl Request {
     }
 }
 
-/// What is passed on.
-///
-/// ```
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::authority::{Authority, Claim, Client, Forward, Judgement, Referee, Subject, Value, Violation};
-/// # use muse_wire::Instant;
-/// const CHAT: Subject = Subject::Message(2);
-/// let mut referee = Referee::new().with(CHAT, Authority::Forwarded(Forward::new().bytes_max(200)));
-/// # let (now, client, body) = (Instant::ZERO, Client(1), EntityId::from_bits(9));
-/// # referee.join(client);
-/// # referee.own(client, body);
-/// let line = |bytes| Claim::new(CHAT, body).value(Value::Bytes(bytes));
-/// assert_eq!(referee.judge(now, client, &line(200)), Judgement::Forward);
-/// assert_eq!(referee.judge(now, client, &line(201)), Judgement::Refuse(Violation::Size));
-/// ```
+/// The limits on a message that is passed on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Forward {
     rate: Option<Rate>,
@@ -192,24 +136,7 @@ impl Forward {
     }
 }
 
-/// What a client may do by itself. Speeds, rates and distances are checked with a tolerance, ranges without.
-///
-/// ```
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::authority::{Authority, Claim, Client, Judgement, Limits, Referee, Subject, Violation};
-/// # use muse_wire::Instant;
-/// const JUMP: Subject = Subject::Message(3);
-/// let mut referee = Referee::new().with(JUMP, Authority::Validated(Limits::new().once()));
-/// # let (now, client, body) = (Instant::ZERO, Client(1), EntityId::from_bits(9));
-/// # referee.join(client);
-/// # referee.own(client, body);
-/// let jump = Claim::new(JUMP, body);
-/// assert_eq!(referee.judge(now, client, &jump), Judgement::Accept);
-/// assert_eq!(referee.judge(now, client, &jump), Judgement::Refuse(Violation::Again));
-/// // The player has landed.
-/// referee.release(client, JUMP, body);
-/// assert_eq!(referee.judge(now, client, &jump), Judgement::Accept);
-/// ```
+/// The limits on what a client does by itself. Speeds, rates and distances are checked with a tolerance, ranges without.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     rate: Option<Rate>,
@@ -260,14 +187,14 @@ impl Limits {
         self
     }
 
-    /// How fast a place or a number may change, a second. Measured over time: who was slow may catch up for as long as
+    /// Limits how fast a place or a number changes, per second. Measured over time: a slow client may catch up for as long as
     /// [`window`](Self::window). Needs a beginning, by [`Referee::correct`](super::Referee::correct). Default: at once.
     pub fn speed(mut self, per_second: f32) -> Self {
         self.speed = Some(per_second);
         self
     }
 
-    /// For how long one may have been slow and catch up. Longer forgives worse links and lets cheaters jump
+    /// Sets for how long a client may have been slow and catch up. Longer forgives worse links and lets cheaters jump
     /// further. Default: 500 ms.
     pub fn window(mut self, window: Duration) -> Self {
         self.window = window;
@@ -321,13 +248,13 @@ impl Limits {
     }
 }
 
-/// What is remembered of a subject of a client.
+/// The memory of one subject of a client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct State {
-    /// How often it may still happen at once, and since when; `None` before the first time.
+    /// The number of times it may still happen at once, and since when; `None` before the first time.
     tokens: Option<f32>,
     tokens_at: Instant,
-    /// How far the value may still move, and since when.
+    /// The distance that the value may still move, and since when.
     budget: f32,
     budget_at: Instant,
     value: Option<Value>,
@@ -381,7 +308,7 @@ impl State {
         Ok(())
     }
 
-    /// How far the value moves, when that is not further than it may.
+    /// Returns the distance that the value moves, if it is within the limit.
     fn check_speed(
         &mut self,
         now: Instant,
@@ -415,7 +342,7 @@ fn check_reach(
     let Some(reach) = reach else {
         return Ok(());
     };
-    // Who does not say where is nowhere near.
+    // A claim without a place could be from anywhere, so it is out of reach.
     let distance = between.map_or(f32::INFINITY, |(actor, target)| actor.distance(target));
     if distance <= reach * slack {
         Ok(())

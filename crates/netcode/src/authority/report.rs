@@ -1,18 +1,10 @@
-//! What a client did that it may not do, so that an operator sees cheats.
+//! Counts of the rules that a client broke, so that an operator sees cheats.
 
 use core::fmt;
 
 use muse_wire::Instant;
 
-/// Why a claim was refused.
-///
-/// ```
-/// use muse_netcode::authority::Violation;
-/// assert_eq!(Violation::Speed.name(), "too fast");
-/// // A table for operators has a column for each.
-/// assert!(Violation::ALL.contains(&Violation::Speed));
-/// assert_eq!(Violation::ALL.map(Violation::name).iter().filter(|name| name.is_empty()).count(), 0);
-/// ```
+/// The reason for which a claim was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Violation {
@@ -74,28 +66,7 @@ impl Violation {
     }
 }
 
-/// What a client claimed, and what of it was refused.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::authority::{Authority, Claim, Client, Limits, Referee, Subject, Value, Violation};
-/// # use muse_wire::Instant;
-/// const PLACE: Subject = Subject::Property(0);
-/// let mut referee = Referee::new().with(PLACE, Authority::Validated(Limits::new().speed(10.0).tolerance(0.0)));
-/// # let (client, body) = (Client(1), EntityId::from_bits(9));
-/// # referee.join(client);
-/// # referee.own(client, body);
-/// # referee.correct(Instant::ZERO, client, PLACE, body, Value::Place(Vec3::ZERO));
-/// let now = Instant::from_millis(100);
-/// for x in [15.0, 0.5] {
-///     referee.judge(now, client, &Claim::new(PLACE, body).value(Value::Place(Vec3::X * x)));
-/// }
-/// let report = referee.report(client).expect("it has joined");
-/// assert_eq!((report.claims(), report.count_of(Violation::Speed), report.share_refused()), (2, 1, 0.5));
-/// assert_eq!(report.last(), Some((now, Violation::Speed)));
-/// assert_eq!(report.to_string(), "1 of 2 refused; too fast 1 (worst 15.0 times)");
-/// ```
+/// Counts of a client's claims, and of those that were refused.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     allowed: u64,
@@ -110,7 +81,7 @@ impl Report {
         self.allowed + self.refused()
     }
 
-    /// What was refused.
+    /// Returns the number of claims that were refused.
     pub fn refused(&self) -> u64 {
         self.refused.iter().sum()
     }
@@ -120,7 +91,7 @@ impl Report {
         self.refused() as f64 / self.claims().max(1) as f64
     }
 
-    /// How often for one reason.
+    /// Returns the number of refusals for one reason.
     pub fn count_of(&self, violation: Violation) -> u64 {
         self.refused[violation as usize]
     }
@@ -130,7 +101,7 @@ impl Report {
         self.worst[violation as usize]
     }
 
-    /// When something was refused last, and why.
+    /// Returns the time of the last refusal and its reason.
     pub fn last(&self) -> Option<(Instant, Violation)> {
         self.last
     }

@@ -1,4 +1,4 @@
-//! How long packets take on one way, and the smallest delay that still catches them.
+//! One-way delays of packets, and the smallest delay that still catches them.
 //!
 //! Inputs on their way to the server and snapshots on their way to a client meet the same question: how long must the
 //! receiver wait so that what it needs is there in time, if a packet that is lost or late is made good by the next one? The
@@ -29,25 +29,14 @@ pub struct Delays {
     sum: i64,
 }
 
-/// What has to arrive, for [`Delays::required`].
-///
-/// ```
-/// use muse_netcode::clock::{Delays, Need};
-/// let mut delays = Delays::new();
-/// for _ in 0..Delays::WINDOW {
-///     delays.record(50_000);
-/// }
-/// // One packet will do, and it is sent 10 ms after the moment that counts.
-/// let need = Need { first: 10_000, spacing: 20_000, copies: 1, loss: 0.0, miss_share_max: 0.001 };
-/// assert_eq!(delays.required(&need), Some(60_000));
-/// ```
+/// The packets that have to arrive, for [`Delays::required`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Need {
-    /// How long after the moment that the delay counts from the first packet that will do is sent, in microseconds.
+    /// The time from the moment that the delay counts from until the first packet that will do is sent, in microseconds.
     pub first: i32,
     /// Time from one packet that will do to the next, in microseconds.
     pub spacing: i32,
-    /// How many packets will do, at least 1.
+    /// The number of packets that will do, at least 1.
     pub copies: u32,
     /// Share of packets that are lost.
     pub loss: f64,
@@ -69,7 +58,7 @@ impl Delays {
         }
     }
 
-    /// Takes in the delay of a packet that arrived. When the last ones differ from all before, the path has changed, and what was
+    /// Records the delay of a packet that arrived. When the last ones differ from all before, the path has changed, and what was
     /// before is forgotten.
     pub fn record(&mut self, delay: i32) {
         let delay = delay.clamp(-DELAY_MAX, DELAY_MAX);
@@ -80,6 +69,7 @@ impl Delays {
         } else {
             self.ring.push(delay);
         }
+        // Kept sorted, because one search of `required` asks for the share above a delay dozens of times.
         let place = self.sorted.partition_point(|&other| other < delay);
         self.sorted.insert(place, delay);
         self.sum += i64::from(delay);
@@ -88,12 +78,12 @@ impl Delays {
         }
     }
 
-    /// How many delays are remembered.
+    /// Returns the number of delays that are remembered.
     pub fn len(&self) -> usize {
         self.ring.len()
     }
 
-    /// Whether nothing has been measured.
+    /// True if nothing has been measured.
     pub fn is_empty(&self) -> bool {
         self.ring.is_empty()
     }
@@ -154,6 +144,7 @@ impl Delays {
         let last = spacing * i64::from(need.copies.saturating_sub(1));
         let mut low = i64::from(fastest) + i64::from(need.first);
         let mut high = i64::from(slowest) + i64::from(need.first) + last;
+        // A longer delay never misses more, so halving finds the shortest that will do.
         while low < high {
             let middle = low + (high - low) / 2;
             if self.miss_share(middle, need) <= need.miss_share_max {
@@ -171,6 +162,7 @@ impl Delays {
         for copy in 0..i64::from(need.copies) {
             let left = delay - i64::from(need.first) - copy * i64::from(need.spacing.max(0));
             let left = left.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
+            // Neither this copy nor a later one can arrive in time.
             if self.sorted.first().is_none_or(|&fastest| left < fastest) {
                 break;
             }
@@ -179,9 +171,10 @@ impl Delays {
         missing
     }
 
-    /// Whether nearly all of the last packets are slower, or nearly all are quicker, than nine of ten.
+    /// True if nearly all of the last packets are slower, or nearly all are quicker, than nine of ten.
     fn has_changed(&self) -> bool {
         let len = self.len();
+        // The last ones have to be few among all, or they would be compared with themselves.
         if len < CHANGE_PACKETS * 4 {
             return false;
         }

@@ -1,24 +1,12 @@
-//! How fast a sender's clock runs against ours, from the stamps of its packets.
+//! The rate of a sender's clock against ours, from the stamps of its packets.
 
 use muse_wire::{Duration, Instant};
 
 /// The rate of a sender's clock, a few seconds at a time: the quickest packet of each span says how far apart the clocks are, and what
 /// changes from one span to the next is the sender's clock or its path.
-///
-/// ```
-/// use muse_netcode::clock::Drift;
-/// use muse_wire::Instant;
-/// let mut drift = Drift::new();
-/// for milli in 0..10_000_u64 {
-///     // Packets that claim to have been sent ever later: by a clock that goes a tenth too fast.
-///     drift.record(Instant::from_millis(milli), 50_000 - milli as i32 * 100);
-/// }
-/// assert!((drift.rate() - 1.1).abs() < 0.01);
-/// assert_eq!(drift.spans(), 3);
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Drift {
-    /// When the span began, and the shortest delay in it.
+    /// The start of the span, and the shortest delay in it.
     span: Option<(Instant, i32)>,
     /// The same of the span before.
     before: Option<(Instant, i32)>,
@@ -63,7 +51,7 @@ impl Drift {
         self.rate.unwrap_or(1.0)
     }
 
-    /// How often the rate has been measured.
+    /// Returns the number of times that the rate has been measured.
     pub const fn spans(&self) -> u64 {
         self.spans
     }

@@ -1,19 +1,10 @@
-//! Which packets of a numbered stream were lost.
+//! The share of packets lost in a numbered stream.
 
 /// The share of packets lost of the last [`WINDOW`](Self::WINDOW), from the numbers of those that arrived.
-///
-/// ```
-/// use muse_netcode::clock::Losses;
-/// let mut losses = Losses::new();
-/// for number in (0..1_000).filter(|number| number % 10 != 3) {
-///     losses.record(number);
-/// }
-/// assert!((losses.share() - 0.1).abs() < 0.01);
-/// ```
 #[derive(Clone, Debug)]
 pub struct Losses {
     highest: Option<u64>,
-    /// Whether packet `number` arrived, at `number % WINDOW`.
+    /// True if packet `number` arrived, at `number % WINDOW`.
     arrived: [bool; Self::WINDOW],
     judged: u32,
     lost: u32,
@@ -64,7 +55,7 @@ impl Losses {
         f64::from(self.lost) / f64::from(self.judged.max(1))
     }
 
-    /// How many packets of the window have been judged.
+    /// Returns the number of packets of the window that have been judged.
     pub fn judged(&self) -> u32 {
         self.judged
     }
@@ -112,7 +103,7 @@ impl Default for Losses {
     }
 }
 
-/// How many packets later a packet counts as lost.
+/// A packet counts as lost once so many later ones have arrived.
 const SETTLING: u64 = 16;
 const JUDGED_MAX: u32 = Losses::WINDOW as u32 - SETTLING as u32;
 

@@ -3,15 +3,6 @@
 use muse_wire::{Duration, Instant};
 
 /// A position in ticks that advances with time and is steered towards a target: never backwards, and never in a jump.
-///
-/// ```
-/// use muse_netcode::clock::Steered;
-/// use muse_wire::{Duration, Instant};
-/// let mut clock = Steered::new(Duration::from_millis(20), 0.05, Instant::ZERO, 100.0);
-/// // One tick of time, and one tick too far back: it runs 5 % faster.
-/// clock.advance(Instant::from_millis(20), 102.0);
-/// assert_eq!(clock.position(), 101.05);
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Steered {
     tick_micros: f64,
@@ -63,7 +54,7 @@ impl Steered {
         self.rate = 1.0;
     }
 
-    /// Where it stood at the last call of [`advance`](Self::advance).
+    /// Returns its position at the last call of [`advance`](Self::advance).
     pub fn position(&self) -> f64 {
         self.position
     }
@@ -73,7 +64,7 @@ impl Steered {
         self.rate
     }
 
-    /// When it reached, or will reach at its present rate, this position.
+    /// Returns the time at which it reached, or will reach at its present rate, this position.
     pub fn time_of(&self, position: f64) -> Instant {
         let micros = (position - self.position) / self.rate * self.tick_micros;
         if micros >= 0.0 {

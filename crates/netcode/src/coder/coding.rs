@@ -8,7 +8,7 @@ use muse_wire::range::{BitModel, Decoder, Encoder, NibbleModel};
 ///
 /// So that the two sides cannot drift apart, all that depends on a row is written once, over this trait.
 pub(super) trait Coding {
-    /// Whether it finds out what the row is, so that bounds have to be checked.
+    /// True if it finds out what the row is, so that bounds have to be checked.
     const DECODES: bool;
     /// A decision that is `true` with a probability of 65,536.
     fn bit(&mut self, bit: bool, probability: u16) -> bool;

@@ -1,4 +1,4 @@
-//! What a row is expected to be, four columns at once. Most of what is expected depends on the references alone.
+//! Predicts a row from its references, four columns at a time. Most predictions depend on the references alone and are computed once per packet.
 
 use super::coding::folded;
 use super::models::{ColumnModels, Models};
@@ -15,11 +15,11 @@ pub(super) struct Lanes {
     /// Ranks of the quantities that are looked at one by one.
     singles: Vec<u16>,
     rotations: Box<[Rotation]>,
-    /// Whether ages or predictors are others than when it was made ready.
+    /// True if ages or predictors changed since it was prepared.
     is_stale: bool,
 }
 
-/// Where what is expected of a column is found out.
+/// The place where the prediction of a column is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// In its lane, from the references alone.
@@ -34,7 +34,7 @@ pub(super) enum Place {
 #[derive(Clone, Debug)]
 struct Rotation {
     rank: u16,
-    /// Which references count for any of its parts.
+    /// True for each reference that counts for any of its parts.
     counts: [bool; 4],
 }
 
@@ -42,15 +42,15 @@ struct Rotation {
 struct Lane {
     /// The first column.
     first: usize,
-    /// What the difference to each older reference counts.
+    /// The weight of the difference to each older reference.
     weights: [[f32; WIDTH]; 3],
     /// The columns that are the velocities of these.
     velocities: [u16; WIDTH],
-    /// What the sum of a velocity's old and new value counts.
+    /// The weight of the sum of a velocity's old and new value.
     pace: [f32; WIDTH],
-    /// How far a velocity of 0 leads.
+    /// The distance that a velocity of 0 leads.
     bias: [f32; WIDTH],
-    /// Whether any of them moves by its velocity.
+    /// True if any of them moves by its velocity.
     has_velocity: bool,
     min: [i32; WIDTH],
     max: [i32; WIDTH],
@@ -141,7 +141,7 @@ impl Lanes {
         }
     }
 
-    /// What the parts of a rotation are expected to be, if a reference that counts has another largest part than the row. Mostly none has.
+    /// Predicts the parts of a rotation if a reference that counts has another largest part than the row. Mostly none has.
     #[inline]
     pub(super) fn turned(&self, item: &Item, seen: &Seen<'_>) -> Option<[i32; 3]> {
         let rotation = self
@@ -172,7 +172,7 @@ impl Lanes {
         }
     }
 
-    /// Where a column comes to by a velocity that is known.
+    /// Predicts a column from a velocity that is known.
     pub(super) fn moving(&self, item: &Item, rows: &[&[i32]; 4], row: &[i32]) -> i32 {
         let column = usize::from(item.column);
         let lane = &self.lanes[column / WIDTH];
@@ -207,7 +207,7 @@ impl Lane {
         each(|index| part[index])
     }
 
-    /// How far the columns move along lines and curves.
+    /// Returns how far the columns move along lines and curves.
     #[inline(always)]
     fn along(&self, [newest, near, middle, far]: &[&[i32]; 4]) -> [f32; WIDTH] {
         let newest = self.part(newest);
@@ -229,7 +229,7 @@ impl Lane {
         each(|index| moved[index] + self.bias[index])
     }
 
-    /// Where they come to: whole steps, within bounds.
+    /// Returns the predicted values: whole steps, within bounds.
     #[inline(always)]
     fn reached(&self, newest: &[i32], moved: [f32; WIDTH]) -> [i32; WIDTH] {
         let newest = self.part(newest);
@@ -265,7 +265,7 @@ fn each<T>(make: impl Fn(usize) -> T) -> [T; WIDTH] {
 }
 
 impl Item {
-    /// Whether single precision can tell its values apart, and no sum of theirs overflows.
+    /// True if single precision can tell its values apart, and no sum of theirs overflows.
     fn fits(&self) -> bool {
         let is_small = self.min >= -BOUND_MAX && self.max <= BOUND_MAX;
         self.is_bounded && is_small && self.bits <= BITS_MAX
@@ -326,7 +326,7 @@ pub(super) fn mispredict(plan: &Plan, models: &mut Models, rows: &[&[i32]; 4]) {
     }
 }
 
-/// What a column is expected to be, given what it is in all references.
+/// Predicts a column from its values in all references.
 #[inline]
 pub(super) fn expect(
     predictor: Predictor,
@@ -341,7 +341,7 @@ pub(super) fn expect(
     item.advance(baseline, movement)
 }
 
-/// What there is to expect the parts of a rotation from.
+/// The inputs of the prediction of a rotation's parts.
 pub(super) struct Seen<'a> {
     pub(super) plan: &'a Plan,
     pub(super) columns: &'a [ColumnModels],

@@ -5,7 +5,7 @@
 
 use super::coding::Coding;
 
-/// What has been learnt by mixing: counters of decisions, found by context, and the weights of the contexts.
+/// The state of the mixer: counters of decisions, found by context, and the weights of the contexts.
 #[derive(Clone, Debug)]
 pub(super) struct Mixer {
     /// Lines of [`LINE`] counters; a context owns a line, shared with those of the same hash.
@@ -13,11 +13,11 @@ pub(super) struct Mixer {
     weights: Box<[[i32; INPUTS_MAX]]>,
     /// Sets of weights, once there are any.
     sets: usize,
-    /// Whether anything was learnt since the last reset.
+    /// True if anything was learnt since the last reset.
     is_used: bool,
 }
 
-/// How often a decision was `true`, in one context.
+/// An estimate of how often a decision was `true`, in one context.
 #[derive(Clone, Copy, Debug)]
 struct Counter {
     /// Of 65,536.
@@ -202,9 +202,9 @@ pub(super) const INPUTS_MAX: usize = 12;
 const WEIGHT_BITS: u32 = 16;
 const WEIGHT_START: i32 = 19_661;
 const WEIGHT_MAX: i32 = 1 << 20;
-/// How slowly weights learn.
+/// The rate at which weights learn: larger is slower.
 const LEARN_SHIFT: u32 = 13;
-/// How far a counter is believed, of 256, by what it has seen.
+/// The trust in a counter, of 256, by the number of decisions it has seen.
 const TRUST: [i32; 16] = [
     0, 90, 140, 175, 200, 215, 225, 232, 238, 242, 245, 248, 250, 252, 254, 256,
 ];

@@ -1,4 +1,4 @@
-//! What a coder has learnt from the rows before.
+//! The models that a coder has learnt from the rows before.
 
 use muse_wire::range::{BitModel, NibbleModel};
 
@@ -7,7 +7,7 @@ use super::mix::Mixer;
 use super::plan::{Item, Plan, Predictor};
 use super::references::Factors;
 
-/// What has been learnt from the rows coded so far; encoder and decoder keep one each and start alike.
+/// The models learnt from the rows coded so far; encoder and decoder keep one each and start alike.
 ///
 /// [`RowCoder::models`](super::RowCoder::models) makes one that knows nothing. Before each packet both sides call either
 /// [`RowCoder::reset`](super::RowCoder::reset), which makes every packet stand for itself, or [`copy_from`](Self::copy_from) with the models as
@@ -17,47 +17,23 @@ use super::references::Factors;
 /// A row that turned out too long for its packet is taken back by copying: keep a second `Models`, and `copy_from` in
 /// either direction, but only near the end of the packet, where the next row may not fit
 /// ([`RowCoder::row_len_max`](super::RowCoder::row_len_max)).
-///
-/// ```
-/// use muse_netcode::coder::{Models, References, RowCoder};
-/// use muse_schema::{Column, ColumnKind};
-/// use muse_wire::range::Encoder;
-/// let coder = RowCoder::new(&[Column::new("health", ColumnKind::Number, 0, 1_000)], 60.0);
-/// // A packet with fifty rows, each 200 less than it was.
-/// let packet_len = |models: &mut Models| {
-///     let mut buffer = [0; 1_000];
-///     let mut encoder = Encoder::new(&mut buffer);
-///     models.start_packet();
-///     for _ in 0..50 {
-///         coder.encode_row(&mut encoder, models, &References::new().with(1, &[900]), &[700]).expect("a legal row");
-///     }
-///     encoder.finish().expect("room enough")
-/// };
-/// let (mut models, mut kept) = (coder.models(), coder.models());
-/// let first = packet_len(&mut models);
-/// kept.copy_from(&models);
-/// // What was learnt is not learnt again, unless it is forgotten.
-/// assert!(packet_len(&mut kept) < first);
-/// coder.reset(&mut models);
-/// assert_eq!(packet_len(&mut models), first);
-/// ```
 #[derive(Clone, Debug)]
 pub struct Models {
     /// Per column in the order of coding, for what is quick.
     pub(super) columns: Box<[ColumnModels]>,
-    /// Whether a row changed, by how the two before did.
+    /// Models of whether a row changed, by how the two before did.
     pub(super) changed: [BitModel; 4],
     /// For what is thorough.
     pub(super) mixer: Mixer,
     pub(super) recent: Recent,
     pub(super) factors: Factors,
-    /// What follows from factors and predictors for a whole row.
+    /// The predictions that follow from factors and predictors for a whole row.
     pub(super) lanes: Lanes,
-    /// Whether the last 32 rows changed, the latest in the lowest bit.
+    /// One bit for each of the last 32 rows, set if it changed, the latest in the lowest bit.
     pub(super) history: u32,
     /// Rows coded, to take turns by.
     pub(super) turn: u32,
-    /// Whose turn it was last.
+    /// The column that was judged last.
     judged: u16,
     /// Columns coded per row on average, in 1/65,536: see [`Models::is_dense`].
     pub(super) load: u32,
@@ -65,13 +41,13 @@ pub struct Models {
     pub(super) last: Box<[i32]>,
     /// The row being coded.
     pub(super) row: Box<[i32]>,
-    /// Which columns of the row being coded exist.
+    /// True for each column of the row being coded that exists.
     pub(super) exists: Box<[bool]>,
     /// By how much each column of the row being coded was mispredicted; for a decoder, what the references say of it.
     pub(super) errors: Box<[i32]>,
 }
 
-/// What has been learnt of one column.
+/// The models of one column.
 #[derive(Clone, Debug)]
 pub(super) struct ColumnModels {
     /// By the age of the baseline.
@@ -80,30 +56,30 @@ pub(super) struct ColumnModels {
     pub(super) equal: [BitModel; 2],
     pub(super) symbol: NibbleModel,
     pub(super) predictor: Predictor,
-    /// How many bits each predictor's error has lately had, in 1/256.
+    /// The bits that each predictor's error has lately had, in 1/256.
     scores: [u16; Predictor::ALL.len()],
 }
 
-/// How large numbers are.
+/// A model of the size of numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NumberModel {
     pub(super) head: NibbleModel,
     /// The mean, in 1/16.
     mean: u32,
-    /// How many low bits are left to chance.
+    /// The number of low bits that are coded without a model.
     low_bits: u8,
 }
 
 /// Rows that changed and were coded earlier in this packet.
 #[derive(Clone, Debug)]
 pub(super) struct Recent {
-    /// Where they were, three numbers each.
+    /// The places of the rows, three numbers each.
     places: Box<[[i32; 3]]>,
     /// By how much each column changed and was mispredicted.
     rows: Box<[[i32; 2]]>,
     width: usize,
     count: usize,
-    /// Which was found last.
+    /// The row that was found last.
     nearest: Option<usize>,
 }
 
@@ -208,7 +184,7 @@ impl Models {
         std::mem::swap(&mut self.last, &mut self.row);
     }
 
-    /// Whether so much changes that the quick way must do.
+    /// True if so much changes that the quick way must do.
     ///
     /// The thorough way costs some ten times as much per column. So it is taken where few columns are coded per row on average,
     /// because most rows stay as they are, and the cost of a row is bounded on average whatever the game does.
@@ -235,7 +211,7 @@ impl Models {
         Some(usize::from(plan.judged[usize::from(self.judged)]))
     }
 
-    /// Whether this row's numbers change their models, which after many rows is not worth its time in each.
+    /// True if this row's numbers change their models, which after many rows is not worth its time in each.
     #[inline]
     pub(super) const fn learns(&self) -> bool {
         self.turn < TURNS_EARLY || self.turn.is_multiple_of(TURNS_LEARNT)
@@ -312,7 +288,7 @@ impl NumberModel {
         low_bits: 0,
     };
 
-    /// How many low bits are left to chance: found out when something is learnt, because that happens less often.
+    /// Returns the number of low bits that are coded without a model: updated when something is learnt, because that happens less often.
     #[inline(always)]
     pub(super) const fn low_bits(&self) -> u32 {
         self.low_bits as u32
@@ -398,7 +374,7 @@ const LOAD_UNIT: u32 = 1 << 16;
 const LOAD_DENSE: u32 = 2 * LOAD_UNIT;
 /// Rows count as having no more columns than this, so that sums fit.
 const COLUMNS_COUNTED: u32 = 1_024;
-/// Whether few rows change shows soon; if not, little was lost.
+/// Starts just above dense: a stream in which few rows change shows it soon, and if not, little was lost.
 const LOAD_START: u32 = LOAD_DENSE + LOAD_UNIT / 64;
 /// Numbers count as no larger than this, so that no more than 16 bits are left to chance.
 const VALUE_MAX: u32 = 1 << 17;

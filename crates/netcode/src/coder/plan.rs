@@ -4,7 +4,7 @@ use super::RowError;
 use super::models::Models;
 use muse_schema::{Column, ColumnKind, Guard, Predict};
 
-/// How the columns of one kind of entity are coded.
+/// The way in which the columns of one kind of entity are coded.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     /// In the order of coding: a column comes after the one that is its velocity.
@@ -17,7 +17,7 @@ pub(super) struct Plan {
     pub(super) flags: Box<[(u16, i32)]>,
     /// Ranks of the columns whose predictors are compared.
     pub(super) judged: Box<[u16]>,
-    /// Whether any column may be absent.
+    /// True if any column may be absent.
     pub(super) has_guards: bool,
     /// Number of columns.
     pub(super) width: usize,
@@ -29,20 +29,20 @@ pub(super) struct Plan {
 #[derive(Clone, Debug)]
 pub(super) struct Item {
     pub(super) column: u16,
-    /// Where it stands in the order, and its models among the models.
+    /// Its place in the order, and that of its models among the models.
     pub(super) rank: u16,
     pub(super) min: i32,
     pub(super) max: i32,
     /// Bits of `max - min`.
     pub(super) bits: u32,
     pub(super) way: Way,
-    /// Whether differences between its values mean something.
+    /// True if differences between its values mean something.
     pub(super) is_quantity: bool,
-    /// Whether, besides, they never go around.
+    /// True if, besides, they never wrap around.
     pub(super) is_bounded: bool,
     pub(super) guard: Option<Guard>,
     pub(super) velocity: Option<Velocity>,
-    /// Which predictor to begin with.
+    /// The predictor to begin with.
     pub(super) predictor: Predictor,
     /// Columns of the same field that were coded just before, at most two.
     pub(super) before: u8,
@@ -52,7 +52,7 @@ pub(super) struct Item {
     pub(super) field: (u16, u16),
 }
 
-/// What arithmetic a column allows.
+/// The arithmetic that a column allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// Differences, within bounds.
@@ -83,12 +83,12 @@ pub(super) struct Velocity {
     half_ratio: i64,
     /// Steps a tick for velocity 0.
     bias: i64,
-    /// Whether the velocity itself is coded earlier.
+    /// True if the velocity itself is coded earlier.
     pub(super) is_known: bool,
 }
 
 impl Velocity {
-    /// How far the other column moves in so many ticks between two velocities.
+    /// Returns how far the other column moves in so many ticks between two velocities.
     #[inline(always)]
     pub(super) fn distance(&self, from: i32, to: i32, ticks: i64) -> i64 {
         // Wraps only for ratios that no game has, and then everywhere alike.
@@ -98,7 +98,7 @@ impl Velocity {
         rate.wrapping_mul(ticks).wrapping_add(1 << 19) >> 20
     }
 
-    /// What the sum of two velocities counts in so many ticks, and how far a velocity of 0 leads.
+    /// Returns the weight of the sum of two velocities in so many ticks, and the distance that a velocity of 0 leads.
     pub(super) fn in_ticks(&self, ticks: i64) -> (f32, f32) {
         let steps = |a_tick: i64| (a_tick as f64 * ticks as f64 / f64::from(1 << 20)) as f32;
         (steps(self.half_ratio), steps(self.bias))
@@ -181,7 +181,7 @@ impl Plan {
         &self.items[usize::from(rotation.rank) + 1 + index]
     }
 
-    /// Where a row is, by the first vector that moves.
+    /// Returns the position in a row, by the first vector that moves.
     pub(super) fn place_of(&self, row: &[i32]) -> [i32; 3] {
         let mut place = [0; 3];
         for (number, &column) in place.iter_mut().zip(&self.place) {
@@ -317,7 +317,7 @@ impl Item {
         }
     }
 
-    /// How far it is from one value to another.
+    /// Returns the distance from one value to another.
     #[inline]
     pub(super) fn difference(&self, to: i32, from: i32) -> i32 {
         let difference = to.wrapping_sub(from);
@@ -407,7 +407,7 @@ fn way(columns: &[Column], index: usize, span: u32) -> Way {
     }
 }
 
-/// Whether a whole rotation starts at this column.
+/// True if a whole rotation starts at this column.
 fn is_rotation(columns: &[Column], index: usize) -> bool {
     let Some([largest, parts @ ..]) = columns.get(index..index + 4) else {
         return false;

@@ -7,13 +7,6 @@ use super::plan::{Item, Predictor};
 /// Any states that were acknowledged will do, of any age, and both sides must give the same. The newest is the
 /// *baseline*. A second one just before it tells the speed, an older one a steadier speed, and a third the curve: the
 /// compression is best with four, the newest two close to each other.
-///
-/// ```
-/// use muse_netcode::coder::References;
-/// let (newest, older) = ([1, 2], [0, 0]);
-/// let references = References::new().with(6, &newest).with(7, &older);
-/// assert_eq!(references.len(), 2);
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct References<'a> {
     rows: [&'a [i32]; References::COUNT_MAX],
@@ -75,23 +68,23 @@ impl<'a> References<'a> {
         self
     }
 
-    /// How many there are.
+    /// Returns the number of references.
     pub const fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Whether all rows have this many columns.
+    /// True if all rows have this many columns.
     #[inline]
     pub(super) fn has_width(&self, width: usize) -> bool {
         self.count == 0 || self.rows.iter().all(|row| row.len() == width)
     }
 
-    /// Whether a row is another than the baseline; not if there is none.
+    /// True if a row differs from the baseline; false if there is none.
     #[inline]
     pub(super) fn differs_from(&self, row: &[i32]) -> bool {
         let pairs = row.iter().zip(self.rows[0]);
@@ -122,13 +115,13 @@ impl Default for References<'_> {
     }
 }
 
-/// How differences between references continue to the present, for references of certain ages.
+/// Factors that continue differences between references to the present, for references of certain ages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Factors {
     ages: [u32; References::COUNT_MAX],
     /// Ticks since the baseline.
     pub(super) ticks: i64,
-    /// What to multiply baseline minus older by, per older reference, in 2^-16.
+    /// Factors of baseline minus older, per older reference, in 2^-16.
     pub(super) lines: [i64; 3],
     /// The same per predictor: what each of the differences counts.
     pub(super) weights: [[i64; 3]; Predictor::ALL.len()],
@@ -142,7 +135,7 @@ impl Factors {
         weights: [[0; 3]; Predictor::ALL.len()],
     };
 
-    /// For references of these ages, 0 for none; anew only if they differ from those before. Whether they did.
+    /// Computes the factors for references of these ages, 0 for none, if they changed. True if they did.
     #[inline]
     pub(super) fn follow(&mut self, references: &References<'_>) -> bool {
         let differs = self.ages != references.ages();
@@ -186,7 +179,7 @@ impl Factors {
         }
     }
 
-    /// How far a column moves if it goes on along the curve. `older` is the baseline minus each older reference.
+    /// Returns how far a column moves if it goes on along the curve. `older` is the baseline minus each older reference.
     #[inline]
     pub(super) fn curve(&self, older: [i32; 3]) -> i64 {
         self.weighted(Predictor::Curve, older)
@@ -201,13 +194,13 @@ impl Factors {
         (sum + HALF) >> 16
     }
 
-    /// How far a column moves if it goes on along the line to an older reference.
+    /// Returns how far a column moves if it goes on along the line to an older reference.
     #[inline]
     pub(super) fn line(&self, older: i32, index: usize) -> i64 {
         (i64::from(older) * self.lines[index] + HALF) >> 16
     }
 
-    /// How far a column moves, by one of the predictors. `older` is the baseline minus each older reference.
+    /// Returns how far a column moves, by one of the predictors. `older` is the baseline minus each older reference.
     #[inline(always)]
     pub(super) fn movement(
         &self,

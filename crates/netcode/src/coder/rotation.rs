@@ -4,7 +4,7 @@
 /// A quaternion in integers of a common length.
 pub(super) type Quaternion = [i64; 4];
 
-/// How the parts of a rotation's columns are scaled.
+/// The scale of the parts of a rotation's columns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     /// `min + max` of a part: twice the value that stands for 0.
@@ -65,7 +65,7 @@ impl Scale {
         parts
     }
 
-    /// Where a rotation goes if it turns on evenly from `older` through `newer`: `factor` in 2^-16 is how far it goes beyond
+    /// Continues a rotation that turns on evenly from `older` through `newer`: `factor` in 2^-16 is how far it goes beyond
     /// `newer` in relation to the way between the two.
     ///
     /// With the angle between them a, this is newer * cos(f a) + (newer * cos a - older) * sin(f a) / sin a, the two functions

@@ -20,6 +20,7 @@ pub(super) fn code<C: Coding>(
     references: &References<'_>,
     is_changed: bool,
 ) -> Result<(), RowError> {
+    // Predictions are kept from row to row while the ages of the references stay the same.
     if models.factors.follow(references) {
         models.lanes.forget();
     }
@@ -215,6 +216,7 @@ fn sparse_row<C: Coding>(
     mut view: View,
 ) -> Result<(), RowError> {
     let rows = references.spread();
+    // Where it was, which both sides know already: what changes near it probably changes alike.
     let place = plan.place_of(rows[0]);
     view.nearness = models.recent.find(place);
     models.errors.fill(0);
@@ -306,7 +308,7 @@ fn expectation(
     }
 }
 
-/// How far the columns of a field are apart in two rows.
+/// Returns the distance between the columns of a field in two rows.
 fn field_moved(item: &Item, one: &[i32], other: &[i32]) -> u32 {
     let field = usize::from(item.field.0)..usize::from(item.field.1) + 1;
     one[field.clone()]

@@ -8,21 +8,21 @@ use super::plan::{Item, Plan, Way};
 use super::references::References;
 use super::rotation::Scale;
 
-/// What is known of a row as a whole while its columns are coded.
+/// The facts about a row as a whole that its columns are coded with.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct View {
-    /// Whether the newest references differ, and the oldest.
+    /// Two bits: the newest references differ, the oldest differ.
     pub(super) stirring: u32,
     /// Flags coded so far, as they were and are.
     pub(super) flags: u32,
-    /// How near the nearest row is that changed earlier in the packet.
+    /// The distance class of the nearest row that changed earlier in the packet.
     pub(super) nearness: u32,
     /// Errors of the field coded before, summed up, and of this one so far.
     pub(super) error_before: u32,
     pub(super) error_now: u32,
 }
 
-/// Whether the row changed at all.
+/// Codes whether the row changed at all.
 pub(super) fn changed<C: Coding>(
     coding: &mut C,
     models: &mut Models,
@@ -115,13 +115,13 @@ pub(super) fn flag<C: Coding>(
 pub(super) struct Expectation {
     /// The value that errors are counted from.
     pub(super) value: i32,
-    /// How far from it the value would be if it stayed, went on from each older reference, or along the curve.
+    /// The distance from it to the value if it stayed, went on from each older reference, or along the curve.
     pub(super) stays: i32,
     pub(super) near: i32,
     pub(super) middle: i32,
     pub(super) far: i32,
     pub(super) curve: i32,
-    /// How far the whole field moved since the newest and the oldest reference.
+    /// The distance that the whole field moved since the newest and the oldest reference.
     pub(super) field_near: u32,
     pub(super) field_far: u32,
 }
@@ -184,7 +184,7 @@ pub(super) fn error<C: Coding>(
     signed(coding, &mut models.mixer, &lines, first_set(item), error)
 }
 
-/// Which part of a rotation is the largest: the expected one, the runner-up or another.
+/// Codes which part of a rotation is the largest: the expected one, the runner-up or another.
 pub(super) fn largest<C: Coding>(
     coding: &mut C,
     models: &mut Models,

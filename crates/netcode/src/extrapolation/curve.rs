@@ -1,4 +1,4 @@
-//! How a velocity goes on changing, found from three updates in a row.
+//! The continuing change of a velocity, found from three updates in a row.
 //!
 //! Bodies that are steered seldom keep their acceleration: on a bend it turns with the body, and after a change of mind it fades as the
 //! body takes up its new way. Both show in how the acceleration differs from the one before, and they go on for as long as one has to look ahead.
@@ -7,39 +7,24 @@ use glam::{Vec2, Vec3};
 
 use super::{Motion, turn_between};
 
-/// How a velocity goes on changing: an acceleration that turns and fades. Unknown by default;
+/// A continuing change of velocity: an acceleration that turns and fades. Unknown by default;
 /// [`derive_motion`](super::derive_motion) finds it.
-///
-/// ```
-/// use glam::Vec3;
-/// use muse_netcode::extrapolation::{Curve, Motion, Path, derive_motion};
-/// // Around a circle with a radius of 10 at 10 a second; updates say where it is and how fast.
-/// let update = |seconds: f32| {
-///     let (sine, cosine) = seconds.sin_cos();
-///     Motion { velocity: Vec3::new(-sine, 0.0, cosine) * 10.0, ..Motion::at(Vec3::new(cosine, 0.0, sine) * 10.0) }
-/// };
-/// assert_eq!(update(0.0).curve, Curve::default());
-/// let second = derive_motion(&update(0.0), update(0.1), 0.1);
-/// let third = derive_motion(&second, update(0.2), 0.1);
-/// let miss = |path| third.after(0.3, path).position.distance(update(0.5).position);
-/// assert!(miss(Path::Curved) < miss(Path::Straight) / 10.0);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Curve {
-    /// How much more than its update says the velocity is at that instant.
+    /// The velocity at that instant minus the velocity that its update says.
     lead: Vec3,
     /// At this instant; the [`Motion`]'s own is the mean since the update before.
     acceleration: Vec3,
-    /// How it turns: axis times angle a second. The axis is square to it.
+    /// The turn of the acceleration: axis times angle a second. The axis is square to it.
     turn: Vec3,
-    /// How it fades: by this share of itself a second.
+    /// The share of itself by which it fades a second.
     fade: f32,
     /// From the update before to this one; zero while nothing is known.
     seconds: f32,
 }
 
 impl Curve {
-    /// What two updates tell, the earlier of which knows of the one before it.
+    /// Finds the curve from two updates, the earlier of which knows of the one before it.
     pub(super) fn between(earlier: &Motion, later: &Motion, seconds: f32) -> Self {
         let change = later.velocity - earlier.velocity;
         let mean = change / seconds;
@@ -101,7 +86,7 @@ impl Curve {
     }
 }
 
-/// What places tell and velocities do not. A game that moves by its new velocity in each step, as most do, reports half a step's change too
+/// Finds the change of velocity that only places show. A game that moves by its new velocity in each step, as most do, reports half a step's change too
 /// little; across two updates that shows as a way longer than by the mean of their velocities. Nothing but a part of the change is
 /// believed: places are rounded, and bodies are put elsewhere.
 fn lead(earlier: &Motion, later: &Motion, seconds: f32) -> Vec3 {
@@ -131,9 +116,9 @@ fn integrals(z: Vec2) -> (Vec2, Vec2) {
     (once, (once - Vec2::X).rotate(inverse))
 }
 
-/// What turns faster, in radians a second, is a change of mind, and does not go on.
+/// Faster turns, in radians a second, are a change of mind and do not go on.
 const TURN_MAX: f32 = 6.0;
-/// What fades faster, by its own size a second, is gone at once, and the next update says so.
+/// Faster fading, by its own size a second, is over at once, and the next update says so.
 const FADE_MAX: f32 = 8.0;
 /// Accelerations below, in units per second squared, have no direction worth following.
 const STILL: f32 = 1e-4;

@@ -9,29 +9,6 @@ use crate::Tick;
 use crate::clock::{Delays, Drift, Losses, Need, PacketHeader, QUICK_SHARE};
 
 /// Settings of an [`InputBuffer`].
-///
-/// ```
-/// # use muse_netcode::Tick;
-/// # use muse_netcode::clock::PacketHeader;
-/// use muse_netcode::inputs::{InputBuffer, InputBufferConfig, InputForTick};
-/// # use muse_netcode::inputs::{InputSender, InputSenderConfig, Stamp};
-/// # use muse_schema::{BitReader, BitWriter};
-/// # use muse_wire::Instant;
-/// use muse_wire::Duration;
-/// // Who is silent stops at once.
-/// let config = InputBufferConfig::new(Duration::from_millis(20)).repeat_max(0);
-/// let mut buffer = InputBuffer::<u8>::new(config, Tick(10));
-/// # let (now, mut bytes) = (Instant::from_secs(1), [0; 64]);
-/// # let mut sender = InputSender::new(InputSenderConfig::default());
-/// # sender.push(Tick(10), 7_u8);
-/// # let mut writer = BitWriter::new(&mut bytes);
-/// # sender.write(PacketHeader { number: 0, stamp: Stamp::of(now), doubled: false }, &mut writer)?;
-/// # let len = writer.finish();
-/// # buffer.handle_packet(now, &mut BitReader::new(&bytes[..len]))?;
-/// assert_eq!(buffer.take(Tick(10), now), InputForTick::Received(7));
-/// assert_eq!(buffer.take(Tick(11), now + Duration::from_millis(20)), InputForTick::Missing);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InputBufferConfig {
     tick: Duration,
@@ -55,22 +32,22 @@ impl InputBufferConfig {
         }
     }
 
-    /// How many ticks ahead of the next one inputs are kept; those beyond are refused, and the client is told to slow down. 32 unless
-    /// told otherwise, at most 64; each costs the memory of an input.
+    /// Sets how many ticks ahead of the next one inputs are kept; those beyond are refused, and the client is told to slow down. Default:
+    /// 32, at most 64; each costs the memory of an input.
     pub fn ahead_max(mut self, ticks: u32) -> Self {
         self.ahead_max = ticks.clamp(2, 64);
         self
     }
 
-    /// How many ticks in a row the last input is repeated before the player does nothing. 12 unless told otherwise; more carries a
+    /// Sets how many ticks in a row the last input is repeated before the player does nothing. Default: 12; more carries a
     /// runner over a longer gap, and over a cliff.
     pub fn repeat_max(mut self, ticks: u32) -> Self {
         self.repeat_max = ticks;
         self
     }
 
-    /// How long inputs may wait in the mean, in ticks, besides what the slowest of a hundred packets needs. 1.4 unless told
-    /// otherwise; less makes play more immediate, and more ticks go without their input when packets are lost.
+    /// Limits the mean wait of inputs, in ticks, besides what the slowest of a hundred packets needs. Default: 1.4;
+    /// less makes play more immediate, and more ticks go without their input when packets are lost.
     pub fn wait_max(mut self, ticks: f64) -> Self {
         self.wait_max = if ticks.is_nan() {
             1.4
@@ -81,13 +58,13 @@ impl InputBufferConfig {
     }
 
     /// Ticks whose inputs the client sends in one packet; see [`SessionConfig::packet_interval`](crate::SessionConfig::packet_interval), which
-    /// sets it. 1 unless told otherwise; what is lost then comes again that much later.
+    /// sets it. Default: 1; what is lost then comes again that much later.
     pub(crate) fn packet_ticks(mut self, ticks: u32) -> Self {
         self.packet_ticks = ticks.clamp(1, INPUTS_PER_PACKET_MAX as u32);
         self
     }
 
-    /// How much earlier, in ticks, inputs are asked for than measurements say. 0.2 unless told otherwise; it covers what the last
+    /// Sets how much earlier, in ticks, inputs are asked for than measurements say. Default: 0.2; it covers what the last
     /// packets did not show.
     pub fn reserve(mut self, ticks: f64) -> Self {
         self.reserve = if ticks.is_nan() {
@@ -99,16 +76,7 @@ impl InputBufferConfig {
     }
 }
 
-/// What a player does in a tick, as far as the server knows.
-///
-/// ```
-/// use muse_netcode::inputs::InputForTick;
-/// let repeated = InputForTick::Repeated { input: 5_u8, times: 2 };
-/// assert_eq!((repeated.input(), repeated.is_received()), (5, false));
-/// assert!(InputForTick::Received(5_u8).is_received());
-/// // Who has sent nothing for long does nothing.
-/// assert_eq!(InputForTick::<u8>::Missing.input(), 0);
-/// ```
+/// A player's input for a tick, as far as the server knows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InputForTick<I> {
     /// Its input came in time.
@@ -117,7 +85,7 @@ pub enum InputForTick<I> {
     Repeated {
         /// The last input that came in time.
         input: I,
-        /// How often it has been repeated, this time included.
+        /// The number of repetitions, this one included.
         times: u32,
     },
     /// None came for so long that nothing is assumed any more, or none came ever.
@@ -125,7 +93,7 @@ pub enum InputForTick<I> {
 }
 
 impl<I: Input> InputForTick<I> {
-    /// What to simulate: doing nothing if it is missing.
+    /// Returns the input to simulate: the default, which does nothing, if it is missing.
     pub fn input(&self) -> I {
         match self {
             Self::Received(input) | Self::Repeated { input, .. } => input.clone(),
@@ -133,37 +101,13 @@ impl<I: Input> InputForTick<I> {
         }
     }
 
-    /// Whether it is what the player really did.
+    /// True if it is what the player really did.
     pub fn is_received(&self) -> bool {
         matches!(self, Self::Received(_))
     }
 }
 
-/// What happened to one client's inputs so far.
-///
-/// ```
-/// use muse_netcode::Tick;
-/// use muse_netcode::clock::PacketHeader;
-/// use muse_netcode::inputs::{InputBuffer, InputBufferConfig, InputSender, InputSenderConfig, Stamp};
-/// use muse_schema::{BitReader, BitWriter};
-/// use muse_wire::{Duration, Instant};
-/// let (now, mut bytes) = (Instant::from_secs(1), [0; 64]);
-/// let mut sender = InputSender::new(InputSenderConfig::default());
-/// sender.push(Tick(10), 7_u8);
-/// let mut writer = BitWriter::new(&mut bytes);
-/// sender.write(PacketHeader { number: 0, stamp: Stamp::of(now), doubled: false }, &mut writer)?;
-/// let len = writer.finish();
-///
-/// let mut buffer = InputBuffer::<u8>::new(InputBufferConfig::new(Duration::from_millis(20)), Tick(10));
-/// for _ in 0..2 {
-///     buffer.handle_packet(now, &mut BitReader::new(&bytes[..len]))?;
-/// }
-/// buffer.take(Tick(10), now);
-/// buffer.take(Tick(11), now + Duration::from_millis(20));
-/// let counters = buffer.counters();
-/// assert_eq!((counters.received, counters.duplicates, counters.repeated), (1, 1, 1));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// Counts of one client's inputs so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InputCounters {
     /// Ticks whose input was there in time.
@@ -205,7 +149,7 @@ pub struct InputBuffer<I> {
     config: InputBufferConfig,
     slots: Vec<Option<Slot<I>>>,
     next: Tick,
-    /// When the tick before `next` was due.
+    /// The time at which the tick before `next` was due.
     last_due: Instant,
     last: Option<I>,
     repeated: u32,
@@ -285,6 +229,7 @@ impl<I: Input> InputBuffer<I> {
     /// The input to simulate `tick` with, which was due at `due`. Ticks are taken in order; those left out are passed over.
     pub fn take(&mut self, tick: Tick, due: Instant) -> InputForTick<I> {
         let passed = (tick - self.next).clamp(0, i64::from(u32::MAX)) as u32;
+        // One bit for each of the last 64 ticks that went without its input, to tell late inputs from duplicates.
         self.missed_bits = self.missed_bits.checked_shl(passed + 1).unwrap_or(0);
         self.next = tick + 1;
         self.last_due = due;
@@ -308,13 +253,14 @@ impl<I: Input> InputBuffer<I> {
                 InputForTick::Repeated { input, times }
             }
             last => {
+                // Before the first input nothing is missing: the client is still measuring its way here.
                 self.counters.missing += u64::from(last.is_some());
                 InputForTick::Missing
             }
         }
     }
 
-    /// What to tell the client at `now`, in the snapshot of `tick`, whose time by the server's schedule is `due`.
+    /// Returns the report for the client at `now`, in the snapshot of `tick`, whose time by the server's schedule is `due`.
     pub fn report(&mut self, now: Instant, due: Instant) -> Report {
         let heard = self.heard.map(|(packet, at)| Heard {
             packet,
@@ -341,7 +287,7 @@ impl<I: Input> InputBuffer<I> {
         self.slipped = self.slipped.wrapping_add(ticks as u16);
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     pub fn counters(&self) -> &InputCounters {
         &self.counters
     }
@@ -360,7 +306,7 @@ impl<I: Input> InputBuffer<I> {
         self.losses.share()
     }
 
-    /// How fast the client's clock runs.
+    /// Returns the measured rate of the client's clock.
     pub fn drift(&self) -> &Drift {
         &self.drift
     }
@@ -368,6 +314,7 @@ impl<I: Input> InputBuffer<I> {
     fn measure(&mut self, now: Instant, header: PacketHeader, inputs: usize) {
         let received = self.losses.received();
         let newest = self.losses.record(header.number);
+        // A duplicate of the network would count a delay that is none of the path's.
         if self.losses.received() == received && !newest {
             return;
         }
@@ -390,7 +337,7 @@ impl<I: Input> InputBuffer<I> {
         }
     }
 
-    /// How long before its tick is due an input should be sent, counted as delays are.
+    /// Returns how long before its tick is due an input should be sent, counted as delays are.
     fn compute_lead(&self) -> Option<i32> {
         let tick = self.tick_micros();
         let halves = if self.doubled { 2 } else { 1 };
@@ -406,6 +353,7 @@ impl<I: Input> InputBuffer<I> {
         })?;
         let reserve = (f64::from(tick) * self.config.reserve) as i32;
         let wait_max = (f64::from(tick) * self.config.wait_max) as i32;
+        // However much is lost, everybody's play is not delayed without bounds for it.
         let limit = self.delays.quantile(0.99).saturating_add(wait_max + waits);
         Some(required.saturating_add(reserve).min(limit))
     }
@@ -437,6 +385,7 @@ impl<I: Input> InputBuffer<I> {
         let ahead = tick_low.wrapping_sub(self.next.0 as u16) as i16;
         let newest = i64::from(self.next.0) + i64::from(ahead);
         let reach = i64::from(self.config.ahead_max);
+        // Ticks before the first, or far beyond what a clock could be wrong by: no honest client sends them.
         if newest < i64::from(inputs.len() as u32) - 1 || ahead as i64 > 2 * reach {
             self.counters.too_early += inputs.len() as u64;
             return Err(InputError::OutOfReach);
@@ -444,6 +393,7 @@ impl<I: Input> InputBuffer<I> {
         for (back, input) in inputs.drain(..).enumerate() {
             let tick = Tick(u32::try_from(newest - back as i64).unwrap_or(0));
             let ahead = tick - self.next;
+            // The slots are a ring: what is further ahead would take the place of an input that is due sooner.
             if ahead >= reach {
                 self.counters.too_early += 1;
                 continue;
@@ -462,7 +412,7 @@ impl<I: Input> InputBuffer<I> {
                 }
                 continue;
             }
-            // What was said first counts: nobody changes his mind after the fact.
+            // The first input for a tick counts: a client must not change its mind once it has seen more.
             let slot = &mut self.slots[Self::slot(tick)];
             if slot.as_ref().is_some_and(|slot| slot.tick == tick) {
                 self.counters.duplicates += 1;

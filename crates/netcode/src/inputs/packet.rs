@@ -14,19 +14,7 @@ use super::{INPUT_BYTES_MAX, INPUTS_PER_PACKET_MAX, Input, Stamp};
 use crate::clock::PacketHeader;
 use muse_schema::Schema;
 
-/// Why an input packet was refused.
-///
-/// ```
-/// # use muse_netcode::Tick;
-/// use muse_netcode::inputs::{InputBuffer, InputBufferConfig, InputError};
-/// use muse_schema::BitReader;
-/// # use muse_wire::{Duration, Instant};
-/// let mut buffer = InputBuffer::<u8>::new(InputBufferConfig::new(Duration::from_millis(20)), Tick(0));
-/// // A packet that ends within its header.
-/// let refused = buffer.handle_packet(Instant::ZERO, &mut BitReader::new(&[1, 2]));
-/// assert!(matches!(refused, Err(InputError::Malformed(_))));
-/// assert_eq!(buffer.counters().refused, 1);
-/// ```
+/// The reason for which an input packet was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum InputError {
@@ -121,6 +109,7 @@ pub(super) fn write<'a, I: Input + 'a>(
         return Ok(());
     }
     writer.bits(u64::from(tick_low), 16)?;
+    // The newest is coded against doing nothing, the others against their neighbours: no packet depends on another.
     let mut neighbour = Encoded::of(&I::default())?;
     for input in inputs.take(count) {
         let encoded = Encoded::of(input)?;

@@ -1,27 +1,20 @@
-//! What the server tells a client about its inputs.
+//! The server's report to a client about its inputs.
 
 use muse_schema::{Schema, Type};
 use muse_wire::{Duration, Instant};
 
-/// How a client's inputs arrive, sent along with every snapshot: at most 15 bytes.
-///
-/// ```
-/// use muse_netcode::inputs::Report;
-/// let report = Report { loss: 26, ..Report::default() };
-/// assert!((report.loss_share() - 0.1).abs() < 0.01);
-/// assert!(report.asks_for_copies());
-/// ```
+/// A report of how a client's inputs arrive, sent along with every snapshot: at most 15 bytes.
 #[derive(Schema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// The newest packet that has arrived.
     pub heard: Option<Heard>,
-    /// When, by the client's clock, the input of the snapshot's tick should have been sent. Inputs of other ticks should be
+    /// The time, by the client's clock, at which the input of the snapshot's tick should have been sent. Inputs of other ticks should be
     /// sent as many ticks earlier or later.
     pub aim: Option<Stamp>,
-    /// How much later than the aim an input could be sent if its packet were one of the quickest tenth, in 16 us; 1 s at most.
+    /// The time after the aim at which an input could be sent if its packet were one of the quickest tenth, in 16 us; 1 s at most.
     #[field(fixed)]
     pub spare: u16,
-    /// How early the tightest of the last inputs came, in 1/8 tick; less than zero for one that came too late.
+    /// The margin of the tightest of the last inputs, in 1/8 tick; less than zero for one that came too late.
     pub margin: i8,
     /// Share of the client's packets that are lost, in 1/255.
     pub loss: u8,
@@ -43,51 +36,36 @@ impl Report {
         f64::from(self.loss) / 255.0
     }
 
-    /// How early the tightest of the last inputs came, in ticks.
+    /// Returns the margin of the tightest of the last inputs, in ticks.
     pub fn margin_ticks(&self) -> f64 {
         f64::from(self.margin) / 8.0
     }
 
-    /// Whether so much is lost that an input and the packet after it would be lost together too often.
+    /// True if so much is lost that an input and the packet after it would be lost together too often.
     pub fn asks_for_copies(&self) -> bool {
         self.loss_share() * self.loss_share() > MISS_SHARE_MAX
     }
 }
 
 /// A packet that has arrived, and how long ago.
-///
-/// ```
-/// use muse_netcode::inputs::Heard;
-/// use muse_wire::Duration;
-/// let heard = Heard { packet: 9, held: 625 };
-/// assert_eq!(heard.held(), Duration::from_millis(10));
-/// ```
 #[derive(Schema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
     /// Its number.
     #[field(fixed)]
     pub packet: u16,
-    /// How long before the report it arrived, in 16 us; 1 s at most.
+    /// The time from its arrival to the report, in 16 us; 1 s at most.
     #[field(fixed)]
     pub held: u16,
 }
 
 impl Heard {
-    /// How long before the report the packet arrived.
+    /// Returns the time from the packet's arrival to the report.
     pub fn held(&self) -> Duration {
         Duration::from_micros(u64::from(self.held) * STAMP_MICROS)
     }
 }
 
 /// An instant of a client's clock as it travels: units of 16 us in 24 bits, so it comes round after 268 s.
-///
-/// ```
-/// use muse_netcode::inputs::Stamp;
-/// use muse_wire::{Duration, Instant};
-/// let sent = Instant::from_secs(1_000);
-/// let now = sent + Duration::from_millis(50);
-/// assert_eq!(Stamp::of(sent).near(now), sent);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp(u32);
 
@@ -195,5 +173,15 @@ mod tests {
         assert_eq!(len, 15);
         let read = Report::read(&Options::NONE, &mut BitReader::new(&bytes[..len]));
         assert_eq!(read, Ok(report));
+    }
+
+    #[test]
+    fn a_tenth_lost_asks_for_copies() {
+        let report = Report {
+            loss: 26,
+            ..Report::default()
+        };
+        assert!((report.loss_share() - 0.1).abs() < 0.01);
+        assert!(report.asks_for_copies() && !Report::default().asks_for_copies());
     }
 }

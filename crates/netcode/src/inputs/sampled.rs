@@ -6,14 +6,6 @@ use crate::TickTime;
 
 /// The inputs of one tick, each from some instant of the tick until the next one's, at most `N`. An input like any other: buffers,
 /// prediction and packets take it as it is, and the game's step goes through its [`parts`](Self::parts).
-///
-/// ```
-/// use muse_netcode::inputs::Sampled;
-/// let mut tick = Sampled::<u8, 4>::held(1);
-/// tick.push(128, 2);
-/// let parts: Vec<(u8, f32)> = tick.parts().map(|(input, share)| (*input, share)).collect();
-/// assert_eq!(parts, [(1, 0.5), (2, 0.5)]);
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sampled<I, const N: usize> {
     /// The rest repeats the last, so that equal lists are equal.
@@ -31,7 +23,7 @@ impl<I: Clone + PartialEq, const N: usize> Sampled<I, N> {
         }
     }
 
-    /// From `start`, in 1/256 of the tick, another input holds. Replaces the last if that began at the same time or if there is no
+    /// Adds an input that holds from `start` on, in 1/256 of the tick. Replaces the last if that began at the same time or if there is no
     /// place left.
     pub fn push(&mut self, start: u8, input: I) {
         let last = self.len as usize - 1;
@@ -126,7 +118,7 @@ impl<I: Schema + Clone + PartialEq, const N: usize> Schema for Sampled<I, N> {
 #[derive(Clone, Debug)]
 pub struct InputSampler<I, const N: usize> {
     collected: Sampled<I, N>,
-    /// Where the last input of the tick began, if one was sampled in it.
+    /// The start of the last input of the tick, if one was sampled in it.
     last_start: Option<u8>,
     spacing: u8,
 }
@@ -143,7 +135,7 @@ impl<I: Clone + PartialEq + Default, const N: usize> InputSampler<I, N> {
         }
     }
 
-    /// In a frame at `time` the player does this.
+    /// Records the player's input in a frame at `time`.
     pub fn sample(&mut self, time: TickTime, input: I) {
         if *self.collected.last() == input {
             return;

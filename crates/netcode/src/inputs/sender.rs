@@ -10,15 +10,6 @@ use crate::Tick;
 use crate::clock::PacketHeader;
 
 /// Settings of an [`InputSender`].
-///
-/// ```
-/// use muse_netcode::inputs::{InputSender, InputSenderConfig, Report};
-/// // For a network that loses many packets in a row.
-/// let config = InputSenderConfig::default().redundancy_min(4).redundancy_max(14);
-/// let mut sender = InputSender::<u8>::new(config);
-/// sender.handle_report(&Report::default());
-/// assert_eq!(sender.redundancy(), 4);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputSenderConfig {
     redundancy_min: usize,
@@ -27,7 +18,7 @@ pub struct InputSenderConfig {
 }
 
 impl InputSenderConfig {
-    /// Fewest earlier inputs sent along for each that is new. 2 unless told otherwise; one that equals its neighbour costs a bit.
+    /// Sets the fewest earlier inputs sent along for each that is new. Default: 2; one that equals its neighbour costs a bit.
     pub fn redundancy_min(mut self, inputs: usize) -> Self {
         self.redundancy_min = inputs.min(INPUTS_PER_PACKET_MAX - 1);
         self
@@ -39,7 +30,7 @@ impl InputSenderConfig {
         self
     }
 
-    /// Most earlier inputs sent along for each that is new. 8 unless told otherwise, at most 14.
+    /// Sets the most earlier inputs sent along for each that is new. Default: 8, at most 14.
     pub fn redundancy_max(mut self, inputs: usize) -> Self {
         self.redundancy_max = inputs.min(INPUTS_PER_PACKET_MAX - 1);
         self
@@ -111,7 +102,7 @@ impl<I: Input> InputSender<I> {
         self.newest = tick;
     }
 
-    /// Takes in the server's report. An input sent along helps as long as its tick has not been simulated, which the loss
+    /// Handles the server's report. An input sent along helps as long as its tick has not been simulated, which the loss
     /// decides: the clock waits for that many packets.
     pub fn handle_report(&mut self, report: &Report) {
         let loss = report.loss_share().min(0.5);
@@ -149,7 +140,7 @@ impl<I: Input> InputSender<I> {
         }
     }
 
-    /// How many earlier inputs go along with each that is new.
+    /// Returns the number of earlier inputs that go along with each new one.
     pub fn redundancy(&self) -> usize {
         self.redundancy
     }
@@ -194,5 +185,21 @@ mod tests {
             sender.push(Tick(tick), tick);
             assert_eq!(sender.inputs.len(), count, "{tick}");
         }
+    }
+
+    #[test]
+    fn redundancy_stays_within_its_bounds() {
+        let config = InputSenderConfig::default()
+            .redundancy_min(4)
+            .redundancy_max(5);
+        let mut sender = InputSender::<u8>::new(config);
+        let mut redundancy = |loss| {
+            sender.handle_report(&Report {
+                loss,
+                ..Report::default()
+            });
+            sender.redundancy()
+        };
+        assert_eq!([0, 255].map(&mut redundancy), [4, 5]);
     }
 }

@@ -6,22 +6,6 @@ use super::model::{Medium, length};
 use crate::EntityId;
 
 /// An object that changes how far others perceive and are perceived in one medium. Several multiply.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::interest::{Adapter, Extent, Interest, InterestConfig, Medium, Observer, ObserverId, Presence};
-/// # let mut interest = Interest::new(InterestConfig::default());
-/// let (speaker, listener) = (EntityId::from_bits(3), ObserverId(0));
-/// let voice = Presence::new(Vec3::X * 60.0).nimbus(Medium::HEARING, Extent::sphere(10.0));
-/// interest.place(speaker, voice)?;
-/// interest.observe(listener, Observer::new(Vec3::ZERO).focus(Medium::HEARING, Extent::sphere(100.0)))?;
-/// assert!(!interest.update(listener, |_| true)?.contains(speaker));
-/// let microphone = Adapter::held_by(speaker, Medium::HEARING).nimbus(10.0);
-/// interest.adapt(0, Some(microphone))?;
-/// assert!(interest.update(listener, |_| true)?.contains(speaker));
-/// # Ok::<(), muse_netcode::interest::InterestError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Adapter {
     pub(super) medium: Medium,
@@ -76,7 +60,7 @@ impl Adapter {
     }
 }
 
-/// Where an adapter works.
+/// The place where an adapter works.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Site {
     Held(EntityId),
@@ -84,7 +68,7 @@ pub(super) enum Site {
     Around(EntityId, f32),
 }
 
-/// What adapters make of one object in one medium.
+/// The effect of adapters on one object in one medium.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale {
     pub(super) aura: f32,

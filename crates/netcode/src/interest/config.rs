@@ -1,19 +1,9 @@
-//! How interest is set up, and what can go wrong.
+//! Configuration and errors of interest.
 
 use super::grid::Plane;
 use super::model::length;
 
 /// Settings of [`Interest`](super::Interest).
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::interest::{Interest, InterestConfig, InterestError, Presence};
-/// let mut interest = Interest::new(InterestConfig::default().cell(16.0).entities_max(100));
-/// let presence = Presence::new(Vec3::ZERO);
-/// assert_eq!(interest.place(EntityId::from_bits(99), presence.clone()), Ok(()));
-/// assert_eq!(interest.place(EntityId::from_bits(100), presence), Err(InterestError::EntityLimit));
-/// ```
 #[derive(Clone, Debug)]
 pub struct InterestConfig {
     pub(super) plane: Plane,
@@ -44,7 +34,7 @@ impl Default for InterestConfig {
 }
 
 impl InterestConfig {
-    /// Which coordinates make the cells. Default: x and z, with y up.
+    /// Sets the coordinates that make the cells. Default: x and z, with y up.
     pub fn plane(mut self, plane: Plane) -> Self {
         self.plane = plane;
         self
@@ -87,7 +77,7 @@ impl InterestConfig {
         self
     }
 
-    /// For how many updates an entity stays relevant after it was last perceived, so that things behind a fence do
+    /// Sets for how many updates an entity stays relevant after it was last perceived, so that things behind a fence do
     /// not flicker. A cheater sees it for as long. Default: 0.
     pub fn linger(mut self, updates: u8) -> Self {
         self.linger = updates;
@@ -101,18 +91,7 @@ impl InterestConfig {
     }
 }
 
-/// Why [`Interest`](super::Interest) refused something.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::interest::{Interest, InterestConfig, InterestError, Presence};
-/// let mut interest = Interest::new(InterestConfig::default());
-/// let ghost = EntityId::from_bits(5);
-/// assert_eq!(interest.move_to(ghost, Vec3::ZERO, Vec3::X), Err(InterestError::UnknownEntity));
-/// let nowhere = Presence::new(Vec3::splat(f32::NAN));
-/// assert_eq!(interest.place(ghost, nowhere), Err(InterestError::Position));
-/// ```
+/// The reason for which [`Interest`](super::Interest) refused something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InterestError {

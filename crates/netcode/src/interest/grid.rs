@@ -6,26 +6,7 @@
 
 use glam::Vec3;
 
-/// Which way is up, and so which coordinates make the cells. Distances are always measured in three dimensions.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::interest::{Extent, Interest, InterestConfig, Medium, Observer, ObserverId, Plane, Presence};
-/// // A hundred stations above each other, of which one is near: how many are measured to find it?
-/// let measured = |plane| {
-///     let mut interest = Interest::new(InterestConfig::default().plane(plane));
-///     for station in 0..100 {
-///         let beacon = Presence::new(Vec3::Y * 500.0 * station as f32).nimbus(Medium::SIGHT, Extent::sphere(50.0));
-///         interest.place(EntityId::from_bits(station), beacon)?;
-///     }
-///     interest.observe(ObserverId(0), Observer::new(Vec3::X).focus(Medium::SIGHT, Extent::sphere(50.0)))?;
-///     assert_eq!(interest.update(ObserverId(0), |_| true)?.entries().len(), 1);
-///     Ok(interest.counts().measured)
-/// };
-/// assert!(measured(Plane::Xyz)? < measured(Plane::Xz)?);
-/// # Ok::<(), muse_netcode::interest::InterestError>(())
-/// ```
+/// The coordinates that make the cells, by the axis that is up. Distances are always measured in three dimensions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Plane {
     /// Cells are columns along y.
@@ -37,24 +18,7 @@ pub enum Plane {
     Xyz,
 }
 
-/// What was done, to compare costs without a clock. Counts since the beginning.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// # use muse_netcode::interest::{Extent, Interest, InterestConfig, Medium, Observer, ObserverId, Presence};
-/// # let mut interest = Interest::new(InterestConfig::default());
-/// # interest.place(EntityId::from_bits(1), Presence::new(Vec3::X))?;
-/// # let eyes = Observer::new(Vec3::ZERO).focus(Medium::SIGHT, Extent::sphere(50.0));
-/// interest.observe(ObserverId(0), eyes.occluded(Medium::SIGHT, true))?;
-/// let before = interest.counts();
-/// interest.update(ObserverId(0), |_| true)?;
-/// let after = interest.counts();
-/// assert_eq!(after.updates - before.updates, 1);
-/// // One entity is near, so there is one question about walls.
-/// assert_eq!(after.callbacks - before.callbacks, 1);
-/// # Ok::<(), muse_netcode::interest::InterestError>(())
-/// ```
+/// Counts of the work done, to compare costs without a clock. Counts since the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterestCounts {
     /// Updates of observers.
@@ -85,7 +49,7 @@ pub(super) struct Grid {
 #[derive(Clone, Copy, Debug)]
 struct Link {
     position: Vec3,
-    /// How far away it can be perceived.
+    /// The distance from which it can be perceived.
     reach: f32,
     cell: [i32; 3],
     next: u32,

@@ -1,4 +1,4 @@
-//! How much an entity matters to an observer: awareness in every medium, and the rules beside it.
+//! The relevance of an entity to an observer: awareness in every medium, and the rules beside it.
 
 use super::adapters::{Scale, scaled};
 use super::model::{Aspect, auras_touch};
@@ -14,7 +14,7 @@ pub(super) struct Judge<'a, F> {
 }
 
 impl<F: FnMut(&Glimpse) -> bool> Judge<'_, F> {
-    /// Whether and how much an entity matters; `reasons` why it may, besides being near.
+    /// Returns the relevance of an entity, if it has any; `reasons` why it may, besides being near.
     pub(super) fn relevance(
         &mut self,
         slot: &Slot,

@@ -1,4 +1,4 @@
-//! Which entities are always relevant, which are of a kind, which are in a region: lists that name their members
+//! The entities that are always relevant, of a kind, or in a region: lists that name their members
 //! directly, so that nobody searches for them.
 
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ impl Lists {
         self.regions.get(&region).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether the region of an entity is known or can be added. Regions that emptied are kept for their memory until
+    /// True if the region of an entity is known or can be added. Regions that emptied are kept for their memory until
     /// their place is needed.
     pub(super) fn has_room(&mut self, region: Option<u32>) -> bool {
         let Some(region) = region else {

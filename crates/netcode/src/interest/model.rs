@@ -5,19 +5,11 @@ use glam::{Vec2, Vec3};
 use crate::EntityId;
 
 /// A way of perceiving: sight, hearing, or one of the game's own. Every medium has its own auras, focus and nimbus.
-///
-/// ```
-/// use muse_netcode::interest::Medium;
-/// const RADAR: Medium = Medium::new(2).expect("there are four media");
-/// assert_eq!((RADAR.index(), RADAR.bit()), (2, 0b100));
-/// assert_ne!(RADAR, Medium::SIGHT);
-/// assert_eq!(Medium::new(4), None);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Medium(u8);
 
 impl Medium {
-    /// How many media there are.
+    /// The number of media.
     pub const COUNT: usize = 4;
     /// Seeing.
     pub const SIGHT: Self = Self(0);
@@ -47,12 +39,6 @@ impl Medium {
 /// The shape of a focus or a nimbus: a sphere or a cone around its owner, strongest within [`full`](Self::full) and
 /// fading to [`edge`](Self::edge) at its radius. It is entered at the radius and left a little further out, so that
 /// nothing flickers at the rim.
-///
-/// ```
-/// use muse_netcode::interest::Extent;
-/// let eyes = Extent::sphere(120.0).cone(1.0).near(8.0);
-/// assert_eq!((eyes.radius(), eyes.leave_radius()), (120.0, 132.0));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Extent {
     radius: f32,
@@ -129,17 +115,17 @@ impl Extent {
         self
     }
 
-    /// Where it is entered.
+    /// Returns the radius at which it is entered.
     pub fn radius(&self) -> f32 {
         self.radius
     }
 
-    /// Where it is left.
+    /// Returns the radius at which it is left.
     pub fn leave_radius(&self) -> f32 {
         self.leave
     }
 
-    /// How strong it is at a distance and at an angle from where its owner faces, 0 outside. `held`: it was inside
+    /// Returns its strength at a distance and at an angle from where its owner faces, 0 outside. `held`: it was inside
     /// at the last update; `scale`: what adapters make of it.
     pub(super) fn strength(&self, at: Aspect, held: bool, scale: f32) -> f32 {
         let (limit, cosine) = if held {
@@ -161,7 +147,7 @@ impl Extent {
     }
 }
 
-/// Where something lies as its counterpart sees it.
+/// The direction and distance of something as its counterpart sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aspect {
     pub(super) distance: f32,
@@ -170,7 +156,7 @@ pub(super) struct Aspect {
 }
 
 impl Aspect {
-    /// What lies at `offset`, for one that faces `facing` (a unit vector or zero).
+    /// Describes something at `offset`, for an object that faces `facing` (a unit vector or zero).
     pub(super) fn new(offset: Vec3, distance: f32, facing: Vec3) -> Self {
         let cosine = if facing == Vec3::ZERO || distance == 0.0 {
             1.0
@@ -181,25 +167,7 @@ impl Aspect {
     }
 }
 
-/// How an entity can be perceived: where it is, and in each medium how far it makes itself felt.
-///
-/// ```
-/// use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::interest::{Extent, Interest, InterestConfig, Medium, Observer, ObserverId, Presence};
-/// // It cannot be seen, but heard from far away.
-/// let engine = Presence::new(Vec3::X * 250.0)
-///     .without(Medium::SIGHT)
-///     .nimbus(Medium::HEARING, Extent::sphere(300.0));
-/// # let mut interest = Interest::new(InterestConfig::default());
-/// # let (car, player) = (EntityId::from_bits(1), ObserverId(0));
-/// interest.place(car, engine)?;
-/// interest.observe(player, Observer::new(Vec3::ZERO).focus(Medium::SIGHT, Extent::sphere(400.0)))?;
-/// assert!(!interest.update(player, |_| true)?.contains(car));
-/// interest.observe(player, Observer::new(Vec3::ZERO).focus(Medium::HEARING, Extent::sphere(400.0)))?;
-/// assert!(interest.update(player, |_| true)?.contains(car));
-/// # Ok::<(), muse_netcode::interest::InterestError>(())
-/// ```
+/// The perceivable side of an entity: its place, and in each medium the extent in which it can be perceived.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Presence {
     pub(super) position: Vec3,
@@ -232,7 +200,7 @@ impl Presence {
         }
     }
 
-    /// Where it faces, for a nimbus that is a cone. Default: nowhere.
+    /// Sets the direction it faces, for a nimbus that is a cone. Default: nowhere.
     pub fn facing(mut self, direction: Vec3) -> Self {
         self.facing = unit(direction);
         self
@@ -268,14 +236,14 @@ impl Presence {
         self
     }
 
-    /// How far it makes itself felt in a medium. Default: everywhere by sight, not at all otherwise.
+    /// Sets the extent in which it can be perceived in a medium. Default: everywhere by sight, not at all otherwise.
     pub fn nimbus(mut self, medium: Medium, nimbus: Extent) -> Self {
         let aura = self.bodies[medium.index()].map_or(f32::INFINITY, |body| body.aura);
         self.bodies[medium.index()] = Some(Body { aura, nimbus });
         self
     }
 
-    /// How far it can interact at all in a medium in which it has a nimbus. Default: without bounds.
+    /// Limits how far it can interact at all in a medium in which it has a nimbus. Default: without bounds.
     pub fn aura(mut self, medium: Medium, radius: f32) -> Self {
         if let Some(body) = &mut self.bodies[medium.index()] {
             body.aura = length(radius);
@@ -297,26 +265,7 @@ pub(super) struct Body {
     pub(super) nimbus: Extent,
 }
 
-/// Who perceives: a client's eye and ear, what it subscribes to and what it is always told of.
-///
-/// ```
-/// use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::interest::{Extent, Interest, InterestConfig, Medium, Observer, ObserverId, Presence};
-/// let player = Observer::new(Vec3::ZERO)
-///     .facing(Vec3::X)
-///     .focus(Medium::SIGHT, Extent::sphere(150.0).cone(0.9).near(10.0))
-///     .subscribe_kind(7);
-/// # let mut interest = Interest::new(InterestConfig::default());
-/// let [ahead, behind, flag] = [1, 2, 3].map(EntityId::from_bits);
-/// interest.place(ahead, Presence::new(Vec3::X * 100.0))?;
-/// interest.place(behind, Presence::new(Vec3::X * -100.0))?;
-/// interest.place(flag, Presence::new(Vec3::X * -900.0).kind(7))?;
-/// interest.observe(ObserverId(0), player)?;
-/// let view = interest.update(ObserverId(0), |_| true)?;
-/// assert!(view.contains(ahead) && !view.contains(behind) && view.contains(flag));
-/// # Ok::<(), muse_netcode::interest::InterestError>(())
-/// ```
+/// The perceiving side: a client's eye and ear, what it subscribes to and what it is always told of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observer {
     pub(super) eye: Vec3,
@@ -351,7 +300,7 @@ impl Observer {
         }
     }
 
-    /// Where it faces, for cones. Default: nowhere.
+    /// Sets the direction it faces, for cones. Default: nowhere.
     pub fn facing(mut self, direction: Vec3) -> Self {
         self.facing = unit(direction);
         self
@@ -369,7 +318,7 @@ impl Observer {
         self
     }
 
-    /// How far it perceives in a medium. The cost of an update grows with what lies within. Default: not at all.
+    /// Sets how far it perceives in a medium. The cost of an update grows with what lies within. Default: not at all.
     pub fn focus(mut self, medium: Medium, focus: Extent) -> Self {
         let before = self.senses[medium.index()];
         self.senses[medium.index()] = Some(Sense {
@@ -379,7 +328,7 @@ impl Observer {
         self
     }
 
-    /// How far it can interact at all in a medium in which it has a focus. Default: without bounds.
+    /// Limits how far it can interact at all in a medium in which it has a focus. Default: without bounds.
     pub fn aura(mut self, medium: Medium, radius: f32) -> Self {
         if let Some(sense) = &mut self.senses[medium.index()] {
             sense.aura = length(radius);
@@ -387,7 +336,7 @@ impl Observer {
         self
     }
 
-    /// What awareness in a medium counts for in the priority. Default: 1.
+    /// Sets the weight of awareness in a medium in the priority. Default: 1.
     pub fn weight(mut self, medium: Medium, weight: f32) -> Self {
         if let Some(sense) = &mut self.senses[medium.index()] {
             sense.weight = length(weight).min(1_000.0);
@@ -395,7 +344,7 @@ impl Observer {
         self
     }
 
-    /// Whether walls matter in a medium: the visibility callback is asked. Costs one call for each entity that is
+    /// Makes walls matter in a medium: the visibility callback is asked. Costs one call for each entity that is
     /// in focus. Default: no.
     pub fn occluded(mut self, medium: Medium, occluded: bool) -> Self {
         if let Some(sense) = &mut self.senses[medium.index()] {
@@ -496,14 +445,14 @@ pub(super) fn unit(direction: Vec3) -> Vec3 {
     }
 }
 
-/// Whether the auras of two touch.
+/// True if the auras of two touch.
 pub(super) fn auras_touch(sum: f32, distance: f32, held: bool) -> bool {
     distance <= if held { sum * LEAVE_RATIO } else { sum }
 }
 
 /// Kinds that can be told apart.
 pub(super) const KINDS_MAX: usize = 256;
-/// How much further out something is left than entered, where nothing else is said.
+/// The leaving radius in relation to the entering radius, unless set.
 const LEAVE_RATIO: f32 = 1.1;
 /// The same for the angle of a cone, in radians.
 const CONE_LEAVE: f32 = 0.15;

@@ -1,29 +1,11 @@
-//! What one client perceives, and what has changed since the last update.
+//! The entities that one client perceives, and the changes since the last update.
 
 use crate::EntityId;
 
 use super::model::Observer;
 
-/// What an observer perceives: the result of [`Interest::update`](super::Interest::update), in the order of the
+/// The entities that an observer perceives: the result of [`Interest::update`](super::Interest::update), in the order of the
 /// entities' indices.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// # use muse_netcode::interest::{Extent, Interest, InterestConfig, Medium, Observer, ObserverId, Presence};
-/// # let mut interest = Interest::new(InterestConfig::default());
-/// # let (bird, player) = (EntityId::from_bits(1), ObserverId(0));
-/// # interest.place(bird, Presence::new(Vec3::X * 10.0))?;
-/// # interest.observe(player, Observer::new(Vec3::ZERO).focus(Medium::SIGHT, Extent::sphere(50.0)))?;
-/// let view = interest.update(player, |_| true)?;
-/// assert_eq!((view.entered(), view.left()), (&[bird][..], &[][..]));
-/// // It flies away.
-/// interest.move_to(bird, Vec3::X * 500.0, Vec3::X)?;
-/// let view = interest.update(player, |_| true)?;
-/// assert_eq!((view.entered(), view.left()), (&[][..], &[bird][..]));
-/// assert!(view.entries().is_empty());
-/// # Ok::<(), muse_netcode::interest::InterestError>(())
-/// ```
 #[derive(Debug)]
 pub struct View {
     pub(super) observer: Observer,
@@ -50,22 +32,22 @@ impl View {
         &self.entries
     }
 
-    /// What the last update added.
+    /// Returns the entities that the last update added.
     pub fn entered(&self) -> &[EntityId] {
         &self.entered
     }
 
-    /// What the last update took away, entities that are gone among them.
+    /// Returns the entities that the last update removed, entities that are gone among them.
     pub fn left(&self) -> &[EntityId] {
         &self.left
     }
 
-    /// Whether an entity is relevant.
+    /// True if an entity is relevant.
     pub fn contains(&self, entity: EntityId) -> bool {
         self.entry(entity).is_some()
     }
 
-    /// What is known of an entity, if it is relevant.
+    /// Returns the entry of an entity, if it is relevant.
     pub fn entry(&self, entity: EntityId) -> Option<&Relevant> {
         let found = self
             .entries
@@ -116,29 +98,13 @@ impl View {
 }
 
 /// An entity that a client is told of.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::interest::{Awareness, Medium, Presence};
-/// # use muse_netcode::interest::{Extent, Interest, InterestConfig, Observer, ObserverId};
-/// # let mut interest = Interest::new(InterestConfig::default());
-/// # let (boss, player) = (EntityId::from_bits(1), ObserverId(0));
-/// # interest.observe(player, Observer::new(Vec3::ZERO).focus(Medium::SIGHT, Extent::sphere(100.0)))?;
-/// interest.place(boss, Presence::new(Vec3::X * 10.0).importance(3.0))?;
-/// let view = interest.update(player, |_| true)?;
-/// let entry = view.entry(boss).expect("it is near");
-/// assert_eq!((entry.weight, entry.awareness), (3.0, Awareness::Full));
-/// assert_eq!(entry.media, Medium::SIGHT.bit());
-/// # Ok::<(), muse_netcode::interest::InterestError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Relevant {
-    /// Which.
+    /// The entity.
     pub entity: EntityId,
     /// Its share in the priority: awareness times the importance of the entity; more than 0 unless that is.
     pub weight: f32,
-    /// How aware the observer is of it.
+    /// The observer's awareness of it.
     pub awareness: Awareness,
     /// The media in which it is perceived, as [`Medium::bit`](super::Medium::bit)s; 0 for what is relevant otherwise.
     pub media: u8,
@@ -148,26 +114,7 @@ pub struct Relevant {
     pub(super) fresh: bool,
 }
 
-/// How aware an observer is of something.
-///
-/// ```
-/// # use glam::Vec3;
-/// # use muse_netcode::EntityId;
-/// use muse_netcode::interest::Awareness;
-/// # use muse_netcode::interest::{Extent, Interest, InterestConfig, Medium, Observer, ObserverId, Presence};
-/// # let mut interest = Interest::new(InterestConfig::default());
-/// # let player = ObserverId(0);
-/// # interest.observe(player, Observer::new(Vec3::ZERO).focus(Medium::SIGHT, Extent::sphere(100.0)))?;
-/// let distances = [10.0, 60.0, 95.0];
-/// for (index, distance) in distances.into_iter().enumerate() {
-///     interest.place(EntityId::from_bits(index as u32), Presence::new(Vec3::X * distance))?;
-/// }
-/// let view = interest.update(player, |_| true)?;
-/// let aware: Vec<_> = view.entries().iter().map(|entry| entry.awareness).collect();
-/// assert_eq!(aware, [Awareness::Full, Awareness::Partial, Awareness::Faint]);
-/// assert!(Awareness::Lingering < Awareness::Faint);
-/// # Ok::<(), muse_netcode::interest::InterestError>(())
-/// ```
+/// A degree of awareness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Awareness {
     /// No longer perceived, but kept for a moment, so that it does not flicker.

@@ -1,4 +1,4 @@
-//! Which instant of the past is shown.
+//! The instant of the past that is shown.
 
 use muse_wire::{Duration, Instant};
 
@@ -6,15 +6,6 @@ use crate::clock::{Delays, Losses, Need, Steered};
 use crate::{Tick, TickTime};
 
 /// Settings of a [`Playback`].
-///
-/// ```
-/// use muse_netcode::interpolation::PlaybackConfig;
-/// use muse_wire::Duration;
-/// let config = PlaybackConfig::new(Duration::from_millis(20));
-/// assert_eq!(config.intervals_max(1.85), config);
-/// // What is out of bounds becomes the nearest that is not.
-/// assert_eq!(config.intervals_max(0.0), config.intervals_max(0.5));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlaybackConfig {
     tick: Duration,
@@ -36,7 +27,7 @@ impl PlaybackConfig {
         }
     }
 
-    /// The longest delay, in intervals between snapshots, besides what the slowest of a hundred packets needs. 1.85 unless told otherwise;
+    /// The longest delay, in intervals between snapshots, besides what the slowest of a hundred packets needs. Default: 1.85;
     /// 1 is the least that has something to interpolate to, 2 outlasts one lost snapshot.
     pub fn intervals_max(mut self, intervals: f64) -> Self {
         self.intervals_max = if intervals.is_nan() {
@@ -47,7 +38,7 @@ impl PlaybackConfig {
         self
     }
 
-    /// How much faster or slower than time others may be shown, 0.001 to 0.25. 0.05 unless told otherwise.
+    /// Limits how much faster or slower than time others are shown, 0.001 to 0.25. Default: 0.05.
     pub fn dilation_max(mut self, share: f64) -> Self {
         self.dilation_max = if share.is_nan() {
             0.05
@@ -57,7 +48,7 @@ impl PlaybackConfig {
         self
     }
 
-    /// Share of time in which there may be nothing to interpolate to, as far as the longest delay allows. 0.0004 unless told otherwise;
+    /// Share of time in which there may be nothing to interpolate to, as far as the longest delay allows. Default: 0.0004;
     /// more shows others sooner.
     pub fn miss_share_max(mut self, share: f64) -> Self {
         self.miss_share_max = if share.is_nan() {
@@ -103,7 +94,7 @@ pub struct Playback {
 }
 
 impl Playback {
-    /// Nothing has arrived yet.
+    /// Makes a playback to which nothing has arrived yet.
     pub fn new(config: PlaybackConfig) -> Self {
         Self {
             config,
@@ -151,7 +142,7 @@ impl Playback {
         }
     }
 
-    /// Lets the time until `now` pass.
+    /// Advances to `now`.
     pub fn advance(&mut self, now: Instant) {
         let Some(lead) = self.lead else {
             return;
@@ -167,6 +158,7 @@ impl Playback {
         match &mut self.clock {
             Some(clock) => {
                 let ahead = f64::from(self.newest_tick.0) - clock.position();
+                // The brake may not hold it back for ever: once it is far behind, it has to catch up.
                 let is_behind = target - clock.position() > self.interval_ticks * BRAKE_INTERVALS;
                 let rate_max = match is_behind {
                     true => f64::INFINITY,
@@ -187,13 +179,13 @@ impl Playback {
             .map(|clock| TickTime::from_ticks(clock.position()))
     }
 
-    /// How much later others are shown than their states arrive in the mean.
+    /// Returns how much later others are shown than their states arrive in the mean.
     pub fn delay(&self) -> Option<Duration> {
         let micros = self.lead?.saturating_sub(self.delays.mean());
         Some(Duration::from_micros(micros.max(0) as u64))
     }
 
-    /// How much longer than the mean the slowest of a hundred packets takes.
+    /// Returns how much longer than the mean the slowest of a hundred packets takes.
     pub fn jitter_p99(&self) -> Duration {
         Duration::from_micros((self.delays.quantile(0.99) - self.delays.mean()).max(0) as u64)
     }
@@ -218,13 +210,14 @@ impl Playback {
             return;
         }
         self.newest = Some((tick, number));
+        // Only neighbours tell the interval; after a loss the gap is longer.
         if packets == 1 && ticks > 0 {
             let ticks = ticks.min(INTERVAL_TICKS_MAX) as f64;
             self.interval_ticks += (ticks - self.interval_ticks) * INTERVAL_WEIGHT;
         }
     }
 
-    /// How long after its tick a state is shown, counted as delays are.
+    /// Returns how long after its tick a state is shown, counted as delays are.
     fn compute_lead(&self) -> Option<i32> {
         let interval = self.interval_ticks * f64::from(self.tick_micros());
         let required = self.delays.required(&Need {
@@ -261,15 +254,27 @@ fn brake(ahead: f64, usual: f64) -> f64 {
     1.0 - BRAKE * (1.0 - ahead / enough)
 }
 
-/// How much slower than time the last of what is there is shown.
+/// The slow-down while the last of what is there is shown, as a share of time.
 const BRAKE: f64 = 0.3;
-/// How far it may fall behind by that, in intervals.
+/// The distance that it may fall behind by that, in intervals.
 const BRAKE_INTERVALS: f64 = 0.5;
 /// Later snapshots that will do when the next is lost.
 const COPIES: u32 = 4;
-/// How much earlier than measurements say, in intervals.
+/// The time that is added to what measurements say, in intervals.
 const RESERVE: f64 = 0.1;
 const LEAD_EVERY: u32 = 4;
 const DELAYS_MIN: usize = 16;
 const INTERVAL_TICKS_MAX: i64 = 64;
 const INTERVAL_WEIGHT: f64 = 0.125;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_out_of_bounds_becomes_the_nearest_that_is_not() {
+        let config = PlaybackConfig::new(Duration::from_millis(20));
+        assert_eq!(config.intervals_max(1.85), config);
+        assert_eq!(config.intervals_max(0.0), config.intervals_max(0.5));
+    }
+}

@@ -5,73 +5,17 @@ use std::collections::VecDeque;
 use crate::Tick;
 
 /// News about an event that a step emitted.
-///
-/// ```
-/// # use muse_netcode::Tick;
-/// # use muse_netcode::prediction::{Game, StepContext};
-/// use muse_netcode::prediction::{Effect, EffectChange, Predictor};
-/// # use muse_schema::State;
-/// # #[derive(State, Clone)]
-/// # struct Rounds(u16);
-/// # struct Rules;
-/// # impl Game for Rules {
-/// #     type Player = Rounds;
-/// #     type Input = bool;
-/// #     type Event = &'static str;
-/// #     fn step(&mut self, state: &mut Rounds, fire: &bool, context: &mut StepContext<'_, &'static str>) {
-/// #         if *fire && state.0 > 0 {
-/// #             state.0 -= 1;
-/// #             context.emit("shot");
-/// #         }
-/// #     }
-/// # }
-/// let mut predictor = Predictor::<Rules>::new();
-/// predictor.reconcile(&mut Rules, Tick(9), &Rounds(3));
-/// predictor.predict(&mut Rules, Tick(10), true);
-/// let shot = Effect { tick: Tick(10), event: "shot", change: EffectChange::Emitted };
-/// assert_eq!(predictor.poll_effect(), Some(shot));
-/// assert_eq!(predictor.poll_effect(), None);
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect<E> {
     /// The tick in which it happens.
     pub tick: Tick,
-    /// What the step emitted.
+    /// The event that the step emitted.
     pub event: E,
-    /// What is new.
+    /// The news about it.
     pub change: EffectChange,
 }
 
-/// What is new about an event. Each is emitted once, and then either confirmed or cancelled, once.
-///
-/// ```
-/// # use muse_netcode::Tick;
-/// # use muse_netcode::prediction::{Game, StepContext};
-/// use muse_netcode::prediction::{EffectChange, Predictor};
-/// # use muse_schema::State;
-/// # #[derive(State, Clone)]
-/// # struct Rounds(u16);
-/// # struct Rules;
-/// # impl Game for Rules {
-/// #     type Player = Rounds;
-/// #     type Input = bool;
-/// #     type Event = &'static str;
-/// #     fn step(&mut self, state: &mut Rounds, fire: &bool, context: &mut StepContext<'_, &'static str>) {
-/// #         if *fire && state.0 > 0 {
-/// #             state.0 -= 1;
-/// #             context.emit("shot");
-/// #         }
-/// #     }
-/// # }
-/// let mut predictor = Predictor::<Rules>::new();
-/// predictor.reconcile(&mut Rules, Tick(9), &Rounds(2));
-/// predictor.predict(&mut Rules, Tick(10), true);
-/// predictor.predict(&mut Rules, Tick(11), true);
-/// // The server: there was a single round, which was fired in tick 10.
-/// predictor.reconcile(&mut Rules, Tick(10), &Rounds(0));
-/// let news: Vec<_> = std::iter::from_fn(|| predictor.poll_effect()).map(|effect| (effect.tick.0, effect.change)).collect();
-/// assert_eq!(news[2..], [(10, EffectChange::Confirmed), (11, EffectChange::Cancelled)]);
-/// ```
+/// The news about an event. Each is emitted once, and then either confirmed or cancelled, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EffectChange {
     /// It happens now: show what may be shown before the server agrees (a muzzle flash, a sound).
@@ -82,7 +26,7 @@ pub enum EffectChange {
     Cancelled,
 }
 
-/// What was emitted and is not settled, and the news about it.
+/// The events that were emitted and are not settled, and the news about them.
 #[derive(Debug)]
 pub(super) struct Effects<E> {
     pending: Vec<Pending<E>>,

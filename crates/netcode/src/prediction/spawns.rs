@@ -2,18 +2,7 @@
 
 use crate::Tick;
 
-/// What names a spawn on both sides before the server has given it an id: the tick, and which one of the player's in that tick.
-///
-/// ```
-/// use muse_netcode::Tick;
-/// use muse_netcode::prediction::{PredictedSpawns, SpawnKey};
-/// // Two rockets in one tick: the first to leave is the first on both sides.
-/// let [left, right] = [0, 1].map(|ordinal| SpawnKey { tick: Tick(5), ordinal });
-/// let mut rockets = PredictedSpawns::new(8);
-/// assert!(rockets.predict(left, "left") && rockets.predict(right, "right"));
-/// assert_eq!(rockets.handle_spawn(right), Some("right"));
-/// assert_eq!(rockets.handle_spawn(left), Some("left"));
-/// ```
+/// The name of a spawn on both sides before the server has given it an id: the tick, and the number of the player's in that tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpawnKey {
     /// The tick whose step spawned it.

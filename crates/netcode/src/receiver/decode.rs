@@ -10,7 +10,7 @@ use crate::events::Read;
 use crate::snapshot::Header;
 use crate::snapshot::coding::Relation;
 
-/// What a packet says, until all of it is known to be sound.
+/// The contents of a packet, until all of it is known to be sound.
 #[derive(Debug, Default)]
 pub(super) struct Staged {
     pub gone: Vec<u32>,
@@ -46,7 +46,7 @@ impl Staged {
         self.packet += 1;
     }
 
-    /// Whether the slot has no row in this packet so far.
+    /// True if the slot has no row in this packet so far.
     fn is_first(&mut self, slot: u32) -> bool {
         let index = slot as usize;
         if self.seen.len() <= index {
@@ -75,6 +75,8 @@ impl Receiver {
     ) -> Result<(), Refused> {
         self.coding.begin();
         for _ in 0..header.gone {
+            // An arithmetic decoder never ends by itself: behind the last byte it invents symbols, so every loop looks
+            // for the overrun.
             let slot = self.coding.decode_gone(decoder);
             if slot >= self.slots_max || decoder.is_overrun() {
                 return Err(Refused::Malformed);
@@ -106,6 +108,7 @@ impl Receiver {
         staged: &mut Staged,
     ) -> Result<(), Refused> {
         let head = self.coding.decode_head(decoder);
+        // Bounds memory by what was agreed, and work by one row for each slot.
         if head.slot >= self.slots_max || !staged.is_first(head.slot) {
             return Err(Refused::Malformed);
         }
@@ -124,6 +127,7 @@ impl Receiver {
             }
         } else {
             let slot = self.slots.get(head.slot as usize);
+            // Not malformed: the packet that brought the baseline may have been lost.
             let slot = slot.ok_or(Refused::NoBaseline)?;
             let mut age = 0u32;
             for step in head.ages.into_iter().take_while(|step| *step != 0) {

@@ -1,4 +1,4 @@
-//! Which entities the client knows.
+//! The entities that the client knows.
 
 use crate::snapshot::coding::Relation;
 use crate::world::{NONE, PARTS_MAX};
@@ -17,7 +17,7 @@ struct Place {
     gone: Option<(EntityId, Tick)>,
 }
 
-/// What is known of an entity besides its states.
+/// Everything that is known of an entity besides its states.
 #[derive(Debug)]
 pub(super) struct Record {
     id: EntityId,
@@ -30,45 +30,7 @@ pub(super) struct Record {
     pub input_tick: Option<Tick>,
 }
 
-/// What a name stands for at the client.
-///
-/// ```
-/// # use std::sync::Arc;
-/// # use muse_netcode::{ClientId, KindOptions, Kinds, Receiver, Tick, View, World};
-/// use muse_netcode::Fate;
-/// # use muse_schema::State;
-/// # #[derive(State, Clone)]
-/// # struct Ship {
-/// #     fuel: u8,
-/// # }
-/// # let mut kinds = Kinds::new();
-/// # let ship = kinds.register::<Ship>(KindOptions::new(1))?;
-/// # let mut world = World::new(kinds);
-/// # let entity = world.spawn(ship, &Ship { fuel: 1 })?;
-/// # let mut view = View::new(&world, ClientId(1));
-/// # view.set_interest([(entity, 1.0)]);
-/// # let mut receiver = Receiver::new(Arc::clone(world.kinds()));
-/// # receiver.set_game(0);
-/// # let mut buffer = [0; 1_200];
-/// # let mut tick = |world: &mut World, receiver: &mut Receiver, tick| {
-/// #     let len = receiver.emit_acknowledgement(&mut buffer)?;
-/// #     view.handle_acknowledgement(&buffer[..len])?;
-/// #     world.commit(Tick(tick))?;
-/// #     view.begin(world, 10_000);
-/// #     while let Some(len) = view.poll_packet(world, &mut buffer) {
-/// #         receiver.handle_packet(&buffer[..len])?;
-/// #     }
-/// #     Ok::<(), Box<dyn std::error::Error>>(())
-/// # };
-/// // A missile's state names its target before anything was heard of that.
-/// assert_eq!(receiver.fate(entity), Fate::Unknown);
-/// tick(&mut world, &mut receiver, 1)?;
-/// assert_eq!(receiver.fate(entity), Fate::Here);
-/// world.despawn(entity)?;
-/// tick(&mut world, &mut receiver, 2)?;
-/// assert_eq!(receiver.fate(entity), Fate::Gone);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// The state of an entity's name at the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Nothing has been heard of it yet; it may still come.
@@ -129,7 +91,7 @@ impl Entities {
         }
     }
 
-    /// Whether a state of this entity at `tick` may be taken: not if another generation came since.
+    /// True if a state of this entity at `tick` may be taken: not if another generation came since.
     pub(crate) fn admits(&self, entity: EntityId, tick: Tick) -> bool {
         let place = self.places.get(entity.index() as usize);
         let record = place.and_then(|place| place.record.as_ref());
@@ -200,7 +162,7 @@ impl Record {
         (slot != NONE).then_some(slot)
     }
 
-    /// Owner and parent as of `tick`. Whether they are others than before.
+    /// Sets owner and parent as of `tick`. True if they changed.
     pub(crate) fn relate(&mut self, tick: Tick, relation: Relation) -> bool {
         if self.relation_tick.is_some_and(|last| last > tick) {
             return false;

@@ -8,7 +8,7 @@ pub(super) struct History {
     ticks: Vec<u32>,
     rows: Vec<i32>,
     width: usize,
-    /// Where the oldest stands, and how many there are.
+    /// The place of the oldest, and the number of entries.
     start: usize,
     len: usize,
 }

@@ -1,4 +1,4 @@
-//! Which packets were decoded, for the answer.
+//! The packets that were decoded, for the acknowledgement.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ impl Window {
         widen(low, self.newest.unwrap_or(0))
     }
 
-    /// Whether the packet is new and not so old that nobody knows.
+    /// True if the packet is new and not too old to tell.
     pub(crate) fn admits(&self, number: u32) -> bool {
         let Some(newest) = self.newest else {
             return true;
@@ -57,7 +57,7 @@ impl Window {
         }
     }
 
-    /// What to answer, about the packets of the last ticks.
+    /// Returns the acknowledgement of the packets of the last ticks.
     pub(crate) fn answer(&self, game: u32, restart: Option<u16>) -> Acknowledgement {
         let mut received = self.bits;
         let newest = self.newest.unwrap_or(0);

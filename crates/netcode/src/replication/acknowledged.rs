@@ -1,21 +1,8 @@
-//! Which ticks a client is known to have been sent states of.
+//! The ticks whose states a client is known to have been sent.
 
 use crate::Tick;
 
 /// The last 64 ticks of which a client acknowledged a snapshot: the only ones between which it can have shown others.
-///
-/// ```
-/// use muse_netcode::replication::AcknowledgedTicks;
-/// use muse_netcode::Tick;
-/// let mut ticks = AcknowledgedTicks::default();
-/// for tick in [40, 42, 45] {
-///     ticks.insert(Tick(tick));
-/// }
-/// assert!(ticks.are_neighbours(Tick(42), Tick(45)));
-/// // Between these it had another, and of the last it has not said that it has it.
-/// assert!(!ticks.are_neighbours(Tick(40), Tick(45)));
-/// assert!(!ticks.are_neighbours(Tick(45), Tick(46)));
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AcknowledgedTicks {
     newest: Tick,

@@ -1,4 +1,4 @@
-//! How a packet is filled: who is gone, events with the states they need, then states by their turn.
+//! Fills packets: entities that are gone, events with the states they need, then states by their turn.
 
 use muse_wire::bytes::Writer;
 use muse_wire::range::Encoder;
@@ -13,10 +13,10 @@ use crate::snapshot::coding::{Ages, Coding, Identity, Relation, RowHead};
 use crate::snapshot::{EVENTS_MAX, GONE_MAX, Header, ROWS_MAX};
 use crate::world::{NEVER, Object, World};
 
-/// What is being written.
+/// The packet that is being written.
 struct Draft<'a> {
     encoder: Encoder<'a>,
-    /// Where the encoder must not go beyond.
+    /// The length that the encoder must not exceed.
     room: usize,
     entries: Vec<Entry>,
     rows: usize,
@@ -26,7 +26,7 @@ struct Draft<'a> {
     pattern: Pattern<'a>,
 }
 
-/// What became of a row.
+/// The outcome of writing a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Written,
@@ -36,7 +36,7 @@ enum Outcome {
 }
 
 impl View {
-    /// Whether another packet of this tick would have something to carry.
+    /// True if another packet of this tick would have something to carry.
     pub(super) fn has_more(&self) -> bool {
         self.game_loaded && (!self.round.gone.is_empty() || !self.plan.is_empty())
     }
@@ -45,6 +45,7 @@ impl View {
     pub(super) fn fill_packet(&mut self, world: &World, buffer: &mut [u8]) -> Option<usize> {
         let mut entries = std::mem::take(&mut self.scratch);
         let mut events = if self.game_loaded {
+            // Half of the packet at most, so that states still come through while there are many events.
             self.choose_events(world, buffer.len() / 2)
         } else {
             Vec::new()
@@ -75,6 +76,7 @@ impl View {
         let mut chosen = Vec::new();
         for (number, event) in self.events.wanting().take(usize::from(EVENTS_MAX)) {
             let size = EVENT_OVERHEAD + event.bytes.len();
+            // Not the next smaller one: events of a class keep their order.
             if size > left {
                 break;
             }
@@ -118,6 +120,7 @@ impl View {
         events: &[u32],
         entries: Vec<Entry>,
     ) -> (Option<usize>, Vec<Entry>, bool) {
+        // Slots note the attempt that wrote them, so that an attempt that is given up leaves nothing to undo.
         self.attempts = self.attempts.wrapping_add(1);
         self.coding.begin();
         let gone = if self.game_loaded {
@@ -181,6 +184,7 @@ impl View {
         let Ok(len) = encoder.finish() else {
             return (None, entries, true);
         };
+        // The first packet of a tick goes even if it is empty, since it tells the time.
         if stuck && self.round.packets > 0 {
             return (None, entries, true);
         }
@@ -220,6 +224,7 @@ impl View {
         for event in events.iter().filter_map(|number| self.events.get(*number)) {
             needed.extend(self.stateless(world, event).map(|(number, _)| number));
         }
+        // Slots that follow each other cost next to nothing to name.
         needed.sort_unstable();
         needed.dedup();
         needed
@@ -235,6 +240,7 @@ impl View {
                 Outcome::Written | Outcome::Skipped => self.plan.pass(),
                 Outcome::Full => {
                     let alone = draft.entries.is_empty() && draft.room >= ROOM_WHOLE;
+                    // It would not fit into the next packet either, and must not hold up all others.
                     if alone {
                         self.stats.rows_too_large += 1;
                         self.plan.pass();
@@ -254,6 +260,7 @@ impl View {
         let Some(slot) = self.slots.get_mut(number) else {
             return Outcome::Skipped;
         };
+        // Once in a tick: an earlier packet has it, or the events of this one needed it.
         if slot.life != Life::Active || slot.newest == tick || slot.attempt == attempt {
             return Outcome::Skipped;
         }
@@ -339,7 +346,7 @@ impl View {
     }
 }
 
-/// What stands before the row.
+/// Writes what stands before the row.
 #[inline]
 fn write_head(
     coding: &mut Coding,

@@ -1,4 +1,4 @@
-//! Which older states a row is coded with. For most rows of a packet these are of the same ticks, so they are looked for once.
+//! The older states that a row is coded with. For most rows of a packet these are of the same ticks, so they are looked for once.
 
 use super::slots::Slot;
 use crate::coder::References;
@@ -8,7 +8,7 @@ use crate::world::{KindId, NEVER, Object, World};
 /// The states that the last row was coded with, for rows that are coded with those of the same ticks.
 #[derive(Default)]
 pub(super) struct Pattern<'a> {
-    /// What decides about it; nothing before the first row.
+    /// The facts that decide about it; nothing before the first row.
     key: Option<Key>,
     /// All rows of the kind at the ticks of the references, the last ones repeated if there are fewer.
     rows: [&'a [i32]; References::COUNT_MAX],
@@ -104,6 +104,6 @@ impl<'a> Pattern<'a> {
 }
 
 const NONE: (Ages, References<'static>) = ([0; References::COUNT_MAX], References::new());
-/// How many ticks at least each further reference is before the one before it: the first tells the speed, the others how it
+/// The least number of ticks from each further reference to the one before it: the first tells the speed, the others how it
 /// changes.
 const REFERENCES_APART: [u32; References::COUNT_MAX - 1] = [1, 2, 3];

@@ -1,4 +1,4 @@
-//! What was in the packets of which nothing is known yet.
+//! The contents of packets that are neither acknowledged nor given up.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What a client has of each part of an entity, as the server knows it. Parts in the client's interest have a slot: a small
+//! The states that a client has of each part of an entity, as the server knows it. Parts in the client's interest have a slot: a small
 //! number under which they travel, so that names cost next to nothing and everything per client is a dense array.
 
 use std::cmp::Reverse;
@@ -34,20 +34,20 @@ pub(super) struct Slot {
     pub sent: u32,
     /// Tick last sent, lost or not.
     pub newest: u32,
-    /// When it was last sent or had nothing to send.
+    /// The tick in which it was last sent or had nothing to send.
     pub served: u32,
     /// Bit i: the client has acknowledged the state of the tick i before `baseline`.
     pub known: u64,
-    /// Emitted whenever what is in flight must not count any more.
+    /// Grows whenever what is in flight must not count any more.
     pub incarnation: u16,
     /// Events of its entity that have not arrived.
     pub events: u16,
     pub part: u8,
     /// Something of it was lost: it comes before others until the client has a newer state.
     pub lost: bool,
-    /// When it left the interest, if the client is known to have seen it: then it still gets the events of that tick.
+    /// The tick in which it left the interest, if the client is known to have seen it: then it still gets the events of that tick.
     pub left: u32,
-    /// What is added to the priority per tick.
+    /// The growth of its priority per tick.
     pub weight: u32,
     pub priority: u32,
     /// The last update of the interest that named it.
@@ -130,6 +130,7 @@ impl Slots {
         if self.first.len() <= index {
             self.first.resize(index + 1, NONE);
         }
+        // It goes on counting, so that acknowledgements of packets with the occupant before do not count for this one.
         let incarnation = self.get(number).map_or(0, |slot| slot.incarnation);
         let slot = Slot {
             life: Life::Active,
@@ -225,6 +226,7 @@ impl Slot {
             self.baseline = tick;
             self.read = tick;
             self.lost = false;
+            // A later state is on its way; it was sent at the next tick at the earliest.
             self.after = if self.newest > tick { tick + 1 } else { NEVER };
         } else {
             self.known |= 1u64.checked_shl(self.baseline - tick).unwrap_or(0);

@@ -10,7 +10,7 @@ use crate::{Tick, TickTime};
 /// One entity, simulated ahead of what has arrived of it.
 #[derive(Debug)]
 pub(super) struct Ahead<S> {
-    /// What is known: a state, its tick, and what the player did then.
+    /// The newest knowledge: a state, its tick, and the player's input then.
     news: Option<(Tick, S)>,
     input: Vec<u8>,
     /// The states before and at the tick shown last.

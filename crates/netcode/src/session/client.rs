@@ -8,13 +8,13 @@ use muse_wire::{Duration, Instant};
 
 use super::format::{FromClient, ToClient};
 use super::{PacketError, SessionConfig};
+use crate::Claim;
 use crate::clock::{ClientClock, Due};
 use crate::inputs::{InputSender, Report};
 use crate::interpolation::{InterpolationConfig, Playback};
 use crate::prediction::{Effect, Game, PredictionCounters, Predictor, Reconciled};
 use crate::quality::Quality;
 use crate::receiver::{Receiver, Update};
-use crate::rewind::Claim;
 use crate::smoothing::{Smoothing, SmoothingConfig};
 use crate::snapshot::Header;
 use crate::world::{Kind, Kinds};
@@ -93,7 +93,7 @@ pub struct Client<G: Game> {
     heard: Option<(u16, Instant)>,
     /// The instant that was shown before time passed last: the picture that the next input reacts to.
     seen: Option<TickTime>,
-    /// How long before the ticks of the inputs of the last packet that was, in the mean, and the sum for those of the next with their number.
+    /// The mean time from that to the ticks of the inputs of the last packet, and the sum for those of the next with their number.
     picture_age: Option<Duration>,
     ages: (Duration, u64),
     /// Ticks of the last snapshots, in order.
@@ -141,12 +141,12 @@ where
         }
     }
 
-    /// The game that is loaded, if it is not number 0; see [`Receiver::set_game`].
+    /// Says which game is loaded, if it is not number 0; see [`Receiver::set_game`].
     pub fn set_game(&mut self, game: u32) {
         self.receiver.set_game(game);
     }
 
-    /// A packet of the server arrived.
+    /// Handles a packet of the server.
     pub fn handle_packet(
         &mut self,
         now: Instant,
@@ -155,17 +155,20 @@ where
     ) -> Result<(), PacketError> {
         let (header, snapshot) = ToClient::parse(bytes)?;
         let tick = Header::parse(&mut Reader::new(snapshot))?.tick;
+        // First what may fail: a packet that is refused must not move clocks or say which entity is played.
         self.receiver.handle_packet(snapshot)?;
         self.note_snapshot(tick);
         if let Some((number, report)) = &header.report {
             self.handle_report(now, tick, *number, report);
         }
         if let Some((version, player)) = header.player
+            // Packets may be late: only a newer version counts. It wraps around.
             && (version.wrapping_sub(self.player_version) as i8) > 0
         {
             self.player_version = version;
             if player != self.player {
                 self.player = player;
+                // What was predicted is of another entity; it begins with the server's next state of this one.
                 self.predictor = Predictor::new();
             }
         }
@@ -173,8 +176,8 @@ where
         Ok(())
     }
 
-    /// Lets time pass, simulates what is due with the inputs that `input` gives for each tick, and writes the packet for it. Says how
-    /// long that is; `None` when there is nothing more to do now.
+    /// Advances to `now`, simulates the ticks that are due with the inputs that `input` gives for each, and writes the packet with them.
+    /// Returns its length; `None` when there is nothing more to do now.
     pub fn poll_packet(
         &mut self,
         now: Instant,
@@ -188,6 +191,7 @@ where
             self.sender.push(tick, input.clone());
             self.note_age(tick);
             self.predictor.predict(rules, tick, input);
+            // Both sides know the interval, and the ticks that end a packet by their number alone.
             if (tick.0 + 1).is_multiple_of(self.config.packet_interval) {
                 break;
             }
@@ -205,26 +209,27 @@ where
         let mut writer = BitWriter::new(buffer.get_mut(len..)?);
         let header = self.clock.header(now);
         self.sender.write(header, &mut writer).ok()?;
+        // Only now: in its first packet an input travels whole, in those after it without what need not be repeated.
         self.sender.handle_sent(G::again);
         Some(len + writer.finish())
     }
 
-    /// When [`poll_packet`](Self::poll_packet) has something next; `None` until the server has been heard.
+    /// Returns the time at which [`poll_packet`](Self::poll_packet) has something next; `None` until the server has been heard.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.clock.poll_timeout()
     }
 
-    /// The next change of what is known of the world.
+    /// Returns the next change of the world as the client knows it.
     pub fn poll_update(&mut self) -> Option<Update> {
         self.receiver.poll_update()
     }
 
-    /// The next event that the server told.
+    /// Returns the next event that the server emitted.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.receiver.poll_event()
     }
 
-    /// The next thing that the client's own steps emitted, or that became of it.
+    /// Returns the next event that the client's own steps emitted, or news about an earlier one.
     pub fn poll_effect(&mut self) -> Option<Effect<G::Event>> {
         self.predictor.poll_effect()
     }
@@ -234,18 +239,20 @@ where
         self.player
     }
 
-    /// The client's own state after the last tick: where the ghost is, which is what the rules go by.
+    /// Returns the client's own state after the last tick: the ghost, which the rules work with.
     pub fn predicted(&self) -> Option<&G::Player> {
         self.predictor.state()
     }
 
-    /// The client's own player as it is to be drawn: between two ticks, and not jumping when the server corrects it.
+    /// Returns the client's own player as it is to be drawn: between two ticks, and not jumping when the server corrects it.
     pub fn shown_player(&self) -> Option<G::Player> {
         let newest = self.predictor.state()?;
         let Some(time) = self.clock.play_time() else {
             return Some(newest.clone());
         };
         let before = self.predictor.state_at(time.tick.back(1));
+        // A frame is drawn between the last two ticks; the newest state alone would make the player jump from tick to
+        // tick.
         let after = self.predictor.state_at(time.tick).unwrap_or(newest);
         let ghost = before.map_or_else(
             || after.clone(),
@@ -262,12 +269,12 @@ where
         Some(self.smoothing.show(&ghost))
     }
 
-    /// The instant of the server's world that is being shown; a shot carries it, so that the server can judge by it.
+    /// Returns the instant of the server's world that is being shown; a shot carries it, so that the server can judge by it.
     pub fn shown_time(&self) -> Option<TickTime> {
         self.playback.time()
     }
 
-    /// What a shot fired now carries: the instant that is being shown, and between the states of which ticks. For states that are
+    /// Returns the claim that a shot fired now carries: the instant that is being shown, and between the states of which ticks. For states that are
     /// interpolated along lines the server then looks at exactly what was shown; where they follow curves,
     /// [`Claim::at`] with [`shown_time`](Self::shown_time) is closer. Take it when drawing, not when the input is asked for: what the
     /// player saw counts. It should not be older than the last frame, for the server knows how old pictures are.
@@ -281,17 +288,17 @@ where
         Some(between.map_or(Claim::at(at), |(from, to)| Claim::between(*from, *to, at)))
     }
 
-    /// Ticks of time that the server let go because it could not keep up: the match stood still for so long.
+    /// Returns the ticks of time that the server let go because it could not keep up: the match stood still for so long.
     pub const fn slipped(&self) -> u64 {
         self.slipped_in_all
     }
 
-    /// How far in the past others are shown.
+    /// Returns how far in the past others are shown.
     pub fn interpolation_delay(&self) -> Option<Duration> {
         self.playback.delay()
     }
 
-    /// What is known of the world.
+    /// Returns the client's copy of the world.
     pub const fn receiver(&self) -> &Receiver {
         &self.receiver
     }
@@ -301,17 +308,17 @@ where
         &self.clock
     }
 
-    /// How good the connection is.
+    /// Returns the quality of the connection.
     pub const fn quality(&self) -> &Quality {
         &self.quality
     }
 
-    /// How predictions turned out.
+    /// Returns the counts of right and wrong predictions.
     pub fn prediction(&self) -> &PredictionCounters {
         self.predictor.counters()
     }
 
-    /// Settings for [`Remotes`](super::Remotes).
+    /// Returns the settings for [`Remotes`](super::Remotes).
     pub const fn interpolation(&self) -> InterpolationConfig {
         self.config.interpolation
     }
@@ -334,6 +341,7 @@ where
     }
 
     fn advance(&mut self, now: Instant) {
+        // Before time goes on: the player reacts to the picture that is on the screen, not to the next one.
         if now > self.advanced_at {
             self.seen = self.playback.time();
         }
@@ -348,15 +356,18 @@ where
 
     fn handle_report(&mut self, now: Instant, tick: Tick, number: u16, report: &Report) {
         self.clock.handle_snapshot(now, tick, Some(report));
+        // Before the snapshot, whose delay would otherwise be too long by the time that the server let go.
         self.playback.handle_slipped(report.slipped);
         self.playback.handle_snapshot(now, tick, number);
         self.sender.handle_report(report);
+        // The counter wraps, and a late report says less than is known: then nothing is added.
         let slip = report.slipped.wrapping_sub(self.slipped) as i16;
         if slip > 0 {
             self.slipped = report.slipped;
             self.slipped_in_all += slip as u64;
         }
         self.heard = Some((number, now));
+        // Only changes of the delay count, so its origin does not matter.
         let sent = self.config.tick * u64::from(tick.0);
         let delay = now.as_micros().wrapping_sub(sent.as_micros());
         self.quality
@@ -379,6 +390,7 @@ where
         let Some(player) = self.player else {
             return;
         };
+        // That of the packet's own tick: a prediction can only be compared with the state of the same tick.
         let Some(state) = self.receiver.state_at(self.kind, player, tick) else {
             return;
         };

@@ -1,6 +1,6 @@
 //! The world of a while ago, for spectators who must not help players.
 //!
-//! What leaves the server for them is old already; a delay in the client would keep nobody from looking. Their view of that world
+//! Packets to them are old already when they leave the server; a delay in the client would keep nobody from looking. Their view of that world
 //! works as everyone's view of the present does.
 
 use std::collections::VecDeque;

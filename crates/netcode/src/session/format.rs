@@ -13,7 +13,7 @@ use crate::inputs::Report;
 pub(super) struct ToClient {
     /// Number of the snapshot, and how the client's inputs come; in its first packet.
     pub report: Option<(u16, Report)>,
-    /// Which entity the client plays, and how often that has changed.
+    /// The entity that the client plays, and the number of times that has changed.
     pub player: Option<(u8, Option<EntityId>)>,
 }
 
@@ -86,9 +86,9 @@ impl ToClient {
 /// Before the acknowledgement and the inputs of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct FromClient {
-    /// What the client knows of which entity it plays.
+    /// The version of the played entity that the client knows.
     pub player_version: u8,
-    /// How old the picture was, at the tick of the newest input, that the player acted on, in 16 us.
+    /// The age of the picture, at the tick of the newest input, that the player acted on, in 16 us.
     picture_age: Option<u16>,
     /// Number of the snapshot that arrived last, and for how long it has been there, in 16 us.
     heard: Option<(u16, u16)>,

@@ -1,4 +1,4 @@
-//! What the server has of one client.
+//! The server's state of one client.
 
 use muse_schema::BitReader;
 use muse_wire::{Duration, Instant};
@@ -6,13 +6,13 @@ use muse_wire::{Duration, Instant};
 use super::format::{FromClient, ToClient};
 use super::round_trips::RoundTrips;
 use super::{PacketError, SessionConfig};
+use crate::Shooter;
 use crate::inputs::{Input, InputBuffer, InputForTick};
 use crate::replication::View;
-use crate::rewind::Shooter;
 use crate::world::{ClientId, World};
 use crate::{EntityId, Tick};
 
-/// What the server has of one client.
+/// The server's state of one client.
 #[derive(Debug)]
 pub(super) struct Guest<I> {
     pub inputs: InputBuffer<I>,
@@ -22,20 +22,20 @@ pub(super) struct Guest<I> {
     pub player: Option<EntityId>,
     player_version: u8,
     player_known: bool,
-    /// Whether the game decides what the client sees; otherwise it sees everything.
+    /// True if the game decides what the client sees; otherwise it sees everything.
     pub interest_set: bool,
-    /// What there was in the world when it was last said that everything is seen.
+    /// The structure of the world when it was last said that everything is seen.
     structure_seen: Option<u64>,
-    /// Whether it sees the world of a while ago.
+    /// True if it sees the world of a while ago.
     pub is_delayed: bool,
-    /// Whether it is in the same program, and polls its packets itself.
+    /// True if it is in the same program, and polls its packets itself.
     pub is_local: bool,
     pub budget: usize,
-    /// How old the picture is that the player acts on, in the mean.
+    /// The mean age of the picture that the player acts on.
     picture_age: Option<Duration>,
     round: Round,
     round_trips: RoundTrips,
-    /// How long inputs wait in the buffer, in the mean.
+    /// The mean time that inputs wait in the buffer.
     waited: Option<Duration>,
 }
 
@@ -70,8 +70,10 @@ impl<I: Input> Guest<I> {
 
     pub(super) fn set_player(&mut self, entity: Option<EntityId>) {
         self.player = entity;
+        // A version and not the entity alone, for the client may be given the same one again.
         self.player_version = self.player_version.wrapping_add(1);
         self.player_known = false;
+        // The weights of the interest depend on it.
         self.structure_seen = None;
         self.view.set_player(entity);
     }
@@ -128,6 +130,7 @@ impl<I: Input> Guest<I> {
 
     /// Begins the packets of a committed tick.
     pub(super) fn begin(&mut self, world: &World, due: Instant) {
+        // Only when entities came or went: otherwise the interest of the last tick still holds.
         if !self.interest_set && self.structure_seen != Some(world.structure()) {
             self.structure_seen = Some(world.structure());
             let player = self.player;
@@ -150,6 +153,7 @@ impl<I: Input> Guest<I> {
         now: Instant,
         buffer: &mut [u8],
     ) -> Option<usize> {
+        // Once a tick is enough: what its first packet says, the others need not repeat.
         let first = !self.round.started;
         let header = ToClient {
             report: first.then(|| (self.round.number, self.inputs.report(now, self.round.due))),
@@ -170,7 +174,7 @@ fn mean(mean: Option<Duration>, value: Duration, weight: u64) -> Duration {
     mean.map_or(value, |mean| (mean * (weight - 1) + value) / weight)
 }
 
-/// How much more urgent than others a client's own player is.
+/// The urgency of a client's own player in relation to others.
 pub(super) const PLAYER_WEIGHT: f32 = 16.0;
 /// Each input counts one part in so many towards the mean of the wait.
 const WAIT_WEIGHT: u64 = 16;

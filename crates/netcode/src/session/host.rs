@@ -12,35 +12,11 @@ use crate::world::ClientId;
 /// game.
 ///
 /// ```
-/// # use muse_netcode::prediction::{Game, StepContext};
-/// # use muse_netcode::{Client, ClientId, Host, Kind, KindOptions, Kinds, Server, SessionConfig};
-/// # use muse_schema::State;
-/// # use muse_wire::{Duration, Instant};
-/// # #[derive(State, Clone, Debug, PartialEq)]
-/// # struct Runner {
-/// #     #[field(range = -100.0..=100.0, step = 0.001)]
-/// #     x: f32,
-/// # }
-/// # struct Rules;
-/// # impl Game for Rules {
-/// #     type Player = Runner;
-/// #     type Input = bool;
-/// #     type Event = ();
-/// #     fn step(&mut self, runner: &mut Runner, run: &bool, _: &mut StepContext<'_, ()>) {
-/// #         runner.x += if *run { 0.1 } else { 0.0 };
-/// #     }
-/// # }
-/// # fn kinds() -> (Kinds, Kind<Runner>) {
-/// #     let mut kinds = Kinds::new();
-/// #     let runner = kinds.register::<Runner>(KindOptions::new(1)).expect("a new id");
-/// #     (kinds, runner)
-/// # }
-/// let (config, now) = (SessionConfig::new(Duration::from_millis(20)), Instant::ZERO);
-/// let (all, runner) = kinds();
-/// let mut server = Server::<Rules>::new(config, all, runner, now);
+/// use muse_netcode::Host;
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/runner.in"));
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (mut server, client) = (server(Instant::ZERO), client(Instant::ZERO));
 /// server.join(ClientId(0), &Runner { x: 0.0 })?;
-/// let (all, runner) = kinds();
-/// let client = Client::<Rules>::new(config, all, runner, |a, b| (a.x - b.x).abs(), now);
 /// let mut host = Host::new(&mut server, ClientId(0), client);
 /// for milli in 0..2_000 {
 ///     let now = Instant::from_millis(milli);
@@ -49,7 +25,8 @@ use crate::world::ClientId;
 ///     host.tick(now, &mut server, &mut Rules, |_| true)?;
 /// }
 /// assert!(host.game.predicted().expect("it plays").x > 8.0);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # Ok(())
+/// # }
 /// ```
 pub struct Host<G: Game> {
     /// Its client.
@@ -62,7 +39,7 @@ impl<G: Game> Host<G>
 where
     G::Player: State,
 {
-    /// The client of this number, which has joined the server before.
+    /// Makes a host of the client with this id, which has joined the server before.
     pub fn new(server: &mut Server<G>, id: ClientId, game: Client<G>) -> Self {
         server.set_local(id);
         Self {
@@ -72,7 +49,7 @@ where
         }
     }
 
-    /// Its number.
+    /// Returns its client id.
     pub const fn id(&self) -> ClientId {
         self.id
     }

@@ -15,53 +15,24 @@ use crate::{EntityId, Tick};
 /// The entities of one kind, interpolated. Give it every update that the client polls, then draw what [`show`](Self::show) gives.
 ///
 /// ```
-/// # use muse_netcode::interpolation::InterpolationConfig;
-/// # use muse_netcode::prediction::StepContext;
-/// use muse_netcode::prediction::Game;
-/// use muse_netcode::{Client, Remotes};
-/// # use muse_netcode::{ClientId, Kind, KindOptions, Kinds, Server, SessionConfig};
-/// use muse_schema::State;
-/// # use muse_wire::{Duration, Instant};
-/// # #[derive(State, Clone)]
-/// # struct Runner {
-/// #     #[field(range = -100.0..=100.0, step = 0.001)]
-/// #     x: f32,
-/// # }
-/// # struct Rules;
-/// # impl Game for Rules {
-/// #     type Player = Runner;
-/// #     type Input = bool;
-/// #     type Event = ();
-/// #     fn step(&mut self, _: &mut Runner, _: &bool, _: &mut StepContext<'_, ()>) {}
-/// # }
-/// # fn kinds() -> (Kinds, Kind<Runner>) {
-/// #     let mut kinds = Kinds::new();
-/// #     let runner = kinds.register::<Runner>(KindOptions::new(1)).expect("a new id");
-/// #     (kinds, runner)
-/// # }
+/// use muse_netcode::Remotes;
+/// use muse_netcode::interpolation::InterpolationConfig;
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/runner.in"));
 ///
-/// /// Once a frame: what is to be drawn of the others.
-/// fn frame<G: Game>(client: &mut Client<G>, others: &mut Remotes<G::Player>) -> Vec<G::Player>
-/// where
-///     G::Player: State,
-/// {
+/// /// Once a frame: the others, as they are to be drawn.
+/// fn frame(client: &mut Client<Rules>, others: &mut Remotes<Runner>) -> Vec<Runner> {
 ///     while let Some(update) = client.poll_update() {
 ///         others.handle_update(client, &update);
 ///     }
 ///     others.show(client).map(|(_, shown)| shown.state).collect()
 /// }
-/// # let tick = Duration::from_millis(20);
-/// # let (config, mut now) = (SessionConfig::new(tick), Instant::from_secs(1));
-/// # let (all, runner) = kinds();
-/// # let mut server = Server::<Rules>::new(config, all, runner, now);
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let mut now = Instant::from_secs(1);
+/// # let (mut server, mut client, runner) = (server(now), client(now), kinds().1);
 /// server.join(ClientId(1), &Runner { x: 0.0 })?;
 /// server.join(ClientId(2), &Runner { x: 5.0 })?;
-/// # let (all, runner) = kinds();
-/// # let distance = |a: &Runner, b: &Runner| (a.x - b.x).abs();
-/// # let mut client = Client::<Rules>::new(config, all, runner, distance, now);
-/// let mut others = Remotes::new(runner, InterpolationConfig::new(tick), distance);
-/// # let mut buffer = [0; 1_200];
-/// # let mut drawn = Vec::new();
+/// let mut others = Remotes::new(runner, InterpolationConfig::new(Duration::from_millis(20)), distance);
+/// # let (mut buffer, mut drawn) = ([0; 1_200], Vec::new());
 /// # for _ in 0..100 {
 /// #     while let Some(len) = client.poll_packet(now, &mut Rules, |_| true, &mut buffer) {
 /// #         server.handle_packet(now, ClientId(1), &buffer[..len])?;
@@ -75,10 +46,11 @@ use crate::{EntityId, Tick};
 /// #     drawn = frame(&mut client, &mut others);
 /// #     now += Duration::from_millis(10);
 /// # }
-/// // A second later the first client draws the second one's player, and its own elsewhere.
+/// // A second later the first client draws the second one's player; its own is predicted.
 /// assert_eq!(drawn.len(), 1);
 /// assert!((drawn[0].x - 5.0).abs() < 1e-3);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Debug)]
 pub struct Remotes<S> {
@@ -97,7 +69,7 @@ struct Remote<S> {
 }
 
 impl<S: State> Remotes<S> {
-    /// For entities of this kind, of which `distance` says how far apart two states look.
+    /// Shows entities of this kind, of which `distance` says how far apart two states look.
     pub fn new(kind: Kind<S>, config: InterpolationConfig, distance: fn(&S, &S) -> f32) -> Self {
         Self {
             kind,
@@ -107,7 +79,7 @@ impl<S: State> Remotes<S> {
         }
     }
 
-    /// Takes in an update.
+    /// Handles an update of the client.
     pub fn handle_update<G: Game>(&mut self, client: &Client<G>, update: &Update)
     where
         G::Player: State,
@@ -136,7 +108,7 @@ impl<S: State> Remotes<S> {
         }
     }
 
-    /// What to draw now: all but the client's own player, which is predicted.
+    /// Returns what to draw now: all but the client's own player, which is predicted.
     pub fn show<G: Game>(
         &mut self,
         client: &Client<G>,

@@ -2,7 +2,7 @@
 
 use muse_wire::{Duration, Instant};
 
-/// When snapshots left, and how long their answers took.
+/// The times at which snapshots left, and how long their acknowledgements took.
 #[derive(Clone, Debug)]
 pub(super) struct RoundTrips {
     sent: [Option<(u16, Instant)>; SENT_MAX],

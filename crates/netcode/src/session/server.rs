@@ -16,10 +16,9 @@ use crate::clock::Drift;
 use crate::inputs::{InputCounters, InputForTick};
 use crate::prediction::{Game, StepContext, run_step};
 use crate::replication::View;
-use crate::rewind::{Admission, Claim, Rewind, Shooter};
 use crate::scheduler::TickScheduler;
 use crate::world::{ClientId, INPUT_BYTES_MAX, Kind, Kinds, World};
-use crate::{EntityId, Tick, WorldError};
+use crate::{EntityId, Shooter, Tick, WorldError};
 
 /// The server's side of a session with predicted players.
 ///
@@ -28,33 +27,11 @@ use crate::{EntityId, Tick, WorldError};
 /// [`poll_packet`](Self::poll_packet) until `None`. [`Client`](super::Client) has an example of both sides.
 ///
 /// ```
-/// # use muse_netcode::prediction::{Game, StepContext};
-/// # use muse_netcode::{KindOptions, Kinds, Server, SessionConfig};
-/// # use muse_schema::State;
-/// # use muse_wire::{Duration, Instant};
-/// # #[derive(State, Clone)]
-/// # struct Runner {
-/// #     #[field(range = -100.0..=100.0, step = 0.001)]
-/// #     x: f32,
-/// # }
-/// # struct Rules;
-/// # impl Game for Rules {
-/// #     type Player = Runner;
-/// #     type Input = bool;
-/// #     type Event = ();
-/// #     fn step(&mut self, runner: &mut Runner, run: &bool, _: &mut StepContext<'_, ()>) {
-/// #         runner.x += if *run { 0.1 } else { 0.0 };
-/// #     }
-/// # }
-/// # fn server() -> Result<Server<Rules>, Box<dyn std::error::Error>> {
-/// #     let mut kinds = Kinds::new();
-/// #     let runner = kinds.register::<Runner>(KindOptions::new(1))?;
-/// #     Ok(Server::new(SessionConfig::new(Duration::from_millis(20)), kinds, runner, Instant::ZERO))
-/// # }
-/// use muse_netcode::{ClientId, Tick};
+/// use muse_netcode::Tick;
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/runner.in"));
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let now = Instant::ZERO;
-/// # let mut server = server()?;
+/// # let mut server = server(now);
 /// let player = server.join(ClientId(1), &Runner { x: 2.0 })?;
 /// server.watch(ClientId(2));
 /// assert_eq!(server.poll_tick(now, &mut Rules, |_, ()| ()), Some(Tick(0)));
@@ -62,7 +39,7 @@ use crate::{EntityId, Tick, WorldError};
 /// server.world_mut().despawn(player)?;
 /// server.commit();
 /// assert!(!server.world().contains(player));
-/// // Everyone is sent what happened.
+/// // Every client gets a packet.
 /// let (mut buffer, mut told) = ([0; 1_200], Vec::new());
 /// while let Some((client, _len)) = server.poll_packet(now, &mut buffer) {
 ///     told.push(client);
@@ -81,7 +58,7 @@ pub struct Server<G: Game> {
     clients: BTreeMap<ClientId, Guest<G::Input>>,
     /// The tick that was simulated and is not committed.
     open: Option<(Tick, Instant)>,
-    /// Who is the next whose packets of the committed tick are polled.
+    /// The next client whose packets of the committed tick are polled.
     sending: Option<ClientId>,
     /// The world of a while ago, for spectators.
     delayed: Option<Box<Delayed>>,
@@ -92,7 +69,7 @@ impl<G: Game> Server<G>
 where
     G::Player: State,
 {
-    /// A server whose tick 0 is at `now`, without players. `kind` is what players are.
+    /// Makes a server whose tick 0 is at `now`, without players. `kind` is the kind of players.
     pub fn new(config: SessionConfig, kinds: Kinds, kind: Kind<G::Player>, now: Instant) -> Self {
         let kinds = kinds.with_tick_rate(config.tick_rate());
         let world = World::new(kinds);
@@ -120,7 +97,7 @@ where
         &mut self.world
     }
 
-    /// A client comes, with a player of its own in this state.
+    /// Adds a client, with a player of its own in this state. Returns that player's entity.
     pub fn join(&mut self, client: ClientId, state: &G::Player) -> Result<EntityId, WorldError> {
         let entity = self.world.spawn(self.kind, state)?;
         self.world.set_owner(entity, Some(client))?;
@@ -129,14 +106,14 @@ where
         Ok(entity)
     }
 
-    /// A client comes who only watches, and sees what happens as players do.
+    /// Adds a client that only watches, and sees what happens as players do.
     pub fn watch(&mut self, client: ClientId) {
         let next = self.scheduler.next();
         let guest = Guest::new(&self.config, &self.world, client, next);
         self.clients.insert(client, guest);
     }
 
-    /// A client comes who watches what happened [`SessionConfig::spectator_delay`] ago, and so can tell no player what the player
+    /// Adds a client that watches what happened [`SessionConfig::spectator_delay`] ago, and so can tell no player what the player
     /// should not know. Nothing newer leaves the server for it.
     pub fn watch_delayed(&mut self, client: ClientId) {
         let Some(delayed) = &self.delayed else {
@@ -148,7 +125,7 @@ where
         self.clients.insert(client, guest);
     }
 
-    /// The client is in this program: its packets are polled with [`poll_packet_to`](Self::poll_packet_to), and
+    /// Marks a client as part of this program: its packets are polled with [`poll_packet_to`](Self::poll_packet_to), and
     /// [`poll_packet`](Self::poll_packet) leaves them out. [`Host`](super::Host) does this.
     pub fn set_local(&mut self, client: ClientId) {
         if let Some(guest) = self.clients.get_mut(&client) {
@@ -156,7 +133,7 @@ where
         }
     }
 
-    /// A client goes; its player stays where it is until the game despawns it. Says which that is.
+    /// Removes a client. Its player stays where it is until the game despawns it, and is returned.
     pub fn leave(&mut self, client: ClientId) -> Option<EntityId> {
         self.clients.remove(&client)?.player
     }
@@ -168,17 +145,17 @@ where
         }
     }
 
-    /// The entity that a client plays.
+    /// Returns the entity that a client plays.
     pub fn player(&self, client: ClientId) -> Option<EntityId> {
         self.clients.get(&client)?.player
     }
 
-    /// The clients, in the order of their numbers.
+    /// Returns the clients, in the order of their ids.
     pub fn clients(&self) -> impl Iterator<Item = ClientId> {
         self.clients.keys().copied()
     }
 
-    /// What a client may see from now on, with weights (see [`View::set_interest`]); a client for which this is never called sees
+    /// Sets the entities that a client may see from now on, with weights (see [`View::set_interest`]); a client for which this is never called sees
     /// everything. Its own player is always among it.
     pub fn set_interest(
         &mut self,
@@ -190,6 +167,7 @@ where
             let own = guest.player;
             let others = interest
                 .into_iter()
+                // Its own player is put in front with a weight of its own, and must not be there twice.
                 .filter(|(entity, _)| Some(*entity) != own);
             guest.view.set_interest(
                 own.map(|own| (own, PLAYER_WEIGHT))
@@ -199,7 +177,7 @@ where
         }
     }
 
-    /// Bytes that a snapshot to this client may have, from the transport's congestion control; never more than
+    /// Limits the bytes of a snapshot to this client, from the transport's congestion control; never more than
     /// [`SessionConfig::bytes_per_snapshot`].
     pub fn set_budget(&mut self, client: ClientId, bytes: usize) {
         if let Some(guest) = self.clients.get_mut(&client) {
@@ -207,49 +185,43 @@ where
         }
     }
 
-    /// The time from one snapshot to the next.
+    /// Returns the time from one snapshot to the next.
     pub fn snapshot_interval(&self) -> Duration {
         self.config.tick * u64::from(self.config.snapshot_interval)
     }
 
-    /// The client's side of replication: to emit events to it alone, and for its counters.
+    /// Returns the client's side of replication: to emit events to it alone, and for its counters.
     pub fn view_mut(&mut self, client: ClientId) -> Option<(&World, &mut View)> {
         let guest = self.clients.get_mut(&client)?;
         Some((&self.world, &mut guest.view))
     }
 
-    /// What was taken for the client in the tick that is being simulated.
+    /// Returns the input that was taken for the client in the tick that is being simulated.
     pub fn input(&self, client: ClientId) -> Option<&InputForTick<G::Input>> {
         Some(&self.clients.get(&client)?.taken)
     }
 
-    /// How the client's inputs have come so far.
+    /// Returns the counts of the client's inputs so far.
     pub fn input_counters(&self, client: ClientId) -> Option<&InputCounters> {
         Some(self.clients.get(&client)?.inputs.counters())
     }
 
-    /// How fast the client's clock runs against the server's, for games that want to know who hurries.
+    /// Returns the measured rate of the client's clock against the server's, for games that want to know which clients run too fast.
     pub fn clock_drift(&self, client: ClientId) -> Option<&Drift> {
         Some(self.clients.get(&client)?.inputs.drift())
     }
 
-    /// The way to the client and back, as it is in the mean; `None` before the first answer.
+    /// Returns the mean round trip to the client; `None` before the first answer.
     pub fn round_trip(&self, client: ClientId) -> Option<Duration> {
         self.clients.get(&client)?.round_trip()
     }
 
-    /// What is known of a client that fires: its round trip, finer than ticks, the wait of its inputs and its own delay.
+    /// Returns what the server knows of a client that fires: its round trip, finer than ticks, the wait of its inputs and its own delay.
     pub fn shooter(&self, client: ClientId) -> Option<Shooter> {
         Some(self.clients.get(&client)?.shooter(self.config.tick))
     }
 
-    /// The instant at which a shot of the client is judged: what its input claims, as far as that is plausible.
-    /// [`Hits`](super::Hits) has an example.
-    pub fn admit(&self, rewind: &mut Rewind, client: ClientId, claim: Claim) -> Option<Admission> {
-        Some(rewind.admit(claim, &self.shooter(client)?))
-    }
-
-    /// A packet of a client arrived.
+    /// Handles a packet of a client.
     pub fn handle_packet(
         &mut self,
         now: Instant,
@@ -271,10 +243,13 @@ where
         rules: &mut G,
         mut emitted: impl FnMut(ClientId, G::Event),
     ) -> Option<Tick> {
+        // A game that changes nothing by itself need not call it.
         self.commit();
         let due = self.scheduler.poll(now)?;
         let past = self.delayed.as_ref().map_or(0, |delayed| delayed.ticks());
+        // In the order of client ids, so that the same inputs give the same world on every machine.
         for (client, guest) in &mut self.clients {
+            // The match stood still for so long; the next report says so, and clients shift their clocks.
             guest.inputs.handle_slip(due.slipped);
             let tick = match guest.is_delayed {
                 true => due.tick.back(past),
@@ -288,6 +263,7 @@ where
                 continue;
             };
             let emit = &mut |event| emitted(*client, event);
+            // A server simulates each tick once.
             let mut context = StepContext::new(due.tick, true, emit);
             let input = guest.taken.input();
             run_step(rules, &mut state, &input, &mut context);
@@ -301,13 +277,14 @@ where
         Some(due.tick)
     }
 
-    /// Ends a tick: what the world is like now is what clients will be told of it.
+    /// Ends a tick: clients will be told the world as it is now.
     pub fn commit(&mut self) {
         let Some((tick, due)) = self.open.take() else {
             return;
         };
         // Ticks only grow, which is all that could be wrong.
         let _ = self.world.commit(tick);
+        // After the commit, of which it takes note, and before any view is begun, which may be one of the past.
         if let Some(delayed) = &mut self.delayed {
             delayed.handle_commit(&self.world, tick);
         }
@@ -330,13 +307,14 @@ where
             {
                 return Some((client, len));
             }
+            // By id and not by position, since clients may come and go between two calls.
             let after = (Bound::Excluded(client), Bound::Unbounded);
             let following = self.clients.range(after).next();
             self.sending = following.map(|(client, _)| *client);
         }
     }
 
-    /// The next packet of the last committed tick to this client alone, which is in this program
+    /// Writes the next packet of the last committed tick to this client alone, which is in this program
     /// ([`set_local`](Self::set_local)).
     pub fn poll_packet_to(
         &mut self,
@@ -349,12 +327,12 @@ where
         guest.poll_packet(world, now, buffer)
     }
 
-    /// When [`poll_tick`](Self::poll_tick) has something next.
+    /// Returns the time at which [`poll_tick`](Self::poll_tick) has something next.
     pub fn poll_timeout(&self) -> Instant {
         self.scheduler.poll_timeout()
     }
 
-    /// Ticks of time that the server let go because it could not keep up.
+    /// Returns the ticks of time that the server let go because it could not keep up.
     pub fn slipped(&self) -> u64 {
         self.scheduler.slipped()
     }
@@ -368,7 +346,7 @@ fn seen<'a, I>(world: &'a World, delayed: &'a Option<Box<Delayed>>, guest: &Gues
     }
 }
 
-/// Lets everyone who sees a player know what it does, to predict it by that. What is too long stays untold.
+/// Tells the input of a player to everyone who sees it, to predict it by that. An input that is too long is not told.
 fn tell_input<I: Schema>(world: &mut World, player: EntityId, input: &I) {
     let mut bytes = [0; INPUT_BYTES_MAX];
     let mut writer = BitWriter::new(&mut bytes);

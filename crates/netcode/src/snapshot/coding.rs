@@ -1,6 +1,6 @@
 //! The coded part of a packet: which slot, against which baseline, and what else stands before a row.
 //!
-//! All models begin anew in every packet, so that each can be decoded without any other. In a steady game the rows of a
+//! All models start over in every packet, so that each can be decoded without any other. In a steady game the rows of a
 //! packet are consecutive slots with baselines of one age, which takes a few hundredths of a bit a row.
 
 use muse_wire::range::{BitModel, Decoder, Encoder, SignedModel, UnsignedModel};
@@ -10,7 +10,7 @@ use crate::events::{Content, EVENT_BYTES_MAX, Event, EventClass, Pending, Read};
 use crate::world::{ClientId, INPUT_BYTES_MAX, KindId, Kinds, PARTS_MAX};
 use crate::{EntityId, Tick};
 
-/// What is said about a row besides its values.
+/// The part of a row besides its values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowHead {
     pub slot: u32,
@@ -20,7 +20,7 @@ pub(crate) struct RowHead {
     pub relation: Option<Relation>,
 }
 
-/// Which older states a row is coded with: how many ticks before it the baseline was, and by how many ticks each further
+/// The older states that a row is coded with: how many ticks before it the baseline was, and by how many ticks each further
 /// one was before the last; 0 from where there is none.
 pub(crate) type Ages = [u32; References::COUNT_MAX];
 
@@ -28,9 +28,9 @@ pub(crate) type Ages = [u32; References::COUNT_MAX];
 /// for what moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Holds {
-    /// How many ticks before the row's its values have been the same already.
+    /// The number of ticks before the row's for which its values have been the same already.
     pub since: u32,
-    /// How many ticks before the row's the values before were still the same.
+    /// The number of ticks before the row's at which the values before were still the same.
     pub until: u32,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Relation {
     pub parent: Option<EntityId>,
 }
 
-/// Who a slot stands for; told in rows without a baseline.
+/// The entity that a slot stands for; told in rows without a baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub entity: EntityId,

@@ -1,4 +1,4 @@
-//! What kinds of state there are: declared alike by server and clients, compared by hash.
+//! The kinds of state: declared alike by server and clients, compared by hash.
 
 use std::marker::PhantomData;
 
@@ -38,7 +38,7 @@ pub struct Kinds {
 }
 
 impl Kinds {
-    /// No kinds yet, 60 ticks a second, and baselines up to 64 ticks old.
+    /// Makes an empty list: no kinds yet, 60 ticks a second, and baselines up to 64 ticks old.
     pub const fn new() -> Self {
         Self {
             list: Vec::new(),
@@ -48,7 +48,7 @@ impl Kinds {
         }
     }
 
-    /// For how many ticks a state can serve others as a baseline, 4 to 128, rounded up to a power of two; 64 unless set. It should
+    /// Sets for how many ticks a state can serve others as a baseline, 4 to 128, rounded up to a power of two. Default: 64. It should
     /// cover the longest round trip; beyond it states travel whole. Costs the server that many copies of all rows and the
     /// client as many of those it sees.
     #[must_use]
@@ -57,7 +57,7 @@ impl Kinds {
         self
     }
 
-    /// How many ticks a second has, 60 unless set: so far a declared velocity moves its field in a tick.
+    /// Sets the ticks per second, 60 by default: so far a declared velocity moves its field in a tick.
     #[must_use]
     pub fn with_tick_rate(mut self, ticks_per_second: f64) -> Self {
         self.tick_rate = ticks_per_second;
@@ -67,12 +67,12 @@ impl Kinds {
         self
     }
 
-    /// What [`with_tick_rate`](Self::with_tick_rate) set.
+    /// Returns the rate of [`with_tick_rate`](Self::with_tick_rate).
     pub const fn tick_rate(&self) -> f64 {
         self.tick_rate
     }
 
-    /// What [`with_history`](Self::with_history) set.
+    /// Returns the length of [`with_history`](Self::with_history).
     pub const fn history(&self) -> u32 {
         self.history
     }
@@ -129,7 +129,7 @@ impl Kinds {
         Ok(id)
     }
 
-    /// One number for all declarations: it is the same on both sides or they do not understand each other.
+    /// Returns one number for all declarations: it is the same on both sides or they do not understand each other.
     pub fn hash(&self) -> u64 {
         fnv1a(self.describe().as_bytes())
     }
@@ -156,12 +156,12 @@ impl Kinds {
         })
     }
 
-    /// How many kinds there are.
+    /// Returns the number of kinds.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -204,30 +204,6 @@ impl Default for Kinds {
 }
 
 /// A registered kind of state.
-///
-/// ```
-/// # use muse_netcode::world::KindError;
-/// # use muse_netcode::{Kind, KindOptions, Kinds, World};
-/// # use muse_schema::State;
-/// #[derive(State, Clone, Debug, PartialEq)]
-/// struct Ship {
-///     fuel: u8,
-/// }
-/// # fn world() -> Result<(World, Kind<Ship>), KindError> {
-/// #     let mut kinds = Kinds::new();
-/// #     let ship = kinds.register::<Ship>(KindOptions::new(1))?;
-/// #     Ok((World::new(kinds), ship))
-/// # }
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let (mut world, ship) = world()?;
-/// // With its type it takes and gives states, without it rows.
-/// let entity = world.spawn(ship, &Ship { fuel: 90 })?;
-/// assert_eq!(world.row(ship.id(), entity), Some(&[90][..]));
-/// world.set_row(ship.id(), entity, &[80])?;
-/// assert_eq!(world.state(ship, entity), Some(Ship { fuel: 80 }));
-/// # Ok(())
-/// # }
-/// ```
 pub struct Kind<S> {
     id: KindId,
     state: PhantomData<fn() -> S>,
@@ -261,33 +237,10 @@ impl<S> From<Kind<S>> for KindId {
 }
 
 /// A kind among those of a [`Kinds`].
-///
-/// ```
-/// # use muse_netcode::world::KindError;
-/// # use muse_netcode::{Kind, KindOptions, Kinds, World};
-/// # use muse_schema::State;
-/// #[derive(State, Clone, Debug, PartialEq)]
-/// struct Ship {
-///     fuel: u8,
-/// }
-/// # fn world() -> Result<(World, Kind<Ship>), KindError> {
-/// #     let mut kinds = Kinds::new();
-/// #     let ship = kinds.register::<Ship>(KindOptions::new(1))?;
-/// #     Ok((World::new(kinds), ship))
-/// # }
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let (world, ship) = world()?;
-/// // The id is what the game declared, and finds the kind again.
-/// assert_eq!(ship.id().id(), 1);
-/// assert_eq!(world.kinds().find(1), Some(ship.id()));
-/// assert_eq!(world.kinds().find(2), None);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KindId {
     id: u16,
-    /// Where in the list: differs between programs that register in another order.
+    /// The place in the list: differs between programs that register in another order.
     place: u16,
 }
 
@@ -303,29 +256,7 @@ impl KindId {
     }
 }
 
-/// How a kind is replicated.
-///
-/// ```
-/// use muse_netcode::{Audience, KindOptions, Kinds};
-/// use muse_schema::State;
-///
-/// #[derive(State, Clone)]
-/// struct Runner {
-///     #[field(range = -100.0..=100.0, step = 0.01)]
-///     x: f32,
-/// }
-/// #[derive(State, Clone)]
-/// struct Ammunition {
-///     #[field(range = 0..=99)]
-///     rounds: u8,
-/// }
-/// let mut kinds = Kinds::new();
-/// // Everybody who sees a runner also learns its last input, and only its owner how many rounds are left.
-/// let runner = kinds.register::<Runner>(KindOptions::new(1).inputs())?;
-/// let rounds = kinds.register::<Ammunition>(KindOptions::new(2).part(Audience::Owner))?;
-/// assert_eq!((runner.id().id(), rounds.id().id()), (1, 2));
-/// # Ok::<(), muse_netcode::world::KindError>(())
-/// ```
+/// The replication of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindOptions {
     id: u16,
@@ -351,8 +282,8 @@ impl KindOptions {
         self
     }
 
-    /// Entities of this kind carry the latest input of their player ([`World::set_input`](crate::World::set_input)); not
-    /// unless set. Costs a fraction of a bit a row while inputs stay the same.
+    /// Makes entities of this kind carry the latest input of their player ([`World::set_input`](crate::World::set_input));
+    /// off by default. Costs a fraction of a bit a row while inputs stay the same.
     #[must_use]
     pub const fn inputs(mut self) -> Self {
         self.inputs = true;
@@ -360,49 +291,7 @@ impl KindOptions {
     }
 }
 
-/// Who gets a part of an entity, among those in whose interest it is.
-///
-/// ```
-/// # use std::sync::Arc;
-/// use muse_netcode::{Audience, ClientId, KindOptions, Kinds};
-/// # use muse_netcode::{Receiver, Tick, View, World};
-/// # use muse_schema::State;
-/// # #[derive(State, Clone)]
-/// # struct Seen {
-/// #     health: u8,
-/// # }
-/// # #[derive(State, Clone)]
-/// # struct Own {
-/// #     rounds: u8,
-/// # }
-/// # let mut kinds = Kinds::new();
-/// let seen = kinds.register::<Seen>(KindOptions::new(1))?;
-/// let own = kinds.register::<Own>(KindOptions::new(2).part(Audience::Owner))?;
-/// # let mut world = World::new(kinds);
-/// let player = world.spawn(seen, &Seen { health: 90 })?;
-/// world.set(own, player, &Own { rounds: 12 })?;
-/// world.set_owner(player, Some(ClientId(1)))?;
-/// # world.commit(Tick(1))?;
-/// # let receive = |client| {
-/// #     let mut view = View::new(&world, client);
-/// #     view.set_interest([(player, 1.0)]);
-/// #     let mut receiver = Receiver::new(Arc::clone(world.kinds()));
-/// #     receiver.set_game(0);
-/// #     let mut buffer = [0; 1_200];
-/// #     let len = receiver.emit_acknowledgement(&mut buffer)?;
-/// #     view.handle_acknowledgement(&buffer[..len])?;
-/// #     view.begin(&world, 10_000);
-/// #     while let Some(len) = view.poll_packet(&world, &mut buffer) {
-/// #         receiver.handle_packet(&buffer[..len])?;
-/// #     }
-/// #     Ok::<_, Box<dyn std::error::Error>>(receiver)
-/// # };
-/// // What each of two clients has of the player.
-/// let (owner, other) = (receive(ClientId(1))?, receive(ClientId(2))?);
-/// assert!(owner.state(seen, player).is_some() && owner.state(own, player).is_some());
-/// assert!(other.state(seen, player).is_some() && other.state(own, player).is_none());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// The clients that get a part of an entity, among those in whose interest it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Audience {
     /// Everyone.
@@ -413,21 +302,7 @@ pub enum Audience {
     Others,
 }
 
-/// Why a kind cannot be registered.
-///
-/// ```
-/// use muse_netcode::world::KindError;
-/// use muse_netcode::{KindOptions, Kinds};
-/// # use muse_schema::State;
-/// # #[derive(State, Clone)]
-/// # struct Ship {
-/// #     fuel: u8,
-/// # }
-/// let mut kinds = Kinds::new();
-/// assert!(kinds.register::<Ship>(KindOptions::new(4)).is_ok());
-/// let again = kinds.register::<Ship>(KindOptions::new(4));
-/// assert_eq!(again.map(|kind| kind.id()), Err(KindError::DuplicateId(4)));
-/// ```
+/// The reason for which a kind cannot be registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KindError {

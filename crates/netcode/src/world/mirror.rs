@@ -1,4 +1,4 @@
-//! What changed in a world at a tick, and another world that is made to follow: spectators see the past.
+//! The changes of a world at a tick, and another world that follows them: spectators see the past.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) enum Change {
     },
 }
 
-/// What the changes found so far come to: only who is there and with which parts.
+/// The sum of the changes found so far: only which entities are there and with which parts.
 #[derive(Debug, Default)]
 pub(crate) struct Noted {
     game: u32,
@@ -33,18 +33,20 @@ pub(crate) struct Noted {
 }
 
 impl World {
-    /// Whether entities of this kind carry their players' inputs.
+    /// True if entities of this kind carry their players' inputs.
     pub(crate) fn tells_inputs(&self, kind: KindId) -> bool {
         self.kinds.kind(kind).is_some_and(|kind| kind.inputs())
     }
 
-    /// What the commit of `tick`, which was the last, changed.
+    /// Returns the changes of the commit of `tick`, which was the last.
     pub(crate) fn changes(&self, tick: Tick, noted: &mut Noted) -> Vec<Change> {
         let mut changes = Vec::new();
         if noted.game != self.game {
             noted.game = self.game;
             changes.push(Change::Game(self.game));
         }
+        // Compared with what was noted, rather than logged as it happens: what came and went within a tick leaves no
+        // trace, as for any client.
         let known = noted.entities.len().max(self.entities.len());
         noted.entities.resize(known, None);
         let mut relations = Vec::new();

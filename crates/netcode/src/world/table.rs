@@ -83,7 +83,7 @@ impl Table {
         tick as usize & (self.past.len() - 1)
     }
 
-    /// Keeps the rows as those of `tick` and tells which objects' rows are others than at `last`.
+    /// Keeps the rows as those of `tick` and tells which objects' rows changed since `last`.
     pub(crate) fn commit(&mut self, tick: Tick, last: Option<Tick>, mut changed: impl FnMut(u32)) {
         let width = self.width.max(1);
         let before = last

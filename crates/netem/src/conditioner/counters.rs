@@ -1,10 +1,10 @@
-//! What has passed through a conditioner.
+//! Counts of what has passed through a conditioner.
 
 use muse_wire::Duration;
 
 use super::Cause;
 
-/// What has passed through a conditioner.
+/// Counts of what has passed through a conditioner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Datagrams offered.

@@ -1,4 +1,4 @@
-//! What a link sees of a datagram, and what becomes of it.
+//! The properties of a datagram that a link sees, and its fate.
 
 use std::net::SocketAddr;
 
@@ -44,7 +44,7 @@ impl Packet {
     }
 }
 
-/// What becomes of one offered datagram: it is lost, or arrives once or twice.
+/// The fate of one offered datagram: it is lost, or arrives once or twice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fates {
     pub(super) copies: [Option<Fate>; 2],
@@ -57,7 +57,7 @@ impl Fates {
         self.copies.into_iter().flatten()
     }
 
-    /// Why nothing arrives.
+    /// The reason for which nothing arrives.
     pub fn lost(&self) -> Option<Cause> {
         self.lost
     }
@@ -66,15 +66,15 @@ impl Fates {
 /// One arrival of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fate {
-    /// When it arrives.
+    /// The time of its arrival.
     pub at: Instant,
     /// The congestion mark it arrives with.
     pub ecn: Ecn,
-    /// What happened to its bytes.
+    /// The damage to its bytes.
     pub damage: Damage,
 }
 
-/// What happened to a datagram's bytes.
+/// The damage to a datagram's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Damage {
     pub(super) kept_len: Option<usize>,
@@ -83,19 +83,12 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// Whether the bytes arrive as they were sent.
+    /// True if the bytes arrive as they were sent.
     pub fn is_none(&self) -> bool {
         self.kept_len.is_none() && self.flips == 0
     }
 
     /// Flips the bits and returns the length to keep.
-    ///
-    /// ```
-    /// use muse_netem::Damage;
-    /// let mut payload = *b"intact";
-    /// assert_eq!(Damage::default().apply(&mut payload), 6);
-    /// assert_eq!(&payload, b"intact");
-    /// ```
     pub fn apply(&self, payload: &mut [u8]) -> usize {
         let len = self.kept_len.unwrap_or(payload.len()).min(payload.len());
         let bits = len * 8;
@@ -117,7 +110,7 @@ impl Damage {
     }
 }
 
-/// Why a datagram was lost.
+/// The reason for which a datagram was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {

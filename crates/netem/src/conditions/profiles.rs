@@ -7,12 +7,6 @@ use muse_wire::Duration;
 use super::{Conditions, Jitter, Queue};
 
 /// A network by name, with what it does in each direction.
-///
-/// ```
-/// use muse_netem::{Conditions, Profile};
-/// let wifi = Profile::named("wifi").expect("everybody has one");
-/// assert_eq!(wifi.down(), Conditions::wifi());
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
     name: &'static str,
@@ -20,7 +14,7 @@ pub struct Profile {
     ways: Ways,
 }
 
-/// What a profile does in each direction.
+/// The conditions of a profile in each direction.
 #[derive(Clone, Copy, Debug)]
 enum Ways {
     Same(fn() -> Conditions),
@@ -40,12 +34,12 @@ impl Profile {
         PROFILES.iter().find(is_it).copied()
     }
 
-    /// What it is called.
+    /// Returns its name.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// What it stands for, in a few words.
+    /// Returns its meaning in a few words.
     pub fn summary(&self) -> &'static str {
         self.summary
     }

@@ -7,7 +7,7 @@ use muse_wire::Duration;
 
 use super::{Conditions, Jitter, Queue};
 
-/// Why a text does not say conditions. Its message says what would.
+/// An error in a text of conditions. Its message says what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TextError {
@@ -17,11 +17,11 @@ pub enum TextError {
     /// The knob has no such value.
     #[error("`{value}` is no value for {knob}; write {expected}")]
     Value {
-        /// Which knob.
+        /// The knob.
         knob: &'static str,
-        /// What was written.
+        /// The text that was given.
         value: String,
-        /// What may be.
+        /// The text that is allowed.
         expected: &'static str,
     },
     /// A word without a value.
@@ -354,9 +354,9 @@ const RATE: &str = "bits a second (500kbit, 1mbit, 2.5mbit, 1gbit), or off";
 const QUEUE: &str = "a time (100ms) or a size (64kb)";
 /// Longest time: ten minutes.
 const TIME_SECS_MAX: f64 = 600.0;
-/// How much later the copy comes unless it is said.
+/// The default delay of a copy.
 const DUPLICATE_DELAY: Duration = Duration::from_millis(1);
-/// How much later what is held back comes unless it is said.
+/// The default delay of a datagram that is held back.
 const REORDER_DELAY: Duration = Duration::from_millis(20);
 /// Most bits flipped in a corrupted datagram.
 const CORRUPT_BITS: u8 = 3;

@@ -18,7 +18,7 @@ pub(super) struct Parcel {
     pub(super) ecn: Ecn,
     /// The link it travels on.
     pub(super) link: u32,
-    /// How many conditioners of that link it has passed.
+    /// The number of conditioners of that link that it has passed.
     pub(super) hops_passed: u32,
     pub(super) payload: Vec<u8>,
 }
@@ -74,7 +74,7 @@ impl Flight {
         Some((key.at, self.take(key)))
     }
 
-    /// When the next parcel reaches something.
+    /// Returns the time at which the next parcel reaches something.
     pub(super) fn next(&self) -> Option<Instant> {
         let first = |heap: &BinaryHeap<Reverse<Key>>| heap.peek().map(|Reverse(key)| key.at);
         match (first(&self.hops), first(&self.arrivals)) {
@@ -83,7 +83,7 @@ impl Flight {
         }
     }
 
-    /// How many are under way.
+    /// Returns the number of parcels under way.
     pub(super) fn len(&self) -> usize {
         self.hops.len() + self.arrivals.len()
     }

@@ -6,7 +6,7 @@ use fastrand::Rng;
 use muse_wire::{Duration, Instant};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What a NAT lets in, and whether it uses one external port per destination.
+/// The kind of a NAT: what it lets in, and if it uses one external port per destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NatKind {
     /// One external port per internal address; anyone may send to it.
@@ -72,7 +72,7 @@ impl Nat {
         Some(SocketAddr::new(self.external, port))
     }
 
-    /// Who inside has the external `port`, whether or not a sender would be let in.
+    /// Returns the inside address that has the external `port`, even if a sender would not be let in.
     pub(super) fn inside_of(&self, now: Instant, port: u16) -> Option<SocketAddr> {
         self.is_alive(port, now).then(|| self.by_port[&port].inside)
     }

@@ -1,8 +1,8 @@
-//! What a network counts of its own, beside the counters of its links and pipes.
+//! Counts of a network of its own, beside the counters of its links and pipes.
 
 use crate::{Cause, Packet};
 
-/// What a node has sent and received.
+/// Counts of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct NodeStats {
     /// Handed to the network.

@@ -10,9 +10,9 @@ use crate::Cause;
 /// A datagram seen by a tap.
 #[derive(Clone, Copy, Debug)]
 pub struct Sighting<'a> {
-    /// When.
+    /// The time.
     pub at: Instant,
-    /// Where on its way it was seen.
+    /// The stage of its way at which it was seen.
     pub stage: Stage,
     /// Its source, as seen at that point.
     pub from: SocketAddr,
@@ -24,14 +24,14 @@ pub struct Sighting<'a> {
     pub payload: &'a [u8],
 }
 
-/// Where on its way a datagram was seen.
+/// The stage of its way at which a datagram was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// As it left its sender, before any translation.
     Sent,
     /// As it reached its receiver, after all translation.
     Delivered,
-    /// Where it was lost.
+    /// Lost, for this cause.
     Lost(Cause),
 }
 
@@ -39,7 +39,7 @@ pub enum Stage {
 #[derive(Default)]
 pub(super) struct Tap(pub(super) Option<Watcher>);
 
-/// What [`Network::set_tap`](crate::Network::set_tap) takes.
+/// The type that [`Network::set_tap`](crate::Network::set_tap) takes.
 pub(super) type Watcher = Box<dyn FnMut(Sighting<'_>) + Send>;
 
 impl Tap {

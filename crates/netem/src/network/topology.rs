@@ -1,4 +1,4 @@
-//! What a network consists of, and how it changes: nodes, NATs, links, pipes, partitions.
+//! The parts of a network, and how they change: nodes, NATs, links, pipes, partitions.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -152,7 +152,7 @@ impl Options {
     }
 }
 
-/// What attributes meet at the bottom of a type.
+/// The kind of a type at the bottom, for its attributes.
 #[derive(Clone, Copy)]
 enum Leaf {
     Integer { bits: u8, signed: bool },
@@ -219,7 +219,7 @@ const fn check_lengths(ty: &Type, options: &Options) {
     }
 }
 
-/// What is inside of lists and tuples must have its room, too.
+/// Checks that what is inside of lists and tuples has its room, too.
 #[track_caller]
 const fn check_inside(ty: &Type, options: &Options) {
     match ty {

@@ -10,28 +10,28 @@ use crate::Variant;
 pub struct Column {
     /// Path for reports: `position.0`, `weapon.ammunition`.
     pub name: String,
-    /// What the integer means, which decides what arithmetic is good for.
+    /// The meaning of the integer, which decides what arithmetic is good for.
     pub kind: ColumnKind,
     /// The smallest it can be.
     pub min: i32,
     /// The largest it can be.
     pub max: i32,
-    /// How it probably goes on from tick to tick.
+    /// The likely change from tick to tick.
     pub predict: Predict,
     /// Columns of one field (vector, quaternion) have the same number, and behave alike.
     pub field: u16,
     /// The column that is this one's time derivative in units (not steps) per second: `velocity = FIELD`.
     pub velocity: Option<u16>,
-    /// When it exists at all; always, if there is none. A column that does not exist is 0 and is not coded.
+    /// The condition under which it exists; always, if there is none. A column that does not exist is 0 and is not coded.
     pub guard: Option<Guard>,
-    /// What the integer 0 stands for.
+    /// The value that the integer 0 stands for.
     pub offset: f64,
-    /// What the integer counts in.
+    /// The value of one step of the integer.
     pub step: f64,
     /// The first column of the value that this one is part of: itself, or one of a few before it for texts, numbers of 64
     /// bits and quaternions.
     pub head: u16,
-    /// How the value that starts here is shown.
+    /// The form in which the value that starts here is shown.
     pub form: Form,
 }
 
@@ -60,7 +60,7 @@ impl Column {
     }
 }
 
-/// What the integer of a column means.
+/// The meaning of a column's integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ColumnKind {
@@ -74,7 +74,7 @@ pub enum ColumnKind {
     Bits,
     /// A quantity that wraps around: after `max` comes `min`.
     Angle,
-    /// Which part of a quaternion was left out, 0 to 3; three [`RotationPart`](Self::RotationPart)s follow.
+    /// The part of a quaternion that was left out, 0 to 3; three [`RotationPart`](Self::RotationPart)s follow.
     RotationLargest,
     /// One of the three smaller parts of a quaternion, in the order x, y, z, w.
     RotationPart,
@@ -84,7 +84,7 @@ pub enum ColumnKind {
     Raw,
 }
 
-/// How a column probably goes on from tick to tick.
+/// The likely change of a column from tick to tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Predict {
@@ -97,7 +97,7 @@ pub enum Predict {
     Quadratic,
 }
 
-/// When a column exists: if this holds, and the column named here exists itself. It always names an earlier column.
+/// The condition under which a column exists: if this holds, and the column named here exists itself. It always names an earlier column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Guard {
@@ -105,14 +105,14 @@ pub enum Guard {
     Equals {
         /// Index of the column.
         column: u16,
-        /// What it must be.
+        /// The value it must have.
         value: i32,
     },
     /// The column has a larger value: elements of lists, bytes of texts.
     Above {
         /// Index of the column, a length.
         column: u16,
-        /// What it must be above.
+        /// The value it must be above.
         value: i32,
     },
 }
@@ -126,7 +126,7 @@ impl Guard {
         }
     }
 
-    /// Whether the guard holds when that column has this value.
+    /// True if the guard holds when that column has this value.
     #[inline]
     pub const fn admits(self, found: i32) -> bool {
         match self {
@@ -136,7 +136,7 @@ impl Guard {
     }
 }
 
-/// How the value that starts at a column is shown.
+/// The form in which the value that starts at a column is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Form {
@@ -154,7 +154,7 @@ pub enum Form {
     Unsigned,
     /// An integer of 64 bits, the lower half first.
     Wide {
-        /// Whether it has a sign.
+        /// True if it has a sign.
         signed: bool,
     },
     /// A float of 32 bits, as it is.
@@ -172,9 +172,9 @@ pub enum Form {
 /// A column of a [`Type::Opaque`](crate::Type::Opaque).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Template {
-    /// What the path of the field is continued with; empty for a type of one column.
+    /// The continuation of the field's path; empty for a type of one column.
     pub name: &'static str,
-    /// What the integer means.
+    /// The meaning of the integer.
     pub kind: ColumnKind,
     /// The smallest it can be.
     pub min: i32,

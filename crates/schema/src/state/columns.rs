@@ -45,7 +45,7 @@ impl Columns {
         Self { list: builder.list }
     }
 
-    /// Whether a column exists in this row; one that does not is 0.
+    /// True if a column exists in this row; one that does not is 0.
     pub fn exists(&self, index: usize, row: &[i32]) -> bool {
         let mut index = index;
         // A guard names an earlier column, so this ends.
@@ -68,7 +68,7 @@ impl Deref for Columns {
 }
 
 impl Type {
-    /// How many columns a field of this type with these attributes has.
+    /// Returns the number of columns of a field of this type with these attributes.
     pub const fn width(&self, options: &Options) -> usize {
         match self {
             Self::Bool => 1,
@@ -110,7 +110,7 @@ impl Type {
         }
     }
 
-    /// Whether a list of these is packed four to a column.
+    /// True if a list of these is packed four to a column.
     pub(crate) const fn is_packed(&self, options: &Options) -> bool {
         matches!(
             (self, options.range),
@@ -134,7 +134,7 @@ const fn fields_width(fields: &[Field]) -> usize {
     sum
 }
 
-/// Whether an integer of 64 bits with these attributes takes two columns.
+/// True if an integer of 64 bits with these attributes takes two columns.
 pub(crate) const fn is_wide(options: &Options) -> bool {
     match (options.range, options.bits) {
         (Range::Integer { min, max }, _) => max - min > u32::MAX as i128,
@@ -143,7 +143,7 @@ pub(crate) const fn is_wide(options: &Options) -> bool {
     }
 }
 
-/// What is added to the integer of a column for the number it stands for; 0 whenever the numbers fit as they are.
+/// Returns what is added to the integer of a column to get the number it stands for; 0 whenever the numbers fit as they are.
 pub(crate) const fn integer_base(min: i128, max: i128) -> i128 {
     if min >= i32::MIN as i128 && max <= i32::MAX as i128 {
         0
@@ -452,7 +452,7 @@ impl Builder {
     }
 }
 
-/// Whether all columns of the type are one field.
+/// True if all columns of the type are one field.
 fn is_leaf(ty: &Type) -> bool {
     match ty {
         Type::Bool | Type::Integer { .. } | Type::Float { .. } => true,

@@ -191,7 +191,7 @@ fn stored(value: f64, pattern: u64, options: &Options) -> (i32, i32) {
     }
 }
 
-/// How a float is interpolated unless told otherwise.
+/// Returns the interpolation of a float: linear by default, the shorter way for angles.
 #[inline]
 fn way(options: &Options) -> Interpolate {
     match (options.interpolate, options.range) {
@@ -201,7 +201,7 @@ fn way(options: &Options) -> Interpolate {
     }
 }
 
-/// How far apart two values are, angles the shorter way.
+/// Returns the distance between two values, angles the shorter way.
 #[inline]
 fn distance(value: f64, other: f64, options: &Options) -> f64 {
     match options.range {
@@ -210,7 +210,7 @@ fn distance(value: f64, other: f64, options: &Options) -> f64 {
     }
 }
 
-/// What is not a number differs from everything.
+/// True if the distance exceeds the tolerance. A value that is not a number differs from everything.
 #[inline]
 fn is_beyond(distance: f64, tolerance: f64) -> bool {
     distance.is_nan() || distance > tolerance

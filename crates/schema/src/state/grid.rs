@@ -98,7 +98,7 @@ impl Grid {
 }
 
 const MOST_BELOW: u64 = 1 << 31;
-/// What is that near, in steps, is meant to be the same: 0.1 is not quite a tenth.
+/// Values that are this near, in steps, are meant to be the same: 0.1 is not quite a tenth.
 const NEAR: f64 = 1e-6;
 
 #[cfg(test)]

@@ -5,37 +5,7 @@ use crate::{DecodeError, Options, Type};
 
 /// A type that can be a field of a [`State`]: numbers, texts, lists, and every state.
 ///
-/// By hand it is needed for types of other crates that take attributes; pass `options` on to what the type is made of:
-///
-/// ```
-/// use muse_schema::{Blend, DecodeError, Options, Property, RowReader, RowWriter, State, Type};
-///
-/// #[derive(Clone, Copy, PartialEq, Debug)]
-/// struct Meters(f32);
-///
-/// impl Property for Meters {
-///     const TYPE: Type = <f32 as Property>::TYPE;
-///     fn store(&self, options: &Options, row: &mut RowWriter<'_>) {
-///         self.0.store(options, row);
-///     }
-///     fn load(options: &Options, row: &mut RowReader<'_>) -> Result<Self, DecodeError> {
-///         f32::load(options, row).map(Meters)
-///     }
-///     fn blend(&self, to: &Self, options: &Options, blend: Blend) -> Self {
-///         Meters(self.0.blend(&to.0, options, blend))
-///     }
-///     fn differs(&self, other: &Self, options: &Options) -> bool {
-///         self.0.differs(&other.0, options)
-///     }
-/// }
-///
-/// #[derive(State, Clone)]
-/// struct Climber {
-///     #[field(range = 0.0..=9000.0, step = 0.5)]
-///     height: Meters,
-/// }
-/// assert_eq!(Climber { height: Meters(80.7) }.snapped().height, Meters(80.5));
-/// ```
+/// By hand it is needed for types of other crates that take attributes; pass `options` on to what the type is made of.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of a state",
     label = "this type has no columns",
@@ -44,7 +14,7 @@ use crate::{DecodeError, Options, Type};
             instead of usize use u32 or u64; the vectors and quaternions of glam need the feature `glam`"
 )]
 pub trait Property: Sized + Clone {
-    /// What the type looks like from outside; with the attributes it determines the columns.
+    /// The description of the type; with the attributes it determines the columns.
     const TYPE: Type;
 
     /// Writes the quantised value: as many columns as [`Type::width`] says.
@@ -56,7 +26,7 @@ pub trait Property: Sized + Clone {
     /// The value between this and `to`.
     fn blend(&self, to: &Self, options: &Options, blend: Blend) -> Self;
 
-    /// Whether the other is another beyond the tolerance.
+    /// True if the other differs by more than the tolerance.
     fn differs(&self, other: &Self, options: &Options) -> bool;
 
     /// Returns the square of how far apart two values are in space. Only numbers that are interpolated along lines and curves

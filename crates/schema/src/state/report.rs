@@ -1,4 +1,4 @@
-//! What differs between two rows, in words: for reports of desyncs and mispredictions.
+//! The differences between two rows, in words: for reports of desyncs and mispredictions.
 
 use core::fmt;
 
@@ -6,30 +6,6 @@ use super::column::{Column, ColumnKind, Form};
 use super::{Columns, State, rotation};
 
 /// A value that two rows do not agree on.
-///
-/// ```
-/// use muse_schema::{Columns, State};
-///
-/// #[derive(State, Clone)]
-/// struct Player {
-///     #[field(range = -500.0..=500.0, step = 0.01)]
-///     position: [f32; 2],
-///     weapon: Weapon,
-/// }
-///
-/// #[derive(State, Clone)]
-/// enum Weapon {
-///     Fist,
-///     Bow { arrows: u8 },
-/// }
-///
-/// let here = Player { position: [1.5, 3.0], weapon: Weapon::Fist };
-/// let there = Player { position: [1.5, 3.25], weapon: Weapon::Bow { arrows: 6 } };
-/// let differences = Columns::of::<Player>().diff_states(&here, &there);
-/// assert_eq!(differences[0].to_string(), "position.1: 3 here, 3.25 there");
-/// assert_eq!(differences[1].to_string(), "weapon: Fist here, Bow there");
-/// assert_eq!(differences.len(), 2);
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueDifference {
     /// Path of the field.
@@ -49,7 +25,7 @@ impl fmt::Display for ValueDifference {
 }
 
 impl Columns {
-    /// What differs between two rows, in their order. Parts that only one of them has are left out: that it has them
+    /// Returns the differences between two rows, in their order. Parts that only one of them has are left out: that it has them
     /// is a difference already. Rows of another length than the columns are compared as far as they go.
     pub fn diff(&self, here: &[i32], there: &[i32]) -> Vec<ValueDifference> {
         let len = self.len().min(here.len()).min(there.len());
@@ -125,7 +101,7 @@ impl Columns {
         bytes.take(row[head].max(0) as usize).collect()
     }
 
-    /// How many columns the value has that starts here.
+    /// Returns the number of columns of the value that starts here.
     fn parts(&self, head: usize) -> usize {
         let columns = self[head..].iter();
         columns

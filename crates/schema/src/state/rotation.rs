@@ -114,7 +114,7 @@ pub(crate) fn apart(first: [f64; 4], second: [f64; 4]) -> f64 {
     2.0 * dot(difference, difference).sqrt()
 }
 
-/// Whether the largest part that the others imply is the first largest of all by a margin.
+/// True if the largest part that the others imply is the first largest of all by a margin.
 #[inline]
 fn is_settled(largest: usize, smaller: [i32; 3], half: i32) -> bool {
     let implied_square = implied_square(smaller, half) as f64;
@@ -200,7 +200,7 @@ fn product(a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
 
 /// The other three parts.
 const OTHERS: [[usize; 3]; 4] = [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]];
-/// How far the largest part has to be ahead of each of the others, in steps. Among equals the first is the largest, so of
+/// The distance by which the largest part has to be ahead of each of the others, in steps. Among equals the first is the largest, so of
 /// those before it, it has to be so after rounding.
 const AHEAD: [[f64; 3]; 4] = [
     [-0.5 + MARGIN, -0.5 + MARGIN, -0.5 + MARGIN],

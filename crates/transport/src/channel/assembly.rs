@@ -13,15 +13,15 @@ pub(crate) struct Assembly {
     missing: usize,
     /// Indices and bytes.
     fragments: Vec<(u32, Vec<u8>)>,
-    /// Which of 64 fragments are there, by index divided by 64, in ascending order.
+    /// One bit for each fragment that is there, by index divided by 64, in ascending order.
     arrived: Vec<(u32, u64)>,
     /// Memory that it counts.
     held: usize,
-    /// When it began, as the connection counts.
+    /// The time at which it began, as the connection counts.
     began: u64,
 }
 
-/// What a fragment is to an assembly.
+/// The relation of a fragment to an assembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
     /// It belongs to another message.
@@ -46,6 +46,7 @@ impl Assembly {
     }
 
     pub(crate) fn fit(&self, fragment: Fragment) -> Fit {
+        // All fragments of a message say the same length.
         if fragment.total as usize != self.total {
             return Fit::Foreign;
         }
@@ -95,6 +96,7 @@ impl Assembly {
 
     /// The fragments in the order of the message: all of it, once complete.
     pub(crate) fn fragments(&mut self) -> impl Iterator<Item = &[u8]> {
+        // Kept as they come and sorted once: most are in order already.
         self.fragments.sort_unstable_by_key(|(index, _)| *index);
         self.fragments.iter().map(|(_, bytes)| &bytes[..])
     }
@@ -104,7 +106,7 @@ impl Assembly {
         self.fragments.into_iter().map(|(_, bytes)| bytes)
     }
 
-    /// Where the word of a fragment is, or should be.
+    /// Returns the place of a fragment's word, or the place where it should be.
     fn word(&self, index: u32) -> Result<usize, usize> {
         let at = index / 64;
         match self.arrived.last() {

@@ -62,7 +62,7 @@ impl Slot {
     }
 }
 
-/// Whether there was room for what arrived.
+/// The answer to a frame: there was room for it, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Admission {
@@ -72,7 +72,7 @@ pub(crate) enum Admission {
     Refused,
 }
 
-/// What became of a message that has to wait, or of a fragment of one.
+/// The fate of a message that has to wait, or of a fragment of one.
 enum Kept {
     /// It is complete now.
     Complete,
@@ -81,9 +81,9 @@ enum Kept {
     Refused,
 }
 
-/// Where delivered messages go, who says how much may be kept, and where buffers come from and return to.
+/// The receiver of delivered messages, which also limits what may be kept and lends the buffers.
 pub(crate) trait Sink {
-    /// Whether there is room for `bytes` more.
+    /// True if there is room for `bytes` more.
     fn admit(&mut self, bytes: usize, need: Need) -> bool;
     /// Counts memory that is kept.
     fn hold(&mut self, bytes: usize);
@@ -131,6 +131,7 @@ impl ReceiveChannel {
         frame: &MessageFrame<'_>,
         sink: &mut impl Sink,
     ) -> Result<Admission, Malformed> {
+        // Before any memory is taken, for the total is no more than a claim of the peer.
         if frame
             .fragment
             .is_some_and(|fragment| fragment.total as usize > self.message_max)
@@ -162,6 +163,7 @@ impl ReceiveChannel {
             .slots
             .get(&number)
             .is_some_and(|slot| !slot.is_complete());
+        // A message that is complete and waits for its turn is delivered all the same.
         if unfinished || !self.arrived.contains(number) {
             self.stats.messages_skipped += 1;
             self.arrived.insert(number);
@@ -178,7 +180,7 @@ impl ReceiveChannel {
         self.held
     }
 
-    /// Whether the message that the channel waits for is here in part.
+    /// True if the message that the channel waits for is here in part.
     pub(crate) fn is_assembling_next(&self) -> bool {
         match self.delivery {
             Delivery::ReliableSequenced => !self.assemblies.is_empty(),
@@ -186,7 +188,7 @@ impl ReceiveChannel {
         }
     }
 
-    /// When the oldest unfinished message began that may be given up.
+    /// Returns the time at which the oldest unfinished message began that may be given up.
     pub(crate) fn oldest_expendable(&self) -> Option<u64> {
         self.expendable()
             .map(|(_, (_, assembly))| assembly.began())
@@ -204,7 +206,7 @@ impl ReceiveChannel {
         }
     }
 
-    /// What to tell the sender of a partially reliable channel with the next packet: the number expected and how many
+    /// Returns what to tell the sender of a partially reliable channel with the next packet: the number expected and how many
     /// of its window were skipped.
     pub(crate) fn progress(&mut self) -> Option<(u64, u16)> {
         if self.progress_repeats == 0 {
@@ -239,6 +241,7 @@ impl ReceiveChannel {
     fn receive_unreliable(&mut self, frame: &MessageFrame<'_>, sink: &mut impl Sink) -> Admission {
         let near = self.newest.unwrap_or(MESSAGE_NUMBER_FIRST);
         let number = frame.number_low.map(|low| expand(u64::from(low), 16, near));
+        // The sequenced modes never go back: what is older than the last delivered message is of no use any more.
         let stale = self.delivery != Delivery::Unreliable
             && number.is_some_and(|number| self.newest.is_some_and(|newest| number <= newest));
         if stale {
@@ -266,6 +269,7 @@ impl ReceiveChannel {
             self.newest = Some(number).max(self.newest);
             self.deliver_assembly(assembly, sink);
             self.remember(number);
+            // Older messages that are still incomplete would be stale when they are complete.
             if self.delivery != Delivery::Unreliable {
                 self.drop_stale_assemblies(sink);
             }
@@ -273,7 +277,7 @@ impl ReceiveChannel {
         Admission::Taken
     }
 
-    /// Where the assembly of message `number` stands that a new fragment goes into; a new one may push out the oldest.
+    /// Finds the assembly of message `number` that a new fragment goes into; a new one may push out the oldest.
     /// An error says what became of a fragment that goes nowhere.
     fn assembly(
         &mut self,
@@ -375,6 +379,7 @@ impl ReceiveChannel {
                 if !sink.admit(cost(frame.payload.len()), self.need(number)) {
                     return Ok(Admission::Refused);
                 }
+                // The usual case leaves the set alone.
                 if number == self.next {
                     self.next += 1;
                 } else {
@@ -422,6 +427,7 @@ impl ReceiveChannel {
     ) -> Result<Admission, Malformed> {
         let number_low = frame.number_low.ok_or(Malformed)?;
         let Some(number) = self.number(number_low)? else {
+            // The sender repeats what is settled, so it has not heard our report.
             self.progress_repeats = PROGRESS_REPEATS;
             return Ok(Admission::Taken);
         };
@@ -533,7 +539,7 @@ impl ReceiveChannel {
         })
     }
 
-    /// How much depends on message `number` of a reliable mode.
+    /// Returns the importance of message `number` of a reliable mode.
     fn need(&self, number: u64) -> Need {
         if number == self.next {
             Need::Next
@@ -547,6 +553,7 @@ impl ReceiveChannel {
         while self.arrived.contains(self.next) {
             work::step();
             let slot = self.slots.get(&self.next);
+            // A number without a slot is settled: delivered before its turn, or skipped.
             if slot.is_some_and(|slot| !slot.is_complete()) {
                 break;
             }
@@ -563,6 +570,8 @@ impl ReceiveChannel {
             self.stats.messages_duplicate += 1;
             return Ok(None);
         };
+        // An honest sender stays within one window of what it knows to have arrived; twice that leaves room for what we
+        // know and it does not.
         if ahead >= 2 * CHANNEL_WINDOW {
             return Err(Malformed);
         }

@@ -20,7 +20,7 @@ use crate::packet::{
 use crate::sent::SentFrame;
 use crate::stats::ChannelStats;
 
-/// How long the second copy of a retransmission waits for a packet to travel in.
+/// The time that the second copy of a retransmission waits for a packet to travel in.
 const COPY_WAIT: Duration = Duration::from_millis(25);
 /// Deadline of a large message on an unreliable channel that has none: its lost fragments are repaired until then.
 const LARGE_UNRELIABLE_DEADLINE: Duration = Duration::from_millis(500);
@@ -41,12 +41,12 @@ pub(crate) struct SendChannel {
     store: Store,
     /// Messages not completely sent for the first time, by level; ordered modes use one queue.
     pending: [VecDeque<u64>; Priority::COUNT],
-    /// How many pending messages of each level there are.
+    /// The number of pending messages of each level.
     waiting: [u32; Priority::COUNT],
     /// Pieces to send again, by message and piece, and whether to send them twice. The oldest go first: the receiver may wait
     /// for them before all others, and have no room for those until they come.
     resend: BTreeMap<(u64, u16), bool>,
-    /// Since when something has been waiting to be sent again.
+    /// The time since which something has been waiting to be sent again.
     resend_since: Instant,
     /// Second copies that wait for another packet.
     copies: VecDeque<Copy>,
@@ -103,7 +103,7 @@ struct Copy {
     by: Instant,
 }
 
-/// What became of an attempt to put a piece into a packet.
+/// The outcome of an attempt to put a piece into a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Put {
     /// It is in.
@@ -154,6 +154,7 @@ impl SendChannel {
         options: Options,
         receipts: &mut impl FnMut(Receipt),
     ) -> Result<MessageId, SendError> {
+        // A message that is larger than the queue goes through alone: into an empty channel anything fits.
         let full = self.store.len() + payload.len() > self.queue_bytes && !self.messages.is_empty();
         if full || self.messages.len() >= self.queue_messages {
             self.stats.refused += 1;
@@ -165,6 +166,7 @@ impl SendChannel {
         if options.deadline.is_some() && self.partial.is_some() {
             return Err(SendError::DeadlineOnPartial);
         }
+        // After the checks: a message that is refused must not push out the one before it.
         if self.delivery == Delivery::ReliableSequenced {
             self.supersede(receipts);
         }
@@ -172,6 +174,7 @@ impl SendChannel {
         let pieces = payload.len().div_ceil(FRAGMENT_LEN);
         let large = payload.len() > WHOLE_MAX;
         let mut deadline = options.deadline.unwrap_or(Instant::FAR_FUTURE);
+        // Its lost fragments are sent again, which must end even if the application set no deadline.
         if large && !self.delivery.is_reliable() {
             deadline = deadline.min(now + LARGE_UNRELIABLE_DEADLINE);
         }
@@ -209,13 +212,14 @@ impl SendChannel {
     /// The most urgent level of what could be sent now.
     pub(crate) fn best_level(&mut self) -> Option<u8> {
         self.drop_done_resends();
+        // Retransmissions first: the receiver's window moves on only with the oldest messages.
         if let Some((&(number, _), _)) = self.resend.first_key_value() {
             return self.message(number).map(|message| message.level);
         }
         self.next_fresh().map(|(level, ..)| level)
     }
 
-    /// Whether there is nothing to send, allowed or not: a quick look.
+    /// True if there is nothing to send, allowed or not: a quick look.
     pub(crate) fn is_quiet(&self) -> bool {
         self.waiting == [0; Priority::COUNT]
             && self.resend.is_empty()
@@ -223,13 +227,13 @@ impl SendChannel {
             && self.skips.is_empty()
     }
 
-    /// Whether the next piece is sent again.
+    /// True if the next piece is sent again.
     pub(crate) fn next_is_resend(&mut self) -> bool {
         self.drop_done_resends();
         !self.resend.is_empty()
     }
 
-    /// Whether all that could be sent now is sent again; and since when it has been waiting.
+    /// Returns since when resends have been waiting, if nothing but resends could be sent now.
     pub(crate) fn only_resends_since(&self) -> Option<Instant> {
         (!self.resend.is_empty() && self.next_fresh().is_none()).then_some(self.resend_since)
     }
@@ -246,6 +250,7 @@ impl SendChannel {
                 };
                 (number, piece, false, false)
             };
+        // Nothing has changed yet, so that a piece that does not fit is offered again to the next packet.
         if !self.write(number, piece, packet) {
             return Put::TooLong;
         }
@@ -275,6 +280,7 @@ impl SendChannel {
         let Some(&copy) = self
             .copies
             .front()
+            // Two copies in one packet would be lost together.
             .filter(|copy| copy.not_in != packet.number)
         else {
             return Put::Nothing;
@@ -287,7 +293,7 @@ impl SendChannel {
         Put::Written
     }
 
-    /// When the oldest second copy has waited enough.
+    /// Returns the time at which the oldest second copy has waited enough.
     pub(crate) fn copy_due(&mut self) -> Option<Instant> {
         while let Some(&copy) = self.copies.front() {
             if self
@@ -327,6 +333,7 @@ impl SendChannel {
     pub(crate) fn skip_acked(&mut self, number: u64) {
         if let Some(message) = self.message_mut(number) {
             message.skipping = false;
+            // It may be in the queue once more, because an earlier packet with it was taken as lost.
             self.skips.remove(&number);
             self.free_done();
         }
@@ -338,6 +345,7 @@ impl SendChannel {
             channel: self.id,
             number,
         };
+        // Such a message left `messages` when it was sent, so there is nothing else to update.
         if self.is_fire_and_forget(piece) {
             receipts(Receipt {
                 id,
@@ -395,6 +403,7 @@ impl SendChannel {
         let Some(message) = self.message_mut(number) else {
             return;
         };
+        // It has arrived, or another copy is still in flight, whose fate decides.
         if message.is_done(piece) || !message.drop_copy(piece) {
             return;
         }
@@ -406,6 +415,8 @@ impl SendChannel {
         {
             return;
         }
+        // Counted from the first that waits, so that later losses do not put off a retransmission that waits for
+        // company.
         if self.resend.is_empty() {
             self.resend_since = now;
         }
@@ -458,6 +469,7 @@ impl SendChannel {
             return;
         };
         let next = muse_wire::sequence::expand(u64::from(next_low), 16, partial.next_expected());
+        // It claims messages that were never sent.
         if next > end {
             return;
         }
@@ -493,7 +505,7 @@ impl SendChannel {
         self.free_done();
     }
 
-    /// Whether a partially reliable sender waits for a report of the receiver.
+    /// True if a partially reliable sender waits for a report of the receiver.
     pub(crate) fn awaits_progress(&self) -> bool {
         self.partial.as_ref().is_some_and(|partial| {
             let end = self.base + self.messages.len() as u64;
@@ -501,7 +513,7 @@ impl SendChannel {
         })
     }
 
-    /// When the next deadline passes.
+    /// Returns the time at which the next deadline passes.
     pub(crate) fn deadline(&self) -> Instant {
         self.deadline_next
     }
@@ -540,6 +552,7 @@ impl SendChannel {
             if message.is_waiting() {
                 self.stop_waiting(number);
             }
+            // A receiver of the other modes does not wait for a message, and need not be told that it will not come.
             if must_skip {
                 self.messages[index].skipping = true;
                 self.skips.insert(number);
@@ -570,7 +583,7 @@ impl SendChannel {
         }
     }
 
-    /// Whether nothing but a receipt is kept of a piece once it is sent.
+    /// True if nothing but a receipt is kept of a piece once it is sent.
     pub(crate) fn is_fire_and_forget(&self, piece: u16) -> bool {
         piece == WHOLE && !self.delivery.is_reliable()
     }
@@ -602,7 +615,7 @@ impl SendChannel {
         self.free_done();
     }
 
-    /// Which pending queue a level uses: ordered modes keep one.
+    /// Returns the pending queue of a level: ordered modes keep one.
     fn queue_of(&self, level: u8) -> usize {
         if self.delivery.is_ordered() {
             0
@@ -631,6 +644,8 @@ impl SendChannel {
         let message = self.message(number)?;
         let end = message.start + u64::from(message.len);
         let first = self.messages.front()?.start;
+        // The receiver keeps what arrives before its turn, so the distance to the oldest unfinished message is bounded,
+        // in messages and bytes; that oldest one itself may always go.
         let in_window = !self.delivery.is_reliable()
             || number == self.base
             || (number < self.base + CHANNEL_WINDOW && end - first <= CHANNEL_WINDOW_BYTES as u64);
@@ -656,6 +671,7 @@ impl SendChannel {
         };
         let complete = match &mut message.pieces {
             Pieces::Whole(_) => {
+                // An unreliable message in one piece is not kept: its payload is freed at once.
                 message.done = !keep;
                 true
             }
@@ -679,6 +695,7 @@ impl SendChannel {
         } else {
             usize::from(level)
         }];
+        // Numbers in a queue ascend; nearly always it is the first.
         let position = if queue.front() == Some(&number) {
             Some(0)
         } else {
@@ -762,6 +779,7 @@ impl SendChannel {
     }
 
     fn free_done(&mut self) {
+        // Only from the front, for the store is a ring: one unfinished message keeps the memory of those behind it.
         let is_free = |message: &Outgoing| message.done && !message.skipping;
         if !self.messages.front().is_some_and(is_free) {
             return;
@@ -788,7 +806,7 @@ impl SendChannel {
     }
 }
 
-/// What a caller may say about one message.
+/// The options of one message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
     pub(crate) level: Option<u8>,
@@ -847,6 +865,7 @@ impl Outgoing {
             Pieces::Many(fragments) => fragments.copies.get_mut(usize::from(piece)),
         };
         if let Some(copies) = copies
+            // One less than `ACKED`, which means something else.
             && *copies < ACKED - 1
         {
             *copies += 1;

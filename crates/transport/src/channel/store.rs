@@ -1,4 +1,4 @@
-//! Where messages wait: a ring of bytes, filled at the back, freed at the front.
+//! The store of messages that wait: a ring of bytes, filled at the back, freed at the front.
 
 use std::collections::VecDeque;
 

@@ -46,7 +46,7 @@ pub(super) struct Adaptive {
     service: Service,
     /// Rounds since the queue was last nearly empty.
     rounds_full: u32,
-    /// How many of those are suspicious.
+    /// The number of those that are suspicious.
     rounds_patience: u32,
     /// The window when it last was.
     window_empty: f64,
@@ -65,10 +65,10 @@ pub(super) struct Adaptive {
     seen_empty: bool,
     /// The base turned out shorter in this round or drain: what looked like an empty queue was none.
     base_corrected: bool,
-    /// When the last drain ended, and the least round trip of all since the base was last seen.
+    /// The time at which the last drain ended, and the least round trip of all since the base was last seen.
     drained_at: Instant,
     least_drained: Duration,
-    /// How long after the last dip of the round trip to drain while calm: often at first, for a flow that comes late has never seen
+    /// The time from the last dip of the round trip to the next drain while calm: often at first, for a flow that comes late has never seen
     /// the empty path.
     drain_interval: Duration,
     /// Drains in a row that did not empty the queue.
@@ -88,12 +88,12 @@ enum Mode {
 #[derive(Clone, Copy, Debug)]
 struct Drain {
     from: Origin,
-    /// When little was in flight for the first time.
+    /// The time at which little was in flight for the first time.
     low_at: Option<Instant>,
     /// The window before, and the part of it that was not in the queue.
     resume: f64,
     share: f64,
-    /// How long little is to be in flight: others that drain too must have the time to.
+    /// The time for which little is to be in flight: others that drain too must have the time to.
     hold: Duration,
 }
 
@@ -147,7 +147,7 @@ impl Adaptive {
         self.window / self.delay.standing() * self.delay.queue()
     }
 
-    /// Whether the queue holds no more than calm flows leave in it.
+    /// True if the queue holds no more than calm flows leave in it.
     fn is_nearly_empty(&self) -> bool {
         let few_packets = (QUEUE_CALM_PACKETS * self.service.time()).min(QUEUE_CALM_MAX);
         self.delay.is_nearly_empty() || self.delay.queue() <= few_packets
@@ -160,7 +160,7 @@ impl Adaptive {
         packets * self.packet
     }
 
-    /// Whether the flow fills its window; if not, neither delay nor loss says anything about it.
+    /// True if the flow fills its window; if not, neither delay nor loss says anything about it.
     fn is_used(&self) -> bool {
         self.used as f64 >= 0.5 * self.window
     }
@@ -168,6 +168,8 @@ impl Adaptive {
     fn step(&mut self, ack: &Ack) {
         let up = self.is_below_target();
         let wanted = self.queue_wanted();
+        // A window that was not filled has not been tested, so it must not grow; delay that others cause must not shrink
+        // it.
         let may_grow = !ack.app_limited && self.is_used();
         let may_shrink = self.is_used();
         let bytes = ack.bytes as f64;
@@ -215,6 +217,7 @@ impl Adaptive {
         let window = self.window;
         match &mut self.mode {
             Mode::Calm(calm) => calm.next_round(window),
+            // Nobody else fills the queue any more. A single empty round would prove nothing.
             Mode::Compete(_) if self.rounds_empty >= FULL_ROUNDS => {
                 self.competed = (window, now);
                 self.mode = self.calm(true);
@@ -247,6 +250,7 @@ impl Adaptive {
                 self.window_blamed = self.window;
                 self.cut_for_loss(now);
             }
+            // The path loses packets whatever the window is: back to the window before the cut.
             Some(Verdict::Mistaken) => {
                 self.ceiling = f64::INFINITY;
                 if matches!(self.mode, Mode::Calm(_)) {
@@ -261,7 +265,7 @@ impl Adaptive {
         }
     }
 
-    /// Whether it is time to see what the queue does without this flow.
+    /// True if it is time to see what the queue does without this flow.
     fn is_drain_due(&self, now: Instant) -> bool {
         let Mode::Compete(_) = self.mode else {
             // The queue does not empty although hardly anything in it is this flow's.
@@ -298,6 +302,7 @@ impl Adaptive {
         } else {
             0.0
         };
+        // Where it left off, if that is not long ago; otherwise the last window that left the queue empty.
         let before = known.max(self.window_empty);
         self.window = resume.max(BETA * before);
         let compete = Compete::new(now, self.window / self.packet, before / self.packet);
@@ -325,8 +330,10 @@ impl Adaptive {
         let resume = self.window;
         let share = self.window * (self.delay.base() / self.delay.standing()).min(1.0);
         let hold = self.delay.standing().min(2.0 * self.delay.base());
+        // Only samples of the drain itself may say how short the queue has become.
         self.delay.forget_recent();
         self.base_corrected = false;
+        // Half of what fits on the path without a queue, so that the queue surely empties.
         self.window = 0.5 * share;
         self.mode = Mode::Drain(Drain {
             from,
@@ -347,6 +354,7 @@ impl Adaptive {
             }
             return;
         };
+        // By when the packet was sent: only those sent into the emptied queue tell what it is like.
         if ack.sent_at > since + drain.hold {
             let drain = *drain;
             self.end_drain(ack.now, drain);
@@ -483,9 +491,11 @@ impl Controller for Adaptive {
 
     fn on_loss(&mut self, loss: &Loss) {
         self.losses.lost(self.delay.is_high());
+        // One cut for all packets of a window that was too large.
         if loss.sent_at < self.recovery_from {
             return;
         }
+        // Nothing gets through: what was known of the path may not hold any more.
         if loss.persistent {
             self.cut_for_loss(loss.now);
             self.window = self.window.min(self.window_floor());
@@ -497,6 +507,7 @@ impl Controller for Adaptive {
     }
 
     fn on_mark(&mut self, now: Instant, sent_at: Instant) {
+        // Routers mark instead of dropping; once for each window, as with losses.
         if sent_at > self.recovery_from {
             self.cut_for_loss(now);
             self.bound();
@@ -538,9 +549,9 @@ const SHORT_QUEUE_PACKETS: f64 = 8.0;
 const FULL_ROUNDS: u32 = 5;
 /// The same after drains that found nobody.
 const FULL_ROUNDS_MAX: u32 = 40;
-/// What an overflow leaves of the window while calm.
+/// The share of the window that an overflow leaves while calm.
 const CALM_CUT: f64 = 0.7;
-/// How the ceiling rises while losses do not blame the window: in each round by a share of what exceeds a tiny window, or else
+/// The rise of the ceiling while losses do not blame the window: in each round by a share of what exceeds a tiny window, or else
 /// by so many packets per second.
 const CEILING_GROWTH: f64 = 0.02;
 const CEILING_STEP: f64 = 0.2;
@@ -551,11 +562,11 @@ const QUEUE_CALM_MAX: f64 = 0.07;
 const SERVICE_MAX: Duration = Duration::from_millis(10);
 /// Seconds, before the first sample.
 const RTT_UNKNOWN: f64 = 0.1;
-/// How long a base is believed that drains do not confirm.
+/// The time for which a base is believed that drains do not confirm.
 const BASE_BELIEVED: Duration = Duration::from_secs(30);
-/// How long the window of an earlier competition is remembered.
+/// The time for which the window of an earlier competition is remembered.
 const COMPETED_SPAN: Duration = Duration::from_secs(30);
-/// How long after the last dip of the round trip a calm flow drains, and how long at first.
+/// The time from the last dip of the round trip to the drain of a calm flow, in the long run and at first.
 const CALM_DRAIN_INTERVAL: Duration = Duration::from_secs(5);
 const CALM_DRAIN_FIRST: Duration = Duration::from_secs(1);
 /// While competing, how often to look whether the queue is the flow's own.

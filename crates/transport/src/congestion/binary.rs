@@ -9,14 +9,6 @@ use super::fixed::window_for;
 use super::{Ack, Controller, Loss};
 
 /// Constants of the binary controller; the defaults are Fiedler's.
-///
-/// ```
-/// use muse_transport::congestion::{BinaryConfig, Congestion};
-/// use muse_wire::Instant;
-/// let config = BinaryConfig::default().packets_per_second(60, 20).packet_size(512);
-/// let controller = Congestion::binary_with(config).build(1_200, Instant::ZERO);
-/// assert_eq!(controller.pacing_rate(), Some(60 * 512));
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct BinaryConfig {
     good: u32,
@@ -81,7 +73,7 @@ impl BinaryConfig {
 pub(super) struct Binary {
     config: BinaryConfig,
     mode: Mode,
-    /// How long conditions must be good before the mode is: Fiedler's *t*.
+    /// The time for which conditions must be good before the mode is: Fiedler's *t*.
     recovery: Duration,
     conditions_bad: bool,
 }
@@ -295,5 +287,14 @@ mod tests {
             persistent: true,
         });
         assert_eq!(binary.pacing_rate(), BAD);
+    }
+
+    #[test]
+    fn the_rate_is_packets_times_their_size() {
+        let config = BinaryConfig::default()
+            .packets_per_second(60, 20)
+            .packet_size(512);
+        let binary = Binary::new(config, Instant::ZERO);
+        assert_eq!(binary.pacing_rate(), Some(60 * 512));
     }
 }

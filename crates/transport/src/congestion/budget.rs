@@ -1,21 +1,13 @@
-//! What a game may send this tick, as one number.
+//! The budget of a game for this tick, as one number.
 
 use muse_wire::Duration;
 
 use super::bytes_in;
 
-/// How much a connection may send now and keep sending.
+/// The bytes that a connection may send now and keep sending.
 ///
 /// A game that adapts its stream (fewer entities, coarser updates) reads it once a tick and fills at most
 /// [`this_tick`](Self::this_tick): what stays within it leaves at once instead of waiting in a queue.
-///
-/// ```
-/// use muse_transport::congestion::Budget;
-/// use muse_wire::Duration;
-/// let budget = Budget::new(12_000, 3_000, 5_000, Some(100_000));
-/// assert_eq!(budget.this_tick(Duration::from_millis(16)), 5_000 + 1_600);
-/// assert_eq!(budget.window_free(), 9_000);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     window_free: usize,

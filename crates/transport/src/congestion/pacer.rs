@@ -11,17 +11,6 @@ use super::bytes_in;
 ///
 /// Call [`available`](Self::available) with the current rate, send at most that much, and [`consume`](Self::consume) it;
 /// when it does not suffice, wait until [`next_release`](Self::next_release).
-///
-/// ```
-/// use muse_transport::congestion::Pacer;
-/// use muse_wire::{Duration, Instant};
-/// let mut pacer = Pacer::new(1_200);
-/// let now = Instant::from_secs(1);
-/// assert_eq!(pacer.available(now, Some(120_000)), 12_000); // the burst: ten packets
-/// pacer.consume(12_000);
-/// assert_eq!(pacer.available(now, Some(120_000)), 0);
-/// assert_eq!(pacer.next_release(now, 1_200), now + Duration::from_millis(10));
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Pacer {
     /// Bytes in the bucket; negative after a packet larger than it held.
@@ -85,7 +74,7 @@ impl Pacer {
         }
     }
 
-    /// When `bytes` will be available at the rate last given to [`available`](Self::available); `now` if they already are.
+    /// Returns the time at which `bytes` will be available at the rate last given to [`available`](Self::available); `now` if they already are.
     pub fn next_release(&self, now: Instant, bytes: usize) -> Instant {
         let Some(rate) = self.rate else { return now };
         // More than a burst never gathers: release when the bucket is full.

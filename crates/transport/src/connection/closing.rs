@@ -1,4 +1,4 @@
-//! How a connection ends: at once, after everything has arrived, by the peer, or by an error.
+//! The end of a connection: at once, after everything has arrived, by the peer, or by an error.
 
 use muse_wire::Instant;
 
@@ -16,10 +16,10 @@ pub(crate) const CLOSE_TEXT_MAX: usize = 255;
 
 /// Code of a close after the peer broke the protocol.
 pub(crate) const CODE_PROTOCOL: u16 = 0xFFFF;
-/// Code of a close because the holder of the token connected anew.
+/// Code of a close because the holder of the token connected again.
 pub(crate) const CODE_REPLACED: u16 = 0xFFFE;
 
-/// Where a connection stands in its life.
+/// The state of a connection in its life.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum State {
     Open,
@@ -48,14 +48,14 @@ impl State {
         *self == Self::Open
     }
 
-    /// Whether messages still travel.
+    /// True while messages still travel.
     pub(super) fn carries_data(&self) -> bool {
         matches!(self, Self::Open | Self::Finishing { .. })
     }
 }
 
 impl Connection {
-    /// Whether messages still travel.
+    /// True while messages still travel.
     pub(crate) fn is_open(&self) -> bool {
         self.state.carries_data()
     }

@@ -1,4 +1,4 @@
-//! What arrives: packets, acknowledgements, frames.
+//! Handles what arrives: packets, acknowledgements, frames.
 
 use muse_wire::bytes::Reader;
 use muse_wire::{Datagram, Duration, Ecn, Instant};
@@ -30,7 +30,7 @@ const POOL_MAX: usize = 64;
 /// Largest buffer kept: one that holds a fragment, or a message that travels whole.
 const BUFFER_KEPT_MAX: usize = 2 << 10;
 
-/// What a packet asks of us.
+/// The demands of a packet on us.
 #[derive(Default)]
 struct Demands {
     /// Something in it must arrive, so its sender waits for the acknowledgement.
@@ -59,6 +59,7 @@ impl Connection {
         } = datagram;
         let highest = self.received.highest();
         let number = header.number(highest);
+        // Before decryption, because it is cheap: a replayed packet costs a look at the window and no cipher.
         if !self.received.is_new(number) {
             self.stats.packets_replayed += 1;
             return false;
@@ -68,10 +69,12 @@ impl Connection {
         let Ok(plain) = self.keys.receive.open(number, header.phase, head, payload) else {
             return false;
         };
+        // Only now: a forged packet must not take a number away from an authentic one.
         let out_of_order = self.received.record(now, number, ecn == Ecn::Congested);
         self.stats.packets_received += 1;
         self.stats.bytes_received += len as u64;
         self.on_heard(now, shared);
+        // A late packet from the old address must not move the connection back there, so only the newest one counts.
         if from != self.remote && number > highest {
             self.on_other_address(now, from, len, challenge);
         }
@@ -80,13 +83,17 @@ impl Connection {
             .handle_payload(now, shared, number, header, payload, out_of_order)
             .is_err()
         {
+            // The packet was authentic, so the peer itself is at fault: nothing that it sends can be relied on any more.
             self.close(now, CODE_PROTOCOL, "protocol error", CloseReason::Protocol);
         }
+        // After the payload, which may hold the response that proves the new address.
         self.adopt_candidate(now, shared, from);
         true
     }
 
     fn on_heard(&mut self, now: Instant, shared: &mut Shared) {
+        // A server tells the application of a client with its first packet, not with the handshake: only that packet
+        // proves that the client has the keys, and a recorded handshake alone opens nothing.
         if let Some(newcomer) = self
             .newcomer
             .as_mut()
@@ -125,6 +132,7 @@ impl Connection {
     ) -> Result<(), Malformed> {
         let mut reader = Reader::new(payload);
         if header.acks {
+            // Taken out, since handling it needs the rest of `shared`; put back even after an error, for its memory.
             let mut block = std::mem::take(&mut shared.ack_block);
             let result = block.parse(&mut reader, self.sent.next_number() - 1);
             if result.is_ok() {
@@ -139,6 +147,7 @@ impl Connection {
         } else {
             self.handle_frames(now, shared, number, reader, &mut demands)?;
         }
+        // Unacknowledged, it counts as lost at the sender: which slows down and sends again what must arrive.
         if demands.refused {
             self.received.refuse(number);
             self.stats.packets_refused += 1;
@@ -160,6 +169,7 @@ impl Connection {
         if !self.state.carries_data() {
             return;
         }
+        // The sender waits for this: it probes, or has more to send than its window lets go.
         if header.ack_now {
             self.acks.at_once = true;
             let partial = self
@@ -192,6 +202,7 @@ impl Connection {
             self.timers
                 .set_earlier(Timer::Ack, now + self.config.ack_delay * ACK_LAZINESS);
         }
+        // The next packets cannot bring back what is missing, so the sender should learn of it without delay.
         if demands.parity
             && self
                 .redundancy
@@ -243,6 +254,7 @@ impl Connection {
                         .map_err(|_| Malformed)?;
                     self.poll_recovered(now, shared)?;
                 }
+                // A ping carries nothing; being acknowledged is all it is for.
                 Frame::Ping => demands.reliable = true,
                 Frame::Close { code, text } => self.on_close(now, shared, code, text),
                 Frame::PathChallenge(data) => self.path_response = Some(data),
@@ -264,6 +276,8 @@ impl Connection {
                     let (id, inbox) = (self.id, &mut shared.inbox);
                     let half = self.send.get_mut(usize::from(channel)).ok_or(Malformed)?;
                     if let Some(half) = half {
+                        // The report may free the window of a channel that waited for it, so that it has something to
+                        // send again.
                         self.active.insert(usize::from(channel));
                         half.progress(number_low, u32::from(skipped), &mut |receipt| {
                             inbox.receipt(id, receipt)
@@ -310,6 +324,8 @@ impl Connection {
             match parse_frame(&mut reader, numbered)? {
                 None => return Ok(()),
                 Some(Frame::Message(message)) => self.on_message(shared, &message, demands)?,
+                // Whatever parity brings back is handled a second time if the packet itself comes late; only messages
+                // bear that.
                 Some(_) => return Err(Malformed),
             }
         }
@@ -326,6 +342,7 @@ impl Connection {
             if result.is_err() {
                 break;
             }
+            // As with a packet: what there was no room for is not reported, so that it is sent again.
             if !demands.refused {
                 self.received.record_recovered(number);
             }
@@ -345,6 +362,7 @@ impl Connection {
             .channels
             .get(usize::from(message.channel))
             .ok_or(Malformed)?;
+        // A fragment counts as reliable: the rest of its message is worthless without it.
         if config.delivery.is_reliable() || message.fragment.is_some() {
             demands.reliable = true;
         } else {
@@ -353,6 +371,7 @@ impl Connection {
         if !self.state.carries_data() {
             return Ok(());
         }
+        // Ends, since every round but the last drops an unfinished message.
         loop {
             let priority = Some(message.priority);
             let mut exhausted = None;
@@ -441,6 +460,8 @@ impl Connection {
     fn handle_acks(&mut self, now: Instant, shared: &mut Shared, block: &AckBlock) {
         let newest = self.sent.get(block.newest).copied();
         let mut sample = None;
+        // Only the newest packet gives a sample: for older ones nobody knows how long the peer held the acknowledgement
+        // back.
         if let Some(packet) = newest.filter(|packet| packet.fate != Fate::Settled)
             && let Some(delay) = block.delay
         {
@@ -454,6 +475,7 @@ impl Connection {
             self.marks = marks;
             self.controller.on_mark(now, packet.at);
         }
+        // Runs go from the newest packet down: some that are missing, then some that arrived.
         let mut progress = false;
         let mut number = block.newest + 1;
         for run in &block.runs {
@@ -477,6 +499,7 @@ impl Connection {
         self.keys.send.handle_ack(block.newest);
         self.sent.set_acked_highest(block.newest);
         self.detect_losses(now, shared);
+        // The peer answers again, so probes start over with the shortest time-out.
         if progress {
             self.probes.count = 0;
             self.set_probe_timer(now);
@@ -497,6 +520,8 @@ impl Connection {
         if packet.mtu_probe && self.mtu.on_probe_acked(packet.size as usize) {
             self.controller.on_packet_size(self.mtu.current());
         }
+        // A packet that was given up and arrived late has left the window already, and its loss has been told to the
+        // controller.
         let was_lost = packet.fate == Fate::Lost;
         if was_lost {
             self.stats.packets_lost_spuriously += 1;
@@ -527,6 +552,8 @@ impl Connection {
             return false;
         }
         self.stats.packets_recovered_by_peer += 1;
+        // The packet itself is lost although its messages are not: the path dropped it, which congestion control must
+        // know.
         if packet.fate == Fate::Outstanding {
             self.on_packet_lost(now, shared, number, packet.at);
         }
@@ -578,6 +605,8 @@ impl Connection {
         while let Some((number, packet)) = self.sent.next_unhandled_loss(from) {
             from = number + 1;
             let until = packet.at + patience;
+            // Its parity is under way and probably makes the retransmission needless; not waited for longer than that
+            // parity could take.
             if hold && packet.covered_by > acked && until > now {
                 look_again = look_again.min(until);
                 continue;
@@ -595,6 +624,7 @@ impl Connection {
     }
 
     fn count_loss(&mut self, now: Instant, packet: &SentPacket) {
+        // A lost probe says that the packet was too large, not that the path is full.
         if packet.mtu_probe {
             self.mtu.on_probe_lost(packet.size as usize);
             return;

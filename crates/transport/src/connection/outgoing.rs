@@ -1,19 +1,17 @@
-//! What leaves: building packets from acknowledgements, control frames, parity and messages.
+//! Builds the packets that leave, from acknowledgements, control frames, parity and messages.
 
 use std::net::SocketAddr;
 
-use muse_wire::bytes::Writer;
 use muse_wire::{Duration, Ecn, Instant, Transmit};
 
 use super::active::ChannelSet;
+use super::builder::{Layout, PacketBuilder};
 use super::closing::State;
 use super::path::ETHERNET;
-use super::redundancy::PROTECTED_MAX;
 use super::{Connection, Shared};
-use crate::channel::send::{PacketSpace, Put};
-use crate::config::Repair;
-use crate::packet::{self, HEADER_LEN, Header, LastMessage, emit, strip_last_length};
-use crate::sent::{NewPacket, SentFrame};
+use crate::channel::send::Put;
+use crate::packet::{self, HEADER_LEN, Header, emit};
+use crate::sent::NewPacket;
 use crate::timer::Timer;
 
 /// Datagrams in one segmented transmit.
@@ -36,7 +34,7 @@ const PACKET_TIME: Duration = Duration::from_millis(2);
 /// Bytes of the frame that opens a parity: kind and length.
 const PARITY_FRAME_HEAD: usize = 3;
 
-/// What goes into the packet being built.
+/// The contents of the packet being built.
 #[derive(Clone, Copy, Debug, Default)]
 struct Plan {
     /// Messages, as far as they fit.
@@ -49,33 +47,6 @@ struct Plan {
     close: bool,
 }
 
-/// Where the parts of the packet being built stand.
-#[derive(Default)]
-struct Layout {
-    eliciting: bool,
-    reliable: bool,
-    /// Bytes of the acknowledgement block.
-    ack: usize,
-    /// Bytes of the plaintext written so far, after the header.
-    main: usize,
-    main_last: Option<LastMessage>,
-    /// Bytes of the protected section, in the shared scratch buffer.
-    section: usize,
-    section_last: Option<LastMessage>,
-    level: Repair,
-    /// A message waits that did not fit.
-    full: bool,
-    /// A message is in it that was not sent before.
-    fresh: bool,
-}
-
-impl Layout {
-    /// Whether a protected section is all there is behind the acknowledgements, so that it needs no marker.
-    fn is_section_only(&self) -> bool {
-        self.section > 0 && self.main == self.ack
-    }
-}
-
 impl Connection {
     /// Writes the next packet, or several for the same peer if `buffer` has room, and says where they go.
     pub(crate) fn poll_transmit(
@@ -84,6 +55,7 @@ impl Connection {
         shared: &mut Shared,
         buffer: &mut [u8],
     ) -> Option<Transmit> {
+        // First, for it goes to another address and cannot be part of a train.
         if let Some(transmit) = self.poll_challenge(now, shared, buffer) {
             return Some(transmit);
         }
@@ -102,6 +74,7 @@ impl Connection {
                 break;
             };
             let limit = match plan.mtu_probe {
+                // A probe is longer than the packets before it; a train allows only a shorter last one.
                 Some(_) if len > 0 => break,
                 Some(size) if size > buffer.len() => {
                     self.mtu.limit_to(buffer.len());
@@ -184,7 +157,7 @@ impl Connection {
         })
     }
 
-    /// What the next packet should hold, if there should be one now.
+    /// Returns the contents of the next packet, if there should be one now.
     fn plan(&mut self, now: Instant, rate: Option<u64>) -> Option<Plan> {
         match &self.state {
             State::Open | State::Finishing { .. } => {}
@@ -196,6 +169,7 @@ impl Connection {
             }
             State::Dead => return None,
         }
+        // A probe for a larger packet goes alone: its loss must cost nothing but itself.
         if let Some(size) = self
             .mtu
             .probe(now)
@@ -208,6 +182,8 @@ impl Connection {
                 ..Plan::default()
             });
         }
+        // Probes ignore window and pacer: when all acknowledgements are lost, nothing else gets the connection going
+        // again.
         let probing = self.probes.pending > 0;
         let wants_data = self.wants_to_send(now);
         if probing {
@@ -227,6 +203,7 @@ impl Connection {
                 ..Plan::default()
             });
         }
+        // Acknowledgements are never held back by the window, or both sides could wait for each other.
         let bare = self.acks.at_once || self.ping || self.path_response.is_some();
         bare.then_some(Plan {
             ping: self.ping,
@@ -234,7 +211,7 @@ impl Connection {
         })
     }
 
-    /// Whether a channel has something that may go now, or redundancy is due.
+    /// True if a channel has something that may go now, or redundancy is due.
     fn wants_to_send(&mut self, now: Instant) -> bool {
         let mut wait = Instant::FAR_FUTURE;
         let mut from = 0;
@@ -250,6 +227,8 @@ impl Connection {
             if half.best_level().is_none() {
                 continue;
             }
+            // A retransmission waits a moment for the company of new messages if those leave in a steady rhythm: a
+            // packet of its own costs more.
             match half
                 .only_resends_since()
                 .and_then(|since| self.rhythm.company(since))
@@ -267,7 +246,7 @@ impl Connection {
         self.mtu.current().min(worthwhile_size(rate))
     }
 
-    /// What a steady stream that never fills its packets may have in flight: as much as it sends in [`CALM_SPAN`]. It
+    /// Returns what a steady stream that never fills its packets may have in flight: as much as it sends in [`CALM_SPAN`]. It
     /// does not press on the path, and must not fall silent because a burst of losses took the acknowledgements.
     fn calm_window(&self, now: Instant) -> usize {
         if now.saturating_since(self.pressed_at) < CALM_AFTER {
@@ -277,13 +256,16 @@ impl Connection {
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
-    /// Whether congestion control lets a packet go.
+    /// True if congestion control lets a packet go.
     fn may_send(&mut self, now: Instant, rate: Option<u64>) -> bool {
         let size = self.packet_size(rate);
         let window = self.controller.window().max(self.calm_window(now));
+        // With nothing in flight one packet may always go, however small the window: otherwise no acknowledgement could
+        // open it.
         if self.sent.in_flight() > 0 && self.sent.in_flight() + size > window {
             return false;
         }
+        // The ring of sent packets bounds memory; acknowledgements and losses make room in it.
         if self.sent.is_full() {
             return false;
         }
@@ -300,26 +282,19 @@ impl Connection {
         let number = self.sent.next_number();
         let tag = self.keys.send.tag_len();
         let room = buffer.len() - HEADER_LEN - tag;
-        shared.frames.clear();
-        let mut layout = Layout::default();
         let acks = shared.acks;
-        {
-            let body = &mut buffer[HEADER_LEN..HEADER_LEN + room];
-            let mut writer = Writer::new(body);
-            let fits = !acks || shared.ack_block.emit(&mut writer).is_ok();
-            let ack_len = writer.len();
-            if !fits || !self.write_control(&plan, &mut writer, &mut layout, shared) {
-                return 0;
-            }
-            layout.main = writer.len();
-            layout.ack = ack_len;
-            if plan.data {
-                self.write_redundancy(number, body, &mut layout, shared);
-                self.write_messages(now, number, body, &mut layout, shared);
-            }
+        let body = &mut buffer[HEADER_LEN..HEADER_LEN + room];
+        let (section, frames) = (&mut shared.section, &mut shared.frames);
+        let mut packet = PacketBuilder::new(now, number, body, section, frames);
+        if acks && !packet.acks(&shared.ack_block) || !self.write_control(&plan, &mut packet) {
+            return 0;
+        }
+        if plan.data {
+            self.write_redundancy(&mut packet, &mut shared.parity);
+            self.write_messages(&mut packet);
         }
         let wanted_acks = acks && (self.acks.at_once || self.acks.eliciting > 0);
-        if !layout.eliciting
+        if !packet.is_eliciting()
             && !plan.close
             && !plan.ack_now
             && !wanted_acks
@@ -327,12 +302,7 @@ impl Connection {
         {
             return 0;
         }
-        let plain = self.finish_layout(
-            &plan,
-            &mut buffer[HEADER_LEN..HEADER_LEN + room],
-            &mut layout,
-            shared,
-        );
+        let (layout, plain) = packet.finish(plan.mtu_probe.is_some());
         let ack_now = plan.ack_now || self.asks_for_ack(&layout, plain + tag + HEADER_LEN);
         let header = Header {
             phase: self.keys.send.phase(),
@@ -353,7 +323,7 @@ impl Connection {
         size
     }
 
-    /// Whether a packet of `size` bytes asks for an acknowledgement: a sender that has more to send does so many times per
+    /// True if a packet of `size` bytes asks for an acknowledgement: a sender that has more to send does so many times per
     /// window, for the peer may otherwise wait for packets that the window does not let go.
     fn asks_for_ack(&mut self, layout: &Layout, size: usize) -> bool {
         if !layout.full {
@@ -369,33 +339,26 @@ impl Connection {
     }
 
     /// Writes control frames; `false` when they do not fit.
-    fn write_control(
-        &mut self,
-        plan: &Plan,
-        writer: &mut Writer<'_>,
-        layout: &mut Layout,
-        shared: &mut Shared,
-    ) -> bool {
+    fn write_control(&mut self, plan: &Plan, packet: &mut PacketBuilder<'_>) -> bool {
         if plan.close {
             let (code, text) = match &self.state {
                 State::Closing { code, text, .. } => (*code, text.as_bytes()),
                 _ => (0, &b""[..]),
             };
-            return emit::close(writer, code, text).is_ok();
+            return packet.frame(|writer| emit::close(writer, code, text));
         }
         if let Some(challenge) = plan.challenge {
-            layout.eliciting = true;
-            return emit::path_challenge(writer, challenge).is_ok();
+            packet.elicit(false);
+            return packet.frame(|writer| emit::path_challenge(writer, challenge));
         }
         if let Some(data) = self.path_response
-            && emit::path_response(writer, data).is_err()
+            && !packet.frame(|writer| emit::path_response(writer, data))
         {
             return false;
         }
         if plan.ping {
-            layout.eliciting = true;
-            layout.reliable = plan.mtu_probe.is_none();
-            if emit::ping(writer).is_err() {
+            packet.elicit(plan.mtu_probe.is_none());
+            if !packet.frame(emit::ping) {
                 return false;
             }
         }
@@ -412,19 +375,19 @@ impl Connection {
                 continue;
             };
             if let Some((next, skipped)) = half.progress()
-                && emit::progress(writer, channel as u8, next, skipped).is_err()
+                && !packet.frame(|writer| emit::progress(writer, channel as u8, next, skipped))
             {
                 half.repeat_progress();
                 return true;
             }
         }
         if plan.data {
-            self.write_skips(writer, layout, shared);
+            self.write_skips(packet);
         }
         true
     }
 
-    fn write_skips(&mut self, writer: &mut Writer<'_>, layout: &mut Layout, shared: &mut Shared) {
+    fn write_skips(&mut self, packet: &mut PacketBuilder<'_>) {
         let mut from = 0;
         while let Some(channel) = self.active.next(from) {
             from = channel + 1;
@@ -432,33 +395,20 @@ impl Connection {
                 continue;
             };
             while let Some(number) = half.next_skip() {
-                if emit::skip(writer, channel as u8, number).is_err() {
+                if !packet.skip(channel as u8, number) {
                     half.skip_lost(number);
                     return;
                 }
-                layout.eliciting = true;
-                layout.reliable = true;
-                shared.frames.push(SentFrame::Skip {
-                    channel: channel as u8,
-                    number,
-                });
             }
         }
     }
 
     /// Puts a parity frame into the packet when one is due and enough room is left for messages.
-    fn write_redundancy(
-        &mut self,
-        number: u64,
-        body: &mut [u8],
-        layout: &mut Layout,
-        shared: &mut Shared,
-    ) {
+    fn write_redundancy(&mut self, packet: &mut PacketBuilder<'_>, parity: &mut Vec<u8>) {
         let Some(len) = self.redundancy.wanted() else {
             return;
         };
-        let needed = len + PARITY_FRAME_HEAD;
-        let room = body.len() - layout.main;
+        let (needed, room) = (len + PARITY_FRAME_HEAD, packet.room());
         if needed > room {
             // Packets have become smaller since its sections were sent: it must not hold up anything else.
             self.redundancy.due = false;
@@ -467,61 +417,47 @@ impl Connection {
         if !self.redundancy.due && needed > room / 2 {
             return;
         }
-        shared.parity.resize(len, 0);
-        let sent = &mut self.sent;
-        let written = self.redundancy.emit(number, &mut shared.parity, |packet| {
-            sent.cover(packet, number)
-        });
+        parity.resize(len, 0);
+        let (sent, number) = (&mut self.sent, packet.number);
+        let written = self
+            .redundancy
+            .emit(number, parity, |covered| sent.cover(covered, number));
         let Some(written) = written else { return };
-        let mut writer = Writer::new(&mut body[layout.main..]);
-        if emit::parity(&mut writer, &shared.parity[..written]).is_ok() {
-            layout.main += writer.len();
-            layout.eliciting = true;
+        if packet.frame(|writer| emit::parity(writer, &parity[..written])) {
+            packet.elicit(false);
             self.stats.parities_sent += 1;
             self.stats.parity_bytes_sent += written as u64;
         }
     }
 
     /// Fills the packet with messages: the most urgent first, then by weight, then what is only a second copy.
-    fn write_messages(
-        &mut self,
-        now: Instant,
-        number: u64,
-        body: &mut [u8],
-        layout: &mut Layout,
-        shared: &mut Shared,
-    ) {
-        if shared.section.len() < body.len() {
-            shared.section.resize(body.len(), 0);
-        }
+    fn write_messages(&mut self, packet: &mut PacketBuilder<'_>) {
         let protecting = self.redundancy.is_active();
         let mut skipped = ChannelSet::default();
         while let Some(channel) = self.next_channel(&skipped) {
-            let (put, spent) = self.put(
-                now, number, channel, protecting, body, layout, shared, false,
-            );
-            match put {
-                Put::Written => {
-                    if let Some(half) = self.send[channel].as_mut() {
-                        half.deficit -= spent as i64;
-                    }
-                }
-                Put::TooLong => {
-                    layout.full = true;
+            let Some(half) = self.send[channel].as_mut() else {
+                skipped.insert(channel);
+                continue;
+            };
+            let config = &self.config.channels[channel];
+            match packet.put(half, config, protecting, false) {
+                (Put::Written, spent) => half.deficit -= spent as i64,
+                (Put::TooLong, _) => {
+                    packet.set_full();
                     skipped.insert(channel);
                 }
-                Put::Nothing => skipped.insert(channel),
+                (Put::Nothing, _) => skipped.insert(channel),
             }
         }
         let mut from = 0;
         while let Some(channel) = self.active.next(from) {
             from = channel + 1;
-            while self.send[channel]
-                .as_mut()
-                .is_some_and(|half| half.copy_due().is_some())
-            {
-                let (put, _) = self.put(now, number, channel, false, body, layout, shared, true);
-                if put != Put::Written {
+            let Some(half) = self.send[channel].as_mut() else {
+                continue;
+            };
+            let config = &self.config.channels[channel];
+            while half.copy_due().is_some() {
+                if packet.put(half, config, false, true).0 != Put::Written {
                     break;
                 }
             }
@@ -577,120 +513,6 @@ impl Connection {
             }
         }
         Some(channel)
-    }
-
-    /// Puts one piece of a channel into the packet, into the protected section if it belongs there.
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "the parts of the packet being built"
-    )]
-    fn put(
-        &mut self,
-        now: Instant,
-        number: u64,
-        channel: usize,
-        protecting: bool,
-        body: &mut [u8],
-        layout: &mut Layout,
-        shared: &mut Shared,
-        copy: bool,
-    ) -> (Put, usize) {
-        let config = &self.config.channels[channel];
-        let reliable = config.delivery.is_reliable();
-        let Some(half) = self.send[channel].as_mut() else {
-            return (Put::Nothing, 0);
-        };
-        // A retransmission beside new messages would double the length of every parity over them.
-        let fresh = !copy && !half.next_is_resend();
-        let protected = protecting && fresh && reliable && config.repair != Repair::Frugal;
-        let marker = usize::from(layout.section > 0 || protected);
-        let free = body
-            .len()
-            .saturating_sub(layout.main + layout.section + marker);
-        let (target, last, base) = if protected {
-            // A long section makes long parity: what does not fit goes unprotected into the main part.
-            let most = PROTECTED_MAX.saturating_sub(layout.section).min(free);
-            (
-                &mut shared.section[layout.section..layout.section + most],
-                &mut layout.section_last,
-                layout.section,
-            )
-        } else {
-            (
-                &mut body[layout.main..layout.main + free],
-                &mut layout.main_last,
-                layout.main,
-            )
-        };
-        let mut writer = Writer::new(target);
-        let mut placed = None;
-        let mut space = PacketSpace {
-            number,
-            now,
-            protected,
-            writer: &mut writer,
-            frames: &mut shared.frames,
-            last: &mut placed,
-        };
-        let put = if copy {
-            half.put_copy(&mut space)
-        } else {
-            half.put(&mut space)
-        };
-        let written = writer.len();
-        if put == Put::TooLong && protected && free > 0 {
-            return self.put(now, number, channel, false, body, layout, shared, copy);
-        }
-        if put == Put::Written {
-            *last = placed.map(|at| LastMessage {
-                frame: at.frame + base,
-                payload: at.payload + base,
-                ..at
-            });
-            layout.eliciting = true;
-            layout.fresh |= fresh;
-
-            layout.reliable |= reliable;
-            if protected {
-                layout.section += written;
-                layout.level = layout.level.max(config.repair);
-            } else {
-                layout.main += written;
-            }
-        }
-        (put, written)
-    }
-
-    /// Puts the parts together, leaves out the last length, pads; returns the length of the plaintext.
-    fn finish_layout(
-        &self,
-        plan: &Plan,
-        body: &mut [u8],
-        layout: &mut Layout,
-        shared: &mut Shared,
-    ) -> usize {
-        let mut plain = layout.main;
-        if layout.section > 0 {
-            if let Some(last) = layout.section_last {
-                layout.section = strip_last_length(&mut shared.section, layout.section, last);
-            }
-            let mut writer = Writer::new(&mut body[plain..]);
-            let marked = if layout.is_section_only() {
-                Ok(())
-            } else {
-                emit::section(&mut writer)
-            };
-            let fits = marked.and_then(|()| writer.slice(&shared.section[..layout.section]));
-            debug_assert!(fits.is_ok(), "room for the section was kept");
-            plain += writer.len();
-        } else if let Some(last) = layout.main_last {
-            plain = strip_last_length(body, plain, last);
-        }
-        if plan.mtu_probe.is_some() {
-            body[plain..].fill(0);
-            plain = body.len();
-        }
-        plain
     }
 
     /// Remembers what was sent.
@@ -764,6 +586,7 @@ impl Connection {
         match &mut self.state {
             State::Closing { pending, tries, .. } => {
                 *pending = false;
+                // The close may be lost: it is repeated a few times until the peer answers with one of its own.
                 *tries -= 1;
                 self.timers.set(Timer::Path, now + timeout);
             }
@@ -803,7 +626,7 @@ impl Connection {
         }
     }
 
-    /// Whether the peer is reached at `address`.
+    /// True if the peer is reached at `address`.
     pub(crate) fn is_at(&self, address: SocketAddr) -> bool {
         self.remote == address
     }

@@ -44,6 +44,7 @@ impl Connection {
         challenge: [u8; 8],
     ) {
         match &mut self.candidate {
+            // The same challenge goes on: the answer to an earlier packet with it counts, too.
             Some(candidate) if candidate.address == from => candidate.received += len,
             _ => {
                 self.candidate = Some(Box::new(Candidate {
@@ -68,7 +69,7 @@ impl Connection {
     }
 
     /// Moves to the new address if the packet just handled came from there with the answer. An answer from elsewhere
-    /// proves nothing: someone may have passed the challenge on to the peer, to draw the connection to himself.
+    /// proves nothing: someone may have passed the challenge on to the peer, to draw the connection to themselves.
     pub(super) fn adopt_candidate(&mut self, now: Instant, shared: &mut Shared, from: SocketAddr) {
         let proven = |candidate: &mut Box<Candidate>| {
             std::mem::take(&mut candidate.answered) && candidate.address == from
@@ -76,6 +77,7 @@ impl Connection {
         let Some(candidate) = self.candidate.take_if(proven) else {
             return;
         };
+        // Another port alone is a NAT that forgot us: the path is the same, and what is known of it still holds.
         let moved = candidate.address.ip() != self.remote.ip();
         self.remote = candidate.address;
         self.stats.address_changes += 1;
@@ -148,6 +150,7 @@ impl Mtu {
         if !self.wanted || self.in_flight || now < self.search_from {
             return None;
         }
+        // The search is over; begun again after a long time, since paths change.
         if self.ceiling - self.current <= PRECISION {
             if self.ceiling <= self.limit {
                 self.search_from = now + SEARCH_AGAIN;
@@ -204,6 +207,7 @@ impl Mtu {
     }
 
     fn next_size(&self) -> usize {
+        // First what most paths allow, then the largest of all, and only then what lies between.
         if self.current < ETHERNET && ETHERNET < self.ceiling {
             ETHERNET
         } else if self.ceiling > self.limit {

@@ -1,4 +1,4 @@
-//! When to send parity, and how much: latency under loss is bought with bytes, knowingly.
+//! Decides when to send parity, and how much: latency under loss is bought with bytes, knowingly.
 //!
 //! Each protected section earns credit in proportion to its length; a parity symbol spends it. So the extra bytes
 //! never exceed the stated share, whatever the sizes of the messages. Without loss nothing is earned.
@@ -31,7 +31,7 @@ const LOSS_WORTH: f32 = 0.004;
 const LOSS_PRIOR: (f32, f32) = (0.01, 50.0);
 /// Packets over which loss is remembered.
 const LOSS_MEMORY: f32 = 1_000.0;
-/// How long a section waits for a packet to carry its parity.
+/// The time that a section waits for a packet to carry its parity.
 const PARITY_WAIT: Duration = Duration::from_millis(30);
 
 /// Parity of both directions, and the measured loss.
@@ -52,7 +52,7 @@ pub(super) struct Redundancy {
     pub(super) due: bool,
     lost: f32,
     resolved: f32,
-    /// How much of `resolved` is still what was assumed.
+    /// The part of `resolved` that is still what was assumed.
     assumed: f32,
     /// Share of our packets of late that carried parity, in 1/256.
     own_density: u32,
@@ -80,7 +80,7 @@ impl Redundancy {
         }
     }
 
-    /// Whether sections are protected at present.
+    /// True if sections are protected at present.
     pub(super) fn is_active(&self) -> bool {
         self.enabled && self.loss() >= LOSS_WORTH
     }
@@ -102,7 +102,7 @@ impl Redundancy {
         }
     }
 
-    /// What became of a packet.
+    /// Records the fate of a packet.
     pub(super) fn resolve(&mut self, lost: bool) {
         let keep = 1.0 - 1.0 / LOSS_MEMORY;
         self.lost = self.lost * keep + if lost { 1.0 } else { 0.0 };
@@ -117,22 +117,22 @@ impl Redundancy {
         }
     }
 
-    /// Whether the peer sends parity at all.
+    /// True if the peer sends parity at all.
     pub(super) fn is_protected(&self) -> bool {
         self.density > 32
     }
 
-    /// Whether the peer sends parity with nearly every packet.
+    /// True if the peer sends parity with nearly every packet.
     pub(super) fn is_dense(&self) -> bool {
         self.density > 160
     }
 
-    /// Whether parity is rarer than *balanced* means it to be, because messages differ much in size.
+    /// True if parity is rarer than *balanced* means it to be, because messages differ much in size.
     pub(super) fn is_sparse(&self) -> bool {
         self.own_density < 80
     }
 
-    /// Whether we send parity with every packet.
+    /// True if we send parity with every packet.
     pub(super) fn is_fast(&self) -> bool {
         self.level == Repair::Fast
     }
@@ -189,6 +189,7 @@ impl Redundancy {
         } else {
             SHARE_BALANCED
         };
+        // Protected bytes earn the bytes of parity, so that its share holds over time, whatever the sizes.
         self.credit = (self.credit + section.len() as i64 * share).min(CREDIT_MAX);
         self.uncovered += 1;
         self.own_density -= self.own_density / 16;

@@ -1,4 +1,4 @@
-//! Where secret randomness comes from: a provider given by the driver, never the operating system behind our back.
+//! The source of secret randomness: a provider given by the driver, never the operating system behind our back.
 
 use sha2::{Digest, Sha256};
 
@@ -6,14 +6,6 @@ use sha2::{Digest, Sha256};
 ///
 /// Drivers implement it with the operating system's source. The simulation uses [`SeededEntropy`], so that a run
 /// with keys and all replays from its seed.
-///
-/// ```
-/// use muse_transport::{Entropy, SeededEntropy};
-/// let mut entropy = SeededEntropy::danger_seeded(7);
-/// let mut bytes = [0; 16];
-/// entropy.fill(&mut bytes);
-/// assert_ne!(bytes, [0; 16]);
-/// ```
 pub trait Entropy: Send {
     /// Fills `bytes` completely.
     fn fill(&mut self, bytes: &mut [u8]);
@@ -31,7 +23,7 @@ impl<E: Entropy + ?Sized> Entropy for Box<E> {
     }
 }
 
-/// Reproducible bytes for tests and simulation: whoever knows the seed knows every key.
+/// Reproducible bytes for tests and simulation: anyone who knows the seed knows every key.
 ///
 /// ```
 /// use muse_transport::{Entropy, SeededEntropy};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::{Keys, Secret, Suite};
 
-/// Where the lines go.
+/// The receiver of the lines.
 pub(crate) type KeyLog = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl Keys {

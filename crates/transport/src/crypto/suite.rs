@@ -1,8 +1,8 @@
-//! How packets can be protected, and which way suits this machine.
+//! The ways to protect packets, and the one that suits this machine.
 
 use super::{AEAD_TAG_LEN, CHECKSUM_LEN};
 
-/// How packets are protected, agreed on in the handshake.
+/// The protection of packets, agreed on in the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Suite {
     /// AES-128-GCM: fastest where the processor has instructions for it.

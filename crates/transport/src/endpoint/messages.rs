@@ -7,7 +7,7 @@ use super::{Endpoint, Occupant};
 use crate::event::{ConnectionId, MessageId, SendError, SendOptions};
 use crate::typed::{self, MessageError};
 
-/// What became of a broadcast.
+/// The outcome of a broadcast.
 ///
 /// ```
 /// # use muse_netem::{Network, Simulation};
@@ -38,14 +38,14 @@ use crate::typed::{self, MessageError};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Broadcast {
-    /// How many connections took the message.
+    /// The number of connections that took the message.
     pub sent: usize,
     /// Those that did not, and why; most often a full queue. Nothing is allocated while it is empty.
     pub refused: Vec<(ConnectionId, SendError)>,
 }
 
 impl Endpoint {
-    /// Sends a typed message: its id in two bytes, then its encoding. Whoever receives it gives the payload to a
+    /// Sends a typed message: its id in two bytes, then its encoding. The receiver gives the payload to a
     /// [`Dispatcher`](crate::Dispatcher).
     ///
     /// Nothing is allocated once the buffer kept for it has grown to the usual size.
@@ -128,7 +128,7 @@ impl Endpoint {
         })
     }
 
-    /// Whether [`poll_event`](Self::poll_event) has something to tell.
+    /// True if [`poll_event`](Self::poll_event) has something to tell.
     pub fn has_events(&self) -> bool {
         !self.shared.inbox.is_empty()
     }

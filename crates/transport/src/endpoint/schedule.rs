@@ -1,4 +1,4 @@
-//! Which connections have something to send, and when the others must be looked at again.
+//! The connections that have something to send, and the times at which the others must be looked at again.
 //!
 //! Time-outs stand in a heap and are corrected lazily: most of them only ever move later, so a connection that is busy
 //! costs one heap entry per time-out, not one per packet.
@@ -81,7 +81,7 @@ impl Schedule {
         }
     }
 
-    /// When the next slot is due.
+    /// Returns the time at which the next slot is due.
     pub(super) fn next(&mut self) -> Option<Instant> {
         loop {
             let &Reverse((at, index)) = self.heap.peek()?;

@@ -1,4 +1,4 @@
-//! Which connections began with which connect token, so that its holder can come back.
+//! The connections by the connect token they began with, so that its holder can come back.
 //!
 //! The holder who comes back gets a connection of their own, the successor. The session goes on until the successor has
 //! shown that it has the keys; only then does the old connection give way. Connections are named by their id, which is
@@ -54,6 +54,7 @@ impl Sessions {
         connection: ConnectionId,
     ) -> Option<ConnectionId> {
         let session = self.of.get_mut(token)?;
+        // Another one came after it: it is too late.
         if session.successor != Some(connection) {
             return None;
         }

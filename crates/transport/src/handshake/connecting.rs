@@ -1,19 +1,21 @@
-//! The client's side: knocks until it is let in, sent away, or out of time.
+//! The client's side: asks until it is admitted, refused, or out of time.
 
 use std::fmt;
+use std::sync::Arc;
 
 use muse_wire::bytes::Reader;
 use muse_wire::{Duration, Instant};
 use thiserror::Error;
 
 use super::cookie::COOKIE_LEN;
-use super::packet::{self, ACCEPT_FIXED_LEN, CONNECT_LEN_MAX, Connect, Packet};
+use super::inquiry::{Inquiry, differences};
+use super::packet::{self, ACCEPT_FIXED_LEN, CONNECT_LEN_MAX, Connect, Describe, Packet, Reason};
 use super::session::{MESSAGE_OVERHEAD_MAX, Mode, Session};
-use super::{ClientRandom, PAYLOAD_LEN_MAX, Refusal, VERSION};
+use super::{ClientRandom, DECISION_TIMEOUT_MAX, PAYLOAD_LEN_MAX, Refusal, VERSION};
 use crate::crypto::{Entropy, Keys, Ratchet, ServerPublicKey, Suite};
 use crate::token::ConnectToken;
 
-/// Why a client trusts the server, and the server the client.
+/// The grounds on which a client trusts the server, and the server the client.
 #[derive(Clone, Debug)]
 pub(crate) enum Trust {
     /// The server is known by its key; the client by nothing.
@@ -39,13 +41,15 @@ impl Trust {
     }
 }
 
-/// What a [`Connecting`] needs to know.
+/// The configuration of a [`Connecting`].
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectingConfig {
     /// The same as the server's.
     pub(crate) protocol_id: u64,
     /// The same as the server's.
     pub(crate) schema_hash: u64,
+    /// What that is the hash of, to find out what differs.
+    pub(crate) description: Arc<str>,
     /// What this side wants to receive in the headers of packets.
     pub(crate) connection_id: u32,
     /// Whom to trust.
@@ -54,7 +58,7 @@ pub(crate) struct ConnectingConfig {
     pub(crate) payload: Vec<u8>,
     /// The secure suites to offer, as a sum of their numbers.
     pub(crate) suites: u8,
-    /// When to give up.
+    /// The time after which to give up.
     pub(crate) timeout: Duration,
 }
 
@@ -69,6 +73,7 @@ impl ConnectingConfig {
         Self {
             protocol_id,
             schema_hash,
+            description: Arc::from(""),
             connection_id,
             trust,
             payload: Vec::new(),
@@ -99,33 +104,40 @@ pub(crate) struct Connecting {
     sessions: Vec<Session>,
     /// The Connect with the newest cookie.
     pub(super) connect: Vec<u8>,
+    cookie: [u8; COOKIE_LEN],
     /// When that cookie came.
     pub(super) cookie_at: Option<Instant>,
+    /// The server has another description, and is being asked for it.
+    inquiry: Option<Inquiry>,
     next_send: Instant,
     delay: Duration,
     deadline: Instant,
+    /// The deadline does not move beyond this, however long the server asks to wait.
+    deadline_max: Instant,
     pub(super) finished: bool,
 }
 
-/// How an attempt goes.
+/// The progress of an attempt.
 pub(crate) enum Progress {
     /// Nothing decided.
     Continue,
+    /// The server's application has been asked and has not decided yet.
+    Waiting,
     /// Let in.
     Established(Box<Established>),
-    /// Sent away.
+    /// Not admitted.
     Refused(Refusal),
     /// No answer within the time.
     TimedOut,
 }
 
-/// What a successful attempt gives.
+/// The result of a successful attempt.
 pub(crate) struct Established {
     /// The packet keys.
     pub(crate) keys: Keys,
-    /// What the server wants to receive in the headers of packets.
+    /// The connection id that the server wants to receive in the headers of packets.
     pub(crate) remote_connection_id: u32,
-    /// What the server's endpoint says.
+    /// The settings of the server's endpoint.
     pub(crate) settings: Vec<u8>,
 }
 
@@ -167,10 +179,13 @@ impl Connecting {
             entropy: Ratchet::new(entropy),
             sessions: Vec::new(),
             connect: Vec::new(),
+            cookie: [0; COOKIE_LEN],
             cookie_at: None,
+            inquiry: None,
             next_send: now,
             delay: DELAY_FIRST,
             deadline: now + config.timeout,
+            deadline_max: now + config.timeout + DECISION_TIMEOUT_MAX,
             finished: false,
         })
     }
@@ -180,8 +195,22 @@ impl Connecting {
         self.random
     }
 
+    /// Whether the server has answered at all.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.cookie_at.is_some()
+    }
+
     /// Writes the packet that is due, if one is and `buffer` has room for it.
     pub(crate) fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<usize> {
+        if let Some(inquiry) = &mut self.inquiry {
+            let describe = Describe {
+                version: self.version,
+                random: self.random,
+                cookie: self.cookie,
+                page: inquiry.poll_page()?,
+            };
+            return packet::emit_describe(self.config.protocol_id, &describe, buffer).ok();
+        }
         if self.finished || now < self.next_send || now >= self.deadline {
             return None;
         }
@@ -194,17 +223,27 @@ impl Connecting {
             packet::emit_hello(self.config.protocol_id, self.version, &self.random, buffer).ok()?
         };
         self.next_send = now + self.delay;
+        // A server that is overloaded must not be asked ever faster.
         self.delay = (self.delay * 3 / 2).min(DELAY_MAX);
         Some(len)
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit).
+    /// Returns the time to call [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit).
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        if let Some(inquiry) = &self.inquiry {
+            return Some(inquiry.poll_timeout());
+        }
         (!self.finished).then_some(self.next_send.min(self.deadline))
     }
 
     /// Time has passed: gives up when it is up.
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> Progress {
+        if let Some(inquiry) = &mut self.inquiry {
+            return match inquiry.handle_timeout(now) {
+                true => Progress::Continue,
+                false => self.mismatch(""),
+            };
+        }
         if self.finished || now < self.deadline {
             return Progress::Continue;
         }
@@ -214,6 +253,20 @@ impl Connecting {
 
     /// A packet arrived from the server's address. What is not an answer to this attempt changes nothing.
     pub(crate) fn handle(&mut self, now: Instant, datagram: &[u8]) -> Progress {
+        if let Some(inquiry) = &mut self.inquiry {
+            if let Ok(Packet::Description {
+                random,
+                page,
+                count,
+                text,
+            }) = Packet::parse(self.config.protocol_id, datagram)
+                && random == self.random
+                && let Some(server) = inquiry.handle_page(now, page, count, text)
+            {
+                return self.mismatch(&server);
+            }
+            return Progress::Continue;
+        }
         if self.finished {
             return Progress::Continue;
         }
@@ -229,10 +282,34 @@ impl Connecting {
             }
             Ok(Packet::Refuse { random, reason }) if random == self.random => {
                 self.finished = true;
+                if let Reason::Schema { server } = reason
+                    && self.cookie_at.is_some()
+                    && !self.config.description.is_empty()
+                {
+                    self.inquiry = Some(Inquiry::new(now, server));
+                    return Progress::Continue;
+                }
                 Progress::Refused(reason.refusal(self.version, self.config.schema_hash))
+            }
+            Ok(Packet::Wait { random }) if random == self.random && self.cookie_at.is_some() => {
+                // The server is there and the application thinks about it: time to give up starts over.
+                self.deadline = (now + self.config.timeout).min(self.deadline_max);
+                Progress::Waiting
             }
             _ => Progress::Continue,
         }
+    }
+
+    /// The server's description is known, or will not be: the attempt is over.
+    fn mismatch(&mut self, server: &str) -> Progress {
+        let Some(inquiry) = self.inquiry.take() else {
+            return Progress::Continue;
+        };
+        Progress::Refused(Refusal::Schema {
+            client: self.config.schema_hash,
+            server: inquiry.hash(),
+            differences: differences(&self.config.description, server),
+        })
     }
 
     fn handle_cookie(&mut self, now: Instant, cookie: &[u8; COOKIE_LEN]) {
@@ -241,6 +318,7 @@ impl Connecting {
             return;
         }
         self.begin_exchange(*cookie);
+        self.cookie = *cookie;
         self.cookie_at = Some(now);
         self.next_send = now;
         self.delay = DELAY_FIRST;
@@ -271,6 +349,8 @@ impl Connecting {
         let len = connect.emit(self.config.protocol_id, &mut self.connect);
         self.connect
             .truncate(len.expect("the buffer fits the longest Connect"));
+        // Several are kept, since the server may answer a Connect with an earlier cookie; not all, as anyone may send
+        // cookies.
         if self.sessions.len() >= SESSIONS_MAX {
             self.sessions.remove(0);
         }
@@ -287,6 +367,7 @@ impl Connecting {
             let (Ok(remote_connection_id), Ok(suite)) = (reader.u32(), reader.u8()) else {
                 break;
             };
+            // Only what was offered: nobody may talk us into less.
             let offered = Suite::from_bit(suite & self.config.offer());
             let (Some(suite), true) = (offered, reader.remaining() <= PAYLOAD_LEN_MAX) else {
                 break;

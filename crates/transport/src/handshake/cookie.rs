@@ -46,7 +46,7 @@ impl CookieJar {
         cookie
     }
 
-    /// Whether the cookie was made here for this client, not long ago.
+    /// True if the cookie was made here for this client, not long ago.
     pub(super) fn check(
         &mut self,
         now: Instant,
@@ -124,9 +124,9 @@ fn tag(
 pub(super) const COOKIE_LEN: usize = TIME_LEN + TAG_LEN;
 const TIME_LEN: usize = 4;
 const TAG_LEN: usize = 16;
-/// How long a cookie is good.
+/// The time for which a cookie is good.
 pub(super) const LIFETIME: Duration = Duration::from_secs(10);
-/// How long its key is used; longer than a cookie lives.
+/// The time for which its key is used; longer than a cookie lives.
 const ROTATION: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

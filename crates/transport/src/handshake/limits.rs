@@ -1,4 +1,4 @@
-//! How much strangers may cost: operations with public keys, replies, and handshakes per address and prefix.
+//! Limits on the cost of strangers: operations with public keys, replies, and handshakes per address and prefix.
 //!
 //! All in fixed memory: rates per address are kept in hashed cells, whose key is secret, so that nobody can aim at
 //! another's cell.
@@ -10,38 +10,13 @@ use muse_wire::{Duration, Instant};
 
 use crate::crypto::Entropy;
 
-/// What a server spends on strangers. Each pair is a rate per second and how much may come at once, at
+/// The most that a server spends on strangers. Each pair is a rate per second and how much may come at once, at
 /// least one.
-///
-/// ```
-/// # use muse_netem::{Network, Simulation};
-/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
-/// # use muse_wire::{Duration, Instant};
-/// use muse_transport::HandshakeLimits;
-/// # let now = Instant::ZERO;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced)).build()?;
-/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
-/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
-/// # for _ in 0..3 {
-/// #     client.connect(now, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
-/// # }
-/// let limits = HandshakeLimits::default().per_address(1, 2);
-/// server.listen(ServerOptions::new(key).limits(limits));
-/// # let mut simulation = Simulation::new(Network::new(1));
-/// # let [_, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
-/// # simulation.run_for(Duration::from_millis(200));
-/// # let server = simulation.node_mut(there);
-/// // Three came from one address at once.
-/// let counters = server.handshake_counters().expect("it listens");
-/// assert_eq!(counters.accepted, 2);
-/// assert!(counters.prefix_limited > 0);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct HandshakeLimits {
     operations: Rate,
     replies: Rate,
+    descriptions: Rate,
     address: Rate,
     prefix: Rate,
 }
@@ -56,6 +31,10 @@ impl Default for HandshakeLimits {
             replies: Rate {
                 per_second: 10_000,
                 burst: 1_000,
+            },
+            descriptions: Rate {
+                per_second: 1_000,
+                burst: 500,
             },
             address: Rate {
                 per_second: 64,
@@ -84,6 +63,12 @@ impl HandshakeLimits {
     /// in sending.
     pub fn replies(mut self, per_second: u32, burst: u32) -> Self {
         self.replies = Rate { per_second, burst };
+        self
+    }
+
+    /// Pages of the description for clients that do not share it, about 1 kB each, 1,000 a second and 500 at once by default.
+    pub fn descriptions(mut self, per_second: u32, burst: u32) -> Self {
+        self.descriptions = Rate { per_second, burst };
         self
     }
 
@@ -125,6 +110,7 @@ pub(super) struct Limiter {
     limits: HandshakeLimits,
     operations: Instant,
     replies: Instant,
+    descriptions: Instant,
     cells: Box<[[Instant; CELLS]; ROWS]>,
     hash_key: [u8; 16],
 }
@@ -137,19 +123,26 @@ impl Limiter {
             limits,
             operations: Instant::ZERO,
             replies: Instant::ZERO,
+            descriptions: Instant::ZERO,
             cells: Box::new([[Instant::ZERO; CELLS]; ROWS]),
             hash_key,
         }
     }
 
-    /// Whether `cost` operations with public keys may be done now.
+    /// True if `cost` operations with public keys may be done now.
     pub(super) fn operations(&mut self, now: Instant, cost: u32) -> bool {
         self.limits.operations.take(&mut self.operations, now, cost)
     }
 
-    /// Whether a reply may be sent now.
+    /// True if a reply may be sent now.
     pub(super) fn reply(&mut self, now: Instant) -> bool {
         self.limits.replies.take(&mut self.replies, now, 1)
+    }
+
+    /// Whether a page of the description may be sent now.
+    pub(super) fn description(&mut self, now: Instant) -> bool {
+        let full_at = &mut self.descriptions;
+        self.limits.descriptions.take(full_at, now, 1)
     }
 
     /// Whether a proven address may begin another handshake now.

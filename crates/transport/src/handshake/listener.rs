@@ -2,34 +2,38 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use muse_wire::Instant;
 use muse_wire::bytes::Writer;
 
 use super::cookie::CookieJar;
+use super::inquiry::page_of;
 use super::limits::{HandshakeLimits, Limiter};
-use super::packet::{self, ACCEPT_FIXED_LEN, Connect, Ignored, Packet, Reason};
+use super::packet::{self, ACCEPT_FIXED_LEN, Connect, Describe, Ignored, Packet, Reason};
 use super::recent::{RECENT_MAX, Recent};
 use super::session::{Mode, Session};
 use super::{ClientRandom, PAYLOAD_LEN_MAX, Refusal, VERSION};
 use crate::crypto::{Entropy, Keys, Ratchet, ServerKey, Suite};
 use crate::token::{TokenId, TokenVerifier, Verified};
 
-/// What a [`Listener`] needs to know.
+/// The configuration of a [`Listener`].
 pub(crate) struct ListenerConfig {
     /// Packets of another protocol are ignored.
     pub(crate) protocol_id: u64,
     /// Clients with another schema are refused.
     pub(crate) schema_hash: u64,
+    /// What that is the hash of, for clients that want to know what differs.
+    pub(crate) description: Arc<str>,
     /// What clients pin and tokens are sealed to.
     pub(crate) key: ServerKey,
     /// Checks tokens; without it tokens are refused.
     pub(crate) verifier: Option<TokenVerifier>,
-    /// Whether clients without a token are refused.
+    /// True if clients without a token are refused.
     pub(crate) token_required: bool,
-    /// Whether clients may come in without encryption.
+    /// True if clients may connect without encryption.
     pub(crate) danger_insecure: bool,
-    /// What strangers may cost.
+    /// The limits on the cost of strangers.
     pub(crate) limits: HandshakeLimits,
 }
 
@@ -47,7 +51,7 @@ pub(crate) struct Listener {
     counters: HandshakeCounters,
 }
 
-/// What came of a packet.
+/// The outcome of a packet.
 pub(crate) enum Outcome {
     /// Nothing to do.
     Nothing,
@@ -80,7 +84,7 @@ impl Listener {
         }
     }
 
-    /// What has come and what became of it.
+    /// Returns the counts of packets and their outcomes.
     pub(crate) fn counters(&self) -> &HandshakeCounters {
         &self.counters
     }
@@ -143,7 +147,14 @@ impl Listener {
                     }
                 }
             }
-            Ok(Packet::Cookie { .. } | Packet::Accept { .. } | Packet::Refuse { .. })
+            Ok(Packet::Describe(describe)) => self.describe(now, from, &describe, reply),
+            Ok(
+                Packet::Cookie { .. }
+                | Packet::Accept { .. }
+                | Packet::Refuse { .. }
+                | Packet::Wait { .. }
+                | Packet::Description { .. },
+            )
             | Err(Ignored::Malformed) => {
                 self.counters.malformed += 1;
                 Outcome::Nothing
@@ -155,17 +166,18 @@ impl Listener {
         }
     }
 
-    /// Lets the client in: finishes the key exchange and writes the Accept. `settings`, at most 256 bytes, are for the
+    /// Admits the client: finishes the key exchange and writes the Accept. `settings`, at most 256 bytes, are for the
     /// client. The client has not shown yet that it has the keys; until a packet opens with them, nothing that
     /// exists should give way to this connection, not even the session that it resumes.
     pub(crate) fn accept(
         &mut self,
-        mut request: Box<ConnectRequest>,
+        request: &mut ConnectRequest,
         connection_id: u32,
         settings: &[u8],
         reply: &mut [u8],
     ) -> Result<Accepted, Refusal> {
         if let (Some(token), Some(verifier)) = (&request.token, self.config.verifier.as_mut()) {
+            // Only here, where nothing else can fail for the client's sake: a refused attempt must not use up the token.
             verifier.mark_used(token, request.unix_now_s)?;
         }
         self.recent.insert(request.random);
@@ -188,6 +200,27 @@ impl Listener {
             keys: session.keys(false, request.suite, protocol_id),
             remote_connection_id: request.connection_id,
         })
+    }
+
+    /// Writes that the application has not decided yet; returns the length of the reply, zero when the limit of replies is
+    /// reached.
+    pub(crate) fn wait(&mut self, now: Instant, random: &ClientRandom, reply: &mut [u8]) -> usize {
+        if !self.may_reply(now) {
+            return 0;
+        }
+        packet::emit_wait(self.config.protocol_id, random, reply).unwrap_or(0)
+    }
+
+    /// Takes a reply from the limit of replies; `false` when there is none left.
+    pub(crate) fn may_reply(&mut self, now: Instant) -> bool {
+        let allowed = self.limiter.reply(now);
+        self.counters.replies_limited += u64::from(!allowed);
+        allowed
+    }
+
+    /// Counts what became of questions to the application.
+    pub(crate) fn counters_mut(&mut self) -> &mut HandshakeCounters {
+        &mut self.counters
     }
 
     /// Sends the client away; returns the length of the reply, zero when the limit of replies is reached.
@@ -213,6 +246,7 @@ impl Listener {
         connect: &Connect<'_>,
         resumable: &dyn Fn(&TokenId) -> bool,
     ) -> Result<Box<ConnectRequest>, Rejection> {
+        // Checked before anything is computed: repeating a Connect must cost the sender more than us.
         if self.recent.contains(now, &connect.random) {
             self.counters.replayed += 1;
             return Err(Rejection::Dropped);
@@ -228,6 +262,8 @@ impl Listener {
         let suite = self.agree(mode, connect)?;
         let token = self.check_token(now, unix_now_s, connect, resumable)?;
         let secret = token.as_ref().map(|token| &token.secret);
+        // The public-key operations of all strangers together are bounded: under a flood handshakes wait, and players do
+        // not.
         self.spend(
             now,
             if mode == Mode::DangerInsecure {
@@ -255,6 +291,32 @@ impl Listener {
         }))
     }
 
+    /// A page of the description, for a client whose address is proven.
+    fn describe(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        describe: &Describe,
+        reply: &mut [u8],
+    ) -> Outcome {
+        let Describe { random, page, .. } = describe;
+        if describe.version != VERSION || !self.cookies.check(now, from, random, &describe.cookie) {
+            self.counters.cookies_invalid += 1;
+            return Outcome::Nothing;
+        }
+        if !self.limiter.description(now) {
+            self.counters.replies_limited += 1;
+            return Outcome::Nothing;
+        }
+        let Some((count, text)) = page_of(&self.config.description, *page) else {
+            self.counters.malformed += 1;
+            return Outcome::Nothing;
+        };
+        self.counters.descriptions += 1;
+        packet::emit_description(self.config.protocol_id, random, *page, count, text, reply)
+            .map_or(Outcome::Nothing, Outcome::Reply)
+    }
+
     /// What needs no cryptography: the kind of protection and the schema.
     fn agree(&self, mode: Mode, connect: &Connect<'_>) -> Result<Suite, Refusal> {
         let suite = match mode {
@@ -267,6 +329,7 @@ impl Listener {
             return Err(Refusal::Schema {
                 client: connect.schema_hash,
                 server: self.config.schema_hash,
+                differences: Vec::new(),
             });
         }
         if connect.token.is_empty() && self.config.token_required {
@@ -288,6 +351,7 @@ impl Listener {
         let invalid = Refusal::Token(crate::token::TokenError::Invalid);
         let verifier = self.config.verifier.as_ref().ok_or(invalid)?;
         let key = &self.config.key;
+        // What can be seen without public keys comes first; each costly step pays from the budget before it is made.
         let checked = verifier
             .check(
                 connect.token,
@@ -328,10 +392,10 @@ impl Listener {
         random: &ClientRandom,
         reply: &mut [u8],
     ) -> Outcome {
-        if !self.limiter.reply(now) {
-            self.counters.replies_limited += 1;
+        if !self.may_reply(now) {
             return Outcome::Nothing;
         }
+        // Nothing is kept of the client: the cookie itself remembers.
         let cookie = self.cookies.bake(now, from, random);
         self.counters.cookies += 1;
         packet::emit_cookie(self.config.protocol_id, random, &cookie, reply)
@@ -346,8 +410,7 @@ impl Listener {
         reply: &mut [u8],
     ) -> Outcome {
         self.counters.refused += 1;
-        if !self.limiter.reply(now) {
-            self.counters.replies_limited += 1;
+        if !self.may_reply(now) {
             return Outcome::Nothing;
         }
         packet::emit_refuse(self.config.protocol_id, random, Reason::of(refusal), reply)
@@ -363,7 +426,7 @@ impl fmt::Debug for Listener {
     }
 }
 
-/// A client whose address is proven and whose token, if any, is good, asks to come in.
+/// A client whose address is proven and whose token, if any, is good, asks to be admitted.
 pub(crate) struct ConnectRequest {
     from: SocketAddr,
     random: ClientRandom,
@@ -376,7 +439,7 @@ pub(crate) struct ConnectRequest {
 }
 
 impl ConnectRequest {
-    /// Where it comes from.
+    /// Returns the address that it comes from.
     pub(crate) fn from(&self) -> SocketAddr {
         self.from
     }
@@ -386,7 +449,7 @@ impl ConnectRequest {
         self.random
     }
 
-    /// What the client's application says, at most 256 bytes. Somebody may have recorded and repeated it.
+    /// Returns the data of the client's application, at most 256 bytes. Somebody may have recorded and repeated it.
     pub(crate) fn payload(&self) -> &[u8] {
         &self.payload
     }
@@ -401,36 +464,21 @@ impl ConnectRequest {
         self.token.as_ref().map_or(&[], |token| &token.user_data)
     }
 
+    /// The request is accepted later than it came: the time and whether the token's session lives may have changed.
+    pub(crate) fn refresh(&mut self, unix_now_s: u64, resumes: bool) {
+        self.unix_now_s = unix_now_s;
+        if let Some(token) = &mut self.token {
+            token.resumes |= resumes;
+        }
+    }
+
     /// The token's name.
     pub(crate) fn token_id(&self) -> Option<TokenId> {
         self.token.as_ref().map(|token| token.id)
     }
 }
 
-/// What a server's handshakes have come to, since it began.
-///
-/// ```
-/// # use muse_netem::{Network, Simulation};
-/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
-/// # use muse_wire::{Duration, Instant};
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::ReliableUnordered)).build()?;
-/// # let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(1));
-/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
-/// # client.connect(Instant::ZERO, ([192, 0, 2, 2], 2).into(), Connect::pinned(key.public()))?;
-/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
-/// # server.listen(ServerOptions::new(key));
-/// # let mut simulation = Simulation::new(Network::new(1));
-/// # let [here, there] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
-/// # simulation.run_for(Duration::from_millis(200));
-/// # for node in [here, there] {
-/// #     while simulation.node_mut(node).poll_event(&mut Vec::new()).is_some() {}
-/// # }
-/// # let (client, server) = (simulation.node(here), simulation.node(there));
-/// let counters = server.handshake_counters().expect("it listens");
-/// assert_eq!((counters.hellos, counters.cookies, counters.accepted), (1, 1, 1));
-/// assert_eq!(client.handshake_counters(), None);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// Counts of a server's handshakes, since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandshakeCounters {
@@ -438,6 +486,8 @@ pub struct HandshakeCounters {
     pub hellos: u64,
     /// Cookies sent.
     pub cookies: u64,
+    /// Pages of the description sent to clients that do not share it.
+    pub descriptions: u64,
     /// Packets that ask to come in.
     pub connects: u64,
     /// Of those, with a cookie that is too old or false.
@@ -446,6 +496,16 @@ pub struct HandshakeCounters {
     pub requests: u64,
     /// Let in.
     pub accepted: u64,
+    /// Of the requests, put before the application, see [`ServerOptions::admission`](crate::ServerOptions::admission).
+    pub asked: u64,
+    /// Denied by the application.
+    pub denied: u64,
+    /// Refused because the application did not decide in time.
+    pub undecided: u64,
+    /// Gone before the application decided.
+    pub withdrawn: u64,
+    /// Refused because too many waited for a decision.
+    pub pending_limited: u64,
     /// Sent away, with or without a reply.
     pub refused: u64,
     /// Dropped: not a handshake packet that a server takes.
@@ -462,7 +522,7 @@ pub struct HandshakeCounters {
     pub operations_limited: u64,
 }
 
-/// Why a Connect becomes no request.
+/// The reason for which a Connect becomes no request.
 enum Rejection {
     /// Counted; the client may try again.
     Dropped,

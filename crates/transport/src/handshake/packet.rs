@@ -6,6 +6,7 @@
 use muse_wire::bytes::{EndOfBytes, Reader, Writer};
 
 use super::cookie::COOKIE_LEN;
+use super::inquiry::PAGE_LEN;
 use super::session::{MESSAGE_OVERHEAD_MAX, Mode};
 use super::{CLIENT_RANDOM_LEN, ClientRandom, DENIED_TEXT_LEN_MAX, PAYLOAD_LEN_MAX, Refusal};
 use crate::crypto::{CHECKSUM_LEN, Checksum, NONCE_LEN};
@@ -30,9 +31,28 @@ pub(super) enum Packet<'a> {
         random: ClientRandom,
         reason: Reason<'a>,
     },
+    Wait {
+        random: ClientRandom,
+    },
+    Describe(Describe),
+    Description {
+        random: ClientRandom,
+        page: u16,
+        count: u16,
+        text: &'a [u8],
+    },
 }
 
-/// What a client says to be let in.
+/// A client asks for a page of the server's description.
+#[derive(Clone, Copy)]
+pub(super) struct Describe {
+    pub(super) version: u16,
+    pub(super) random: ClientRandom,
+    pub(super) cookie: [u8; COOKIE_LEN],
+    pub(super) page: u16,
+}
+
+/// A client's request to connect.
 #[derive(Clone, Copy)]
 pub(super) struct Connect<'a> {
     pub(super) version: u16,
@@ -51,11 +71,11 @@ pub(super) struct Connect<'a> {
 pub(super) enum Reason<'a> {
     Version { min: u16, max: u16 },
     Schema { server: u64 },
-    Denied(&'a str),
+    Denied { code: u16, text: &'a str },
     Plain(u8),
 }
 
-/// Why a datagram is not a packet of ours.
+/// The reason for which a datagram is not a packet of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ignored {
     /// Of another protocol.
@@ -75,7 +95,7 @@ impl<'a> Packet<'a> {
     pub(super) fn parse(protocol_id: u64, datagram: &'a [u8]) -> Result<Self, Ignored> {
         let mut reader = Reader::new(datagram);
         let kind = reader.u8()?;
-        if !(KIND_HELLO..=KIND_REFUSE).contains(&kind) {
+        if !(KIND_HELLO..=KIND_DESCRIPTION).contains(&kind) {
             return Err(Ignored::Malformed);
         }
         if reader.u64()? != protocol_id {
@@ -107,6 +127,21 @@ impl<'a> Packet<'a> {
             KIND_REFUSE => Ok(Self::Refuse {
                 random: reader.array()?,
                 reason: Reason::parse(reader)?,
+            }),
+            KIND_WAIT => Ok(Self::Wait {
+                random: reader.array()?,
+            }),
+            KIND_DESCRIBE if datagram.len() >= DESCRIBE_LEN => Ok(Self::Describe(Describe {
+                version: reader.u16()?,
+                random: reader.array()?,
+                cookie: reader.array()?,
+                page: reader.u16()?,
+            })),
+            KIND_DESCRIPTION => Ok(Self::Description {
+                random: reader.array()?,
+                page: reader.u16()?,
+                count: reader.u16()?,
+                text: reader.rest(),
             }),
             _ => Err(Ignored::Malformed),
         }
@@ -151,7 +186,7 @@ impl<'a> Connect<'a> {
         finish(protocol_id, writer, CONNECT_LEN_MIN)
     }
 
-    /// What the handshake is bound to: everything in the packet before the message.
+    /// Returns what the handshake is bound to: everything in the packet before the message.
     pub(super) fn prologue(&self, protocol_id: u64) -> Prologue {
         let mut bytes = [0; PROLOGUE_LEN_MAX];
         let mut writer = Writer::new(&mut bytes);
@@ -216,15 +251,17 @@ impl<'a> Reason<'a> {
                 server: reader.u64()?,
             },
             REASON_DENIED => {
+                let code = reader.u16()?;
                 let len = usize::from(reader.u8()?);
                 let text = reader.slice(len)?;
-                Self::Denied(std::str::from_utf8(text).map_err(|_| Ignored::Malformed)?)
+                let text = std::str::from_utf8(text).map_err(|_| Ignored::Malformed)?;
+                Self::Denied { code, text }
             }
             number => Self::Plain(number),
         })
     }
 
-    /// How `refusal` travels.
+    /// Returns `refusal` as it travels.
     pub(super) fn of(refusal: &'a Refusal) -> Self {
         match refusal {
             Refusal::Version {
@@ -236,13 +273,21 @@ impl<'a> Reason<'a> {
                 max: *server_max,
             },
             Refusal::Schema { server, .. } => Self::Schema { server: *server },
-            Refusal::Denied(text) => Self::Denied(cut(text)),
+            Refusal::Denied { code, text } => Self::Denied {
+                code: *code,
+                text: cut(text),
+            },
             Refusal::Full => Self::Plain(REASON_FULL),
             Refusal::TokenRequired => Self::Plain(REASON_TOKEN_REQUIRED),
             Refusal::Token(TokenError::Expired) => Self::Plain(REASON_TOKEN_EXPIRED),
             Refusal::Token(TokenError::Used) => Self::Plain(REASON_TOKEN_USED),
             Refusal::Token(TokenError::WrongServer) => Self::Plain(REASON_TOKEN_WRONG_SERVER),
-            Refusal::Token(_) => Self::Plain(REASON_TOKEN_INVALID),
+            Refusal::Token(TokenError::OtherProtocol) => Self::Plain(REASON_TOKEN_OTHER_PROTOCOL),
+            Refusal::Token(TokenError::NotYetValid) => Self::Plain(REASON_TOKEN_NOT_YET_VALID),
+            Refusal::Token(TokenError::UnknownKey) => Self::Plain(REASON_TOKEN_UNKNOWN_KEY),
+            Refusal::Token(TokenError::Invalid | TokenError::Full) => {
+                Self::Plain(REASON_TOKEN_INVALID)
+            }
             Refusal::WrongKey => Self::Plain(REASON_WRONG_KEY),
             Refusal::Busy => Self::Plain(REASON_BUSY),
             Refusal::Insecure => Self::Plain(REASON_INSECURE),
@@ -250,7 +295,7 @@ impl<'a> Reason<'a> {
         }
     }
 
-    /// What it means to a client with this version and schema.
+    /// Returns its meaning to a client with this version and schema.
     pub(super) fn refusal(self, client_version: u16, client_schema: u64) -> Refusal {
         match self {
             Self::Version { min, max } => Refusal::Version {
@@ -261,14 +306,21 @@ impl<'a> Reason<'a> {
             Self::Schema { server } => Refusal::Schema {
                 client: client_schema,
                 server,
+                differences: Vec::new(),
             },
-            Self::Denied(text) => Refusal::Denied(text.to_owned()),
+            Self::Denied { code, text } => Refusal::Denied {
+                code,
+                text: text.to_owned(),
+            },
             Self::Plain(REASON_FULL) => Refusal::Full,
             Self::Plain(REASON_TOKEN_REQUIRED) => Refusal::TokenRequired,
             Self::Plain(REASON_TOKEN_INVALID) => Refusal::Token(TokenError::Invalid),
             Self::Plain(REASON_TOKEN_EXPIRED) => Refusal::Token(TokenError::Expired),
             Self::Plain(REASON_TOKEN_USED) => Refusal::Token(TokenError::Used),
             Self::Plain(REASON_TOKEN_WRONG_SERVER) => Refusal::Token(TokenError::WrongServer),
+            Self::Plain(REASON_TOKEN_OTHER_PROTOCOL) => Refusal::Token(TokenError::OtherProtocol),
+            Self::Plain(REASON_TOKEN_NOT_YET_VALID) => Refusal::Token(TokenError::NotYetValid),
+            Self::Plain(REASON_TOKEN_UNKNOWN_KEY) => Refusal::Token(TokenError::UnknownKey),
             Self::Plain(REASON_WRONG_KEY) => Refusal::WrongKey,
             Self::Plain(REASON_BUSY) => Refusal::Busy,
             Self::Plain(REASON_INSECURE) => Refusal::Insecure,
@@ -336,13 +388,56 @@ pub(super) fn emit_refuse(
             writer.u8(REASON_SCHEMA)?;
             writer.u64(server)?;
         }
-        Reason::Denied(text) => {
+        Reason::Denied { code, text } => {
             writer.u8(REASON_DENIED)?;
+            writer.u16(code)?;
             writer.u8(text.len() as u8)?;
             writer.slice(text.as_bytes())?;
         }
         Reason::Plain(number) => writer.u8(number)?,
     }
+    finish(protocol_id, writer, 0)
+}
+
+/// Writes a Wait: the application has not decided yet.
+pub(super) fn emit_wait(
+    protocol_id: u64,
+    random: &ClientRandom,
+    buffer: &mut [u8],
+) -> Result<usize, EndOfBytes> {
+    let mut writer = begin(KIND_WAIT, protocol_id, buffer)?;
+    writer.slice(random)?;
+    finish(protocol_id, writer, 0)
+}
+
+/// Writes a Describe, padded so that no page is longer.
+pub(super) fn emit_describe(
+    protocol_id: u64,
+    describe: &Describe,
+    buffer: &mut [u8],
+) -> Result<usize, EndOfBytes> {
+    let mut writer = begin(KIND_DESCRIBE, protocol_id, buffer)?;
+    writer.u16(describe.version)?;
+    writer.slice(&describe.random)?;
+    writer.slice(&describe.cookie)?;
+    writer.u16(describe.page)?;
+    finish(protocol_id, writer, DESCRIBE_LEN)
+}
+
+/// Writes a page of a description, of which there are `count`.
+pub(super) fn emit_description(
+    protocol_id: u64,
+    random: &ClientRandom,
+    page: u16,
+    count: u16,
+    text: &[u8],
+    buffer: &mut [u8],
+) -> Result<usize, EndOfBytes> {
+    let mut writer = begin(KIND_DESCRIPTION, protocol_id, buffer)?;
+    writer.slice(random)?;
+    writer.u16(page)?;
+    writer.u16(count)?;
+    writer.slice(text)?;
     finish(protocol_id, writer, 0)
 }
 
@@ -381,6 +476,7 @@ fn finish(protocol_id: u64, mut writer: Writer<'_>, len_min: usize) -> Result<us
 }
 
 /// Makes the checksum of a changed packet right again, as an attacker would.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn repair(protocol_id: u64, packet: &mut [u8]) {
     if let Some((body, checksum)) = packet.split_last_chunk_mut() {
         *checksum = checksum_of(protocol_id, body);
@@ -396,6 +492,9 @@ const KIND_COOKIE: u8 = 2;
 const KIND_CONNECT: u8 = 3;
 const KIND_ACCEPT: u8 = 4;
 const KIND_REFUSE: u8 = 5;
+const KIND_WAIT: u8 = 6;
+const KIND_DESCRIBE: u8 = 7;
+const KIND_DESCRIPTION: u8 = 8;
 
 const REASON_VERSION: u8 = 1;
 const REASON_SCHEMA: u8 = 2;
@@ -409,6 +508,9 @@ const REASON_WRONG_KEY: u8 = 9;
 const REASON_DENIED: u8 = 10;
 const REASON_BUSY: u8 = 11;
 const REASON_INSECURE: u8 = 12;
+const REASON_TOKEN_OTHER_PROTOCOL: u8 = 13;
+const REASON_TOKEN_NOT_YET_VALID: u8 = 14;
+const REASON_TOKEN_UNKNOWN_KEY: u8 = 15;
 
 /// Kind and protocol id.
 const PREFIX_LEN: usize = 1 + 8;
@@ -437,6 +539,11 @@ pub(super) const ACCEPT_LEN_MAX: usize = PREFIX_LEN
     + ACCEPT_FIXED_LEN
     + PAYLOAD_LEN_MAX
     + CHECKSUM_LEN;
+/// A Describe is padded to this; no page with what goes around it is longer.
+pub(super) const DESCRIBE_LEN: usize = 1_000;
+/// The longest page with what goes around it.
+pub(super) const DESCRIPTION_PACKET_LEN_MAX: usize =
+    PREFIX_LEN + CLIENT_RANDOM_LEN + 2 + 2 + PAGE_LEN + CHECKSUM_LEN;
 const PROLOGUE_LABEL: &[u8] = b"muse handshake";
 const PROLOGUE_LEN_MAX: usize =
     PROLOGUE_LABEL.len() + COOKIE_OFFSET + COOKIE_LEN + BOUND_FIXED_LEN + PUBLIC_LEN_MAX;
@@ -445,6 +552,10 @@ const _: () = assert!(
     "no reply to a Connect is longer than it"
 );
 const _: () = assert!(
-    PREFIX_LEN + CLIENT_RANDOM_LEN + 2 + DENIED_TEXT_LEN_MAX + CHECKSUM_LEN <= CONNECT_LEN_MIN
+    PREFIX_LEN + CLIENT_RANDOM_LEN + 4 + DENIED_TEXT_LEN_MAX + CHECKSUM_LEN <= CONNECT_LEN_MIN
+);
+const _: () = assert!(
+    DESCRIPTION_PACKET_LEN_MAX <= DESCRIBE_LEN && DESCRIBE_LEN <= CONNECT_LEN_MAX,
+    "no page is longer than the question, which is no longer than other packets"
 );
 const _: () = assert!(CONNECT_LEN_MAX <= 1_200, "a Connect passes every path");

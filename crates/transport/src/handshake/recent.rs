@@ -1,6 +1,6 @@
-//! Which attempts were accepted lately, so that a Connect that is repeated or replayed is not taken for another one.
+//! The attempts that were accepted lately, so that a Connect that is repeated or replayed is not taken for another one.
 //!
-//! A Connect is good for as long as its cookie. Without this memory whoever recorded one could repeat it in that time and,
+//! A Connect is good for as long as its cookie. Without this memory anyone who recorded one could repeat it in that time and,
 //! with a token, have the session resumed by nobody.
 
 use std::collections::BTreeSet;
@@ -31,13 +31,13 @@ impl Recent {
         }
     }
 
-    /// Whether this attempt was accepted lately.
+    /// True if this attempt was accepted lately.
     pub(super) fn contains(&mut self, now: Instant, random: &ClientRandom) -> bool {
         self.turn(now);
         self.current.contains(random) || self.previous.contains(random)
     }
 
-    /// Whether there is no room to remember another.
+    /// True if there is no room to remember another.
     pub(super) fn is_full(&self) -> bool {
         self.current.len() >= self.limit
     }

@@ -9,7 +9,7 @@ use crate::crypto::{
     Entropy, Keys, SECRET_LEN, Secret, ServerKey, ServerPublicKey, Suite, expand, noise_builder,
 };
 
-/// How client and server come to trust each other.
+/// The way in which client and server come to trust each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// No secrecy; messages carry a MAC with the token's secret, or with nothing secret when there is no token.
@@ -192,7 +192,7 @@ fn mac(key: &Secret, parts: &[&[u8]]) -> [u8; SECRET_LEN] {
     mac.finalize().into_bytes().into()
 }
 
-/// What a message is longer than its payload at most: an ephemeral key and a tag.
+/// The most by which a message is longer than its payload: an ephemeral key and a tag.
 pub(super) const MESSAGE_OVERHEAD_MAX: usize = 32 + 16;
 const INSECURE_TAG_LEN: usize = 16;
 const LABEL_CLIENT: &[u8] = b"muse client";

@@ -60,6 +60,7 @@ impl Server {
         let mut config = ListenerConfig {
             protocol_id: PROTOCOL,
             schema_hash: SCHEMA,
+            description: "1 Jump\n".into(),
             key: server_key(),
             verifier: None,
             token_required: false,
@@ -102,7 +103,12 @@ impl Server {
         Some(reply[..len].to_vec())
     }
 
-    fn decide(&mut self, now: Instant, request: Box<ConnectRequest>, reply: &mut [u8]) -> usize {
+    fn decide(
+        &mut self,
+        now: Instant,
+        mut request: Box<ConnectRequest>,
+        reply: &mut [u8],
+    ) -> usize {
         if let Some(refusal) = &self.decision {
             return self.listener.refuse(now, &request, refusal, reply);
         }
@@ -116,7 +122,10 @@ impl Server {
             resumes: request.token.as_ref().is_some_and(|token| token.resumes),
         };
         self.live_tokens.extend(request.token_id());
-        match self.listener.accept(request, SERVER_ID, b"settings", reply) {
+        match self
+            .listener
+            .accept(&mut request, SERVER_ID, b"settings", reply)
+        {
             Ok(accepted) => {
                 connection.keys = accepted.keys;
                 connection.remote_connection_id = accepted.remote_connection_id;
@@ -189,7 +198,7 @@ fn connecting(trust: Trust, seed: u64) -> Connecting {
     .expect("a short payload")
 }
 
-/// What the client sends now.
+/// Returns what the client sends now.
 fn transmit(client: &mut Connecting, now: Instant) -> Vec<u8> {
     let mut buffer = [0; HANDSHAKE_LEN_MAX];
     let len = client
@@ -230,7 +239,7 @@ fn established(progress: Progress) -> Box<Established> {
     match progress {
         Progress::Established(established) => established,
         Progress::Refused(refusal) => panic!("refused: {refusal}"),
-        Progress::Continue => panic!("undecided"),
+        Progress::Continue | Progress::Waiting => panic!("undecided"),
         Progress::TimedOut => panic!("timed out"),
     }
 }
@@ -239,7 +248,7 @@ fn refused(progress: Progress) -> Refusal {
     match progress {
         Progress::Refused(refusal) => refusal,
         Progress::Established(_) => panic!("established"),
-        Progress::Continue => panic!("undecided"),
+        Progress::Continue | Progress::Waiting => panic!("undecided"),
         Progress::TimedOut => panic!("timed out"),
     }
 }

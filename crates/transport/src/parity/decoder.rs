@@ -16,10 +16,10 @@ use super::{
 /// [`on_parity`](Self::on_parity) if it has a parity frame, then [`poll_recovered`](Self::poll_recovered) until `None`.
 #[derive(Debug)]
 pub(crate) struct Decoder {
-    /// What is known, in the order in which it came: a ring once it is full.
+    /// The known sections, in the order in which they came: a ring once it is full.
     history: Vec<Known>,
     next: usize,
-    /// Where in `history` to look for a packet, by its number modulo [`COLUMNS`].
+    /// The place in `history` to look for a packet, by its number modulo [`COLUMNS`].
     places: [u8; COLUMNS as usize],
     /// Bit *i*: `history[i]` was rebuilt and not handed out yet.
     unread: u32,
@@ -80,6 +80,7 @@ impl Decoder {
     pub(crate) fn on_parity(&mut self, carrier: u64, body: &[u8]) -> Result<(), Malformed> {
         let (header, symbol) = Header::parse(carrier, body)?;
         self.elimination.advance(header.newest);
+        // Most parity brings nothing new; that is found out before any arithmetic.
         let mut oldest_unknown = None;
         for packet in header.packets() {
             if self.place(packet).is_none() {
@@ -127,7 +128,7 @@ impl Decoder {
         Some(self.history[place].packet)
     }
 
-    /// Whether something is missing that the parity received so far does not suffice to rebuild.
+    /// True if something is missing that the parity received so far does not suffice to rebuild.
     pub(crate) fn is_stuck(&self) -> bool {
         !self.elimination.is_empty()
     }
@@ -157,6 +158,7 @@ impl Decoder {
             });
             self.next = self.history.len() - 1;
         } else {
+            // What leaves the history must not be taken for missing, and rebuilt, later on.
             self.floor = self
                 .floor
                 .max(self.history[self.next].packet.saturating_add(1));
@@ -170,7 +172,7 @@ impl Decoder {
         self.next = (self.next + 1) % HISTORY;
     }
 
-    /// Where in the history `packet` stands.
+    /// Returns the place of `packet` in the history.
     fn place(&self, packet: u64) -> Option<usize> {
         let place = usize::from(self.places[(packet % COLUMNS) as usize]);
         self.history

@@ -21,7 +21,7 @@ pub(super) struct Elimination {
 pub(super) struct Row {
     /// By packet number modulo [`COLUMNS`].
     coefficients: [u8; COLUMNS as usize],
-    /// Which coefficients are not zero.
+    /// One bit for each coefficient that is not zero.
     columns: u64,
     pivot: u64,
     symbol: Vec<u8>,
@@ -50,7 +50,7 @@ impl Elimination {
         }
     }
 
-    /// Whether `packet` is near enough to the newest one to be an unknown.
+    /// True if `packet` is near enough to the newest one to be an unknown.
     pub(super) fn reaches(&self, packet: u64) -> bool {
         packet <= self.newest && self.newest - packet < COLUMNS
     }
@@ -134,7 +134,7 @@ impl Elimination {
         Some(self.rows.swap_remove(index))
     }
 
-    /// Whether no equation is pending.
+    /// True if no equation is pending.
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

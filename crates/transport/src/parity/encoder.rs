@@ -24,7 +24,7 @@ struct Slot {
     section: Vec<u8>,
 }
 
-/// What one parity frame will cover.
+/// The sections that one parity frame will cover.
 struct Cover {
     newest: u64,
     /// Bit *i*: the packet *i* + 1 before `newest`.
@@ -52,7 +52,7 @@ impl Encoder {
         self.next = (self.next + 1) % WINDOW_MAX;
     }
 
-    /// How long a frame body over the newest `window` sections would be; 0 if there is nothing to cover.
+    /// Returns the length of a frame body over the newest `window` sections; 0 if there is nothing to cover.
     pub(crate) fn symbol_len(&self, window: usize) -> usize {
         self.cover(u64::MAX, window, usize::MAX)
             .map_or(0, |cover| cover.len())

@@ -111,7 +111,7 @@ pub(super) fn write_header(
     }
 }
 
-/// What is signed: a label, so that the key's signatures mean nothing elsewhere, and the token so far.
+/// Returns what is signed: a label, so that the key's signatures mean nothing elsewhere, and the token so far.
 pub(super) fn signed(unsigned: &[u8]) -> Vec<u8> {
     [SIGNATURE_LABEL, unsigned].concat()
 }

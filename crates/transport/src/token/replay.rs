@@ -1,4 +1,4 @@
-//! Which tokens have been used: bounded, and never forgetful.
+//! The tokens that have been used: bounded, and never forgetful.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ impl ReplayCache {
         }
     }
 
-    /// Whether the token that expires then has been used. What has expired is refused for that reason alone.
+    /// True if the token that expires then has been used. Expired tokens are refused for that reason alone.
     pub(super) fn contains(&self, expires_s: u64, id: TokenId) -> bool {
         self.used.contains(&(expires_s, id))
     }

@@ -58,6 +58,7 @@ impl TokenVerifier {
     /// Trusts the master's key with this number, in place of any other with that number. At most 16 keys.
     pub fn add_key(&mut self, key_id: u32, public_key: &[u8; 32]) -> Result<(), KeyError> {
         let key = VerifyingKey::from_bytes(public_key).map_err(|_| KeyError::Invalid)?;
+        // For a weak key, signatures exist that fit any message.
         if key.is_weak() {
             return Err(KeyError::Invalid);
         }
@@ -96,11 +97,19 @@ impl TokenVerifier {
             .expires_s
             .checked_sub(token.issued_s)
             .ok_or(TokenError::Invalid)?;
-        if token.protocol_id != protocol_id
-            || lifetime_s > LIFETIME_S_MAX
-            || token.issued_s > unix_now_s.saturating_add(CLOCK_LEEWAY_S)
-        {
+        if lifetime_s > LIFETIME_S_MAX {
             return Err(TokenError::Invalid);
+        }
+        // What is told from here on is in the token, in the server's public key and on its clock: nothing that a forger
+        // does not have.
+        if token.protocol_id != protocol_id {
+            return Err(TokenError::OtherProtocol);
+        }
+        if self.key(&token).is_none() {
+            return Err(TokenError::UnknownKey);
+        }
+        if token.issued_s > unix_now_s.saturating_add(CLOCK_LEEWAY_S) {
+            return Err(TokenError::NotYetValid);
         }
         if token.server_key != server_key.public() || !self.is_ours(&token) {
             return Err(TokenError::WrongServer);
@@ -110,6 +119,7 @@ impl TokenVerifier {
             unix_now_s > token.expires_s,
         );
         let resumes = resumable(&token.id);
+        // The holder of a living session may come back to it, even after the token has expired.
         match (resumes, used, expired) {
             (true, _, _) | (false, false, false) => Ok(Checked { token, resumes }),
             (false, _, true) => Err(TokenError::Expired),
@@ -120,12 +130,9 @@ impl TokenVerifier {
     /// Checks the signature: one operation with a public key.
     pub(crate) fn verify(&self, checked: &Checked<'_>) -> Result<(), TokenError> {
         let token = &checked.token;
-        let (_, key) = self
-            .keys
-            .iter()
-            .find(|(id, _)| *id == token.key_id)
-            .ok_or(TokenError::Invalid)?;
+        let key = self.key(token).ok_or(TokenError::UnknownKey)?;
         let signature = Signature::from_bytes(&token.signature);
+        // Strict, so that a token has one signature and not several that are equivalent.
         key.verify_strict(&format::signed(token.unsigned), &signature)
             .map_err(|_| TokenError::Invalid)
     }
@@ -139,12 +146,19 @@ impl TokenVerifier {
         if verified.resumes {
             return Ok(());
         }
+        // Checked again, for two attempts with one token may have been under way at the same time.
         if self.used.contains(verified.expires_s, verified.id) {
             return Err(TokenError::Used);
         }
         self.used
             .insert(unix_now_s, verified.expires_s, verified.id)
             .map_err(|_| TokenError::Full)
+    }
+
+    /// The key that a token says it is signed with.
+    fn key(&self, token: &PublicToken<'_>) -> Option<&VerifyingKey> {
+        let mut keys = self.keys.iter();
+        keys.find_map(|(id, key)| (*id == token.key_id).then_some(key))
     }
 
     fn is_ours(&self, token: &PublicToken<'_>) -> bool {
@@ -197,7 +211,7 @@ impl Checked<'_> {
     }
 }
 
-/// What an authentic token says.
+/// The contents of an authentic token.
 pub(crate) struct Verified {
     pub(crate) id: TokenId,
     pub(crate) expires_s: u64,
@@ -207,44 +221,24 @@ pub(crate) struct Verified {
     pub(crate) resumes: bool,
 }
 
-/// Why a token does not let its holder in.
-///
-/// ```
-/// # use muse_netem::{Network, Simulation};
-/// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, Endpoint, SeededEntropy, ServerKey, ServerOptions};
-/// # use muse_wire::{Duration, Instant};
-/// use muse_transport::token::{TokenError, TokenGrant, TokenIssuer, TokenVerifier};
-/// use muse_transport::{Event, Refusal};
-/// # let now = Instant::ZERO;
-/// # let mut entropy = SeededEntropy::danger_seeded(1);
-/// # let key = ServerKey::generate(&mut entropy);
-/// # let issuer = TokenIssuer::generate(1, 7, &mut entropy);
-/// # let mut verifier = TokenVerifier::new();
-/// # verifier.add_key(issuer.key_id(), &issuer.public_key())?;
-/// # let config = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced)).build()?;
-/// # let mut client = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(2));
-/// # let mut server = Endpoint::new(config, SeededEntropy::danger_seeded(3));
-/// let grant = TokenGrant::new(42, key.public(), "192.0.2.2:2".parse()?).lifetime_s(30);
-/// let token = issuer.issue(&grant, 1_000, &mut entropy)?;
-/// client.connect(now, token.servers()[0], Connect::token(token))?;
-/// # server.listen(ServerOptions::new(key).tokens(verifier));
-/// // A minute later is too late.
-/// server.set_unix_time(now, 1_060);
-/// # let mut simulation = Simulation::new(Network::new(1));
-/// # let [here, _] = [(1, client), (2, server)].map(|(host, endpoint)| simulation.add(([192, 0, 2, host], 2).into(), endpoint));
-/// # simulation.run_for(Duration::from_millis(200));
-/// # let client = simulation.node_mut(here);
-/// let mut buffer = Vec::new();
-/// let event = client.poll_event(&mut buffer);
-/// assert!(matches!(event, Some(Event::Refused { reason: Refusal::Token(TokenError::Expired), .. })));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// The reason for which a token does not admit its holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// No token, not signed by a key that is trusted, of another protocol, or not yet valid.
+    /// No token, or its signature or seal is not right.
     #[error("the token is not valid")]
     Invalid,
+    /// Made for another protocol id than the server's.
+    #[error(
+        "the token is for another protocol id: the master and the game server must have the same"
+    )]
+    OtherProtocol,
+    /// Signed with a key that the server does not trust, or no longer.
+    #[error("the token is signed with a key that the server does not know")]
+    UnknownKey,
+    /// Issued more than a minute in the server's future.
+    #[error("the token is not valid yet: the clocks of the master and the game server differ")]
+    NotYetValid,
     /// Too late.
     #[error("the token has expired")]
     Expired,
@@ -260,19 +254,6 @@ pub enum TokenError {
 }
 
 /// A key cannot be trusted.
-///
-/// ```
-/// use muse_transport::SeededEntropy;
-/// use muse_transport::token::{KeyError, TokenIssuer, TokenVerifier};
-/// let mut verifier = TokenVerifier::new();
-/// assert_eq!(verifier.add_key(1, &[0; 32]), Err(KeyError::Invalid));
-/// let key = TokenIssuer::generate(0xCAFE, 1, &mut SeededEntropy::danger_seeded(1)).public_key();
-/// for number in 0..16 {
-///     verifier.add_key(number, &key)?;
-/// }
-/// assert_eq!(verifier.add_key(16, &key), Err(KeyError::TooMany));
-/// # Ok::<(), KeyError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -291,5 +272,5 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 
 const KEYS_MAX: usize = 16;
 const USED_TOKENS_MAX_DEFAULT: usize = 65_536;
-/// How far the master's clock may be ahead of ours.
+/// The most that the master's clock may be ahead of ours.
 const CLOCK_LEEWAY_S: u64 = 60;

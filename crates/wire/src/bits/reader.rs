@@ -4,13 +4,6 @@ use super::{BitError, GROUP_BITS, Width, bits_for, groups_of, low_ones, zag_zig}
 
 /// Reads bits from a byte slice, in the formats of [`BitWriter`](super::BitWriter). Nothing is read past the end; after an error the
 /// position is of no use.
-///
-/// ```
-/// use muse_wire::bits::{BitError, BitReader};
-/// let mut reader = BitReader::new(&[0b0000_0101]);
-/// assert_eq!((reader.bits(2), reader.bool()), (Ok(1), Ok(true)));
-/// assert_eq!(reader.bits(6), Err(BitError::End));
-/// ```
 #[derive(Clone, Debug)]
 pub struct BitReader<'a> {
     bytes: &'a [u8],
@@ -23,12 +16,12 @@ impl<'a> BitReader<'a> {
         Self { bytes, position: 0 }
     }
 
-    /// How many bits have been read.
+    /// Returns the number of bits that have been read.
     pub const fn position(&self) -> u64 {
         self.position
     }
 
-    /// How many bits have not been read yet.
+    /// Returns the number of bits that have not been read yet.
     #[inline]
     pub const fn remaining(&self) -> u64 {
         self.bytes.len() as u64 * 8 - self.position

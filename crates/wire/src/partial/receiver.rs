@@ -12,19 +12,6 @@ use super::Promise;
 /// counted from the first slot, skips at most [`Promise::losses_allowed`] slots, whatever arrives.
 ///
 /// At most a window of slots is ever buffered, and nothing is allocated after the start.
-///
-/// ```
-/// use muse_wire::partial::{PartialReceiver, Promise, Ready, Verdict};
-/// let mut receiver = PartialReceiver::new(Promise::new(10, 80)?, 1);
-/// assert_eq!(receiver.receive(1), Verdict::Deliver { skipped: 0 });
-/// // Two losses a window are allowed, not three: slot 5 has to wait for slot 2, 3 or 4.
-/// assert_eq!(receiver.receive(5), Verdict::Buffer);
-/// assert_eq!(receiver.receive(3), Verdict::Deliver { skipped: 1 });
-/// assert_eq!(receiver.pop_ready(), Some(Ready { slot: 5, skipped: 1 }));
-/// assert_eq!(receiver.pop_ready(), None);
-/// assert_eq!(receiver.receive(2), Verdict::Drop);
-/// # Ok::<(), muse_wire::partial::PromiseError>(())
-/// ```
 #[derive(Clone, Debug)]
 pub struct PartialReceiver {
     promise: Promise,
@@ -39,12 +26,12 @@ pub struct PartialReceiver {
     lowest: Option<u64>,
 }
 
-/// What to do with a slot that arrived.
+/// The treatment of a slot that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Give it to the application now, then call [`PartialReceiver::pop_ready`].
     Deliver {
-        /// How many slots just before it are lost for good.
+        /// The number of slots just before it that are lost for good.
         skipped: u32,
     },
     /// Keep it until [`PartialReceiver::pop_ready`] names it.
@@ -58,7 +45,7 @@ pub enum Verdict {
 pub struct Ready {
     /// The slot to give to the application.
     pub slot: u64,
-    /// How many slots just before it are lost for good.
+    /// The number of slots just before it that are lost for good.
     pub skipped: u32,
 }
 
@@ -97,12 +84,12 @@ impl PartialReceiver {
         self.skipped
     }
 
-    /// How many slots wait in the caller's buffer.
+    /// Returns the number of slots that wait in the caller's buffer.
     pub const fn buffered_len(&self) -> u32 {
         self.buffered.len()
     }
 
-    /// Whether `slot` waits in the caller's buffer.
+    /// True if `slot` waits in the caller's buffer.
     pub fn is_buffered(&self, slot: u64) -> bool {
         self.in_reach(slot) && self.buffered.contains(slot)
     }
@@ -161,7 +148,7 @@ impl PartialReceiver {
         Some(distance)
     }
 
-    /// Whether `slot` is at least the expected one and less than a window beyond it. The very last number is never
+    /// True if `slot` is at least the expected one and less than a window beyond it. The very last number is never
     /// in reach, so that there is always a next one.
     fn in_reach(&self, slot: u64) -> bool {
         slot >= self.next_expected && slot < self.reach_end()

@@ -36,11 +36,11 @@ pub struct PartialSender {
     next_expected: u64,
     /// The first slot of the window after the one that `next_expected` is in.
     window_end: u64,
-    /// What the receiver has skipped of the window that `next_expected` is in.
+    /// The number of slots that the receiver has skipped of the window that `next_expected` is in.
     skipped: u32,
     /// Slots given up at or after `next_expected`, all less than a window beyond it.
     given_up: Slots,
-    /// How many of them are in the same window as `next_expected`; the others are in the one after.
+    /// The number of them that are in the same window as `next_expected`; the others are in the one after.
     given_up_in_window: u32,
 }
 
@@ -68,17 +68,17 @@ impl PartialSender {
         self.next_expected
     }
 
-    /// Whether `slot` is less than a window ahead of what the receiver expects. It would drop any other.
+    /// True if `slot` is less than a window ahead of what the receiver expects. It would drop any other.
     pub fn may_send(&self, slot: u64) -> bool {
         slot >= self.next_expected && slot < self.reach_end()
     }
 
-    /// Whether `slot` has been given up and the receiver is not known to be past it.
+    /// True if `slot` has been given up and the receiver is not known to be past it.
     pub fn is_given_up(&self, slot: u64) -> bool {
         self.may_send(slot) && self.given_up.contains(slot)
     }
 
-    /// Whether [`give_up`](Self::give_up) would say yes: `slot` may be sent, its window has losses left, and it is not
+    /// True if [`give_up`](Self::give_up) would say yes: `slot` may be sent, its window has losses left, and it is not
     /// the last slot in reach that the receiver could still move on with.
     pub fn may_give_up(&self, slot: u64) -> bool {
         if !self.may_send(slot) {

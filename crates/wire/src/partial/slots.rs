@@ -23,7 +23,7 @@ impl Slots {
         }
     }
 
-    /// How many slots are in the set.
+    /// Returns the number of slots in the set.
     pub(super) const fn len(&self) -> u32 {
         self.len
     }
@@ -76,7 +76,7 @@ impl Slots {
         None
     }
 
-    /// How many slots of `from..to` are in the set, where the range is no longer than the window.
+    /// Returns the number of slots of `from..to` in the set, where the range is no longer than the window.
     pub(super) fn count_in(&self, from: u64, to: u64) -> u32 {
         let mut count = 0;
         let mut slot = from;

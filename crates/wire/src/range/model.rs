@@ -1,11 +1,11 @@
-//! What the range coder has learnt: adaptive bits, and symbols and integers made of them.
+//! The adaptive models of the range coder: bits, and symbols and integers made of them.
 //!
 //! A model starts out knowing nothing and learns fast at first, then more and more slowly, so that it serves a packet of
 //! a few dozen values as well as a long stream.
 
 use super::{Decoder, Encoder};
 
-/// How likely a decision is to be `true`: a quick and a slow estimate, the slow one weighing three times as much.
+/// The probability that a decision is `true`: a quick and a slow estimate, the slow one weighing three times as much.
 ///
 /// The n-th decision moves both by about 1/n, until the quick one stays at 1/32 and the slow one at 1/256. The first
 /// follows a source that changes, the second is exact for one that does not.
@@ -47,7 +47,7 @@ impl BitModel {
         }
     }
 
-    /// How likely `true` is, of 65,536; never 0 and never all.
+    /// Returns the probability of `true`, of 65,536; never 0 and never all.
     #[inline]
     pub const fn probability(&self) -> u32 {
         (self.quick as u32 + 3 * self.slow as u32) / 4
@@ -71,18 +71,6 @@ impl Default for BitModel {
 }
 
 /// Symbols `0..SYMBOLS`, where `SYMBOLS` is a power of two, each by as many decisions as it has bits.
-///
-/// ```
-/// use muse_wire::range::{Decoder, Encoder, TreeModel};
-/// let mut buffer = [0; 8];
-/// let mut encoder = Encoder::new(&mut buffer);
-/// let mut weapon = TreeModel::<8>::new();
-/// weapon.encode(&mut encoder, 5);
-/// let len = encoder.finish()?;
-/// let mut weapon = TreeModel::<8>::new();
-/// assert_eq!(weapon.decode(&mut Decoder::new(&buffer[..len])), 5);
-/// # Ok::<(), muse_wire::range::OutOfRoom>(())
-/// ```
 #[derive(Clone, Debug)]
 pub struct TreeModel<const SYMBOLS: usize> {
     /// Node 1 is the root, nodes 2n and 2n + 1 follow node n; node 0 is not used.
@@ -139,7 +127,7 @@ impl<const SYMBOLS: usize> Default for TreeModel<SYMBOLS> {
 /// tree; the rest are equally likely.
 #[derive(Clone, Debug)]
 pub struct UnsignedModel {
-    /// Whether there is another bit, by how many there are already.
+    /// Models of whether there is another bit, by how many there are already.
     more: [BitModel; 32],
     /// The two bits after the leading one, by the number of bits.
     head: [[BitModel; 4]; 33],
@@ -199,21 +187,6 @@ impl Default for UnsignedModel {
 }
 
 /// Numbers with sign, the nearer to zero the more likely: the size, then, unless it is zero, the sign.
-///
-/// ```
-/// use muse_wire::range::{Decoder, Encoder, SignedModel};
-/// let mut buffer = [0; 64];
-/// let mut encoder = Encoder::new(&mut buffer);
-/// let mut delta = SignedModel::new();
-/// for value in [0, 0, -1, i32::MIN] {
-///     delta.encode(&mut encoder, value);
-/// }
-/// let len = encoder.finish()?;
-/// let mut decoder = Decoder::new(&buffer[..len]);
-/// let mut delta = SignedModel::new();
-/// assert_eq!([(); 4].map(|()| delta.decode(&mut decoder)), [0, 0, -1, i32::MIN]);
-/// # Ok::<(), muse_wire::range::OutOfRoom>(())
-/// ```
 #[derive(Clone, Debug)]
 pub struct SignedModel {
     size: UnsignedModel,
@@ -270,7 +243,7 @@ const fn approach(estimate: u16, bit: bool, rate: u32) -> u16 {
 }
 
 const HALF: u16 = 1 << 15;
-/// How slowly the quick estimate moves at last: by a 32nd.
+/// The final rate of the quick estimate: it moves by a 32nd.
 const QUICK_RATE: u32 = 5;
 /// Decisions after which the slow estimate moves by a 256th.
 const COUNT_MAX: u8 = 254;

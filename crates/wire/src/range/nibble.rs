@@ -6,24 +6,9 @@ use super::{Decoder, Encoder};
 ///
 /// The model holds where each symbol's share of 32,768 parts begins and moves all borders towards the symbol that came:
 /// by a quarter at first, by a 64th at last. No symbol's share ever falls below 32 of 32,768.
-///
-/// ```
-/// use muse_wire::range::{Decoder, Encoder, NibbleModel};
-/// let mut buffer = [0; 64];
-/// let mut encoder = Encoder::new(&mut buffer);
-/// let mut sizes = NibbleModel::new();
-/// for size in [3, 3, 3, 4, 3, 15] {
-///     sizes.encode(&mut encoder, size);
-/// }
-/// let len = encoder.finish()?;
-/// let mut decoder = Decoder::new(&buffer[..len]);
-/// let mut sizes = NibbleModel::new();
-/// assert_eq!([(); 6].map(|()| sizes.decode(&mut decoder)), [3, 3, 3, 4, 3, 15]);
-/// # Ok::<(), muse_wire::range::OutOfRoom>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NibbleModel {
-    /// Where each symbol begins, the first always at 0, and where the last one ends: at 2^15, which wraps.
+    /// The start of each symbol, the first always at 0, and the end of the last: at 2^15, which wraps.
     starts: [i16; SYMBOLS + 1],
     /// Symbols seen, up to [`COUNT_MAX`].
     count: u16,
@@ -101,7 +86,7 @@ impl NibbleModel {
         symbol as u32
     }
 
-    /// Which symbol a part belongs to.
+    /// Returns the symbol that a part belongs to.
     #[inline]
     fn symbol_at(&self, part: u32) -> usize {
         let part = part as i16;
@@ -154,7 +139,7 @@ impl Default for NibbleModel {
 const SYMBOLS: usize = 16;
 /// Smallest share of a symbol, of 32,768: rounding keeps borders from coming closer than half of it.
 const SHARE_MIN: u32 = 32;
-/// Where symbols would begin if one had all but the smallest share of every other, by that one.
+/// The starts of symbols if one had all but the smallest share of every other, by that one.
 static GOALS: [[i16; SYMBOLS]; SYMBOLS] = {
     let wide = (32_767 - SYMBOLS as u32 * SHARE_MIN) as i16;
     let mut goals = [[0; SYMBOLS]; SYMBOLS];

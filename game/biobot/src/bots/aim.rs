@@ -10,14 +10,14 @@ use crate::player::Frame;
 use crate::states::{Mode, Robot, Species, Stance};
 use crate::weapons::{self, Sort};
 
-/// What a bot sees.
+/// The things that a bot sees.
 #[derive(Clone, Copy)]
 pub(super) struct Sight<'a> {
     pub level: &'a Level,
     pub frame: &'a Frame,
     pub robot: &'a Robot,
     pub bodies: &'a [Body],
-    /// Whether it looks for a fight, or only defends itself.
+    /// True if it looks for a fight, or false if it only defends itself.
     pub fights: bool,
 }
 
@@ -86,7 +86,7 @@ impl Aim {
         self.target.is_some()
     }
 
-    /// Where to look to hit.
+    /// Returns the direction to look to hit.
     pub(super) fn wanted(&self) -> (f32, f32) {
         self.target
             .map_or((self.yaw, self.pitch), |target| target.wanted)
@@ -109,13 +109,13 @@ impl Aim {
             .is_some_and(|target| target.species == Some(Species::Boss))
     }
 
-    /// Where the target is, when shooting from here has had no effect for a while.
+    /// Returns the place of the target, when shooting from here has had no effect for a while.
     pub(super) fn in_vain(&self, tick: Tick) -> Option<Vec3> {
         let target = self.target?;
         (tick.0 > self.progress.1 + VAIN_TICKS).then_some(target.at)
     }
 
-    /// Whether nobody was to be seen for a while.
+    /// True if nobody was to be seen for a while.
     pub(super) const fn calm(&self, tick: Tick) -> bool {
         tick.0 > self.seen_at + 50
     }
@@ -145,7 +145,7 @@ impl Aim {
         self.pitch = step(self.pitch, pitch.clamp(-1.5, 1.5));
     }
 
-    /// Whether the trigger is pulled.
+    /// True if the trigger is pulled.
     pub(super) fn fires(&self, robot: &Robot, tick: Tick, skill: &Skill) -> bool {
         let Some(target) = self.target else {
             return false;
@@ -220,7 +220,7 @@ impl Aim {
         best.map(|(_, target)| target)
     }
 
-    /// Where the target is by now, and where to look to hit it.
+    /// Updates the place of the target, and the direction to look to hit it.
     fn follow(&mut self, sight: &Sight<'_>) {
         let Some(target) = self.target else {
             return;
@@ -245,7 +245,7 @@ impl Aim {
         });
     }
 
-    /// Who shoots at somebody for long to no avail leaves it.
+    /// Leaves a target that it has shot at for long to no avail.
     fn lose_patience(&mut self, tick: u32) {
         let Some(target) = self.target else {
             return;
@@ -331,7 +331,7 @@ fn wrapped(angle: f32) -> f32 {
 const BLASTER: u8 = 1;
 const LAUNCHER: u8 = 2;
 const SCATTER: u8 = 3;
-/// How far a bot sees.
+/// The distance that a bot sees.
 const SIGHT: f32 = 40.0;
 /// Ticks from one look around to the next.
 const LOOK_TICKS: u32 = 6;

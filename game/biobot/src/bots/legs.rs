@@ -1,4 +1,4 @@
-//! How a bot gets somewhere: along the mesh, over jumps, on and off what moves, and never into a pit on purpose.
+//! The movement of a bot: along the mesh, over jumps, on and off what moves, and never into a pit on purpose.
 
 use glam::{Vec2, Vec3};
 use muse_netcode::Tick;
@@ -8,14 +8,14 @@ use crate::level::Level;
 use crate::nav::{Search, Size, Waypoint};
 use crate::states::Robot;
 
-/// What it walks on.
+/// The terrain it walks on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terrain<'a> {
     pub level: &'a Level,
     pub bodies: &'a [Body],
 }
 
-/// Which way to go now.
+/// The direction to go now.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Drive {
     /// Of length 1, or zero to stand.
@@ -167,7 +167,7 @@ impl Legs {
         Drive { way, jump: false }
     }
 
-    /// Who has not come on for a while tries something else.
+    /// Tries something else when it has not come on for a while.
     fn unstick(
         &mut self,
         robot: &Robot,
@@ -197,7 +197,7 @@ impl Legs {
 }
 
 impl Terrain<'_> {
-    /// Whether there is ground a step ahead.
+    /// True if there is ground a step ahead.
     pub(super) fn is_safe(&self, robot: &Robot, way: Vec2) -> bool {
         let ahead = Vec3::new(way.x, 0.0, way.y) * STEP_AHEAD;
         let half = Vec3::new(0.25, 0.05, 0.25);
@@ -217,5 +217,5 @@ const SEARCH_TICKS: u32 = 10;
 /// Ticks without getting anywhere.
 const STUCK_TICKS: u32 = 200;
 const STEP_AHEAD: f32 = 0.6;
-/// How deep one steps down without a second thought.
+/// The depth that a bot steps down without a second thought.
 const DROP: f32 = 1.6;

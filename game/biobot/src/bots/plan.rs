@@ -1,4 +1,4 @@
-//! What to do next: the level's objectives, and how far everybody is with them.
+//! Decides what to do next: the level's objectives, and how far everybody is with them.
 
 use glam::Vec3;
 
@@ -7,14 +7,14 @@ use crate::level::{Act, DeviceKind, Level, Task, Until};
 use crate::player::Frame;
 use crate::states::Robot;
 
-/// What a bot is about.
+/// The errand of a bot.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Errand {
     /// Nothing: somebody else has something to do.
     Wait,
     /// Be there.
     Go { at: Vec3 },
-    /// Be there and stay, whoever comes.
+    /// Be there and stay, even if enemies come.
     Stay { at: Vec3 },
     /// Use what is there; `together` says that now is the moment.
     Use { at: Vec3, together: bool },
@@ -25,13 +25,13 @@ pub(super) enum Errand {
 }
 
 impl Errand {
-    /// Whether there is time to look around before.
+    /// True if there is time to look around before.
     pub(super) const fn is_leisurely(&self) -> bool {
         matches!(self, Self::Go { .. } | Self::Use { .. } | Self::Hold { .. })
     }
 }
 
-/// How far everybody is.
+/// The progress of everybody.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
     objective: usize,
@@ -44,7 +44,7 @@ pub(super) struct Plan {
     waits_since: Option<u32>,
 }
 
-/// How far a robot is.
+/// The progress of a robot.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     slot: u8,
@@ -111,7 +111,7 @@ impl Plan {
         }
     }
 
-    /// What a robot does for the objective.
+    /// Returns the errand of a robot for the objective.
     pub(super) fn errand(&mut self, level: &Level, frame: &Frame, robot: &Robot) -> Errand {
         let Some(objective) = level.objectives.get(self.objective) else {
             return Errand::Wait;
@@ -293,7 +293,7 @@ fn stand(level: &Level, frame: &Frame, device: &str) -> Errand {
     Errand::Stay { at }
 }
 
-/// How many objectives lie behind who begins at a checkpoint.
+/// Returns the number of objectives behind a player who begins at a checkpoint.
 fn behind(level: &Level, slot: u8, checkpoint: u8) -> usize {
     let feet = Vec3::from(level.spawn(slot, checkpoint).at);
     let passed = |until: &Until| match until {
@@ -324,7 +324,7 @@ fn moves(level: &Level, device: &str) -> bool {
     })
 }
 
-/// Whether a task keeps something open for somebody else.
+/// True if a task keeps something open for somebody else.
 fn holds_open(level: &Level, task: &Task) -> bool {
     match &task.act {
         Act::Hold { .. } => true,
@@ -359,7 +359,7 @@ fn device_place(level: &Level, task: &Task) -> Option<[f32; 3]> {
     }
 }
 
-/// How near one comes to a point on the way.
+/// The distance from which a point on the way counts as reached.
 const POINT_RADIUS: f32 = 0.8;
 const POINT_HEIGHT: f32 = 1.0;
 /// Ticks after which a button is pressed though the partner is not there: 6 s.

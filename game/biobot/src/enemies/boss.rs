@@ -11,7 +11,7 @@ use crate::level::{Area, BossSpec};
 use crate::states::{Species, Stance};
 use crate::weapons::{angles, direction};
 
-/// What the boss is about.
+/// The mind of the boss.
 #[derive(Clone, Debug)]
 pub(super) struct BossMind {
     arena: Area,
@@ -59,7 +59,7 @@ impl BossMind {
         }
     }
 
-    /// How many strikes it has taken.
+    /// Returns the number of strikes that it has taken.
     const fn phase(&self) -> u32 {
         (self.strikes - self.strikes_left) as u32
     }

@@ -10,7 +10,7 @@ use crate::nav::{Size, Waypoint};
 use crate::states::{Bolt, Enemy, Species, Stance};
 use crate::weapons::{ENEMY_BOLT, angles, direction};
 
-/// What all of a species have in common.
+/// The traits that all of a species have in common.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Traits {
     pub size: Size,
@@ -21,7 +21,7 @@ pub(super) struct Traits {
     /// Radians a second.
     pub turn: f32,
     pub radius: f32,
-    /// Where it sees and fires from.
+    /// The height from which it sees and fires.
     pub eye: f32,
     /// From how near it fires.
     pub range: f32,
@@ -33,13 +33,13 @@ pub(super) struct Traits {
     pub pause_ticks: u32,
     /// Ticks for which one sees it coming.
     pub windup_ticks: u32,
-    /// How far its shots stray, in radians.
+    /// The angle by which its shots stray, in radians.
     pub error: f32,
-    /// How much it aims ahead of who runs.
+    /// The degree to which it aims ahead of robots that run.
     pub lead: f32,
 }
 
-/// What makes a match easier or harder.
+/// The difficulty of a match.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hardness {
     pub health: f32,
@@ -110,7 +110,7 @@ pub(super) struct Leap {
 }
 
 impl Leap {
-    /// Where it is at a tick.
+    /// Returns its place at a tick.
     pub(super) fn at(&self, tick: u32) -> Vec3 {
         let share = (tick.saturating_sub(self.began) as f32 / self.ticks as f32).min(1.0);
         let seconds = self.ticks as f32 * TICK_SECONDS;
@@ -163,7 +163,7 @@ impl Foe {
         traits(self.species)
     }
 
-    /// What is left of it, in percent; the last bit counts.
+    /// Returns its health, in percent; the last bit counts.
     pub(super) fn share(&self) -> u8 {
         let share = (self.health.max(0) * 100 + self.full - 1) / self.full.max(1);
         share.clamp(0, 100) as u8
@@ -199,7 +199,7 @@ impl Foe {
         alive.find(|there| there.robot.slot == slot)
     }
 
-    /// Whether nothing is between it and a robot.
+    /// True if nothing is between it and a robot.
     pub(super) fn sees(&self, context: &HordeContext<'_>, there: &RobotThere) -> bool {
         let collision = context.level.collision();
         collision.sees(self.eye(), there.robot.middle(), context.bodies)
@@ -358,5 +358,5 @@ const BOSS: Traits = Traits {
     lead: 0.3,
 };
 
-/// What pulls at who leaps.
+/// The gravity of enemies that leap.
 const LEAP_GRAVITY: f32 = 20.0;

@@ -163,7 +163,7 @@ impl Horde {
             let room = foe.traits().radius + other.traits().radius;
             let far = way.with_y(0.0).length();
             if far < room && way.y.abs() < 1.5 {
-                // Who stands in the same place goes by its number.
+                // Enemies in the same place part by their numbers.
                 let side = if other_index < index {
                     Vec3::X
                 } else {
@@ -247,7 +247,7 @@ impl Foe {
         }
     }
 
-    /// Whether a door or something else that moves is where it wants to go.
+    /// True if a door or something else that moves is where it wants to go.
     fn is_blocked(&self, at: Vec3, context: &HordeContext<'_>) -> bool {
         let radius = self.traits().radius;
         let half = Vec3::new(radius, 0.4, radius);
@@ -260,11 +260,11 @@ impl Foe {
     }
 }
 
-/// How far a robot runs before the way to it is searched anew.
+/// The distance that a robot runs before the way to it is searched again.
 const STALE: f32 = 2.0;
 /// Ticks between two searches of one enemy.
 const SEARCH_TICKS: u32 = 25;
-/// How far a cat prowls.
+/// The distance that a cat prowls.
 const PROWL: f32 = 6.0;
 /// Metres that enemies make room in a tick.
 const PUSH: f32 = 0.03;

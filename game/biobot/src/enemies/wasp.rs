@@ -129,7 +129,7 @@ impl Horde {
 }
 
 impl Foe {
-    /// Where it wants to hover: on a ring above its prey, each at its own angle.
+    /// Returns the place where it wants to hover: on a ring above its prey, each at its own angle.
     fn haunt(&self, prey: Vec3, tick: u32) -> Vec3 {
         let angle = self.roam_at as f32 * 0.01 + tick as f32 * 0.012;
         let (sin, cos) = (libm::sinf(angle), libm::cosf(angle));
@@ -173,7 +173,7 @@ const DELAY_TICKS: std::ops::Range<u32> = 50..450;
 const HULL: Vec3 = Vec3::splat(0.3);
 /// From how far it keeps to its prey.
 const RING: f32 = 5.5;
-/// How far prey has to be to be rid of it.
+/// The distance of prey at which it is lost.
 const LOSES: f32 = 32.0;
 /// Metres a second squared.
 const AGILITY: f32 = 9.0;

@@ -1,4 +1,4 @@
-//! What is wrong with a level, before anybody plays it.
+//! Finds the errors of a level, before anybody plays it.
 
 use std::collections::BTreeSet;
 
@@ -166,7 +166,7 @@ fn stops(id: &str, corners: (&[f32; 3], &[f32; 3]), path: &[Stop]) -> Result<(),
     Ok(())
 }
 
-/// What a door or lift needs must be something that can be active.
+/// Checks that what a door or lift needs is something that can be active.
 fn needs_exist(level: &Level, device: &DeviceSpec, needs: &Needs) -> Result<(), LevelError> {
     count("needs", needs.of.len(), 1, NEEDS_MAX)?;
     for name in &needs.of {
@@ -368,7 +368,7 @@ const THICKNESS_MIN: f32 = 0.05;
 const SOLIDS_MAX: usize = 1_024;
 const SPAWNS_MAX: usize = 64;
 const CHECKPOINTS_MAX: usize = 32;
-/// What `standing` of a robot can name.
+/// The most devices that `standing` of a robot can name.
 const DEVICES_MAX: usize = 200;
 const ENEMIES_MAX: usize = 128;
 const SWARMS_MAX: usize = 32;

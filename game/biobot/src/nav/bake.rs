@@ -113,7 +113,7 @@ fn top(solid: &Solid) -> Option<Plane> {
     })
 }
 
-/// Whether an agent can stand there: steps and slopes under its edge do not count.
+/// True if an agent can stand there: steps and slopes under its edge do not count.
 fn fits(collision: &Collision, feet: Vec3, agent: &Agent) -> bool {
     let (middle, half) = hull(feet, agent);
     !collision.overlaps(middle, half)
@@ -218,7 +218,7 @@ fn connect(mesh: &mut Mesh) {
     }
 }
 
-/// Whether one walks from a cell to its neighbour: the surfaces are within a step of each other where they meet.
+/// True if one walks from a cell to its neighbour: the surfaces are within a step of each other where they meet.
 fn steps(mesh: &Mesh, a: &Span, b: &Span, from: [i32; 2], to: [i32; 2]) -> bool {
     if a.rectangle == u16::MAX || b.rectangle == u16::MAX {
         return false;
@@ -288,7 +288,7 @@ fn link(mesh: &mut Mesh, level: &Level, agent: &Agent, leap: &Leap) {
     }
 }
 
-/// Where a jump from the edge of a rectangle ends: the first cell in a direction that is something else.
+/// Returns the end of a jump from the edge of a rectangle: the first cell in a direction that is something else.
 fn leap_from(
     mesh: &Mesh,
     span: &Span,
@@ -325,7 +325,7 @@ fn leap_from(
     None
 }
 
-/// Whether nothing is in the way of a jump: up, across and down.
+/// True if nothing is in the way of a jump: up, across and down.
 fn is_free(collision: &Collision, from: Vec3, to: Vec3, agent: &Agent) -> bool {
     let (start, half) = hull(from, agent);
     let (end, _) = hull(to, agent);

@@ -6,7 +6,7 @@ use glam::{Vec2, Vec3};
 
 use super::{Mesh, flat};
 
-/// What a search needs to remember; kept from one to the next, so that searching does not allocate.
+/// The memory of a search; kept from one to the next, so that searching does not allocate.
 #[derive(Clone, Debug, Default)]
 pub struct Search {
     nodes: Vec<Node>,
@@ -179,7 +179,7 @@ fn through([a, b]: [Vec2; 2], from: Vec2, to: Vec2) -> Vec2 {
 }
 
 const NOBODY: u32 = u32::MAX;
-/// What a jump costs besides its way, in metres.
+/// The cost of a jump besides its way, in metres.
 const JUMP_COST: f32 = 1.5;
 /// Gates that a search looks at before it gives up.
 const GATES_LOOKED_AT_MAX: u32 = 4_096;

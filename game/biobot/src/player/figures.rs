@@ -9,7 +9,7 @@ use muse_wire::{Duration, Instant};
 use crate::mover::RUN_SPEED;
 use crate::rules::Rules;
 
-/// How the connection is, and what netcode makes of it.
+/// Statistics of the connection and the netcode.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct NetStatistics {
     /// Round trip in milliseconds.
@@ -18,9 +18,9 @@ pub struct NetStatistics {
     pub jitter_ms: f32,
     /// Share of snapshots that were lost.
     pub loss: f32,
-    /// How far ahead of the server the client simulates, in milliseconds: the way there and the wait in the server's buffer.
+    /// The time by which the client simulates ahead of the server, in milliseconds: the way there and the wait in the server's buffer.
     pub ahead_ms: f32,
-    /// How far in the past others are shown, in milliseconds.
+    /// The time by which others are shown in the past, in milliseconds.
     pub interpolation_ms: f32,
     /// Predictions that the server did not agree with.
     pub mispredictions: u64,
@@ -42,7 +42,7 @@ pub struct NetStatistics {
     pub resumed: u64,
 }
 
-/// What the statistics are made of.
+/// The measurements that the statistics are made of.
 #[derive(Clone, Debug)]
 pub(super) struct Figures {
     second: u64,
@@ -52,13 +52,13 @@ pub(super) struct Figures {
     jumps: u64,
     jump_most: f32,
     resumed: u64,
-    /// When a packet came last.
+    /// The time at which a packet came last.
     heard: Instant,
-    /// Until when others come back to where they are by now.
+    /// The time until which others come back to where they are by now.
     returning: Instant,
 }
 
-/// Where something was shown last.
+/// The place where something was shown last.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     at: Vec3,
@@ -169,11 +169,11 @@ impl Figures {
 const SPEED_SHOWN_MAX: f32 = (RUN_SPEED + CARRIED_MAX) * 1.25;
 /// The fastest platform.
 const CARRIED_MAX: f32 = 3.0;
-/// What grids add to a step.
+/// The error that grids add to a step.
 const STEP_SLACK: f32 = 0.05;
 /// Silence that is no loss any more: others have long stopped where they were. At a loss of 20 % it takes 25 snapshots in a row.
 const CUT: Duration = Duration::from_secs(1);
-/// How long others take to be where they are by now, once they are heard of again.
+/// The time that others take to be where they are by now, once they are heard of again.
 const RETURN: Duration = Duration::from_secs(1);
 /// Entities whose places are remembered.
 const PLACES_MAX: usize = 1_024;

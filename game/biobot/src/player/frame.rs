@@ -11,7 +11,7 @@ use crate::messages::ToPlayer;
 use crate::rules::Effect;
 use crate::states::{Bolt, Device, Enemy, Mode, Robot, Round};
 
-/// What a frame shows.
+/// The content of a frame.
 #[derive(Clone, Debug, Default)]
 pub struct Frame {
     /// The instant of one's own robot and of what moves by itself.
@@ -26,13 +26,13 @@ pub struct Frame {
     pub enemies: Vec<EnemyShown>,
     /// Every device of the level, in its order.
     pub devices: Vec<DeviceShown>,
-    /// What flies.
+    /// The bolts that fly.
     pub bolts: Vec<BoltShown>,
-    /// What has happened since the last frame, each once.
+    /// The events since the last frame, each once.
     pub seen: Vec<Seen>,
     /// The match.
     pub round: Option<Round>,
-    /// How the connection is.
+    /// The statistics of the connection.
     pub statistics: NetStatistics,
 }
 
@@ -41,7 +41,7 @@ pub struct Frame {
 pub struct OwnShown {
     /// Its entity.
     pub entity: EntityId,
-    /// What it looks like.
+    /// Its state.
     pub robot: Robot,
 }
 
@@ -50,9 +50,9 @@ pub struct OwnShown {
 pub struct RobotShown {
     /// Its entity.
     pub entity: EntityId,
-    /// What it looks like.
+    /// Its state.
     pub robot: Robot,
-    /// Whether the state that should have been there was not.
+    /// True if the state that should have been there was not.
     pub overdue: bool,
 }
 
@@ -61,7 +61,7 @@ pub struct RobotShown {
 pub struct EnemyShown {
     /// Its entity.
     pub entity: EntityId,
-    /// What it looks like.
+    /// Its state.
     pub enemy: Enemy,
 }
 
@@ -70,9 +70,9 @@ pub struct EnemyShown {
 pub struct DeviceShown {
     /// Its state.
     pub state: Device,
-    /// How far it has moved from where it rests.
+    /// The distance that it has moved from where it rests.
     pub offset: [f32; 3],
-    /// How far it is open, 0 to 1.
+    /// The share to which it is open, 0 to 1.
     pub progress: f32,
 }
 
@@ -81,9 +81,9 @@ pub struct DeviceShown {
 pub struct BoltShown {
     /// Its entity; `None` while only oneself knows of it.
     pub entity: Option<EntityId>,
-    /// What it is.
+    /// Its state.
     pub bolt: Bolt,
-    /// Where it is.
+    /// Its position.
     pub position: [f32; 3],
 }
 
@@ -92,41 +92,41 @@ pub struct BoltShown {
 pub enum Seen {
     /// One's own robot did something; shown at once.
     Own {
-        /// When.
+        /// The tick.
         tick: Tick,
-        /// What.
+        /// The effect.
         effect: Effect,
     },
     /// It did not after all.
     Cancelled {
-        /// When it would have been.
+        /// The tick in which it would have been.
         tick: Tick,
-        /// What.
+        /// The effect.
         effect: Effect,
     },
     /// Another robot fired.
     Fired {
-        /// Who.
+        /// The entity.
         entity: EntityId,
         /// With what.
         weapon: u8,
         /// From where.
         origin: [f32; 3],
-        /// Where to.
+        /// The direction.
         yaw: f32,
         /// Up is positive.
         pitch: f32,
     },
     /// An enemy fired.
     EnemyFired {
-        /// Who.
+        /// The entity.
         entity: EntityId,
     },
     /// Something that flew has ended.
     Burst {
-        /// With what it was fired.
+        /// The weapon that fired it.
         weapon: u8,
-        /// Where.
+        /// The position.
         at: [f32; 3],
     },
     /// The server said something.
@@ -134,7 +134,7 @@ pub enum Seen {
 }
 
 impl Player {
-    /// What is to be drawn now.
+    /// Returns what is to be drawn now.
     pub fn frame(&mut self, now: Instant) -> &Frame {
         let time = self.client.clock().play_time().unwrap_or_default();
         let shown_time = self.client.shown_time().unwrap_or_default();
@@ -208,7 +208,7 @@ impl Player {
         }
     }
 
-    /// Who rides something is drawn on it, which is drawn where it is by now.
+    /// Draws a robot that rides something on it, which is drawn where it is by now.
     fn ride(&mut self, index: usize) {
         let robot = &self.frame.robots[index].robot;
         let Some(carrier) = robot.carrier() else {
@@ -262,7 +262,7 @@ impl Player {
         }
     }
 
-    /// How far a device has moved at an instant between two ticks.
+    /// Returns the distance that a device has moved at an instant between two ticks.
     fn offset(&self, index: usize, time: TickTime) -> Vec3 {
         let (Some(spec), Some(state)) =
             (self.level.devices.get(index), self.device_states.get(index))

@@ -1,4 +1,4 @@
-//! What a player presses, less what its own robot cannot do now.
+//! The input of a player, less what their own robot cannot do now.
 //!
 //! The rules pass over a jump in the air, a shot of a weapon that cools down or a use of nothing. An honest client knows as much from its own
 //! prediction, and does not send them: so they say something about who does, and they need no bytes.
@@ -11,7 +11,7 @@ use crate::movement::{Movement, place_of};
 use crate::rules::{Rules, Surroundings};
 use crate::states::Robot;
 
-/// What is remembered from one tick to the next.
+/// The memory from one tick to the next.
 #[derive(Debug)]
 pub(super) struct Intent {
     /// To see what a command leads to.
@@ -34,7 +34,7 @@ impl Intent {
         }
     }
 
-    /// Whether what leads to nothing is sent all the same.
+    /// Sends what leads to nothing all the same, if true.
     pub(super) const fn set_everything(&mut self, everything: bool) {
         self.everything = everything;
     }
@@ -100,7 +100,7 @@ impl Intent {
     }
 }
 
-/// Whether a robot's weapon fires at a tick or one later, or has fired so many ticks before at most: where prediction was wrong by as
+/// True if a robot's weapon fires at a tick or one later, or has fired so many ticks before at most: where prediction was wrong by as
 /// much, the shot is not lost.
 pub(crate) fn can_fire(robot: &Robot, tick: Tick, after: u32) -> bool {
     let soon = tick.0 + 1;

@@ -124,7 +124,7 @@ fn sum(letter: u8, content: &[u8]) -> u32 {
 
 const MAGIC: [u8; 8] = *b"MUSERPLY";
 const VERSION: u16 = 1;
-/// What the state of a frame is called.
+/// The name of the state of a frame.
 const GAME: &str = "Biobot 1";
 /// Offset of the first chunk.
 const FIRST: usize = 12;

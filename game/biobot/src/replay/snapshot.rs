@@ -17,7 +17,7 @@ use crate::states::{Bolt, Device, Enemy, Robot, Round};
 /// Rows by entity, with their kind.
 pub(super) type Rows = BTreeMap<u32, (u8, Vec<i32>)>;
 
-/// What the server knows of a player's connection.
+/// The server's knowledge of a player's connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Figures {
     pub slot: u8,
@@ -26,7 +26,7 @@ pub(crate) struct Figures {
     pub late: u32,
 }
 
-/// What a snapshot adds to the rows.
+/// The additions of a snapshot to the rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct News {
     pub messages: Vec<ToPlayer>,
@@ -95,7 +95,7 @@ impl Writer {
     }
 }
 
-/// Whether a snapshot stands alone.
+/// True if a snapshot stands alone.
 pub(super) fn is_whole(bytes: &[u8]) -> bool {
     bytes.first() == Some(&1)
 }

@@ -65,9 +65,9 @@ struct Place {
 /// Something worth a mark on the timeline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
-    /// When.
+    /// The tick.
     pub tick: u32,
-    /// What was said.
+    /// The message.
     pub message: ToPlayer,
 }
 
@@ -125,7 +125,7 @@ impl Recording {
         &self.level
     }
 
-    /// What chance went by.
+    /// Returns the random seed.
     pub const fn seed(&self) -> u64 {
         self.seed
     }
@@ -136,7 +136,7 @@ impl Recording {
         (self.places[0].tick, last)
     }
 
-    /// Who played.
+    /// Returns the players.
     pub fn names(&self) -> &[Name] {
         &self.names
     }
@@ -146,7 +146,7 @@ impl Recording {
         &self.marks
     }
 
-    /// What is to be drawn at an instant, in ticks, with the robot of a slot as one's own.
+    /// Returns what is to be drawn at an instant, in ticks, with the robot of a slot as one's own.
     pub fn frame(&mut self, ticks: f64, slot: u8) -> &Frame {
         let (first, last) = self.ticks();
         let ticks = ticks.clamp(f64::from(first), f64::from(last));
@@ -161,7 +161,7 @@ impl Recording {
         &self.frame
     }
 
-    /// Who has left since is one of the players, too.
+    /// Keeps players who have left since.
     fn keep(&mut self, names: Vec<Name>) {
         for name in names.into_iter().filter(|name| !name.name.is_empty()) {
             match self
@@ -320,7 +320,7 @@ impl Recording {
         }
     }
 
-    /// What was said since the frame before, if that was just before.
+    /// Shows what was said since the frame before, if that was just before.
     fn show_marks(&mut self, ticks: f64) {
         if ticks - self.shown > FORWARD_TICKS || ticks < self.shown {
             return;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use glam::Vec3;
-use muse_netcode::rewind::{Admission, Hit, Shot};
+use muse_lagcomp::{Admission, Hit, Shot};
 use muse_netcode::{ClientId, EntityId, Server, Tick};
 
 use super::past::{HEAD, Past, Targets};
@@ -16,7 +16,7 @@ use crate::states::{Bolt, HEALTH_MAX, KindIds, Mode, Phase, Robot};
 use crate::weapons::{self, ENEMY_BOLT, Sort};
 use crate::{Command, TICK_SECONDS, TICKS_PER_SECOND};
 
-/// What flies, and the past by which shots are judged.
+/// The bolts that fly, and the past by which shots are judged.
 #[derive(Debug)]
 pub(super) struct Combat {
     past: Past,
@@ -28,7 +28,7 @@ pub(super) struct Combat {
 struct Flying {
     entity: EntityId,
     bolt: Bolt,
-    /// Whose it is; `None` for an enemy's.
+    /// The slot of the shooter; `None` for an enemy's.
     slot: Option<u8>,
 }
 
@@ -52,7 +52,7 @@ impl Combat {
 }
 
 impl Stage {
-    /// What the robots' steps of this tick have raised.
+    /// Handles the events of the robots' steps of this tick.
     pub(super) fn handle_effects(&mut self) {
         for (client, effect) in std::mem::take(&mut self.raised) {
             match effect {
@@ -138,7 +138,7 @@ impl Stage {
         self.combat.past.hitscan(admission, shot, &mut targets)
     }
 
-    /// Who is not hit by a player's or an enemy's shot: oneself, and those on the same side.
+    /// Returns those who are not hit by a player's or an enemy's shot: oneself, and those on the same side.
     fn not_hit_by(&self, slot: Option<u8>) -> Vec<EntityId> {
         let robots = self.seats.iter();
         let friends = robots.filter(|seat| match (slot, self.round.mode) {
@@ -262,7 +262,7 @@ impl Stage {
         self.tell(Audience::Everyone, feed);
     }
 
-    /// Who has fallen out of the world dies.
+    /// Kills robots that have fallen out of the world.
     pub(super) fn check_falls(&mut self, robots: &mut [RobotThere]) {
         for there in robots {
             let fallen = there.robot.position[1] < self.level.kill_below;
@@ -423,7 +423,7 @@ impl Stage {
             let damage = (f32::from(constants.damage) * (1.0 - far) * 0.7) as u8;
             let blown = Hit {
                 entity,
-                part: muse_netcode::rewind::Part(0),
+                part: muse_lagcomp::Part(0),
                 share: 1.0,
                 point: at,
                 normal: Vec3::Y,
@@ -435,7 +435,7 @@ impl Stage {
         }
     }
 
-    /// Whoever a blast reaches: nobody behind a wall. In versus its owner, too.
+    /// Returns everybody whom a blast reaches: nobody behind a wall. In versus its owner, too.
     fn near(
         &mut self,
         at: Vec3,
@@ -472,7 +472,7 @@ impl Stage {
     }
 }
 
-/// What enemies' bolts do: a tank's twice what a robot's blaster does.
+/// Returns the damage of enemies' bolts: a tank's twice what a robot's blaster does.
 fn enemy_bolt_damage(weapon: u8) -> u8 {
     match weapon.saturating_sub(ENEMY_BOLT) {
         0 => 28,
@@ -490,7 +490,7 @@ fn bolt_radius(weapon: u8) -> f32 {
     }
 }
 
-/// How far before the eye a bolt appears.
+/// The distance before the eye at which a bolt appears.
 const MUZZLE: f32 = 0.5;
 /// Ticks until a robot comes back: 4 s.
 const RESPAWN_TICKS: u32 = 4 * TICKS_PER_SECOND;

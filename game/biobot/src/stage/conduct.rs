@@ -1,4 +1,4 @@
-//! What players try, seen from what they send: see [`cheats`](crate::cheats).
+//! The cheats that players try, seen from what they send: see [`cheats`](crate::cheats).
 
 use super::Stage;
 use crate::Command;
@@ -31,7 +31,7 @@ impl Before {
     }
 }
 
-/// For how long nobody is blamed: when the server itself falls behind, honest inputs come too early and clocks seem to hurry.
+/// The time for which nobody is blamed: when the server itself falls behind, honest inputs come too early and clocks seem to hurry.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Excuse {
     slipped: u64,
@@ -39,7 +39,7 @@ pub(super) struct Excuse {
 }
 
 impl Excuse {
-    /// Whether it holds at a tick, by when the server has let so many ticks go.
+    /// True if it holds at a tick, by when the server has let so many ticks go.
     fn holds(&mut self, tick: u32, slipped: u64) -> bool {
         if slipped != self.slipped {
             self.slipped = slipped;
@@ -50,7 +50,7 @@ impl Excuse {
 }
 
 impl Stage {
-    /// What clients have said in this tick that honest ones would not.
+    /// Counts what clients have said in this tick that honest ones would not.
     pub(super) fn watch_conduct(&mut self) {
         for (slot, offence) in self.rules.take_refused() {
             if let Some(seat) = self.seats.get_mut(usize::from(slot)) {
@@ -63,7 +63,7 @@ impl Stage {
         }
     }
 
-    /// What the next tick's commands are judged by.
+    /// Remembers what the next tick's commands are judged by.
     pub(super) fn remember_robots(&mut self) {
         for slot in 0..self.seats.len() {
             let entity = self.seats[slot].robot;
@@ -104,7 +104,7 @@ impl Stage {
         }
     }
 
-    /// What the command of this tick wants that cannot be.
+    /// Returns what the command of this tick wants that cannot be.
     fn tried(&mut self, slot: usize, command: &Command) -> Option<[Option<Offence>; 5]> {
         let seat = &self.seats[slot];
         let before = seat.before.robot.clone()?;
@@ -135,7 +135,7 @@ impl Stage {
         ])
     }
 
-    /// Whether nothing that the robot may use is anywhere near.
+    /// True if nothing that the robot may use is anywhere near.
     fn is_far_from_all(&self, robot: &Robot) -> bool {
         let reach = REACH + self.config.cheats.place_tolerance_metres();
         let chest = robot.middle();
@@ -143,7 +143,7 @@ impl Stage {
         !usable.any(|spec| spec.allows(robot.slot) && spec.place().distance(chest) <= reach)
     }
 
-    /// Whether the command says that the robot is where it is not. Where players move themselves that has been judged.
+    /// True if the command says that the robot is where it is not. If players move themselves that has been judged.
     fn is_elsewhere(&self, command: &Command, robot: &Robot) -> bool {
         let tolerance = self.config.cheats.place_tolerance_metres();
         let place = command.place.filter(|place| place.lives == robot.lives);
@@ -156,9 +156,9 @@ impl Stage {
 
 /// Ticks after the server has fallen behind in which everything settles: 5 s.
 const EXCUSED_TICKS: u32 = 5 * crate::TICKS_PER_SECOND;
-/// Ticks off the ground after which nobody takes himself to stand on it.
+/// Ticks off the ground after which no client can still believe that it stands on it.
 const AIR_TICKS: u32 = 4;
-/// Ticks after which everybody knows that he is dead.
+/// Ticks after which every client knows that its robot is dead.
 const DEAD_TICKS: u32 = 50;
 /// Ticks after a shot in which triggers are pulled still: one more than clients send.
 const FIRE_AFTER: u32 = 4;

@@ -79,7 +79,7 @@ impl Stage {
         }
     }
 
-    /// What is pressed, held or stood on.
+    /// Updates what is pressed, held or stood on.
     fn tick_switch(&mut self, index: usize, robots: &[RobotThere]) {
         let mut device = self.rules.surroundings.devices()[index].clone();
         let spec = self.level.devices[index].clone();
@@ -144,7 +144,7 @@ impl Stage {
         self.tell_progress(slot);
     }
 
-    /// What opens and closes. It finishes what it does, and says beforehand what it will do: clients predict it.
+    /// Updates what opens and closes. It finishes what it does, and says beforehand what it will do: clients predict it.
     fn tick_mechanism(&mut self, index: usize, robots: &[RobotThere]) {
         let spec = &self.level.devices[index];
         let (needs, closes) = match &spec.what {
@@ -178,7 +178,7 @@ impl Stage {
         self.set_device(device);
     }
 
-    /// Whether a mechanism has what it needs.
+    /// True if a mechanism has what it needs.
     fn has(&self, index: usize, needs: &Needs) -> bool {
         let since = self.tick.0.saturating_sub(u32::from(needs.within));
         let recent = |place: &usize| self.devices.active_at[*place].is_some_and(|at| at >= since);
@@ -203,5 +203,5 @@ impl Stage {
     }
 }
 
-/// How near a robot comes to take something.
+/// The distance from which a robot takes something.
 const PICKUP_REACH: f32 = 1.5;

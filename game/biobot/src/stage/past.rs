@@ -1,7 +1,7 @@
-//! Where everybody was: shots are judged by what their shooter saw.
+//! The past of everybody: shots are judged by what their shooter saw.
 
 use glam::{Quat, Vec3};
-use muse_netcode::rewind::{
+use muse_lagcomp::{
     Admission, Hit, HitVolume, Part, Placement, Pose, Rewind, RewindConfig, Rig, RigId, Scope,
     Shot, Verdict, Volume,
 };
@@ -30,7 +30,7 @@ struct Known {
     seen: Tick,
 }
 
-/// Who can be hit by a shot, and what stops it.
+/// The robots that can be hit by a shot, and what stops it.
 pub(super) struct Targets<'a> {
     pub collision: &'a Collision,
     pub bodies: &'a [Body],
@@ -168,7 +168,9 @@ impl Past {
         let Some(claim) = command.claim else {
             return (present, false);
         };
-        let admitted = server.admit(&mut self.rewind, client, claim);
+        let admitted = server
+            .shooter(client)
+            .map(|shooter| self.rewind.admit(claim, &shooter));
         let admission = admitted.unwrap_or(present);
         (admission, admission.verdict() == Verdict::Clamped)
     }

@@ -1,4 +1,4 @@
-//! How far a match is: it waits, loads, is played, ends.
+//! The phases of a match: it waits, loads, is played, ends.
 
 use glam::Vec3;
 
@@ -175,7 +175,7 @@ impl Stage {
         });
     }
 
-    /// Who is out sooner gets more.
+    /// Awards more to those who are out sooner.
     fn award_speed(&mut self, ticks: u32) {
         let minutes_left = 20_i32 - (ticks / (60 * crate::TICKS_PER_SECOND)) as i32;
         let bonus = (WON_POINTS + minutes_left.max(0) * 50) as i16;

@@ -1,4 +1,4 @@
-//! Who plays: seats that are kept for a while, votes, chat.
+//! The seats of players, which are kept for a while; votes; chat.
 
 use muse_netcode::prediction::{StepContext, run_step};
 use muse_netcode::{ClientId, EntityId};
@@ -16,7 +16,7 @@ use crate::states::{Mode, Phase, Robot};
 #[derive(Debug)]
 pub(super) struct Seat {
     pub slot: u8,
-    /// Who has it; kept for a while when the connection is lost.
+    /// The account that has it; kept for a while when the connection is lost.
     pub id: Option<u64>,
     pub name: String,
     pub client: Option<ClientId>,
@@ -207,7 +207,7 @@ impl Stage {
         }
     }
 
-    /// What became of a vote, and of seats that nobody came back to.
+    /// Settles votes, and seats that nobody came back to.
     pub(super) fn tick_seats(&mut self) {
         if let Some(vote) = self.vote {
             let voters = || self.seats.iter().filter(|seat| seat.client.is_some());
@@ -240,7 +240,7 @@ impl Stage {
         }
     }
 
-    /// Who comes gets everything at once; later, what is most urgent, within what a player's link has to bear.
+    /// Gives a player who comes everything at once; later, what is most urgent, within what a player's link has to bear.
     pub(super) fn set_budgets(&mut self) {
         let steady = SNAPSHOT_BYTES + SNAPSHOT_BYTES_EACH * self.seats.len().max(2);
         for seat in &mut self.seats {
@@ -277,7 +277,7 @@ impl Stage {
         }
     }
 
-    /// How many clients are there, and how many have loaded.
+    /// Returns the number of clients that are there, and that have loaded.
     pub(super) fn present(&self) -> (usize, usize) {
         let there = || self.seats.iter().filter(|seat| seat.client.is_some());
         (there().count(), there().filter(|seat| seat.loaded).count())

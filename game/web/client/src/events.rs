@@ -201,6 +201,7 @@ mod tests {
         let reason = Refusal::Schema {
             client: 1,
             server: 2,
+            differences: Vec::new(),
         };
         let event = refused(&reason);
         assert_eq!(event["reason"], "version");

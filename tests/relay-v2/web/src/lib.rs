@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use muse_relay::v2::{Invitation, Link, LinkEvent, Relayed, RoomKey};
+use muse_relay::{Invitation, Link, LinkEvent, Relayed, RoomKey};
 use muse_transport::{
     ChannelConfig, Config, Connect, ConnectionId, Delivery, Endpoint, Entropy, Event, ServerKey,
     ServerOptions, ServerPublicKey,

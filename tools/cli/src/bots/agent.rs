@@ -1,7 +1,7 @@
 //! A player at a master, without a person: signs in as a guest, queues, plays, comes back and queues again.
 
 use anyhow::Context;
-use muse::master::{Account, Master, MasterEvent, MasterOptions, QueueStatus, Seat};
+use muse::master::{Account, Master, MasterEvent, MasterOptions, MatchSeat, QueueStatus};
 use muse_master_client::Preferences;
 use muse_wire::Duration;
 
@@ -16,7 +16,7 @@ pub(crate) struct Agent {
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Go to this game server.
-    Join(Box<Seat>),
+    Join(Box<MatchSeat>),
     /// Leave the game server.
     Leave,
 }

@@ -2,8 +2,8 @@
 
 use muse_biobot::player::NetStatistics;
 use muse_biobot::{Phase, Player, Stance};
+use muse_program::figures::PlayerFigures;
 use muse_wire::{Duration, Instant};
-use serde::{Deserialize, Serialize};
 
 use super::seat::Seat;
 
@@ -42,23 +42,6 @@ struct Mark {
     sent: u64,
     received: u64,
     packets: u64,
-}
-
-/// What it comes to.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Figures {
-    pub(crate) played_s: f64,
-    /// UDP payload, encryption and everything included.
-    pub(crate) up_kbit_s: f64,
-    pub(crate) down_kbit_s: f64,
-    pub(crate) datagrams_down_s: f64,
-    pub(crate) enemies_mean: f64,
-    pub(crate) enemies_min: usize,
-    pub(crate) rtt_ms: f32,
-    pub(crate) jumps: u64,
-    /// States of the server that the bot had predicted otherwise, and those that it had predicted.
-    pub(crate) corrected: u64,
-    pub(crate) confirmed: u64,
 }
 
 impl Tally {
@@ -114,13 +97,13 @@ impl Tally {
         }
     }
 
-    pub(crate) fn figures(&self) -> Figures {
+    pub(crate) fn figures(&self) -> PlayerFigures {
         let counted = self.counted();
         let rate = |count: u64| match counted.seconds > 0.0 {
             true => count as f64 / counted.seconds,
             false => 0.0,
         };
-        Figures {
+        PlayerFigures {
             played_s: counted.seconds,
             up_kbit_s: rate(counted.sent) * 8.0 / 1e3,
             down_kbit_s: rate(counted.received) * 8.0 / 1e3,

@@ -1,6 +1,6 @@
 //! The master's side of a match of Biobot: takes it, reports it, keeps what players unlock, hands in the result.
 
-use muse::master::{MatchEnding, MatchEvent, MatchOutcome, MatchPhase};
+use muse::master::{HostEvent, MatchEnding, MatchOutcome, MatchPhase};
 use muse_biobot::Phase as RoundPhase;
 use muse_drivers::Server;
 use muse_master_client::AccountId;
@@ -45,14 +45,14 @@ impl Duty {
         let mut assigned = None;
         while let Some(event) = self.host.turn(now, server.endpoint_mut())? {
             match event {
-                MatchEvent::Assigned(plan) => {
+                HostEvent::Assigned(plan) => {
                     for account in &plan.players {
                         self.host.ask_profile(*account, GAME);
                     }
                     assigned = Some(plan);
                 }
-                MatchEvent::SeatOpened(account) => self.host.ask_profile(account, GAME),
-                MatchEvent::Profile(profile) => self.profiles.handle_profile(&profile),
+                HostEvent::SeatOpened(account) => self.host.ask_profile(account, GAME),
+                HostEvent::Profile(profile) => self.profiles.handle_profile(&profile),
                 // Whoever has no seat is disconnected each turn, and the end is asked for by name.
                 _ => {}
             }

@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 
-use muse::master::{MatchEvent, MatchHost, MatchHostConfig};
+use muse::master::{HostEvent, MatchHost, MatchHostConfig};
 use muse_transport::{Endpoint, ServerPublicKey};
 use muse_wire::Instant;
 
@@ -91,7 +91,7 @@ impl EnrolledHost {
         &mut self,
         now: Instant,
         endpoint: &mut Endpoint,
-    ) -> anyhow::Result<Option<MatchEvent>> {
+    ) -> anyhow::Result<Option<HostEvent>> {
         let event = self.host.turn(now, endpoint)?;
         // The cluster may give this server away from here on: the master has answered, so it knows where it is.
         #[cfg(feature = "agones")]

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant as Clock};
 
 use anyhow::Context;
-use muse::master::{AccountId, MatchEvent, MatchOutcome, MatchPhase};
+use muse::master::{AccountId, HostEvent, MatchOutcome, MatchPhase};
 use muse_drivers::{Server, new_key};
 use muse_transport::token::TokenVerifier;
 use muse_transport::{ChannelConfig, Config, ConnectionId, Delivery, Event, ServerOptions};
@@ -64,11 +64,11 @@ impl Game {
         let now = self.server.now();
         while let Some(event) = self.host.turn(now, self.server.endpoint_mut())? {
             match event {
-                MatchEvent::Assigned(plan) => {
+                HostEvent::Assigned(plan) => {
                     self.phase = MatchPhase::Connecting;
                     self.until = Clock::now() + Duration::from_millis(plan.connect_ms);
                 }
-                MatchEvent::SeatClosed(account) => {
+                HostEvent::SeatClosed(account) => {
                     if let Some(connection) = self.players.remove(&account) {
                         self.server.close(connection, 2, "the seat was given up");
                     }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use muse::master::{Account, Master, MasterEvent, MatchEnding, Preferences, QueueStatus, Seat};
+use muse::master::{
+    Account, Master, MasterEvent, MatchEnding, MatchSeat, Preferences, QueueStatus,
+};
 use muse_drivers::Client;
 use muse_transport::Event;
 
@@ -78,7 +80,7 @@ impl Player {
         Ok(())
     }
 
-    fn join(&mut self, seat: &Seat) -> anyhow::Result<()> {
+    fn join(&mut self, seat: &MatchSeat) -> anyhow::Result<()> {
         let client = Client::connect(seat.address.as_str(), config(), seat.connect());
         self.game = Some(client.context("cannot connect to the game server")?);
         Ok(())

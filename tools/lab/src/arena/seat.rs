@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use glam::Vec2;
+use muse_lagcomp::{Placement, Pose, Rewind, RewindConfig, RigId, Shot};
 use muse_netcode::inputs::InputCounters;
 use muse_netcode::prediction::PredictionCounters;
-use muse_netcode::rewind::{Placement, Pose, Rewind, RewindConfig, RigId, Shot};
 use muse_netcode::{Client, ClientId, EntityId, Remotes, SessionConfig, Tick, TickTime};
 use muse_wire::{Duration, Instant};
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! How often the server agrees with what the shooter saw, by round trip.
 
-use muse_netcode::rewind::Verdict;
+use muse_lagcomp::Verdict;
 use muse_wire::Duration;
 
 use super::shots::{self, Judged};

@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
+use muse_lockstep::samples::plain::{PlainClient, PlainPeer, PlainServer};
 use muse_lockstep::samples::rts::{Order, Rts};
-use muse_lockstep::{Client, Config, Orderer, Peer, Role, Server, Session};
+use muse_lockstep::{MatchConfig, Orderer, Role, Session};
 use muse_netem::{Network, NodeId, Simulation};
 use muse_wire::Duration;
 
@@ -44,7 +45,7 @@ pub(super) fn plot() -> Plot {
 
 /// A server and four players in virtual time, the last of whom has a way of his own.
 struct Match {
-    simulation: Simulation<Peer<Rts>>,
+    simulation: Simulation<PlainPeer<Rts>>,
     hub: NodeId,
     players: Vec<NodeId>,
 }
@@ -54,15 +55,18 @@ impl Match {
         let mut network = Network::new(5);
         network.set_default(conditions(60).loss(0.01));
         let mut simulation = Simulation::new(network).transmit_buffer(1_500);
-        let config = Config::lockstep(PLAYERS);
+        let config = MatchConfig::lockstep(PLAYERS);
         let orderer = Orderer::new::<Rts>(config.clone()).expect("the settings make sense");
-        let hub = simulation.add(address(1), Peer::Server(Box::new(Server::new(orderer))));
+        let hub = simulation.add(
+            address(1),
+            PlainPeer::Server(Box::new(PlainServer::new(orderer))),
+        );
         let join = |number: u8| {
             let (state, nonce) = (Rts::new(PLAYERS, 10, 4), u32::from(number));
             let session = Session::new(config.clone(), state, Role::Player, nonce);
             let session = session.expect("the settings make sense");
-            let client = Client::new(session, address(1));
-            simulation.add(address(number), Peer::Client(Box::new(client)))
+            let client = PlainClient::new(session, address(1));
+            simulation.add(address(number), PlainPeer::Client(Box::new(client)))
         };
         let players = (2..2 + PLAYERS).map(join).collect();
         Self {

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 
 use muse_lockstep::samples::duel::{Buttons, Duel};
-use muse_lockstep::{Client, Config, Frame, Host, Peer, Rng, Role, Session};
+use muse_lockstep::samples::plain::{PlainClient, PlainHost, PlainPeer};
+use muse_lockstep::{Frame, MatchConfig, Rng, Role, Session};
 use muse_netem::{Network, NodeId, Simulation};
 use muse_wire::Duration;
 
@@ -48,7 +49,7 @@ pub(super) fn plot() -> Plot {
 
 /// A duel in virtual time: the host, and one who joined.
 struct Match {
-    simulation: Simulation<Peer<Duel>>,
+    simulation: Simulation<PlainPeer<Duel>>,
     players: [NodeId; 2],
     rng: Rng,
 }
@@ -58,13 +59,13 @@ impl Match {
         let mut network = Network::new(round_trip_ms);
         network.set_default(conditions(round_trip_ms).loss(0.02));
         let mut simulation = Simulation::new(network).transmit_buffer(1_500);
-        let config = Config::rollback(2).delay(delay);
+        let config = MatchConfig::rollback(2).delay(delay);
         let state = Duel::new(7);
-        let host = Host::new(config.clone(), state, 1).expect("the settings make sense");
-        let host = simulation.add(address(1), Peer::Host(Box::new(host)));
+        let host = PlainHost::new(config.clone(), state, 1).expect("the settings make sense");
+        let host = simulation.add(address(1), PlainPeer::Host(Box::new(host)));
         let session =
             Session::new(config, state, Role::Player, 2).expect("the settings make sense");
-        let guest = Peer::Client(Box::new(Client::new(session, address(1))));
+        let guest = PlainPeer::Client(Box::new(PlainClient::new(session, address(1))));
         let guest = simulation.add(address(2), guest);
         Self {
             simulation,

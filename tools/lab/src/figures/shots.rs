@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use glam::{Vec2, Vec3};
-use muse_netcode::inputs::InputForTick;
-use muse_netcode::rewind::{
+use muse_lagcomp::{
     Admission, Claim, Except, HitVolume, Placement, Pose, Rewind, RewindConfig, Rig, RigId, Shot,
     Verdict, Volume,
 };
+use muse_netcode::inputs::InputForTick;
 use muse_netcode::{ClientId, EntityId, Server, Tick, TickTime};
 use muse_wire::{Duration, Instant};
 

@@ -94,7 +94,7 @@ impl Sim {
 
     /// Nothing has gone wrong for two minutes: is everything as it should be?
     pub(super) fn check_rest(&self) -> Result<(), String> {
-        self.master.check_quiet()?;
+        self.master.check_quiet(self.now)?;
         // The server says it, and if that is lost, the master.
         self.check_gone(FAREWELL)?;
         for player in &self.players {

@@ -1,37 +1,31 @@
-//! The master in the simulation: the shipped director, and around it a store, a fleet and links to players that are only as good as the
+//! The master in the simulation: the shipped leader, and around it a store, a fleet and links to players that are only as good as the
 //! faults let them be.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use muse_master::director::{Action, Director, DirectorConfig, NoServer, StoredMatch};
-use muse_master::matching::{Filled, MatchingConfig};
-use muse_master::ports::Ports;
+use muse_master::bus::Note;
+use muse_master::director::{DirectorConfig, NoServer, Placement};
+use muse_master::leader::{Leader, Reply, Request};
+use muse_master::matching::MatchingConfig;
+use muse_master::ports::{FIRST_PORT, Ports};
+use muse_master::store::MemoryStore;
 use muse_master::ticket::{Member, Ticket};
-use muse_master_client::messages::{FromMaster, MatchResult, Report};
+use muse_master_client::messages::{FromMaster, ToServer, decode};
 use muse_master_client::{AccountId, MatchId, Preferences, ServerId, TicketId};
 use muse_wire::{Duration, Instant};
 
-/// What the master is told, by players, game servers, its store and its fleet. All of it takes its time.
+/// A message to the master, from players, game servers, its store or its fleet. All of them take their time.
 #[derive(Clone, Debug)]
 pub(super) enum Heard {
     Play(AccountId),
-    /// A player has lost his match and asks where he belongs.
+    /// A player has lost their match and asks where they belong.
     Where(AccountId),
-    Away(AccountId),
-    Back(AccountId),
-    Created(MatchId),
-    Refused(MatchId, Vec<TicketId>),
-    Filled(MatchId, Box<Ticket>),
-    NotFilled(Box<Filled>, bool),
-    Placed(MatchId, ServerId),
-    NotPlaced(MatchId),
-    Ended(MatchId, Vec<Ticket>),
-    Report(ServerId, Report),
-    Result(ServerId, MatchResult),
-    Gone(ServerId),
+    Note(Note),
+    /// An answer to the leader of this name.
+    Reply(u64, Reply),
 }
 
-/// What the master wants of the rest of the world.
+/// A request of the master to the rest of the world.
 #[derive(Clone, Debug)]
 pub(super) enum Wish {
     Start {
@@ -45,25 +39,35 @@ pub(super) enum Wish {
         match_id: MatchId,
         server: ServerId,
         players: Vec<AccountId>,
-        backfill: bool,
     },
+    /// This server is to expect another player.
+    Seat(ServerId, AccountId),
     Stop(ServerId),
-    Confirm(ServerId),
     Tell(AccountId, FromMaster),
-    /// He has no seat and no ticket.
+    /// This player has no seat and no ticket.
     Nowhere(AccountId),
+    /// A line for whoever asks how it came to this.
+    Journal(String),
 }
 
 /// The master.
 pub(super) struct Master {
-    /// `None` while it is down.
-    director: Option<Director>,
-    epoch: u64,
-    players: u8,
-    store: Store,
+    config: DirectorConfig,
+    is_up: bool,
+    /// `None` while it is down and between two attempts to lead.
+    leader: Option<Leader>,
+    /// Attempts so far, by which each has a name of its own.
+    holders: u64,
+    leads_again_at: Instant,
+    /// Players whose links to it are up.
+    here: BTreeSet<AccountId>,
+    store: MemoryStore,
     ports: Ports,
     servers: BTreeMap<ServerId, (u16, MatchId)>,
+    /// When matches were over.
+    over: BTreeMap<MatchId, Instant>,
     next_server: u64,
+    next_ticket: u64,
     heard: BTreeMap<(Instant, u64), Heard>,
     heard_count: u64,
     wishes: VecDeque<Wish>,
@@ -72,25 +76,26 @@ pub(super) struct Master {
     pub(super) crashes: u64,
 }
 
-/// What survives a crash.
-#[derive(Default)]
-struct Store {
-    tickets: BTreeMap<TicketId, Ticket>,
-    matches: BTreeMap<MatchId, StoredMatch>,
-    seats: BTreeMap<AccountId, MatchId>,
-    next_ticket: u64,
-}
-
 impl Master {
-    pub(super) fn new(seed: u64, players: u8, servers_max: u16) -> Self {
+    pub(super) fn new(
+        seed: u64,
+        players: u8,
+        servers_max: u16,
+        online: impl Iterator<Item = AccountId>,
+    ) -> Self {
         Self {
-            director: Some(Director::new(config(players), 1)),
-            epoch: 1,
-            players,
-            store: Store::default(),
+            config: DirectorConfig::default().matching(MatchingConfig::default().players(players)),
+            is_up: true,
+            leader: None,
+            holders: 0,
+            leads_again_at: Instant::ZERO,
+            here: online.collect(),
+            store: MemoryStore::default(),
             ports: Ports::new(FIRST_PORT, servers_max),
             servers: BTreeMap::new(),
+            over: BTreeMap::new(),
             next_server: 1,
+            next_ticket: 1,
             heard: BTreeMap::new(),
             heard_count: 0,
             wishes: VecDeque::new(),
@@ -109,7 +114,9 @@ impl Master {
 
     /// Everything in memory is lost, with what was being said to it.
     pub(super) fn crash(&mut self) {
-        self.director = None;
+        self.is_up = false;
+        self.leader = None;
+        self.here.clear();
         self.crashes += 1;
         // Game servers and players say it again; answers of the store and the fleet are lost with who asked.
         self.heard.clear();
@@ -118,25 +125,15 @@ impl Master {
             .retain(|wish| matches!(wish, Wish::Start { .. } | Wish::Stop(_)));
     }
 
-    /// Another leader takes over. `online` are the players whose links are up.
+    /// Another master takes over. `online` are the players whose links are up.
     pub(super) fn restart(&mut self, now: Instant, online: impl Iterator<Item = AccountId>) {
-        self.epoch += 1;
-        let mut director = Director::new(config(self.players), self.epoch);
-        let tickets = self.store.tickets.values().cloned().collect();
-        let matches = self.store.matches.values().cloned().collect();
-        director.restore(now, tickets, matches);
-        let fleet: Vec<(ServerId, MatchId)> = self
-            .servers
-            .iter()
-            .map(|(server, (_, match_id))| (*server, *match_id))
-            .collect();
-        director.handle_fleet(&fleet);
-        online.for_each(|account| director.handle_back(account));
-        self.director = Some(director);
+        self.is_up = true;
+        self.leads_again_at = now;
+        self.here = online.collect();
     }
 
     pub(super) const fn is_up(&self) -> bool {
-        self.director.is_some()
+        self.is_up
     }
 
     /// Does what is due.
@@ -148,12 +145,22 @@ impl Master {
             let heard = entry.remove();
             self.hear(now, heard);
         }
-        let due = |director: &Director| director.poll_timeout().is_some_and(|at| at <= now);
-        if let Some(director) = self.director.as_mut().filter(|director| due(director)) {
-            director.handle_timeout(now);
+        if self.is_up && self.leader.is_none() && self.leads_again_at <= now {
+            self.holders += 1;
+            self.leader = Some(Leader::new(self.config.clone(), self.holders));
         }
-        while let Some(action) = self.director.as_mut().and_then(Director::poll_action) {
-            self.act(now, action);
+        let Some(mut leader) = self.leader.take() else {
+            return;
+        };
+        if leader.poll_timeout().is_some_and(|at| at <= now) {
+            leader.handle_timeout(now);
+        }
+        while let Some(request) = leader.poll_request(now, now) {
+            self.fulfil(now, request);
+        }
+        match leader.ended() {
+            Some(_) => self.leads_again_at = now + leader.again_after(),
+            None => self.leader = Some(leader),
         }
     }
 
@@ -165,37 +172,13 @@ impl Master {
     pub(super) fn handle_exit(&mut self, now: Instant, server: ServerId) {
         if let Some((port, _)) = self.servers.remove(&server) {
             self.ports.give_back(port);
-            self.tell(now, Heard::Gone(server));
+            self.tell(now, Heard::Note(Note::ServerGone(server)));
         }
     }
 
-    /// What must hold at every instant.
+    /// Checks what must hold at every instant.
     pub(super) fn check(&self, servers_alive: usize) -> Result<(), String> {
-        let mut seats = 0;
-        for stored in self.store.matches.values() {
-            for player in &stored.players {
-                seats += 1;
-                if self.store.seats.get(player) != Some(&stored.match_id) {
-                    return Err(format!(
-                        "account {player} is in match {} without a seat, or in two",
-                        stored.match_id
-                    ));
-                }
-            }
-        }
-        if seats != self.store.seats.len() {
-            return Err(format!(
-                "{} seats for {seats} players in matches",
-                self.store.seats.len()
-            ));
-        }
-        for ticket in self.store.tickets.values() {
-            for member in &ticket.party {
-                if self.store.seats.contains_key(&member.account) {
-                    return Err(format!("account {} waits and has a seat", member.account));
-                }
-            }
-        }
+        self.store.check()?;
         if self.ports.taken() != servers_alive || self.servers.len() != servers_alive {
             return Err(format!(
                 "{} ports are taken by {} servers, {servers_alive} are alive",
@@ -206,10 +189,12 @@ impl Master {
         Ok(())
     }
 
-    /// What must hold when nothing has gone wrong for a while: every server has a match, and every match a server.
-    pub(super) fn check_quiet(&self) -> Result<(), String> {
+    /// Checks what must hold when nothing has gone wrong for a while: every server has a match, or had one until just now.
+    pub(super) fn check_quiet(&self, now: Instant) -> Result<(), String> {
         for (server, (port, match_id)) in &self.servers {
-            if !self.store.matches.contains_key(match_id) {
+            let over = self.over.get(match_id);
+            let just_now = over.is_some_and(|at| *at + RELEASE > now);
+            if !self.has_match(*match_id) && !just_now {
                 return Err(format!(
                     "server {server} keeps port {port} for match {match_id}, which is over"
                 ));
@@ -218,43 +203,48 @@ impl Master {
         Ok(())
     }
 
-    /// Whether a player has a seat or waits for one.
+    /// True if a player has a seat or waits for one.
     pub(super) fn knows(&self, account: AccountId) -> bool {
-        let waits = |ticket: &Ticket| ticket.has(account);
-        self.store.seats.contains_key(&account) || self.store.tickets.values().any(waits)
+        self.store.knows(account)
     }
 
-    /// The match in which a player has a seat.
+    /// Returns the match in which a player has a seat.
     pub(super) fn seat_of(&self, account: AccountId) -> Option<MatchId> {
-        self.store.seats.get(&account).copied()
+        self.store.seat_of(account)
     }
 
-    /// Whether a match goes on.
+    /// True while a match goes on.
     pub(super) fn has_match(&self, match_id: MatchId) -> bool {
-        self.store.matches.contains_key(&match_id)
+        self.store.matches().contains_key(&match_id)
     }
 
     fn hear(&mut self, now: Instant, heard: Heard) {
-        let Some(director) = &mut self.director else {
+        if !self.is_up {
             return;
-        };
+        }
         match heard {
             Heard::Play(account) => self.play(now, account),
             Heard::Where(account) => self.seat_again(account),
-            Heard::Away(account) => director.handle_away(now, account),
-            Heard::Back(account) => director.handle_back(account),
-            Heard::Created(match_id) => director.handle_created(now, match_id),
-            Heard::Refused(match_id, gone) => director.handle_refused(now, match_id, &gone),
-            Heard::Filled(match_id, ticket) => director.handle_filled(match_id, &ticket),
-            Heard::NotFilled(filled, gone) => director.handle_not_filled(*filled, gone),
-            Heard::Placed(match_id, server) => director.handle_placed(now, match_id, server),
-            Heard::NotPlaced(match_id) => {
-                director.handle_not_placed(now, match_id, NoServer::Full);
+            Heard::Note(note) => {
+                match note {
+                    Note::Back(account) => _ = self.here.insert(account),
+                    Note::Away(account) => _ = self.here.remove(&account),
+                    _ => {}
+                }
+                self.note(now, note);
             }
-            Heard::Ended(match_id, requeued) => director.handle_ended(now, match_id, requeued),
-            Heard::Report(server, report) => director.handle_report(now, server, &report),
-            Heard::Result(server, result) => director.handle_result(now, server, result),
-            Heard::Gone(server) => director.handle_server_gone(now, server),
+            Heard::Reply(holder, reply) if holder == self.holders => {
+                if let Some(leader) = &mut self.leader {
+                    leader.handle_reply(now, reply);
+                }
+            }
+            Heard::Reply(..) => {}
+        }
+    }
+
+    fn note(&mut self, now: Instant, note: Note) {
+        if let Some(leader) = &mut self.leader {
+            leader.handle_note(now, note, |account| self.here.contains(&account));
         }
     }
 
@@ -262,9 +252,8 @@ impl Master {
         if self.knows(account) {
             return self.seat_again(account);
         }
-        self.store.next_ticket += 1;
         let ticket = Ticket {
-            id: TicketId(self.store.next_ticket),
+            id: TicketId(self.next_ticket),
             party: vec![Member {
                 account,
                 rating: 1_400.0 + (account.0 % 9) as f64 * 25.0,
@@ -273,145 +262,107 @@ impl Master {
             since: now,
             attempts: 0,
         };
-        self.store.tickets.insert(ticket.id, ticket.clone());
-        if let Some(director) = &mut self.director {
-            director.handle_ticket(now, ticket);
-            director.handle_back(account);
-        }
+        self.next_ticket += 1;
+        self.store.put_ticket(ticket.clone());
+        self.note(now, Note::Ticket(ticket));
     }
 
-    /// Tells a player where he belongs: to his match if it can be joined.
+    /// Tells a player where they belong: to their match if it has a server.
     fn seat_again(&mut self, account: AccountId) {
         if !self.knows(account) {
             self.wishes.push_back(Wish::Nowhere(account));
             return;
         }
-        let seat = self.store.seats.get(&account).copied();
-        let open =
-            seat.and_then(|match_id| Some((match_id, self.director.as_ref()?.seat(match_id)?.0)));
-        if let Some((match_id, server)) = open {
+        let seat = self.seat_of(account);
+        let stored = seat.and_then(|match_id| self.store.matches().get(&match_id));
+        if let Some((stored, server)) = stored.and_then(|stored| Some((stored, stored.server?))) {
             self.wishes.push_back(Wish::Admit {
-                match_id,
+                match_id: stored.match_id,
                 server,
                 players: vec![account],
-                backfill: false,
             });
         }
     }
 
-    fn act(&mut self, now: Instant, action: Action) {
-        match action {
-            Action::CreateMatch(new) => {
-                let gone: Vec<TicketId> = new
-                    .tickets
-                    .iter()
-                    .filter(|ticket| !self.store.tickets.contains_key(&ticket.id))
-                    .map(|ticket| ticket.id)
-                    .collect();
-                if !gone.is_empty() {
-                    return self.tell(now, Heard::Refused(new.match_id, gone));
+    fn fulfil(&mut self, now: Instant, request: Request) {
+        let reply = match request {
+            Request::Store(request) => {
+                let reply = self.store.handle_request(now, request);
+                match &reply {
+                    Some(Reply::Created(_, created)) => {
+                        self.made += u64::from(created.gone.is_empty());
+                    }
+                    Some(Reply::Ended(match_id, Some(_))) => {
+                        self.over.insert(*match_id, now);
+                    }
+                    _ => {}
                 }
-                let players: Vec<AccountId> = new.players().collect();
-                for ticket in &new.tickets {
-                    self.store.tickets.remove(&ticket.id);
-                }
-                self.seat(&players, new.match_id);
-                self.made += 1;
-                let stored = StoredMatch {
-                    match_id: new.match_id,
-                    preferences: new.preferences,
-                    bots: new.bots,
+                reply
+            }
+            Request::Allocate(placement) => Some(self.place(now, placement)),
+            Request::Release(server) => {
+                self.wishes.push_back(Wish::Stop(server));
+                None
+            }
+            Request::ListServers => {
+                let servers = self.servers.iter();
+                let servers = servers.map(|(server, (_, match_id))| (*server, *match_id));
+                Some(Reply::Servers(servers.collect()))
+            }
+            Request::Publish(note) => {
+                self.deliver(now, note);
+                None
+            }
+            Request::Admit {
+                match_id,
+                server,
+                players,
+            } => {
+                self.wishes.push_back(Wish::Admit {
+                    match_id,
+                    server,
                     players,
-                    server: None,
-                    running: false,
-                };
-                self.store.matches.insert(new.match_id, stored);
-                self.tell(now, Heard::Created(new.match_id));
-            }
-            Action::FillSeats(filled) => self.fill(now, filled),
-            Action::Place(place) => self.place(now, place.match_id, place.players),
-            Action::RecordServer { match_id, server } => {
-                if let Some(stored) = self.store.matches.get_mut(&match_id) {
-                    stored.server = Some(server);
-                }
-            }
-            Action::RecordRunning { match_id } => {
-                if let Some(stored) = self.store.matches.get_mut(&match_id) {
-                    stored.running = true;
-                }
-            }
-            Action::Admit {
-                match_id,
-                server,
-                players,
-                backfill,
-            } => self.wishes.push_back(Wish::Admit {
-                match_id,
-                server,
-                players,
-                backfill,
-            }),
-            Action::FreeSeat { match_id, account } => {
-                if let Some(stored) = self.store.matches.get_mut(&match_id) {
-                    stored.players.retain(|player| *player != account);
-                    if self.store.seats.get(&account) == Some(&match_id) {
-                        self.store.seats.remove(&account);
-                    }
-                }
-            }
-            Action::EndMatch(ending) => {
-                if let Some(stored) = self.store.matches.remove(&ending.match_id) {
-                    for player in stored.players {
-                        self.store.seats.remove(&player);
-                    }
-                }
-                let mut requeue = ending.requeue;
-                requeue.retain(|ticket| {
-                    ticket
-                        .party
-                        .iter()
-                        .all(|member| !self.knows(member.account))
                 });
-                for ticket in &requeue {
-                    self.store.tickets.insert(ticket.id, ticket.clone());
+                None
+            }
+            Request::Journal(match_id, text) => {
+                let line = format!("match {match_id}: {text}");
+                self.wishes.push_back(Wish::Journal(line));
+                None
+            }
+        };
+        if let Some(reply) = reply {
+            self.tell(now, Heard::Reply(self.holders, reply));
+        }
+    }
+
+    /// Hands a note of the leader to whom it is for.
+    fn deliver(&mut self, now: Instant, note: Note) {
+        match note {
+            Note::Tell(account, message) => {
+                let message = decode(&message).expect("a message of the leader");
+                self.wishes.push_back(Wish::Tell(account, message));
+            }
+            Note::ToServer(server, ToServer::Admit { account }) => {
+                self.wishes.push_back(Wish::Seat(server, account));
+            }
+            Note::WhoIsHere(accounts) => {
+                for account in accounts {
+                    if self.here.contains(&account) {
+                        self.tell(now, Heard::Note(Note::Back(account)));
+                    }
                 }
-                self.tell(now, Heard::Ended(ending.match_id, requeue));
             }
-            Action::EndTicket(ticket) => {
-                self.store.tickets.remove(&ticket);
-            }
-            Action::ReleaseServer(server) => self.wishes.push_back(Wish::Stop(server)),
-            Action::ConfirmResult { server, .. } => self.wishes.push_back(Wish::Confirm(server)),
-            Action::Tell(account, message) => self.wishes.push_back(Wish::Tell(account, message)),
+            // A server that is told that its result is stored ends by being released.
             _ => {}
         }
     }
 
-    fn fill(&mut self, now: Instant, filled: Filled) {
-        let is_gone = !self.store.tickets.contains_key(&filled.ticket.id);
-        let (match_id, ticket) = (filled.match_id, filled.ticket.clone());
-        if is_gone || !self.store.matches.contains_key(&match_id) {
-            return self.tell(now, Heard::NotFilled(Box::new(filled), is_gone));
-        }
-        self.store.tickets.remove(&ticket.id);
-        let players: Vec<AccountId> = ticket.party.iter().map(|member| member.account).collect();
-        self.seat(&players, match_id);
-        if let Some(stored) = self.store.matches.get_mut(&match_id) {
-            stored.players.extend(players);
-        }
-        self.tell(now, Heard::Filled(match_id, Box::new(ticket)));
-    }
-
-    fn seat(&mut self, players: &[AccountId], match_id: MatchId) {
-        for player in players {
-            self.store.seats.insert(*player, match_id);
-        }
-    }
-
     /// The fleet: a server at the lowest free port, if there is one.
-    fn place(&mut self, now: Instant, match_id: MatchId, players: Vec<AccountId>) {
+    fn place(&mut self, now: Instant, placement: Placement) -> Reply {
+        let match_id = placement.match_id;
         let Some(port) = self.ports.take(now) else {
-            return self.tell(now, Heard::NotPlaced(match_id));
+            return Reply::Placed(match_id, Err(NoServer::Full));
         };
         let server = ServerId(self.next_server);
         self.next_server += 1;
@@ -420,14 +371,11 @@ impl Master {
             server,
             port,
             match_id,
-            players,
+            players: placement.players,
         });
-        self.tell(now, Heard::Placed(match_id, server));
+        Reply::Placed(match_id, Ok(server))
     }
 }
 
-fn config(players: u8) -> DirectorConfig {
-    DirectorConfig::default().matching(MatchingConfig::default().players(players))
-}
-
-const FIRST_PORT: u16 = 8_888;
+/// Time for a server to hear that its match is over, say the last things and end.
+const RELEASE: Duration = Duration::from_secs(6);

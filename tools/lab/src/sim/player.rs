@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use muse_master_client::messages::FromMaster;
 use muse_master_client::{AccountId, MatchId, ServerId};
 use muse_netcode::{EntityId, Tick};
-use muse_relay::v2::{Link, RoomCode};
+use muse_relay::{Link, RoomCode};
 use muse_transport::token::ConnectToken;
 use muse_transport::{CloseReason, Config, Connect, ConnectionId, Endpoint, Event, SeededEntropy};
 use muse_wire::{Duration, Instant};

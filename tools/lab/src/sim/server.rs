@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use muse_master_client::messages::{MatchResult, Outcome, Phase, PlayerResult, Report};
 use muse_master_client::{AccountId, MatchId, ServerId};
 use muse_netcode::{ClientId, EntityId, Tick};
-use muse_relay::v2::{Link, RoomCode, RoomKey};
+use muse_relay::{Link, RoomCode, RoomKey};
 use muse_transport::token::TokenVerifier;
 use muse_transport::{
     Config, ConnectionId, Endpoint, Event, SeededEntropy, ServerKey, ServerOptions, ServerPublicKey,
@@ -115,14 +115,12 @@ impl GameServer {
         }
     }
 
-    /// Who may come besides.
-    pub(super) fn seat(&mut self, players: &[AccountId]) {
-        for player in players {
-            if !self.seated.contains(player) {
-                self.seated.push(*player);
-            }
-            self.left.retain(|left| left != player);
+    /// Expects another player.
+    pub(super) fn seat(&mut self, account: AccountId) {
+        if !self.seated.contains(&account) {
+            self.seated.push(account);
         }
+        self.left.retain(|left| *left != account);
     }
 
     pub(super) fn report(&self) -> Report {

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use muse_relay::v2::{Link, Through};
+use muse_relay::{Link, Through};
 use muse_transport::Endpoint;
 use muse_wire::{Datagram, Ecn, Instant, Machine, Transmit};
 

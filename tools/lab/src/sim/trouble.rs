@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
+use muse_master::bus::Note;
 use muse_netem::{Conditions, Jitter, NodeId};
 use muse_wire::{Duration, Ecn, Instant};
 
@@ -102,12 +103,12 @@ impl Sim {
         for player in over(&mut self.trouble.off) {
             self.players[player].start(now);
             self.master
-                .tell(now, Heard::Back(self.players[player].account));
+                .tell(now, Heard::Note(Note::Back(self.players[player].account)));
         }
         for player in over(&mut self.trouble.away) {
             self.players[player].is_online = true;
             self.master
-                .tell(now, Heard::Back(self.players[player].account));
+                .tell(now, Heard::Note(Note::Back(self.players[player].account)));
         }
     }
 
@@ -180,7 +181,7 @@ impl Sim {
         self.trouble.off.push((player, self.now + lasts));
         self.told.crashes[0] += 1;
         let account = self.players[player].account;
-        self.master.tell(self.now, Heard::Away(account));
+        self.master.tell(self.now, Heard::Note(Note::Away(account)));
         self.note(format!("the program of account {account} is killed"));
     }
 
@@ -192,7 +193,7 @@ impl Sim {
         self.players[player].is_online = false;
         self.trouble.away.push((player, self.now + lasts));
         let account = self.players[player].account;
-        self.master.tell(self.now, Heard::Away(account));
+        self.master.tell(self.now, Heard::Note(Note::Away(account)));
         self.note(format!("account {account} cannot reach the master"));
     }
 

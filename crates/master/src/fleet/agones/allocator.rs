@@ -31,7 +31,7 @@ pub(super) struct Allocator {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
 }
 
-/// What came of asking.
+/// The outcome of asking.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The server of this name is ours.
@@ -42,7 +42,7 @@ pub(super) enum Verdict {
     Again(String),
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, Error)]
 pub(super) enum CallError {
     #[error("{0}")]
@@ -125,7 +125,7 @@ struct Response {
     game_server_name: String,
 }
 
-/// What the gateway answers instead.
+/// The gateway's answer in case of an error.
 #[derive(Debug, Default, Deserialize)]
 struct Status {
     #[serde(default)]
@@ -182,7 +182,7 @@ impl Allocator {
     }
 }
 
-/// What an answer means. The gateway gives gRPC's codes as those of HTTP: `RESOURCE_EXHAUSTED` (no free server) as 429, `ABORTED` (others
+/// Tells what an answer means. The gateway gives gRPC's codes as those of HTTP: `RESOURCE_EXHAUSTED` (no free server) as 429, `ABORTED` (others
 /// were quicker) as 409, `UNAVAILABLE` as 503.
 fn verdict(status: StatusCode, body: &[u8]) -> Result<Verdict, CallError> {
     let message = || serde_json::from_slice::<Status>(body).unwrap_or_default();

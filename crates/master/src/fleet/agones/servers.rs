@@ -1,4 +1,4 @@
-//! What the cluster says about its game servers: a table, kept by the events of a watch.
+//! The cluster's game servers: a table, kept by the events of a watch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +37,7 @@ pub(super) enum Standing {
     Busy,
 }
 
-/// What a watch says.
+/// An event of a watch.
 pub(super) enum Change {
     /// A list of everything begins.
     Begin,

@@ -1,4 +1,4 @@
-//! What a game server asks about its players, and what it has the master keep of them.
+//! Profiles: what a game server asks about its players, and what it has the master keep of them.
 //!
 //! Progress that servers keep has a name of its own, which players can read and not write: what they unlock is the server's to say.
 
@@ -12,7 +12,7 @@ use crate::http::accounts::{DOCUMENT_MAX, SERVER_PREFIX};
 use crate::shared::Shared;
 use crate::store::StoreError;
 
-/// A player's name and his progress. What cannot be had now is asked for again.
+/// A player's name and progress. What cannot be had now is asked for again.
 pub(super) async fn load(shared: &Arc<Shared>, account: AccountId, game: &str) -> ToServer {
     match find(shared, account, game).await {
         Ok(profile) => ToServer::Profile(profile),

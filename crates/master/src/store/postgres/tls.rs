@@ -18,7 +18,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::store::StoreError;
 
-/// What makes encrypted connections.
+/// Makes encrypted connections.
 #[derive(Clone)]
 pub(super) struct Rustls(Arc<ClientConfig>);
 

@@ -65,7 +65,7 @@ pub(in crate::store) fn password(
     }
 }
 
-/// What is known of these accounts.
+/// Reads these accounts.
 pub(in crate::store) fn known(
     sql: &mut dyn Sql,
     accounts: &[AccountId],

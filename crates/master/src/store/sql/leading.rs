@@ -1,4 +1,4 @@
-//! What a leader writes.
+//! A leader's transactions.
 
 use muse_master_client::messages::Outcome;
 use muse_master_client::{AccountId, MatchId, ServerId, TicketId};
@@ -173,7 +173,7 @@ pub(in crate::store) fn create_match(
     Ok(Created { gone })
 }
 
-/// What makes seats of tickets.
+/// Returns the writes that make seats of tickets.
 fn seating(match_id: MatchId, tickets: &[Ticket]) -> Result<impl Iterator<Item = Write>> {
     let seat = move |member: &Member| {
         (
@@ -291,7 +291,7 @@ pub(in crate::store) fn end_match(
     Ok(Some(requeued))
 }
 
-/// What stores points and ratings of a finished match; the primary key of the results lets it happen once.
+/// Returns the writes that store points and ratings of a finished match; the primary key of the results lets it happen once.
 fn result_writes(sql: &mut dyn Sql, ending: &Ending) -> Result<Vec<Write>> {
     let Some(result) = &ending.result else {
         return Ok(Vec::new());
@@ -303,7 +303,7 @@ fn result_writes(sql: &mut dyn Sql, ending: &Ending) -> Result<Vec<Write>> {
             "SELECT rating, uncertainty, points FROM accounts WHERE account = ?1",
             values![player.account],
         )?;
-        // Who has deleted his account meanwhile has no rating.
+        // A player who has deleted their account meanwhile has no rating.
         let Some(row) = row else { continue };
         let rating = Rating {
             value: row.real(0)?,

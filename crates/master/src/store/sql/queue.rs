@@ -21,7 +21,7 @@ pub(super) fn ticket(sql: &mut dyn Sql, id: TicketId) -> Result<Option<Ticket>> 
     Ok(tickets(&rows)?.pop())
 }
 
-/// Tickets from their number, preferences, time and attempts, with a row for each player: his number and rating.
+/// Tickets from their number, preferences, time and attempts, with a row for each player: number and rating.
 pub(super) fn tickets(rows: &[Row]) -> Result<Vec<Ticket>> {
     let mut tickets: Vec<Ticket> = Vec::new();
     for row in rows {
@@ -70,7 +70,7 @@ pub(super) fn insert_ticket(sql: &mut dyn Sql, ticket: &Ticket) -> Result<bool> 
     Ok(true)
 }
 
-/// What stores tickets of players of whom it is known that they have neither others nor seats.
+/// Returns the writes that store tickets of players of whom it is known that they have neither others nor seats.
 fn insertion(tickets: &[&Ticket]) -> Result<[Write; 2]> {
     let ticket = |ticket: &&Ticket| {
         let preferences = json(&ticket.preferences)?;
@@ -113,7 +113,7 @@ fn insertion(tickets: &[&Ticket]) -> Result<[Write; 2]> {
     ])
 }
 
-/// What gives tickets other preferences.
+/// Returns the writes that give tickets other preferences.
 fn change(tickets: &[&Ticket]) -> Result<Write> {
     let row = |ticket: &&Ticket| {
         let preferences = json(&ticket.preferences)?;
@@ -127,7 +127,7 @@ fn change(tickets: &[&Ticket]) -> Result<Write> {
     ))
 }
 
-/// What removes tickets.
+/// Returns the writes that remove tickets.
 pub(super) fn removal(tickets: impl Iterator<Item = TicketId>) -> Result<[Write; 2]> {
     let tickets = each(tickets.map(|ticket| ticket.0))?;
     let statements = [
@@ -137,10 +137,10 @@ pub(super) fn removal(tickets: impl Iterator<Item = TicketId>) -> Result<[Write;
     Ok(statements.map(|statement| (statement, vec![tickets.clone()])))
 }
 
-/// Who pressed *play*: with which preferences, whether he insists on being in the queue, and when.
+/// A press of *play*: by whom, with which preferences, true if they insist on being in the queue, and when.
 pub(in crate::store) type Pressed = (AccountId, Preferences, bool, Instant);
 
-/// What *play* comes to for everybody who pressed it, in a few statements however many they are.
+/// Does *play* for everybody who pressed it, in a few statements however many they are.
 pub(in crate::store) fn play(
     sql: &mut dyn Sql,
     pressed: &[Pressed],
@@ -207,13 +207,13 @@ fn write<'a>(sql: &mut dyn Sql, played: impl Iterator<Item = &'a Played>) -> Res
 struct Player {
     member: Member,
     ticket: Option<Ticket>,
-    /// The code of his room.
+    /// The code of their room.
     room: Option<String>,
     is_seated: bool,
 }
 
 impl Player {
-    /// Whether what he does is nobody else's business.
+    /// True if what they do concerns nobody else.
     fn is_single(&self) -> bool {
         let party = self.ticket.as_ref().map_or(1, |ticket| ticket.party.len());
         self.room.is_none() && party == 1
@@ -277,7 +277,7 @@ fn room_party(sql: &mut dyn Sql, code: &str) -> Result<(Vec<Member>, bool)> {
     Ok((party, is_busy))
 }
 
-/// What becomes of a player's ticket, or what ticket he gets with his party.
+/// Decides what becomes of a player's ticket, or what ticket they get with their party.
 fn decide(
     ticket: Option<Ticket>,
     party: Vec<Member>,

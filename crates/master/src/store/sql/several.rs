@@ -1,4 +1,4 @@
-//! What several masters need to know of each other when a note between them is lost: who is where, and how matches go.
+//! Knowledge that several masters need of each other when a note between them is lost: who is where, and how matches go.
 
 use muse_master_client::messages::{MatchResult, Report};
 use muse_master_client::{AccountId, MatchId, ServerId};
@@ -80,7 +80,7 @@ pub(in crate::store) fn queued_here(
     Ok(accounts)
 }
 
-/// Whether a master that was seen then still counts as there.
+/// True if a master that was seen then still counts as there.
 pub(super) fn is_there(seen: Option<Instant>, now: Instant) -> bool {
     seen.is_some_and(|seen| seen + AWAY > now)
 }

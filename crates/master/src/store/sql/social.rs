@@ -68,7 +68,7 @@ pub(in crate::store) fn befriend(
             if row.map_or(Ok(0), |row| row.integer(0))? >= FRIENDS_MAX {
                 return Err(StoreError::Conflict("an account has 500 friends at most"));
             }
-            // Who is blocked is not told so: his request waits for ever.
+            // A player who is blocked is not told so: their request waits for ever.
             let accepted = matches!(theirs.as_deref(), Some("asked" | "friend"));
             let mine = if accepted { "friend" } else { "asked" };
             set_state(sql, account, other, mine)?;
@@ -250,7 +250,7 @@ pub(in crate::store) fn say(
     )?;
     let mut heard = Vec::with_capacity(readers.len());
     for reader in readers {
-        // Who has blocked the writer does not hear him.
+        // A player who has blocked the writer does not hear them.
         if state(sql, reader, from)?.as_deref() != Some("blocked") {
             heard.push(reader);
         }

@@ -11,7 +11,7 @@ struct Kept {
     messages: Vec<Vec<u8>>,
     spare: Vec<Vec<u8>>,
     held: usize,
-    /// What may be held; without end unless set.
+    /// The limit of what may be held; none by default.
     limit: Option<usize>,
     age: u64,
 }
@@ -65,7 +65,7 @@ fn whole(number: u64, payload: &[u8]) -> MessageFrame<'_> {
     }
 }
 
-/// What an honest peer sends, and there is room for it.
+/// Handles a frame that an honest peer sends and for which there is room.
 fn take(channel: &mut ReceiveChannel, frame: &MessageFrame<'_>, kept: &mut Kept) {
     assert_eq!(channel.receive(frame, kept), Ok(Admission::Taken));
 }

@@ -1,6 +1,6 @@
 //! Steps of the window while no queue-filling flow is near: Copa's default mode.
 
-/// Which way the window goes and how fast.
+/// The direction and the speed in which the window changes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Calm {
     /// Multiplies the step; doubles while the direction holds.

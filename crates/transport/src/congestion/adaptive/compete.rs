@@ -6,7 +6,7 @@ use muse_wire::Instant;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Compete {
     since: Instant,
-    /// Where growth flattens: the window at which the queue last overflowed.
+    /// The window at which the queue last overflowed: there growth flattens.
     plateau: f64,
     /// Seconds from the start to the plateau.
     rise: f64,
@@ -51,7 +51,7 @@ impl Compete {
 
     /// The epoch after an overflow at `window`, and the window that it starts with.
     pub(super) fn after_overflow(&self, now: Instant, window: f64) -> (Self, f64) {
-        // Fast convergence: when the limit falls, somebody else has come; leave him some more.
+        // Fast convergence: when the limit falls, another flow has come; leave it some more.
         let plateau = if window < self.plateau {
             window * (1.0 + BETA) / 2.0
         } else {
@@ -68,7 +68,7 @@ impl Compete {
     }
 }
 
-/// What remains of the window after an overflow.
+/// The share of the window that remains after an overflow.
 pub(super) const BETA: f64 = 0.8;
 const C: f64 = 0.8;
 /// Growth per round trip while searching.

@@ -1,13 +1,6 @@
 //! Settings of the adaptive controller.
 
 /// Constants of the adaptive controller.
-///
-/// ```
-/// use muse_transport::congestion::{AdaptiveConfig, Congestion};
-/// use muse_wire::Instant;
-/// let config = AdaptiveConfig::default().window_max(1 << 20).rate_floor(64_000);
-/// assert!(Congestion::adaptive_with(config).build(1_200, Instant::ZERO).window() <= 1 << 20);
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct AdaptiveConfig {
     pub(super) window_max: usize,

@@ -1,4 +1,4 @@
-//! What round-trip times say about the queue: its delay, how noisy the measure is, and when it was last empty.
+//! Measures the queue by round-trip times: its delay, how noisy the measure is, and when it was last empty.
 
 use muse_wire::{Duration, Instant};
 
@@ -10,7 +10,7 @@ pub(super) struct Delay {
     /// The path without a queue, and when a sample last confirmed it.
     base: Duration,
     base_at: Instant,
-    /// What the packet that set the base lacked of a full one: a short packet passes the bottleneck sooner.
+    /// The share of a full packet that the packet that set the base lacked: a short packet passes the bottleneck sooner.
     base_lacks: f64,
     /// The least since the last drain, when it was, and whether it fell clearly just now.
     dip: Duration,
@@ -25,7 +25,7 @@ pub(super) struct Delay {
     /// Range of the samples of the present moment, and its smoothed size: jitter that is no queue.
     block: Option<Block>,
     noise: f64,
-    /// How long acks may have waited until they were read, lately.
+    /// The time for which acks may have waited until they were read, lately.
     slack: Duration,
 }
 
@@ -113,28 +113,28 @@ impl Delay {
         (self.standing() - self.base() - self.tolerance()).max(0.0)
     }
 
-    /// How much longer than the base a round trip may be and still count as one without a queue: for the noise, up to a
+    /// Returns how much longer than the base a round trip may be and still count as one without a queue: for the noise, up to a
     /// total that no game feels and that clocks and schedulers cannot resolve, and for acks that waited to be read.
     fn tolerance(&self) -> f64 {
         (NOISE_SHARE * self.noise).max(TOTAL_FELT - self.base()) + self.slack.as_secs_f64()
     }
 
-    /// Whether the queue is empty, or nearly so beside its swing over the last rounds.
+    /// True if the queue is empty, or nearly so beside its swing over the last rounds.
     pub(super) fn is_nearly_empty(&self) -> bool {
         self.queue() <= 0.25 * self.swing()
     }
 
-    /// Whether the queue is more than half full, as far as its recent swing tells.
+    /// True if the queue is more than half full, as far as its recent swing tells.
     pub(super) fn is_high(&self) -> bool {
         self.queue() > 0.0 && self.standing() - self.base() > 0.5 * self.swing()
     }
 
-    /// Whether the queue fell to less than half of its height: somebody stepped back.
+    /// True if the queue fell to less than half of its height: another flow stepped back.
     pub(super) fn is_low(&self) -> bool {
         self.standing() - self.base() < 0.4 * self.swing()
     }
 
-    /// How high the queue rose in the last rounds.
+    /// Returns the height to which the queue rose in the last rounds.
     pub(super) fn swing(&self) -> f64 {
         let crest = self.crests.iter().copied().max().unwrap_or_default();
         crest.as_secs_f64() - self.base()
@@ -167,7 +167,7 @@ impl Delay {
         now - self.dip_at
     }
 
-    /// Whether round trips have become clearly shorter than any since the last drain: somebody else drains. Says so once.
+    /// True, once, if round trips have become clearly shorter than any since the last drain: another flow drains.
     pub(super) fn take_dip_fell(&mut self) -> bool {
         std::mem::take(&mut self.dip_fell)
     }
@@ -177,14 +177,14 @@ impl Delay {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub(super) rtt: Duration,
-    /// How much of it may be time in which nobody looked for the ack.
+    /// The part of it that may be time in which nobody looked for the ack.
     pub(super) slack: Duration,
     pub(super) smoothed: Duration,
-    /// What the packet lacked of a full one, from 0 to 1.
+    /// The share of a full packet that the packet lacked, from 0 to 1.
     pub(super) lacks: f64,
     /// Seconds that one packet takes at the flow's rate: round trips step by that much without any noise.
     pub(super) packet_time: f64,
-    /// What it takes at the bottleneck: round trips that differ by less are the same.
+    /// The time it takes at the bottleneck: round trips that differ by less are the same.
     pub(super) service: Duration,
 }
 
@@ -221,7 +221,7 @@ impl Block {
     }
 }
 
-/// How long an unconfirmed base is believed.
+/// The time for which an unconfirmed base is believed.
 pub(super) const BASE_SPAN: Duration = Duration::from_secs(10);
 /// Over this span the least round trip is the standing one, and over a longer one where there is jitter. The same for all flows, near
 /// or far: else the flow from afar, with the longer span, would see the shorter queue and take what the other leaves.

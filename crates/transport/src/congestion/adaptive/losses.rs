@@ -22,7 +22,7 @@ pub(super) struct Losses {
     acquitted: u8,
 }
 
-/// What the losses of a batch say about the window.
+/// The conclusion from the losses of a batch about the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Nothing, or that it does not matter.
@@ -62,6 +62,7 @@ impl Losses {
 
     /// Ends a round; says what the losses mean, once enough packets are counted.
     pub(super) fn next_round(&mut self) -> Option<Verdict> {
+        // The round after a cut still has losses of the window before it.
         if !self.settled {
             self.settled = true;
             (self.acked, self.lost, self.lost_high) = (0, 0, 0);
@@ -92,6 +93,7 @@ impl Losses {
         if share <= SHARE_TOLERATED {
             return Verdict::Innocent;
         }
+        // The last batch was blamed on the window, and less of it did not help.
         if high < MIXED_SHARE && before.is_some_and(|before| share > HELPED * before) {
             self.acquitted = ACQUITTED_BATCHES;
             return Verdict::Mistaken;
@@ -128,7 +130,7 @@ const HIGH_SHARE: f32 = 0.9;
 const MIXED_SHARE: f32 = 0.3;
 /// A cut helped if no more than this part of the share is left.
 const HELPED: f32 = 0.8;
-/// How long a mistake is remembered.
+/// The number of batches for which a mistake is remembered.
 const ACQUITTED_BATCHES: u8 = 16;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How long the bottleneck takes for one packet.
+//! Measures how long the bottleneck takes for one packet.
 
 use muse_wire::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use super::filter::LeastOver;
 #[derive(Debug)]
 pub(super) struct Service {
     least: LeastOver,
-    /// When the current row began, when its newest ack came, and its bytes so far.
+    /// The start of the current row, the time of its newest ack, and its bytes so far.
     since: Instant,
     last: Instant,
     bytes: usize,
@@ -45,7 +45,7 @@ impl Service {
 
 /// Packets of a row whose acks are timed together: fewer would measure the noise of single acks.
 const ROW_PACKETS: f64 = 4.0;
-/// How long the shortest time is remembered.
+/// The time for which the shortest time is remembered.
 const SPAN: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

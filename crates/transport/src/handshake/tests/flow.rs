@@ -111,8 +111,15 @@ fn a_schema_mismatch_names_both() {
     let refusal = refused(run(&mut connecting(pinned(), 1), &mut server));
     assert_eq!(
         refusal.to_string(),
-        "the schemas differ: the server has 000000000000beef, the client 0123456789abcdef; build both from the same messages"
+        "what both sides must share differs: the server has 000000000000beef, the client 0123456789abcdef; build both from the same messages, channels and kinds"
     );
+}
+
+fn denied(text: &str) -> Refusal {
+    Refusal::Denied {
+        code: 0xBEEF,
+        text: text.to_owned(),
+    }
 }
 
 #[test]
@@ -121,11 +128,8 @@ fn the_application_can_say_no_and_why() {
     for (decision, expected) in [
         (Refusal::Full, Refusal::Full),
         (Refusal::Busy, Refusal::Busy),
-        (
-            Refusal::Denied("banned until Friday".into()),
-            Refusal::Denied("banned until Friday".into()),
-        ),
-        (Refusal::Denied(long), Refusal::Denied("ü".repeat(64))),
+        (denied("banned until Friday"), denied("banned until Friday")),
+        (denied(&long), denied(&"ü".repeat(64))),
         (Refusal::Other(200), Refusal::Other(200)),
     ] {
         let mut server = Server::new(|_| {});

@@ -1,4 +1,4 @@
-//! What strangers can cost: replies, operations and memory have limits that hold.
+//! The cost of strangers: replies, operations and memory have limits that hold.
 
 use super::*;
 

@@ -105,7 +105,10 @@ fn expiry_is_to_the_second_and_the_future_is_not_yet() {
         (UNIX_NOW_S + 30, None),
         (UNIX_NOW_S + 31, Some(Refusal::Token(TokenError::Expired))),
         (UNIX_NOW_S - 60, None),
-        (UNIX_NOW_S - 61, Some(Refusal::Token(TokenError::Invalid))),
+        (
+            UNIX_NOW_S - 61,
+            Some(Refusal::Token(TokenError::NotYetValid)),
+        ),
     ] {
         let mut server = with_tokens();
         server.unix_now_s = unix_now_s;
@@ -133,7 +136,7 @@ fn a_token_is_for_its_server_address_and_protocol() {
     assert!(present(&mut with_tokens(), issue(&issuer(), &one_of_two), 1).is_ok());
     let other_game = TokenIssuer::from_bytes(PROTOCOL + 1, 1, &[0x15; 32]);
     let refusal = refusal_of(&mut with_tokens(), issue(&other_game, &grant()));
-    assert_eq!(refusal, Some(Refusal::Token(TokenError::Invalid)));
+    assert_eq!(refusal, Some(Refusal::Token(TokenError::OtherProtocol)));
 }
 
 #[test]
@@ -142,7 +145,7 @@ fn keys_rotate() {
     let mut server = with_tokens();
     assert_eq!(
         refusal_of(&mut server, issue(&new, &grant())),
-        Some(Refusal::Token(TokenError::Invalid))
+        Some(Refusal::Token(TokenError::UnknownKey))
     );
     let verifier = server
         .listener
@@ -163,7 +166,7 @@ fn keys_rotate() {
     assert!(verifier.remove_key(old.key_id()));
     assert_eq!(
         present(&mut server, token(6), 3).err(),
-        Some(Refusal::Token(TokenError::Invalid))
+        Some(Refusal::Token(TokenError::UnknownKey))
     );
     let forger = TokenIssuer::from_bytes(PROTOCOL, 2, &[0x17; 32]);
     assert_eq!(
@@ -222,12 +225,12 @@ fn a_server_that_cannot_remember_more_tokens_says_so() {
             &mut reply,
             |_| false,
         );
-        let Outcome::Request(request) = outcome else {
+        let Outcome::Request(mut request) = outcome else {
             panic!("the token itself is good")
         };
         server
             .listener
-            .accept(request, SERVER_ID, b"", &mut reply)
+            .accept(&mut request, SERVER_ID, b"", &mut reply)
             .map(|accepted| accepted.len)
     };
     assert_eq!(knock(UNIX_NOW_S), Err(Refusal::Busy));
@@ -266,10 +269,10 @@ fn two_requests_with_one_token_become_one_connection() {
     let mut reply = [0; REPLY_LEN_MAX];
     let results: Vec<_> = requests
         .into_iter()
-        .map(|request| {
+        .map(|mut request| {
             server
                 .listener
-                .accept(request, SERVER_ID, b"", &mut reply)
+                .accept(&mut request, SERVER_ID, b"", &mut reply)
                 .map(|_| ())
         })
         .collect();

@@ -1,0 +1,219 @@
+//! A term, from the lease to its loss.
+
+use super::*;
+use crate::lease::LEASE;
+use crate::store::MemoryStore;
+use crate::ticket::Member;
+use muse_master_client::messages::{Phase, Report};
+use muse_master_client::{Preferences, TicketId};
+
+fn at(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+fn ticket(n: u64) -> Ticket {
+    Ticket {
+        id: TicketId(n),
+        party: vec![Member {
+            account: AccountId(n),
+            rating: 1_500.0,
+        }],
+        preferences: Preferences::default(),
+        since: at(0),
+        attempts: 0,
+    }
+}
+
+fn leader(holder: u64) -> Leader {
+    Leader::new(DirectorConfig::default(), holder)
+}
+
+/// Does everything for a leader whose fleet has server 7 alone. Returns what was requested.
+fn serve(leader: &mut Leader, store: &mut MemoryStore, now: Instant) -> Vec<Request> {
+    let mut requests = Vec::new();
+    while let Some(request) = leader.poll_request(now, now) {
+        let reply = match request.clone() {
+            Request::Store(request) => store.handle_request(now, request),
+            Request::Allocate(place) => Some(Reply::Placed(place.match_id, Ok(ServerId(7)))),
+            _ => None,
+        };
+        if let Some(reply) = reply {
+            leader.handle_reply(now, reply);
+        }
+        requests.push(request);
+    }
+    requests
+}
+
+fn commits(requests: &[Request]) -> Vec<&Transaction> {
+    let transaction = |request| match request {
+        &Request::Store(StoreRequest::Commit {
+            ref transaction, ..
+        }) => Some(transaction),
+        _ => None,
+    };
+    requests.iter().filter_map(transaction).collect()
+}
+
+/// A leader with a match of accounts 1 and 2 on server 7, at 1 s.
+fn with_match() -> (Leader, MemoryStore, MatchId) {
+    let (mut leader, mut store) = (leader(1), MemoryStore::default());
+    serve(&mut leader, &mut store, at(0));
+    for n in 1..=2 {
+        store.put_ticket(ticket(n));
+        leader.handle_note(at(0), Note::Ticket(ticket(n)), |_| true);
+    }
+    leader.handle_timeout(at(1_000));
+    serve(&mut leader, &mut store, at(1_000));
+    let match_id = *store.matches().keys().next().expect("two players wait");
+    assert_eq!(store.matches()[&match_id].server, Some(ServerId(7)));
+    (leader, store, match_id)
+}
+
+fn report(match_id: MatchId, phase: Phase) -> Report {
+    Report {
+        match_id: Some(match_id),
+        phase,
+        seated: vec![AccountId(1), AccountId(2)],
+        ..Report::default()
+    }
+}
+
+#[test]
+fn who_is_refused_the_lease_asks_again_later_and_gives_nothing_back() {
+    let mut store = MemoryStore::default();
+    serve(&mut leader(1), &mut store, at(0));
+    let mut other = leader(2);
+    let requests = serve(&mut other, &mut store, at(100));
+    assert_eq!(other.ended(), Some(&Ended::OtherLeads));
+    assert_eq!(requests.len(), 1);
+    assert_eq!(other.again_after(), RENEW_EVERY);
+}
+
+#[test]
+fn the_lease_is_renewed_and_one_that_ran_out_ends_the_term_before_anything_is_done() {
+    let (mut leader, mut store) = (leader(1), MemoryStore::default());
+    serve(&mut leader, &mut store, at(0));
+    for second in 1..20 {
+        leader.handle_timeout(at(second * 1_000));
+        serve(&mut leader, &mut store, at(second * 1_000));
+    }
+    assert!(leader.is_leading());
+    for n in 1..=2 {
+        store.put_ticket(ticket(n));
+        leader.handle_note(at(19_000), Note::Ticket(ticket(n)), |_| true);
+    }
+    let late = at(19_000) + LEASE;
+    leader.handle_timeout(late);
+    let requests = serve(&mut leader, &mut store, late);
+    assert_eq!(leader.ended(), Some(&Ended::LeaseRanOut));
+    let release = Request::Store(StoreRequest::ReleaseLease { holder: 1 });
+    assert_eq!(requests, [release]);
+}
+
+#[test]
+fn a_clock_that_is_set_ends_the_term() {
+    let (mut leader, mut store) = (leader(1), MemoryStore::default());
+    serve(&mut leader, &mut store, at(10_000));
+    assert!(leader.poll_request(at(10_000), at(8_000)).is_none());
+    assert!(leader.is_leading());
+    assert!(leader.poll_request(at(10_000), at(7_999)).is_some());
+    assert_eq!(leader.ended(), Some(&Ended::ClockSet));
+}
+
+#[test]
+fn a_ticket_that_comes_while_the_store_is_read_is_not_forgotten() {
+    let (mut leader, mut store) = (leader(1), MemoryStore::default());
+    let lease = Request::Store(StoreRequest::Lease { holder: 1 });
+    assert_eq!(leader.poll_request(at(0), at(0)), Some(lease));
+    let granted = store.handle_request(at(0), StoreRequest::Lease { holder: 1 });
+    leader.handle_reply(at(0), granted.expect("a reply"));
+    let restored = store.handle_request(at(0), StoreRequest::Restore { epoch: 1 });
+    store.put_ticket(ticket(1));
+    leader.handle_note(at(0), Note::Ticket(ticket(1)), |_| true);
+    leader.handle_reply(at(1), restored.expect("a reply"));
+    assert_eq!((leader.is_leading(), leader.queued()), (true, 1));
+}
+
+#[test]
+fn what_must_be_stored_is_tried_again_each_second_and_what_may_be_stored_ends_the_term() {
+    let (mut leader, mut store, match_id) = with_match();
+    let away = || StoreError::Unavailable("away".to_owned());
+    let record = Transaction::RecordServer(match_id, ServerId(7));
+    leader.handle_reply(at(1_100), Reply::NotStored(record.clone(), away()));
+    leader.handle_timeout(at(2_099));
+    assert_eq!(
+        commits(&serve(&mut leader, &mut store, at(2_099))),
+        [&record; 0]
+    );
+    assert_eq!(leader.poll_timeout(), Some(at(2_100)));
+    leader.handle_timeout(at(2_100));
+    assert_eq!(
+        commits(&serve(&mut leader, &mut store, at(2_100))),
+        [&record]
+    );
+    let create = Transaction::FillSeats(crate::matching::Filled {
+        match_id,
+        ticket: ticket(3),
+    });
+    leader.handle_reply(at(2_200), Reply::NotStored(create, away()));
+    assert_eq!(leader.ended(), Some(&Ended::Store(away())));
+}
+
+#[test]
+fn an_old_epoch_ends_the_term() {
+    let (mut leader, _, match_id) = with_match();
+    let record = Transaction::RecordRunning(match_id);
+    leader.handle_reply(at(1_100), Reply::NotStored(record, StoreError::OldEpoch));
+    assert_eq!(leader.ended(), Some(&Ended::Store(StoreError::OldEpoch)));
+}
+
+#[test]
+fn a_stored_report_counts_if_it_is_newer_than_at_the_last_look() {
+    let (mut leader, mut store, match_id) = with_match();
+    let looked = |millis| {
+        let reports = vec![StoredReport {
+            match_id,
+            server: ServerId(7),
+            at: at(millis),
+            report: report(match_id, Phase::Connecting),
+            result: None,
+        }];
+        Reply::Looked(Ok(Looked {
+            reports,
+            ..Looked::default()
+        }))
+    };
+    let admits = |requests: Vec<Request>| {
+        let admit = |request: &Request| matches!(request, Request::Admit { .. });
+        requests.iter().any(admit)
+    };
+    leader.handle_reply(at(1_100), looked(900));
+    leader.handle_reply(at(1_200), looked(900));
+    assert!(!admits(serve(&mut leader, &mut store, at(1_200))));
+    leader.handle_reply(at(1_300), looked(1_250));
+    assert!(admits(serve(&mut leader, &mut store, at(1_300))));
+}
+
+#[test]
+fn a_master_that_closes_leaves_leading_to_others_and_comes_back_if_there_are_none() {
+    let mut store = MemoryStore::default();
+    let mut first = leader(1).shared(true);
+    serve(&mut first, &mut store, at(0));
+    first.drain(true);
+    serve(&mut first, &mut store, at(0));
+    assert_eq!(first.ended(), Some(&Ended::Closing));
+    assert!(first.again_after() > LEASE);
+    let mut second = leader(2).shared(true);
+    second.drain(true);
+    serve(&mut second, &mut store, at(20_000));
+    second.drain(true);
+    assert!(second.is_leading());
+}
+
+#[test]
+fn a_master_alone_leads_on_while_it_closes() {
+    let (mut leader, _, _) = with_match();
+    leader.drain(true);
+    assert_eq!((leader.is_leading(), leader.matches()), (true, 1));
+}

@@ -1,0 +1,58 @@
+//! The command line of the deterministic examples: who hosts, who serves, who joins, and a file for the replay.
+
+use std::error::Error;
+use std::io::Write;
+use std::time::Instant as Clock;
+
+use muse::lockstep::Rng;
+use muse::lockstep::replay::Recorder;
+use muse::prelude::*;
+
+pub(crate) type Outcome = Result<(), Box<dyn Error>>;
+
+/// Plays until the match is over, or for a minute. `input` is asked for each frame, `show` is given what happened in each tick.
+pub(crate) fn play<G: DeterministicGame>(
+    config: MatchConfig,
+    game: G,
+    mut input: impl FnMut(&mut Rng) -> G::Input,
+    mut show: impl FnMut(&DeterministicSession<G>, Vec<MatchEvent<G::Event>>),
+) -> Outcome {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut session = match words.as_slice() {
+        ["host", port, ..] => {
+            DeterministicSession::host(("::", port.parse()?), config.clone(), game)?
+        }
+        ["serve", port] => {
+            let key = muse::load_or_create_key("muse-server.key")?;
+            let (address, public) = (("::", port.parse()?), key.public());
+            DeterministicSession::serve(
+                address,
+                muse::ServerOptions::new(key),
+                public,
+                config.clone(),
+            )?
+        }
+        ["join", address] => DeterministicSession::join(address, config.clone(), game)?,
+        _ => return Err("usage: host PORT [FILE] | serve PORT | join muse://HOST:PORT/KEY".into()),
+    };
+    if let Some(address) = session.address() {
+        println!("join {address}");
+    }
+    let file = words.get(2).filter(|_| words[0] == "host");
+    let mut file = file.map(std::fs::File::create).transpose()?;
+    let mut recorder = Recorder::new(&config);
+    let (start, mut rng) = (Clock::now(), Rng::new(std::process::id().into()));
+    while start.elapsed().as_secs() < 60 && !session.is_over() {
+        let events = session.tick(|_frame| input(&mut rng))?;
+        show(&session, events);
+        if let (Some(file), Some(played)) = (&mut file, session.participant().session()) {
+            recorder.record(played);
+            file.write_all(&recorder.take_bytes())?;
+        }
+    }
+    if let Some(file) = &mut file {
+        file.write_all(&recorder.finish())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,139 @@
+//! The programs of the start pages, run as a new user runs them: as processes, with the lines that they print.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use muse::drivers::relay::{Limits, Relay};
+use muse::drivers::{Clock, Driver, UdpDriver, UdpOptions};
+
+/// How long a test waits for what must come; nothing depends on it when all is well.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A program of a start page, ended with the test.
+struct Program {
+    child: Child,
+    lines: Receiver<String>,
+    input: ChildStdin,
+}
+
+impl Program {
+    /// Starts an example in an empty folder of its own, where it keeps its key.
+    fn start(example: &str, words: &[&str]) -> Self {
+        let here = std::env::current_exe().expect("a test has a file");
+        let built = here
+            .ancestors()
+            .nth(2)
+            .expect("below target")
+            .join("examples");
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("start-{example}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder for the key");
+        let mut child = Command::new(built.join(example))
+            .args(words)
+            .current_dir(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("cargo has built the examples");
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        let input = child.stdin.take().expect("piped");
+        let (tell, lines) = channel();
+        std::thread::spawn(move || {
+            let mut read = output.lines().map_while(Result::ok);
+            read.try_for_each(|line| tell.send(line))
+        });
+        Self {
+            child,
+            lines,
+            input,
+        }
+    }
+
+    /// Waits for a line with this in it.
+    fn expect(&self, part: &str) -> String {
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|_| panic!("never printed {part:?}"));
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    /// Waits for a line that ends with what another program is given.
+    fn expect_line_to_paste(&self, before: &str) -> String {
+        let line = self.expect(before);
+        line.rsplit(' ').next().unwrap_or_default().to_owned()
+    }
+
+    fn type_line(&mut self, line: &str) {
+        writeln!(self.input, "{line}").expect("it reads what is typed");
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn two_people_chat() {
+    let server = Program::start("chat", &["serve", "127.0.0.1:0"]);
+    let address = server.expect_line_to_paste("join with");
+    let mut ada = Program::start("chat", &["talk", "Ada", &address]);
+    ada.expect("Ada: joins");
+    let mut bob = Program::start("chat", &["talk", "Bob", &address]);
+    ada.expect("Bob: joins");
+    bob.expect("Bob: joins");
+    bob.type_line("hello");
+    ada.expect("Bob: hello");
+    ada.type_line("");
+    bob.expect("Ada is typing");
+    drop(bob);
+    drop(server);
+}
+
+#[test]
+fn two_people_play_tag_and_see_each_other() {
+    let server = Program::start("tag", &["serve", "127.0.0.1:0"]);
+    let address = server.expect_line_to_paste("join with");
+    let ada = Program::start("tag", &["play", &address]);
+    ada.expect("0 others");
+    let bob = Program::start("tag", &["play", &address]);
+    ada.expect("1 others");
+    bob.expect("1 others");
+    ada.expect("it: true");
+    drop(bob);
+}
+
+#[test]
+fn friends_meet_through_a_relay() {
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        let clock = Clock::start();
+        let at = "127.0.0.1:0".parse().expect("an address");
+        let mut driver = UdpDriver::bind(at, &UdpOptions::default()).expect("a free port");
+        let mut relay = Relay::new(clock.now(), Limits::default(), [7; 32]);
+        tell.send(driver.local_addr()).expect("the test waits");
+        loop {
+            driver
+                .poll(clock.now(), &mut relay)
+                .expect("the relay runs");
+            driver
+                .wait(muse::Duration::from_millis(5))
+                .expect("the relay runs");
+        }
+    });
+    let relay = told.recv_timeout(PATIENCE).expect("a relay");
+    let relay = relay.expect("it is bound").to_string();
+    let host = Program::start("friend", &["host", &relay]);
+    let invitation = host.expect_line_to_paste("send this");
+    let friend = Program::start("friend", &["join", &invitation]);
+    friend.expect("1 others");
+    host.expect("1 others");
+}

@@ -1,0 +1,240 @@
+//! One peer of a link: the search for a direct way to it, and the watch over that way once it is taken.
+
+use std::net::SocketAddr;
+
+use muse_wire::{Duration, Instant};
+
+use super::super::packet::{Candidates, LegId};
+
+#[derive(Debug)]
+pub(super) struct Peer {
+    /// Our end of the way through the relay.
+    pub(super) leg: LegId,
+    pub(super) token: [u8; 8],
+    /// The nonce of our probes, so that an echo proves that the peer got one.
+    pub(super) nonce: [u8; 8],
+    /// An address that echoed.
+    pub(super) proven: Option<SocketAddr>,
+    /// The relay says that the direct way works.
+    pub(super) told: bool,
+    /// The address to which datagrams go, while they go directly.
+    pub(super) direct: Option<SocketAddr>,
+    /// The time at which something came from there last.
+    pub(super) heard: Instant,
+    /// The time at which [`step`](Self::step) has something to do.
+    pub(super) due: Instant,
+    candidates: Candidates,
+    phase: Phase,
+    switched: Instant,
+    probed: Instant,
+    /// Searches without success.
+    failures: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Probes go out; so many rounds did.
+    Search(u32),
+    /// A way was found; the relay was told so often.
+    Report(u32),
+    /// The direct way is used.
+    Watch,
+    /// Nothing was found; later again.
+    Rest,
+}
+
+/// The next thing to do for a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Nothing,
+    /// Send a probe to every target.
+    Probe,
+    /// Tell the relay that the direct way works.
+    Report,
+    /// Ask the relay to introduce us again.
+    Acquaint,
+    /// The direct way is dead.
+    FallBack,
+}
+
+impl Peer {
+    pub(super) fn new(now: Instant, leg: LegId, nonce: [u8; 8]) -> Self {
+        Self {
+            leg,
+            token: [0; 8],
+            nonce,
+            proven: None,
+            told: false,
+            direct: None,
+            heard: now,
+            due: now,
+            candidates: Candidates::NONE,
+            phase: Phase::Rest,
+            switched: now,
+            probed: now,
+            failures: 0,
+        }
+    }
+
+    /// The relay says where the peer may be: search, unless a direct way is in use or a search is under way, which nobody can
+    /// have begin again and again.
+    pub(super) fn introduce(&mut self, now: Instant, token: [u8; 8], candidates: Candidates) {
+        let searching = matches!(self.phase, Phase::Search(round) if round < ROUNDS);
+        self.token = token;
+        self.candidates = candidates;
+        if self.direct.is_none() && !searching {
+            self.proven = None;
+            self.told = false;
+            self.phase = Phase::Search(0);
+            self.due = now;
+        }
+    }
+
+    /// Has the relay asked for another introduction at this time.
+    pub(super) fn acquaint_at(&mut self, at: Instant) {
+        self.phase = Phase::Rest;
+        self.due = at;
+    }
+
+    pub(super) fn step(&mut self, now: Instant, is_guest: bool) -> Step {
+        match self.phase {
+            Phase::Search(round) if round < ROUNDS => {
+                self.phase = Phase::Search(round + 1);
+                self.due = now + ROUND_INTERVAL * u64::from(round / 4 + 1);
+                Step::Probe
+            }
+            Phase::Search(_) | Phase::Report(REPORTS) => {
+                self.phase = Phase::Rest;
+                self.failures = (self.failures + 1).min(FAILURES_MAX);
+                // Only guests ask, so that both sides search at the same time.
+                let pause = REST * (1 << (self.failures - 1));
+                self.due = if is_guest {
+                    now + pause
+                } else {
+                    Instant::FAR_FUTURE
+                };
+                Step::Nothing
+            }
+            Phase::Report(count) => {
+                self.phase = Phase::Report(count + 1);
+                self.due = now + REPORT_INTERVAL;
+                Step::Report
+            }
+            Phase::Watch => self.watch(now),
+            Phase::Rest => {
+                // The search begins when the introduction comes; should it be lost, we ask again.
+                self.due = now + REST;
+                match is_guest {
+                    true => Step::Acquaint,
+                    false => Step::Nothing,
+                }
+            }
+        }
+    }
+
+    fn watch(&mut self, now: Instant) -> Step {
+        let quiet = now.saturating_since(self.heard);
+        self.due = now + WATCH_INTERVAL;
+        if quiet >= DEAD_AFTER {
+            return Step::FallBack;
+        }
+        // Also without need now and then, for routers remember only what goes out.
+        if quiet >= WATCH_INTERVAL || now.saturating_since(self.probed) >= REFRESH {
+            self.probed = now;
+            return Step::Probe;
+        }
+        Step::Nothing
+    }
+
+    /// Returns the targets of probes: everywhere, or the direct address while it is used.
+    pub(super) fn targets(&self) -> Candidates {
+        match self.direct {
+            None => self.candidates,
+            Some(address) => {
+                let mut only = Candidates::NONE;
+                only.push(address);
+                only
+            }
+        }
+    }
+
+    /// A probe came from `from`; whether to send one there as well, since no way is known yet.
+    pub(super) fn on_probe(&mut self, now: Instant, from: SocketAddr) -> bool {
+        if self.direct == Some(from) {
+            self.heard = now;
+        }
+        // A router may have given the peer another address than the relay saw.
+        if self.direct.is_none() {
+            self.candidates.push(from);
+        }
+        self.direct.is_none() && self.proven.is_none()
+    }
+
+    /// True if the search has gone on for so long that the other side may not have heard of it.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        matches!(self.phase, Phase::Search(round) if round % DOUBT_ROUNDS == 0)
+    }
+
+    /// The peer echoed a probe of ours; whether that is the first sign that a way works.
+    pub(super) fn on_echo(&mut self, now: Instant, from: SocketAddr) -> bool {
+        if self.direct.is_some() {
+            if self.direct == Some(from) {
+                self.heard = now;
+            }
+            return false;
+        }
+        if self.proven.is_some() {
+            return false;
+        }
+        self.proven = Some(from);
+        self.phase = Phase::Report(0);
+        self.due = now;
+        true
+    }
+
+    /// The proven way is taken from now on.
+    pub(super) fn switch(&mut self, now: Instant) -> Option<SocketAddr> {
+        self.direct = self.proven;
+        self.phase = Phase::Watch;
+        self.failures = 0;
+        self.heard = now;
+        self.switched = now;
+        self.probed = now;
+        self.due = now + WATCH_INTERVAL;
+        self.direct
+    }
+
+    /// True if what comes through the relay shows that the other side has left the direct way, rather than that it is late.
+    #[inline]
+    pub(super) fn is_left_behind(&self, now: Instant) -> bool {
+        self.direct.is_some() && now.saturating_since(self.switched) > LATECOMERS
+    }
+
+    pub(super) fn fall_back(&mut self, now: Instant) {
+        self.direct = None;
+        self.proven = None;
+        self.told = false;
+        self.phase = Phase::Rest;
+        self.due = now + AGAIN;
+    }
+}
+
+/// A search: so many rounds of probes, the first four at this interval, the next four at twice it, and so on.
+const ROUNDS: u32 = 12;
+/// After so many a guest has both introduced again: one of the introductions may have been lost.
+const DOUBT_ROUNDS: u32 = 6;
+const ROUND_INTERVAL: Duration = Duration::from_millis(80);
+/// The interval at which, and the number of times that, the relay is told that a way works before it is given up.
+const REPORT_INTERVAL: Duration = Duration::from_millis(200);
+const REPORTS: u32 = 10;
+/// Pause after a search without success, doubled for each further one.
+const REST: Duration = Duration::from_secs(10);
+const FAILURES_MAX: u32 = 4;
+/// A direct way is looked after so often, refreshed so often, and dead after so much silence.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+const REFRESH: Duration = Duration::from_secs(5);
+const DEAD_AFTER: Duration = Duration::from_millis(3_500);
+/// Pause between the end of a direct way and the next search.
+const AGAIN: Duration = Duration::from_secs(2);
+/// The time after the switch in which datagrams may still come through the relay.
+const LATECOMERS: Duration = Duration::from_secs(3);

@@ -1,0 +1,883 @@
+//! The packets of relay v2 (`docs/relay-v2.md`): what hosts, guests and the relay say to each other, and what peers say directly.
+//!
+//! Every first byte lies between 0x40 and 0x5F, where neither data packets nor handshakes of the transport are, so that one socket
+//! serves the relay and direct peers alike.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use muse_wire::bytes::{EndOfBytes, Reader, Writer};
+
+use super::code::{RoomCode, RoomKey};
+use super::cookie::{COOKIE_LEN, Cookie};
+
+/// Names one end of a way through the relay: 56 bits, of which 32 are random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LegId(u64);
+
+/// The end of a leg that a [`LegId`] names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// A host's way to the relay itself.
+    Room,
+    /// A guest's end of the way to the host.
+    Guest,
+    /// The host's end of the way to a guest.
+    Host,
+    /// Nothing that a relay gives out.
+    Reserved,
+}
+
+impl LegId {
+    /// From its number, of which the low 56 bits count.
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits & ID_MASK)
+    }
+
+    /// Its number.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    pub(super) fn new(tag: u32, slot: usize, end: End) -> Self {
+        let end = match end {
+            End::Room => 0,
+            End::Guest => 1,
+            End::Host => 2,
+            End::Reserved => 3,
+        };
+        Self(u64::from(tag) << 24 | (slot as u64 & SLOT_MASK) << 2 | end)
+    }
+
+    pub(super) const fn end(self) -> End {
+        match self.0 & 3 {
+            0 => End::Room,
+            1 => End::Guest,
+            2 => End::Host,
+            _ => End::Reserved,
+        }
+    }
+
+    pub(super) const fn slot(self) -> usize {
+        (self.0 >> 2 & SLOT_MASK) as usize
+    }
+
+    pub(super) const fn tag(self) -> u32 {
+        (self.0 >> 24) as u32
+    }
+
+    /// The address that stands for the far end of this way towards machines above a link. It lies in a block of IPv6 that the
+    /// IETF reserves, where no host can be. Random bits come first, so that limits per prefix do not take
+    /// all guests of a relay for one.
+    pub fn virtual_address(self) -> SocketAddr {
+        let mut octets = [0; 16];
+        octets[0] = VIRTUAL_PREFIX;
+        octets[1..8].copy_from_slice(&self.0.to_be_bytes()[1..]);
+        SocketAddr::new(IpAddr::V6(Ipv6Addr::from(octets)), VIRTUAL_PORT)
+    }
+
+    /// The id whose [`virtual_address`](Self::virtual_address) this is.
+    pub fn from_virtual(address: SocketAddr) -> Option<Self> {
+        let IpAddr::V6(ip) = address.ip() else {
+            return None;
+        };
+        let octets = ip.octets();
+        let is_virtual =
+            octets[0] == VIRTUAL_PREFIX && octets[8..] == [0; 8] && address.port() == VIRTUAL_PORT;
+        let (bits, _) = octets.split_first_chunk::<8>()?;
+        is_virtual.then(|| Self::from_bits(u64::from_be_bytes(*bits)))
+    }
+
+    /// The eight bytes in front of a datagram that goes this way.
+    #[inline]
+    pub const fn data_header(self) -> [u8; DATA_HEADER_LEN] {
+        (self.0 << 8 | KIND_DATA as u64).to_le_bytes()
+    }
+
+    /// The way that a datagram came, if it came through a relay.
+    #[inline]
+    pub fn of_data(datagram: &[u8]) -> Option<Self> {
+        let word = u64::from_le_bytes(*datagram.first_chunk()?);
+        (word & 0xFF == u64::from(KIND_DATA)).then_some(Self(word >> 8))
+    }
+}
+
+/// The reason for which a relay refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// There is no room with this code.
+    NoSuchRoom,
+    /// The relay has no place for another room, or this address has too many.
+    NoPlace,
+    /// The room has no place for another guest.
+    RoomFull,
+    /// The relay is about to end.
+    Draining,
+    /// The relay speaks another version.
+    Version,
+    /// A number that this version does not know.
+    Unknown(u8),
+}
+
+impl Refusal {
+    const fn code(self) -> u8 {
+        match self {
+            Self::NoSuchRoom => 1,
+            Self::NoPlace => 2,
+            Self::RoomFull => 3,
+            Self::Draining => 4,
+            Self::Version => 5,
+            Self::Unknown(code) => code,
+        }
+    }
+
+    const fn from_code(code: u8) -> Self {
+        match code {
+            1 => Self::NoSuchRoom,
+            2 => Self::NoPlace,
+            3 => Self::RoomFull,
+            4 => Self::Draining,
+            5 => Self::Version,
+            code => Self::Unknown(code),
+        }
+    }
+}
+
+/// Up to [`CANDIDATES_MAX`] addresses under which somebody may be reached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Candidates {
+    list: [SocketAddr; CANDIDATES_MAX],
+    len: usize,
+}
+
+impl Candidates {
+    /// None.
+    pub const NONE: Self = Self {
+        list: [NOWHERE; CANDIDATES_MAX],
+        len: 0,
+    };
+
+    /// Adds one unless it is there already or there are too many.
+    pub fn push(&mut self, address: SocketAddr) {
+        if self.len < CANDIDATES_MAX && !self.as_slice().contains(&address) {
+            self.list[self.len] = address;
+            self.len += 1;
+        }
+    }
+
+    /// All of them.
+    pub fn as_slice(&self) -> &[SocketAddr] {
+        &self.list[..self.len]
+    }
+
+    /// Those of a local network alone: nobody can have strangers' addresses probed by claiming them.
+    pub fn local_only(self) -> Self {
+        let mut local = Self::NONE;
+        let kept = self.as_slice().iter().filter(|address| is_local(address));
+        kept.for_each(|address| local.push(*address));
+        local
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, EndOfBytes> {
+        let mut candidates = Self::NONE;
+        for _ in 0..usize::from(reader.u8()?).min(CANDIDATES_MAX) {
+            if let Some(address) = read_address(reader)? {
+                candidates.push(address);
+            }
+        }
+        Ok(candidates)
+    }
+
+    fn write(&self, writer: &mut Writer<'_>) -> Result<(), EndOfBytes> {
+        writer.u8(self.len as u8)?;
+        for address in self.as_slice() {
+            write_address(writer, *address)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Candidates {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.as_slice()).finish()
+    }
+}
+
+/// Everything but forwarded datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Packet {
+    /// To the relay: who am I, and how far is it?
+    Hello {
+        /// The speaker's version.
+        version: u8,
+        /// Names the question.
+        random: [u8; 8],
+    },
+    /// The answer to a Hello: proof of the address, and what it is.
+    Cookie {
+        /// Of the Hello.
+        random: [u8; 8],
+        /// To be shown in the next packet.
+        cookie: Cookie,
+        /// The address that the Hello came from.
+        observed: SocketAddr,
+    },
+    /// To the relay: open a room, or take it over at this address.
+    Open {
+        /// Names the request.
+        random: [u8; 8],
+        /// From the relay.
+        cookie: Cookie,
+        /// Anyone who has it has the room.
+        key: RoomKey,
+        /// True if peers may be told our addresses, to find a direct way.
+        direct: bool,
+        /// Our addresses in local networks.
+        local: Candidates,
+    },
+    /// The room is open.
+    Opened {
+        /// Of the request.
+        random: [u8; 8],
+        /// The host's way to the relay.
+        id: LegId,
+        /// The host's public address.
+        observed: SocketAddr,
+    },
+    /// To the relay: let me into the room.
+    Join {
+        /// Names the request.
+        random: [u8; 8],
+        /// From the relay.
+        cookie: Cookie,
+        /// The room.
+        code: RoomCode,
+        /// True if the host may be told our addresses.
+        direct: bool,
+        /// Our addresses in local networks.
+        local: Candidates,
+    },
+    /// The guest is in.
+    Joined {
+        /// Of the request.
+        random: [u8; 8],
+        /// The guest's end of the way to the host.
+        id: LegId,
+        /// The guest's public address.
+        observed: SocketAddr,
+    },
+    /// An Open or Join was refused.
+    Refused {
+        /// Of the request.
+        random: [u8; 8],
+        /// The reason.
+        reason: Refusal,
+    },
+    /// To the relay: I am still here, and where am I?
+    Keep {
+        /// The speaker's end.
+        id: LegId,
+    },
+    /// The answer to a Keep or a Response.
+    Kept {
+        /// Of the Keep.
+        id: LegId,
+        /// The address that it came from.
+        observed: SocketAddr,
+    },
+    /// The relay knows no such id, or it is over.
+    Gone {
+        /// The id.
+        id: LegId,
+    },
+    /// To an address that an id was used from for the first time: can you hear me?
+    Challenge {
+        /// The id.
+        id: LegId,
+        /// To be sent back.
+        proof: Cookie,
+    },
+    /// The answer to a Challenge.
+    Response {
+        /// Of the Challenge.
+        id: LegId,
+        /// Of the Challenge.
+        proof: Cookie,
+    },
+    /// To the relay: it is over.
+    Leave {
+        /// A guest's end, or a host's room.
+        id: LegId,
+    },
+    /// From the relay: the other side may be reached here.
+    Introduce {
+        /// The receiver's end.
+        id: LegId,
+        /// The token that both sides put into their probes.
+        token: [u8; 8],
+        /// The addresses to send them to.
+        candidates: Candidates,
+    },
+    /// To the relay: introduce us again.
+    Acquaint {
+        /// The speaker's end.
+        id: LegId,
+    },
+    /// To the relay: the direct way works.
+    Works {
+        /// The speaker's end.
+        id: LegId,
+        /// Of the Introduce.
+        token: [u8; 8],
+    },
+    /// From the relay: the direct way works, take it.
+    Direct {
+        /// The receiver's end.
+        id: LegId,
+        /// Of the Introduce.
+        token: [u8; 8],
+    },
+    /// From the relay: it ends soon.
+    Draining {
+        /// The receiver's end.
+        id: LegId,
+    },
+    /// From peer to peer.
+    Probe {
+        /// Of the Introduce.
+        token: [u8; 8],
+        /// Names the probe.
+        nonce: [u8; 8],
+    },
+    /// From peer to peer: a Probe arrived.
+    Echo {
+        /// Of the Probe.
+        token: [u8; 8],
+        /// Of the Probe.
+        nonce: [u8; 8],
+    },
+}
+
+impl Packet {
+    /// Reads a packet. `None` when it is none, is shorter than its kind has to be, or is a forwarded datagram.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(bytes);
+        let kind = reader.u8().ok()?;
+        if bytes.len() < len_min(kind)? {
+            return None;
+        }
+        Self::parse_body(kind, &mut reader).ok().flatten()
+    }
+
+    fn parse_body(kind: u8, reader: &mut Reader<'_>) -> Result<Option<Self>, EndOfBytes> {
+        Ok(Some(match kind {
+            KIND_HELLO => {
+                let version = reader.u8()?;
+                if reader.array()? != MAGIC {
+                    return Ok(None);
+                }
+                let random = reader.array()?;
+                Self::Hello { version, random }
+            }
+            KIND_OPEN | KIND_JOIN => return Self::parse_request(kind, reader),
+            KIND_COOKIE | KIND_OPENED | KIND_JOINED | KIND_REFUSED => {
+                return Self::parse_answer(kind, reader);
+            }
+            KIND_PROBE | KIND_ECHO => {
+                let (token, nonce) = (reader.array()?, reader.array()?);
+                match kind {
+                    KIND_PROBE => Self::Probe { token, nonce },
+                    _ => Self::Echo { token, nonce },
+                }
+            }
+            _ => return Self::parse_about(kind, reader),
+        }))
+    }
+
+    fn parse_request(kind: u8, reader: &mut Reader<'_>) -> Result<Option<Self>, EndOfBytes> {
+        let flags = reader.u8()?;
+        let (random, cookie) = (reader.array()?, reader.array::<COOKIE_LEN>()?);
+        let direct = flags & 1 != 0;
+        if kind == KIND_OPEN {
+            let key = RoomKey::new(reader.array()?);
+            let local = Candidates::read(reader)?;
+            return Ok(Some(Self::Open {
+                random,
+                cookie,
+                key,
+                direct,
+                local,
+            }));
+        }
+        let code = RoomCode::from_bits(reader.u64()?);
+        let local = Candidates::read(reader)?;
+        Ok(code.map(|code| Self::Join {
+            random,
+            cookie,
+            code,
+            direct,
+            local,
+        }))
+    }
+
+    fn parse_answer(kind: u8, reader: &mut Reader<'_>) -> Result<Option<Self>, EndOfBytes> {
+        let random = reader.array()?;
+        if kind == KIND_REFUSED {
+            let reason = Refusal::from_code(reader.u8()?);
+            return Ok(Some(Self::Refused { random, reason }));
+        }
+        if kind == KIND_COOKIE {
+            let cookie = reader.array()?;
+            let observed = read_address(reader)?;
+            return Ok(observed.map(|observed| Self::Cookie {
+                random,
+                cookie,
+                observed,
+            }));
+        }
+        let id = read_id(reader)?;
+        Ok(read_address(reader)?.map(|observed| match kind {
+            KIND_OPENED => Self::Opened {
+                random,
+                id,
+                observed,
+            },
+            _ => Self::Joined {
+                random,
+                id,
+                observed,
+            },
+        }))
+    }
+
+    /// Packets that begin with the id that they are about.
+    fn parse_about(kind: u8, reader: &mut Reader<'_>) -> Result<Option<Self>, EndOfBytes> {
+        let id = read_id(reader)?;
+        Ok(Some(match kind {
+            KIND_KEEP => Self::Keep { id },
+            KIND_KEPT => match read_address(reader)? {
+                Some(observed) => Self::Kept { id, observed },
+                None => return Ok(None),
+            },
+            KIND_GONE => Self::Gone { id },
+            KIND_CHALLENGE => Self::Challenge {
+                id,
+                proof: reader.array()?,
+            },
+            KIND_RESPONSE => Self::Response {
+                id,
+                proof: reader.array()?,
+            },
+            KIND_LEAVE => Self::Leave { id },
+            KIND_INTRODUCE => Self::Introduce {
+                id,
+                token: reader.array()?,
+                candidates: Candidates::read(reader)?,
+            },
+            KIND_ACQUAINT => Self::Acquaint { id },
+            KIND_WORKS => Self::Works {
+                id,
+                token: reader.array()?,
+            },
+            KIND_DIRECT => Self::Direct {
+                id,
+                token: reader.array()?,
+            },
+            KIND_DRAINING => Self::Draining { id },
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Writes the packet and says how long it is.
+    pub fn emit(&self, buffer: &mut [u8; PACKET_LEN_MAX]) -> usize {
+        buffer.fill(0);
+        let mut writer = Writer::new(buffer);
+        let kind = self
+            .write(&mut writer)
+            .expect("every packet fits into the buffer");
+        writer.len().max(len_min(kind).unwrap_or(0))
+    }
+
+    fn write(&self, writer: &mut Writer<'_>) -> Result<u8, EndOfBytes> {
+        let kind = self.kind();
+        writer.u8(kind)?;
+        match self {
+            Self::Hello { version, random } => {
+                writer.u8(*version)?;
+                writer.slice(&MAGIC)?;
+                writer.slice(random)?;
+            }
+            Self::Cookie {
+                random,
+                cookie,
+                observed,
+            } => {
+                writer.slice(random)?;
+                writer.slice(cookie)?;
+                write_address(writer, *observed)?;
+            }
+            Self::Open {
+                random,
+                cookie,
+                key,
+                direct,
+                local,
+            } => {
+                write_request(writer, *direct, random, cookie)?;
+                writer.slice(key.bytes())?;
+                local.write(writer)?;
+            }
+            Self::Join {
+                random,
+                cookie,
+                code,
+                direct,
+                local,
+            } => {
+                write_request(writer, *direct, random, cookie)?;
+                writer.u64(code.bits())?;
+                local.write(writer)?;
+            }
+            Self::Opened {
+                random,
+                id,
+                observed,
+            }
+            | Self::Joined {
+                random,
+                id,
+                observed,
+            } => {
+                writer.slice(random)?;
+                write_id(writer, *id)?;
+                write_address(writer, *observed)?;
+            }
+            Self::Refused { random, reason } => {
+                writer.slice(random)?;
+                writer.u8(reason.code())?;
+            }
+            Self::Probe { token, nonce } | Self::Echo { token, nonce } => {
+                writer.slice(token)?;
+                writer.slice(nonce)?;
+            }
+            other => other.write_about(writer)?,
+        }
+        Ok(kind)
+    }
+
+    fn write_about(&self, writer: &mut Writer<'_>) -> Result<(), EndOfBytes> {
+        match self {
+            Self::Kept { id, observed } => {
+                write_id(writer, *id)?;
+                write_address(writer, *observed)
+            }
+            Self::Challenge { id, proof } | Self::Response { id, proof } => {
+                write_id(writer, *id)?;
+                writer.slice(proof)
+            }
+            Self::Introduce {
+                id,
+                token,
+                candidates,
+            } => {
+                write_id(writer, *id)?;
+                writer.slice(token)?;
+                candidates.write(writer)
+            }
+            Self::Works { id, token } | Self::Direct { id, token } => {
+                write_id(writer, *id)?;
+                writer.slice(token)
+            }
+            Self::Keep { id }
+            | Self::Gone { id }
+            | Self::Leave { id }
+            | Self::Acquaint { id }
+            | Self::Draining { id } => write_id(writer, *id),
+            _ => Ok(()),
+        }
+    }
+
+    const fn kind(&self) -> u8 {
+        match self {
+            Self::Hello { .. } => KIND_HELLO,
+            Self::Cookie { .. } => KIND_COOKIE,
+            Self::Open { .. } => KIND_OPEN,
+            Self::Opened { .. } => KIND_OPENED,
+            Self::Join { .. } => KIND_JOIN,
+            Self::Joined { .. } => KIND_JOINED,
+            Self::Refused { .. } => KIND_REFUSED,
+            Self::Keep { .. } => KIND_KEEP,
+            Self::Kept { .. } => KIND_KEPT,
+            Self::Gone { .. } => KIND_GONE,
+            Self::Challenge { .. } => KIND_CHALLENGE,
+            Self::Response { .. } => KIND_RESPONSE,
+            Self::Leave { .. } => KIND_LEAVE,
+            Self::Introduce { .. } => KIND_INTRODUCE,
+            Self::Acquaint { .. } => KIND_ACQUAINT,
+            Self::Works { .. } => KIND_WORKS,
+            Self::Direct { .. } => KIND_DIRECT,
+            Self::Draining { .. } => KIND_DRAINING,
+            Self::Probe { .. } => KIND_PROBE,
+            Self::Echo { .. } => KIND_ECHO,
+        }
+    }
+}
+
+/// True if a datagram is of relay v2, rather than of the transport.
+#[inline]
+pub fn is_relay_packet(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|first| first & 0xE0 == 0x40)
+}
+
+/// True if an address belongs to a local network.
+pub fn is_local(address: &SocketAddr) -> bool {
+    match address.ip() {
+        IpAddr::V4(ip) => ip.is_private() || ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unique_local() || ip.is_unicast_link_local(),
+    }
+}
+
+fn write_request(
+    writer: &mut Writer<'_>,
+    direct: bool,
+    random: &[u8; 8],
+    cookie: &Cookie,
+) -> Result<(), EndOfBytes> {
+    writer.u8(u8::from(direct))?;
+    writer.slice(random)?;
+    writer.slice(cookie)
+}
+
+fn read_id(reader: &mut Reader<'_>) -> Result<LegId, EndOfBytes> {
+    let low: [u8; 7] = reader.array()?;
+    let mut bytes = [0; 8];
+    bytes[..7].copy_from_slice(&low);
+    Ok(LegId(u64::from_le_bytes(bytes)))
+}
+
+fn write_id(writer: &mut Writer<'_>, id: LegId) -> Result<(), EndOfBytes> {
+    writer.slice(&id.0.to_le_bytes()[..7])
+}
+
+pub(super) fn read_address(reader: &mut Reader<'_>) -> Result<Option<SocketAddr>, EndOfBytes> {
+    let (family, octets, port) = (reader.u8()?, reader.array::<16>()?, reader.u16()?);
+    Ok(match family {
+        4 => {
+            let [a, b, c, d, ..] = octets;
+            Some(SocketAddr::from((Ipv4Addr::new(a, b, c, d), port)))
+        }
+        6 => Some(SocketAddr::from((Ipv6Addr::from(octets), port))),
+        _ => None,
+    })
+}
+
+pub(super) fn write_address(
+    writer: &mut Writer<'_>,
+    address: SocketAddr,
+) -> Result<(), EndOfBytes> {
+    let mut octets = [0; 16];
+    let family = match address.ip() {
+        IpAddr::V4(ip) => {
+            octets[..4].copy_from_slice(&ip.octets());
+            4
+        }
+        IpAddr::V6(ip) => {
+            octets = ip.octets();
+            6
+        }
+    };
+    writer.u8(family)?;
+    writer.slice(&octets)?;
+    writer.u16(address.port())
+}
+
+/// Returns the least length of a packet of a kind: a question is never shorter than its answer. `None` for what is no packet here.
+const fn len_min(kind: u8) -> Option<usize> {
+    Some(match kind {
+        KIND_HELLO => HELLO_LEN,
+        KIND_OPEN | KIND_JOIN => REQUEST_LEN,
+        KIND_KEEP | KIND_RESPONSE => KEEP_LEN,
+        KIND_COOKIE..=KIND_ECHO => 1,
+        _ => return None,
+    })
+}
+
+/// The version of the protocol that this module speaks.
+pub const VERSION: u8 = 2;
+/// Bytes in front of a forwarded datagram.
+pub const DATA_HEADER_LEN: usize = 8;
+/// Most addresses under which somebody may be reached.
+pub const CANDIDATES_MAX: usize = 5;
+/// Longest packet.
+pub const PACKET_LEN_MAX: usize = 192;
+/// Length of a Hello; its answer has 48 bytes.
+const HELLO_LEN: usize = 64;
+/// Length of an Open or Join; an answer and an introduction have 35 and at most 112 bytes.
+const REQUEST_LEN: usize = 192;
+/// Length of a Keep or Response; the answer or a challenge have 27 and 28 bytes.
+pub(super) const KEEP_LEN: usize = 32;
+const MAGIC: [u8; 4] = *b"MUSE";
+const ID_MASK: u64 = (1 << 56) - 1;
+const SLOT_MASK: u64 = (1 << 22) - 1;
+/// Most rooms, and most guests, that ids can tell apart.
+pub(super) const SLOTS_MAX: usize = 1 << 22;
+/// 0100::/8 is reserved by the IETF; nothing is routed there.
+const VIRTUAL_PREFIX: u8 = 1;
+const VIRTUAL_PORT: u16 = 1;
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+const KIND_DATA: u8 = 0x40;
+const KIND_HELLO: u8 = 0x41;
+const KIND_COOKIE: u8 = 0x42;
+const KIND_OPEN: u8 = 0x43;
+const KIND_OPENED: u8 = 0x44;
+const KIND_JOIN: u8 = 0x45;
+const KIND_JOINED: u8 = 0x46;
+const KIND_REFUSED: u8 = 0x47;
+const KIND_KEEP: u8 = 0x48;
+const KIND_KEPT: u8 = 0x49;
+const KIND_GONE: u8 = 0x4A;
+const KIND_CHALLENGE: u8 = 0x4B;
+const KIND_RESPONSE: u8 = 0x4C;
+const KIND_LEAVE: u8 = 0x4D;
+const KIND_INTRODUCE: u8 = 0x4E;
+const KIND_ACQUAINT: u8 = 0x4F;
+const KIND_WORKS: u8 = 0x50;
+const KIND_DIRECT: u8 = 0x51;
+const KIND_DRAINING: u8 = 0x52;
+const KIND_PROBE: u8 = 0x53;
+const KIND_ECHO: u8 = 0x54;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples() -> Vec<Packet> {
+        let (random, token, nonce) = ([1; 8], [2; 8], [3; 8]);
+        let (cookie, id) = ([4; COOKIE_LEN], LegId::new(0xDEAD_BEEF, 77, End::Host));
+        let observed = SocketAddr::from(([192, 0, 2, 1], 4_000));
+        let other = SocketAddr::from((Ipv6Addr::LOCALHOST, 5));
+        let mut local = Candidates::NONE;
+        for port in 0..10 {
+            local.push(SocketAddr::from(([10, 0, 0, 1], port)));
+        }
+        let key = RoomKey::new([9; 16]);
+        let (reason, proof) = (Refusal::RoomFull, cookie);
+        vec![
+            Packet::Hello {
+                version: VERSION,
+                random,
+            },
+            Packet::Cookie {
+                random,
+                cookie,
+                observed,
+            },
+            Packet::Open {
+                random,
+                cookie,
+                key,
+                direct: true,
+                local,
+            },
+            Packet::Opened {
+                random,
+                id,
+                observed: other,
+            },
+            Packet::Join {
+                random,
+                cookie,
+                code: key.code(),
+                direct: false,
+                local,
+            },
+            Packet::Joined {
+                random,
+                id,
+                observed,
+            },
+            Packet::Refused { random, reason },
+            Packet::Keep { id },
+            Packet::Kept { id, observed },
+            Packet::Gone { id },
+            Packet::Challenge { id, proof },
+            Packet::Response { id, proof },
+            Packet::Leave { id },
+            Packet::Introduce {
+                id,
+                token,
+                candidates: local,
+            },
+            Packet::Acquaint { id },
+            Packet::Works { id, token },
+            Packet::Direct { id, token },
+            Packet::Draining { id },
+            Packet::Probe { token, nonce },
+            Packet::Echo { token, nonce },
+        ]
+    }
+
+    #[test]
+    fn every_packet_is_read_as_it_was_written_and_not_when_it_is_cut() {
+        for packet in samples() {
+            let mut buffer = [0; PACKET_LEN_MAX];
+            let len = packet.emit(&mut buffer);
+            assert_eq!(Packet::parse(&buffer[..len]), Some(packet));
+            assert!(is_relay_packet(&buffer[..len]));
+            for shorter in 0..len {
+                assert_eq!(Packet::parse(&buffer[..shorter]), None, "{packet:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_answer_is_longer_than_its_question() {
+        let len = |wanted: fn(&Packet) -> bool| {
+            let packet = samples().into_iter().find(wanted).expect("a sample");
+            packet.emit(&mut [0; PACKET_LEN_MAX])
+        };
+        let hello = len(|packet| matches!(packet, Packet::Hello { .. }));
+        assert!(len(|packet| matches!(packet, Packet::Cookie { .. })) <= hello);
+        let keep = len(|packet| matches!(packet, Packet::Keep { .. }));
+        assert!(len(|packet| matches!(packet, Packet::Kept { .. })) <= keep);
+        assert!(len(|packet| matches!(packet, Packet::Challenge { .. })) <= keep);
+        assert!(len(|packet| matches!(packet, Packet::Gone { .. })) <= DATA_HEADER_LEN);
+        let join = len(|packet| matches!(packet, Packet::Join { .. }));
+        let answer = len(|packet| matches!(packet, Packet::Joined { .. }));
+        let introduction = len(|packet| matches!(packet, Packet::Introduce { .. }));
+        assert!(answer + introduction <= join);
+    }
+
+    #[test]
+    fn virtual_addresses_name_their_ids() {
+        for end in [End::Room, End::Guest, End::Host, End::Reserved] {
+            let id = LegId::new(0xDEAD_BEEF, 0x2A_AAAA, end);
+            assert_eq!(
+                (id.tag(), id.slot(), id.end()),
+                (0xDEAD_BEEF, 0x2A_AAAA, end)
+            );
+            assert_eq!(LegId::from_virtual(id.virtual_address()), Some(id));
+            assert_eq!(LegId::of_data(&id.data_header()), Some(id));
+        }
+        let real = SocketAddr::from(([192, 0, 2, 1], 1));
+        assert_eq!(LegId::from_virtual(real), None);
+        assert_eq!(LegId::of_data(&[0x41, 0, 0, 0, 0, 0, 0, 0]), None);
+    }
+
+    #[test]
+    fn only_local_addresses_may_be_claimed() {
+        let mut claimed = Candidates::NONE;
+        for address in ["192.168.1.2:5", "192.0.2.9:53", "10.1.1.1:6", "[fe80::1]:7"] {
+            claimed.push(address.parse().expect("an address"));
+        }
+        let kept: Vec<String> = claimed
+            .local_only()
+            .as_slice()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(kept, ["192.168.1.2:5", "10.1.1.1:6", "[fe80::1]:7"]);
+    }
+}

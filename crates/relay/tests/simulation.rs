@@ -1,0 +1,16 @@
+//! The relay in virtual time: hosts and guests behind routers, with the transport above and the relay between.
+
+#[path = "simulation/hostile.rs"]
+mod hostile;
+#[path = "simulation/lan.rs"]
+mod lan;
+#[path = "simulation/nats.rs"]
+mod nats;
+#[path = "simulation/nearest.rs"]
+mod nearest;
+#[path = "simulation/rooms.rs"]
+mod rooms;
+#[path = "simulation/seeds.rs"]
+mod seeds;
+#[path = "simulation/world.rs"]
+mod world;

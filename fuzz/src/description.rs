@@ -1,0 +1,6 @@
+//! What a server says it has: any answers end a client's questions, within bounds.
+
+/// The bytes are pages, and a description.
+pub fn run(data: &[u8]) {
+    muse_transport::fuzzing::description(data);
+}

@@ -1,0 +1,80 @@
+//! `muse bench`, `muse lab` and `muse proxy`: the tools of developers, which the feature `tools` builds in.
+//!
+//! Without it these commands say how to get them, so that nobody who reads of them in the documentation wonders where they are.
+
+#[cfg(feature = "tools")]
+pub(crate) use with::{Command, run};
+#[cfg(not(feature = "tools"))]
+pub(crate) use without::{Command, run};
+
+#[cfg(feature = "tools")]
+mod with {
+    use std::process::ExitCode;
+
+    use clap::Subcommand;
+
+    /// A tool.
+    #[derive(Subcommand)]
+    pub(crate) enum Command {
+        /// A bad network in front of any UDP server.
+        Proxy(Box<muse_proxy::Arguments>),
+        /// Run the shipped netcode in virtual time and draw what happens.
+        Lab(muse_lab::command::Arguments),
+        /// Measure Muse beside its peers on this machine.
+        Bench(muse_bench::Arguments),
+        #[command(flatten)]
+        Role(muse_bench::RoleCommand),
+    }
+
+    /// Runs a tool.
+    pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+        match command {
+            Command::Proxy(arguments) => muse_proxy::run(&arguments),
+            Command::Lab(arguments) => muse_lab::command::run(&arguments),
+            Command::Bench(arguments) => muse_bench::run(&arguments),
+            Command::Role(role) => muse_bench::run_role(role),
+        }
+    }
+}
+
+#[cfg(not(feature = "tools"))]
+mod without {
+    use std::process::ExitCode;
+
+    use anyhow::bail;
+    use clap::{Args, Subcommand};
+
+    /// A tool that is not built in.
+    #[derive(Subcommand)]
+    pub(crate) enum Command {
+        /// A bad network in front of any UDP server (needs --features tools).
+        Proxy(Ignored),
+        /// Run the shipped netcode in virtual time (needs --features tools).
+        Lab(Ignored),
+        /// Measure Muse beside its peers (needs --features tools).
+        Bench(Ignored),
+    }
+
+    /// Whatever the tool was asked to do.
+    #[derive(Args)]
+    #[command(disable_help_flag = true)]
+    pub(crate) struct Ignored {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        words: Vec<String>,
+    }
+
+    /// Says how to build the tool in.
+    pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+        let (name, arguments) = match command {
+            Command::Proxy(arguments) => ("proxy", arguments),
+            Command::Lab(arguments) => ("lab", arguments),
+            Command::Bench(arguments) => ("bench", arguments),
+        };
+        let line = [&[name.to_owned()], &arguments.words[..]]
+            .concat()
+            .join(" ");
+        bail!(
+            "`muse {name}` is not built in: cargo run --release -p muse-cli --features tools -- {line}"
+        )
+    }
+}

@@ -1,0 +1,217 @@
+//! `muse lab run`: the grid of networks, as a page and as JSON.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use crate::grid::{CaseResult, Plan, Run, findings};
+use crate::recording::Recording;
+use crate::report::{self, Machine};
+use anyhow::{Context, ensure};
+use clap::Args;
+
+use super::progress;
+use super::sockets::Sockets;
+
+#[derive(Args)]
+#[command(
+    after_help = "Example: muse lab run --out report\n\nWrites report/index.html (everything in one file), report/run.json (the same bytes for the same seed) and\nreport/machine.json (what this machine took)."
+)]
+pub(super) struct Arguments {
+    /// The folder to write to; it is made if it is not there.
+    #[arg(long, value_name = "FOLDER", default_value = "report")]
+    out: PathBuf,
+    /// Only the corners of the grid, 20 s each.
+    #[arg(long)]
+    quick: bool,
+    /// Over real sockets through `muse proxy` and in real time, rather than over a virtual network. Cases take as long as they last, eight at a
+    /// time; numbers are no longer the same in every run.
+    #[arg(long)]
+    sockets: bool,
+    /// Print the JSON of the run instead of the findings.
+    #[arg(long)]
+    json: bool,
+    /// Everything by chance follows from it.
+    #[arg(long, default_value_t = SEED)]
+    seed: u64,
+    /// Of each case that count.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    seconds: Option<u32>,
+    /// Recorded inputs of other players than the laboratory's: all `*.inputs` of this folder, one player each.
+    #[arg(long, value_name = "FOLDER")]
+    inputs: Option<PathBuf>,
+    /// Threads; as many as there are cores unless told otherwise.
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Exit with 3 when a finding does not hold.
+    #[arg(long)]
+    check: bool,
+}
+
+impl Arguments {
+    pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        let mut plan = match self.quick {
+            true => Plan::quick(),
+            false => Plan::whole(),
+        };
+        if let Some(seconds) = self.seconds {
+            plan = plan.with_seconds(seconds);
+        }
+        let recordings = match &self.inputs {
+            Some(folder) => read_recordings(folder)?,
+            None => Recording::shipped(),
+        };
+        std::fs::create_dir_all(&self.out)
+            .with_context(|| format!("cannot make the folder {}", self.out.display()))?;
+        let (run, machine) = match self.sockets {
+            true => make_over_sockets(&plan, &recordings, self.seed, self.threads)?,
+            false => make(&plan, &recordings, self.seed, self.threads)?,
+        };
+        let json = run.emit();
+        self.write("run.json", &json)?;
+        self.write(
+            "machine.json",
+            &(serde_json::to_string_pretty(&machine)? + "\n"),
+        )?;
+        self.write("index.html", &report::html(&run, Some(&machine)))?;
+        let findings = findings(&run);
+        if self.json {
+            print!("{json}");
+        } else {
+            for finding in &findings {
+                let word = if finding.holds {
+                    "holds"
+                } else {
+                    "does not hold"
+                };
+                println!("{} ({word}). {}", finding.title, finding.says);
+            }
+            println!(
+                "{} cases in {:.1} s, {:.1} s of CPU time; see {}",
+                run.cases.len(),
+                machine.wall_seconds,
+                machine.cpu_seconds_in_all(),
+                self.out.join("index.html").display()
+            );
+        }
+        let holds = findings.iter().all(|finding| finding.holds);
+        Ok(match self.check && !holds {
+            true => ExitCode::from(super::EXIT_DIFFERS),
+            false => ExitCode::SUCCESS,
+        })
+    }
+
+    fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let path = self.out.join(name);
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// Runs a plan on all cores under a bar.
+pub(super) fn make(
+    plan: &Plan,
+    recordings: &[Recording],
+    seed: u64,
+    threads: Option<usize>,
+) -> anyhow::Result<(Run, Machine)> {
+    measure(
+        plan,
+        recordings,
+        seed,
+        progress::threads(threads),
+        |_, case| case(),
+    )
+}
+
+/// The same over real sockets.
+fn make_over_sockets(
+    plan: &Plan,
+    recordings: &[Recording],
+    seed: u64,
+    threads: Option<usize>,
+) -> anyhow::Result<(Run, Machine)> {
+    let cases = plan.cases();
+    let failure = Mutex::new(None);
+    // They mostly wait.
+    let threads = threads.unwrap_or(SOCKET_CASES);
+    let (mut run, machine) = measure(plan, recordings, seed, threads, |number, virtually| {
+        let case = cases[number];
+        match Sockets::new(case.cell, recordings.len(), seed + number as u64) {
+            Ok(sockets) => case.run_over(Box::new(sockets), recordings, seed, plan.seconds()),
+            Err(error) => {
+                if let Ok(mut failure) = failure.lock() {
+                    *failure = Some(error);
+                }
+                // Something has to be there; it is thrown away with everything else.
+                virtually()
+            }
+        }
+    })?;
+    run.about.over = Some("in real time over sockets and muse proxy".to_owned());
+    match failure.into_inner().ok().flatten() {
+        Some(error) => Err(error),
+        None => Ok((run, machine)),
+    }
+}
+
+fn measure(
+    plan: &Plan,
+    recordings: &[Recording],
+    seed: u64,
+    threads: usize,
+    work: impl Fn(usize, &dyn Fn() -> CaseResult) -> CaseResult + Sync,
+) -> anyhow::Result<(Run, Machine)> {
+    let cases = plan.cases().len();
+    let bar = progress::bar(cases, "grid")?;
+    let cpu = Mutex::new(vec![0.0; cases]);
+    let started = Instant::now();
+    let run = Run::make(plan, recordings, seed, threads, |number, case| {
+        let before = progress::thread_cpu();
+        let result = work(number, case);
+        let took = progress::thread_cpu().saturating_sub(before);
+        if let Ok(mut cpu) = cpu.lock() {
+            cpu[number] = took.as_secs_f64();
+        }
+        bar.inc(1);
+        result
+    });
+    bar.finish_and_clear();
+    let machine = Machine {
+        wall_seconds: started.elapsed().as_secs_f64(),
+        threads,
+        cpu_seconds: cpu.into_inner().unwrap_or_default(),
+    };
+    Ok((run, machine))
+}
+
+fn read_recordings(folder: &Path) -> anyhow::Result<Vec<Recording>> {
+    let files = std::fs::read_dir(folder)
+        .with_context(|| format!("cannot read the folder {}", folder.display()))?;
+    let mut paths = Vec::new();
+    for file in files {
+        let path = file?.path();
+        if path.extension().is_some_and(|ending| ending == "inputs") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    ensure!(
+        (2..=PLAYERS_MAX).contains(&paths.len()),
+        "{} holds {} recordings (*.inputs); 2 to {PLAYERS_MAX} are needed",
+        folder.display(),
+        paths.len()
+    );
+    let read = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        Recording::parse(&text).with_context(|| path.display().to_string())
+    };
+    paths.iter().map(read).collect()
+}
+
+/// Of runs that nobody gave one.
+pub(super) const SEED: u64 = 1;
+const PLAYERS_MAX: usize = 64;
+/// Cases over sockets at a time.
+const SOCKET_CASES: usize = 8;

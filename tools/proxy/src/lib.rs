@@ -1,0 +1,357 @@
+//! `muse proxy`: a bad network in front of any UDP server.
+//!
+//! [`engine`] is the proxy; the conditions are those of `muse-netem`, which simulations use too. [`desk`] changes them at run time, for
+//! standard input and for the [`page`].
+
+mod capture;
+mod control;
+mod desk;
+pub mod engine;
+mod flights;
+mod page;
+mod port;
+mod report;
+mod sockets;
+mod streams;
+mod waiter;
+mod way;
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use anyhow::Context;
+use clap::Args;
+use muse_netem::{Conditions, Profile};
+use muse_wire::{Duration, Instant};
+
+use capture::CaptureFile;
+use control::Request;
+use desk::{Answer, Desk};
+use engine::{Engine, Setup, Statistics};
+use muse_program::interrupt::Interrupt;
+use way::{Pair, Way};
+
+/// Where, and what the network does.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  muse proxy --listen :9000 --to game.example:8888 --rtt 80 --jitter 10 --loss 2
+  muse proxy --listen :9000 --to 127.0.0.1:8888 --profile hotel --page 127.0.0.1:9001
+  muse proxy --listen :9000 --to 127.0.0.1:8888 --rtt 60 --up rate=1mbit,queue=300ms --down loss=5,burst=4
+  muse proxy --listen :7777 --to 127.0.0.1:7788 --tcp --profile 4g --capture bad.pcapng
+  muse proxy --list-profiles
+
+Point clients at --listen instead of at the server. While it runs, lines on standard input change the network:
+`loss 5`, `rtt 200`, `down rate 1mbit`, `profile satellite`, `cut 5`, `stats`, `help`. Ctrl-C ends it with a summary.
+All figures are defined in docs/proxy.md and docs/netem.md.")]
+pub struct Arguments {
+    /// Where clients send to; `:PORT` for every address of this machine, port 0 lets the system choose.
+    #[arg(
+        long,
+        value_name = "[HOST]:PORT",
+        required_unless_present = "list_profiles"
+    )]
+    listen: Option<String>,
+    /// The server that everything goes to.
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        required_unless_present = "list_profiles"
+    )]
+    to: Option<String>,
+    #[command(flatten)]
+    network: NetworkArguments,
+    /// What chance follows from: the same seed and the same packets give the same losses.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Forward TCP connections too, with the same delay, jitter and rate (nothing of them is lost).
+    #[arg(long)]
+    tcp: bool,
+    /// One link in each direction for all clients together, rather than one for each.
+    #[arg(long)]
+    shared: bool,
+    /// Most clients at a time.
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    clients_max: u32,
+    /// Clients that are silent for so many seconds are forgotten.
+    #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    idle: u64,
+    /// Write all packets of both sides to this file, for Wireshark.
+    #[arg(long, value_name = "FILE.pcapng")]
+    capture: Option<PathBuf>,
+    /// Serve the page with sliders and counters here; a port alone is on loopback.
+    #[arg(long, value_name = "[HOST:]PORT")]
+    page: Option<String>,
+    /// End by itself after so many seconds.
+    #[arg(long, value_name = "S")]
+    seconds: Option<u64>,
+    /// No live counters on standard error.
+    #[arg(long)]
+    quiet: bool,
+    /// Print all profiles with their figures, and end.
+    #[arg(long)]
+    list_profiles: bool,
+}
+
+/// What the network does. Values are milliseconds and percentages unless they say otherwise.
+#[derive(Args)]
+struct NetworkArguments {
+    /// Begin with a network by name; the options below change it.
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Round trip, half of it in each direction.
+    #[arg(long, value_name = "MS", conflicts_with = "delay")]
+    rtt: Option<String>,
+    /// Delay of each direction.
+    #[arg(long, value_name = "MS")]
+    delay: Option<String>,
+    /// Each direction's delay varies by so much to both sides; or uniform:MAX, normal:MEAN:DEVIATION, pareto:SCALE:SHAPE:MAX.
+    #[arg(long, value_name = "MS")]
+    jitter: Option<String>,
+    /// Jitter never changes the order of packets.
+    #[arg(long)]
+    keep_order: bool,
+    /// Share lost in each direction.
+    #[arg(long, value_name = "PERCENT")]
+    loss: Option<String>,
+    /// Losses come in bursts of so many packets on average.
+    #[arg(long, value_name = "PACKETS")]
+    burst: Option<String>,
+    /// Bits a second in each direction, headers included: 500kbit, 1mbit.
+    #[arg(long, value_name = "RATE")]
+    rate: Option<String>,
+    /// How much waits for the rate before packets are lost: 100ms, 64kb.
+    #[arg(long, value_name = "TIME|SIZE")]
+    queue: Option<String>,
+    /// Share that arrives twice; 2:5 for 2 % with the copy 5 ms later.
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, default_missing_value = "1")]
+    duplicate: Option<String>,
+    /// Share that is held back by 20 ms, so that others overtake it; 2:50 for 2 % by 50 ms.
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, default_missing_value = "1")]
+    reorder: Option<String>,
+    /// Share with flipped bits.
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, default_missing_value = "1")]
+    corrupt: Option<String>,
+    /// Largest IP packet.
+    #[arg(long, value_name = "BYTES")]
+    mtu: Option<String>,
+    /// What differs from clients to the server: loss=2,rate=1mbit (delay, jitter, order, loss, burst, rate, queue, duplicate, reorder,
+    /// corrupt, truncate, mark, mtu).
+    #[arg(long, value_name = "KNOB=VALUE,...")]
+    up: Option<String>,
+    /// What differs from the server to clients.
+    #[arg(long, value_name = "KNOB=VALUE,...")]
+    down: Option<String>,
+}
+
+/// Forwards until it is told to end.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if arguments.list_profiles {
+        println!("{}", report::profiles());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let interrupt = Interrupt::listen()?;
+    let (name, conditions) = arguments.network.conditions()?;
+    let mut engine = Engine::new(arguments.setup()?, conditions.clone())?;
+    if let Some(path) = &arguments.capture {
+        engine.capture(CaptureFile::create(path)?);
+    }
+    let (asker, requests) = control::asker(engine.waker());
+    let mut line = format!("ready {}", engine.local_addr());
+    if let Some(address) = &arguments.page {
+        let address = sockets::resolve(&match address.parse::<u16>() {
+            Ok(port) => format!("127.0.0.1:{port}"),
+            Err(_) => address.clone(),
+        })?;
+        line += &format!(" page http://{}/", page::serve(address, asker.clone())?);
+    }
+    println!("{line}");
+    control::read_lines(asker);
+    let mut desk = Desk::new(&name, &conditions);
+    say_start(&engine, &desk);
+    let end = arguments.seconds.map(Instant::from_secs);
+    let mut live = Live::new(!arguments.quiet && std::io::stderr().is_terminal());
+    while !interrupt.is_raised() && end.is_none_or(|end| engine.now() < end) {
+        engine.turn(TURN_MAX)?;
+        if !answer(&requests, &mut desk, &mut engine) {
+            break;
+        }
+        live.show(&engine, desk.name());
+    }
+    live.clear();
+    let statistics = engine.statistics();
+    engine.finish()?;
+    // Whoever started it may have gone, and the end is clean all the same.
+    let _ = writeln!(
+        std::io::stdout(),
+        "after {:.1} s\n{}",
+        statistics.uptime.as_secs_f64(),
+        report::table(&statistics)
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Arguments {
+    fn setup(&self) -> anyhow::Result<Setup> {
+        let listen = self.listen.as_deref().context("--listen is missing")?;
+        let to = self.to.as_deref().context("--to is missing")?;
+        Ok(Setup {
+            listen: sockets::listen_addresses(listen)?,
+            server: sockets::resolve(to)?,
+            seed: self.seed,
+            clients_max: self.clients_max as usize,
+            idle: Duration::from_secs(self.idle),
+            shared: self.shared,
+            tcp: self.tcp,
+        })
+    }
+}
+
+impl NetworkArguments {
+    /// What the network is called, and what it does in each direction.
+    fn conditions(&self) -> anyhow::Result<(String, Pair)> {
+        let name = self.profile.as_deref().unwrap_or("perfect");
+        let profile =
+            Profile::named(name).ok_or_else(|| anyhow::Error::msg(desk::unknown_profile(name)))?;
+        let mut changed = false;
+        let mut pair = Way::BOTH.map(|way| desk::of_profile(profile, way));
+        for (way, conditions) in Way::BOTH.into_iter().zip(&mut pair) {
+            for (knob, value) in self.knobs() {
+                changed = true;
+                conditions
+                    .set(knob, value)
+                    .with_context(|| format!("--{knob} {value}"))?;
+            }
+            let (option, own) = match way {
+                Way::Up => ("--up", &self.up),
+                Way::Down => ("--down", &self.down),
+            };
+            for word in own.iter().flat_map(|own| own.split(',')) {
+                changed = true;
+                set_word(conditions, word).with_context(|| format!("{option} {word}"))?;
+            }
+        }
+        let name = match (changed, &self.profile) {
+            (true, None) => "custom".to_owned(),
+            (true, Some(_)) => format!("{} (changed)", profile.name()),
+            (false, _) => profile.name().to_owned(),
+        };
+        Ok((name, pair.map(Arc::new)))
+    }
+
+    /// What is the same in both directions.
+    fn knobs(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let keep = self.keep_order.then_some("keep");
+        [
+            ("rtt", self.rtt.as_deref()),
+            ("delay", self.delay.as_deref()),
+            ("jitter", self.jitter.as_deref()),
+            ("order", keep),
+            ("loss", self.loss.as_deref()),
+            ("burst", self.burst.as_deref()),
+            ("rate", self.rate.as_deref()),
+            ("queue", self.queue.as_deref()),
+            ("duplicate", self.duplicate.as_deref()),
+            ("reorder", self.reorder.as_deref()),
+            ("corrupt", self.corrupt.as_deref()),
+            ("mtu", self.mtu.as_deref()),
+        ]
+        .into_iter()
+        .filter_map(|(knob, value)| Some((knob, value?)))
+    }
+}
+
+fn set_word(conditions: &mut Conditions, word: &str) -> anyhow::Result<()> {
+    let (knob, value) = word
+        .split_once('=')
+        .with_context(|| format!("`{word}` needs a value, as loss=2"))?;
+    Ok(conditions.set(knob, value)?)
+}
+
+/// Answers all who ask. False when somebody said that the proxy is to end.
+fn answer(requests: &Receiver<Request>, desk: &mut Desk, engine: &mut Engine) -> bool {
+    let mut goes_on = true;
+    for request in requests.try_iter() {
+        // Whoever no longer waits for the answer misses it.
+        match request {
+            Request::Command(line, reply) => drop(reply.send(match desk.execute(engine, &line) {
+                Ok(Answer::Text(text)) => Ok(text),
+                Ok(Answer::Quit) => {
+                    goes_on = false;
+                    Ok("ending".to_owned())
+                }
+                Err(error) => Err(error),
+            })),
+            Request::State(reply) => drop(reply.send(report::state(desk.name(), engine))),
+        }
+    }
+    goes_on
+}
+
+/// Says on standard error what is going on, and what stands in the way of it.
+fn say_start(engine: &Engine, desk: &Desk) {
+    let [up, down] = engine.conditions();
+    eprintln!(
+        "{} -> {}  {}\n  up   {up}\n  down {down}",
+        engine.local_addr(),
+        engine.server(),
+        desk.name()
+    );
+    let granted = engine.receive_buffer();
+    if granted < BUFFER_BYTES_ENOUGH {
+        tracing::info!(
+            "the system grants {} kB of receive buffer; for more than some 10,000 packets a second, raise net.core.rmem_max",
+            granted / 1_000
+        );
+    }
+}
+
+/// The line of counters on a terminal: the one above that on which people type.
+struct Live {
+    on: bool,
+    before: Option<Statistics>,
+    next: Instant,
+}
+
+impl Live {
+    fn new(on: bool) -> Self {
+        if on {
+            eprintln!("Type `help` for what can be changed; Ctrl-C ends.\n");
+        }
+        Self {
+            on,
+            before: None,
+            next: Instant::ZERO,
+        }
+    }
+
+    fn show(&mut self, engine: &Engine, name: &str) {
+        let now = engine.now();
+        if !self.on || now < self.next {
+            return;
+        }
+        self.next = now + LIVE_INTERVAL;
+        let statistics = engine.statistics();
+        if let Some(before) = &self.before {
+            let line = report::live_line(name, &statistics, before);
+            // A terminal that is gone is no reason to end.
+            let _ = write!(std::io::stderr(), "\x1b7\x1b[1A\r\x1b[2K{line}\x1b8");
+        }
+        self.before = Some(statistics);
+    }
+
+    fn clear(&self) {
+        if self.on {
+            let _ = write!(std::io::stderr(), "\r\x1b[2K\x1b[1A\x1b[2K");
+        }
+    }
+}
+
+/// How often the proxy looks whether it is to end.
+const TURN_MAX: Duration = Duration::from_millis(50);
+/// How often the live line changes.
+const LIVE_INTERVAL: Duration = Duration::from_millis(500);
+/// A receive buffer that holds a moment of 50,000 packets a second.
+const BUFFER_BYTES_ENOUGH: usize = 1 << 20;
