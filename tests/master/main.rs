@@ -1,6 +1,7 @@
 //! The master as it ships: the binary, its child processes and its file, killed by pid in the middle of things.
 
 mod faults;
+mod hosted;
 #[cfg(feature = "nats")]
 #[path = "../support/nats.rs"]
 mod nats;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
+use muse::master::{Account, MasterEvent, MasterOptions, Preferences, QueueStatus};
 use muse_master_client::messages::{FromMaster, ToMaster, decode, encode};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -152,6 +153,68 @@ fn players_come_over_tls_and_game_servers_beside_it() {
     let body = r#"{"device_key":"the device of a player"}"#;
     program::ask(&beside, Request::post("/v1/guest", body)).expect(404);
     program::ask(&beside, Request::get("/admin")).expect(404);
+}
+
+/// A game's own connection comes over TLS if it trusts the certificate, talks to the master over HTTP as well, and names the cause if it does not.
+#[test]
+fn the_library_comes_over_tls_and_names_a_certificate_that_it_does_not_trust() {
+    let signed = SelfSigned::new();
+    let port = two_free_ports();
+    let listen = format!("127.0.0.1:{port}");
+    let (chain, key) = (signed.chain(), signed.key());
+    let arguments = [
+        "--listen",
+        &listen,
+        "--tls-cert",
+        text(&chain),
+        "--tls-key",
+        text(&key),
+    ];
+    let _master = Master::start(&arguments, 1.0);
+    let url = format!("https://localhost:{port}");
+    let connect = |trusted: &Path| {
+        let options = MasterOptions::default().ca_file(trusted);
+        let account = Account::guest_key("the device of a player");
+        muse::master::Master::connect_with(&url, account, options).expect("an address and a file")
+    };
+    let limit = Duration::from_secs(30);
+    let mut player = connect(&chain);
+    player
+        .queue(Preferences::queue("tag").players(2))
+        .expect("within the limits");
+    program::wait_for("a place in the queue", limit, || {
+        std::iter::from_fn(|| player.poll()).any(|event| matches!(event, MasterEvent::Queued(_)))
+    });
+    assert_eq!(player.queue_status(), QueueStatus::Waiting);
+    let asked = player.create_room().expect("asked");
+    let mut answer = None;
+    program::wait_for("a room", limit, || {
+        let answers = std::iter::from_fn(|| player.poll()).filter_map(|event| match event {
+            MasterEvent::Answered(answer) => Some(answer),
+            _ => None,
+        });
+        answer = answers.last().or(answer.take());
+        answer.is_some()
+    });
+    let answer = answer.expect("just seen");
+    assert_eq!(answer.number, asked);
+    // One who waits in the queue has no time for a room, or has one with a code: either way the master has answered this account.
+    let is_answer = match &answer.result {
+        Ok(body) => body.contains("code"),
+        Err(refusal) => refusal.status == 409,
+    };
+    assert!(is_answer, "{answer:?}");
+
+    let stranger = SelfSigned::new();
+    let mut player = connect(&stranger.chain());
+    let mut reason = String::new();
+    program::wait_for("a refusal", limit, || {
+        if let Some(MasterEvent::Lost { reason: why, .. }) = player.poll() {
+            reason = why;
+        }
+        !reason.is_empty()
+    });
+    assert!(reason.contains("certificate"), "{reason}");
 }
 
 /// The WebSocket, over TLS too.

@@ -11,6 +11,7 @@
 //! - [`LanAnnouncer`] and [`LanFinder`]: games on the same local network;
 //! - [`load_or_create_key`]: the file with the key that a server is known by;
 //! - `WebListener` (feature `web`): browsers, over WebTransport and WebSocket, beside UDP; `UdpWebDriver` has both for any machine;
+//! - `MasterLink` (feature `master`): the connection to a master over HTTP and WebSocket, with TLS or without;
 //! - `AsyncUdp`, `AsyncClient` and `AsyncServer` (feature `tokio`): the same inside an async service.
 //!
 //! For a machine of one's own, a game loop is a clock, a driver, the machine, and one `poll` per tick:

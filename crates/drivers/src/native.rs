@@ -10,6 +10,8 @@ pub mod entropy;
 mod host;
 mod key_file;
 mod lan;
+#[cfg(feature = "master")]
+pub mod master;
 mod relay;
 mod server;
 pub mod shards;
@@ -27,6 +29,8 @@ pub use clock::Clock;
 pub use entropy::{SystemEntropy, fill_random};
 pub use key_file::{load_or_create_key, new_key};
 pub use lan::{LanAnnouncer, LanFinder};
+#[cfg(feature = "master")]
+pub use master::{MasterAddress, MasterCredentials, MasterLink, MasterSocket, MasterSocketConfig};
 pub use server::Server;
 pub use shards::bind_shards;
 pub use survey::survey_relays;

@@ -36,6 +36,11 @@ pub struct Preferences {
 }
 
 impl Preferences {
+    /// Asks for a match of a named queue: players of other queues are never met. It is the choice `queue`.
+    pub fn queue(name: &str) -> Self {
+        Self::default().choice("queue", name)
+    }
+
     /// Asks for a number of players.
     pub fn players(mut self, players: u8) -> Self {
         self.players = Some(players);

@@ -11,7 +11,7 @@ use muse_master::{Master, MasterConfig};
 use muse_master_client::messages::{
     FromMaster, MatchResult, Outcome, Phase, PlayerResult, Report, ToMaster, decode, encode,
 };
-use muse_master_client::{AccountId, ServerAction, ServerEvent, ServerLife};
+use muse_master_client::{AccountId, ServerAction, ServerEvent, ServerLink};
 use muse_wire::Instant;
 use serde_json::Value;
 use tokio_tungstenite::WebSocketStream;
@@ -31,7 +31,7 @@ fn game_server() {
     let port: u16 = variable("MUSE_SERVER_PORT").parse().expect("a port");
     let _socket = UdpSocket::bind(("0.0.0.0", port)).expect("the port is ours");
     let url = format!("{}/v1/server", variable("MUSE_MASTER"));
-    let life = ServerLife::new(&variable("MUSE_SERVER_ADDRESS"), &"07".repeat(32));
+    let life = ServerLink::new(&variable("MUSE_SERVER_ADDRESS"), &"07".repeat(32));
     let seconds: f64 = variable("MUSE_TEST_SECONDS").parse().expect("a number");
     block_on(host(
         life,
@@ -41,7 +41,7 @@ fn game_server() {
     ));
 }
 
-async fn host(mut life: ServerLife, url: String, credential: String, length: Duration) {
+async fn host(mut life: ServerLink, url: String, credential: String, length: Duration) {
     let begun = std::time::Instant::now();
     let now = || Instant::from_micros(begun.elapsed().as_micros() as u64);
     let mut socket: Option<Socket> = None;

@@ -71,6 +71,8 @@ pub mod session;
 mod client;
 #[cfg(not(target_arch = "wasm32"))]
 mod game;
+#[cfg(feature = "master")]
+pub mod master;
 #[cfg(not(target_arch = "wasm32"))]
 mod place;
 #[cfg(not(target_arch = "wasm32"))]
@@ -128,10 +130,18 @@ pub mod prelude {
     pub use crate::glam::{Quat, Vec2, Vec3};
     #[cfg(feature = "lockstep")]
     pub use crate::lockstep::{DeterministicGame, Frame, MatchConfig, Seat, Step};
+    #[cfg(all(feature = "master", not(target_arch = "wasm32")))]
+    pub use crate::master::{
+        Account, HostEvent, Master, MasterEvent, MatchClient, MatchHost, MatchHostConfig,
+    };
+    #[cfg(feature = "master")]
+    pub use crate::master::{AccountId, MatchOutcome, MatchPlan, Preferences};
     pub use crate::session::ClientEvent;
     pub use crate::session::ServerEvent::{
         self, Asking, Emitted, Joined, Left, Received, Returned, TickFinished,
     };
+    #[cfg(feature = "master")]
+    pub use crate::session::ServerEvent::{MatchAssigned, MatchStarted};
     pub use crate::{
         ChannelConfig, ClientId, CloseReason, Delivery, Duration, Game, Message, Priority,
         Protocol, Repair, Schema, SendOptions, ServerAddress, State, StepContext, Tick,
@@ -147,6 +157,9 @@ mod guides {
     struct StartRust;
     #[doc = include_str!("../../../docs/guide/delivery.md")]
     struct Delivery;
+    #[cfg(feature = "master")]
+    #[doc = include_str!("../../../docs/guide/start-master.md")]
+    struct StartMaster;
     #[cfg(feature = "lockstep")]
     #[doc = include_str!("../../../docs/guide/start-rollback.md")]
     struct StartRollback;

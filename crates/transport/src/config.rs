@@ -402,6 +402,11 @@ impl Config {
         self
     }
 
+    /// Returns the protocol id, which connect tokens name too.
+    pub fn protocol_id(&self) -> u64 {
+        self.protocol
+    }
+
     /// The channels, in order.
     pub fn channels(&self) -> &[ChannelConfig] {
         &self.channels

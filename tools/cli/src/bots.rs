@@ -16,9 +16,7 @@ use clap::Args;
 use muse_biobot::bots::Brain;
 use muse_biobot::{Level, Phase, Player};
 use muse_master_client::Preferences;
-use muse_transport::token::ConnectToken;
 use muse_transport::{Connect, ServerPublicKey};
-use muse_wire::Instant;
 
 use crate::game::PlayMode;
 use crate::interrupt::Interrupt;
@@ -49,7 +47,7 @@ pub(crate) struct Arguments {
     /// The server's public key, as it prints it.
     #[arg(long, value_name = "KEY")]
     key: Option<ServerPublicKey>,
-    /// Address of a master: `http://host:port`.
+    /// Address of a master: `https://play.example.com` or `http://host:port`.
     #[arg(long, value_name = "URL")]
     master: Option<String>,
     /// What to play; anything unless told otherwise.
@@ -130,19 +128,14 @@ fn make(arguments: &Arguments) -> anyhow::Result<Vec<Bot>> {
             seat: None,
             brain: None,
             tally: Tally::default(),
-            started: Clock::now(),
             matches: 0,
             fate: None,
         };
         match (&arguments.server, arguments.key, &arguments.master) {
             (Some(server), Some(key), _) => bot.sit_down(server, Connect::pinned(key))?,
             (_, _, Some(master)) => {
-                let authority = master.trim_start_matches("http://").trim_end_matches('/');
-                if authority.contains('/') {
-                    bail!("{master} is not an address such as http://127.0.0.1:8080");
-                }
                 let key = format!("muse-bots-{seed:020}");
-                bot.agent = Some(Agent::new(authority, key, seed, preferences(arguments))?);
+                bot.agent = Some(Agent::new(master, &key, seed, preferences(arguments))?);
             }
             _ => bail!("say where to play: --server and --key, or --master"),
         }
@@ -174,7 +167,6 @@ struct Bot {
     seat: Option<Seat>,
     brain: Option<Brain>,
     tally: Tally,
-    started: Clock,
     matches: u32,
     /// Why the last match ended for this bot.
     fate: Option<String>,
@@ -182,14 +174,10 @@ struct Bot {
 
 impl Bot {
     fn turn(&mut self) -> anyhow::Result<()> {
-        let now = self.now();
-        let orders = self.agent.as_mut().map(|agent| agent.turn(now));
+        let orders = self.agent.as_mut().map(Agent::turn).transpose()?;
         for order in orders.unwrap_or_default() {
             match order {
-                Order::Join(invitation) => {
-                    let token = ConnectToken::from_text(&invitation.token)?;
-                    self.sit_down(&invitation.address, Connect::token(token))?;
-                }
+                Order::Join(seat) => self.sit_down(&seat.address, seat.connect())?,
                 Order::Leave => self.stand_up()?,
             }
         }
@@ -217,11 +205,11 @@ impl Bot {
                 None => why.clone(),
             });
             self.matches += 1;
+            if let Some(agent) = &mut self.agent {
+                agent.handle_lost(why);
+            }
             self.seat = None;
             self.tally.leave();
-            if let Some(agent) = &mut self.agent {
-                agent.handle_lost(now);
-            }
         }
         Ok(())
     }
@@ -253,11 +241,6 @@ impl Bot {
             Some(agent) => matches.is_some_and(|matches| agent.matches() >= matches),
             None => self.seat.is_none(),
         }
-    }
-
-    fn now(&self) -> Instant {
-        let micros = self.started.elapsed().as_micros();
-        Instant::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
     }
 }
 

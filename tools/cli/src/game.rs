@@ -13,7 +13,7 @@ mod watch;
 
 use std::fs::File;
 use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +26,7 @@ use muse_transport::token::TokenVerifier;
 use muse_transport::{Config, ServerOptions};
 
 use crate::interrupt::Interrupt;
-use crate::master::posting::Posting;
+use crate::master::enrolment::Enrolment;
 use duty::Duty;
 use host::{Host, MatchPlan};
 use muse_program::lateness;
@@ -135,23 +135,23 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
     let records = Records::open(arguments.records.as_deref())?;
     let plan = plan(arguments)?;
-    let posting = Posting::from_environment(u64::from(muse_biobot::PROTOCOL))?;
-    let listen = match (&posting, arguments.listen) {
-        (Some(posting), _) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, posting.port)),
+    let enrolment = Enrolment::from_environment(u64::from(muse_biobot::PROTOCOL))?;
+    let listen = match (&enrolment, arguments.listen) {
+        (Some(enrolment), _) => enrolment.listen_address(),
         (None, Some(listen)) => listen,
         (None, None) => {
             bail!("say where to listen, for example --listen 127.0.0.1:7000 --danger-no-tokens")
         }
     };
-    if posting.is_none() && !arguments.danger_no_tokens {
+    if enrolment.is_none() && !arguments.danger_no_tokens {
         bail!(
             "no master has started this server, so nobody has a token for it: use `muse up`, or --danger-no-tokens"
         );
     }
     let key = new_key()?;
-    let public = key.public().to_string();
+    let public = key.public();
     let mut options = ServerOptions::new(key);
-    if posting.is_some() {
+    if enrolment.is_some() {
         options = options.tokens(TokenVerifier::new());
     }
     let mut server = Server::bind(listen, config(), options)
@@ -166,8 +166,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         server = server.with_web(web)?;
     }
     println!("{line}");
-    let duty = posting
-        .map(|posting| Duty::new(posting, &public))
+    let duty = enrolment
+        .map(|enrolment| Duty::new(enrolment, server.now(), &public))
         .transpose()?;
     let tape = Tape::new(arguments.replay.as_deref(), arguments.records.as_deref());
     let mut host = Host::new(server, plan, duty, tape);

@@ -2,13 +2,11 @@
 
 #[cfg(feature = "agones")]
 mod cluster;
+pub(crate) mod enrolment;
 mod game;
-pub(crate) mod link;
 mod player;
-pub(crate) mod posting;
 #[cfg(feature = "agones")]
 mod sidecar;
-pub(crate) mod socket;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -38,7 +38,12 @@ const DIRECTIONS: [(&str, &[&str]); 29] = [
     ),
     (
         "muse-drivers",
-        &["muse-wire", "muse-transport", "muse-relay"],
+        &[
+            "muse-wire",
+            "muse-transport",
+            "muse-relay",
+            "muse-master-client",
+        ],
     ),
     (
         "muse-net",

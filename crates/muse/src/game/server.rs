@@ -29,13 +29,16 @@ use crate::{Error, Listen, Protocol, Result, Server};
 /// }
 /// ```
 pub struct GameServer<G: Game> {
-    server: Server,
+    pub(crate) server: Server,
     game: netcode::Server<G>,
     rules: G,
     kind: Kind<G::Player>,
     /// The players of clients, also of those that are gone and may come back.
     players: BTreeMap<ClientId, EntityId>,
     packet: Vec<u8>,
+    /// The master that gave this server its match.
+    #[cfg(feature = "master")]
+    pub(crate) hosting: Option<Box<crate::master::Hosting>>,
 }
 
 impl<G: Game> GameServer<G>
@@ -65,6 +68,8 @@ where
             kind,
             players: BTreeMap::new(),
             packet: vec![0; PACKET_BYTES],
+            #[cfg(feature = "master")]
+            hosting: None,
         })
     }
 
@@ -89,6 +94,8 @@ where
         let handled = self.handle_events(&mut buffer, &mut handle);
         self.server.keep_buffer(buffer);
         handled?;
+        #[cfg(feature = "master")]
+        self.turn_host(&mut handle)?;
         self.simulate(&mut handle)?;
         self.send_snapshots();
         self.server.flush()
@@ -170,10 +177,14 @@ where
                     // A damaged packet is the sender's affair; the game's own counters know of it.
                     let _ = self.game.handle_packet(now, client, packet);
                 }
+                #[cfg(feature = "master")]
+                ServerEvent::Joined(client) if !self.has_seat_for(client) => {}
                 ServerEvent::Joined(client) => {
                     let event = self.join(client);
                     handle(self, event)?;
                 }
+                #[cfg(feature = "master")]
+                ServerEvent::Left(client, _) if !self.keep_seat(client) => {}
                 ServerEvent::Left(client, reason) => {
                     self.game.leave(client);
                     handle(self, ServerEvent::Left(client, reason))?;

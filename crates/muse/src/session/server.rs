@@ -41,6 +41,12 @@ pub enum ServerEvent<'a, E = ()> {
     Emitted(ClientId, E),
     /// The players have been simulated: now simulate the rest of the world, before clients are told of it.
     TickFinished(Tick),
+    /// The master gave this server a match to host.
+    #[cfg(feature = "master")]
+    MatchAssigned(crate::master::MatchPlan),
+    /// Everybody who has a seat in the master's match is connected.
+    #[cfg(feature = "master")]
+    MatchStarted,
 }
 
 /// A client that waits for a decision.

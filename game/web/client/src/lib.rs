@@ -273,7 +273,7 @@ impl Client {
             }
             FromPage::Play { preferences } => {
                 if let Some(master) = &mut self.master {
-                    let _ = master.play(&preferences.to_string());
+                    let _ = master.queue(&preferences.to_string());
                 }
             }
             FromPage::LeaveQueue => {

@@ -1,141 +1,157 @@
-//! The client's life with the master, as a Worker runs it: texts and times in, texts out.
+//! The page's connection to the master, as a Worker runs it: texts and times in, texts out.
 //!
-//! [`muse_master_client::Life`] decides; the Worker owns the WebSocket and the HTTP calls. What it is to do comes as JSON from
+//! [`muse_master_client::PlayerLink`] decides; the Worker owns the WebSocket and the HTTP calls. What it is to do comes as JSON from
 //! [`Master::poll_action`], what the page may show from [`Master::poll_event`].
 
-use muse_master_client::messages::{self, FromMaster};
-use muse_master_client::{Action, Event, Life, LifeConfig, Preferences};
+use muse_master_client::messages::Outcome;
+use muse_master_client::{
+    MasterMachine, MasterStep, PlayerAction, PlayerEvent, PlayerLink, PlayerLinkConfig, Preferences,
+};
 use muse_wire::{Duration, Instant};
 use serde_json::{Value, json};
 
-/// The life of one signed-in player.
+/// The connection of one signed-in player to the master.
 #[derive(Debug)]
 pub struct Master {
-    life: Life,
+    link: PlayerLink,
+    /// The time of the last call that told it.
+    now: Instant,
 }
 
 impl Master {
-    /// Begins to connect.
+    /// Starts to connect.
     pub fn start(now: Instant, seed: u64) -> Self {
         // A page is looked at: it tries again sooner than a game on a phone.
-        let config = LifeConfig::default().retry(Duration::from_secs(3));
-        let mut life = Life::new(config, seed);
-        life.start(now);
-        Self { life }
+        let config = PlayerLinkConfig::default().retry(Duration::from_secs(3));
+        let mut link = PlayerLink::new(config, seed);
+        link.start(now);
+        Self { link, now }
     }
 
-    /// The player pressed *play*: `preferences` is JSON. False if it is none, or beyond the limits.
-    pub fn play(&mut self, preferences: &str) -> bool {
+    /// Enters the queue, or changes what is asked for: `preferences` is JSON. Returns false if it is none, or beyond the limits.
+    pub fn queue(&mut self, preferences: &str) -> bool {
         let Ok(preferences) = serde_json::from_str::<Preferences>(preferences) else {
             return false;
         };
         if preferences.check().is_err() {
             return false;
         }
-        self.life.play(preferences);
+        self.link.queue(preferences);
         true
     }
 
     /// Leaves the queue.
     pub fn leave_queue(&mut self) {
-        self.life.leave_queue();
+        self.link.leave_queue();
     }
 
     /// Gives the seat in a match up.
     pub fn leave_match(&mut self) {
-        self.life.leave_match();
+        self.link.leave_match();
     }
 
     /// Leaves everything.
     pub fn stop(&mut self) {
-        self.life.stop();
+        self.link.stop();
     }
 
-    /// The WebSocket is open.
+    /// Handles an open WebSocket.
     pub fn handle_connected(&mut self, now: Instant) {
-        self.life.handle_connected(now);
+        self.now = now;
+        self.link.handle_connected(now);
     }
 
-    /// The WebSocket closed or could not be opened.
+    /// Handles a WebSocket that closed or could not be opened.
     pub fn handle_lost(&mut self, now: Instant) {
-        self.life.handle_lost(now);
+        self.now = now;
+        self.link.handle_lost(now);
     }
 
-    /// The master said this. What cannot be read is passed over: a newer master may know more words.
+    /// Handles a text of the master. One that cannot be read is skipped: a newer master may know more messages.
     pub fn handle_message(&mut self, now: Instant, text: &str) {
-        if let Ok(message) = messages::decode::<FromMaster>(text) {
-            self.life.handle_message(now, message);
-        }
+        self.now = now;
+        let _ = self.link.handle_text(now, text);
     }
 
-    /// The game server let us in.
+    /// Handles a game server that let us in.
     pub fn handle_game_connected(&mut self) {
-        self.life.handle_game_connected();
+        self.link.handle_game_connected(self.now);
     }
 
-    /// The game server is lost.
+    /// Handles a game server that refused the seat or is lost.
     pub fn handle_game_lost(&mut self, now: Instant) {
-        self.life.handle_game_lost(now);
+        self.now = now;
+        self.link
+            .handle_game_lost(now, "the connection to the game server ended");
     }
 
     /// Does what is due.
     pub fn advance(&mut self, now: Instant) {
-        if self.life.poll_timeout().is_some_and(|due| due <= now) {
-            self.life.handle_timeout(now);
+        self.now = now;
+        if self.link.poll_timeout().is_some_and(|due| due <= now) {
+            self.link.handle_timeout(now);
         }
     }
 
-    /// When to call [`advance`](Self::advance) next.
+    /// Returns when to call [`advance`](Self::advance) next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.life.poll_timeout()
+        self.link.poll_timeout()
     }
 
-    /// What the Worker is to do: `{"do":"connect"}`, `disconnect`, `send` with `text`, `join` with `address`, `token` and `match`, `leave`.
+    /// Returns what the Worker is to do: `{"do":"connect"}`, `disconnect`, `send` with `text`, `join` with `address`, `token` and `match`, `leave`.
     pub fn poll_action(&mut self) -> Option<Value> {
         loop {
-            return Some(match self.life.poll_action()? {
-                Action::Connect => json!({"do": "connect"}),
-                Action::Disconnect => json!({"do": "disconnect"}),
-                Action::Send(message) => {
-                    json!({"do": "send", "text": messages::encode(&message)})
-                }
-                Action::JoinGame(seat) => json!({
+            return Some(match self.link.poll_step()? {
+                MasterStep::Connect => json!({"do": "connect"}),
+                MasterStep::Disconnect => json!({"do": "disconnect"}),
+                MasterStep::Send(text) => json!({"do": "send", "text": text}),
+                MasterStep::Command(PlayerAction::JoinGame(seat)) => json!({
                     "do": "join",
                     "match": seat.match_id.0,
                     "address": seat.address,
                     "token": seat.token,
                 }),
-                Action::LeaveGame => json!({"do": "leave"}),
-                _ => continue,
+                MasterStep::Command(PlayerAction::LeaveGame) => json!({"do": "leave"}),
+                MasterStep::Command(_) => continue,
             });
         }
     }
 
-    /// What the page may show, as `protocol.ts` has it.
+    /// Returns what the page may show, as `protocol.ts` has it.
     pub fn poll_event(&mut self, now: Instant) -> Option<Value> {
         let wait_ms = |until: Instant| until.saturating_since(now).as_micros() / 1_000;
+        let offline = |until: Instant, full: bool| json!({"type": "offline", "retryMs": wait_ms(until), "full": full});
         loop {
-            return Some(match self.life.poll_event()? {
-                Event::Online(account) => json!({"type": "online", "account": account.0}),
-                Event::Offline(until) => {
-                    json!({"type": "offline", "retryMs": wait_ms(until), "full": false})
-                }
-                Event::Full(until) => {
-                    json!({"type": "offline", "retryMs": wait_ms(until), "full": true})
-                }
-                Event::Queue(state) => json!({
+            return Some(match self.link.poll_event()? {
+                PlayerEvent::Online(account) => json!({"type": "online", "account": account.0}),
+                PlayerEvent::Offline(until) => offline(until, false),
+                PlayerEvent::Full(until) => offline(until, true),
+                PlayerEvent::Queued(state) => json!({
                     "type": "queue",
                     "waitedMs": state.waited_ms,
                     "preferences": state.preferences,
                 }),
-                Event::LeftQueue => json!({"type": "left-queue"}),
-                Event::MatchFound(id) => json!({"type": "match-found", "match": id.0}),
-                Event::Playing(id) => json!({"type": "playing", "match": id.0}),
-                Event::GameLost(id) => json!({"type": "game-lost", "match": id.0}),
-                Event::Back(id, outcome) => {
+                PlayerEvent::LeftQueue => json!({"type": "left-queue"}),
+                PlayerEvent::MatchFound(id) => json!({"type": "match-found", "match": id.0}),
+                PlayerEvent::Playing(id) => json!({"type": "playing", "match": id.0}),
+                PlayerEvent::GameLost { match_id, .. } => {
+                    json!({"type": "game-lost", "match": match_id.0})
+                }
+                PlayerEvent::MatchCancelled { match_id, .. } => {
+                    json!({"type": "back", "match": match_id.0, "outcome": Outcome::Cancelled})
+                }
+                PlayerEvent::MatchOver(id, outcome) => {
                     json!({"type": "back", "match": id.0, "outcome": outcome})
                 }
-                Event::Message(message) => json!({"type": "master", "message": message}),
+                PlayerEvent::Refused { code, message } => {
+                    let message = json!({"type": "refused", "code": code, "message": message});
+                    json!({"type": "master", "message": message})
+                }
+                PlayerEvent::Stopped => {
+                    let message = json!({"type": "closing", "come_back": false});
+                    json!({"type": "master", "message": message})
+                }
+                PlayerEvent::Message(message) => json!({"type": "master", "message": message}),
                 _ => continue,
             });
         }
@@ -166,18 +182,16 @@ mod tests {
             Some(json!({"type": "online", "account": 5}))
         );
 
-        assert!(!master.play("{"), "no JSON");
-        assert!(!master.play(r#"{"players":0,"choices":{},"latency_ms":{},"bots":false}"#));
-        assert!(
-            master.play(
-                r#"{"players":2,"choices":{"mode":"cooperative"},"latency_ms":{},"bots":true}"#
-            )
-        );
+        assert!(!master.queue("{"), "no JSON");
+        assert!(!master.queue(r#"{"players":0,"choices":{},"latency_ms":{},"bots":false}"#));
+        assert!(master.queue(
+            r#"{"players":2,"choices":{"mode":"cooperative"},"latency_ms":{},"bots":true}"#
+        ));
         let sent = actions(&mut master);
         assert!(
             sent[0]["text"]
                 .as_str()
-                .is_some_and(|text| text.contains(r#""type":"play""#)),
+                .is_some_and(|text| text.contains(r#""type":"queue""#)),
             "{sent:?}"
         );
 

@@ -1,16 +1,13 @@
 //! A player at a master, without a person: signs in as a guest, queues, plays, comes back and queues again.
 
 use anyhow::Context;
-use muse_master_client::messages::Seat as Invitation;
-use muse_master_client::{Action, Event, Life, LifeConfig, Preferences};
-use muse_wire::{Duration, Instant};
+use muse::master::{Account, Master, MasterEvent, MasterOptions, MatchSeat, QueueStatus};
+use muse_master_client::Preferences;
+use muse_wire::Duration;
 
-use crate::master::link::Link;
-use crate::master::socket::Who;
-
-/// The life of one bot with its master.
+/// The connection of one bot to its master.
 pub(crate) struct Agent {
-    link: Link<Life>,
+    master: Master,
     preferences: Preferences,
     matches: u32,
 }
@@ -19,62 +16,63 @@ pub(crate) struct Agent {
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Go to this game server.
-    Join(Invitation),
+    Join(Box<MatchSeat>),
     /// Leave the game server.
     Leave,
 }
 
 impl Agent {
-    /// Begins to connect to `authority`, host and port.
+    /// Starts to connect to the master at `url`.
     pub(crate) fn new(
-        authority: &str,
-        device_key: String,
+        url: &str,
+        device_key: &str,
         seed: u64,
         preferences: Preferences,
     ) -> anyhow::Result<Self> {
-        let config = LifeConfig::default().retry(Duration::from_secs(2));
-        let life = Life::new(config, seed);
+        let retry = Duration::from_secs(2);
+        let options = MasterOptions::default().retry(retry).seed(seed);
+        let master = Master::connect_with(url, Account::guest_key(device_key), options);
         Ok(Self {
-            link: Link::new(authority, Who::Guest(device_key), life)
-                .with_context(|| format!("cannot reach {authority}"))?,
+            master: master.with_context(|| format!("cannot reach {url}"))?,
             preferences,
             matches: 0,
         })
     }
 
     /// Does what is due, and says what the bot is to do.
-    pub(crate) fn turn(&mut self, now: Instant) -> Vec<Order> {
-        self.link.listen(now);
-        while let Some(event) = self.link.poll_event() {
+    pub(crate) fn turn(&mut self) -> anyhow::Result<Vec<Order>> {
+        let mut orders = Vec::new();
+        while let Some(event) = self.master.poll() {
             match event {
-                Event::Online(_) | Event::LeftQueue => self.queue(),
-                Event::Back(_, outcome) => {
+                MasterEvent::Connected(_)
+                | MasterEvent::LeftQueue
+                | MasterEvent::Cancelled { waiting: false, .. } => self.queue()?,
+                MasterEvent::MatchOver(_, outcome) => {
                     tracing::info!(?outcome, "back at the master");
                     self.matches += 1;
-                    self.queue();
+                    self.queue()?;
+                }
+                MasterEvent::Seated(seat) => orders.push(Order::Join(Box::new(seat))),
+                MasterEvent::Unseated => orders.push(Order::Leave),
+                MasterEvent::SeatLost {
+                    reason, retry_in, ..
+                } => {
+                    tracing::info!(?retry_in, "left the game server: {reason}");
                 }
                 _ => {}
             }
         }
-        let mut orders = Vec::new();
-        while let Some(action) = self.link.act() {
-            match action {
-                Action::JoinGame(seat) => orders.push(Order::Join(seat)),
-                Action::LeaveGame => orders.push(Order::Leave),
-                other => tracing::warn!(?other, "not known"),
-            }
-        }
-        orders
+        Ok(orders)
     }
 
     /// The game server let the bot in.
     pub(crate) fn handle_connected(&mut self) {
-        self.link.handle_game_connected();
+        self.master.handle_game_connected();
     }
 
     /// The game server is lost, or the match over.
-    pub(crate) fn handle_lost(&mut self, now: Instant) {
-        self.link.handle_game_lost(now);
+    pub(crate) fn handle_lost(&mut self, reason: &str) {
+        self.master.handle_game_lost(reason);
     }
 
     /// Matches that the bot has come back from.
@@ -82,9 +80,11 @@ impl Agent {
         self.matches
     }
 
-    fn queue(&mut self) {
-        if self.link.game().is_none() && !self.link.wants_match() {
-            self.link.play(self.preferences.clone());
+    fn queue(&mut self) -> anyhow::Result<()> {
+        let is_free = self.master.current_match().is_none();
+        if is_free && self.master.queue_status() == QueueStatus::Out {
+            self.master.queue(self.preferences.clone())?;
         }
+        Ok(())
     }
 }

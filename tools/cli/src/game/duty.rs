@@ -1,26 +1,19 @@
-//! The game server's life with the master: registers, takes a match, reports, hands in the result.
+//! The master's side of a match of Biobot: takes it, reports it, keeps what players unlock, hands in the result.
 
-use std::collections::BTreeSet;
-
-use anyhow::anyhow;
+use muse::master::{HostEvent, MatchEnding, MatchOutcome, MatchPhase};
 use muse_biobot::Phase as RoundPhase;
 use muse_drivers::Server;
-use muse_master_client::messages::{Assignment, MatchResult, Outcome, Phase, PlayerResult, Report};
-use muse_master_client::{AccountId, ServerEvent};
+use muse_master_client::AccountId;
+use muse_master_client::messages::Assignment;
+use muse_transport::ServerPublicKey;
 use muse_wire::Instant;
 
 use super::profiles::{Known, Profiles};
-use crate::master::posting::{Post, Posting};
+use crate::master::enrolment::{EnrolledHost, Enrolment};
 
 /// The master's side of a match.
 pub(crate) struct Duty {
-    life: Post,
-    assignment: Option<Assignment>,
-    /// Everybody who was given a seat, whatever became of it.
-    invited: Vec<AccountId>,
-    left: BTreeSet<AccountId>,
-    finished: bool,
-    ended: bool,
+    host: EnrolledHost,
     profiles: Profiles,
 }
 
@@ -31,15 +24,14 @@ pub(crate) struct Standing {
 }
 
 impl Duty {
-    /// Begins to connect.
-    pub(crate) fn new(posting: Posting, public_key: &str) -> anyhow::Result<Self> {
+    /// Starts to connect.
+    pub(crate) fn new(
+        enrolment: Enrolment,
+        now: Instant,
+        public_key: &ServerPublicKey,
+    ) -> anyhow::Result<Self> {
         Ok(Self {
-            life: posting.take_up(public_key)?,
-            assignment: None,
-            invited: Vec::new(),
-            left: BTreeSet::new(),
-            finished: false,
-            ended: false,
+            host: enrolment.start(now, public_key)?,
             profiles: Profiles::default(),
         })
     }
@@ -50,38 +42,27 @@ impl Duty {
         now: Instant,
         server: &mut Server,
     ) -> anyhow::Result<Option<Assignment>> {
-        self.life.listen(now);
-        self.life.act();
         let mut assigned = None;
-        while let Some(event) = self.life.poll_event() {
+        while let Some(event) = self.host.turn(now, server.endpoint_mut())? {
             match event {
-                ServerEvent::Assigned(assignment) => {
-                    learn_keys(&assignment, server)?;
-                    self.invited.clone_from(&assignment.players);
-                    for account in &assignment.players {
-                        self.life.ask_profile(*account, GAME);
+                HostEvent::Assigned(plan) => {
+                    for account in &plan.players {
+                        self.host.ask_profile(*account, GAME);
                     }
-                    self.assignment = Some(assignment.clone());
-                    assigned = Some(assignment);
+                    assigned = Some(plan);
                 }
-                ServerEvent::Admit(account) => {
-                    self.admit(account);
-                    self.life.ask_profile(account, GAME);
-                }
-                ServerEvent::Profile(profile) => self.profiles.handle_profile(&profile),
-                ServerEvent::Remove(account) => {
-                    self.left.insert(account);
-                }
-                ServerEvent::End => self.ended = true,
-                other => tracing::warn!(?other, "not known"),
+                HostEvent::SeatOpened(account) => self.host.ask_profile(account, GAME),
+                HostEvent::Profile(profile) => self.profiles.handle_profile(&profile),
+                // Whoever has no seat is disconnected each turn, and the end is asked for by name.
+                _ => {}
             }
         }
         Ok(assigned)
     }
 
-    /// Whether this account has a seat in the match.
+    /// True if this account has a seat in the match.
     pub(crate) fn has_seat(&self, account: AccountId) -> bool {
-        self.invited.contains(&account) && !self.left.contains(&account)
+        self.host.has_seat(account)
     }
 
     /// What is known of a player; none until the master has told.
@@ -92,100 +73,62 @@ impl Duty {
     /// A player has reached a checkpoint or found a weapon: the master keeps it.
     pub(crate) fn save(&mut self, account: AccountId, checkpoint: u8, owned: u8) {
         if let Some(document) = self.profiles.advance(account, checkpoint, owned) {
-            self.life.save_progress(account, GAME, document);
+            self.host.save_progress(account, GAME, document);
         }
     }
 
-    /// A player has escaped: the next time begins at the beginning, with the weapons that were found.
+    /// A player has escaped: the next time starts at the beginning, with the weapons that were found.
     pub(crate) fn begin_anew(&mut self, account: AccountId) {
         if let Some(document) = self.profiles.begin_anew(account) {
-            self.life.save_progress(account, GAME, document);
+            self.host.save_progress(account, GAME, document);
         }
     }
 
     /// A player's seat is given up.
     pub(crate) fn give_up(&mut self, account: AccountId) {
-        self.left.insert(account);
+        self.host.give_up_seat(account);
     }
 
     /// Tells the master how the match stands, at once if that has changed.
     pub(crate) fn tell(&mut self, standing: Standing) {
-        if self.finished || self.assignment.is_none() {
-            return;
-        }
         let phase = match standing.phase {
-            RoundPhase::Waiting => Phase::Connecting,
-            RoundPhase::Loading => Phase::Loading,
-            _ => Phase::Running,
+            RoundPhase::Waiting => MatchPhase::Connecting,
+            RoundPhase::Loading => MatchPhase::Loading,
+            _ => MatchPhase::Running,
         };
-        let seated = self.invited.iter().copied();
-        self.life.set_state(Report {
-            match_id: None,
-            phase,
-            seated: seated
-                .filter(|account| !self.left.contains(account))
-                .collect(),
-            present: standing.present,
-            left: self.left.iter().copied().collect(),
-            open_seats: 0,
-        });
+        self.host.report(phase, standing.present, 0);
     }
 
-    /// Hands in the result: points by account; who is missing has none.
+    /// Hands in the result: points by account.
     pub(crate) fn finish(
         &mut self,
-        outcome: Outcome,
+        ending: MatchEnding,
         together: bool,
         points: impl Fn(AccountId) -> i64,
     ) {
-        let Some(assignment) = &self.assignment else {
-            self.ended = true;
-            return;
+        let outcome = match ending {
+            MatchEnding::Finished => {
+                let invited = self.host.invited().iter();
+                MatchOutcome::points(invited.map(|account| (*account, points(*account))))
+            }
+            MatchEnding::Cancelled => MatchOutcome::cancelled(),
+            MatchEnding::Aborted => MatchOutcome::aborted(),
         };
-        if self.finished {
-            return;
-        }
-        self.finished = true;
-        let player = |account: &AccountId| PlayerResult {
-            account: *account,
-            points: points(*account),
-            team: together.then_some(0),
-        };
-        self.life.finish(MatchResult {
-            match_id: assignment.match_id,
-            outcome,
-            players: self.invited.iter().map(player).collect(),
+        self.host.finish(&match together {
+            true => outcome.together(),
+            false => outcome,
         });
     }
 
-    /// Whether the process may end.
-    pub(crate) const fn has_ended(&self) -> bool {
-        self.ended
+    /// True if the process may end.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.host.has_ended()
     }
 
     /// The match's number.
     pub(crate) fn match_number(&self) -> Option<u64> {
-        self.assignment.as_ref().map(|it| it.match_id.0)
+        self.host.plan().map(|plan| plan.match_id.0)
     }
-
-    fn admit(&mut self, account: AccountId) {
-        self.left.remove(&account);
-        if !self.invited.contains(&account) {
-            self.invited.push(account);
-        }
-    }
-}
-
-/// From now on the server accepts the tokens of this match.
-fn learn_keys(assignment: &Assignment, server: &mut Server) -> anyhow::Result<()> {
-    let verifier = server.endpoint_mut().token_verifier();
-    let verifier = verifier.ok_or_else(|| anyhow!("the server takes no tokens"))?;
-    for (id, key) in &assignment.token_keys {
-        let key = muse_master::secrets::unhex(key).and_then(|key| key.try_into().ok());
-        let key: [u8; 32] = key.ok_or_else(|| anyhow!("the master's key {id} is not a key"))?;
-        verifier.add_key(*id, &key)?;
-    }
-    Ok(())
 }
 
 /// What progress in this game is called.

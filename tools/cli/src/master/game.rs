@@ -5,44 +5,42 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant as Clock};
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
+use muse::master::{AccountId, HostEvent, MatchOutcome, MatchPhase};
 use muse_drivers::{Server, new_key};
-use muse_master_client::messages::{Assignment, MatchResult, Outcome, Phase, PlayerResult, Report};
-use muse_master_client::{AccountId, ServerEvent};
 use muse_transport::token::TokenVerifier;
 use muse_transport::{ChannelConfig, Config, ConnectionId, Delivery, Event, ServerOptions};
-use muse_wire::Instant;
 
-use super::posting::{Post, Posting};
+use super::enrolment::{EnrolledHost, Enrolment};
 
 /// Hosts one match and ends.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    let posting = Posting::from_environment(PROTOCOL)?;
-    let posting = posting.context("the master sets MUSE_MASTER; start it with `muse master`")?;
-    let port = posting.port;
+    let enrolment = Enrolment::from_environment(PROTOCOL)?;
+    let enrolment =
+        enrolment.context("the master sets MUSE_MASTER; start it with `muse master`")?;
     let seconds = std::env::var("MUSE_GAME_SECONDS").ok();
     let length = seconds.map_or(Ok(5.0), |text| text.parse::<f64>())?;
     let key = new_key()?;
-    let public = key.public().to_string();
+    let public = key.public();
     let options = ServerOptions::new(key).tokens(TokenVerifier::new());
-    let server = Server::bind(("0.0.0.0", port), config(), options)
-        .with_context(|| format!("cannot listen at port {port}"))?;
+    let listen = enrolment.listen_address();
+    let server = Server::bind(listen, config(), options)
+        .with_context(|| format!("cannot listen at {listen}"))?;
     let mut game = Game {
-        life: posting.take_up(&public)?,
+        host: enrolment.start(server.now(), &public)?,
         server,
-        assignment: None,
         players: BTreeMap::new(),
-        seated: Vec::new(),
-        phase: Phase::Ready,
+        phase: MatchPhase::Ready,
         until: Clock::now(),
         length: Duration::from_secs_f64(length.clamp(0.0, 86_400.0)),
-        started: Clock::now(),
-        finished: false,
-        ended: false,
     };
-    while !game.ended {
+    while !game.host.has_ended() {
         game.step()?;
     }
+    for connection in game.players.values() {
+        game.server.close(*connection, 0, "the match is over");
+    }
+    game.server.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -52,74 +50,39 @@ pub(super) fn config() -> Config {
 }
 
 struct Game {
-    life: Post,
+    host: EnrolledHost,
     server: Server,
-    assignment: Option<Assignment>,
     players: BTreeMap<AccountId, ConnectionId>,
-    seated: Vec<AccountId>,
-    phase: Phase,
+    phase: MatchPhase,
     until: Clock,
     length: Duration,
-    started: Clock,
-    finished: bool,
-    ended: bool,
 }
 
 impl Game {
-    fn now(&self) -> Instant {
-        let elapsed = self.started.elapsed().as_micros();
-        Instant::from_micros(u64::try_from(elapsed).unwrap_or(u64::MAX))
-    }
-
     fn step(&mut self) -> anyhow::Result<()> {
-        let now = self.now();
-        self.life.listen(now);
         self.tick()?;
-        self.advance();
-        self.life.act();
-        while let Some(event) = self.life.poll_event() {
-            self.handle(event)?;
+        let now = self.server.now();
+        while let Some(event) = self.host.turn(now, self.server.endpoint_mut())? {
+            match event {
+                HostEvent::Assigned(plan) => {
+                    self.phase = MatchPhase::Connecting;
+                    self.until = Clock::now() + Duration::from_millis(plan.connect_ms);
+                }
+                HostEvent::SeatClosed(account) => {
+                    if let Some(connection) = self.players.remove(&account) {
+                        self.server.close(connection, 2, "the seat was given up");
+                    }
+                }
+                _ => {}
+            }
         }
+        self.advance();
         self.server.wait(STEP)?;
         Ok(())
     }
 
-    fn handle(&mut self, event: ServerEvent) -> anyhow::Result<()> {
-        match event {
-            ServerEvent::Assigned(assignment) => {
-                let verifier = self.server.endpoint_mut().token_verifier();
-                let verifier = verifier.ok_or_else(|| anyhow!("the server takes tokens"))?;
-                for (id, key) in &assignment.token_keys {
-                    let key = muse_master::secrets::unhex(key).and_then(|key| key.try_into().ok());
-                    let key: [u8; 32] = key.ok_or_else(|| anyhow!("not a key"))?;
-                    verifier.add_key(*id, &key)?;
-                }
-                self.seated.clone_from(&assignment.players);
-                self.phase = Phase::Connecting;
-                self.until = Clock::now() + Duration::from_millis(assignment.connect_ms);
-                self.assignment = Some(assignment);
-            }
-            ServerEvent::Admit(account) => self.seated.push(account),
-            ServerEvent::Remove(account) => {
-                self.seated.retain(|seated| *seated != account);
-                if let Some(connection) = self.players.remove(&account) {
-                    self.server.close(connection, 2, "sent away");
-                }
-            }
-            ServerEvent::End => {
-                for connection in self.players.values() {
-                    self.server.close(*connection, 0, "the match is over");
-                }
-                self.server.flush()?;
-                self.ended = true;
-            }
-            other => tracing::warn!(?other, "not known"),
-        }
-        Ok(())
-    }
-
     fn tick(&mut self) -> anyhow::Result<()> {
-        let (players, seated) = (&mut self.players, &self.seated);
+        let (players, host) = (&mut self.players, &self.host);
         self.server.tick(|server, event| match event {
             Event::Connected {
                 connection,
@@ -127,7 +90,7 @@ impl Game {
                 ..
             } => {
                 let account = AccountId(account);
-                if seated.contains(&account) {
+                if host.has_seat(account) {
                     players.insert(account, connection);
                 } else {
                     server.close(connection, 1, "no seat in this match");
@@ -141,48 +104,24 @@ impl Game {
 
     /// Connecting, loading (which takes no time here), playing.
     fn advance(&mut self) {
-        let Some(assignment) = &self.assignment else {
-            return;
-        };
-        if self.finished {
-            return;
-        }
-        let everybody = self.players.len() == self.seated.len();
-        let due = self.until <= Clock::now();
+        let is_complete = self.players.len() == self.host.seated().count();
+        let is_due = self.until <= Clock::now();
         match self.phase {
-            Phase::Connecting if everybody => self.phase = Phase::Loading,
-            Phase::Loading => {
-                self.phase = Phase::Running;
+            MatchPhase::Connecting if is_complete => self.phase = MatchPhase::Loading,
+            MatchPhase::Loading => {
+                self.phase = MatchPhase::Running;
                 self.until = Clock::now() + self.length;
             }
-            Phase::Connecting | Phase::Running if due => {
-                let outcome = match self.phase {
-                    Phase::Running => Outcome::Finished,
-                    _ => Outcome::Cancelled,
-                };
-                let player = |(place, account): (usize, &AccountId)| PlayerResult {
-                    account: *account,
-                    points: i64::try_from(place).unwrap_or(0) + 1,
-                    team: None,
-                };
-                self.life.finish(MatchResult {
-                    match_id: assignment.match_id,
-                    outcome,
-                    players: self.seated.iter().enumerate().map(player).collect(),
-                });
-                self.finished = true;
-                return;
+            MatchPhase::Connecting if is_due => self.host.finish(&MatchOutcome::cancelled()),
+            MatchPhase::Running if is_due => {
+                let points = self.host.seated().zip(1..);
+                let outcome = MatchOutcome::points(points);
+                self.host.finish(&outcome);
             }
             _ => {}
         }
-        self.life.set_state(Report {
-            match_id: None,
-            phase: self.phase,
-            seated: self.seated.clone(),
-            present: self.players.keys().copied().collect(),
-            left: Vec::new(),
-            open_seats: 0,
-        });
+        let present = self.players.keys().copied().collect();
+        self.host.report(self.phase, present, 0);
     }
 }
 

@@ -1,27 +1,24 @@
-//! `muse master-player`: a player without a game, who lives with a master as a real one would and prints what happens, one line each.
+//! `muse master-player`: a player without a game, who stays with a master as a real one would and prints what happens, one line each.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant as Clock};
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use muse::master::{
+    Account, Master, MasterEvent, MatchEnding, MatchSeat, Preferences, QueueStatus,
+};
 use muse_drivers::Client;
-use muse_master_client::messages::FromMaster;
-use muse_master_client::{Action, Event, Life, LifeConfig, Preferences};
-use muse_transport::token::ConnectToken;
-use muse_transport::{Connect, Event as GameEvent};
-use muse_wire::Instant;
+use muse_transport::Event;
 
 use super::game::config;
-use super::link::Link;
-use super::socket::Who;
 use crate::interrupt::Interrupt;
 
 /// Which master, and who plays.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Host and port of the master, or several with commas between.
-    #[arg(value_name = "HOST:PORT")]
+    /// Address of the master, or several with commas between: `https://play.example.com`, or host and port.
+    #[arg(value_name = "URL")]
     master: String,
     /// Key of the device, at least 16 characters.
     #[arg(long, value_name = "KEY")]
@@ -29,20 +26,22 @@ pub(crate) struct Arguments {
     /// Asks for a match when online, and again after each.
     #[arg(long)]
     play: bool,
+    /// PEM file of certificates to trust besides those of the system.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<std::path::PathBuf>,
 }
 
-/// Lives until Ctrl-C.
+/// Plays until Ctrl-C.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
-    let seed = arguments.device_key.bytes().fold(1, |seed: u64, byte| {
-        seed.wrapping_mul(31).wrapping_add(u64::from(byte))
-    });
-    let who = Who::Guest(arguments.device_key.clone());
-    let life = Life::new(LifeConfig::default(), seed);
+    let account = Account::guest_key(&arguments.device_key);
+    let mut options = muse::master::MasterOptions::default();
+    if let Some(file) = &arguments.ca {
+        options = options.ca_file(file);
+    }
     let mut player = Player {
-        link: Link::new(&arguments.master, who, life)?,
+        master: Master::connect_with(&arguments.master, account, options)?,
         game: None,
-        started: Clock::now(),
         play: arguments.play,
     };
     while !interrupt.is_raised() {
@@ -52,27 +51,25 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 struct Player {
-    link: Link<Life>,
+    master: Master,
     game: Option<Client>,
-    started: Clock,
     play: bool,
 }
 
 impl Player {
-    fn now(&self) -> Instant {
-        let elapsed = self.started.elapsed().as_micros();
-        Instant::from_micros(u64::try_from(elapsed).unwrap_or(u64::MAX))
-    }
-
     fn step(&mut self) -> anyhow::Result<()> {
-        let now = self.now();
-        self.link.listen(now);
-        self.tick_game(now)?;
-        while let Some(event) = self.link.poll_event() {
-            self.show(&event);
-        }
-        while let Some(action) = self.link.act() {
-            self.act(action)?;
+        self.tick_game()?;
+        while let Some(event) = self.master.poll() {
+            match event {
+                MasterEvent::Seated(seat) => self.join(&seat)?,
+                MasterEvent::Unseated => {
+                    if let Some(mut game) = self.game.take() {
+                        game.close(0, "leaves");
+                        game.flush()?;
+                    }
+                }
+                other => self.show(&other)?,
+            }
         }
         match &mut self.game {
             Some(game) => {
@@ -83,87 +80,76 @@ impl Player {
         Ok(())
     }
 
-    fn act(&mut self, action: Action) -> anyhow::Result<()> {
-        match action {
-            Action::JoinGame(seat) => {
-                let token = ConnectToken::from_text(&seat.token)?;
-                let client =
-                    Client::connect(seat.address.as_str(), config(), Connect::token(token));
-                self.game = Some(client.context("cannot connect to the game server")?);
-            }
-            Action::LeaveGame => {
-                if let Some(mut game) = self.game.take() {
-                    game.close(0, "leaves");
-                    game.flush()?;
-                }
-            }
-            other => tracing::warn!(?other, "not known"),
-        }
+    fn join(&mut self, seat: &MatchSeat) -> anyhow::Result<()> {
+        let client = Client::connect(seat.address.as_str(), config(), seat.connect());
+        self.game = Some(client.context("cannot connect to the game server")?);
         Ok(())
     }
 
-    fn tick_game(&mut self, now: Instant) -> anyhow::Result<()> {
+    fn tick_game(&mut self) -> anyhow::Result<()> {
         let Some(game) = &mut self.game else {
             return Ok(());
         };
-        let (mut connected, mut lost) = (false, false);
-        game.tick(|_, event| match event {
-            GameEvent::Connected { .. } => connected = true,
-            GameEvent::Closed { .. } | GameEvent::Refused { .. } | GameEvent::Unanswered { .. } => {
-                lost = true;
-            }
-            _ => {}
+        let (master, mut is_over) = (&mut self.master, false);
+        game.tick(|_, event| {
+            master.handle_game_event(&event);
+            is_over |= matches!(
+                event,
+                Event::Closed { .. } | Event::Refused { .. } | Event::Unanswered { .. }
+            );
         })?;
-        if connected {
-            self.link.handle_game_connected();
-        }
-        if lost {
+        if is_over {
             self.game = None;
-            self.link.handle_game_lost(now);
         }
         Ok(())
     }
 
-    fn show(&mut self, event: &Event) {
+    fn show(&mut self, event: &MasterEvent) -> anyhow::Result<()> {
         match event {
-            Event::Online(account) => {
+            MasterEvent::Connected(account) => {
                 println!("online {account}");
-                self.play_again();
+                return self.play_again();
             }
-            Event::Offline(_) => println!("offline"),
-            Event::Full(_) => println!("full"),
-            Event::Queue(state) => println!("queue {}", state.ticket),
-            Event::LeftQueue => println!("left"),
-            Event::MatchFound(id) => println!("found {id}"),
-            Event::Playing(id) => println!("playing {id}"),
-            Event::GameLost(id) => println!("lost {id}"),
-            Event::Back(id, outcome) => {
-                println!(
-                    "back {id} {}",
-                    outcome.map_or("unknown".to_owned(), |o| format!("{o:?}"))
-                );
-                self.play_again();
+            MasterEvent::Lost { .. } => println!("offline"),
+            MasterEvent::Full { .. } => println!("full"),
+            MasterEvent::Queued(state) => println!("queue {}", state.ticket),
+            MasterEvent::LeftQueue => println!("left"),
+            MasterEvent::MatchFound(id) => println!("found {id}"),
+            MasterEvent::Playing(id) => println!("playing {id}"),
+            MasterEvent::SeatLost {
+                match_id, reason, ..
+            } => println!("lost {match_id} {reason}"),
+            MasterEvent::Cancelled { match_id, .. } => {
+                println!("back {match_id} {:?}", MatchEnding::Cancelled);
+                return self.play_again();
             }
-            Event::Message(FromMaster::Refused { code, .. }) => println!("refused {code}"),
-            Event::Message(FromMaster::Announcement { text }) => println!("announced {text}"),
-            Event::Message(FromMaster::Closing { .. }) => println!("stopped"),
-            Event::Message(FromMaster::Presence { account, online }) => {
-                println!("presence {account} {online}");
+            MasterEvent::MatchOver(id, outcome) => {
+                let outcome = outcome.map_or("unknown".to_owned(), |o| format!("{o:?}"));
+                println!("back {id} {outcome}");
+                return self.play_again();
             }
-            Event::Message(FromMaster::Friend { account, accepted }) => {
-                println!("friend {account} {accepted}");
+            MasterEvent::Refused { code, .. } => println!("refused {code}"),
+            MasterEvent::Announcement(text) => println!("announced {text}"),
+            MasterEvent::Stopped => println!("stopped"),
+            MasterEvent::Presence { account, is_online } => {
+                println!("presence {account} {is_online}");
             }
-            Event::Message(FromMaster::Invitation { from, room }) => {
-                println!("invited {from} {room}");
-            }
+            MasterEvent::Friend {
+                account,
+                is_accepted,
+            } => println!("friend {account} {is_accepted}"),
+            MasterEvent::Invitation { from, room } => println!("invited {from} {room}"),
             other => tracing::debug!(?other, "heard"),
         }
+        Ok(())
     }
 
-    fn play_again(&mut self) {
-        if self.play && self.link.game().is_none() && !self.link.wants_match() {
-            self.link.play(Preferences::default());
+    fn play_again(&mut self) -> anyhow::Result<()> {
+        let is_free = self.master.current_match().is_none();
+        if self.play && is_free && self.master.queue_status() == QueueStatus::Out {
+            self.master.queue(Preferences::default())?;
         }
+        Ok(())
     }
 }
 

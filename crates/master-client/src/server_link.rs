@@ -1,4 +1,4 @@
-//! The game server's life with the master.
+//! A game server's link to the master.
 //!
 //! It registers, waits for a match, says each second how the match goes, and repeats the result until the master has stored it. If
 //! the master is away, the game goes on and everything is told again when it is back.
@@ -14,19 +14,19 @@ use crate::messages::{
 };
 use crate::{AccountId, MatchId};
 
-/// The machine. Call [`start`](Self::start), then `handle_*` as things happen, and drain [`poll_action`](Self::poll_action) and
+/// The game server's side of the connection to a master, without IO. Call [`start`](Self::start), then `handle_*` as things happen, and drain [`poll_action`](Self::poll_action) and
 /// [`poll_event`](Self::poll_event).
 ///
 /// ```
-/// use muse_master_client::{ServerAction, ServerLife};
+/// use muse_master_client::{ServerAction, ServerLink};
 /// use muse_wire::Instant;
-/// let mut life = ServerLife::new("203.0.113.5:8888", "00ff");
-/// life.start(Instant::ZERO);
-/// life.handle_timeout(Instant::ZERO);
-/// assert_eq!(life.poll_action(), Some(ServerAction::Connect));
+/// let mut link = ServerLink::new("203.0.113.5:8888", "00ff");
+/// link.start(Instant::ZERO);
+/// link.handle_timeout(Instant::ZERO);
+/// assert_eq!(link.poll_action(), Some(ServerAction::Connect));
 /// ```
 #[derive(Debug)]
-pub struct ServerLife {
+pub struct ServerLink {
     address: String,
     public_key: String,
     link: Link,
@@ -38,13 +38,14 @@ pub struct ServerLife {
     /// Progress that the master has not kept yet.
     progress: BTreeMap<AccountId, (u32, Value)>,
     number: u32,
+    registered: bool,
     /// When the master was last heard, or when the wait for it began.
     heard: Instant,
     actions: VecDeque<ServerAction>,
     events: VecDeque<ServerEvent>,
 }
 
-/// What the driver is to do.
+/// Something that the driver is to do.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ServerAction {
@@ -56,7 +57,7 @@ pub enum ServerAction {
     Send(FromServer),
 }
 
-/// What the game is to do.
+/// Something that the game is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerEvent {
@@ -64,9 +65,9 @@ pub enum ServerEvent {
     Assigned(Assignment),
     /// Let one more player in.
     Admit(AccountId),
-    /// Who a player is, and what was kept of him.
+    /// A player's name, and what was kept of them.
     Profile(PlayerProfile),
-    /// Send a player away, and keep his seat no longer.
+    /// Disconnect a player, and keep their seat no longer.
     Remove(AccountId),
     /// End the process: the result is stored, the match is called off, or the master has been away too long with nothing to play.
     End,
@@ -80,8 +81,8 @@ enum Link {
     Online { next: Instant },
 }
 
-impl ServerLife {
-    /// A server that players reach at `address`, with its public key in hexadecimal.
+impl ServerLink {
+    /// Creates the link of a server that players reach at `address`, with its public key in hexadecimal.
     pub fn new(address: &str, public_key: &str) -> Self {
         Self {
             address: address.to_owned(),
@@ -93,24 +94,37 @@ impl ServerLife {
             asked: Vec::new(),
             progress: BTreeMap::new(),
             number: 0,
+            registered: false,
             heard: Instant::ZERO,
             actions: VecDeque::new(),
             events: VecDeque::new(),
         }
     }
 
-    /// Begins to connect.
+    /// Starts to connect.
     pub fn start(&mut self, now: Instant) {
         self.heard = now;
         self.link = Link::Waiting { until: now };
     }
 
-    /// The match that is hosted.
+    /// Returns the match that is hosted.
     pub fn match_id(&self) -> Option<MatchId> {
         self.report.match_id
     }
 
-    /// The match went on: tells the master at once. The report's match is filled in.
+    /// Returns true from the first message of the master on: it knows where this server is.
+    pub fn is_registered(&self) -> bool {
+        self.registered
+    }
+
+    /// Takes no match any more. A server without one ends at once; one with a match plays it and ends after its result, as always.
+    pub fn drain(&mut self) {
+        if self.report.match_id.is_none() && !matches!(self.link, Link::Stopped) {
+            self.end();
+        }
+    }
+
+    /// Tells the master at once how the match goes on. The report's match is filled in.
     pub fn set_state(&mut self, report: Report) {
         let match_id = self.report.match_id;
         let changed = Report { match_id, ..report };
@@ -120,13 +134,13 @@ impl ServerLife {
         }
     }
 
-    /// The match is over. The result is repeated until the master has stored it.
+    /// Hands in the result, and repeats it until the master has stored it.
     pub fn finish(&mut self, result: MatchResult) {
         self.send(FromServer::Result(result.clone()));
         self.result = Some(result);
     }
 
-    /// Asks who a player is and what was kept of him in this game; [`ServerEvent::Profile`] is the answer. Asked again each second until
+    /// Asks who a player is and what was kept of them in this game; [`ServerEvent::Profile`] is the answer. Asked again each second until
     /// there is one.
     pub fn ask_profile(&mut self, account: AccountId, game: &str) {
         game.clone_into(&mut self.game);
@@ -139,7 +153,7 @@ impl ServerLife {
         }
     }
 
-    /// Has the master keep a player's progress; repeated until it has.
+    /// Has the master keep a player's progress, and repeats it until it has.
     pub fn save_progress(&mut self, account: AccountId, game: &str, document: Value) {
         game.clone_into(&mut self.game);
         self.number = self.number.wrapping_add(1);
@@ -149,7 +163,7 @@ impl ServerLife {
         }
     }
 
-    /// The WebSocket is open.
+    /// Handles an open WebSocket.
     pub fn handle_connected(&mut self, now: Instant) {
         self.heard = now;
         self.link = Link::Online {
@@ -162,16 +176,17 @@ impl ServerLife {
         self.tell();
     }
 
-    /// The WebSocket closed or could not be opened.
+    /// Handles a WebSocket that closed or could not be opened.
     pub fn handle_lost(&mut self, now: Instant) {
         if !matches!(self.link, Link::Stopped) {
             self.link = Link::Waiting { until: now + RETRY };
         }
     }
 
-    /// The master said this.
+    /// Handles a message of the master.
     pub fn handle_message(&mut self, now: Instant, message: ToServer) {
         self.heard = now;
+        self.registered = true;
         match message {
             ToServer::KeepAlive => {}
             ToServer::Assign(assignment) => {
@@ -240,7 +255,7 @@ impl ServerLife {
         }
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout).
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
         match self.link {
             Link::Stopped => None,
@@ -249,12 +264,12 @@ impl ServerLife {
         }
     }
 
-    /// The next thing to do.
+    /// Returns the next thing to do.
     pub fn poll_action(&mut self) -> Option<ServerAction> {
         self.actions.pop_front()
     }
 
-    /// The next thing for the game.
+    /// Returns the next thing for the game.
     pub fn poll_event(&mut self) -> Option<ServerEvent> {
         self.events.pop_front()
     }
@@ -320,8 +335,8 @@ mod tests {
         Instant::from_secs(seconds)
     }
 
-    fn sent(life: &mut ServerLife) -> Vec<FromServer> {
-        let actions = std::iter::from_fn(|| life.poll_action());
+    fn sent(link: &mut ServerLink) -> Vec<FromServer> {
+        let actions = std::iter::from_fn(|| link.poll_action());
         let sent = actions.filter_map(|action| match action {
             ServerAction::Send(message) => Some(message),
             _ => None,
@@ -329,22 +344,22 @@ mod tests {
         sent.collect()
     }
 
-    fn playing() -> ServerLife {
-        let mut life = ServerLife::new("203.0.113.5:8888", "00");
-        life.start(Instant::ZERO);
-        life.handle_timeout(Instant::ZERO);
-        life.handle_connected(Instant::ZERO);
+    fn playing() -> ServerLink {
+        let mut link = ServerLink::new("203.0.113.5:8888", "00");
+        link.start(Instant::ZERO);
+        link.handle_timeout(Instant::ZERO);
+        link.handle_connected(Instant::ZERO);
         let assignment = Assignment {
             match_id: MatchId(9),
             ..Assignment::default()
         };
-        life.handle_message(Instant::ZERO, ToServer::Assign(assignment.clone()));
-        assert_eq!(life.poll_event(), Some(ServerEvent::Assigned(assignment)));
-        let messages = sent(&mut life);
+        link.handle_message(Instant::ZERO, ToServer::Assign(assignment.clone()));
+        assert_eq!(link.poll_event(), Some(ServerEvent::Assigned(assignment)));
+        let messages = sent(&mut link);
         assert!(matches!(messages[0], FromServer::Register { .. }));
         assert!(matches!(&messages[2], FromServer::Report(report)
             if report.phase == Phase::Connecting && report.match_id == Some(MatchId(9))));
-        life
+        link
     }
 
     fn result() -> MatchResult {
@@ -357,72 +372,88 @@ mod tests {
 
     #[test]
     fn the_result_is_repeated_over_a_loss_until_it_is_stored() {
-        let mut life = playing();
-        life.finish(result());
-        assert_eq!(sent(&mut life), [FromServer::Result(result())]);
-        life.handle_lost(seconds(1));
-        life.handle_timeout(seconds(2));
-        life.handle_connected(seconds(2));
-        assert!(sent(&mut life).contains(&FromServer::Result(result())));
-        life.handle_message(
+        let mut link = playing();
+        link.finish(result());
+        assert_eq!(sent(&mut link), [FromServer::Result(result())]);
+        link.handle_lost(seconds(1));
+        link.handle_timeout(seconds(2));
+        link.handle_connected(seconds(2));
+        assert!(sent(&mut link).contains(&FromServer::Result(result())));
+        link.handle_message(
             seconds(3),
             ToServer::ResultStored {
                 match_id: MatchId(9),
             },
         );
-        assert_eq!(life.poll_event(), Some(ServerEvent::End));
-        assert_eq!(life.poll_timeout(), None);
+        assert_eq!(link.poll_event(), Some(ServerEvent::End));
+        assert_eq!(link.poll_timeout(), None);
+    }
+
+    #[test]
+    fn a_drained_server_without_a_match_ends_and_one_with_a_match_plays_on() {
+        let mut idle = ServerLink::new("203.0.113.5:8888", "00");
+        idle.start(Instant::ZERO);
+        idle.drain();
+        assert_eq!(idle.poll_event(), Some(ServerEvent::End));
+        let mut busy = playing();
+        assert!(busy.is_registered());
+        busy.drain();
+        assert_eq!(busy.poll_event(), None);
+        busy.finish(result());
+        let match_id = MatchId(9);
+        busy.handle_message(seconds(1), ToServer::ResultStored { match_id });
+        assert_eq!(busy.poll_event(), Some(ServerEvent::End));
     }
 
     #[test]
     fn profiles_are_asked_for_and_progress_is_repeated_until_it_is_kept() {
-        let mut life = playing();
+        let mut link = playing();
         let account = AccountId(4);
         let asks = FromServer::Profile {
             account,
             game: "tag".to_owned(),
         };
-        life.ask_profile(account, "tag");
-        life.ask_profile(account, "tag");
-        assert_eq!(sent(&mut life), std::slice::from_ref(&asks));
-        life.handle_timeout(seconds(1));
-        assert!(sent(&mut life).contains(&asks));
+        link.ask_profile(account, "tag");
+        link.ask_profile(account, "tag");
+        assert_eq!(sent(&mut link), std::slice::from_ref(&asks));
+        link.handle_timeout(seconds(1));
+        assert!(sent(&mut link).contains(&asks));
         let profile = PlayerProfile {
             account,
             ..PlayerProfile::default()
         };
         for _ in 0..2 {
-            life.handle_message(seconds(1), ToServer::Profile(profile.clone()));
+            link.handle_message(seconds(1), ToServer::Profile(profile.clone()));
         }
-        assert_eq!(life.poll_event(), Some(ServerEvent::Profile(profile)));
-        assert_eq!(life.poll_event(), None);
-        life.save_progress(account, "tag", Value::from(1));
-        life.save_progress(account, "tag", Value::from(2));
-        sent(&mut life);
+        assert_eq!(link.poll_event(), Some(ServerEvent::Profile(profile)));
+        assert_eq!(link.poll_event(), None);
+        link.save_progress(account, "tag", Value::from(1));
+        link.save_progress(account, "tag", Value::from(2));
+        sent(&mut link);
         let stored = |number| ToServer::ProgressStored { account, number };
-        life.handle_message(seconds(1), stored(1));
-        life.handle_timeout(seconds(2));
+        link.handle_message(seconds(1), stored(1));
+        link.handle_timeout(seconds(2));
         let newest = |message: &FromServer| matches!(message, FromServer::Progress { document, .. } if *document == 2);
         assert!(
-            sent(&mut life).iter().any(newest),
+            sent(&mut link).iter().any(newest),
             "the newest is not kept yet"
         );
-        life.handle_message(seconds(2), stored(2));
-        life.handle_timeout(seconds(3));
-        assert!(!sent(&mut life).iter().any(newest));
+        link.handle_message(seconds(2), stored(2));
+        link.handle_timeout(seconds(3));
+        assert!(!sent(&mut link).iter().any(newest));
     }
 
     #[test]
     fn without_a_match_a_master_that_stays_away_ends_the_process_but_a_match_goes_on() {
-        let mut idle = ServerLife::new("203.0.113.5:8888", "00");
+        let mut idle = ServerLink::new("203.0.113.5:8888", "00");
         let mut busy = playing();
         idle.start(Instant::ZERO);
         busy.handle_lost(Instant::ZERO);
         for second in 0..60 {
-            for life in [&mut idle, &mut busy] {
-                life.handle_timeout(seconds(second));
-                if life.poll_action() == Some(ServerAction::Connect) {
-                    life.handle_lost(seconds(second));
+            for link in [&mut idle, &mut busy] {
+                link.handle_timeout(seconds(second));
+                if link.poll_action() == Some(ServerAction::Connect) {
+                    link.handle_lost(seconds(second));
                 }
             }
         }
