@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use muse_drivers::Client;
-use muse_transport::{ChannelConfig, Config, Connect, Delivery, ServerPublicKey};
+use muse_transport::{Connect, ServerPublicKey};
 
 /// A server that ends with the test.
 pub(crate) struct Game {
@@ -47,10 +47,7 @@ impl Game {
 
     /// The same, of a version of the game.
     pub(crate) fn connect_as(&self, schema: u64) -> Client {
-        let config = Config::new(u64::from(muse_biobot::PROTOCOL))
-            .schema(schema)
-            .channel(ChannelConfig::new(Delivery::Unreliable))
-            .channel(ChannelConfig::new(Delivery::ReliableOrdered));
+        let config = muse_biobot::net::protocol().0.config().schema(schema);
         let how = Connect::pinned(self.key);
         Client::connect(self.address.as_str(), config, how).expect("a socket")
     }
