@@ -110,8 +110,9 @@ fn main() -> muse::Result<()> {
         ["serve"] => serve("[::]:7000"),
         ["serve", address] => serve(address),
         ["talk", name, address] => talk(name, address, &typed_lines()),
-        _ => Ok(println!(
-            "usage: chat serve [ADDRESS] | chat talk NAME ADDRESS"
-        )),
+        _ => {
+            println!("usage: chat serve [ADDRESS] | chat talk NAME ADDRESS");
+            Ok(())
+        }
     }
 }

@@ -77,8 +77,9 @@ fn main() -> muse::Result<()> {
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["host", relay] => host(relay),
         ["join", invitation] => join(invitation),
-        _ => Ok(println!(
-            "usage: friend host RELAY | friend join INVITATION"
-        )),
+        _ => {
+            println!("usage: friend host RELAY | friend join INVITATION");
+            Ok(())
+        }
     }
 }

@@ -194,7 +194,10 @@ pub(crate) fn serve(
         server.tick(|game, event| match event {
             Joined(client) => game.spawn(client, Player::default()),
             Left(client, _) => game.despawn(client),
-            Emitted(client, fire) => Ok(judge.shots.push((client, fire))),
+            Emitted(client, fire) => {
+                judge.shots.push((client, fire));
+                Ok(())
+            }
             TickFinished(tick) => {
                 let judged = judge.tick(game.netcode(), tick);
                 judged.map_err(|error| muse::Error::Io(std::io::Error::other(error.to_string())))

@@ -107,6 +107,9 @@ fn main() -> muse::Result<()> {
         ["serve"] => serve("[::]:7000"),
         ["serve", address] => serve(address),
         ["play", address] => play(address),
-        _ => Ok(println!("usage: tag serve [ADDRESS] | tag play ADDRESS")),
+        _ => {
+            println!("usage: tag serve [ADDRESS] | tag play ADDRESS");
+            Ok(())
+        }
     }
 }

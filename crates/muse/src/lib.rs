@@ -45,9 +45,11 @@
 //!     let mut heard = None;
 //!     while heard.is_none() {
 //!         client.wait(Duration::from_millis(16))?;
-//!         client.tick(|_, event| match event {
-//!             ClientEvent::Received(message) => Ok(heard = message.read::<Say>()),
-//!             _ => Ok(()),
+//!         client.tick(|_, event| {
+//!             if let ClientEvent::Received(message) = event {
+//!                 heard = message.read::<Say>();
+//!             }
+//!             Ok(())
 //!         })?;
 //!     }
 //!     assert_eq!(heard.map(|say| say.text).as_deref(), Some("hello"));
