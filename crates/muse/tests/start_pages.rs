@@ -55,8 +55,8 @@ impl Program {
     /// Waits for a line with this in it.
     fn expect(&self, part: &str) -> String {
         loop {
-            let line = self.lines.recv_timeout(PATIENCE);
-            let line = line.unwrap_or_else(|_| panic!("never printed {part:?}"));
+            let line = self.lines.recv_timeout(PATIENCE).ok();
+            let line = line.unwrap_or_else(|| unreachable!("never printed {part:?}"));
             if line.contains(part) {
                 return line;
             }

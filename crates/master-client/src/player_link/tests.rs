@@ -317,7 +317,7 @@ fn a_server_that_refuses_every_seat_is_asked_less_and_less_often() {
     assert!(
         waits
             .clone()
-            .last()
+            .next_back()
             .is_some_and(|wait| wait >= Duration::from_secs(15))
     );
     let named = |event: &PlayerEvent| matches!(event, PlayerEvent::GameLost { reason, .. } if reason == "the token has expired");
