@@ -37,8 +37,7 @@
 //! }
 //!
 //! fn main() -> muse::Result<()> {
-//!     let listen = Listen::at("127.0.0.1:0").key(muse::new_key()?); // "[::]:7000" keeps its key in a file
-//!     let server = Server::listen(listen, protocol())?;
+//!     let server = Server::listen(Listen::at("127.0.0.1:0").key(muse::new_key()?), protocol())?; // or at "[::]:7000"
 //!     let mut client = Client::connect(&server.address(), protocol())?; // or the line that a server prints
 //!     std::thread::spawn(|| serve(server));
 //!     client.send_when_connected(&Say { text: "hello".into() })?;
