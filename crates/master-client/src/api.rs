@@ -18,7 +18,7 @@ macro_rules! body {
 }
 
 body!(
-    /// Signs a guest in, and makes his account the first time.
+    /// Signs a guest in, and makes the account the first time.
     GuestRequest {
         /// 16 to 256 random characters, kept on the device like a password.
         #[cfg_attr(feature = "openapi", schema(min_length = 16, max_length = 256))]
@@ -44,7 +44,7 @@ body!(
     }
 );
 body!(
-    /// What a signed-in player holds.
+    /// The tokens of a signed-in player.
     SignedIn {
         /// Who.
         account: AccountId,
@@ -67,7 +67,7 @@ body!(
 body!(
     /// A game server may connect.
     Enrolled {
-        /// What it shows at `/v1/server`.
+        /// The secret that it shows at `/v1/server`.
         credential: String,
     }
 );
@@ -80,7 +80,7 @@ body!(
         name: Option<String>,
         /// Its rating.
         rating: f64,
-        /// How sure the rating is; smaller is surer.
+        /// The deviation of the rating; smaller is surer.
         uncertainty: f64,
         /// Points of the season.
         points: i64,
@@ -89,19 +89,19 @@ body!(
 body!(
     /// *Play*: enters the queue, changes the preferences in place, or leaves it if they are unchanged.
     PlayRequest {
-        /// What is asked of the match.
+        /// The player's preferences.
         preferences: Preferences,
     }
 );
 body!(
-    /// Where *play* led.
+    /// The outcome of *play*.
     PlayAnswer {
         /// The ticket, or none if *play* again has left the queue.
         ticket: Option<QueueState>,
     }
 );
 body!(
-    /// What is going on with a player.
+    /// The situation of a player.
     StateView {
         /// His place in the queue.
         ticket: Option<QueueState>,
@@ -109,7 +109,7 @@ body!(
         match_id: Option<MatchId>,
         /// His way into the match, with a fresh token, if it is ready.
         seat: Option<Seat>,
-        /// The code of his room.
+        /// The code of their room.
         room: Option<String>,
     }
 );
@@ -127,11 +127,11 @@ body!(
     FriendView {
         /// Who.
         account: AccountId,
-        /// His name, if he has one.
+        /// The name, if there is one.
         name: Option<String>,
         /// `friend`, `asked` (by us), `asks` (us) or `blocked`.
         state: String,
-        /// Whether he is online; known of friends only.
+        /// True if they are online; known of friends only.
         online: bool,
     }
 );
@@ -140,7 +140,7 @@ body!(
     RoomView {
         /// Six letters to give to friends.
         code: String,
-        /// Who is in it; the first one leads and may *play*.
+        /// The members; the first one leads and may *play*.
         members: Vec<AccountId>,
     }
 );
@@ -161,7 +161,7 @@ body!(
     }
 );
 body!(
-    /// What a player measured.
+    /// The latencies that a player measured.
     RoundTrips {
         /// Milliseconds to the relays of regions, at most 16; a missing one is out of reach.
         latency_ms: BTreeMap<String, u16>,
@@ -189,7 +189,7 @@ body!(
         place: u64,
         /// Who.
         account: AccountId,
-        /// His name, if he has one.
+        /// The name, if there is one.
         name: Option<String>,
         /// Points of the season.
         points: i64,

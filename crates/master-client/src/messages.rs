@@ -1,4 +1,4 @@
-//! What goes over the WebSockets of players (`/v1/push`) and of game servers (`/v1/server`): one JSON object per text message.
+//! The messages on the WebSockets of players (`/v1/push`) and of game servers (`/v1/server`): one JSON object per text message.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,12 +14,12 @@ pub enum ToMaster {
     KeepAlive,
     /// *Play*: enters the queue, changes the preferences in place, or leaves it if they are unchanged.
     Play {
-        /// What is asked of the match.
+        /// The player's preferences.
         preferences: Preferences,
     },
     /// Like *play*, but never leaves: what a client sends that has come back and still wants a match.
     Queue {
-        /// What is asked of the match.
+        /// The player's preferences.
         preferences: Preferences,
     },
     /// Leaves the queue.
@@ -38,9 +38,9 @@ pub enum FromMaster {
     Welcome {
         /// Whose session this is.
         account: AccountId,
-        /// His place in the queue, if he has one.
+        /// The player's place in the queue, if there is one.
         ticket: Option<QueueState>,
-        /// His seat in a match, if he has one that is ready.
+        /// The player's seat in a match, if there is one that is ready.
         seat: Option<Seat>,
     },
     /// The answer to a keep-alive of somebody who was told nothing for 2.5 seconds.
@@ -67,19 +67,19 @@ pub enum FromMaster {
     MatchOver {
         /// Which.
         match_id: MatchId,
-        /// How it ended.
+        /// The end of it.
         outcome: Outcome,
     },
     /// A friend came or went.
     Presence {
         /// Whose.
         account: AccountId,
-        /// Whether he is online.
+        /// True if they are online.
         online: bool,
     },
     /// A friend asks to play together.
     Invitation {
-        /// Who asks.
+        /// The account that asks.
         from: AccountId,
         /// The room's code.
         room: String,
@@ -107,7 +107,7 @@ pub enum FromMaster {
     },
     /// The master closes this connection: a newer one of the same account took over, or it drains. Come back at once or never.
     Closing {
-        /// Whether to come back.
+        /// True if the client should come back.
         come_back: bool,
     },
 }
@@ -118,9 +118,9 @@ pub enum FromMaster {
 pub struct QueueState {
     /// Which ticket.
     pub ticket: TicketId,
-    /// How long it has waited, in milliseconds.
+    /// The time that it has waited, in milliseconds.
     pub waited_ms: u64,
-    /// What it asks for.
+    /// Its preferences.
     pub preferences: Preferences,
 }
 
@@ -134,7 +134,7 @@ pub struct Seat {
     pub address: String,
     /// The connect token as text: single use, 60 seconds.
     pub token: String,
-    /// What the match is, merged from what its players asked for.
+    /// The preferences of the match, merged from those of its players.
     pub preferences: Preferences,
 }
 
@@ -146,7 +146,7 @@ pub struct ChatLine {
     pub id: u64,
     /// Where: `direct`, `room` or `match`.
     pub channel: String,
-    /// Who wrote.
+    /// The author.
     pub from: AccountId,
     /// What.
     pub text: String,
@@ -154,7 +154,7 @@ pub struct ChatLine {
     pub at_ms: u64,
 }
 
-/// How a match ended.
+/// The end of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -180,7 +180,7 @@ pub enum ToServer {
         /// Who.
         account: AccountId,
     },
-    /// A player is out: he left for good, or an operator sent him away.
+    /// A player is out: they left for good, or an operator sent them away.
     Remove {
         /// Who.
         account: AccountId,
@@ -203,14 +203,14 @@ pub enum ToServer {
     End,
 }
 
-/// What a game server is told of a player.
+/// The facts that a game server is told about a player.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlayerProfile {
     /// Who.
     pub account: AccountId,
     /// His name; guests have none.
     pub name: Option<String>,
-    /// What game servers kept of him the last time; null if there is none.
+    /// The progress that game servers kept the last time; null if there is none.
     pub document: Value,
 }
 
@@ -219,11 +219,11 @@ pub struct PlayerProfile {
 pub struct Assignment {
     /// Which match.
     pub match_id: MatchId,
-    /// What is played.
+    /// The preferences of the match.
     pub preferences: Preferences,
-    /// Who plays.
+    /// The players.
     pub players: Vec<AccountId>,
-    /// How many bots fill the match.
+    /// The number of bots that fill the match.
     pub bots: u8,
     /// Ed25519 public keys of the master's connect tokens as pairs of number and hexadecimal text.
     pub token_keys: Vec<(u32, String)>,
@@ -263,17 +263,17 @@ pub enum FromServer {
         game: String,
         /// Grows with each change, so that an answer can name one.
         number: u32,
-        /// What is kept.
+        /// The progress to keep.
         document: Value,
     },
 }
 
-/// How a match goes.
+/// The state of a match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Which match; none while waiting for one.
     pub match_id: Option<MatchId>,
-    /// How far it is.
+    /// Its phase.
     pub phase: Phase,
     /// Players for whom the server keeps a seat, connected or not.
     pub seated: Vec<AccountId>,
@@ -285,7 +285,7 @@ pub struct Report {
     pub open_seats: u8,
 }
 
-/// How far a game server is.
+/// The phase of a game server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -305,7 +305,7 @@ pub enum Phase {
 pub struct MatchResult {
     /// Which match.
     pub match_id: MatchId,
-    /// How it ended; `cancelled` before it began.
+    /// The end of it; `cancelled` before it began.
     pub outcome: Outcome,
     /// Every player, absent ones too.
     pub players: Vec<PlayerResult>,
@@ -316,9 +316,9 @@ pub struct MatchResult {
 pub struct PlayerResult {
     /// Who.
     pub account: AccountId,
-    /// What he scored.
+    /// The points.
     pub points: i64,
-    /// His team; without one he plays for himself. One team for all is a co-operative match, which gives points but no rating.
+    /// The team; a player without one plays alone. One team for all is a co-operative match, which gives points but no rating.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<u8>,
 }

@@ -1,4 +1,4 @@
-//! What a player asks of a match.
+//! The preferences of a player for a match.
 //!
 //! Hard preferences are the number of players and free choices such as mode or difficulty: a missing one matches anything, and
 //! a match takes whatever any of its players asked for. Measured latency to regions is soft: the master widens what it
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// What a player asks of a match.
+/// The preferences of a player for a match.
 ///
 /// ```
 /// use muse_master_client::Preferences;
@@ -31,7 +31,7 @@ pub struct Preferences {
     pub choices: BTreeMap<String, String>,
     /// Measured round trips to regions in milliseconds, at most 16. A missing region is not played in, none at all is for any.
     pub latency_ms: BTreeMap<String, u16>,
-    /// Whether bots may fill the match after the queue's wait.
+    /// True if bots may fill the match after the queue's wait.
     pub bots: bool,
 }
 
@@ -65,7 +65,7 @@ impl Preferences {
         self
     }
 
-    /// What a match of both would be: whatever either one asked for, none if they contradict each other. Latencies are the worse of
+    /// Returns the preferences of a match of both: whatever either one asked for, none if they contradict each other. Latencies are the worse of
     /// the two where both have one.
     pub fn merged(&self, other: &Self) -> Option<Self> {
         let players = match (self.players, other.players) {
@@ -87,7 +87,7 @@ impl Preferences {
         })
     }
 
-    /// Whether these stay within the limits.
+    /// Checks that these stay within the limits.
     pub fn check(&self) -> Result<(), PreferencesError> {
         if self.players.is_some_and(|n| n == 0 || n > PLAYERS_MAX) {
             return Err(PreferencesError::Players);

@@ -32,7 +32,7 @@ pub struct ServerLink {
     link: Link,
     report: Report,
     result: Option<MatchResult>,
-    /// What progress is called, and the profiles that have been asked for.
+    /// The name of the progress, and the profiles that have been asked for.
     game: String,
     asked: Vec<AccountId>,
     /// Progress that the master has not kept yet.
@@ -323,7 +323,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(1);
 const SILENCE: Duration = Duration::from_secs(10);
 /// Time between attempts; shorter than a player's, because a master that was restarted waits for its servers.
 const RETRY: Duration = Duration::from_secs(1);
-/// How long a server with a result waits for a master that is away.
+/// The time for which a server with a result waits for a master that is away.
 const RESULT_KEPT: Duration = Duration::from_secs(600);
 
 #[cfg(test)]

@@ -94,7 +94,7 @@ fn talk(name: &str, address: &str, lines: &Receiver<String>) -> muse::Result<()>
     }
 }
 
-/// What is typed, line by line, read on a thread of its own so that the network need not wait.
+/// Reads what is typed, line by line, on a thread of its own so that the network need not wait.
 fn typed_lines() -> Receiver<String> {
     let (typed, lines) = channel();
     std::thread::spawn(move || {

@@ -35,7 +35,7 @@ impl Game for Lake {
     }
 }
 
-/// Who hosts the game plays it as well, as a client of the own server.
+/// Hosts the game and plays it as well, as a client of the own server.
 fn host(relay: &str) -> muse::Result<()> {
     let mut server = GameServer::room(relay, Lake)?;
     println!("send this to your friend: {}", server.line());

@@ -82,7 +82,7 @@ fn kind() -> Kind<Player> {
     kind.expect("the only kind")
 }
 
-/// What the server has besides the session: the past, and the shots of the tick.
+/// The server's judge of shots: the past, and the shots of the tick.
 pub(crate) struct Judge {
     hits: Hits<Player>,
     pub(crate) shots: Vec<(ClientId, Fire)>,
@@ -130,7 +130,7 @@ impl Judge {
     }
 }
 
-/// What a player sees.
+/// The screen of a player.
 #[derive(Default)]
 pub(crate) struct Screen {
     pub(crate) shown: Vec<Player>,

@@ -27,7 +27,7 @@ pub(crate) fn protocol() -> Protocol {
         })
 }
 
-/// What the server sees of its clients.
+/// An event that the server sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     Joined,

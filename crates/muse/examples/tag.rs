@@ -5,7 +5,7 @@
 
 use muse::prelude::*;
 
-/// What everybody knows of a player, on a grid of a millimetre.
+/// The state of a player that everybody sees, on a grid of a millimetre.
 #[derive(State, Clone, Debug, Default, PartialEq)]
 struct Player {
     #[field(range = -100.0..=100.0, step = 0.001, interpolate = hermite, velocity = velocity)]
@@ -17,7 +17,7 @@ struct Player {
     counts: u8,
 }
 
-/// What a player does in a tick.
+/// The input of a player in a tick.
 #[derive(Schema, Clone, Debug, Default, PartialEq)]
 struct Keys {
     #[field(range = -1..=1)]
@@ -57,7 +57,7 @@ fn serve(address: &str) -> muse::Result<()> {
     }
 }
 
-/// What concerns more than one player happens on the server, after everybody has moved.
+/// Passes the tag on. The server does what concerns more than one player, after everybody has moved.
 fn pass_it_on(game: &mut GameServer<Tag>) -> muse::Result<()> {
     let mut players: Vec<(ClientId, Player)> = game.players().collect();
     let it = players.iter().position(|(_, player)| player.is_it);

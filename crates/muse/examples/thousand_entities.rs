@@ -62,7 +62,7 @@ fn kind() -> Kind<Body> {
     kind.expect("the only kind")
 }
 
-/// What the server has besides the session: who is where, and who sees how far.
+/// The server's knowledge of the field: who is where, and who sees how far.
 pub(crate) struct Field {
     pub(crate) bodies: Vec<EntityId>,
     interest: Interest,
@@ -160,7 +160,7 @@ impl Field {
     }
 }
 
-/// What a client knows, and how old that is.
+/// The knowledge of a client, and its age.
 #[derive(Default)]
 pub(crate) struct Screen {
     pub(crate) known: BTreeMap<EntityId, Tick>,
@@ -290,7 +290,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// How far a player sees.
+/// The range of a player's sight.
 const SIGHT: f32 = 90.0;
 /// Twenty times a second; all that is in sight would need about twice as much.
 const BYTES_PER_SNAPSHOT: usize = 700;

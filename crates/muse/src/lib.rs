@@ -122,7 +122,7 @@ pub use muse_transport::{
 };
 pub use muse_wire::{Duration, Instant};
 
-/// What the first fifty lines of a game need: `use muse::prelude::*;`.
+/// The names that the first fifty lines of a game need: `use muse::prelude::*;`.
 pub mod prelude {
     #[cfg(all(feature = "lockstep", not(target_arch = "wasm32")))]
     pub use crate::deterministic::DeterministicSession;

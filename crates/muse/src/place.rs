@@ -1,4 +1,4 @@
-//! Where a server listens and where a client goes, with everything that is not the game's.
+//! The address that a server listens at and the one that a client connects to, with their options.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use muse_wire::Duration;
 
 use crate::{Error, Protocol, Result, ServerAddress};
 
-/// Where a server listens and by which key it is known. A text such as `"[::]:7000"` is enough for a start.
+/// The address that a server listens at, and the key by which it is known. A text such as `"[::]:7000"` is enough for a start.
 ///
 /// ```
 /// use muse::Listen;
@@ -156,14 +156,14 @@ impl From<SocketAddr> for Listen {
     }
 }
 
-/// What [`Listen::open`] made.
+/// The outcome of [`Listen::open`].
 pub(crate) struct Open {
     pub(crate) link: muse_drivers::Server,
     pub(crate) address: ServerAddress,
     pub(crate) invitation: Option<Invitation>,
 }
 
-/// Where a client goes. The text that a server prints, `muse://HOST:PORT/KEY` or an invitation to a room, is enough for a start.
+/// The server that a client connects to. The text that a server prints, `muse://HOST:PORT/KEY` or an invitation to a room, is enough for a start.
 ///
 /// ```
 /// use muse::Join;
@@ -301,5 +301,5 @@ fn lookup(name: &str) -> Result<SocketAddr> {
     Ok(name.to_socket_addrs()?.next().ok_or_else(none)?)
 }
 
-/// Where a server's key is kept by default.
+/// The file that holds a server's key by default.
 const KEY_FILE: &str = "muse-server.key";

@@ -25,7 +25,7 @@ impl Channel {
     }
 }
 
-/// What both sides of a game agree on. Write it once, as a function that server and client call; everything in it is compared
+/// The declaration that both sides of a game share. Write it once, as a function that server and client call; everything in it is compared
 /// when a client connects, and a client that differs is refused.
 ///
 /// ```

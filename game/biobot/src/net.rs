@@ -28,7 +28,7 @@ pub fn protocol() -> (Protocol, Channel) {
     (protocol, messages)
 }
 
-/// What happened on a player's connection.
+/// An event of a player's connection.
 #[derive(Debug)]
 pub enum MatchNews {
     /// The connection is made.

@@ -77,7 +77,7 @@ use super::links::{Links, OWN_LINK};
 #[derive(Debug)]
 pub struct Participant<G: DeterministicGame> {
     channel: u8,
-    /// Where the inputs are put in order, if it is here.
+    /// The orderer of the inputs, if it is here.
     links: Option<Links>,
     /// The player or spectator, if there is one here.
     player: Option<Player<G>>,
@@ -106,7 +106,7 @@ struct Player<G: DeterministicGame> {
     is_over: bool,
 }
 
-/// How the orderer is reached.
+/// The way to the orderer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// It is a part of this machine.
@@ -579,7 +579,7 @@ impl<G: DeterministicGame> Player<G> {
     }
 }
 
-/// How long a guest that was cut off tries to come back.
+/// The time for which a guest that was cut off tries to come back.
 const BACK_WITHIN: Duration = Duration::from_secs(30);
 /// Time between two attempts to come back.
 const RETRY_EVERY: Duration = Duration::from_millis(500);

@@ -1,4 +1,4 @@
-//! Who a player is to a master.
+//! A player's identity at a master.
 
 use std::io;
 use std::path::Path;

@@ -22,7 +22,7 @@ pub(crate) struct Hosting {
     until: Option<Instant>,
     /// Seats of players who are gone and may come back.
     kept: BTreeMap<AccountId, Instant>,
-    /// Who the clients with a seat are, also those that have just left.
+    /// The clients with a seat, also those that have just left.
     accounts: BTreeMap<ClientId, AccountId>,
 }
 
@@ -186,5 +186,5 @@ where
     }
 }
 
-/// How long a seat is kept for a player whose connection ended.
+/// The time for which a seat is kept for a player whose connection ended.
 const SEAT_KEPT: Duration = Duration::from_secs(10);

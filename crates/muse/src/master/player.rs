@@ -412,7 +412,7 @@ impl Master {
     }
 }
 
-/// What else a master says without being asked.
+/// Other news from a master.
 fn said(message: FromMaster) -> MasterEvent {
     match message {
         FromMaster::Chat(line) => MasterEvent::Chat(line),

@@ -8,7 +8,7 @@ use muse_wire::Instant;
 use super::Incoming;
 use crate::{Channel, Error, Protocol, Result};
 
-/// What happened at a client.
+/// An event at a client.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ClientEvent<'a> {
@@ -37,7 +37,7 @@ pub struct ClientSession {
     protocol: Protocol,
     connection: ConnectionId,
     is_connected: bool,
-    /// Where messages are encoded.
+    /// The message that is being encoded.
     payload: Vec<u8>,
 }
 

@@ -13,7 +13,7 @@ use muse_wire::{Duration, Instant};
 use super::{Incoming, SNAPSHOT_BYTES_MIN};
 use crate::{Channel, Error, Protocol, Result};
 
-/// What happened at a server. `E` is [`Game::Event`](muse_netcode::prediction::Game::Event), for a server that simulates one.
+/// An event at a server. `E` is [`Game::Event`](muse_netcode::prediction::Game::Event), for a server that simulates one.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ServerEvent<'a, E = ()> {
@@ -52,21 +52,21 @@ pub enum ServerEvent<'a, E = ()> {
 /// A client that waits for a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applicant {
-    /// What is known of it. Somebody who recorded its hello may repeat it.
+    /// The facts about it. Somebody who recorded its hello may repeat it.
     pub info: ClientInfo,
     connection: ConnectionId,
 }
 
-/// What a server knows of a client.
+/// The facts that a server knows about a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientInfo {
     /// The account of its connect token; 0 without one.
     pub account: u64,
-    /// What it said when it connected ([`Connect::hello`](muse_transport::Connect::hello)).
+    /// The greeting with which it connected ([`Connect::hello`](muse_transport::Connect::hello)).
     pub hello: Vec<u8>,
-    /// What the issuer of its token says about it.
+    /// The data of its token's issuer.
     pub user_data: Vec<u8>,
-    /// Where it connected from.
+    /// The address that it connected from.
     pub address: Option<SocketAddr>,
 }
 
@@ -85,7 +85,7 @@ pub struct ServerSession {
     /// Which id an account has, also of those that are gone.
     accounts: BTreeMap<u64, ClientId>,
     next: u32,
-    /// Where messages are encoded.
+    /// The message that is being encoded.
     payload: Vec<u8>,
 }
 

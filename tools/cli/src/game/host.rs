@@ -539,7 +539,7 @@ impl Host {
 const CODE_OVER: u16 = 0;
 /// Why a connection is closed: it may not play.
 const CODE_REFUSED: u16 = 1;
-/// How long a player waits for the master to tell who he is.
+/// The time for which a player waits for the master to tell who they are.
 const PROFILE_WAIT: Duration = Duration::from_secs(3);
 /// How long a seat is kept for a player who closed the connection.
 const SEAT_KEPT: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Where a master is.
+//! The address of a master.
 
 use std::fmt;
 use std::io;

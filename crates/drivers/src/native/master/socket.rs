@@ -383,7 +383,7 @@ impl Worker {
     }
 }
 
-/// How a connection ended that was not given up from this side.
+/// The end of a connection that was not given up from this side.
 enum Ended {
     Lost(Failure),
     Dropped,
