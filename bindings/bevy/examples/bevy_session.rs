@@ -15,7 +15,7 @@ use bevy_app::App;
 use bevy_ecs::prelude::*;
 use muse_bevy::muse::{self, Connect, SendOptions, ServerPublicKey};
 use muse_bevy::prelude::*;
-use muse_bevy::{ConnectionChanged, MessageCame, OWN_CHANNELS, ReceiptCame};
+use muse_bevy::{ConnectionChanged, MessageReceived, OWN_CHANNELS, ReceiptReceived};
 
 use client::{Link, Seen};
 use rules::{GAME, with_channels};
@@ -110,10 +110,10 @@ impl Link for App {
                 other => seen.failure = Some(format!("{other:?}")),
             }
         }
-        for MessageCame { channel, payload } in all(world) {
+        for MessageReceived { channel, payload } in all(world) {
             seen.message(channel - OWN_CHANNELS, &payload);
         }
-        for ReceiptCame { receipt, .. } in all(world) {
+        for ReceiptReceived { receipt, .. } in all(world) {
             seen.receipt = Some(receipt.outcome);
         }
         Ok(())

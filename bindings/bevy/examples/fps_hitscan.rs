@@ -96,8 +96,8 @@ pub(crate) fn server(link: muse_bevy::muse::drivers::Server) -> App {
     app
 }
 
-fn welcome(mut came: MessageReader<ClientCame>, mut commands: Commands) {
-    for ClientCame { client, .. } in came.read() {
+fn welcome(mut came: MessageReader<ClientJoined>, mut commands: Commands) {
+    for ClientJoined { client, .. } in came.read() {
         // Not all in one place.
         let position = [client.0 as f32 % 8.0 * 3.0, 0.0, 0.0];
         let soldier = Soldier {

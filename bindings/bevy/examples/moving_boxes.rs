@@ -116,8 +116,8 @@ fn paint(
 }
 
 /// The first who comes may see the secret box.
-fn share_secret(mut came: MessageReader<ClientCame>, mut secrets: Query<&mut VisibleTo>) {
-    for ClientCame { client, .. } in came.read() {
+fn share_secret(mut came: MessageReader<ClientJoined>, mut secrets: Query<&mut VisibleTo>) {
+    for ClientJoined { client, .. } in came.read() {
         for mut secret in secrets.iter_mut().filter(|secret| secret.0.is_empty()) {
             secret.0.push(*client);
         }

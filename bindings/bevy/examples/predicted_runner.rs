@@ -59,18 +59,18 @@ pub(crate) fn server(link: muse_bevy::muse::drivers::Server) -> App {
 }
 
 /// Whoever comes gets a runner.
-fn welcome(mut came: MessageReader<ClientCame>, mut commands: Commands) {
-    for ClientCame { client, .. } in came.read() {
+fn welcome(mut came: MessageReader<ClientJoined>, mut commands: Commands) {
+    for ClientJoined { client, .. } in came.read() {
         commands.spawn((Runner::default(), Replicated, Owner(*client)));
     }
 }
 
 fn farewell(
-    mut went: MessageReader<ClientWent>,
+    mut went: MessageReader<ClientLeft>,
     owned: Query<(Entity, &Owner)>,
     mut commands: Commands,
 ) {
-    for ClientWent { client, .. } in went.read() {
+    for ClientLeft { client, .. } in went.read() {
         for (entity, _) in owned.iter().filter(|(_, owner)| owner.0 == *client) {
             commands.entity(entity).despawn();
         }

@@ -5,17 +5,17 @@ use std::sync::Mutex;
 
 use bevy_app::{App, Plugin, PreUpdate};
 use bevy_ecs::prelude::*;
+use muse::Duration;
 use muse::netcode::{self, EntityId, Tick};
-use muse::{Duration, Event};
+use muse::session::{ClientEvent, ClientSession, PACKET_BYTES};
 
 use crate::connection::{
-    ConnectTo, ConnectionChanged, ConnectionState, Diagnostics, MessageCame, NetTick, OnScreen,
-    PlayerInput, ReceiptCame,
+    ConnectTo, ConnectionChanged, ConnectionState, Diagnostics, MessageReceived, NetTick, OnScreen,
+    PlayerInput, ReceiptReceived,
 };
 use crate::events::{Emitted, run_tick};
 use crate::kinds::{self, EntityMap};
-use crate::protocol::{BevyGame, EVENTS, OWN_CHANNELS, Protocol, STATES};
-use crate::server::PACKET_BYTES;
+use crate::protocol::{BevyGame, EVENTS, OWN_CHANNELS, Protocol};
 
 /// Plays sessions of a [`Protocol`] as a client, in `PreUpdate`; [`ConnectTo`] says over which connection.
 pub struct ClientPlugin<G: BevyGame> {
@@ -41,8 +41,8 @@ impl<G: BevyGame> Plugin for ClientPlugin<G> {
             exchange.add_messages(app);
         }
         app.add_message::<ConnectionChanged>();
-        app.add_message::<MessageCame>();
-        app.add_message::<ReceiptCame>();
+        app.add_message::<MessageReceived>();
+        app.add_message::<ReceiptReceived>();
         app.add_message::<Emitted<G::Event>>();
         app.init_resource::<NetTick>();
         app.init_resource::<Diagnostics>();
@@ -70,6 +70,7 @@ pub struct NetClient<G: BevyGame> {
 struct Session<G: BevyGame> {
     game: netcode::Client<G>,
     link: Mutex<muse::drivers::Client>,
+    session: ClientSession,
 }
 
 impl<G: BevyGame> NetClient<G> {
@@ -142,8 +143,13 @@ impl<G: BevyGame> Works<G> {
         }
         self.gone.clear();
         change(world, ConnectionState::Connecting);
+        let session = ClientSession::new(muse::Protocol::default(), link.connection());
         let link = Mutex::new(link);
-        Some(Box::new(Session { game, link }))
+        Some(Box::new(Session {
+            game,
+            link,
+            session,
+        }))
     }
 
     /// Takes in what arrived.
@@ -153,33 +159,25 @@ impl<G: BevyGame> Works<G> {
         // A socket that fails keeps failing, and the connection is lost: the state tells it.
         let _ = link.poll();
         while let Some(event) = link.poll_event(&mut buffer) {
-            match event {
-                Event::Connected { .. } | Event::Resumed { .. } => {
+            match session.session.handle_event(event) {
+                Some(ClientEvent::Connected | ClientEvent::Resumed) => {
                     change(world, ConnectionState::Connected);
                 }
-                Event::Interrupted { .. } => change(world, ConnectionState::Interrupted),
-                Event::Refused { reason, .. } => change(world, ConnectionState::Refused(reason)),
-                Event::Unanswered { .. } => change(world, ConnectionState::Unanswered),
-                Event::Closed { reason, .. } => change(world, ConnectionState::Closed(reason)),
-                Event::Message {
-                    channel: STATES,
-                    payload,
-                    ..
-                } => {
+                Some(ClientEvent::Interrupted) => change(world, ConnectionState::Interrupted),
+                Some(ClientEvent::Ended(error)) => change(world, ended(error)),
+                Some(ClientEvent::Packet(packet)) => {
                     // One that came twice or too late is of no use; the receiver's counters know of it.
-                    let _ = session.game.handle_packet(link.now(), rules, payload);
+                    let _ = session.game.handle_packet(link.now(), rules, packet);
                 }
-                Event::Message {
-                    channel: channel @ OWN_CHANNELS..,
-                    payload,
-                    ..
-                } => {
-                    let payload = payload.to_vec();
-                    world.write_message(MessageCame { channel, payload });
+                Some(ClientEvent::Received(message))
+                    if message.channel().number() >= OWN_CHANNELS =>
+                {
+                    let (channel, payload) = (message.channel().number(), message.bytes().to_vec());
+                    world.write_message(MessageReceived { channel, payload });
                 }
-                Event::Receipt { receipt, .. } => {
+                Some(ClientEvent::Receipt(receipt)) => {
                     let client = None;
-                    world.write_message(ReceiptCame { client, receipt });
+                    world.write_message(ReceiptReceived { client, receipt });
                 }
                 _ => {}
             }
@@ -201,8 +199,9 @@ impl<G: BevyGame> Works<G> {
             .game
             .poll_packet(now, rules, &mut input, &mut self.packet)
         {
-            // What does not go is lost, as the network might have lost it.
-            let _ = link.send(STATES, &self.packet[..len]);
+            let (endpoint, packet) = (link.endpoint_mut(), &self.packet[..len]);
+            // One that does not go is lost, as the network might have lost it.
+            let _ = session.session.send_packet(now, endpoint, packet);
         }
     }
 
@@ -273,4 +272,14 @@ impl<G: BevyGame> Works<G> {
 fn change(world: &mut World, state: ConnectionState) {
     world.insert_resource(state.clone());
     world.write_message(ConnectionChanged(state));
+}
+
+/// The state of a client whose connection ended for this reason.
+fn ended(error: muse::Error) -> ConnectionState {
+    match error {
+        muse::Error::Refused(reason) => ConnectionState::Refused(reason),
+        muse::Error::Closed(reason) => ConnectionState::Closed(reason),
+        // Nothing else ends a connection.
+        _ => ConnectionState::Unanswered,
+    }
 }

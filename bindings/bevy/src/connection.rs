@@ -55,7 +55,7 @@ pub struct ConnectionChanged(pub ConnectionState);
 
 /// On the server: a client is there, and sees what it may. Spawn its player with [`Owner`](crate::Owner).
 #[derive(Message, Clone, Debug)]
-pub struct ClientCame {
+pub struct ClientJoined {
     /// Its number.
     pub client: ClientId,
     /// Who, by connect token; 0 without one.
@@ -64,7 +64,7 @@ pub struct ClientCame {
 
 /// On the server: a client is gone. What becomes of what it owned is for the game to say.
 #[derive(Message, Clone, Debug)]
-pub struct ClientWent {
+pub struct ClientLeft {
     /// Its number.
     pub client: ClientId,
     /// Why.
@@ -74,7 +74,7 @@ pub struct ClientWent {
 /// On the client: a message on one of the game's own channels, those from [`OWN_CHANNELS`](crate::OWN_CHANNELS) on. [`NetClient::link`](crate::NetClient::link)
 /// sends there.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
-pub struct MessageCame {
+pub struct MessageReceived {
     /// The channel.
     pub channel: u8,
     /// What was sent.
@@ -94,7 +94,7 @@ pub struct MessageFrom {
 
 /// On either side: what became of a message that was sent with [`SendOptions::receipt`](muse::SendOptions::receipt).
 #[derive(Message, Clone, Copy, Debug)]
-pub struct ReceiptCame {
+pub struct ReceiptReceived {
     /// On the server: of which client.
     pub client: Option<ClientId>,
     /// Which message, and its fate.

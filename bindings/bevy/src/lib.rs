@@ -21,8 +21,8 @@ mod server;
 pub use client::{ClientPlugin, NetClient};
 pub use components::{NetId, Owner, Predicted, Replicated, VisibleTo};
 pub use connection::{
-    ClientCame, ClientWent, ConnectTo, ConnectionChanged, ConnectionState, Diagnostics,
-    MessageCame, MessageFrom, NetTick, OnScreen, PlayerInput, ReceiptCame, ServeOn,
+    ClientJoined, ClientLeft, ConnectTo, ConnectionChanged, ConnectionState, Diagnostics,
+    MessageFrom, MessageReceived, NetTick, OnScreen, PlayerInput, ReceiptReceived, ServeOn,
 };
 pub use events::{Emitted, FromClient, FromServer, ToClients, ToServer};
 pub use muse;
@@ -32,7 +32,7 @@ pub use server::{NetServer, ServerPlugin};
 /// What almost every game needs: `use muse_bevy::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        BevyGame, ClientCame, ClientPlugin, ClientWent, ConnectTo, ConnectionState, Diagnostics,
+        BevyGame, ClientJoined, ClientLeft, ClientPlugin, ConnectTo, ConnectionState, Diagnostics,
         Emitted, FromClient, FromServer, NetClient, NetId, NetServer, NetTick, OnScreen, Owner,
         PlayerInput, Predicted, Protocol, Replicable, Replicated, ServeOn, ServerPlugin, ToClients,
         ToServer, VisibleTo,

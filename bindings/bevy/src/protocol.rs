@@ -144,7 +144,7 @@ impl<G: BevyGame> Protocol<G> {
     }
 
     /// The transport that goes with it, for a game with this number: channel 0 for states and inputs, channel 1 for events of clients. Add channels of
-    /// your own behind them: the first is [`OWN_CHANNELS`], and what comes there is [`MessageCame`](crate::MessageCame) or, on the server,
+    /// your own behind them: the first is [`OWN_CHANNELS`], and what comes there is [`MessageReceived`](crate::MessageReceived) or, on the server,
     /// [`MessageFrom`](crate::MessageFrom).
     pub fn transport(&self, game: u64) -> Config {
         Config::new(game)
@@ -174,9 +174,7 @@ impl<G: BevyGame> Protocol<G> {
     }
 }
 
-/// Where states and inputs travel.
-pub(crate) const STATES: u8 = 0;
-/// Where events of clients travel.
+/// The channel of clients' events, behind that of states and inputs.
 pub(crate) const EVENTS: u8 = 1;
 /// The number of the first channel of a game's own.
 pub const OWN_CHANNELS: u8 = 2;

@@ -7,15 +7,16 @@ use bevy_app::{App, Plugin, PreUpdate};
 use bevy_ecs::prelude::*;
 use muse::netcode::prediction::EffectChange;
 use muse::netcode::{self, ClientId, EntityId, Kind};
-use muse::{ConnectionId, Event};
+use muse::session::{PACKET_BYTES, ServerEvent, ServerSession};
+use muse::{Channel, ConnectionId};
 
 use crate::components::{NetId, Owner, Replicated, VisibleTo};
 use crate::connection::{
-    ClientCame, ClientWent, Diagnostics, MessageFrom, NetTick, ReceiptCame, ServeOn,
+    ClientJoined, ClientLeft, Diagnostics, MessageFrom, NetTick, ReceiptReceived, ServeOn,
 };
 use crate::events::{Emitted, run_tick};
 use crate::kinds::{self, EntityMap};
-use crate::protocol::{BevyGame, EVENTS, Protocol, STATES};
+use crate::protocol::{BevyGame, EVENTS, Protocol};
 
 /// Runs sessions of a [`Protocol`] as their server, in `PreUpdate`; [`ServeOn`] says on which socket.
 pub struct ServerPlugin<G: BevyGame> {
@@ -40,10 +41,10 @@ impl<G: BevyGame> Plugin for ServerPlugin<G> {
         for exchange in &protocol.exchanges {
             exchange.add_messages(app);
         }
-        app.add_message::<ClientCame>();
-        app.add_message::<ClientWent>();
+        app.add_message::<ClientJoined>();
+        app.add_message::<ClientLeft>();
         app.add_message::<MessageFrom>();
-        app.add_message::<ReceiptCame>();
+        app.add_message::<ReceiptReceived>();
         app.add_message::<Emitted<G::Event>>();
         app.init_resource::<NetTick>();
         app.init_resource::<Diagnostics>();
@@ -66,7 +67,7 @@ pub struct NetServer<G: BevyGame> {
     /// The session.
     pub game: netcode::Server<G>,
     link: Mutex<muse::drivers::Server>,
-    seats: BTreeMap<ClientId, ConnectionId>,
+    session: ServerSession,
     player: Kind<G::Player>,
 }
 
@@ -81,7 +82,7 @@ impl<G: BevyGame> NetServer<G> {
 
     /// The connection of a client.
     pub fn connection(&self, client: ClientId) -> Option<ConnectionId> {
-        self.seats.get(&client).copied()
+        self.session.connection(client)
     }
 
     /// The kind of players, for [`Hits`](muse::lagcomp::Hits).
@@ -136,7 +137,7 @@ fn serve<G: BevyGame>(world: &mut World) {
         world.insert_resource(NetServer::<G> {
             game,
             link: Mutex::new(link),
-            seats: BTreeMap::new(),
+            session: ServerSession::new(muse::Protocol::default()),
             player: protocol.player,
         });
     }
@@ -159,68 +160,65 @@ impl<G: BevyGame> Works<G> {
         let _ = session::<G>(world).link().poll();
         loop {
             let mut net = session::<G>(world);
-            let Some(event) = net.link().poll_event(&mut buffer) else {
+            let net = &mut *net;
+            let link = net.link.get_mut().expect("nobody else locks it");
+            let Some(event) = link.poll_event(&mut buffer) else {
                 break;
             };
+            let now = link.now();
+            let event = net
+                .session
+                .handle_event::<()>(now, link.endpoint_mut(), event);
             match event {
-                Event::Connected {
-                    connection,
-                    account,
-                    ..
-                } => {
-                    let client = seat(connection);
-                    net.seats.insert(client, connection);
+                Some(ServerEvent::Joined(client)) => {
+                    // An account that comes back while its player is there goes on with it.
+                    let player = net.game.player(client);
                     net.game.watch(client);
-                    world.write_message(ClientCame { client, account });
+                    net.game.set_player(client, player);
+                    let account = net.session.info(client).map_or(0, |info| info.account);
+                    world.write_message(ClientJoined { client, account });
                 }
-                Event::Closed { connection, reason } => {
-                    let client = seat(connection);
-                    net.seats.remove(&client);
+                Some(ServerEvent::Left(client, reason)) => {
                     net.game.leave(client);
                     self.visibility.remove(&client);
-                    world.write_message(ClientWent { client, reason });
+                    world.write_message(ClientLeft { client, reason });
                 }
-                Event::Message {
-                    connection,
-                    channel: STATES,
-                    payload,
-                } => {
-                    let now = net.link().now();
+                Some(ServerEvent::Packet(client, packet)) => {
                     // A damaged packet is the sender's affair; the session's own counters know of it.
-                    let _ = net.game.handle_packet(now, seat(connection), payload);
+                    let _ = net.game.handle_packet(now, client, packet);
                 }
-                Event::Message {
-                    connection,
-                    channel: EVENTS,
-                    payload,
-                } => {
-                    let client = seat(connection);
-                    let mut exchanges = self.protocol.exchanges.iter();
-                    exchanges.any(|exchange| exchange.accept(world, client, payload));
+                Some(ServerEvent::Received(client, message)) => {
+                    self.handle_message(world, client, message.channel(), message.bytes());
                 }
-                Event::Message {
-                    connection,
-                    channel,
-                    payload,
-                } => {
-                    let (client, payload) = (seat(connection), payload.to_vec());
-                    world.write_message(MessageFrom {
-                        client,
-                        channel,
-                        payload,
-                    });
-                }
-                Event::Receipt {
-                    connection,
-                    receipt,
-                } => {
-                    let client = Some(seat(connection));
-                    world.write_message(ReceiptCame { client, receipt });
+                Some(ServerEvent::Receipt(client, receipt)) => {
+                    let client = Some(client);
+                    world.write_message(ReceiptReceived { client, receipt });
                 }
                 _ => {}
             }
         }
         self.buffer = buffer;
+    }
+
+    fn handle_message(
+        &self,
+        world: &mut World,
+        client: ClientId,
+        channel: Channel,
+        payload: &[u8],
+    ) {
+        let channel = channel.number();
+        if channel == EVENTS {
+            let mut exchanges = self.protocol.exchanges.iter();
+            exchanges.any(|exchange| exchange.accept(world, client, payload));
+        } else {
+            let payload = payload.to_vec();
+            world.write_message(MessageFrom {
+                client,
+                channel,
+                payload,
+            });
+        }
     }
 
     /// Simulates a tick if it is time.
@@ -322,10 +320,12 @@ impl<G: BevyGame> Works<G> {
         let net = &mut *net;
         let link = net.link.get_mut().expect("nobody else locks it");
         let interval = net.game.snapshot_interval();
-        for (client, connection) in &net.seats {
-            if let Some(budget) = link.budget(*connection) {
-                let bytes = budget.this_tick(interval);
-                net.game.set_budget(*client, bytes.max(SNAPSHOT_BYTES_MIN));
+        let now = link.now();
+        let endpoint = link.endpoint_mut();
+        for client in net.session.clients() {
+            let budget = net.session.snapshot_budget(now, endpoint, client, interval);
+            if let Some(bytes) = budget {
+                net.game.set_budget(client, bytes);
             }
         }
     }
@@ -336,8 +336,9 @@ impl<G: BevyGame> Works<G> {
         let net = &mut *net;
         let link = net.link.get_mut().expect("nobody else locks it");
         let mut figures = Diagnostics::default();
-        for connection in net.seats.values() {
-            if let Some(stats) = link.stats(*connection) {
+        for client in net.session.clients() {
+            let connection = net.session.connection(client);
+            if let Some(stats) = connection.and_then(|connection| link.stats(connection)) {
                 figures.connections += 1;
                 figures.round_trip = figures.round_trip.max(stats.rtt);
                 figures.loss = figures.loss.max(stats.loss);
@@ -348,10 +349,9 @@ impl<G: BevyGame> Works<G> {
         figures.slipped = net.game.slipped();
         let now = link.now();
         while let Some((client, len)) = net.game.poll_packet(now, &mut self.packet) {
-            if let Some(connection) = net.seats.get(&client) {
-                // What does not go is lost, as the network might have lost it.
-                let _ = link.send(*connection, STATES, &self.packet[..len]);
-            }
+            let (endpoint, packet) = (link.endpoint_mut(), &self.packet[..len]);
+            // One that does not go is lost, as the network might have lost it.
+            let _ = net.session.send_packet(now, endpoint, client, packet);
         }
         // As with polling: nobody to tell.
         let _ = link.flush();
@@ -362,13 +362,3 @@ impl<G: BevyGame> Works<G> {
 fn session<G: BevyGame>(world: &mut World) -> Mut<'_, NetServer<G>> {
     world.resource_mut::<NetServer<G>>()
 }
-
-/// A connection's place among the server's, which no other has at the same time.
-fn seat(connection: ConnectionId) -> ClientId {
-    ClientId(connection.to_bits() as u32)
-}
-
-/// Bytes that a snapshot may have however congested the path is: without any the client's clock would stop.
-const SNAPSHOT_BYTES_MIN: usize = 256;
-/// Bytes of a packet that fit into one datagram with everything around them.
-pub(crate) const PACKET_BYTES: usize = 1_100;

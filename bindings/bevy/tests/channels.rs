@@ -16,7 +16,7 @@ use muse_bevy::muse::{
     self, ChannelConfig, Connect, Delivery, Outcome, SendOptions, ServerOptions,
 };
 use muse_bevy::prelude::*;
-use muse_bevy::{MessageCame, MessageFrom, OWN_CHANNELS, ReceiptCame};
+use muse_bevy::{MessageFrom, MessageReceived, OWN_CHANNELS, ReceiptReceived};
 use predicted_runner::{Rules, client, protocol, server};
 
 fn all<M: Message>(app: &mut App) -> Vec<M> {
@@ -52,7 +52,7 @@ fn messages_and_receipts_come_on_either_side() -> Result<(), Box<dyn std::error:
         server(link),
         client(muse::drivers::Client::connect(address, config, connect)?),
     ];
-    let came: Vec<ClientCame> = heard(&mut apps, 0);
+    let came: Vec<ClientJoined> = heard(&mut apps, 0);
     let receipt = SendOptions::default().receipt();
 
     let mut session = apps[1].world_mut().resource_mut::<NetClient<Rules>>();
@@ -65,7 +65,7 @@ fn messages_and_receipts_come_on_either_side() -> Result<(), Box<dyn std::error:
         payload: b"is anybody there?".to_vec(),
     };
     assert_eq!(asked, [expected]);
-    let receipts: Vec<ReceiptCame> = heard(&mut apps, 1);
+    let receipts: Vec<ReceiptReceived> = heard(&mut apps, 1);
     assert_eq!(receipts[0].client, None);
     assert_eq!(receipts[0].receipt.outcome, Outcome::Delivered);
 
@@ -74,13 +74,13 @@ fn messages_and_receipts_come_on_either_side() -> Result<(), Box<dyn std::error:
     session
         .link()
         .send_with(connection, OWN_CHANNELS, b"yes", &receipt)?;
-    let answered: Vec<MessageCame> = heard(&mut apps, 1);
-    let expected = MessageCame {
+    let answered: Vec<MessageReceived> = heard(&mut apps, 1);
+    let expected = MessageReceived {
         channel: OWN_CHANNELS,
         payload: b"yes".to_vec(),
     };
     assert_eq!(answered, [expected]);
-    let receipts: Vec<ReceiptCame> = heard(&mut apps, 0);
+    let receipts: Vec<ReceiptReceived> = heard(&mut apps, 0);
     assert_eq!(receipts[0].client, Some(came[0].client));
     assert_eq!(receipts[0].receipt.outcome, Outcome::Delivered);
     Ok(())
