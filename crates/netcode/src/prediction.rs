@@ -87,7 +87,7 @@ pub trait Game {
     }
 
     /// Returns how far apart two players look, in metres or whatever unit the game has. By default
-    /// [`State::distance`](muse_schema::State::distance).
+    /// [`State::distance`].
     fn distance(one: &Self::Player, other: &Self::Player) -> f32
     where
         Self::Player: State,

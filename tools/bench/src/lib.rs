@@ -1,8 +1,8 @@
 //! `muse bench`: measures Muse and its peers in one run on this machine, alternating, and says how they compare.
 //!
 //! `transport` runs the workloads W1 to W4, `connections` a crowd, `flood` a crowd under attack, `relay` a relay under load,
-//! `cubes` the snapshot coder, `netcode` replication, `cost` counts instructions. The flow of a measurement is in [`transport`]; one run of one library is
-//! in [`measure`]; what a run is made of is in the modules that `measure` uses.
+//! `cubes` the snapshot coder, `netcode` replication, `cost` counts instructions. The flow of a measurement is in `transport`; one run of one library is
+//! in `measure`; what a run is made of is in the modules that `measure` uses.
 
 mod bars;
 mod build;

@@ -1,7 +1,7 @@
 //! `muse proxy`: a bad network in front of any UDP server.
 //!
-//! [`engine`] is the proxy; the conditions are those of `muse-netem`, which simulations use too. [`desk`] changes them at run time, for
-//! standard input and for the [`page`].
+//! `engine` is the proxy; the conditions are those of `muse-netem`, which simulations use too. `desk` changes them at run time, for
+//! standard input and for the `page`.
 
 mod capture;
 mod control;

@@ -87,7 +87,7 @@ pub struct WebArguments {
     /// PEM file of the certificate's private key.
     #[arg(long, value_name = "FILE", requires = "web_certificate")]
     web_key: Option<PathBuf>,
-    /// Let in only pages of this origin, as in https://game.example; may be given several times.
+    /// Let in only pages of this origin, as in `https://game.example`; may be given several times.
     #[arg(long, value_name = "ORIGIN", requires = "web")]
     web_origin: Vec<String>,
     /// Browsers at a time; one more is refused.
