@@ -167,7 +167,7 @@ all_that_must_hold() {
     step "bindings for C and C#" scripts/bindings.sh
     step "package for browsers" scripts/build-typescript.sh --test
     step "wireshark" wireshark
-    step "documentation tests" cargo test --quiet --workspace "${features[@]}" --doc
+    step "documentation tests" cargo test --quiet --workspace "${features[@]}" --doc --no-fail-fast
     step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --no-deps --workspace "${features[@]}"
     step "browsers at a relay" scripts/relay-web-check.sh "$target/debug/muse" "$target/debug/examples/native"
     step "game in the browser" scripts/web-check.sh "$target/debug/muse"

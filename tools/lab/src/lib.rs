@@ -41,8 +41,3 @@ pub use figures::{Picture, pictures};
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/netcode.md")]
 struct Page;
-
-/// The page of lockstep and rollback.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/deterministic.md")]
-struct DeterministicPage;
