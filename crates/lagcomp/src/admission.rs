@@ -34,18 +34,18 @@ impl Admission {
         self.moment.at
     }
 
-    /// How long ago that is.
+    /// The time since then.
     pub fn age(&self) -> Duration {
         self.age
     }
 
-    /// What became of the claim.
+    /// The verdict on the claim.
     pub fn verdict(&self) -> Verdict {
         self.verdict
     }
 }
 
-/// What became of a claimed instant.
+/// The verdict on a claimed instant.
 ///
 /// ```
 /// # use muse_netcode::{Tick, TickTime};
@@ -73,7 +73,7 @@ pub enum Verdict {
     Present,
 }
 
-/// How often each came out; an operator watches clients of whom many are clamped.
+/// Counts of each verdict; an operator watches clients of whom many are clamped.
 ///
 /// ```
 /// # use muse_netcode::{Tick, TickTime};
