@@ -1,23 +1,21 @@
 //! One server and one client over a virtual network, in virtual time, and what became of everything the player did and saw.
 //!
-//! Each side is a machine with `handle_datagram`, `wake` and `next_wake`, so that the same run can be made with other servers and clients.
+//! Both are the shipped types: [`Server`], [`Client`] and [`Remotes`].
 
 use std::net::SocketAddr;
 
-use muse_netcode::clock::{ClientClock, ClockConfig, Due};
-use muse_netcode::inputs::{
-    InputBuffer, InputBufferConfig, InputSender, InputSenderConfig, Report,
-};
-use muse_netcode::interpolation::{Interpolated, InterpolationConfig, Playback, PlaybackConfig};
-use muse_netcode::prediction::{Predictor, Reconciled, StepContext, run_step};
-use muse_netcode::scheduler::TickScheduler;
+use muse_netcode::inputs::InputCounters;
+use muse_netcode::interpolation::InterpolationConfig;
+use muse_netcode::prediction::{StepContext, run_step};
 use muse_netcode::smoothing::SmoothingConfig;
-use muse_netcode::{Tick, TickTime};
+use muse_netcode::{
+    Client, ClientId, EntityId, Kind, KindOptions, Kinds, Remotes, Server, SessionConfig, Tick,
+    TickTime,
+};
 use muse_netem::{Conditions, Network};
-use muse_schema::{BitReader, BitWriter, Options, Schema, State};
 use muse_wire::{Duration, Ecn, Instant};
 
-use super::character::{Body, Keys, Rules, play};
+use super::character::{Body, Rules, play};
 
 /// What a run is like besides the network.
 #[derive(Clone, Copy, Debug)]
@@ -77,16 +75,14 @@ pub(crate) struct Outcome {
     pub delays_up: Vec<u64>,
     pub delays_down: Vec<u64>,
     pub packets_up: u64,
-    pub packets_up_bytes: u64,
     pub rate_most: f64,
-    pub jumps_heard: u64,
-    pub jumps_cancelled: u64,
     pub tick_gaps: u64,
 }
 
 pub(crate) const TICK: Duration = Duration::from_millis(20);
 /// Nobody can run faster than this.
 const SPEED_MAX: f64 = 18.0;
+const PLAYER: ClientId = ClientId(1);
 
 /// Runs a session.
 pub(crate) fn run(setup: Setup, up: Conditions, down: Conditions) -> Outcome {
@@ -100,7 +96,6 @@ pub(crate) fn run(setup: Setup, up: Conditions, down: Conditions) -> Outcome {
     let mut server = ServerSide::new(setup);
     let mut client = ClientSide::new(setup);
     let end = Instant::ZERO + setup.length;
-    let mut buffer = [0; 1_200];
     let mut now = Instant::ZERO;
     while now < end {
         if let Some((_, delay)) = reroute.take_if(|(at, _)| *at <= now) {
@@ -116,12 +111,12 @@ pub(crate) fn run(setup: Setup, up: Conditions, down: Conditions) -> Outcome {
                 client.handle_datagram(now, delivery.payload, &server, &mut outcome);
             }
         }
-        while let Some(len) = server.wake(now, &mut buffer) {
-            network.send(now, server_at, client_at, Ecn::NotCapable, &buffer[..len]);
-        }
-        while let Some(len) = client.wake(now, &mut buffer, &server, &mut outcome) {
-            network.send(now, client_at, server_at, Ecn::NotCapable, &buffer[..len]);
-        }
+        server.wake(now, |packet| {
+            network.send(now, server_at, client_at, Ecn::NotCapable, packet);
+        });
+        client.wake(now, &server, &mut outcome, |packet| {
+            network.send(now, client_at, server_at, Ecn::NotCapable, packet);
+        });
         let next = server.next_wake().min(client.next_wake());
         now = network
             .next_delivery()
@@ -137,30 +132,42 @@ fn addresses() -> (SocketAddr, SocketAddr) {
     (([192, 0, 2, 1], 1).into(), ([192, 0, 2, 2], 2).into())
 }
 
-/// The server: takes inputs, simulates, sends snapshots.
+fn kinds() -> (Kinds, Kind<Body>) {
+    let mut kinds = Kinds::new();
+    let body = kinds.register(KindOptions::new(1)).expect("the first");
+    (kinds, body)
+}
+
+/// For bodies this fast half a second of silence is not yet a reason to jump.
+fn session(setup: &Setup) -> SessionConfig {
+    let smoothing = SmoothingConfig::default().snap_above(12.0);
+    SessionConfig::new(TICK)
+        .snapshot_interval(setup.update_ticks)
+        .interpolation(InterpolationConfig::new(TICK).smoothing(smoothing))
+}
+
+/// The server, and another character that it moves.
 struct ServerSide {
     setup: Setup,
-    scheduler: TickScheduler,
-    buffer: InputBuffer<Keys>,
-    player: Body,
-    other: Body,
+    game: Server<Rules>,
+    other: EntityId,
     /// Whether the input of each tick came in time.
     in_time: Vec<bool>,
-    number: u16,
-    /// Inputs received, missed, and their wait, at the end of the warm-up.
-    at_start: Option<(u64, u64, u64)>,
+    /// The inputs until the end of the warm-up.
+    at_start: Option<InputCounters>,
 }
 
 impl ServerSide {
     fn new(setup: Setup) -> Self {
+        let (kinds, kind) = kinds();
+        let mut game = Server::new(session(&setup), kinds, kind, Instant::ZERO);
+        game.join(PLAYER, &Body::START).expect("room");
+        let other = game.world_mut().spawn(kind, &Body::START);
         Self {
             setup,
-            scheduler: TickScheduler::new(TICK, Instant::ZERO),
-            buffer: InputBuffer::new(InputBufferConfig::new(TICK), Tick(0)),
-            player: Body::START,
-            other: Body::START,
+            game,
+            other: other.expect("room"),
             in_time: Vec::new(),
-            number: 0,
             at_start: None,
         }
     }
@@ -170,92 +177,77 @@ impl ServerSide {
         if now >= Instant::ZERO + self.setup.warm_up {
             outcome.delays_up.push((now - sent).as_micros());
         }
-        let result = self.buffer.handle_packet(now, &mut BitReader::new(payload));
+        let result = self.game.handle_packet(now, PLAYER, payload);
         result.expect("the client sends inputs");
     }
 
-    /// Simulates what is due and writes a snapshot; `None` when there is nothing more.
-    fn wake(&mut self, now: Instant, buffer: &mut [u8]) -> Option<usize> {
+    /// Simulates what is due and sends the snapshots.
+    fn wake(&mut self, now: Instant, mut send: impl FnMut(&[u8])) {
         if let Some((at, length)) = self.setup.hitch
             && (at..at + length).contains(&now)
         {
-            return None;
+            return;
         }
-        loop {
-            let due = self.scheduler.poll(now)?;
-            self.buffer.handle_slip(due.slipped);
+        let mut buffer = timed_buffer(now);
+        while let Some(tick) = self.game.poll_tick(now, &mut Rules, |_, _| ()) {
             if self.at_start.is_none() && now >= Instant::ZERO + self.setup.warm_up {
-                self.at_start = Some(self.counts());
+                self.at_start = Some(self.counters());
             }
-            let taken = self.buffer.take(due.tick, due.due);
+            let taken = self.game.input(PLAYER).expect("it plays");
             self.in_time.push(taken.is_received());
-            let mut heard = |_| ();
-            let mut context = StepContext::new(due.tick, true, &mut heard);
-            run_step(&mut Rules, &mut self.player, &taken.input(), &mut context);
-            let keys = play(!self.setup.seed, due.tick);
-            run_step(&mut Rules, &mut self.other, &keys, &mut context);
-            if due.tick.0.is_multiple_of(self.setup.update_ticks) {
-                let report = self.buffer.report(now, due.due);
-                return Some(self.write(now, due.tick, &report, buffer));
+            self.move_other(tick);
+            self.game.commit();
+            while let Some((_, len)) = self.game.poll_packet(now, &mut buffer[TIME_BYTES..]) {
+                send(&buffer[..TIME_BYTES + len]);
             }
         }
     }
 
-    fn write(&mut self, now: Instant, tick: Tick, report: &Report, buffer: &mut [u8]) -> usize {
-        self.number = self.number.wrapping_add(1);
-        let mut writer = BitWriter::new(buffer);
-        writer.bits(now.as_micros(), 64).expect("room");
-        writer.bits(u64::from(self.number), 16).expect("room");
-        writer.bits(u64::from(tick.0), 32).expect("room");
-        report.write(&Options::NONE, &mut writer).expect("room");
-        for body in [&self.player, &self.other] {
-            for value in body.to_row() {
-                writer.bits(u64::from(value as u32), 32).expect("room");
-            }
-        }
-        writer.finish()
+    fn move_other(&mut self, tick: Tick) {
+        let (_, kind) = kinds();
+        let world = self.game.world_mut();
+        let mut body = world.state(kind, self.other).expect("it stays");
+        let mut heard = |_| ();
+        let mut context = StepContext::new(tick, true, &mut heard);
+        let keys = play(!self.setup.seed, tick);
+        run_step(&mut Rules, &mut body, &keys, &mut context);
+        world.set(kind, self.other, &body).expect("it stays");
     }
 
     fn next_wake(&self) -> Instant {
-        let due = self.scheduler.poll_timeout();
+        let due = self.game.poll_timeout();
         match self.setup.hitch {
             Some((at, length)) if (at..at + length).contains(&due) => at + length,
             _ => due,
         }
     }
 
-    fn counts(&self) -> (u64, u64, u64) {
-        let counters = self.buffer.counters();
-        let missed = counters.repeated + counters.missing;
-        (counters.received, missed, counters.waited_micros)
+    fn counters(&self) -> InputCounters {
+        *self.game.input_counters(PLAYER).expect("it plays")
     }
 
-    fn finish(&mut self, outcome: &mut Outcome) {
-        let (received, missed, waited) = self.at_start.unwrap_or_default();
-        let (received_all, missed_all, waited_all) = self.counts();
-        outcome.inputs_in_time = received_all - received;
-        outcome.inputs_missed = missed_all - missed;
-        outcome.input_waited_micros = waited_all - waited;
+    fn finish(&self, outcome: &mut Outcome) {
+        let (before, all) = (self.at_start.unwrap_or_default(), self.counters());
+        outcome.inputs_in_time = all.received - before.received;
+        outcome.inputs_missed = all.repeated + all.missing - before.repeated - before.missing;
+        outcome.input_waited_micros = all.waited_micros - before.waited_micros;
     }
 
     /// The true time in ticks of this server's match.
     fn true_ticks(&self, now: Instant) -> f64 {
-        let next = f64::from(self.scheduler.next().0);
-        let until = self.scheduler.poll_timeout().as_micros() as f64 - now.as_micros() as f64;
+        let next = self.in_time.len() as f64;
+        let until = self.game.poll_timeout().as_micros() as f64 - now.as_micros() as f64;
         next - until / TICK.as_micros() as f64
     }
 }
 
-/// The client: keeps its clock, sends inputs, predicts its player and interpolates the other.
+/// The client, which predicts its player and shows the other.
 struct ClientSide {
     setup: Setup,
-    clock: ClientClock,
-    sender: InputSender<Keys>,
-    predictor: Predictor<Rules>,
-    playback: Playback,
-    other: Interpolated<Body>,
+    game: Client<Rules>,
+    remotes: Remotes<Body>,
     next_frame: Instant,
-    shown: Option<(f64, Body)>,
+    shown: Option<Body>,
     confirmed: Option<Tick>,
     last_tick: Option<Tick>,
     delays: Vec<u64>,
@@ -265,13 +257,13 @@ struct ClientSide {
 
 impl ClientSide {
     fn new(setup: Setup) -> Self {
+        let (kinds, kind) = kinds();
+        let start = local(&setup, Instant::ZERO);
+        let game = Client::new(session(&setup), kinds, kind, Body::distance, start);
         Self {
             setup,
-            clock: ClientClock::new(ClockConfig::new(TICK)),
-            sender: InputSender::new(InputSenderConfig::default()),
-            predictor: Predictor::new(),
-            playback: Playback::new(PlaybackConfig::new(TICK)),
-            other: Interpolated::new(interpolation(), Body::distance),
+            remotes: Remotes::new(kind, game.interpolation(), Body::distance),
+            game,
             next_frame: Instant::from_micros(setup.seed % 16_000),
             shown: None,
             confirmed: None,
@@ -279,19 +271,6 @@ impl ClientSide {
             delays: Vec::new(),
             waiting: Vec::new(),
         }
-    }
-
-    /// The client's own clock: another origin, and a little faster or slower.
-    fn local(&self, now: Instant) -> Instant {
-        let micros = now.as_micros() as i64;
-        let drift = micros * self.setup.drift_ppm / 1_000_000;
-        Instant::from_micros((micros + drift) as u64 + 77_000_000 + self.setup.seed * 1_000)
-    }
-
-    fn true_time(&self, local: Instant) -> Instant {
-        let micros = (local.as_micros() - 77_000_000 - self.setup.seed * 1_000) as i64;
-        let rate = 1_000_000 + self.setup.drift_ppm;
-        Instant::from_micros((micros * 1_000_000 / rate + 1) as u64)
     }
 
     fn handle_datagram(
@@ -306,47 +285,31 @@ impl ClientSide {
         if judged {
             self.delays.push((now - sent).as_micros());
         }
-        let mut reader = BitReader::new(payload);
-        let number = reader.bits(16).expect("a number") as u16;
-        let tick = Tick(reader.bits(32).expect("a tick") as u32);
-        let report = Report::read(&Options::NONE, &mut reader).expect("a report");
-        let mut body = || {
-            let row: Vec<i32> = (0..Body::width())
-                .map(|_| reader.bits(32).expect("a column") as u32 as i32)
-                .collect();
-            Body::from_row(&row).expect("the server's row")
-        };
-        let (player, other) = (body(), body());
-        let local = self.local(now);
-        self.clock.handle_snapshot(local, tick, Some(&report));
-        self.playback.handle_slipped(report.slipped);
-        self.playback.handle_snapshot(local, tick, number);
-        self.sender.handle_report(&report);
-        self.other.handle_state(tick, other);
-        self.reconcile(tick, &player, server, judged, outcome);
+        let before = *self.game.prediction();
+        let local = local(&self.setup, now);
+        // One that came too late is of no use.
+        if self.game.handle_packet(local, &mut Rules, payload).is_ok() {
+            let after = self.game.prediction();
+            if after.corrected > before.corrected {
+                self.note_state(false, server, judged, outcome);
+            } else if after.confirmed > before.confirmed {
+                self.note_state(true, server, judged, outcome);
+            }
+        }
     }
 
-    fn reconcile(
+    /// Notes that the server's newest state of the player had been predicted, or that it had not.
+    fn note_state(
         &mut self,
-        tick: Tick,
-        player: &Body,
+        exact: bool,
         server: &ServerSide,
         judged: bool,
         outcome: &mut Outcome,
     ) {
-        let exact = self.predictor.state_at(tick) == Some(player);
-        let result = self.predictor.reconcile(&mut Rules, tick, player);
-        let Some(confirmed) = self.confirmed else {
-            self.confirmed = Some(tick);
+        let tick = self.game.receiver().tick().expect("a snapshot has come");
+        let Some(confirmed) = self.confirmed.replace(tick).filter(|_| judged) else {
             return;
         };
-        if matches!(result, Reconciled::Outdated) {
-            return;
-        }
-        self.confirmed = Some(tick);
-        if !judged {
-            return;
-        }
         let since = (confirmed.0 + 1) as usize..=tick.0 as usize;
         let explained = server.in_time[since].contains(&false);
         outcome.reconciled += 1;
@@ -354,64 +317,59 @@ impl ClientSide {
         outcome.wrong_without_cause += u64::from(!exact && !explained);
     }
 
+    /// Plays the ticks that are due, and draws.
     fn wake(
         &mut self,
         now: Instant,
-        buffer: &mut [u8],
         server: &ServerSide,
         outcome: &mut Outcome,
-    ) -> Option<usize> {
-        if now >= self.next_frame {
-            for payload in std::mem::take(&mut self.waiting) {
-                self.handle_datagram(now, &payload, server, outcome);
-            }
-            self.draw(now, server, outcome);
+        mut send: impl FnMut(&[u8]),
+    ) {
+        let is_frame = now >= self.next_frame;
+        if self.setup.bound_to_frames && !is_frame {
+            return;
+        }
+        for payload in std::mem::take(&mut self.waiting) {
+            self.handle_datagram(now, &payload, server, outcome);
+        }
+        let local = local(&self.setup, now);
+        let mut buffer = timed_buffer(now);
+        let (seed, last) = (self.setup.seed, &mut self.last_tick);
+        let mut input = |tick| {
+            let gap = last.is_some_and(|last| tick != last + 1);
+            outcome.tick_gaps += u64::from(gap);
+            *last = Some(tick);
+            play(seed, tick)
+        };
+        while let Some(len) = {
+            let rest = &mut buffer[TIME_BYTES..];
+            self.game.poll_packet(local, &mut Rules, &mut input, rest)
+        } {
+            outcome.packets_up += 1;
+            send(&buffer[..TIME_BYTES + len]);
+        }
+        while self.game.poll_effect().is_some() {}
+        let rate = self.game.clock().rate();
+        outcome.rate_most = outcome.rate_most.max((rate - 1.0).abs());
+        if is_frame {
             let micros = 1_000_000 / self.setup.frames_per_second;
             self.next_frame += Duration::from_micros(micros);
-        } else if self.setup.bound_to_frames
-            && self.next_frame - now
-                < Duration::from_micros(1_000_000 / self.setup.frames_per_second)
-        {
-            return None;
+            self.draw(now, server, outcome);
         }
-        let local = self.local(now);
-        self.clock.advance(local);
-        outcome.rate_most = outcome.rate_most.max((self.clock.rate() - 1.0).abs());
-        let due = self.clock.poll()?;
-        if let Due::Tick(tick) = due {
-            let gap = self.last_tick.is_some_and(|last| tick != last + 1);
-            outcome.tick_gaps += u64::from(gap);
-            self.last_tick = Some(tick);
-            let keys = play(self.setup.seed, tick);
-            self.sender.push(tick, keys.clone());
-            self.predictor.predict(&mut Rules, tick, keys);
-        }
-        while let Some(effect) = self.predictor.poll_effect() {
-            use muse_netcode::prediction::EffectChange::{Cancelled, Emitted};
-            outcome.jumps_heard += u64::from(effect.change == Emitted);
-            outcome.jumps_cancelled += u64::from(effect.change == Cancelled);
-        }
-        let mut writer = BitWriter::new(buffer);
-        writer.bits(now.as_micros(), 64).expect("room");
-        let header = self.clock.header(local);
-        self.sender.write(header, &mut writer).expect("room");
-        let len = writer.finish();
-        outcome.packets_up += 1;
-        outcome.packets_up_bytes += len as u64 - 8;
-        Some(len)
     }
 
     fn draw(&mut self, now: Instant, server: &ServerSide, outcome: &mut Outcome) {
-        let local = self.local(now);
-        self.clock.advance(local);
-        self.playback.advance(local);
-        let Some(time) = self.playback.time() else {
+        while let Some(update) = self.game.poll_update() {
+            self.remotes.handle_update(&self.game, &update);
+        }
+        let shown = self.remotes.show(&self.game);
+        let shown = shown
+            .into_iter()
+            .find(|(entity, _)| *entity == server.other);
+        let (Some((_, shown)), Some(time)) = (shown, self.game.shown_time()) else {
             return;
         };
-        let Some(shown) = self.other.show(time) else {
-            return;
-        };
-        let before = self.shown.replace((time.ticks(), shown.state.clone()));
+        let before = self.shown.replace(shown.state.clone());
         if now < Instant::ZERO + self.setup.warm_up {
             return;
         }
@@ -420,11 +378,12 @@ impl ClientSide {
         outcome.underruns += u64::from(shown.source.is_underrun());
         let behind = (truth - time.ticks()) * TICK.as_micros() as f64;
         outcome.shown_behind_micros += behind as i64;
-        let server_time = self.clock.server_time().map_or(0.0, TickTime::ticks);
+        let server_time = self.game.clock().server_time();
+        let server_time = server_time.map_or(0.0, TickTime::ticks);
         outcome
             .clock_errors
             .push(((server_time - truth).abs() * 1_000.0) as u32);
-        if let Some((_, before)) = before {
+        if let Some(before) = before {
             let seconds = 1.0 / self.setup.frames_per_second as f64;
             let moved = f64::from(shown.state.distance(&before));
             outcome.teleports += u64::from(moved > 2.0 * SPEED_MAX * seconds);
@@ -435,19 +394,36 @@ impl ClientSide {
         if self.setup.bound_to_frames {
             return self.next_frame;
         }
-        let clock = self.clock.poll_timeout().map(|local| self.true_time(local));
-        clock.map_or(self.next_frame, |clock| clock.min(self.next_frame))
+        let due = self.game.poll_timeout();
+        let due = due.map(|local| true_time(&self.setup, local));
+        due.map_or(self.next_frame, |due| due.min(self.next_frame))
     }
 }
 
-/// For bodies this fast half a second of silence is not yet a reason to jump.
-fn interpolation() -> InterpolationConfig {
-    InterpolationConfig::new(TICK).smoothing(SmoothingConfig::default().snap_above(12.0))
+/// The client's own clock: another origin, and a little faster or slower.
+fn local(setup: &Setup, now: Instant) -> Instant {
+    let micros = now.as_micros() as i64;
+    let drift = micros * setup.drift_ppm / 1_000_000;
+    Instant::from_micros((micros + drift) as u64 + 77_000_000 + setup.seed * 1_000)
 }
 
-/// Packets begin with the true time of sending, which neither side looks at.
+fn true_time(setup: &Setup, local: Instant) -> Instant {
+    let micros = (local.as_micros() - 77_000_000 - setup.seed * 1_000) as i64;
+    let rate = 1_000_000 + setup.drift_ppm;
+    Instant::from_micros((micros * 1_000_000 / rate + 1) as u64)
+}
+
+/// Room for a packet that begins with the true time of sending, which neither side looks at.
+fn timed_buffer(now: Instant) -> [u8; TIME_BYTES + 1_200] {
+    let mut buffer = [0; TIME_BYTES + 1_200];
+    buffer[..TIME_BYTES].copy_from_slice(&now.as_micros().to_le_bytes());
+    buffer
+}
+
 fn strip_time(payload: &[u8]) -> (Instant, &[u8]) {
-    let (time, rest) = payload.split_at(8);
+    let (time, rest) = payload.split_at(TIME_BYTES);
     let micros = u64::from_le_bytes(time.try_into().expect("eight bytes"));
     (Instant::from_micros(micros), rest)
 }
+
+const TIME_BYTES: usize = 8;
