@@ -27,8 +27,8 @@ use muse_master_client::messages::FromMaster;
 use muse_master_client::{AccountId, MatchId, ServerId};
 use muse_netem::{Network, NodeId};
 use muse_relay::{Limits, Relay};
+use muse_transport::SeededEntropy;
 use muse_transport::token::{TokenGrant, TokenIssuer, TokenVerifier};
-use muse_transport::{Config, SeededEntropy};
 use muse_wire::{Datagram, Duration, Ecn, Instant, Machine};
 
 pub use aid::PARTS;
@@ -37,6 +37,7 @@ pub use game::Game;
 use game::Ground;
 use master::{Heard, Master, Wish};
 use player::{Player, Standing, Ticket};
+use promise::Agreement;
 use server::{GameServer, Opening};
 pub use told::{Failure, SimConfig, Told};
 use trouble::Trouble;
@@ -46,7 +47,7 @@ pub struct Sim {
     config: SimConfig,
     now: Instant,
     network: Network,
-    transport: Config,
+    agreement: Agreement,
     issuer: TokenIssuer,
     entropy: SeededEntropy,
     master: Master,
@@ -104,7 +105,7 @@ impl Sim {
             config,
             now,
             network,
-            transport: promise::config().expect("the channels are sane"),
+            agreement: Agreement::new().expect("the channels are sane"),
             issuer,
             entropy,
             master: Master::new(
@@ -336,7 +337,7 @@ impl Sim {
             match said {
                 Said::Message(message) => player.hear(self.now, &message),
                 Said::Seat(ticket) => {
-                    player.take_seat(self.now, *ticket, &self.transport, &self.ground);
+                    player.take_seat(self.now, *ticket, &self.agreement, &self.ground);
                 }
                 Said::Nowhere => player.hear_nowhere(self.now),
             }
@@ -423,7 +424,7 @@ impl Sim {
             seed,
             relay,
         };
-        let running = GameServer::new(self.now, opening, &self.transport, verifier);
+        let running = GameServer::new(self.now, opening, &self.agreement, verifier);
         if let Some(node) = self.server_nodes.get_mut(&address) {
             node.1 = Some(server);
         }

@@ -3,18 +3,19 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+use muse::session::{ClientEvent, ClientSession};
 use muse_master_client::messages::FromMaster;
 use muse_master_client::{AccountId, MatchId, ServerId};
 use muse_netcode::{EntityId, Tick};
 use muse_relay::{Link, RoomCode};
 use muse_transport::token::ConnectToken;
-use muse_transport::{CloseReason, Config, Connect, ConnectionId, Endpoint, Event, SeededEntropy};
+use muse_transport::{CloseReason, Connect, Endpoint, SeededEntropy};
 use muse_wire::{Duration, Instant};
 
 use super::aid::{Aid, Part, Plant};
 use super::game::{Ground, Played};
 use super::master::Heard;
-use super::promise::{GAME, NETCODE, Received, Sent, turns};
+use super::promise::{Agreement, GAME, Received, Sent, turns};
 use super::station::Station;
 
 /// A player and his program.
@@ -61,7 +62,8 @@ struct Seat {
     match_id: MatchId,
     server: ServerId,
     station: Station,
-    connection: ConnectionId,
+    agreement: Agreement,
+    session: ClientSession,
     game: Box<dyn Played>,
     sent: Sent,
     received: Received,
@@ -182,7 +184,7 @@ impl Player {
         &mut self,
         now: Instant,
         ticket: Ticket,
-        config: &Config,
+        agreement: &Agreement,
         ground: &Ground,
     ) {
         let is_there = self.standing == Standing::Plays && self.match_id() == Some(ticket.match_id);
@@ -191,7 +193,8 @@ impl Player {
         }
         self.leave_seat();
         let local = self.local(now);
-        let mut endpoint = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(ticket.seed));
+        let entropy = SeededEntropy::danger_seeded(ticket.seed);
+        let mut endpoint = Endpoint::new(agreement.config.clone(), entropy);
         let link = ticket.room.map(|(relay, code, direct)| {
             let mut seed = [0; 32];
             fastrand::Rng::with_seed(ticket.seed).fill(&mut seed);
@@ -208,7 +211,8 @@ impl Player {
             match_id: ticket.match_id,
             server: ticket.server,
             station: Station::new(endpoint, link),
-            connection,
+            agreement: agreement.clone(),
+            session: ClientSession::new(agreement.protocol.clone(), connection),
             game: ground.play(local, self.account, ticket.seed),
             sent: Sent::default(),
             received: Received::default(),
@@ -267,36 +271,41 @@ impl Player {
             let Some(seat) = &mut self.seat else {
                 return Ok(());
             };
-            match seat.station.endpoint.poll_event(&mut buffer) {
-                None => return Ok(()),
-                Some(Event::Connected { .. }) => self.stand(now, Standing::Plays),
-                Some(Event::Message {
-                    channel, payload, ..
-                }) if channel == NETCODE || channel == GAME => {
+            let Some(event) = seat.station.endpoint.poll_event(&mut buffer) else {
+                return Ok(());
+            };
+            match seat.session.handle_event(event) {
+                Some(ClientEvent::Connected) => self.stand(now, Standing::Plays),
+                Some(ClientEvent::Packet(packet)) => {
                     aid.meter.lap(Part::PlayerTransport);
-                    match channel {
-                        NETCODE => seat.game.handle_packet(local, payload),
-                        _ => seat.game.handle_message(payload),
-                    }
+                    seat.game.handle_packet(local, packet);
                     aid.meter.lap(Part::PlayerGame);
                 }
-                Some(Event::Message {
-                    channel, payload, ..
-                }) => seat.take(self.account, channel, payload, &mut aid.plant)?,
-                Some(Event::Closed {
-                    reason: CloseReason::ByPeer { code, .. },
-                    ..
-                }) if code == super::CODE_OVER => {
-                    seat.close(self.account)?;
+                Some(ClientEvent::Received(message)) => match message.channel().number() {
+                    GAME => {
+                        aid.meter.lap(Part::PlayerTransport);
+                        seat.game.handle_message(message.bytes());
+                        aid.meter.lap(Part::PlayerGame);
+                    }
+                    channel => {
+                        seat.take(self.account, channel, message.bytes(), &mut aid.plant)?;
+                    }
+                },
+                Some(ClientEvent::Ended(error)) => {
+                    let standing = match error {
+                        muse::Error::Closed(CloseReason::ByPeer { code, .. })
+                            if code == super::CODE_OVER =>
+                        {
+                            seat.close(self.account)?;
+                            Standing::Idle
+                        }
+                        // Lost: the master knows where the player belongs.
+                        _ => Standing::Seated,
+                    };
                     self.leave_seat();
-                    self.stand(now, Standing::Idle);
+                    self.stand(now, standing);
                 }
-                Some(Event::Closed { .. } | Event::Refused { .. } | Event::Unanswered { .. }) => {
-                    // Lost: the master knows where he belongs.
-                    self.leave_seat();
-                    self.stand(now, Standing::Seated);
-                }
-                Some(_) => {}
+                _ => {}
             }
         }
     }
@@ -308,9 +317,10 @@ impl Player {
         let Some(seat) = self.seat.as_mut().filter(|_| is_playing) else {
             return;
         };
-        let (endpoint, connection) = (&mut seat.station.endpoint, seat.connection);
+        let (endpoint, session) = (&mut seat.station.endpoint, &mut seat.session);
+        let channel = seat.agreement.channel(GAME);
         while let Some(message) = seat.game.poll_message() {
-            let _ = endpoint.send(local, connection, GAME, &message);
+            let _ = session.send_bytes(local, endpoint, channel, &message);
         }
         if seat.game.due().is_some_and(|at| at <= local) {
             aid.meter.lap(Part::PlayerTransport);
@@ -321,7 +331,7 @@ impl Player {
                     packet[at] ^= random.u8(1..);
                 }
                 // A connection that closes takes nothing more.
-                let _ = endpoint.send(local, connection, NETCODE, packet);
+                let _ = session.send_packet(local, endpoint, packet);
             });
             aid.meter.lap(Part::PlayerGame);
         }
@@ -330,14 +340,13 @@ impl Player {
         }
         seat.talked_at = now;
         for channel in turns((now.as_millis() / TALK.as_millis()) as u32) {
-            if endpoint.queued(connection, *channel).1 > QUEUE_MAX {
+            if endpoint.queued(session.connection(), *channel).1 > QUEUE_MAX {
                 continue;
             }
             let message = seat.sent.message(*channel, false);
-            if endpoint
-                .send(local, connection, *channel, &message)
-                .is_err()
-            {
+            let channel = seat.agreement.channel(*channel);
+            let sent = session.send_bytes(local, endpoint, channel, &message);
+            if sent.is_err() {
                 // It was not taken, so it does not count; what was counted is over with the connection.
                 break;
             }

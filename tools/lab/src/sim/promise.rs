@@ -2,27 +2,48 @@
 
 use std::collections::BTreeSet;
 
+use muse::{Channel, Protocol};
 use muse_transport::{ChannelConfig, Config, ConfigError, Delivery};
 use muse_wire::Duration;
 
 use super::aid::Plant;
 
-/// Both sides' channels: the netcode's, one of each mode that promises something, and the game's.
-pub(super) fn config() -> Result<Config, ConfigError> {
-    Config::new(PROTOCOL)
-        .channel(ChannelConfig::new(Delivery::Unreliable))
-        .channel(ChannelConfig::new(Delivery::ReliableOrdered))
-        .channel(ChannelConfig::new(Delivery::ReliableUnordered))
-        .channel(ChannelConfig::new(Delivery::partially_reliable(
-            WINDOW as u16,
-            PERCENT as u8,
-        )?))
-        .channel(ChannelConfig::new(Delivery::Sequenced))
-        .channel(ChannelConfig::new(Delivery::ReliableOrdered))
-        .keep_alive(Duration::from_millis(700))
-        .silence(SILENCE)
-        .resume_within(RESUME)
-        .build()
+/// The protocol of both sides, with its channels: the netcode's, one of each mode that promises something, and the game's.
+#[derive(Clone, Debug)]
+pub(super) struct Agreement {
+    pub(super) protocol: Protocol,
+    pub(super) config: Config,
+    /// By number, from [`ORDERED`] on.
+    channels: Vec<Channel>,
+}
+
+impl Agreement {
+    pub(super) fn new() -> Result<Self, ConfigError> {
+        let mut protocol = Protocol::with_id("lab", PROTOCOL).configure(|config| {
+            config
+                .keep_alive(Duration::from_millis(700))
+                .silence(SILENCE)
+                .resume_within(RESUME)
+        });
+        let deliveries = [
+            Delivery::ReliableOrdered,
+            Delivery::ReliableUnordered,
+            Delivery::partially_reliable(WINDOW as u16, PERCENT as u8)?,
+            Delivery::Sequenced,
+            Delivery::ReliableOrdered,
+        ];
+        let add = |delivery| protocol.add_channel(ChannelConfig::new(delivery));
+        Ok(Self {
+            channels: deliveries.map(add).to_vec(),
+            config: protocol.config().build()?,
+            protocol,
+        })
+    }
+
+    /// Returns the channel with this number.
+    pub(super) fn channel(&self, number: u8) -> Channel {
+        self.channels[usize::from(number - ORDERED)]
+    }
 }
 
 /// The channels on which something is said when it is this turn.
@@ -177,7 +198,6 @@ impl Received {
     }
 }
 
-pub(super) const NETCODE: u8 = 0;
 pub(super) const ORDERED: u8 = 1;
 const UNORDERED: u8 = 2;
 const PARTIAL: u8 = 3;

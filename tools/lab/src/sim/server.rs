@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use muse::session::{ServerEvent, ServerSession};
 use muse_master_client::messages::{MatchResult, Outcome, Phase, PlayerResult, Report};
 use muse_master_client::{AccountId, MatchId, ServerId};
 use muse_netcode::{ClientId, EntityId, Tick};
 use muse_relay::{Link, RoomCode, RoomKey};
 use muse_transport::token::TokenVerifier;
-use muse_transport::{
-    Config, ConnectionId, Endpoint, Event, SeededEntropy, ServerKey, ServerOptions, ServerPublicKey,
-};
+use muse_transport::{Endpoint, SeededEntropy, ServerKey, ServerOptions, ServerPublicKey};
 use muse_wire::{Duration, Instant};
 
 use super::aid::{Aid, Part, Plant, Posted};
 use super::game::{Hosted, Whom};
-use super::promise::{GAME, NETCODE, ORDERED, Received, Sent, turns};
+use super::promise::{Agreement, GAME, ORDERED, Received, Sent, turns};
 use super::station::Station;
 
 /// A process that hosts one match.
@@ -27,10 +26,12 @@ pub(super) struct GameServer {
     /// At the relay, if that is where it is reached.
     pub(super) room: Option<RoomCode>,
     station: Station,
+    agreement: Agreement,
+    session: ServerSession,
     game: Box<dyn Hosted>,
     places: u8,
     seated: Vec<AccountId>,
-    guests: BTreeMap<ConnectionId, Guest>,
+    guests: BTreeMap<ClientId, Guest>,
     left: Vec<AccountId>,
     phase: Phase,
     since: Instant,
@@ -39,8 +40,6 @@ pub(super) struct GameServer {
     pub(super) said_at: Instant,
     talked_at: Instant,
     turn: u32,
-    /// How many have come so far.
-    came: u32,
     /// It was told to end, and does so when its players have gone, or then.
     stops_at: Option<Instant>,
     pub(super) received: u64,
@@ -48,7 +47,6 @@ pub(super) struct GameServer {
 
 struct Guest {
     account: AccountId,
-    client: ClientId,
     sent: Sent,
     received: Received,
     is_over: bool,
@@ -71,14 +69,14 @@ impl GameServer {
     pub(super) fn new(
         now: Instant,
         opening: Opening,
-        config: &Config,
+        agreement: &Agreement,
         verifier: TokenVerifier,
     ) -> Self {
         let mut random = fastrand::Rng::with_seed(opening.seed);
         let mut entropy = SeededEntropy::danger_seeded(opening.seed);
         let key = ServerKey::generate(&mut entropy);
         let public = key.public();
-        let mut endpoint = Endpoint::new(config.clone(), entropy);
+        let mut endpoint = Endpoint::new(agreement.config.clone(), entropy);
         // Its clock is not quite the master's.
         let skew_s = random.u64(..=2 * SKEW_S);
         let unix = UNIX_ORIGIN_S - SKEW_S + skew_s + now.as_micros() / 1_000_000;
@@ -97,6 +95,8 @@ impl GameServer {
             key: public,
             room: link.is_some().then(|| room.code()),
             station: Station::new(endpoint, link),
+            agreement: agreement.clone(),
+            session: ServerSession::new(agreement.protocol.clone()),
             game: opening.game,
             places: opening.places,
             seated: opening.players,
@@ -109,7 +109,6 @@ impl GameServer {
             said_at: now,
             talked_at: now,
             turn: 0,
-            came: 0,
             stops_at: None,
             received: 0,
         }
@@ -147,9 +146,10 @@ impl GameServer {
         }
         self.stops_at = Some(now + STOP);
         if self.result.is_none() {
-            for connection in self.guests.keys() {
-                let endpoint = &mut self.station.endpoint;
-                endpoint.close(now, *connection, 4, "the server closes");
+            let endpoint = &mut self.station.endpoint;
+            for client in self.guests.keys() {
+                let text = "the server closes";
+                self.session.disconnect(now, endpoint, *client, 4, text);
             }
         }
     }
@@ -201,88 +201,79 @@ impl GameServer {
 
     fn take_events(&mut self, now: Instant, aid: &mut Aid) -> Result<(), String> {
         let mut buffer = Vec::new();
-        loop {
-            match self.station.endpoint.poll_event(&mut buffer) {
-                None => return Ok(()),
-                Some(Event::Connected {
-                    connection,
-                    account,
-                    ..
-                }) => self.welcome(now, connection, AccountId(account)),
-                Some(Event::Message {
-                    connection,
-                    channel,
-                    payload,
-                }) => {
-                    let Some(guest) = self.guests.get_mut(&connection) else {
+        while let Some(event) = self.station.endpoint.poll_event(&mut buffer) {
+            let endpoint = &mut self.station.endpoint;
+            match self.session.handle_event::<()>(now, endpoint, event) {
+                Some(ServerEvent::Joined(client)) => self.welcome(now, client),
+                Some(ServerEvent::Left(client, _)) => self.dismiss(client),
+                Some(ServerEvent::Packet(client, packet)) if self.guests.contains_key(&client) => {
+                    aid.meter.lap(Part::ServerTransport);
+                    self.game.handle_packet(now, client, packet);
+                    aid.meter.lap(Part::ServerGame);
+                }
+                Some(ServerEvent::Received(client, message)) => {
+                    let Some(guest) = self.guests.get_mut(&client) else {
                         continue;
                     };
-                    if channel == NETCODE || channel == GAME {
-                        aid.meter.lap(Part::ServerTransport);
-                        match channel {
-                            NETCODE => self.game.handle_packet(now, guest.client, payload),
-                            _ => self.game.handle_message(guest.client, payload),
+                    match message.channel().number() {
+                        GAME => {
+                            aid.meter.lap(Part::ServerTransport);
+                            self.game.handle_message(client, message.bytes());
+                            aid.meter.lap(Part::ServerGame);
                         }
-                        aid.meter.lap(Part::ServerGame);
-                    } else {
-                        guest.take(self.id, channel, payload, &mut aid.plant)?;
-                        self.received += 1;
+                        channel => {
+                            guest.take(self.id, channel, message.bytes(), &mut aid.plant)?;
+                            self.received += 1;
+                        }
                     }
                 }
-                Some(Event::Closed { connection, .. }) => self.dismiss(connection),
-                Some(_) => {}
+                _ => {}
             }
         }
+        Ok(())
     }
 
-    fn welcome(&mut self, now: Instant, connection: ConnectionId, account: AccountId) {
-        let before = self
-            .guests
-            .iter()
-            .find(|(_, guest)| guest.account == account);
-        if let Some((old, _)) = before {
-            let old = *old;
-            self.station.endpoint.close(now, old, 1, "connected anew");
-            self.dismiss(old);
-        }
+    fn welcome(&mut self, now: Instant, client: ClientId) {
+        // An account that comes back by another connection keeps its number.
+        self.dismiss(client);
+        let account = self.session.info(client).map_or(0, |info| info.account);
+        let account = AccountId(account);
         let is_ending = self.result.is_some() || self.stops_at.is_some();
+        let endpoint = &mut self.station.endpoint;
         if !self.seated.contains(&account) || is_ending {
-            self.station.endpoint.close(now, connection, 2, "no seat");
-            return;
+            return self.session.disconnect(now, endpoint, client, 2, "no seat");
         }
-        self.came += 1;
-        let client = ClientId(self.came);
         if !self.game.join(client, account) {
-            self.station.endpoint.close(now, connection, 3, "full");
-            return;
+            return self.session.disconnect(now, endpoint, client, 3, "full");
         }
         let guest = Guest {
             account,
-            client,
             sent: Sent::default(),
             received: Received::default(),
             is_over: false,
         };
-        self.guests.insert(connection, guest);
+        self.guests.insert(client, guest);
     }
 
-    fn dismiss(&mut self, connection: ConnectionId) {
-        if let Some(guest) = self.guests.remove(&connection) {
-            self.game.leave(guest.client);
+    fn dismiss(&mut self, client: ClientId) {
+        if self.guests.remove(&client).is_some() {
+            self.game.leave(client);
         }
     }
 
     fn tick(&mut self, now: Instant) {
-        let (endpoint, guests) = (&mut self.station.endpoint, &self.guests);
-        self.game.tick(now, &mut |whom, bytes| {
-            let (to, channel) = match whom {
-                Whom::Packet(client) => (Some(client), NETCODE),
-                Whom::Message(to) => (to, GAME),
-            };
-            let meant = |guest: &Guest| to.is_none_or(|client| guest.client == client);
-            for (connection, _) in guests.iter().filter(|(_, guest)| meant(guest)) {
-                // A connection that closes takes nothing more.
-                let _ = endpoint.send(now, *connection, channel, bytes);
+        let (endpoint, session) = (&mut self.station.endpoint, &mut self.session);
+        let (guests, channel) = (&self.guests, self.agreement.channel(GAME));
+        // A connection that closes takes nothing more.
+        self.game.tick(now, &mut |whom, bytes| match whom {
+            Whom::Packet(client) => {
+                let _ = session.send_packet(now, endpoint, client, bytes);
+            }
+            Whom::Message(to) => {
+                let meant = |client: &&ClientId| to.is_none_or(|to| to == **client);
+                for client in guests.keys().filter(meant) {
+                    let _ = session.send_bytes(now, endpoint, *client, channel, bytes);
+                }
             }
         });
     }
@@ -291,13 +282,18 @@ impl GameServer {
     fn talk(&mut self, now: Instant) {
         self.turn = self.turn.wrapping_add(1);
         let endpoint = &mut self.station.endpoint;
-        for (connection, guest) in self.guests.iter_mut().filter(|(_, guest)| !guest.is_over) {
+        for (client, guest) in self.guests.iter_mut().filter(|(_, guest)| !guest.is_over) {
+            let Some(connection) = self.session.connection(*client) else {
+                continue;
+            };
             for channel in turns(self.turn) {
-                if endpoint.queued(*connection, *channel).1 > QUEUE_MAX {
+                if endpoint.queued(connection, *channel).1 > QUEUE_MAX {
                     continue;
                 }
                 let message = guest.sent.message(*channel, false);
-                let _ = endpoint.send(now, *connection, *channel, &message);
+                let channel = self.agreement.channel(*channel);
+                let session = &mut self.session;
+                let _ = session.send_bytes(now, endpoint, *client, channel, &message);
             }
         }
     }
@@ -345,12 +341,14 @@ impl GameServer {
             outcome,
             players: self.seated.iter().zip(0..).map(points).collect(),
         });
-        for (connection, guest) in &mut self.guests {
+        let (endpoint, session) = (&mut self.station.endpoint, &mut self.session);
+        let channel = self.agreement.channel(ORDERED);
+        for (client, guest) in &mut self.guests {
             guest.is_over = true;
             let last = guest.sent.message(ORDERED, true);
-            let endpoint = &mut self.station.endpoint;
-            let _ = endpoint.send(now, *connection, ORDERED, &last);
-            endpoint.finish(now, *connection, super::CODE_OVER, "the match is over");
+            let _ = session.send_bytes(now, endpoint, *client, channel, &last);
+            let text = "the match is over";
+            session.finish(now, endpoint, *client, super::CODE_OVER, text);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use muse::session::PACKET_BYTES;
 use muse_biobot::bots::Brain;
 use muse_biobot::{Audience, Level, Player, Profile, Stage, StageConfig};
 use muse_master_client::AccountId;
@@ -56,7 +57,7 @@ impl super::Hosted for Hosted {
 
     fn tick(&mut self, now: Instant, send: &mut dyn FnMut(Whom, &[u8])) {
         while self.stage.poll_tick(now).is_some() {}
-        let mut buffer = [0; 1_100];
+        let mut buffer = [0; PACKET_BYTES];
         while let Some((client, len)) = self.stage.poll_packet(now, &mut buffer) {
             send(Whom::Packet(client), &buffer[..len]);
         }
@@ -110,7 +111,7 @@ impl super::Played for Played {
 
     fn play(&mut self, local: Instant, send: &mut dyn FnMut(&mut [u8])) {
         let command = self.brain.act(local, &mut self.player);
-        let mut buffer = [0; 1_100];
+        let mut buffer = [0; PACKET_BYTES];
         while let Some(len) = self.player.poll_packet(local, command, &mut buffer) {
             send(&mut buffer[..len]);
         }

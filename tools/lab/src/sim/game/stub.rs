@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use glam::Vec2;
+use muse::session::PACKET_BYTES;
 use muse_master_client::AccountId;
 use muse_netcode::{Client, ClientId, EntityId, Server, SessionConfig, Tick};
 use muse_wire::{Duration, Instant};
@@ -103,7 +104,7 @@ impl super::Hosted for Hosted {
     }
 
     fn tick(&mut self, now: Instant, send: &mut dyn FnMut(Whom, &[u8])) {
-        let mut buffer = [0; 1_100];
+        let mut buffer = [0; PACKET_BYTES];
         while let Some(tick) = self.server.poll_tick(now, &mut Rules, |_, ()| ()) {
             self.crowd.step(&mut self.server, tick);
             if tick.0.is_multiple_of(INTEREST_TICKS) {
@@ -162,7 +163,7 @@ impl super::Played for Played {
     }
 
     fn play(&mut self, local: Instant, send: &mut dyn FnMut(&mut [u8])) {
-        let mut buffer = [0; 1_100];
+        let mut buffer = [0; PACKET_BYTES];
         let seed = self.account.0;
         let keys = |tick| play(seed, tick);
         while let Some(len) = self
