@@ -1,5 +1,5 @@
 //! A match that is measured: one server and its clients over a [`Carrier`], mostly a virtual network, each mechanism switched on or off, every frame and every
-//! shot noted down.
+//! shot noted down. Both sides run the shipped session, transport included.
 //!
 //! Unlike [`Stage`](crate::stage::Stage), which serves pictures, it goes from event to event: packets arrive to the microsecond, clients
 //! have clocks that drift, and frames are drawn 60 times a second. What is switched off is not shown: without interpolation the
@@ -8,23 +8,25 @@
 
 mod carrier;
 mod notes;
-mod seat;
+mod player;
 mod views;
 
-pub use carrier::{Carrier, Virtual, Way};
+pub use carrier::{Arrived, Carrier, Virtual};
 pub use notes::{Journal, Mean, Movement};
-pub use seat::{Mind, Seat, Sight, Switches};
+pub use player::{ArenaPlayer, Mind, Sight, Switches};
 pub use views::{VIEWS, ViewTally};
 
 use std::collections::BTreeMap;
 
 use glam::{Vec2, Vec3};
 use muse_lagcomp::{Except, HitVolume, Hits, Pose, RewindConfig, Rig, Shot, Verdict, Volume};
-use muse_netcode::{ClientId, EntityId, Server, SessionConfig, Tick};
+use muse_netcode::inputs::InputCounters;
+use muse_netcode::{EntityId, SessionConfig, Tick};
 use muse_netem::Conditions;
 use muse_wire::{Duration, Instant};
 
-use crate::character::{Body, Rules, TICK_SECONDS, TICKS_PER_SECOND, kinds};
+use crate::character::{Body, TICK_SECONDS, TICKS_PER_SECOND, kinds};
+use crate::sides::ServerSide;
 use crate::stage::TICK;
 use notes::Truth;
 
@@ -50,13 +52,13 @@ pub struct Arena {
     now: Instant,
     switches: Switches,
     config: SessionConfig,
-    server: Server<Rules>,
+    server: ServerSide,
     hits: Hits<Body>,
-    seats: Vec<Seat>,
+    players: Vec<ArenaPlayer>,
     carrier: Box<dyn Carrier>,
     seed: u64,
     truth: BTreeMap<EntityId, Truth>,
-    verdicts: BTreeMap<(ClientId, Tick), Judged>,
+    verdicts: BTreeMap<(usize, Tick), Judged>,
     /// Whether what happens counts, and since when.
     since: Option<Instant>,
     course: Vec<f64>,
@@ -87,15 +89,15 @@ impl Arena {
         switches: Switches,
         config: SessionConfig,
     ) -> Self {
-        let (all, body) = kinds();
-        let hits = Hits::new(RewindConfig::new(TICKS_PER_SECOND), body, rig(), pose);
+        let rewind = RewindConfig::new(TICKS_PER_SECOND);
+        let hits = Hits::new(rewind, kinds().1, rig(), pose);
         Self {
             now: Instant::ZERO,
             switches,
             config,
-            server: Server::new(config, all, body, Instant::ZERO),
+            server: ServerSide::new(seed, config),
             hits: hits.expect("one rig"),
-            seats: Vec::new(),
+            players: Vec::new(),
             carrier,
             seed,
             truth: BTreeMap::new(),
@@ -112,34 +114,34 @@ impl Arena {
         conditions: Conditions,
         mind: impl Mind + 'static,
     ) -> EntityId {
-        let number = self.seats.len() as u32;
-        let id = ClientId(number);
-        let entity = self.server.join(id, &start).expect("there is room");
+        let entity = self.server.expect_player(&start);
         self.carrier.join(&conditions);
-        let seat = Seat::new(
-            id,
+        let player = ArenaPlayer::new(
+            self.players.len(),
             entity,
             self.config,
             self.switches,
             self.seed,
+            self.carrier.server(),
             Box::new(mind),
         );
-        self.seats.push(seat);
+        self.players.push(player);
         entity
     }
 
     /// Whether the other ways to show others are tried beside the one that is shown; see [`VIEWS`].
     pub fn compare_views(&mut self) {
-        for seat in &mut self.seats {
-            seat.compare_views();
+        for player in &mut self.players {
+            player.compare_views();
         }
     }
 
     /// From now on what happens counts.
     pub fn begin(&mut self) {
         self.since = Some(self.now);
-        for seat in &mut self.seats {
-            seat.begin(self.server.input_counters(seat.id()));
+        for number in 0..self.players.len() {
+            let counters = self.input_counters(number);
+            self.players[number].begin(counters);
         }
     }
 
@@ -149,95 +151,100 @@ impl Arena {
         while self.now < end {
             self.deliver();
             self.serve();
-            for index in 0..self.seats.len() {
+            for index in 0..self.players.len() {
                 self.play(index);
             }
             let mut next = self.server.poll_timeout();
-            for seat in &self.seats {
-                next = next.min(seat.next_wake());
+            for player in &mut self.players {
+                next = next.min(player.next_wake());
             }
             let next = self.carrier.wait(self.now, next.min(end));
             self.now = next.max(self.now + Duration::from_micros(1)).min(end);
         }
     }
 
-    /// The clients, in the order in which they came.
-    pub fn seats(&self) -> &[Seat] {
-        &self.seats
+    /// Returns the clients, in the order in which they joined.
+    pub fn players(&self) -> &[ArenaPlayer] {
+        &self.players
     }
 
     /// Everything that was noted since [`begin`](Self::begin), of all clients together.
     pub fn finish(&self) -> Journal {
-        let all: Vec<usize> = (0..self.seats.len()).collect();
+        let all: Vec<usize> = (0..self.players.len()).collect();
         self.finish_of(&all)
     }
 
     /// Everything that was noted of these clients.
-    pub fn finish_of(&self, seats: &[usize]) -> Journal {
+    pub fn finish_of(&self, players: &[usize]) -> Journal {
         let mut journal = Journal {
             course: self.course.clone(),
             seconds: (self.now - self.since.unwrap_or(self.now)).as_secs_f64(),
             ..Journal::default()
         };
-        for seat in seats.iter().filter_map(|number| self.seats.get(*number)) {
+        for number in players {
+            let Some(player) = self.players.get(*number) else {
+                continue;
+            };
             journal.clients += 1;
-            seat.tell(&mut journal, self.server.input_counters(seat.id()));
-            self.judge_shots(seat, &mut journal);
+            player.tell(&mut journal, self.input_counters(*number));
+            self.judge_shots(*number, player, &mut journal);
         }
         journal.settle();
         journal
     }
 
+    fn input_counters(&self, number: usize) -> Option<InputCounters> {
+        let client = self.server.client(number)?;
+        self.server.game.input_counters(client).copied()
+    }
+
     fn deliver(&mut self) {
-        let mut packet = Vec::new();
-        while let Some(way) = self.carrier.poll(self.now, &mut packet) {
-            match way {
-                Way::Down(index) => {
-                    self.seats[index].handle_packet(self.now, &packet);
+        let mut datagram = Vec::new();
+        while let Some(arrived) = self.carrier.poll(self.now, &mut datagram) {
+            match arrived {
+                Arrived::AtClient(index) => {
+                    let from = self.carrier.server();
+                    self.players[index].handle_datagram(self.now, from, &mut datagram);
                     self.play(index);
                 }
-                Way::Up(index) => {
-                    let id = self.seats[index].id();
-                    // Late and doubled ones are refused, as they should be.
-                    let _ = self.server.handle_packet(self.now, id, &packet);
+                Arrived::AtServer(from) => {
+                    self.server.handle_datagram(self.now, from, &mut datagram);
                 }
             }
         }
     }
 
     fn serve(&mut self) {
-        while let Some(tick) = self.server.poll_tick(self.now, &mut Rules, |_, ()| ()) {
+        self.server.handle_time(self.now);
+        while let Some(tick) = self.server.poll_tick(self.now) {
             self.judge(tick);
-            self.server.commit();
-            let mut buffer = [0; PACKET_BYTES];
-            while let Some((client, len)) = self.server.poll_packet(self.now, &mut buffer) {
-                let way = Way::Down(client.0 as usize);
-                self.carrier.send(self.now, way, &buffer[..len]);
-            }
+            self.server.send_snapshots(self.now);
             self.look_at_truth(tick);
         }
+        self.server.flush(self.now, |to, datagram| {
+            self.carrier.send_down(self.now, to, datagram);
+        });
     }
 
     /// The shots of a tick.
     fn judge(&mut self, tick: Tick) {
-        let world = self.server.world();
-        self.hits.record(world, tick).expect("sane poses");
-        for seat in &self.seats {
-            let client = seat.id();
-            let taken = self
-                .server
-                .input(client)
-                .filter(|taken| taken.is_received());
+        let game = &self.server.game;
+        self.hits.record(game.world(), tick).expect("sane poses");
+        for (number, player) in self.players.iter().enumerate() {
+            let Some(client) = self.server.client(number) else {
+                continue;
+            };
+            let taken = game.input(client).filter(|taken| taken.is_received());
             let Some(fire) = taken.and_then(|taken| taken.input().fire) else {
                 continue;
             };
-            let Some(own) = self.server.world().state(kinds().1, seat.entity()) else {
+            let Some(own) = game.world().state(kinds().1, player.entity()) else {
                 continue;
             };
             let admission = match self.switches.lag_compensation {
                 true => {
                     let claim = muse_netcode::Claim::at(fire.seen);
-                    self.hits.admit(&self.server, client, claim)
+                    self.hits.admit(game, client, claim)
                 }
                 false => Some(self.hits.rewind().present()),
             };
@@ -246,35 +253,35 @@ impl Arena {
             };
             let way = Vec2::from_array(fire.towards) - Vec2::from_array(fire.from);
             let shot = Shot::new(up(own.place()), up(way)).range(RANGE);
-            let mut others = Except(seat.entity());
+            let mut others = Except(player.entity());
             let hit = self.hits.rewind().hitscan(&admission, &shot, &mut others);
             let judged = Judged {
                 hit: hit.map(|hit| hit.entity),
                 verdict: admission.verdict(),
             };
-            self.verdicts.insert((client, tick), judged);
+            self.verdicts.insert((number, tick), judged);
         }
     }
 
     /// Notes where everybody is, and how far from there everybody is shown at this very instant.
     fn look_at_truth(&mut self, tick: Tick) {
         let kind = kinds().1;
-        for seat in &self.seats {
-            let Some(body) = self.server.world().state(kind, seat.entity()) else {
+        for player in &self.players {
+            let Some(body) = self.server.game.world().state(kind, player.entity()) else {
                 continue;
             };
             self.truth
-                .entry(seat.entity())
+                .entry(player.entity())
                 .or_default()
                 .note(body, TICK_SECONDS);
         }
-        for index in 0..self.seats.len() {
+        for index in 0..self.players.len() {
             self.play(index);
             let counts = self.since.is_some();
-            self.seats[index].compare(self.now, tick, &self.truth, counts);
+            self.players[index].compare(self.now, tick, &self.truth, counts);
         }
         if self.since.is_some() {
-            let means = self.seats.iter().filter_map(Seat::distance_now);
+            let means = self.players.iter().filter_map(ArenaPlayer::distance_now);
             let mut mean = Mean::default();
             means.for_each(|distance| mean.add(distance));
             self.course.push(mean.mean());
@@ -282,38 +289,39 @@ impl Arena {
     }
 
     fn play(&mut self, index: usize) {
-        let seat = &mut self.seats[index];
-        let mut buffer = [0; PACKET_BYTES];
-        while let Some(len) = seat.poll_packet(self.now, &mut buffer) {
-            self.carrier.send(self.now, Way::Up(index), &buffer[..len]);
-        }
-        if seat.draws_at() > self.now {
+        let player = &mut self.players[index];
+        player.play(self.now);
+        player.flush(self.now, |datagram| {
+            self.carrier.send_up(self.now, index, datagram);
+        });
+        if player.draws_at() > self.now {
             return;
         }
-        seat.draw(self.now, &self.truth, self.since.is_some());
+        player.draw(self.now, &self.truth, self.since.is_some());
         if self.since.is_none() {
             return;
         }
         // Whose key presses are on the screen for the first time?
-        let reached = self.seats[index].reached();
+        let reached = self.players[index].reached();
         for (entity, from, to) in reached {
-            let Some(other) = self.seats.iter().position(|seat| seat.entity() == entity) else {
+            let is_played = |player: &ArenaPlayer| player.entity() == entity;
+            let Some(other) = self.players.iter().position(is_played) else {
                 continue;
             };
             let waits: Vec<Duration> = (from.0..=to.0)
-                .filter_map(|tick| self.seats[other].pressed_at(Tick(tick)))
+                .filter_map(|tick| self.players[other].pressed_at(Tick(tick)))
                 .map(|at| self.now.saturating_since(at))
                 .collect();
-            self.seats[index].note_reached(other == index, &waits);
+            self.players[index].note_reached(other == index, &waits);
         }
     }
 
-    fn judge_shots(&self, seat: &Seat, journal: &mut Journal) {
+    fn judge_shots(&self, number: usize, player: &ArenaPlayer, journal: &mut Journal) {
         // Those just fired are still on their way.
         let until = self.now - Duration::from_secs(1);
-        let fired = seat.shots().iter().filter(|(_, shot)| shot.at < until);
+        let fired = player.shots().iter().filter(|(_, shot)| shot.at < until);
         for (tick, shot) in fired {
-            let judged = self.verdicts.get(&(seat.id(), *tick));
+            let judged = self.verdicts.get(&(number, *tick));
             let hit = judged.and_then(|judged| judged.hit);
             journal.shots += 1;
             journal.hits += u64::from(hit.is_some());
@@ -347,5 +355,3 @@ pub(crate) fn up(place: Vec2) -> Vec3 {
 pub const RADIUS: f32 = 0.4;
 /// Longest shot.
 const RANGE: f32 = 200.0;
-/// Largest packet.
-const PACKET_BYTES: usize = 1_200;

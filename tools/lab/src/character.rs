@@ -1,6 +1,7 @@
 //! A little game: characters that run, turn and fire, kept on a grid of a millimetre after each step.
 
 use glam::Vec2;
+use muse::Protocol;
 use muse_netcode::prediction::{Game, StepContext};
 use muse_netcode::{KindOptions, Kinds, Tick, TickTime};
 use muse_schema::{Schema, State};
@@ -81,6 +82,7 @@ impl Game for Rules {
     type Player = Body;
     type Input = Keys;
     type Event = ();
+    const TICKS_PER_SECOND: u32 = TICKS_PER_SECOND;
 
     fn step(&mut self, body: &mut Body, keys: &Keys, _: &mut StepContext<'_, ()>) {
         let turn = f32::from(keys.yaw) / 4_096.0 * core::f32::consts::TAU;
@@ -114,6 +116,13 @@ pub fn play(seed: u64, tick: Tick) -> Keys {
         yaw: ((mouse % 4_096 + tick.0 % 17 * 24) % 4_096) as u16,
         fire: None,
     }
+}
+
+/// Returns what server and clients agree on.
+pub fn protocol() -> Protocol {
+    Protocol::new("muse-lab")
+        .kind_with::<Body>(KindOptions::new(1))
+        .for_game::<Rules>()
 }
 
 /// The kinds of this game, declared alike by server and clients; the handle is that of [`Body`].

@@ -32,6 +32,7 @@ pub mod measurements;
 pub mod plot;
 pub mod recording;
 pub mod report;
+mod sides;
 pub mod sim;
 pub mod stage;
 

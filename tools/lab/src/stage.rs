@@ -1,4 +1,5 @@
-//! A match in virtual time: one server and its clients, over a virtual network, all of it from seeds.
+//! A match in virtual time: one server and its clients, over a virtual network, all of it from seeds. Both sides run the shipped session,
+//! transport included.
 //!
 //! A [`Scene`] says what the game does and looks on; the [`Stage`] does the rest. Time passes in steps of a millisecond, in each of which
 //! packets arrive, the server ticks if it is due, and clients simulate, send and draw.
@@ -6,13 +7,13 @@
 use std::net::SocketAddr;
 
 use muse_netcode::interpolation::Shown;
-use muse_netcode::{
-    Client, ClientId, EntityId, Event, Remotes, Server, SessionConfig, Tick, Update,
-};
-use muse_netem::{Conditions, Network, NodeId};
-use muse_wire::{Duration, Ecn, Instant};
+use muse_netcode::{Client, ClientId, EntityId, Event, Server, SessionConfig, Tick, Update};
+use muse_netem::Conditions;
+use muse_wire::{Duration, Instant};
 
+use crate::arena::{Arrived, Carrier, Virtual};
 use crate::character::{Body, Keys, Rules, TICKS_PER_SECOND, kinds, play};
+use crate::sides::{ClientSide, ServerSide};
 
 /// What a run is about: the server's game, and what is noted down.
 pub trait Scene {
@@ -43,20 +44,17 @@ impl Scene for () {}
 /// assert_eq!(client.clock().round_trip().map(|rtt| rtt.as_millis() / 10), Some(8));
 /// ```
 pub struct Stage {
-    server: Server<Rules>,
-    server_node: NodeId,
-    network: Network,
+    server: ServerSide,
+    carrier: Virtual,
     config: SessionConfig,
-    guests: Vec<Guest>,
+    seed: u64,
+    guests: Vec<StageClient>,
     now: Instant,
 }
 
 /// A client and what stands around it.
-pub struct Guest {
-    client: Client<Rules>,
-    remotes: Remotes<Body>,
-    address: SocketAddr,
-    node: NodeId,
+pub struct StageClient {
+    side: ClientSide,
     play: Box<dyn FnMut(Tick) -> Keys>,
     events: Vec<(Instant, Event)>,
     arrivals: Vec<Arrival>,
@@ -81,14 +79,11 @@ impl Stage {
 
     /// As [`new`](Self::new), with settings for both sides.
     pub fn with_config(seed: u64, config: SessionConfig) -> Self {
-        let (all, body) = kinds();
-        let mut network = Network::new(seed);
-        let server_node = network.add_node(SERVER);
         Self {
-            server: Server::new(config, all, body, Instant::ZERO),
-            server_node,
-            network,
+            server: ServerSide::new(seed, config),
+            carrier: Virtual::new(seed),
             config,
+            seed,
             guests: Vec::new(),
             now: Instant::ZERO,
         }
@@ -107,22 +102,20 @@ impl Stage {
         conditions: Conditions,
         play: impl FnMut(Tick) -> Keys + 'static,
     ) -> EntityId {
-        let number = self.guests.len() as u32;
-        let entity = self.server.join(ClientId(number), &start);
-        self.seat(conditions, Box::new(play));
-        entity.expect("there is room for a player")
+        let entity = self.server.expect_player(&start);
+        self.connect(&conditions, Box::new(play));
+        entity
     }
 
     /// A client comes who only watches.
     pub fn watch(&mut self, conditions: Conditions) {
-        self.server.watch(ClientId(self.guests.len() as u32));
-        self.seat(conditions, Box::new(|_| Keys::default()));
+        self.server.expect_watcher();
+        self.connect(&conditions, Box::new(|_| Keys::default()));
     }
 
     /// The network between the server and a client changes, both ways.
     pub fn set_conditions(&mut self, guest: usize, conditions: Conditions) {
-        let node = self.guests[guest].node;
-        self.network.set_links(self.server_node, node, conditions);
+        self.carrier.set_conditions(guest, conditions);
     }
 
     /// Lets time pass.
@@ -151,41 +144,39 @@ impl Stage {
 
     /// The server.
     pub const fn server(&self) -> &Server<Rules> {
-        &self.server
+        &self.server.game
     }
 
     /// The server, to change the world before a run.
     pub const fn server_mut(&mut self) -> &mut Server<Rules> {
-        &mut self.server
+        &mut self.server.game
     }
 
     /// A client, in the order in which they came.
-    pub fn guest(&self, number: usize) -> &Guest {
+    pub fn guest(&self, number: usize) -> &StageClient {
         &self.guests[number]
     }
 
     /// A client, to draw what it shows.
-    pub fn guest_mut(&mut self, number: usize) -> &mut Guest {
+    pub fn guest_mut(&mut self, number: usize) -> &mut StageClient {
         &mut self.guests[number]
     }
 
     /// An entity's state on the server.
     pub fn truth(&self, entity: EntityId) -> Option<Body> {
-        self.server.world().state(kinds().1, entity)
+        self.server.game.world().state(kinds().1, entity)
     }
 
-    fn seat(&mut self, conditions: Conditions, play: Box<dyn FnMut(Tick) -> Keys>) {
-        let number = self.guests.len() as u8;
-        let address = SocketAddr::from(([192, 0, 2, 2], 1_000 + u16::from(number)));
-        let node = self.network.add_node(address);
-        self.network.set_links(self.server_node, node, conditions);
-        let (all, body) = kinds();
-        let client = Client::new(self.config, all, body, Body::distance, self.now);
-        self.guests.push(Guest {
-            remotes: Remotes::new(body, client.interpolation(), Body::distance),
-            client,
-            address,
-            node,
+    /// Limits the bytes of a client's snapshots.
+    pub fn set_budget(&mut self, guest: usize, bytes: usize) {
+        self.server.set_budget(guest, bytes);
+    }
+
+    fn connect(&mut self, conditions: &Conditions, play: Box<dyn FnMut(Tick) -> Keys>) {
+        self.carrier.join(conditions);
+        let (number, server) = (self.guests.len(), self.carrier.server());
+        self.guests.push(StageClient {
+            side: ClientSide::new(number, self.seed, self.config, server, self.now),
             play,
             events: Vec::new(),
             arrivals: Vec::new(),
@@ -196,46 +187,42 @@ impl Stage {
 
     fn step(&mut self, scene: &mut impl Scene) {
         let now = self.now;
-        while let Some(delivery) = self.network.poll_deliver(now) {
-            let address = |address| self.guests.iter().position(|g| g.address == address);
-            if let Some(number) = address(delivery.to) {
-                self.guests[number].handle_packet(now, delivery.payload);
-            } else if let Some(number) = address(delivery.from) {
-                let client = ClientId(number as u32);
-                let taken = self.server.handle_packet(now, client, delivery.payload);
-                taken.expect("a packet of our own client");
+        let mut datagram = Vec::new();
+        while let Some(arrived) = self.carrier.poll(now, &mut datagram) {
+            match arrived {
+                Arrived::AtClient(number) => {
+                    self.guests[number].handle_datagram(now, self.carrier.server(), &mut datagram);
+                }
+                Arrived::AtServer(from) => self.server.handle_datagram(now, from, &mut datagram),
             }
         }
-        let mut buffer = [0; PACKET_BYTES];
-        while let Some(tick) = self.server.poll_tick(now, &mut Rules, |_, ()| ()) {
-            scene.tick(&mut self.server, tick);
-            self.server.commit();
-            while let Some((client, len)) = self.server.poll_packet(now, &mut buffer) {
-                let to = self.guests[client.0 as usize].address;
-                self.network
-                    .send(now, SERVER, to, Ecn::NotCapable, &buffer[..len]);
-            }
+        self.server.handle_time(now);
+        while let Some(tick) = self.server.poll_tick(now) {
+            scene.tick(&mut self.server.game, tick);
+            self.server.send_snapshots(now);
         }
-        for guest in &mut self.guests {
-            while let Some(len) = guest.poll_packet(now, &mut buffer) {
-                let from = guest.address;
-                self.network
-                    .send(now, from, SERVER, Ecn::NotCapable, &buffer[..len]);
-            }
+        self.server.flush(now, |to, datagram| {
+            self.carrier.send_down(now, to, datagram);
+        });
+        for (number, guest) in self.guests.iter_mut().enumerate() {
+            guest.play(now);
+            guest.side.flush(now, |datagram| {
+                self.carrier.send_up(now, number, datagram);
+            });
         }
         scene.look(self);
     }
 }
 
-impl Guest {
+impl StageClient {
     /// The client.
     pub const fn client(&self) -> &Client<Rules> {
-        &self.client
+        &self.side.game
     }
 
     /// What it shows of others.
     pub fn show(&mut self) -> impl Iterator<Item = (EntityId, Shown<Body>)> {
-        self.remotes.show(&self.client)
+        self.side.remotes.show(&self.side.game)
     }
 
     /// The events that it was told, and when.
@@ -263,28 +250,31 @@ impl Guest {
         self.play = Box::new(play);
     }
 
-    fn handle_packet(&mut self, now: Instant, payload: &[u8]) {
-        let bytes = payload.len();
-        self.arrivals.push(Arrival { at: now, bytes });
-        // Late and doubled packets are refused, as they should be.
-        let _ = self.client.handle_packet(now, &mut Rules, payload);
-        while let Some(update) = self.client.poll_update() {
-            self.remotes.handle_update(&self.client, &update);
+    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, payload: &mut [u8]) {
+        let arrivals = &mut self.arrivals;
+        self.side
+            .handle_datagram(now, from, payload, |game, packet| {
+                let bytes = packet.len();
+                arrivals.push(Arrival { at: now, bytes });
+                // Late and doubled packets are refused, as they should be.
+                let _ = game.handle_packet(now, &mut Rules, packet);
+            });
+        while let Some(update) = self.side.game.poll_update() {
+            self.side.remotes.handle_update(&self.side.game, &update);
             if let Update::State { entity, tick, .. } = update {
                 self.states.push((now, entity, tick));
             }
         }
-        while let Some(event) = self.client.poll_event() {
+        while let Some(event) = self.side.game.poll_event() {
             self.events.push((now, event));
         }
     }
 
-    fn poll_packet(&mut self, now: Instant, buffer: &mut [u8]) -> Option<usize> {
-        let len = self
-            .client
-            .poll_packet(now, &mut Rules, &mut self.play, buffer)?;
-        self.sent_bytes += len as u64;
-        Some(len)
+    fn play(&mut self, now: Instant) {
+        self.side.handle_time(now);
+        while let Some(len) = self.side.send_packet(now, &mut self.play) {
+            self.sent_bytes += len as u64;
+        }
     }
 }
 
@@ -297,10 +287,5 @@ pub fn conditions(round_trip_ms: u64) -> Conditions {
 pub const TICK: Duration = Duration::from_micros(1_000_000 / TICKS_PER_SECOND as u64);
 /// Length of a step of time.
 pub const STEP: Duration = Duration::from_millis(1);
-/// Largest packet.
-const PACKET_BYTES: usize = 1_200;
-/// Where the server is.
-const SERVER: SocketAddr = SocketAddr::new(
-    std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)),
-    1,
-);
+/// The id of a client that is the first to connect.
+pub const FIRST_CLIENT: ClientId = ClientId(1);

@@ -110,26 +110,26 @@ const CALLS: [(&str, &[&str]); 15] = [
 ];
 
 /// What the measured match is made of.
-const MEASURES: [(&str, &[&str]); 3] = [
+const MEASURES: [(&str, &[&str]); 4] = [
     (
-        "arena.rs",
+        "sides.rs",
         &[
             "Server::new",
-            "Hits::new",
-            ".admit(",
-            ".hitscan(",
+            "ServerSession::new",
+            "snapshot_budget(",
             ".poll_tick(",
+            "Client::new",
+            "ClientSession::new",
+            "Remotes::new",
         ],
     ),
     (
-        "arena/seat.rs",
-        &[
-            "Client::new",
-            "Remotes::new",
-            ".shown_player()",
-            ".show(",
-            ".shown_time()",
-        ],
+        "arena.rs",
+        &["ServerSide::new", "Hits::new", ".admit(", ".hitscan("],
+    ),
+    (
+        "arena/player.rs",
+        &["ClientSide::new", ".shown_player()", ".show(", ".shown_time()"],
     ),
     (
         "arena/views.rs",

@@ -1,93 +1,111 @@
-//! What carries packets between a server and its clients, and makes time pass: a virtual network, or something real that a program
-//! brings along.
+//! Carriers of datagrams between a server and its clients, which make time pass as well: a virtual network, or something real that a
+//! program brings along.
 
 use std::net::SocketAddr;
 
 use muse_netem::{Conditions, Network, NodeId};
 use muse_wire::{Ecn, Instant};
 
-/// Carries packets, and says what time it is.
+/// Carries datagrams, and says what time it is.
 ///
 /// ```
-/// use muse_lab::arena::{Carrier, Virtual, Way};
+/// use muse_lab::arena::{Arrived, Carrier, Virtual};
 /// use muse_lab::stage::conditions;
 /// use muse_wire::{Duration, Instant};
 /// let mut carrier = Virtual::new(7);
 /// carrier.join(&conditions(80));
-/// carrier.send(Instant::ZERO, Way::Up(0), b"keys");
+/// carrier.send_up(Instant::ZERO, 0, b"keys");
 /// let now = carrier.wait(Instant::ZERO, Instant::from_secs(1));
 /// assert_eq!(now, Instant::from_millis(40));
-/// let mut packet = Vec::new();
-/// assert_eq!(carrier.poll(now, &mut packet), Some(Way::Up(0)));
-/// assert_eq!(packet, b"keys");
+/// let mut datagram = Vec::new();
+/// let arrived = carrier.poll(now, &mut datagram);
+/// assert!(matches!(arrived, Some(Arrived::AtServer(_))));
+/// assert_eq!(datagram, b"keys");
 /// ```
 pub trait Carrier {
-    /// A client comes, the next in order, whose packets these conditions are for, in both directions.
+    /// Returns the address at which clients reach the server.
+    fn server(&self) -> SocketAddr;
+
+    /// Adds a client, the next in order, whose datagrams have these conditions in both directions.
     fn join(&mut self, conditions: &Conditions);
 
-    /// Sends a packet; it may be lost.
-    fn send(&mut self, now: Instant, way: Way, packet: &[u8]);
+    /// Sends a datagram of a client to the server; it may be lost.
+    fn send_up(&mut self, now: Instant, client: usize, datagram: &[u8]);
 
-    /// The next packet that has arrived, put into `packet`.
-    fn poll(&mut self, now: Instant, packet: &mut Vec<u8>) -> Option<Way>;
+    /// Sends a datagram of the server to an address that it has heard of; it may be lost.
+    fn send_down(&mut self, now: Instant, to: SocketAddr, datagram: &[u8]);
 
-    /// Waits until `due` or until a packet arrives, and says what time it is then.
+    /// Puts the next datagram that has arrived into `datagram`.
+    fn poll(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<Arrived>;
+
+    /// Waits until `due` or until a datagram arrives, and says what time it is then.
     fn wait(&mut self, now: Instant, due: Instant) -> Instant;
 }
 
-/// Which way a packet goes, and of which client.
+/// The place where a datagram has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// From a client to the server.
-    Up(usize),
-    /// From the server to a client.
-    Down(usize),
+pub enum Arrived {
+    /// At the server, from this address.
+    AtServer(SocketAddr),
+    /// At this client.
+    AtClient(usize),
 }
 
 /// A virtual network in virtual time: the same every time.
 pub struct Virtual {
     network: Network,
     server: NodeId,
-    clients: usize,
+    clients: Vec<NodeId>,
 }
 
 impl Virtual {
-    /// A network without clients. Everything by chance follows from the seed.
+    /// A network without clients. All randomness follows from the seed.
     pub fn new(seed: u64) -> Self {
         let mut network = Network::new(seed);
         let server = network.add_node(SERVER);
         Self {
             network,
             server,
-            clients: 0,
+            clients: Vec::new(),
         }
+    }
+
+    /// Changes the network between the server and a client, in both directions.
+    pub fn set_conditions(&mut self, client: usize, conditions: Conditions) {
+        let node = self.clients[client];
+        self.network.set_links(self.server, node, conditions);
     }
 }
 
 impl Carrier for Virtual {
+    fn server(&self) -> SocketAddr {
+        SERVER
+    }
+
     fn join(&mut self, conditions: &Conditions) {
-        let node = self.network.add_node(address(self.clients));
+        let number = self.clients.len();
+        self.clients.push(self.network.add_node(address(number)));
+        self.set_conditions(number, conditions.clone());
+    }
+
+    fn send_up(&mut self, now: Instant, client: usize, datagram: &[u8]) {
+        let from = address(client);
         self.network
-            .set_links(self.server, node, conditions.clone());
-        self.clients += 1;
+            .send(now, from, SERVER, Ecn::NotCapable, datagram);
     }
 
-    fn send(&mut self, now: Instant, way: Way, packet: &[u8]) {
-        let (from, to) = match way {
-            Way::Up(client) => (address(client), SERVER),
-            Way::Down(client) => (SERVER, address(client)),
-        };
-        self.network.send(now, from, to, Ecn::NotCapable, packet);
+    fn send_down(&mut self, now: Instant, to: SocketAddr, datagram: &[u8]) {
+        self.network
+            .send(now, SERVER, to, Ecn::NotCapable, datagram);
     }
 
-    fn poll(&mut self, now: Instant, packet: &mut Vec<u8>) -> Option<Way> {
+    fn poll(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<Arrived> {
         let delivery = self.network.poll_deliver(now)?;
-        packet.clear();
-        packet.extend_from_slice(delivery.payload);
-        let number = |address: SocketAddr| usize::from(address.port() - FIRST_PORT);
+        datagram.clear();
+        datagram.extend_from_slice(delivery.payload);
         Some(match delivery.to == SERVER {
-            true => Way::Up(number(delivery.from)),
-            false => Way::Down(number(delivery.to)),
+            true => Arrived::AtServer(delivery.from),
+            false => Arrived::AtClient(usize::from(delivery.to.port() - FIRST_PORT)),
         })
     }
 
@@ -96,13 +114,13 @@ impl Carrier for Virtual {
     }
 }
 
-/// Where a client is.
+/// Returns the address of a client.
 fn address(client: usize) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 2], FIRST_PORT + client as u16))
 }
 
 const FIRST_PORT: u16 = 1_000;
-/// Where the server is.
+/// The server's address.
 const SERVER: SocketAddr = SocketAddr::new(
     std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)),
     1,

@@ -1,12 +1,13 @@
 //! A client, its player, and its screen.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use glam::Vec2;
 use muse_lagcomp::{Placement, Pose, Rewind, RewindConfig, RigId, Shot};
 use muse_netcode::inputs::InputCounters;
 use muse_netcode::prediction::PredictionCounters;
-use muse_netcode::{Client, ClientId, EntityId, Remotes, SessionConfig, Tick, TickTime};
+use muse_netcode::{Client, EntityId, SessionConfig, Tick, TickTime};
 use muse_wire::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,7 @@ use super::notes::{Journal, Mean, Movement, Track, Truth};
 use super::views::Views;
 use super::{rig, up};
 use crate::character::{Body, Fire, Keys, Rules, TICKS_PER_SECOND, kinds};
+use crate::sides::ClientSide;
 use crate::stage::TICK;
 
 /// Which mechanisms are on.
@@ -64,13 +66,11 @@ pub struct Sight<'a> {
 }
 
 /// A client and what stands around it.
-pub struct Seat {
-    id: ClientId,
+pub struct ArenaPlayer {
     entity: EntityId,
-    client: Client<Rules>,
+    side: ClientSide,
     switches: Switches,
     mind: Box<dyn Mind>,
-    remotes: Remotes<Body>,
     views: Option<Views>,
     /// What is on the screen.
     own: Option<Body>,
@@ -117,25 +117,22 @@ struct Notes {
     inputs_before: InputCounters,
 }
 
-impl Seat {
+impl ArenaPlayer {
     pub(super) fn new(
-        id: ClientId,
+        number: usize,
         entity: EntityId,
         config: SessionConfig,
         switches: Switches,
         seed: u64,
+        server: SocketAddr,
         mind: Box<dyn Mind>,
     ) -> Self {
-        let seed = fastrand::Rng::with_seed(seed ^ u64::from(id.0)).u64(..);
+        let seed = fastrand::Rng::with_seed(seed ^ number as u64).u64(..);
         let drift_ppm = (seed % 5) as i64 * 40 - 80;
-        let (all, kind) = kinds();
         let start = local(Instant::ZERO, drift_ppm);
-        let client = Client::new(config, all, kind, Body::distance, start);
         Self {
-            id,
             entity,
-            remotes: Remotes::new(kind, client.interpolation(), Body::distance),
-            client,
+            side: ClientSide::new(number, seed, config, server, start),
             switches,
             mind,
             views: None,
@@ -155,11 +152,6 @@ impl Seat {
         }
     }
 
-    /// Its number.
-    pub const fn id(&self) -> ClientId {
-        self.id
-    }
-
     /// Whom it plays.
     pub const fn entity(&self) -> EntityId {
         self.entity
@@ -167,7 +159,7 @@ impl Seat {
 
     /// The client.
     pub const fn client(&self) -> &Client<Rules> {
-        &self.client
+        &self.side.game
     }
 
     pub(super) const fn draws_at(&self) -> Instant {
@@ -187,13 +179,13 @@ impl Seat {
     }
 
     pub(super) fn compare_views(&mut self) {
-        self.views = Some(Views::new(&self.client));
+        self.views = Some(Views::new(&self.side.game));
     }
 
-    pub(super) fn begin(&mut self, inputs: Option<&InputCounters>) {
+    pub(super) fn begin(&mut self, inputs: Option<InputCounters>) {
         self.notes = Notes {
-            predictions_before: *self.client.prediction(),
-            inputs_before: inputs.copied().unwrap_or_default(),
+            predictions_before: *self.side.game.prediction(),
+            inputs_before: inputs.unwrap_or_default(),
             ..Notes::default()
         };
         self.shots.clear();
@@ -202,21 +194,38 @@ impl Seat {
         }
     }
 
-    pub(super) fn handle_packet(&mut self, now: Instant, payload: &[u8]) {
+    pub(super) fn handle_datagram(&mut self, now: Instant, from: SocketAddr, payload: &mut [u8]) {
         self.notes.bytes_down += payload.len() as u64 + HEADER_BYTES;
-        let before = self.client.prediction().steps_again;
         let local = local(now, self.drift_ppm);
-        // Late and doubled packets are refused, as they should be.
-        let _ = self.client.handle_packet(local, &mut Rules, payload);
-        let again = self.client.prediction().steps_again - before;
-        self.notes.depth_most = self.notes.depth_most.max(again);
+        let depth_most = &mut self.notes.depth_most;
+        self.side
+            .handle_datagram(local, from, payload, |game, packet| {
+                let before = game.prediction().steps_again;
+                // Late and doubled packets are refused, as they should be.
+                let _ = game.handle_packet(local, &mut Rules, packet);
+                *depth_most = (*depth_most).max(game.prediction().steps_again - before);
+            });
     }
 
-    /// Lets time pass, plays the ticks that are due, and writes the next packet.
-    pub(super) fn poll_packet(&mut self, now: Instant, buffer: &mut [u8]) -> Option<usize> {
+    /// Lets time pass, plays the ticks that are due, and sends their inputs.
+    pub(super) fn play(&mut self, now: Instant) {
+        self.side.handle_time(local(now, self.drift_ppm));
+        while self.send_packet(now) {}
+    }
+
+    /// Gives every datagram that is due to `send`.
+    pub(super) fn flush(&mut self, now: Instant, mut send: impl FnMut(&[u8])) {
+        let bytes_up = &mut self.notes.bytes_up;
+        self.side.flush(local(now, self.drift_ppm), |datagram| {
+            *bytes_up += datagram.len() as u64 + HEADER_BYTES;
+            send(datagram);
+        });
+    }
+
+    fn send_packet(&mut self, now: Instant) -> bool {
         let local = local(now, self.drift_ppm);
         let (mind, pending, pressed) = (&mut self.mind, &mut self.pending, &mut self.pressed);
-        let (own, mut fired) = (self.client.predicted().cloned(), None);
+        let (own, mut fired) = (self.side.game.predicted().cloned(), None);
         let mut played = None;
         let input = |tick: Tick| {
             let at = tick.0 as usize;
@@ -232,27 +241,25 @@ impl Seat {
                 ..mind.keys(tick, own.as_ref())
             }
         };
-        let len = self.client.poll_packet(local, &mut Rules, input, buffer);
-        if let (Some(tick), Some(body)) = (played, self.client.predicted()) {
+        let sent = self.side.send_packet(local, input).is_some();
+        if let (Some(tick), Some(body)) = (played, self.side.game.predicted()) {
             self.foreseen.insert(tick, body.place());
         }
         if let Some((tick, fire)) = fired {
             self.see_shot(now, tick, &fire);
         }
-        while let Some(update) = self.client.poll_update() {
-            self.remotes.handle_update(&self.client, &update);
+        while let Some(update) = self.side.game.poll_update() {
+            self.side.remotes.handle_update(&self.side.game, &update);
             if let Some(views) = &mut self.views {
-                views.handle_update(local, &self.client, &update);
+                views.handle_update(local, &self.side.game, &update);
             }
         }
-        while self.client.poll_event().is_some() {}
-        let len = len?;
-        self.notes.bytes_up += len as u64 + HEADER_BYTES;
-        Some(len)
+        while self.side.game.poll_event().is_some() {}
+        sent
     }
 
-    pub(super) fn next_wake(&self) -> Instant {
-        let due = self.client.poll_timeout();
+    pub(super) fn next_wake(&mut self) -> Instant {
+        let due = self.side.poll_timeout();
         let due = due.map(|at| unlocal(at, self.drift_ppm));
         due.map_or(self.next_frame, |due| due.min(self.next_frame))
     }
@@ -290,7 +297,7 @@ impl Seat {
             self.notes.own_error.add(f64::from(error));
         }
         if let Some(views) = &mut self.views {
-            views.compare(local(now, self.drift_ppm), &self.client, truth);
+            views.compare(local(now, self.drift_ppm), &self.side.game, truth);
         }
     }
 
@@ -316,13 +323,13 @@ impl Seat {
             others.underruns = underruns;
             self.notes.others.merge(&others);
             self.notes.own.merge(&own);
-            if let (Some(newest), Some(shown)) = (self.client.receiver().tick(), self.seen()) {
+            if let (Some(newest), Some(shown)) = (self.side.game.receiver().tick(), self.seen()) {
                 let late = (f64::from(newest.0) - shown.ticks()) * TICK.as_millis_f64();
                 self.notes.shown_late.add(late);
             }
             if let Some(views) = &mut self.views {
                 let local = local(now, self.drift_ppm);
-                views.draw(local, &self.client, truth, seconds);
+                views.draw(local, &self.side.game, truth, seconds);
             }
         }
         self.aim(now);
@@ -330,13 +337,13 @@ impl Seat {
 
     /// Entities whose keys of these ticks are on the screen for the first time.
     pub(super) fn reached(&mut self) -> Vec<(EntityId, Tick, Tick)> {
-        let receiver = self.client.receiver();
+        let receiver = self.side.game.receiver();
         let newest = |entity| Some(receiver.state(kinds().1, entity)?.0);
         let own = match self.switches.prediction {
-            true => self.client.clock().play_time().map(|time| time.tick),
+            true => self.side.game.clock().play_time().map(|time| time.tick),
             false => newest(self.entity),
         };
-        let shown = self.client.shown_time().map(|time| time.tick);
+        let shown = self.side.game.shown_time().map(|time| time.tick);
         let others = self.others.iter().filter_map(|(entity, _)| {
             let tick = match self.switches.interpolation {
                 true => shown,
@@ -364,7 +371,7 @@ impl Seat {
         notes.extend(waits.iter().map(|wait| wait.as_micros() as u32));
     }
 
-    pub(super) fn tell(&self, journal: &mut Journal, inputs: Option<&InputCounters>) {
+    pub(super) fn tell(&self, journal: &mut Journal, inputs: Option<InputCounters>) {
         let notes = &self.notes;
         journal.distance.merge(&notes.distance);
         journal.distances.extend(&notes.distances);
@@ -377,7 +384,7 @@ impl Seat {
         journal.key_to_own.extend(&notes.key_to_own);
         journal.key_to_other.extend(&notes.key_to_other);
         journal.shown_late.merge(&notes.shown_late);
-        let (now, before) = (self.client.prediction(), &notes.predictions_before);
+        let (now, before) = (self.side.game.prediction(), &notes.predictions_before);
         journal.confirmed += now.confirmed - before.confirmed;
         journal.corrected += now.corrected - before.corrected;
         journal.steps_again += now.steps_again - before.steps_again;
@@ -400,16 +407,16 @@ impl Seat {
 
     /// Puts on the screen what is to be seen now. Says how many others are shown without a next state.
     fn look(&mut self) -> u64 {
-        let receiver = self.client.receiver();
+        let receiver = self.side.game.receiver();
         let newest = |entity| Some(receiver.state(kinds().1, entity)?.1);
         self.own = match self.switches.prediction {
-            true => self.client.shown_player(),
+            true => self.side.game.shown_player(),
             false => newest(self.entity),
         };
         self.others.clear();
         let mut underruns = 0;
         if self.switches.interpolation {
-            for (entity, shown) in self.remotes.show(&self.client) {
+            for (entity, shown) in self.side.remotes.show(&self.side.game) {
                 underruns += u64::from(shown.source.is_underrun());
                 self.others.push((entity, shown.state));
             }
@@ -424,8 +431,8 @@ impl Seat {
     /// The instant of the server's world that is on the screen.
     fn seen(&self) -> Option<TickTime> {
         match self.switches.interpolation {
-            true => self.client.shown_time(),
-            false => self.client.receiver().tick().map(TickTime::from),
+            true => self.side.game.shown_time(),
+            false => self.side.game.receiver().tick().map(TickTime::from),
         }
     }
 
@@ -451,7 +458,7 @@ impl Seat {
     /// Whom the shot hits by what is on the screen.
     fn see_shot(&mut self, now: Instant, tick: Tick, fire: &Fire) {
         let own = match self.switches.prediction {
-            true => self.client.predicted().map(Body::place),
+            true => self.side.game.predicted().map(Body::place),
             false => Some(Vec2::from_array(fire.from)),
         };
         let Some(own) = own else {

@@ -1,4 +1,4 @@
-//! Packets of a case over real sockets, through `muse proxy` in a process of its own, in real time.
+//! Datagrams of a case over real sockets, through `muse proxy` in a process of its own, in real time.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
@@ -6,29 +6,26 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant as SystemInstant};
 
-use crate::arena::{Carrier, Way};
+use crate::arena::{Arrived, Carrier};
 use crate::grid::Cell;
 use anyhow::{Context, bail};
 use muse_netem::Conditions;
 use muse_wire::Instant;
 
 /// A server's socket, the proxy, and a socket for each client.
-///
-/// What goes up begins with the client's number, since the proxy sends from addresses of its own; a packet of nothing but
-/// that says hello.
 pub(super) struct Sockets {
     proxy: Child,
     server: UdpSocket,
     clients: Vec<UdpSocket>,
-    /// Where the server finds each client, once it has heard of it.
-    found: Vec<Option<SocketAddr>>,
+    /// The proxy's address, at which clients reach the server.
+    address: SocketAddr,
     started: SystemInstant,
-    arrived: VecDeque<(Way, Vec<u8>)>,
+    arrived: VecDeque<(Arrived, Vec<u8>)>,
     buffer: Vec<u8>,
 }
 
 impl Sockets {
-    /// Starts the proxy with a cell's conditions, and lets so many clients find the server.
+    /// Starts the proxy with a cell's conditions, for so many clients.
     pub(super) fn new(cell: Cell, clients: usize, seed: u64) -> anyhow::Result<Self> {
         let server = socket()?;
         let (proxy, address) = proxy(cell, server.local_addr()?, seed)?;
@@ -36,56 +33,30 @@ impl Sockets {
             proxy,
             server,
             clients: Vec::new(),
-            found: vec![None; clients],
+            address,
             started: SystemInstant::now(),
             arrived: VecDeque::new(),
-            buffer: vec![0; PACKET_BYTES_MAX],
+            buffer: vec![0; DATAGRAM_BYTES_MAX],
         };
         for _ in 0..clients {
             let client = socket()?;
             client.connect(address)?;
             sockets.clients.push(client);
         }
-        sockets.greet()?;
-        sockets.started = SystemInstant::now();
         Ok(sockets)
     }
 
-    fn greet(&mut self) -> anyhow::Result<()> {
-        while self.found.contains(&None) {
-            if self.started.elapsed() > GREET_MAX {
-                bail!("the server has not heard of every client through the proxy");
-            }
-            for (number, client) in self.clients.iter().enumerate() {
-                if self.found[number].is_none() {
-                    client.send(&[number as u8])?;
-                }
-            }
-            std::thread::sleep(GREET_AGAIN);
-            self.receive();
-        }
-        self.arrived.clear();
-        Ok(())
-    }
-
-    /// Takes in everything that has arrived. What cannot be read is lost, as on any network.
+    /// Receives everything that has arrived. What cannot be read is lost, as on any network.
     fn receive(&mut self) {
         while let Ok((len, from)) = self.server.recv_from(&mut self.buffer) {
-            let Some((number, packet)) = self.buffer[..len].split_first() else {
-                continue;
-            };
-            let client = usize::from(*number);
-            if let Some(found) = self.found.get_mut(client) {
-                *found = Some(from);
-                if !packet.is_empty() {
-                    self.arrived.push_back((Way::Up(client), packet.to_vec()));
-                }
-            }
+            let datagram = self.buffer[..len].to_vec();
+            self.arrived.push_back((Arrived::AtServer(from), datagram));
         }
         for (number, client) in self.clients.iter().enumerate() {
             while let Ok(len) = client.recv(&mut self.buffer) {
-                let packet = self.buffer[..len].to_vec();
-                self.arrived.push_back((Way::Down(number), packet));
+                let datagram = self.buffer[..len].to_vec();
+                self.arrived
+                    .push_back((Arrived::AtClient(number), datagram));
             }
         }
     }
@@ -96,35 +67,30 @@ impl Sockets {
 }
 
 impl Carrier for Sockets {
+    fn server(&self) -> SocketAddr {
+        self.address
+    }
+
     fn join(&mut self, _: &Conditions) {
         // Its socket is there, and the proxy has the conditions.
     }
 
-    fn send(&mut self, _: Instant, way: Way, packet: &[u8]) {
+    fn send_up(&mut self, _: Instant, client: usize, datagram: &[u8]) {
         // What does not go is lost, as the network might have lost it.
-        match way {
-            Way::Up(client) => {
-                self.buffer.clear();
-                self.buffer.push(client as u8);
-                self.buffer.extend_from_slice(packet);
-                let _ = self.clients[client].send(&self.buffer);
-                self.buffer.resize(PACKET_BYTES_MAX, 0);
-            }
-            Way::Down(client) => {
-                if let Some(to) = self.found[client] {
-                    let _ = self.server.send_to(packet, to);
-                }
-            }
-        }
+        let _ = self.clients[client].send(datagram);
     }
 
-    fn poll(&mut self, _: Instant, packet: &mut Vec<u8>) -> Option<Way> {
+    fn send_down(&mut self, _: Instant, to: SocketAddr, datagram: &[u8]) {
+        let _ = self.server.send_to(datagram, to);
+    }
+
+    fn poll(&mut self, _: Instant, datagram: &mut Vec<u8>) -> Option<Arrived> {
         if self.arrived.is_empty() {
             self.receive();
         }
-        let (way, arrived) = self.arrived.pop_front()?;
-        *packet = arrived;
-        Some(way)
+        let (place, arrived) = self.arrived.pop_front()?;
+        *datagram = arrived;
+        Some(place)
     }
 
     fn wait(&mut self, _: Instant, due: Instant) -> Instant {
@@ -196,8 +162,6 @@ fn socket() -> std::io::Result<UdpSocket> {
     Ok(socket)
 }
 
-const PACKET_BYTES_MAX: usize = 2_048;
+const DATAGRAM_BYTES_MAX: usize = 2_048;
 /// How long one sleeps at most, so that what arrives does not wait.
 const NAP: Duration = Duration::from_micros(250);
-const GREET_AGAIN: Duration = Duration::from_millis(10);
-const GREET_MAX: Duration = Duration::from_secs(20);

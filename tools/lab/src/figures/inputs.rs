@@ -1,11 +1,10 @@
 //! The server's buffer of one client's inputs, on three networks one after the other.
 
-use muse_netcode::ClientId;
 use muse_netem::Jitter;
 use muse_wire::Duration;
 
 use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
-use crate::stage::{Scene, Stage, conditions};
+use crate::stage::{FIRST_CLIENT, Scene, Stage, conditions};
 
 pub(super) fn plot() -> Plot {
     let mut stage = Stage::new(8);
@@ -83,7 +82,7 @@ impl Scene for Watch {
         if !stage.is_every(Duration::from_millis(500)) {
             return;
         }
-        let Some(counters) = stage.server().input_counters(ClientId(0)) else {
+        let Some(counters) = stage.server().input_counters(FIRST_CLIENT) else {
             return;
         };
         let counts = Counts {

@@ -1,6 +1,6 @@
 //! Joining a match that is under way, within a budget.
 
-use muse_netcode::{ClientId, Server, Tick};
+use muse_netcode::{Server, Tick};
 use muse_wire::Duration;
 
 use crate::character::Rules;
@@ -23,7 +23,7 @@ pub(super) fn plot() -> Plot {
     stage.run(Duration::from_secs(2), &mut scene);
     for (number, (budget, _, _)) in (0..).zip(budgets) {
         stage.watch(conditions(80).loss(0.02));
-        stage.server_mut().set_budget(ClientId(number), budget);
+        stage.set_budget(number, budget);
     }
     stage.run(Duration::from_millis(1_000), &mut scene);
     let mut panel = Panel::new(

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use muse_netcode::{ClientId, EntityId, Server, Tick};
+use muse_netcode::{EntityId, Server, Tick};
 use muse_wire::{Duration, Instant};
 
 use crate::character::{Body, Keys, Rules, kinds};
 use crate::crowd::Crowd;
 use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
-use crate::stage::{Scene, Stage, conditions};
+use crate::stage::{FIRST_CLIENT, Scene, Stage, conditions};
 
 pub(super) fn plot() -> Plot {
     let runs = [
@@ -49,7 +49,7 @@ fn run(budget: usize) -> Vec<Wait> {
     let crowd = Crowd::spawn(stage.server_mut(), 150, 200.0, 9);
     let still = |_| Keys::default();
     stage.join_as(Body::at(0.0, 0.0), conditions(60).loss(0.02), still);
-    stage.server_mut().set_budget(ClientId(0), budget);
+    stage.set_budget(0, budget);
     let mut scene = Weighed { crowd };
     stage.run(Duration::from_secs(12), &mut scene);
     let mut times: BTreeMap<EntityId, Vec<Instant>> = BTreeMap::new();
@@ -92,6 +92,6 @@ impl Scene for Weighed {
                 Some((entity, 20.0 / (20.0 + body.place().length())))
             })
             .collect();
-        server.set_interest(ClientId(0), weighed);
+        server.set_interest(FIRST_CLIENT, weighed);
     }
 }

@@ -10,12 +10,12 @@ use muse_lagcomp::{
     Verdict, Volume,
 };
 use muse_netcode::inputs::InputForTick;
-use muse_netcode::{ClientId, EntityId, Server, Tick, TickTime};
+use muse_netcode::{EntityId, Server, Tick, TickTime};
 use muse_wire::{Duration, Instant};
 
 use crate::character::{Body, Fire, Keys, Rules, TICKS_PER_SECOND, kinds};
 use crate::crowd::Crowd;
-use crate::stage::{Scene, Stage, TICK, conditions};
+use crate::stage::{FIRST_CLIENT, Scene, Stage, TICK, conditions};
 
 /// What became of a shot.
 #[derive(Clone, Debug)]
@@ -101,7 +101,7 @@ impl Range {
         let Some((_, drawn)) = self.drawn.iter().find(|(seen, _)| *seen == fire.seen) else {
             return;
         };
-        let Some(known) = server.shooter(ClientId(0)) else {
+        let Some(known) = server.shooter(FIRST_CLIENT) else {
             return;
         };
         let (from, towards) = (Vec2::from_array(fire.from), Vec2::from_array(fire.towards));
@@ -145,7 +145,7 @@ impl Scene for Range {
         if self.trail.len() > TRAIL_TICKS {
             self.trail.pop_front();
         }
-        if let Some(InputForTick::Received(keys)) = server.input(ClientId(0)).cloned()
+        if let Some(InputForTick::Received(keys)) = server.input(FIRST_CLIENT).cloned()
             && let Some(fire) = keys.fire
         {
             self.judge(server, &fire);
