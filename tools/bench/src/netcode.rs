@@ -2,7 +2,7 @@
 //!
 //! N1: 1,000 bodies that all move at 20 ticks a second, 8 clients with round trips of 20 to 160 ms, 2 % loss and different
 //! interest. First everything runs in virtual time in this process: bytes are counted, and every state that a client decodes is
-//! compared with the server's. Then the server's part runs again alone with the same answers, for its CPU time; what is
+//! compared with the server's. Then the server's part runs again alone with the same packets of its clients, for its CPU time; what is
 //! done once for all clients is measured apart. N2: the same with 200 visible of many. Plugins for Bevy are measured in [`bevy`].
 
 mod bevy;

@@ -7,14 +7,14 @@ use crate::counters::cpu_time;
 use crate::cubes::time_since;
 use crate::statistics::Figure;
 
-use super::simulation::{Script, Server, Setup, TICKS_WARM};
+use super::simulation::{Replication, Script, Setup, TICKS_WARM};
 
 /// CPU time of a server, in milliseconds a tick.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
     /// For all clients together: quantising, comparing, keeping.
     pub(crate) shared: Figure,
-    /// For one client: answers, choice, coding.
+    /// For one client: its packets, choice, coding.
     pub(crate) per_client: Figure,
 }
 
@@ -49,23 +49,18 @@ fn run(
     with_clients: bool,
     socket: Option<&UdpSocket>,
 ) -> anyhow::Result<Duration> {
-    let mut server = Server::new(setup, script)?;
+    let mut server = Replication::new(setup, script, with_clients)?;
     let mut start = Duration::ZERO;
     for tick in 0..script.ticks() {
         if tick == TICKS_WARM {
             start = cpu_time(std::process::id())?;
         }
-        server.share(script, tick)?;
-        for client in 0..setup.clients {
-            if with_clients {
-                server.serve(client, tick, script.answers(tick, client), |packet| {
-                    if let Some(socket) = socket {
-                        // What does not fit the receiver's buffer is lost; sending costs the same.
-                        let _ = socket.send(packet);
-                    }
-                })?;
+        server.tick(script, tick, |_, packet| {
+            if let Some(socket) = socket {
+                // What does not fit the receiver's buffer is lost; sending costs the same.
+                let _ = socket.send(packet);
             }
-        }
+        })?;
     }
     time_since(start)
 }

@@ -5,11 +5,13 @@ use std::collections::VecDeque;
 
 use anyhow::ensure;
 use fastrand::Rng;
+use muse::session::PACKET_BYTES;
+use muse_netcode::prediction::{Game, StepContext};
 use muse_netcode::{
-    Acknowledgement, ClientId, EntityId, Kind, KindOptions, Kinds, Receiver, Tick, View, World,
+    Client, ClientId, EntityId, Kind, KindOptions, Kinds, Server, SessionConfig, Tick,
 };
-
 use muse_schema::{RowWriter, State};
+use muse_wire::{Duration, Instant};
 
 use crate::cubes::motion::{Body, Moving, TICKS_PER_SECOND};
 
@@ -31,19 +33,37 @@ pub(crate) enum Interest {
     Some(usize),
 }
 
-/// A server with its clients' views.
-pub(crate) struct Server {
-    pub(crate) world: World,
-    pub(crate) views: Vec<View>,
+/// Rules without players: every client watches.
+struct Watching;
+
+impl Game for Watching {
+    type Player = Body;
+    type Input = bool;
+    type Event = ();
+
+    fn step(&mut self, _: &mut Body, _: &bool, _: &mut StepContext<'_, ()>) {}
+}
+
+/// The shipped server, which moves its entities as the script says.
+pub(crate) struct Replication {
+    game: Server<Watching>,
     kind: Kind<Body>,
     entities: Vec<EntityId>,
+    has_clients: bool,
     setup: Setup,
 }
 
-/// All that a server needs to be run again: states by tick, answers by tick and client.
+/// All that a server needs to be run again: states by tick, and the clients' packets by tick.
 pub(crate) struct Script {
     states: Vec<Vec<Body>>,
-    answers: Vec<Vec<Vec<u8>>>,
+    packets: Vec<Vec<Packet>>,
+}
+
+/// A packet of a client, and when it arrives.
+struct Packet {
+    client: ClientId,
+    at: u64,
+    bytes: Vec<u8>,
 }
 
 /// What went over the links.
@@ -57,9 +77,9 @@ pub(crate) struct Traffic {
     pub(crate) packets_refused: u64,
 }
 
-/// A client with its links.
-struct Client {
-    receiver: Receiver,
+/// The shipped client with its links.
+struct Watcher {
+    game: Client<Watching>,
     /// Milliseconds one way.
     delay: u64,
     down: VecDeque<(u64, Vec<u8>)>,
@@ -67,7 +87,7 @@ struct Client {
 }
 
 impl Script {
-    /// States of all entities at each tick, and no answers yet.
+    /// States of all entities at each tick, and no packets yet.
     fn new(setup: &Setup) -> Self {
         let mut rng = Rng::with_seed(1);
         let mut bodies: Vec<Moving> = (0..setup.entities).map(|_| Moving::new(&mut rng)).collect();
@@ -80,79 +100,79 @@ impl Script {
         }
         Self {
             states,
-            answers: Vec::with_capacity(setup.ticks),
+            packets: Vec::with_capacity(setup.ticks),
         }
     }
 
     pub(crate) fn ticks(&self) -> usize {
         self.states.len()
     }
-
-    pub(crate) fn answers(&self, tick: usize, client: usize) -> &[u8] {
-        &self.answers[tick][client]
-    }
 }
 
-impl Server {
-    pub(crate) fn new(setup: Setup, script: &Script) -> anyhow::Result<Self> {
+impl Replication {
+    /// A server with all clients of the setup, or with none.
+    pub(crate) fn new(setup: Setup, script: &Script, with_clients: bool) -> anyhow::Result<Self> {
         let (kinds, kind) = kinds()?;
-        let mut world = World::new(kinds);
+        let mut game = Server::new(session(), kinds, kind, Instant::ZERO);
         let entities = script.states[0]
             .iter()
-            .map(|body| world.spawn(kind, body))
+            .map(|body| game.world_mut().spawn(kind, body))
             .collect::<Result<_, _>>()?;
-        let views = (0..setup.clients as u32)
-            .map(|client| View::new(&world, ClientId(client)))
-            .collect();
+        let clients = if with_clients { setup.clients } else { 0 };
+        for client in 0..clients as u32 {
+            game.watch(ClientId(client));
+        }
         Ok(Self {
-            world,
-            views,
+            game,
             kind,
             entities,
+            has_clients: with_clients,
             setup,
         })
     }
 
-    /// What is done once for all clients: states become those of the tick.
-    pub(crate) fn share(&mut self, script: &Script, tick: usize) -> anyhow::Result<()> {
-        for (entity, body) in self.entities.iter().zip(&script.states[tick]) {
-            self.world.set(self.kind, *entity, body)?;
+    /// Runs a tick: takes the packets that have arrived, moves the entities, and gives every packet to `send`.
+    pub(crate) fn tick(
+        &mut self,
+        script: &Script,
+        tick: usize,
+        mut send: impl FnMut(ClientId, &[u8]),
+    ) -> anyhow::Result<()> {
+        let now = at(tick as u64 * TICK_MS);
+        let packets = script.packets.get(tick).into_iter().flatten();
+        for packet in packets.filter(|_| self.has_clients) {
+            let (client, bytes) = (packet.client, &packet.bytes);
+            self.game.handle_packet(at(packet.at), client, bytes)?;
         }
-        self.world.commit(Tick(tick as u32 + 1))?;
+        let due = self.game.poll_tick(now, &mut Watching, |_, ()| ());
+        ensure!(due == Some(Tick(tick as u32)), "tick {tick} is not due");
+        for (entity, body) in self.entities.iter().zip(&script.states[tick]) {
+            self.game.world_mut().set(self.kind, *entity, body)?;
+        }
+        self.choose(tick);
+        self.game.commit();
+        let mut buffer = [0; PACKET_BYTES];
+        while let Some((client, len)) = self.game.poll_packet(now, &mut buffer) {
+            send(client, &buffer[..len]);
+        }
         Ok(())
     }
 
-    /// What is done for a client: its answers are taken, its packets made. Says how many bytes that were.
-    pub(crate) fn serve(
-        &mut self,
-        client: usize,
-        tick: usize,
-        answers: &[u8],
-        mut send: impl FnMut(&[u8]),
-    ) -> anyhow::Result<usize> {
-        let view = &mut self.views[client];
-        let mut rest = answers;
-        while !rest.is_empty() {
-            let len = view.handle_acknowledgement(rest)?;
-            rest = &rest[len..];
-        }
+    /// Says what each client sees, once a second.
+    fn choose(&mut self, tick: usize) {
         let seconds = tick / TICKS_PER_SECOND as usize;
-        if tick.is_multiple_of(TICKS_PER_SECOND as usize)
-            && (tick == 0 || matches!(self.setup.interest, Interest::Nearly))
-        {
+        let changes = tick == 0 || matches!(self.setup.interest, Interest::Nearly);
+        if !tick.is_multiple_of(TICKS_PER_SECOND as usize) || !changes {
+            return;
+        }
+        let clients: Vec<ClientId> = self.game.clients().collect();
+        for client in clients {
+            let number = client.0 as usize;
             let seen = (0..self.entities.len())
-                .filter(|&index| self.setup.sees(client, index, seconds))
+                .filter(|&index| self.setup.sees(number, index, seconds))
                 .map(|index| (self.entities[index], 1.0));
-            view.set_interest(seen);
+            self.game.set_interest(client, seen);
         }
-        view.begin(&self.world, BUDGET);
-        let mut buffer = [0; PACKET_BYTES];
-        let mut sum = 0;
-        while let Some(len) = view.poll_packet(&self.world, &mut buffer) {
-            send(&buffer[..len]);
-            sum += len;
-        }
-        Ok(sum)
     }
 }
 
@@ -177,112 +197,106 @@ impl Setup {
 /// Runs everything, compares every state that a client decodes, and keeps what is needed to run the server alone.
 pub(crate) fn simulate(setup: Setup) -> anyhow::Result<(Script, Traffic)> {
     let mut script = Script::new(&setup);
-    let mut server = Server::new(setup, &script)?;
+    let mut server = Replication::new(setup, &script, true)?;
     let mut clients = (0..setup.clients)
-        .map(|number| Client::new(number, setup.clients))
+        .map(|number| Watcher::new(number, setup.clients))
         .collect::<anyhow::Result<Vec<_>>>()?;
     let mut rng = Rng::with_seed(2);
     let mut traffic = Traffic::default();
     for tick in 0..setup.ticks {
         let now = tick as u64 * TICK_MS;
-        server.share(&script, tick)?;
-        let mut answers = Vec::with_capacity(setup.clients);
-        for (number, client) in clients.iter_mut().enumerate() {
+        let mut packets = Vec::new();
+        for (number, client) in (0..).zip(&mut clients) {
             client.run_until(now, &server, &script, &mut rng, &mut traffic)?;
-            let answer = client.answers_until(now);
-            let down = &mut client.down;
-            let delay = client.delay;
-            let is_warm = tick >= TICKS_WARM;
-            let bytes = server.serve(number, tick, &answer, |packet| {
-                traffic.packets += u64::from(is_warm);
-                if rng.f32() >= LOSS {
-                    down.push_back((now + delay, packet.to_vec()));
-                }
-            })?;
-            if is_warm {
-                let seconds = tick / TICKS_PER_SECOND as usize;
-                traffic.bytes += bytes as u64;
-                traffic.seen += setup.seen(number, seconds) as u64;
+            while let Some((at, bytes)) = next_until(&mut client.up, now) {
+                let client = ClientId(number);
+                packets.push(Packet { client, at, bytes });
             }
-            answers.push(answer);
         }
-        script.answers.push(answers);
+        script.packets.push(packets);
+        let is_warm = tick >= TICKS_WARM;
+        server.tick(&script, tick, |client, packet| {
+            if is_warm {
+                traffic.packets += 1;
+                traffic.bytes += packet.len() as u64;
+            }
+            let client = &mut clients[client.0 as usize];
+            if rng.f32() >= LOSS {
+                let arrival = now + client.delay;
+                client.down.push_back((arrival, packet.to_vec()));
+            }
+        })?;
+        if is_warm {
+            let seconds = tick / TICKS_PER_SECOND as usize;
+            let seen = (0..setup.clients).map(|number| setup.seen(number, seconds) as u64);
+            traffic.seen += seen.sum::<u64>();
+        }
     }
     ensure!(traffic.rows_compared > 0, "no client decoded anything");
     Ok((script, traffic))
 }
 
-impl Client {
+impl Watcher {
     /// Round trips are spread evenly from 20 to 160 ms.
     fn new(number: usize, count: usize) -> anyhow::Result<Self> {
         let round_trip = 20 + 140 * number as u64 / (count as u64 - 1).max(1);
-        let mut receiver = Receiver::new(kinds()?.0);
-        receiver.set_game(0);
+        let (kinds, kind) = kinds()?;
         Ok(Self {
-            receiver,
+            game: Client::new(session(), kinds, kind, |_, _| 0.0, Instant::ZERO),
             delay: round_trip / 2,
             down: VecDeque::new(),
             up: VecDeque::new(),
         })
     }
 
-    /// Takes packets as they arrive. The answer goes out with the next input, of which there are sixty a second.
+    /// Lives through the milliseconds since the last tick: takes packets as they arrive, and answers as the client's clock says.
     fn run_until(
         &mut self,
         now: u64,
-        server: &Server,
+        server: &Replication,
         script: &Script,
         rng: &mut Rng,
         traffic: &mut Traffic,
     ) -> anyhow::Result<()> {
-        // Before it has heard anything it says which game it has.
-        if now == 0 {
-            self.answer(0, rng)?;
-        }
-        while let Some((arrival, packet)) = next_until(&mut self.down, now) {
-            traffic.packets_refused += u64::from(self.receiver.handle_packet(&packet).is_err());
-            let is_last = self.down.front().is_none_or(|(due, _)| *due > arrival);
-            if is_last {
+        let mut buffer = [0; PACKET_BYTES];
+        for now in now.saturating_sub(TICK_MS - 1)..=now {
+            let mut is_told = false;
+            while let Some((_, packet)) = next_until(&mut self.down, now) {
+                let taken = self.game.handle_packet(at(now), &mut Watching, &packet);
+                traffic.packets_refused += u64::from(taken.is_err());
+                is_told = true;
+            }
+            if is_told {
                 self.compare(server, script, traffic)?;
-                self.answer(arrival.div_ceil(INPUT_MS) * INPUT_MS, rng)?;
+            }
+            while let Some(len) =
+                self.game
+                    .poll_packet(at(now), &mut Watching, |_| false, &mut buffer)
+            {
+                if rng.f32() >= LOSS {
+                    let arrival = now + self.delay;
+                    self.up.push_back((arrival, buffer[..len].to_vec()));
+                }
             }
         }
         Ok(())
     }
 
-    fn answer(&mut self, now: u64, rng: &mut Rng) -> anyhow::Result<()> {
-        let mut buffer = [0; Acknowledgement::LEN_MAX];
-        let len = self.receiver.emit_acknowledgement(&mut buffer)?;
-        if rng.f32() >= LOSS || now == 0 {
-            self.up
-                .push_back((now + self.delay, buffer[..len].to_vec()));
-        }
-        Ok(())
-    }
-
-    fn answers_until(&mut self, now: u64) -> Vec<u8> {
-        let mut answers = Vec::new();
-        while let Some((_, answer)) = next_until(&mut self.up, now) {
-            answers.extend(answer);
-        }
-        answers
-    }
-
     /// Every state that is new must be what the server had.
     fn compare(
         &mut self,
-        server: &Server,
+        server: &Replication,
         script: &Script,
         traffic: &mut Traffic,
     ) -> anyhow::Result<()> {
-        while self.receiver.poll_update().is_some() {}
-        let kind = server.kind.id();
+        while self.game.poll_update().is_some() {}
+        let (kind, receiver) = (server.kind.id(), self.game.receiver());
         let mut truth = [0; 10];
         for (index, entity) in server.entities.iter().enumerate() {
-            if let Some((tick, row)) = self.receiver.row(kind, *entity)
-                && Some(tick) == self.receiver.tick()
+            if let Some((tick, row)) = receiver.row(kind, *entity)
+                && Some(tick) == receiver.tick()
             {
-                let body = &script.states[tick.0 as usize - 1][index];
+                let body = &script.states[tick.0 as usize][index];
                 body.store(&mut RowWriter::new(&mut truth));
                 ensure!(truth == row, "{entity:?} of {tick:?} was decoded wrongly");
                 traffic.rows_compared += 1;
@@ -292,24 +306,28 @@ impl Client {
     }
 }
 
-/// The next that has arrived by now, and when it did.
+/// Returns the next that has arrived by now, and when it did.
 fn next_until(link: &mut VecDeque<(u64, Vec<u8>)>, now: u64) -> Option<(u64, Vec<u8>)> {
     let is_due = link.front().is_some_and(|(due, _)| *due <= now);
     is_due.then(|| link.pop_front()).flatten()
 }
 
 fn kinds() -> anyhow::Result<(Kinds, Kind<Body>)> {
-    let mut kinds = Kinds::new().with_tick_rate(TICKS_PER_SECOND);
+    let mut kinds = Kinds::new();
     let kind = kinds.register(KindOptions::new(1))?;
     Ok((kinds, kind))
 }
 
+/// With more room in a snapshot than is ever needed.
+fn session() -> SessionConfig {
+    SessionConfig::new(Duration::from_millis(TICK_MS)).bytes_per_snapshot(1 << 20)
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
 const TICK_MS: u64 = 50;
-const INPUT_MS: u64 = 16;
 const LOSS: f32 = 0.02;
-/// Room for a snapshot in a datagram.
-const PACKET_BYTES: usize = 1_200;
-/// More than is ever needed in a tick.
-const BUDGET: usize = 1 << 20;
 /// Ticks until every client has joined.
 pub(crate) const TICKS_WARM: usize = 20;
