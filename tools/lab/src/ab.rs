@@ -27,7 +27,7 @@ use crate::stage::{TICK, conditions};
 pub struct Arm {
     /// Of the question.
     pub experiment: &'static str,
-    /// What it is called.
+    /// Its name.
     pub name: String,
     network: Conditions,
     terrible: bool,
@@ -35,12 +35,12 @@ pub struct Arm {
     repeat_max: Option<u32>,
 }
 
-/// What came out of an arm.
+/// The results of an arm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArmResult {
     /// Of the question.
     pub experiment: String,
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Matches played.
     pub matches: usize,
@@ -143,7 +143,7 @@ impl Arm {
         Played::new(&arena.finish_of(&others))
     }
 
-    /// What came out of its matches.
+    /// Returns the results of its matches.
     pub fn sum(&self, played: &[Played]) -> ArmResult {
         let figure = |at: usize| estimate(played.iter().map(|played| played.0[at]));
         ArmResult {
@@ -173,7 +173,7 @@ impl Played {
     }
 }
 
-/// What the experiments say, a sentence each.
+/// Returns what the experiments show, a sentence each.
 pub fn answers(results: &[ArmResult]) -> Vec<String> {
     let of = |experiment: &str| -> Vec<&ArmResult> {
         let arms = results.iter();
@@ -330,7 +330,7 @@ fn plot(results: &[ArmResult]) -> Plot {
     .panel(panel)
 }
 
-/// What a good connection at home is like.
+/// A good connection at home.
 fn mild(round_trip_ms: u64) -> Conditions {
     let deviation = Duration::from_micros(round_trip_ms * 10);
     conditions(round_trip_ms)
@@ -365,7 +365,7 @@ const ROUND_TRIPS: [u64; 4] = [35, 45, 60, 100];
 const LAG_COMPENSATION: &str = "lag compensation on or off";
 const TERRIBLE: &str = "one terrible client or none";
 const REPEATS: &str = "how often the server repeats a missing input";
-/// Where players stay around; the last one may have a terrible network.
+/// The places that players stay near; the last player may have a terrible network.
 const HOMES: [[f32; 2]; 5] = [
     [0.0, 0.0],
     [11.0, 3.0],

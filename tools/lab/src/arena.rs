@@ -1,7 +1,7 @@
 //! A match that is measured: one server and its clients over a [`Carrier`], mostly a virtual network, each mechanism switched on or off, every frame and every
 //! shot noted down. Both sides run the shipped session, transport included.
 //!
-//! Unlike [`Stage`](crate::stage::Stage), which serves pictures, it goes from event to event: packets arrive to the microsecond, clients
+//! Unlike [`LabStage`](crate::stage::LabStage), which serves pictures, it goes from event to event: packets arrive to the microsecond, clients
 //! have clocks that drift, and frames are drawn 60 times a second. What is switched off is not shown: without interpolation the
 //! screen has the newest state that arrived, without prediction the own player is where the server last said, without lag
 //! compensation shots are judged in the present.
@@ -59,7 +59,7 @@ pub struct Arena {
     seed: u64,
     truth: BTreeMap<EntityId, Truth>,
     verdicts: BTreeMap<(usize, Tick), Judged>,
-    /// Whether what happens counts, and since when.
+    /// The time since which events count; `None` before that.
     since: Option<Instant>,
     course: Vec<f64>,
 }
@@ -72,7 +72,7 @@ struct Judged {
 }
 
 impl Arena {
-    /// An empty match with the usual settings. Everything by chance follows from the seed.
+    /// An empty match with the usual settings. All randomness follows from the seed.
     pub fn new(seed: u64, switches: Switches) -> Self {
         Self::with_config(seed, switches, SessionConfig::new(TICK))
     }
@@ -129,7 +129,7 @@ impl Arena {
         entity
     }
 
-    /// Whether the other ways to show others are tried beside the one that is shown; see [`VIEWS`].
+    /// Tries the other ways to show remote players beside the one that is shown; see [`VIEWS`].
     pub fn compare_views(&mut self) {
         for player in &mut self.players {
             player.compare_views();
@@ -334,7 +334,7 @@ impl Arena {
     }
 }
 
-/// What can be hit of a player: a capsule as wide as shoulders.
+/// Returns the hit volume of a player: a capsule as wide as shoulders.
 pub(crate) fn rig() -> Rig {
     let capsule = Volume::Capsule {
         half_length: 0.6,
@@ -351,7 +351,7 @@ pub(crate) fn up(place: Vec2) -> Vec3 {
     Vec3::new(place.x, 0.0, place.y)
 }
 
-/// How wide a player is, from the middle.
+/// A player's radius.
 pub const RADIUS: f32 = 0.4;
 /// Longest shot.
 const RANGE: f32 = 200.0;

@@ -6,7 +6,7 @@ use muse_netcode::prediction::{Game, StepContext};
 use muse_netcode::{KindOptions, Kinds, Tick, TickTime};
 use muse_schema::{Schema, State};
 
-/// What both sides know of a character. It lives on a plane: x to the right, z away.
+/// The state of a character, which lives on a plane: x to the right, z away.
 ///
 /// ```
 /// use muse_lab::character::Body;
@@ -14,10 +14,10 @@ use muse_schema::{Schema, State};
 /// ```
 #[derive(State, Clone, Debug, PartialEq)]
 pub struct Body {
-    /// Where it is, in metres.
+    /// Its position, in metres.
     #[field(range = -1000.0..=1000.0, step = 0.001, interpolate = hermite, velocity = velocity)]
     pub position: [f32; 3],
-    /// How it moves, in metres a second.
+    /// Its velocity, in metres a second.
     #[field(range = -60.0..=60.0, step = 0.001)]
     pub velocity: [f32; 3],
 }
@@ -31,23 +31,23 @@ impl Body {
         }
     }
 
-    /// How far apart two look.
+    /// Returns the distance between two characters.
     pub fn distance(&self, other: &Self) -> f32 {
         self.place().distance(other.place())
     }
 
-    /// How fast it is, in metres a second.
+    /// Returns its speed, in metres a second.
     pub fn speed(&self) -> f32 {
         Vec2::new(self.velocity[0], self.velocity[2]).length()
     }
 
-    /// Where it is on the plane.
+    /// Returns its position on the plane.
     pub fn place(&self) -> Vec2 {
         Vec2::new(self.position[0], self.position[2])
     }
 }
 
-/// What a player does in a tick.
+/// A player's input for a tick.
 #[derive(Schema, Clone, Debug, Default, PartialEq)]
 pub struct Keys {
     /// Backwards, not at all, forwards.
@@ -56,7 +56,7 @@ pub struct Keys {
     /// To the left, not at all, to the right.
     #[field(range = -1..=1)]
     pub right: i8,
-    /// Where the player looks, in 1/4,096 of a turn from the z axis towards the x axis.
+    /// The direction the player looks in, in 1/4,096 of a turn from the z axis towards the x axis.
     #[field(range = 0..=4095)]
     pub yaw: u16,
     /// A shot.
@@ -66,11 +66,11 @@ pub struct Keys {
 /// A shot, with the instant of the server's world that its shooter saw.
 #[derive(Schema, Clone, Debug, PartialEq)]
 pub struct Fire {
-    /// What was on the screen.
+    /// The instant that was on the screen.
     pub seen: TickTime,
     /// From where, on the plane.
     pub from: [f32; 2],
-    /// Where to.
+    /// The place aimed at.
     pub towards: [f32; 2],
 }
 
@@ -100,7 +100,7 @@ impl Game for Rules {
     }
 }
 
-/// A player who keeps changing his mind: what he does in a tick follows from seed and tick alone.
+/// Returns the keys of a player that keeps changing direction: they follow from seed and tick alone.
 pub fn play(seed: u64, tick: Tick) -> Keys {
     // Not all change their minds at the same time.
     let tick = tick + (seed % 97) as u32;
@@ -140,5 +140,5 @@ pub const TICKS_PER_SECOND: u32 = 50;
 pub const TICK_SECONDS: f32 = 0.02;
 /// Ground speed, in metres a second.
 pub const SPEED: f32 = 7.0;
-/// How much of the wanted change of velocity happens in a tick.
+/// The share of the wanted change of velocity that happens in a tick.
 const GRIP: f32 = 0.15;

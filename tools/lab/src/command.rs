@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-/// What to make.
+/// The commands.
 #[derive(Args)]
 #[command(after_help = "Example: muse lab run --quick --out report")]
 pub struct Arguments {
@@ -61,5 +61,5 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// What a command exits with that found a difference, or a bar that is not held.
+/// The exit code of a command that found a difference, or a bar that is not held.
 const EXIT_DIFFERS: u8 = 3;

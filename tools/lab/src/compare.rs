@@ -3,7 +3,7 @@
 use crate::grid::{Better, Case, Column, Run, TABLE, switches_name};
 use crate::report::{escaped, number, page, write_to};
 
-/// What differs between two runs.
+/// The differences between two runs.
 ///
 /// ```
 /// use muse_lab::compare::Comparison;
@@ -37,14 +37,14 @@ pub struct Change {
     pub case: Case,
     /// Which figure.
     pub column: &'static Column,
-    /// What it was.
+    /// Its value before.
     pub before: Option<f64>,
-    /// What it is.
+    /// Its value after.
     pub after: Option<f64>,
 }
 
 impl Change {
-    /// Whether that is worse; `None` if it is neither better nor worse.
+    /// True if that is worse; `None` if it is neither better nor worse.
     pub fn is_worse(&self) -> Option<bool> {
         let (before, after) = (self.before?, self.after?);
         match self.column.better {
@@ -97,13 +97,13 @@ impl Comparison {
         }
     }
 
-    /// What the two are called. A and B unless told otherwise.
+    /// Names the two runs. By default, A and B.
     pub fn named(mut self, before: &str, after: &str) -> Self {
         self.names = [before.to_owned(), after.to_owned()];
         self
     }
 
-    /// Whether anything does, the cases that were run included.
+    /// True if anything differs, including the cases that were run.
     pub fn differs(&self) -> bool {
         !(self.changes.is_empty() && self.only_before.is_empty() && self.only_after.is_empty())
     }
@@ -113,7 +113,7 @@ impl Comparison {
         &self.changes
     }
 
-    /// How many are worse.
+    /// Returns the number of changes that are worse.
     pub fn worse(&self) -> usize {
         let worse = |change: &&Change| change.is_worse() == Some(true);
         self.changes.iter().filter(worse).count()

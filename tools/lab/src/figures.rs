@@ -29,7 +29,7 @@ use crate::plot::Plot;
 pub struct Picture {
     /// Its name, without an ending.
     pub name: &'static str,
-    /// What it looks like.
+    /// Its drawing.
     pub svg: String,
 }
 

@@ -48,7 +48,7 @@ pub struct Cell {
 pub struct Case {
     /// The network.
     pub cell: Cell,
-    /// What is on.
+    /// The mechanisms that are on.
     pub switches: Switches,
 }
 
@@ -108,7 +108,7 @@ impl Case {
         self.run_over(carrier, recordings, seed, seconds)
     }
 
-    /// What chance follows from in a run with this seed. Cases that differ in switches only have the same network.
+    /// Returns the random seed of this case in a run with this seed. Cases that differ in switches only have the same network.
     pub fn seed(&self, seed: u64) -> u64 {
         let Cell {
             round_trip_ms,
@@ -182,7 +182,7 @@ impl Plan {
         }
     }
 
-    /// How long each case is looked at.
+    /// Returns the seconds that count of each case.
     pub const fn seconds(&self) -> u32 {
         self.seconds
     }
@@ -217,7 +217,7 @@ impl Plan {
     }
 }
 
-/// What these switches are called.
+/// Returns the name of these switches.
 pub fn switches_name(switches: Switches) -> &'static str {
     let known = SWITCHES.iter().find(|(known, _)| *known == switches);
     known.map_or("some on", |(_, name)| name)

@@ -51,7 +51,7 @@ pub struct Series {
     points: Vec<(f64, f64)>,
 }
 
-/// How data are drawn.
+/// The way in which data are drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mark {
     /// Joined by a line.
@@ -76,7 +76,7 @@ pub enum Mark {
     Shade,
 }
 
-/// What data are drawn with.
+/// The colour in which data are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
     /// Mostly for what is so.
@@ -176,7 +176,7 @@ impl Panel {
         }
     }
 
-    /// So many pixels for the plane itself. 300 unless told otherwise.
+    /// Sets the height of the plane itself, in pixels. Default: 300.
     pub fn tall(mut self, pixels: u32) -> Self {
         self.height = pixels;
         self
@@ -268,7 +268,7 @@ impl Panel {
 }
 
 impl Axis {
-    /// What is measured, with its unit, and between which values.
+    /// An axis with this label, unit included, between these values.
     pub fn new(label: &str, from: f64, to: f64) -> Self {
         Self {
             label: label.to_owned(),
@@ -468,7 +468,7 @@ const FRAME: RGBColor = RGBColor(0x82, 0x8A, 0x94);
 const NIGHT_PAPER: RGBColor = RGBColor(0x15, 0x18, 0x1D);
 const NIGHT_INK: RGBColor = RGBColor(0xE4, 0xE8, 0xEE);
 const NIGHT_GRID: RGBColor = RGBColor(0x2B, 0x31, 0x39);
-/// How much of its colour a shade has.
+/// The opacity of a shade.
 const SHADE: f64 = 0.18;
 /// Pixels from side to side.
 const WIDTH: u32 = 800;

@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use crate::character::{Body, Keys};
 
-/// What one player did.
+/// The inputs of one player.
 ///
 /// ```
 /// use muse_lab::recording::Recording;
@@ -32,16 +32,16 @@ pub struct Recording {
     presses: Vec<Press>,
 }
 
-/// What a player's hands did in one tick.
+/// A player's input in one tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Press {
     /// Backwards, not at all, forwards.
     pub forward: i8,
     /// To the left, not at all, to the right.
     pub right: i8,
-    /// Where the player looks, in 1/4,096 of a turn.
+    /// The direction the player looks in, in 1/4,096 of a turn.
     pub yaw: u16,
-    /// Whether the trigger is pulled.
+    /// The trigger is pulled.
     pub trigger: bool,
 }
 
@@ -61,7 +61,7 @@ pub enum RecordingError {
 }
 
 impl Recording {
-    /// What was pressed, tick by tick, from a place to start at.
+    /// A recording of these inputs, tick by tick, from a place to start at.
     pub fn new(name: &str, start: [f32; 2], presses: Vec<Press>) -> Result<Self, RecordingError> {
         match presses.len() {
             1..=TICKS_MAX => Ok(Self {
@@ -133,22 +133,22 @@ impl Recording {
         text
     }
 
-    /// What it is called.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How long it is.
+    /// Returns its length.
     pub fn ticks(&self) -> u32 {
         self.presses.len() as u32
     }
 
-    /// Where its player begins.
+    /// Returns the state in which its player starts.
     pub fn start(&self) -> Body {
         Body::at(self.start[0], self.start[1])
     }
 
-    /// What was pressed in a tick, without a shot. After its end a recording begins anew.
+    /// Returns the keys of a tick, without a shot. After its end a recording starts over.
     pub fn keys(&self, tick: u32) -> Keys {
         let press = self.press(tick);
         Keys {
@@ -159,7 +159,7 @@ impl Recording {
         }
     }
 
-    /// Whether the trigger was pulled in a tick.
+    /// True if the trigger was pulled in a tick.
     pub fn fires(&self, tick: u32) -> bool {
         self.press(tick).trigger
     }
@@ -200,7 +200,7 @@ fn add_stretch(presses: &mut Vec<Press>, stretch: [i32; 6]) -> Option<()> {
     Some(())
 }
 
-/// How far the mouse went from one to the other, the short way.
+/// Returns the turn from one direction to the other, the short way.
 fn turned(from: Press, to: Press) -> i32 {
     let turn = (i32::from(to.yaw) - i32::from(from.yaw)).rem_euclid(YAWS);
     if turn < YAWS / 2 { turn } else { turn - YAWS }

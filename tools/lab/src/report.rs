@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::grid::{CaseResult, Run, TABLE, findings, switches_name};
 
-/// What the machine took for a run. Not part of [`Run`], for it is never the same twice.
+/// The machine time of a run. Not part of [`Run`], for it is never the same twice.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// From the beginning to the end.
@@ -251,6 +251,6 @@ const GLOSSARY: [(&str, &str); 13] = [
     ),
     (
         "down, up",
-        "Of each client, with the headers of UDP and IP.",
+        "Of each client, with the headers of transport, UDP and IP.",
     ),
 ];

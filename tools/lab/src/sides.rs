@@ -1,6 +1,6 @@
 //! Both sides of a match of the laboratory's game: an endpoint each, with the shipped session and netcode on it.
 //!
-//! They have no network and no clock; [`Arena`](crate::arena::Arena) and [`Stage`](crate::stage::Stage) carry their datagrams.
+//! They have no network and no clock; [`Arena`](crate::arena::Arena) and [`LabStage`](crate::stage::LabStage) carry their datagrams.
 
 use std::net::SocketAddr;
 
@@ -106,8 +106,7 @@ impl ServerSide {
                 continue;
             };
             if let Some(bytes) = session.snapshot_budget(now, endpoint, client, interval) {
-                self.game
-                    .set_budget(client, bytes.min(expected.budget_max));
+                self.game.set_budget(client, bytes.min(expected.budget_max));
             }
         }
         self.game.commit();

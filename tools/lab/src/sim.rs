@@ -2,11 +2,11 @@
 //! and the real netcode, a network that does what networks do, crashes, and players who mean harm.
 //!
 //! Everything follows from the seed. After each step the promises are checked: messages arrive as their channels say, nobody sits in two
-//! matches, ports are not leaked, nobody sees what he may not, everybody is in a match or back at the master in the end. A
+//! matches, ports are not leaked, nobody sees what they may not, everybody is in a match or back at the master in the end. A
 //! failure names the seed and tells the last things that happened; the same seed fails again.
 //!
 //! Simulated, not shipped: what the leader's requests are done with (store, fleet, bus, links to players), for the shipped ones need sockets and SQLite.
-//! What is played is [`Game`]: a stub, or Biobot as it ships with its bots at the keys. Left out: parties, and the master's HTTP.
+//! [`Game`] says what is played: a stub, or Biobot as it ships with its bots at the keys. Left out: parties, and the master's HTTP.
 
 mod aid;
 mod checks;
@@ -38,7 +38,7 @@ use game::Ground;
 use master::{Heard, Master, Wish};
 use player::{Player, Standing, Ticket};
 use promise::Agreement;
-use server::{GameServer, Opening};
+use server::{Opening, ServerProcess};
 pub use told::{Failure, SimConfig, Told};
 use trouble::Trouble;
 
@@ -56,7 +56,7 @@ pub struct Sim {
     relay_node: NodeId,
     relay_down_until: Option<Instant>,
     ground: Ground,
-    servers: BTreeMap<ServerId, GameServer>,
+    servers: BTreeMap<ServerId, ServerProcess>,
     server_nodes: BTreeMap<SocketAddr, (NodeId, Option<ServerId>)>,
     /// Servers that start, and when they will run.
     starting: BTreeMap<ServerId, (Instant, Wish)>,
@@ -64,7 +64,7 @@ pub struct Sim {
     ended: BTreeMap<ServerId, Instant>,
     players: Vec<Player>,
     player_nodes: BTreeMap<SocketAddr, usize>,
-    /// What the master said, on its way.
+    /// Messages of the master that are on their way.
     said: BTreeMap<(Instant, u64), (AccountId, Said)>,
     said_count: u64,
     trouble: Trouble,
@@ -74,7 +74,7 @@ pub struct Sim {
     told: Told,
 }
 
-/// What the master says to a player.
+/// A message of the master to a player.
 enum Said {
     Message(FromMaster),
     Seat(Box<Ticket>),
@@ -194,7 +194,7 @@ impl Sim {
         Ok(())
     }
 
-    /// What was posted goes onto the network.
+    /// Sends what was posted over the network.
     fn send(&mut self) {
         let post = &mut self.aid.post;
         let mut bytes = post.bytes.as_slice();
@@ -355,7 +355,7 @@ impl Sim {
         for server in ready {
             self.start_server(server);
         }
-        let over = |server: &&GameServer| server.is_over(self.now);
+        let over = |server: &&ServerProcess| server.is_over(self.now);
         let over = self.servers.values().filter(over);
         let over: Vec<ServerId> = over.map(|server| server.id).collect();
         for server in over {
@@ -424,7 +424,7 @@ impl Sim {
             seed,
             relay,
         };
-        let running = GameServer::new(self.now, opening, &self.agreement, verifier);
+        let running = ServerProcess::new(self.now, opening, &self.agreement, verifier);
         if let Some(node) = self.server_nodes.get_mut(&address) {
             node.1 = Some(server);
         }
@@ -470,7 +470,7 @@ impl Sim {
         }
     }
 
-    /// What happened before something was broken: to everybody, then to whom it names.
+    /// Returns what happened before a promise was broken: to everybody, then to those it names.
     fn tell_past(&self, what: &str) -> Vec<String> {
         let mut trace: Vec<String> = self.trace.iter().cloned().collect();
         for player in &self.players {
@@ -502,12 +502,12 @@ fn relay(now: Instant, random: &mut fastrand::Rng) -> Relay {
     Relay::new(now, limits, seed)
 }
 
-/// Whether the two sides of a match that meet at the relay try to leave it.
+/// True if the two sides of a match that meet at the relay look for a direct way.
 const fn looks_for_direct_way(match_id: MatchId) -> bool {
     (match_id.0 / RELAYED_ONE_IN).is_multiple_of(2)
 }
 
-/// Where a player is for the so-manieth time.
+/// Returns the address of a player after so many changes of address.
 fn address_of_player(number: u32, change: u32) -> SocketAddr {
     let [_, _, high, low] = number.to_be_bytes();
     SocketAddr::from((
@@ -518,7 +518,7 @@ fn address_of_player(number: u32, change: u32) -> SocketAddr {
 
 /// Of time, from one look at everything to the next.
 const STEP: Duration = Duration::from_millis(5);
-/// How often game servers report.
+/// The interval at which game servers report.
 const REPORT: Duration = Duration::from_secs(1);
 /// At the end, without troubles.
 const QUIET: Duration = Duration::from_secs(120);

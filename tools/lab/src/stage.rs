@@ -1,7 +1,7 @@
 //! A match in virtual time: one server and its clients, over a virtual network, all of it from seeds. Both sides run the shipped session,
 //! transport included.
 //!
-//! A [`Scene`] says what the game does and looks on; the [`Stage`] does the rest. Time passes in steps of a millisecond, in each of which
+//! A [`Scene`] says what the game does and looks on; the [`LabStage`] does the rest. Time passes in steps of a millisecond, in each of which
 //! packets arrive, the server ticks if it is due, and clients simulate, send and draw.
 
 use std::net::SocketAddr;
@@ -15,15 +15,15 @@ use crate::arena::{Arrived, Carrier, Virtual};
 use crate::character::{Body, Keys, Rules, TICKS_PER_SECOND, kinds, play};
 use crate::sides::{ClientSide, ServerSide};
 
-/// What a run is about: the server's game, and what is noted down.
+/// The subject of a run: the server's game, and what is noted down.
 pub trait Scene {
     /// The server has simulated its players in this tick and has not committed it.
     fn tick(&mut self, server: &mut Server<Rules>, tick: Tick) {
         let _ = (server, tick);
     }
 
-    /// A step of time has passed; [`Stage::now`] says which.
-    fn look(&mut self, stage: &mut Stage) {
+    /// A step of time has passed; [`LabStage::now`] says which.
+    fn look(&mut self, stage: &mut LabStage) {
         let _ = stage;
     }
 }
@@ -34,16 +34,16 @@ impl Scene for () {}
 /// A server, its clients, and the network between them.
 ///
 /// ```
-/// use muse_lab::stage::{Stage, conditions};
+/// use muse_lab::stage::{LabStage, conditions};
 /// use muse_wire::Duration;
-/// let mut stage = Stage::new(7);
+/// let mut stage = LabStage::new(7);
 /// stage.join(1, conditions(80));
 /// stage.run(Duration::from_secs(3), &mut ());
 /// let client = stage.guest(0).client();
 /// assert!(client.predicted().is_some());
 /// assert_eq!(client.clock().round_trip().map(|rtt| rtt.as_millis() / 10), Some(8));
 /// ```
-pub struct Stage {
+pub struct LabStage {
     server: ServerSide,
     carrier: Virtual,
     config: SessionConfig,
@@ -67,12 +67,12 @@ pub struct StageClient {
 pub struct Arrival {
     /// When.
     pub at: Instant,
-    /// How long it was, without the headers of UDP and IP.
+    /// Its length, without the headers of transport, UDP and IP.
     pub bytes: usize,
 }
 
-impl Stage {
-    /// An empty match at the beginning of time. Everything that the network does by chance follows from the seed.
+impl LabStage {
+    /// An empty match at the beginning of time. All randomness of the network follows from the seed.
     pub fn new(seed: u64) -> Self {
         Self::with_config(seed, SessionConfig::new(TICK))
     }
@@ -127,7 +127,7 @@ impl Stage {
         }
     }
 
-    /// What time it is.
+    /// Returns the time.
     pub const fn now(&self) -> Instant {
         self.now
     }
@@ -137,7 +137,7 @@ impl Stage {
         self.now.as_secs_f64()
     }
 
-    /// Whether a picture is due that is drawn so often.
+    /// True if a picture is due that is drawn so often.
     pub fn is_every(&self, interval: Duration) -> bool {
         self.now.as_micros().is_multiple_of(interval.as_micros())
     }
@@ -220,7 +220,7 @@ impl StageClient {
         &self.side.game
     }
 
-    /// What it shows of others.
+    /// Returns the others as it shows them.
     pub fn show(&mut self) -> impl Iterator<Item = (EntityId, Shown<Body>)> {
         self.side.remotes.show(&self.side.game)
     }
@@ -245,7 +245,7 @@ impl StageClient {
         self.sent_bytes
     }
 
-    /// What its player does from now on.
+    /// Sets what its player does from now on.
     pub fn set_play(&mut self, play: impl FnMut(Tick) -> Keys + 'static) {
         self.play = Box::new(play);
     }

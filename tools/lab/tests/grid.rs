@@ -40,7 +40,7 @@ fn the_findings_hold() {
 #[test]
 fn a_case_is_the_same_every_time() {
     let (cases, recordings) = (Plan::quick().cases(), Recording::shipped());
-    // On a bad network everything by chance has its say.
+    // A bad network draws on all of the randomness.
     let case = cases[cases.len() - 5];
     let runs = in_parallel(2, 2, |_| case.run(&recordings, 9, 4));
     assert_eq!(runs[0], runs[1]);

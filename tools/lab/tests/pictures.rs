@@ -100,7 +100,7 @@ fn words(svg: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Where pictures are shown.
+/// The pages that show pictures.
 const PAGES: [&str; 4] = [
     "netcode.md",
     "deterministic.md",

@@ -50,7 +50,7 @@ fn what_is_measured_is_what_ships() {
     }
 }
 
-/// Whether a line declares a function with this in its name.
+/// True if a line declares a function with this in its name.
 fn names(code: &str, word: &str) -> bool {
     let name = code.split("fn ").nth(1).unwrap_or_default();
     let name = name.split(['(', '<']).next().unwrap_or_default();
@@ -74,13 +74,13 @@ fn sources() -> Vec<(PathBuf, String)> {
     sources
 }
 
-/// What functions here are not about.
+/// Words that no function here may have in its name.
 const MECHANISMS: [&str; 10] = [
     "interpol", "extrapol", "predict", "reconcil", "smooth", "rewind", "blend", "dilat", "quantis",
     "delta",
 ];
 
-/// What such functions would be made of.
+/// Calls that such functions would make.
 const ARITHMETIC: [&str; 6] = [
     "lerp(",
     ".exp(",
@@ -90,10 +90,10 @@ const ARITHMETIC: [&str; 6] = [
     "impl State ",
 ];
 
-/// What each figure gets its data from.
+/// The calls that each figure gets its data from.
 const CALLS: [(&str, &[&str]); 15] = [
     ("state", &["World::new", "View::new", "Receiver::new"]),
-    ("snapshots", &["Stage::new", ".receiver()"]),
+    ("snapshots", &["LabStage::new", ".receiver()"]),
     ("interest", &["Interest::new", ".update("]),
     ("priority", &[".set_budget(", ".set_interest("]),
     ("events", &[".emit(", ".events()"]),
@@ -109,7 +109,7 @@ const CALLS: [(&str, &[&str]); 15] = [
     ("quality", &[".quality()"]),
 ];
 
-/// What the measured match is made of.
+/// The types that the measured match is made of.
 const MEASURES: [(&str, &[&str]); 4] = [
     (
         "sides.rs",
@@ -129,7 +129,12 @@ const MEASURES: [(&str, &[&str]); 4] = [
     ),
     (
         "arena/player.rs",
-        &["ClientSide::new", ".shown_player()", ".show(", ".shown_time()"],
+        &[
+            "ClientSide::new",
+            ".shown_player()",
+            ".show(",
+            ".shown_time()",
+        ],
     ),
     (
         "arena/views.rs",

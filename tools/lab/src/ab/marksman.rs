@@ -20,9 +20,9 @@ pub struct Marksman {
     home: Vec2,
     random: fastrand::Rng,
     reaction: Duration,
-    /// What it saw, the oldest first.
+    /// Its sightings, the oldest first.
     memory: VecDeque<(Instant, Vec<(EntityId, Vec2)>)>,
-    /// Where it points, in radians.
+    /// The direction it points in, in radians.
     aim: Option<f32>,
     reloaded_at: Instant,
     legs: (i8, i8),
@@ -30,7 +30,7 @@ pub struct Marksman {
 }
 
 impl Marksman {
-    /// Around a home; everything by chance follows from the seed.
+    /// A player that stays near a home. All randomness follows from the seed.
     pub fn new(home: [f32; 2], seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         Self {
@@ -45,7 +45,7 @@ impl Marksman {
         }
     }
 
-    /// Where whom it follows should be by now, by what it saw when it could last react.
+    /// Returns where its target should be by now, from what it saw when it could last react.
     fn follow(&self, now: Instant, own: Vec2) -> Option<Vec2> {
         let seen_until = now - self.reaction;
         let index = self.memory.partition_point(|(at, _)| *at <= seen_until);
@@ -147,7 +147,7 @@ fn short_way(turn: f32) -> f32 {
     }
 }
 
-/// How long what was seen is remembered.
+/// The time for which sightings are remembered.
 const MEMORY: Duration = Duration::from_millis(500);
 /// Time over which a movement is seen.
 const MOVEMENT: Duration = Duration::from_millis(100);
@@ -157,5 +157,5 @@ const HAND_SHARE: f32 = 0.33;
 const HAND_MAX: f32 = 0.2;
 /// Half a degree, in radians.
 const TREMBLE: f32 = 0.0087;
-/// How far from home it goes.
+/// The farthest it goes from home.
 const REACH: f32 = 3.0;

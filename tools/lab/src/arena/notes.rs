@@ -1,4 +1,4 @@
-//! What is noted of a match: sums, so that a minute of four players is a few numbers.
+//! The notes of a match: sums, so that a minute of four players is a few numbers.
 
 use std::collections::VecDeque;
 
@@ -40,13 +40,13 @@ impl Mean {
         self.most
     }
 
-    /// How many values.
+    /// The number of values.
     pub const fn count(&self) -> u64 {
         self.count
     }
 }
 
-/// How smoothly something moves on a screen.
+/// The smoothness of movement on a screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Movement {
     /// Times that something was drawn.
@@ -60,7 +60,7 @@ pub struct Movement {
 }
 
 impl Movement {
-    /// What another saw.
+    /// Adds what another saw.
     pub fn merge(&mut self, other: &Self) {
         self.drawn += other.drawn;
         self.underruns += other.underruns;
@@ -102,11 +102,11 @@ impl Track {
     }
 }
 
-/// Where an entity is on the server, and how it moves there.
+/// An entity's place and movement on the server.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Truth {
     pub(super) body: Option<Body>,
-    /// Whether it runs along a curve.
+    /// True if it runs along a curve.
     pub(super) turns: bool,
     speeds: VecDeque<f32>,
 }
@@ -138,9 +138,9 @@ impl Truth {
 pub struct Journal {
     /// Clients.
     pub clients: u64,
-    /// How long it was looked at.
+    /// The time that counted.
     pub seconds: f64,
-    /// How far others are shown from where the server has them at that instant, in metres.
+    /// The distance of others on the screen from where the server has them at that instant, in metres.
     pub distance: Mean,
     /// The mean of that over all clients, for every tick.
     pub course: Vec<f64>,
@@ -148,17 +148,17 @@ pub struct Journal {
     pub trace: Vec<f64>,
     /// 95 of 100 are below.
     pub distance_p95: f64,
-    /// How others move on the screen.
+    /// The movement of others on the screen.
     pub others: Movement,
-    /// How the own player moves on the screen.
+    /// The movement of the own player on the screen.
     pub own: Movement,
-    /// How far the own player was foreseen from where the server then had it in the same tick, in metres.
+    /// The distance of the own player's prediction from where the server then had it in the same tick, in metres.
     pub own_error: Mean,
     /// From a key to the own screen, in microseconds, in order.
     pub key_to_own: Vec<u32>,
     /// From a key to another's screen, in microseconds, in order.
     pub key_to_other: Vec<u32>,
-    /// How much later than the newest state others are shown, in milliseconds.
+    /// The delay of others behind their newest state, in milliseconds.
     pub shown_late: Mean,
     /// States of the server that had been foreseen.
     pub confirmed: u64,
@@ -172,7 +172,7 @@ pub struct Journal {
     pub inputs_received: u64,
     /// Ticks whose input was not.
     pub inputs_missed: u64,
-    /// How long inputs waited on the server, in microseconds.
+    /// The time that inputs waited on the server, in microseconds.
     pub inputs_waited: u64,
     /// Shots fired.
     pub shots: u64,
@@ -186,9 +186,9 @@ pub struct Journal {
     pub shots_unheard: u64,
     /// Of those, older than the limit of lag compensation.
     pub shots_late: u64,
-    /// To all clients, with the headers of UDP and IP.
+    /// To all clients, with the headers of transport, UDP and IP.
     pub bytes_down: u64,
-    /// From all clients, with the headers of UDP and IP.
+    /// From all clients, with the headers of transport, UDP and IP.
     pub bytes_up: u64,
     /// The other ways to show others.
     pub views: Option<[ViewTally; VIEWS.len()]>,
@@ -209,7 +209,7 @@ impl Journal {
 
 /// Shorter steps are no jumps, however slowly it moves.
 const STEP_MIN: f32 = 0.05;
-/// Who is slower is not running along a curve, in metres a second.
+/// Slower players are not running along a curve, in metres a second.
 const CURVE_SPEED_MIN: f32 = 4.0;
 /// Turn rates of a curve, in radians a second: less is straight, more is a change of mind.
 const CURVE_TURN: (f32, f32) = (0.8, 5.0);

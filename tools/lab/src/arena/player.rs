@@ -21,11 +21,11 @@ use crate::stage::TICK;
 /// Which mechanisms are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Switches {
-    /// Whether others are shown between states and beyond, or as their newest state says.
+    /// Others are interpolated and extrapolated; otherwise their newest state is shown.
     pub interpolation: bool,
-    /// Whether the own player is shown as foreseen, or as its newest state says.
+    /// The own player is predicted; otherwise its newest state is shown.
     pub prediction: bool,
-    /// Whether shots are judged by what the shooter saw, or by what is so when they arrive.
+    /// Shots are judged by what the shooter saw; otherwise by the present.
     pub lag_compensation: bool,
 }
 
@@ -45,23 +45,23 @@ impl Switches {
     };
 }
 
-/// Who plays.
+/// The decisions of a player.
 pub trait Mind {
-    /// What it does in a tick. A shot is added by [`look`](Self::look).
+    /// Returns its keys for a tick. A shot is added by [`look`](Self::look).
     fn keys(&mut self, tick: Tick, own: Option<&Body>) -> Keys;
 
     /// A frame was drawn: where it aims if it pulls the trigger.
     fn look(&mut self, sight: &Sight<'_>) -> Option<Vec2>;
 }
 
-/// What a player sees in a frame.
+/// The view of a player in a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight<'a> {
     /// When.
     pub now: Instant,
-    /// Where its own player is drawn.
+    /// Its own player as drawn.
     pub own: &'a Body,
-    /// Where others are drawn.
+    /// Other players as drawn.
     pub others: &'a [(EntityId, Body)],
 }
 
@@ -72,7 +72,7 @@ pub struct ArenaPlayer {
     switches: Switches,
     mind: Box<dyn Mind>,
     views: Option<Views>,
-    /// What is on the screen.
+    /// The contents of the screen.
     own: Option<Body>,
     others: Vec<(EntityId, Body)>,
     next_frame: Instant,
@@ -97,7 +97,7 @@ pub(super) struct SeenShot {
     pub(super) target: Option<EntityId>,
 }
 
-/// What counts.
+/// The figures that count.
 #[derive(Default)]
 struct Notes {
     distance: Mean,
@@ -516,7 +516,7 @@ fn unlocal(local: Instant, drift_ppm: i64) -> Instant {
     Instant::from_micros((micros * 1_000_000 / (1_000_000 + drift_ppm) + 1) as u64)
 }
 
-/// Where clients' clocks begin, in microseconds.
+/// The start of the clients' clocks, in microseconds.
 const ORIGIN: u64 = 77_000_000;
 /// From one frame to the next.
 const FRAME: Duration = Duration::from_micros(16_667);

@@ -24,21 +24,21 @@ pub const VIEWS: [&str; 7] = [
     "curved",
 ];
 
-/// How one way does.
+/// The figures of one way.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ViewTally {
     /// From where the server has them at that instant, in metres.
     pub distance: Mean,
     /// The same while they run along curves.
     pub on_curves: Mean,
-    /// How they move.
+    /// Their movement.
     pub movement: Movement,
-    /// How much later than the newest state that has arrived, in milliseconds.
+    /// The delay behind the newest state that has arrived, in milliseconds.
     pub late: Mean,
 }
 
 impl ViewTally {
-    /// What another saw.
+    /// Adds what another saw.
     pub fn merge(&mut self, other: &Self) {
         self.distance.merge(&other.distance);
         self.on_curves.merge(&other.on_curves);
@@ -63,7 +63,7 @@ struct Entity {
     tracks: [Track; VIEWS.len()],
 }
 
-/// Where an entity is drawn by one way.
+/// The place at which one way draws an entity.
 struct Place {
     entity: EntityId,
     view: usize,

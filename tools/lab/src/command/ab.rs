@@ -28,7 +28,7 @@ pub(super) struct Arguments {
     /// Write them as JSON, too.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Threads; as many as there are cores unless told otherwise.
+    /// Threads; by default, as many as there are cores.
     #[arg(long)]
     threads: Option<usize>,
 }

@@ -17,13 +17,13 @@ pub(super) struct Arguments {
     /// The folder of the grids.
     #[arg(long, value_name = "FOLDER", default_value = "lab/grids")]
     folder: PathBuf,
-    /// Write them anew instead of comparing; the difference is then for review.
+    /// Write them again instead of comparing; the difference is then for review.
     #[arg(long)]
     bless: bool,
     /// Only the corners.
     #[arg(long)]
     quick: bool,
-    /// Threads; as many as there are cores unless told otherwise.
+    /// Threads; by default, as many as there are cores.
     #[arg(long)]
     threads: Option<usize>,
 }

@@ -16,7 +16,7 @@ use muse_program::figures::PlayerFigures as Bot;
     after_help = "Example: muse lab load --steps 2,20,100 --seconds 30 --json load.json\n\nEach step is a new `muse up` and a new `muse bots`, on this machine, which they share. A step breaks when fewer than 95 of 100 bots play, or when\none of twenty is told less than 20 times a second. Exits with 3 if the first step that breaks comes before --want."
 )]
 pub(super) struct Arguments {
-    /// How many bots, step by step; it ends after the first step that breaks.
+    /// Numbers of bots, step by step; it ends after the first step that breaks.
     #[arg(
         long,
         value_name = "N,...",
@@ -24,7 +24,7 @@ pub(super) struct Arguments {
         default_value = "2,10,20,40,70,100,140,200,300,400"
     )]
     steps: Vec<u32>,
-    /// How long each step is watched.
+    /// Seconds for which each step is watched.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(10..=3_600))]
     seconds: u64,
     /// Players of a match: two against the machines, or more against each other.
@@ -44,14 +44,14 @@ pub(super) struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// What came out of a step.
+/// The result of a step.
 #[derive(Clone, Debug, Serialize)]
 struct Step {
     bots: u32,
     matches: u32,
     /// Bots that were in a match that was played.
     played: usize,
-    /// How long it took until all of them played.
+    /// The time until all of them played.
     all_play_s: Option<f64>,
     /// Told a second, by the game: half of the bots are told less, and one of twenty.
     told_p50: f64,
@@ -241,7 +241,7 @@ impl Step {
     }
 }
 
-/// What the bots said.
+/// The output of the bots.
 struct Heard {
     bots: Vec<Bot>,
     all_play_s: Option<f64>,

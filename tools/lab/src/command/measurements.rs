@@ -130,7 +130,7 @@ fn date(days: u64) -> String {
     format!("{year}-{month:02}-{day:02}")
 }
 
-/// Where sheets stand that nobody has given a place.
+/// The place of sheets that have none of their own.
 const LAST: u32 = 900;
 
 #[cfg(test)]

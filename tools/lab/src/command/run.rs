@@ -32,7 +32,7 @@ pub(super) struct Arguments {
     /// Print the JSON of the run instead of the findings.
     #[arg(long)]
     json: bool,
-    /// Everything by chance follows from it.
+    /// Random seed.
     #[arg(long, default_value_t = SEED)]
     seed: u64,
     /// Of each case that count.
@@ -41,7 +41,7 @@ pub(super) struct Arguments {
     /// Recorded inputs of other players than the laboratory's: all `*.inputs` of this folder, one player each.
     #[arg(long, value_name = "FOLDER")]
     inputs: Option<PathBuf>,
-    /// Threads; as many as there are cores unless told otherwise.
+    /// Threads; by default, as many as there are cores.
     #[arg(long)]
     threads: Option<usize>,
     /// Exit with 3 when a finding does not hold.

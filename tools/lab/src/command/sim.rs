@@ -15,7 +15,7 @@ use super::progress;
     after_help = "Example: muse lab sim --seed 7\nExample: muse lab sim --minutes 10        (new seeds for ten minutes)\nExample: muse lab sim --plant 10000      (does it find a planted bug?)\n\nA failure prints its seed and the last things that happened, and exits with 3."
 )]
 pub(super) struct Arguments {
-    /// The first seed; a new one unless told otherwise.
+    /// The first random seed; by default, a new one.
     #[arg(long)]
     seed: Option<u64>,
     /// Explore further seeds for so many minutes of real time.
@@ -30,7 +30,7 @@ pub(super) struct Arguments {
     /// Virtual seconds of each seed in which things go wrong; two minutes of rest follow.
     #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
-    /// What is played.
+    /// The game to play.
     #[arg(long, value_enum, default_value_t = Played::Stub)]
     game: Played,
     /// Nothing goes wrong.
@@ -39,12 +39,12 @@ pub(super) struct Arguments {
     /// Plant a bug: one of so many reliable messages is lost.
     #[arg(long, value_name = "ONE_IN")]
     plant: Option<u32>,
-    /// Threads; as many as there are cores unless told otherwise.
+    /// Threads; by default, as many as there are cores.
     #[arg(long)]
     threads: Option<usize>,
 }
 
-/// What is played.
+/// The game to play.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Played {
     /// A game of the laboratory's own.
@@ -55,7 +55,7 @@ enum Played {
     Versus,
 }
 
-/// What all seeds took.
+/// The time that all seeds took.
 #[derive(Default)]
 struct Sum {
     told: Vec<Told>,
@@ -181,7 +181,7 @@ impl Arguments {
         }
     }
 
-    /// What else it takes to see a failure again.
+    /// The further options that reproduce a failure.
     fn flags(&self) -> String {
         let mut flags = format!(" --players {} --seconds {}", self.players, self.seconds);
         if self.game != Played::Stub {
@@ -206,7 +206,7 @@ fn new_seed() -> u64 {
     fastrand::Rng::with_seed(nanos).u64(..1_000_000_000)
 }
 
-/// What takes the time, most first.
+/// Returns the parts by the time that they take, most first.
 fn bounds(told: &[Told]) -> String {
     let mut parts = PARTS.map(|name| (name, Duration::ZERO));
     for told in told {

@@ -163,5 +163,5 @@ fn socket() -> std::io::Result<UdpSocket> {
 }
 
 const DATAGRAM_BYTES_MAX: usize = 2_048;
-/// How long one sleeps at most, so that what arrives does not wait.
+/// The longest sleep, so that arriving datagrams do not wait.
 const NAP: Duration = Duration::from_micros(250);

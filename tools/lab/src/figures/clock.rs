@@ -3,10 +3,10 @@
 use muse_wire::Duration;
 
 use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
-use crate::stage::{Scene, Stage, TICK, conditions};
+use crate::stage::{LabStage, Scene, TICK, conditions};
 
 pub(super) fn plot() -> Plot {
-    let mut stage = Stage::new(3);
+    let mut stage = LabStage::new(3);
     stage.join(1, conditions(40));
     let mut scene = Watch::default();
     for round_trip in [40, 200, 80] {
@@ -53,7 +53,7 @@ struct Watch {
 }
 
 impl Scene for Watch {
-    fn look(&mut self, stage: &mut Stage) {
+    fn look(&mut self, stage: &mut LabStage) {
         let clock = stage.guest(0).client().clock();
         if !stage.is_every(Duration::from_millis(50)) || !clock.is_playing() {
             return;

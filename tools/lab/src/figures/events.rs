@@ -5,15 +5,15 @@ use muse_wire::Duration;
 
 use crate::character::{Rules, TICKS_PER_SECOND};
 use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
-use crate::stage::{Scene, Stage, conditions};
+use crate::stage::{LabStage, Scene, conditions};
 
 pub(super) fn plot() -> Plot {
-    let mut stage = Stage::new(6);
+    let mut stage = LabStage::new(6);
     stage.join(1, conditions(100).loss(0.2));
     stage.run(Duration::from_secs(12), &mut Raise);
     let mut panel = Panel::new(
         Axis::new("time at which it happened (s)", 2.0, 10.0),
-        Axis::new("time until the client was told (ms)", 0.0, 480.0),
+        Axis::new("time until the client was told (ms)", 0.0, 520.0),
     );
     let mut never = Vec::new();
     let classes = [

@@ -7,11 +7,11 @@ use muse_wire::{Duration, Instant};
 
 use crate::character::{Body, Keys, Rules, kinds};
 use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
-use crate::stage::{Scene, Stage, TICK, conditions};
+use crate::stage::{LabStage, Scene, TICK, conditions};
 
 pub(super) fn plot() -> Plot {
     let config = SessionConfig::new(TICK).snapshot_interval(INTERVAL_TICKS);
-    let mut stage = Stage::with_config(3, config);
+    let mut stage = LabStage::with_config(3, config);
     let body = on_circle(Tick(0));
     let spawned = stage.server_mut().world_mut().spawn(kinds().1, &body);
     let bot = spawned.expect("there is room");
@@ -113,7 +113,7 @@ impl Scene for Watch {
         moved.expect("it was spawned");
     }
 
-    fn look(&mut self, stage: &mut Stage) {
+    fn look(&mut self, stage: &mut LabStage) {
         self.take(stage);
         let now = stage.seconds();
         if !stage.is_every(Duration::from_millis(10)) || !(4.0..7.6).contains(&now) {
@@ -136,7 +136,7 @@ impl Scene for Watch {
 
 impl Watch {
     /// Gives new states to all three.
-    fn take(&mut self, stage: &Stage) {
+    fn take(&mut self, stage: &LabStage) {
         let guest = stage.guest(0);
         let new = &guest.states()[self.seen..];
         self.seen = guest.states().len();
@@ -188,5 +188,5 @@ fn circle(seconds: f32) -> Vec3 {
 const INTERVAL_TICKS: u32 = 8;
 const RADIUS: f32 = 5.0;
 const SPEED: f32 = 8.0;
-/// What the map shows: from where to where in x and in z.
+/// The part that the map shows: its limits in x and in z.
 const MAP: (f64, f64, f64, f64) = (-7.5, 2.5, -5.6, -0.95);

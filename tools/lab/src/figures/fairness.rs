@@ -1,4 +1,4 @@
-//! How often the server agrees with what the shooter saw, by round trip.
+//! The share of shots on which the server agrees with what the shooter saw, by round trip.
 
 use muse_lagcomp::Verdict;
 use muse_wire::Duration;

@@ -9,7 +9,7 @@ use muse_transport::{
 };
 use muse_wire::{Duration, Instant};
 
-/// What came: from the how-manieth sender, when, and when it was sent.
+/// A packet that arrived: the number of its sender, when it arrived, and when it was sent.
 pub(super) struct Arrival {
     pub(super) sender: usize,
     pub(super) at: Instant,
@@ -76,7 +76,7 @@ impl Flows {
         self.senders.push((node, connection));
     }
 
-    /// How long a packet that comes to the pipe now waits there.
+    /// Returns the time that a packet which enters the pipe now waits there.
     pub(super) fn queue_delay(&self) -> Duration {
         let network = self.simulation.network();
         network.pipe(self.pipe).queue_delay(self.simulation.now())

@@ -4,10 +4,10 @@ use muse_netem::Jitter;
 use muse_wire::Duration;
 
 use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
-use crate::stage::{FIRST_CLIENT, Scene, Stage, conditions};
+use crate::stage::{FIRST_CLIENT, LabStage, Scene, conditions};
 
 pub(super) fn plot() -> Plot {
-    let mut stage = Stage::new(8);
+    let mut stage = LabStage::new(8);
     stage.join(1, conditions(80));
     let mut scene = Watch::default();
     stage.run(Duration::from_secs(10), &mut scene);
@@ -78,7 +78,7 @@ struct Counts {
 }
 
 impl Scene for Watch {
-    fn look(&mut self, stage: &mut Stage) {
+    fn look(&mut self, stage: &mut LabStage) {
         if !stage.is_every(Duration::from_millis(500)) {
             return;
         }

@@ -1,4 +1,4 @@
-//! What one client is told of, and what it costs to find out.
+//! The entities that one client is told of, and the cost of finding them.
 
 use glam::{Vec2, Vec3};
 use muse_netcode::EntityId;

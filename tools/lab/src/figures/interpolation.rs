@@ -7,11 +7,11 @@ use muse_wire::Duration;
 use crate::character::{Keys, Rules};
 use crate::crowd::Crowd;
 use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
-use crate::stage::{Scene, Stage, TICK, conditions};
+use crate::stage::{LabStage, Scene, TICK, conditions};
 
 pub(super) fn plot() -> Plot {
     let config = SessionConfig::new(TICK).snapshot_interval(3);
-    let mut stage = Stage::with_config(12, config);
+    let mut stage = LabStage::with_config(12, config);
     let crowd = Crowd::spawn(stage.server_mut(), 1, 1.0, 21);
     let bot = crowd.entities().next().expect("there is one");
     stage.join_as(crate::character::Body::at(0.0, 0.0), conditions(80), |_| {
@@ -68,7 +68,7 @@ impl Scene for Watch {
         self.crowd.step(server, tick);
     }
 
-    fn look(&mut self, stage: &mut Stage) {
+    fn look(&mut self, stage: &mut LabStage) {
         if !stage.is_every(Duration::from_millis(5)) {
             return;
         }

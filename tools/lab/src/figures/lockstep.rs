@@ -43,7 +43,7 @@ pub(super) fn plot() -> Plot {
     )
 }
 
-/// A server and four players in virtual time, the last of whom has a way of his own.
+/// A server and four players in virtual time, the last of whom has a link of its own.
 struct Match {
     simulation: Simulation<PlainPeer<Rts>>,
     hub: NodeId,

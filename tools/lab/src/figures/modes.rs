@@ -6,7 +6,7 @@ use muse_wire::Duration;
 use crate::character::Rules;
 use crate::crowd::Crowd;
 use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
-use crate::stage::{Scene, Stage, conditions};
+use crate::stage::{LabStage, Scene, conditions};
 
 pub(super) fn plot() -> Plot {
     let budgets = [
@@ -14,7 +14,7 @@ pub(super) fn plot() -> Plot {
         (600, "600 bytes", Colour::Orange),
         (2_400, "2,400 bytes", Colour::Green),
     ];
-    let mut stage = Stage::new(17);
+    let mut stage = LabStage::new(17);
     let crowd = Crowd::spawn(stage.server_mut(), COUNT, 300.0, 30);
     let mut scene = Watch {
         crowd,
@@ -27,7 +27,7 @@ pub(super) fn plot() -> Plot {
     }
     stage.run(Duration::from_millis(1_000), &mut scene);
     let mut panel = Panel::new(
-        Axis::new("time since it joined (s)", 0.0, 1.0),
+        Axis::new("time since it began to connect (s)", 0.0, 1.0),
         Axis::new("entities known (%)", 0.0, 105.0),
     );
     for (known, (_, name, colour)) in scene.known.into_iter().zip(budgets) {
@@ -51,7 +51,7 @@ impl Scene for Watch {
         self.crowd.step(server, tick);
     }
 
-    fn look(&mut self, stage: &mut Stage) {
+    fn look(&mut self, stage: &mut LabStage) {
         let now = stage.seconds() - 2.0;
         if now < 0.0 || !stage.is_every(Duration::from_millis(10)) {
             return;

@@ -5,10 +5,10 @@ use muse_wire::Duration;
 
 use crate::character::{Body, Keys, Rules, TICKS_PER_SECOND, kinds};
 use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
-use crate::stage::{Scene, Stage, conditions};
+use crate::stage::{LabStage, Scene, conditions};
 
 pub(super) fn plot() -> Plot {
-    let mut stage = Stage::new(5);
+    let mut stage = LabStage::new(5);
     let run = |tick: Tick| Keys {
         // To the right and back, every 0.8 s.
         right: if (tick.0 / 40).is_multiple_of(2) {
@@ -37,7 +37,7 @@ pub(super) fn plot() -> Plot {
         ),
     )
     .panel(
-        Panel::new(Axis::new("time (s)", 3.0, 5.6), Axis::new("position (m)", -3.0, 6.0))
+        Panel::new(Axis::new("time (s)", 3.0, 5.6), Axis::new("position (m)", -5.0, 4.0))
             .tall(330)
             .with(Series::new("server", Colour::Blue, Mark::Line, scene.server))
             .with(Series::new("client, simulated (ghost)", Colour::Grey, Mark::Line, scene.ghost))
@@ -63,7 +63,7 @@ impl Scene for Blast {
         }
     }
 
-    fn look(&mut self, stage: &mut Stage) {
+    fn look(&mut self, stage: &mut LabStage) {
         let now = stage.seconds();
         if !stage.is_every(Duration::from_millis(5)) || !(3.0..5.6).contains(&now) {
             return;

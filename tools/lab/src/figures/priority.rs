@@ -1,4 +1,4 @@
-//! Who gets a turn when not everything fits.
+//! The entities that are sent when not everything fits.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use muse_wire::{Duration, Instant};
 use crate::character::{Body, Keys, Rules, kinds};
 use crate::crowd::Crowd;
 use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
-use crate::stage::{FIRST_CLIENT, Scene, Stage, conditions};
+use crate::stage::{FIRST_CLIENT, LabStage, Scene, conditions};
 
 pub(super) fn plot() -> Plot {
     let runs = [
@@ -37,7 +37,7 @@ pub(super) fn plot() -> Plot {
     .panel(panel("longest time (ms)", 500.0, |wait| wait.longest).tall(240))
 }
 
-/// How long the client waited for states of one entity, in milliseconds.
+/// The time that the client waited for states of one entity, in milliseconds.
 struct Wait {
     distance: f64,
     mean: f64,
@@ -45,7 +45,7 @@ struct Wait {
 }
 
 fn run(budget: usize) -> Vec<Wait> {
-    let mut stage = Stage::new(4);
+    let mut stage = LabStage::new(4);
     let crowd = Crowd::spawn(stage.server_mut(), 150, 200.0, 9);
     let still = |_| Keys::default();
     stage.join_as(Body::at(0.0, 0.0), conditions(60).loss(0.02), still);
@@ -76,7 +76,7 @@ fn run(budget: usize) -> Vec<Wait> {
         .collect()
 }
 
-/// What is near weighs more.
+/// Nearby entities weigh more.
 struct Weighed {
     crowd: Crowd,
 }

@@ -1,14 +1,14 @@
-//! What the player is told of the connection.
+//! The quality of the connection that the player is told.
 
 use muse_netcode::quality::{Level, Presence};
 use muse_netem::Jitter;
 use muse_wire::{Duration, Instant};
 
 use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
-use crate::stage::{Scene, Stage, conditions};
+use crate::stage::{LabStage, Scene, conditions};
 
 pub(super) fn plot() -> Plot {
-    let mut stage = Stage::new(13);
+    let mut stage = LabStage::new(13);
     stage.join(1, conditions(50));
     let mut scene = Watch::default();
     stage.run(Duration::from_secs(6), &mut scene);
@@ -98,7 +98,7 @@ struct Watch {
 }
 
 impl Scene for Watch {
-    fn look(&mut self, stage: &mut Stage) {
+    fn look(&mut self, stage: &mut LabStage) {
         if !stage.is_every(Duration::from_millis(100)) {
             return;
         }

@@ -1,4 +1,4 @@
-//! What input delay buys in rollback, and what the screen shows while inputs are guessed.
+//! The effect of input delay in rollback, and the screen while inputs are guessed.
 
 use std::net::SocketAddr;
 
@@ -105,7 +105,7 @@ fn run_again(round_trip_ms: u64, delay: u32) -> f64 {
     statistics.resimulated as f64 / SECONDS as f64
 }
 
-/// How high the host is on the screen of the one who joined, and how high he was in truth.
+/// The height of the host on the screen of the player who joined, and its true height.
 fn rival() -> [Vec<(f64, f64)>; 2] {
     let mut game = Match::new(200, 0);
     let mut shown: Vec<(Frame, f64, f64)> = Vec::new();

@@ -15,32 +15,32 @@ use muse_wire::{Duration, Instant};
 
 use crate::character::{Body, Fire, Keys, Rules, TICKS_PER_SECOND, kinds};
 use crate::crowd::Crowd;
-use crate::stage::{FIRST_CLIENT, Scene, Stage, TICK, conditions};
+use crate::stage::{FIRST_CLIENT, LabStage, Scene, TICK, conditions};
 
-/// What became of a shot.
+/// The verdict on a shot.
 #[derive(Clone, Debug)]
 pub(super) struct Judged {
-    /// Where the shooter stood, and where it aimed.
+    /// The places where the shooter stood and aimed.
     pub(super) from: Vec2,
     pub(super) towards: Vec2,
-    /// Where the target was drawn when it fired, where the server looked for it, and where it is by now.
+    /// The places where the target was drawn when it fired, where the server looked for it, and where it is by now.
     pub(super) drawn: Vec2,
     pub(super) rewound: Vec2,
     pub(super) present: Vec2,
-    /// Where it was in the last ticks.
+    /// Its places in the last ticks.
     pub(super) trail: Vec<Vec2>,
-    /// Whether it was a hit on the shooter's screen, by the server's judgement, and without rewind.
+    /// True if it was a hit: on the shooter's screen, by the server's judgement, and without rewind.
     pub(super) seen: bool,
     pub(super) judged: bool,
     pub(super) judged_in_present: bool,
     pub(super) verdict: Verdict,
-    /// How far the target was looked for in the past.
+    /// The age of the instant at which the server looked for the target.
     pub(super) age: Duration,
 }
 
 /// Fires at a runner for so long, over a network with this round trip, and tells every shot.
 pub(super) fn run(round_trip_ms: u64, time: Duration, seed: u64) -> Vec<Judged> {
-    let mut stage = Stage::new(seed);
+    let mut stage = LabStage::new(seed);
     let crowd = Crowd::spawn(stage.server_mut(), 1, 1.0, seed);
     let target = crowd.entities().next().expect("there is one");
     let trigger: Rc<RefCell<Option<Fire>>> = Rc::default();
@@ -65,7 +65,7 @@ struct Range {
     trigger: Rc<RefCell<Option<Fire>>>,
     random: fastrand::Rng,
     rewind: Rewind,
-    /// What was on the screen when each shot was fired.
+    /// The screen when each shot was fired.
     drawn: Vec<(TickTime, Vec2)>,
     trail: VecDeque<Vec2>,
     fire_at: Instant,
@@ -152,7 +152,7 @@ impl Scene for Range {
         }
     }
 
-    fn look(&mut self, stage: &mut Stage) {
+    fn look(&mut self, stage: &mut LabStage) {
         let now = stage.now();
         // It pulls the trigger in the frame before its next tick.
         let client = stage.guest(0).client();
@@ -189,7 +189,7 @@ impl Scene for Range {
     }
 }
 
-/// Whether the shot hits what was drawn: asked of a rewind that knows nothing else.
+/// True if the shot hits what was drawn: asked of a rewind that knows nothing else.
 fn is_seen(target: EntityId, drawn: Vec2, shot: &Shot) -> bool {
     let mut screen = Rewind::new(RewindConfig::new(TICKS_PER_SECOND));
     let rig = add_rig(&mut screen);
@@ -217,7 +217,7 @@ fn flat(place: Vec3) -> Vec2 {
     Vec2::new(place.x, place.z)
 }
 
-/// How far from the origin the shooter stands.
+/// The distance of the shooter from the origin.
 const STAND: f32 = 20.0;
 /// Ticks of the target's way that are told with a shot.
 const TRAIL_TICKS: usize = 20;

@@ -6,10 +6,10 @@ use muse_wire::{Duration, Instant};
 use crate::character::{Rules, TICKS_PER_SECOND};
 use crate::crowd::Crowd;
 use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
-use crate::stage::{Scene, Stage, conditions};
+use crate::stage::{LabStage, Scene, conditions};
 
 pub(super) fn plot() -> Plot {
-    let mut stage = Stage::new(2);
+    let mut stage = LabStage::new(2);
     let crowd = Crowd::spawn(stage.server_mut(), 100, 100.0, 5);
     stage.join(1, conditions(40));
     let out = (Instant::from_millis(3_000), Instant::from_millis(3_400));
@@ -43,7 +43,8 @@ pub(super) fn plot() -> Plot {
     Plot::new(
         "Snapshots: what arrives, and how old it is",
         "States are whole until the client has acknowledged one; from then on they are differences to the newest that it has acknowledged, and a longer round trip makes those a little larger. After \
-         0.4 s without a packet the next packet is understood at once; for one round trip differences are larger, because what they build upon is older.",
+         0.4 s without a packet the next packet is understood at once. Congestion control, which heard nothing for so long, has room for few bytes during a round trip; then differences are larger for a moment, because what they build \
+         upon is older.",
     )
     .panel(
         Panel::new(
@@ -76,7 +77,7 @@ impl Scene for Watch {
         self.crowd.step(server, tick);
     }
 
-    fn look(&mut self, stage: &mut Stage) {
+    fn look(&mut self, stage: &mut LabStage) {
         if !stage.is_every(Duration::from_millis(10)) {
             return;
         }

@@ -1,4 +1,4 @@
-//! What the declaration of a field costs: the same movement, declared in nine ways.
+//! The cost of a field's declaration: the same movement, declared in nine ways.
 
 use std::net::SocketAddr;
 

@@ -4,16 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::arena::{Journal, Movement, Switches, VIEWS, ViewTally};
 
-/// What is measured of a case. Numbers are rounded to four decimals.
+/// The measurements of a case. Numbers are rounded to four decimals.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// How far others are shown from where the server has them at that instant: the mean, in metres.
+    /// The mean distance of others on the screen from where the server has them at that instant, in metres.
     pub distance_m: f64,
     /// 95 of 100 are nearer.
     pub distance_p95_m: f64,
     /// None is further.
     pub distance_max_m: f64,
-    /// How much later than the newest state others are shown.
+    /// The delay of others behind their newest state.
     pub shown_late_ms: f64,
     /// Jumps of each shown player in a minute.
     pub jumps_per_minute: f64,
@@ -27,7 +27,7 @@ pub struct Figures {
     pub depth_ticks: Option<f64>,
     /// Ticks simulated again for each: the most.
     pub depth_max_ticks: Option<u64>,
-    /// How far the own player was foreseen from where the server then had it: the mean, in metres.
+    /// The mean distance of the own player's prediction from where the server then had it, in metres.
     pub own_error_m: Option<f64>,
     /// Jumps of the own player in a minute.
     pub own_jumps_per_minute: f64,
@@ -39,7 +39,7 @@ pub struct Figures {
     pub key_to_other_p95_ms: f64,
     /// Inputs that were on the server in time.
     pub inputs_in_time_percent: f64,
-    /// How long they waited there.
+    /// The time that they waited there.
     pub input_wait_ms: f64,
     /// Shots fired.
     pub shots: u64,
@@ -47,9 +47,9 @@ pub struct Figures {
     pub hits_agreed_percent: f64,
     /// Shots too old for lag compensation.
     pub shots_late_percent: f64,
-    /// To each client, with the headers of UDP and IP.
+    /// To each client, with the headers of transport, UDP and IP.
     pub down_kbit_s: f64,
-    /// From each client, with the headers of UDP and IP.
+    /// From each client, with the headers of transport, UDP and IP.
     pub up_kbit_s: f64,
 }
 
@@ -107,7 +107,7 @@ pub struct ViewFigures {
     pub jumps_per_minute: f64,
     /// As in [`Figures::jerk_k`].
     pub jerk_k: f64,
-    /// How much later than the newest state that has arrived; 0 for those that do not wait.
+    /// The delay behind the newest state that has arrived; 0 for those that do not wait.
     pub late_ms: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What a run says: the prototype's two findings, and what is better than in the prototype.
+//! The findings of a run: the prototype's two, and what is better than in the prototype.
 
 use super::{CaseResult, Run, SWITCHES, ViewFigures};
 use crate::arena::Switches;
@@ -10,11 +10,11 @@ pub struct Finding {
     pub title: String,
     /// The figures behind it.
     pub says: String,
-    /// Whether they bear it out.
+    /// True if the figures bear it out.
     pub holds: bool,
 }
 
-/// What the run says about the prototype's findings and about the improvements on them.
+/// Returns what the run says about the prototype's findings and about the improvements on them.
 pub fn findings(run: &Run) -> Vec<Finding> {
     let on: Vec<&CaseResult> = run.with(Switches::ALL).collect();
     let found = [
@@ -150,7 +150,7 @@ fn curves(on: &[&CaseResult]) -> Option<Finding> {
     })
 }
 
-/// Whether packets come unevenly enough to be seen: by more than a few milliseconds, or not at all.
+/// True if packets come unevenly enough to be seen: by more than a few milliseconds, or not at all.
 fn is_uneven(result: &CaseResult) -> bool {
     let cell = result.case.cell;
     cell.loss_percent > 0 || cell.jitter_percent * cell.round_trip_ms >= 400

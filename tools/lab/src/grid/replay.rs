@@ -57,5 +57,5 @@ impl Mind for Replay {
 
 /// From one shot to the next.
 const RELOAD: Duration = Duration::from_millis(150);
-/// How far beside the middle shots go at most, both sides together: twice as wide as a player.
+/// The widest spread of shots around the middle, both sides together: twice as wide as a player.
 const ASIDE_MAX: f32 = 1.6;

@@ -10,38 +10,38 @@ use super::{Case, Figures, Plan, ViewFigures};
 use crate::arena::Switches;
 use crate::recording::Recording;
 
-/// What was run, and what came out: the same bytes every time for the same plan, recordings and seed.
+/// A run and its results: the same bytes every time for the same plan, recordings and seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Of this text; 1.
     pub format: u32,
-    /// What was run.
+    /// The circumstances of the run.
     pub about: About,
     /// In the order of the plan.
     pub cases: Vec<CaseResult>,
 }
 
-/// What was run.
+/// The circumstances of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct About {
-    /// Everything by chance follows from it.
+    /// Random seed.
     pub seed: u64,
     /// Of each case that counted.
     pub seconds: u32,
     /// Of players in each.
     pub recordings: Vec<String>,
-    /// What packets went over, if not a virtual network.
+    /// The network that packets went over, if not a virtual one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<String>,
 }
 
-/// What came out of a case.
+/// The result of a case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CaseResult {
     /// Which.
     #[serde(flatten)]
     pub case: Case,
-    /// What was measured.
+    /// The measurements.
     pub figures: Figures,
     /// The other ways to show others, where everything is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,7 +120,7 @@ impl Run {
         self
     }
 
-    /// What came out of a case.
+    /// The result of a case.
     pub fn case(&self, case: Case) -> Option<&CaseResult> {
         self.cases.iter().find(|result| result.case == case)
     }

@@ -10,23 +10,23 @@ use crate::report::{number, write_to};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sheet {
-    /// Where on the page; sheets of the same number stand in the order of their titles.
+    /// The place on the page; sheets of the same number stand in the order of their titles.
     pub order: u32,
-    /// What was measured.
+    /// The subject of the measurement.
     pub title: String,
-    /// How to get it again.
+    /// The command that measures it again.
     pub commands: Vec<String>,
     /// When, as year-month-day.
     pub made: String,
     /// Where.
     pub machine: String,
-    /// What to know about it, a paragraph each, in Markdown.
+    /// Notes about it, a paragraph each, in Markdown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub says: Vec<String>,
-    /// What came out, as people would write it down.
+    /// The results, as people would write them down.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<Table>,
-    /// What came out, as a command's `--json` wrote it.
+    /// The results, as a command's `--json` wrote them.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub results: Value,
 }

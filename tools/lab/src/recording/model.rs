@@ -8,14 +8,14 @@ use muse_netcode::prediction::{StepContext, run_step};
 use super::{Press, Recording, YAWS};
 use crate::character::{Body, Keys, Rules};
 
-/// How somebody plays.
+/// A style of play.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
-    /// What the recording is called.
+    /// The name of the recording.
     pub name: &'static str,
-    /// Where it stays around, and how far it goes from there.
+    /// The place that it stays near.
     pub home: [f32; 2],
-    /// How far it goes from there.
+    /// The farthest it goes from there.
     pub reach: f32,
     /// Ticks of a stretch, from and to.
     pub stretch: (u32, u32),
@@ -28,7 +28,7 @@ pub struct Style {
     pub stands: u32,
     /// Of ten stretches, in how many it fires.
     pub fires: u32,
-    /// Everything by chance follows from it.
+    /// Random seed.
     pub seed: u64,
 }
 
@@ -102,7 +102,7 @@ struct Player {
     manner: Manner,
 }
 
-/// What it does for a stretch.
+/// An activity that lasts for a while.
 #[derive(Clone, Copy, Debug, Default)]
 struct Manner {
     ticks_left: u32,

@@ -1,4 +1,4 @@
-//! What every step of the simulation has at hand: the post, a bug on purpose, and a stopwatch.
+//! Aids of every step of the simulation: the post, a bug on purpose, and a stopwatch.
 
 use std::net::SocketAddr;
 use std::time::Duration as SystemDuration;
@@ -45,7 +45,7 @@ impl Posted {
     }
 }
 
-/// Where the time goes.
+/// The parts of the simulation whose time is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Network,
@@ -58,7 +58,7 @@ pub(super) enum Part {
     Checks,
 }
 
-/// What the parts of [`Told::spent`](super::Told::spent) are called.
+/// The names of the parts of [`Told::spent`](super::Told::spent).
 pub const PARTS: [&str; 8] = [
     "the network",
     "the relay",
@@ -95,7 +95,7 @@ impl Meter {
         self.last = self.clock.filter(|_| measures).map(|clock| clock());
     }
 
-    /// What has passed since the last look was spent on this.
+    /// Counts the time since the last call towards this part.
     pub(super) fn lap(&mut self, part: Part) {
         if let (Some(clock), Some(last)) = (self.clock, self.last) {
             let now = clock();

@@ -1,4 +1,4 @@
-//! What must hold after every step, and what when nothing has gone wrong for a while.
+//! The checks after every step, and those when nothing has gone wrong for a while.
 
 use muse_wire::Duration;
 
@@ -69,7 +69,7 @@ impl Sim {
         Ok(())
     }
 
-    /// Nobody plays one match while the master has a seat for him in another, for longer than it takes to tell him.
+    /// Nobody plays one match while the master has a seat for them in another, for longer than it takes to tell them.
     fn check_two_matches(&self) -> Result<(), String> {
         for player in &self.players {
             let plays = player
@@ -115,9 +115,9 @@ impl Sim {
     }
 }
 
-/// How often what takes longer is looked at.
+/// The interval of the checks that take longer.
 const LOOK: Duration = Duration::from_millis(250);
 /// Steps, the way of a datagram and the master's messages besides.
 const MOMENT: Duration = Duration::from_millis(500);
-/// How long a player may be between master and match.
+/// The longest time that a player may be between master and match.
 const LOST_MAX: Duration = Duration::from_secs(90);

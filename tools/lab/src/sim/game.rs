@@ -1,4 +1,4 @@
-//! What is played in the simulation: the laboratory's own little game, or Biobot as it ships, with its bots at the keys.
+//! The games of the simulation: the laboratory's own little one, or Biobot as it ships, with its bots at the keys.
 
 mod biobot;
 mod stub;
@@ -10,7 +10,7 @@ use muse_master_client::AccountId;
 use muse_netcode::{ClientId, EntityId, Tick};
 use muse_wire::Instant;
 
-/// What is played.
+/// The game that is played.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Game {
     /// A game of the laboratory's own, six in a match: characters that run about on a plane and see only who is near.
@@ -36,9 +36,9 @@ pub(super) trait Hosted {
     fn due(&self) -> Instant;
     /// Does it, and sends what there is to say.
     fn tick(&mut self, now: Instant, send: &mut dyn FnMut(Whom, &[u8]));
-    /// Whether the game itself says that it has ended.
+    /// True if the game itself says that it has ended.
     fn is_over(&self) -> bool;
-    /// Whether somebody was allowed to see an entity at a tick.
+    /// True if a player was allowed to see an entity at a tick.
     fn shows(&self, account: AccountId, entity: EntityId, tick: Tick) -> bool;
 }
 
@@ -67,7 +67,7 @@ pub(super) trait Played {
     fn sees(&self, look: &mut dyn FnMut(EntityId, Tick));
 }
 
-/// What all matches of a simulation have in common.
+/// The common ground of all matches of a simulation.
 pub(super) struct Ground {
     level: Option<Arc<Level>>,
 }

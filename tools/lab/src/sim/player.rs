@@ -18,47 +18,47 @@ use super::master::Heard;
 use super::promise::{Agreement, GAME, Received, Sent, turns};
 use super::station::Station;
 
-/// A player and his program.
+/// A player and their program.
 pub(super) struct Player {
     pub(super) account: AccountId,
     pub(super) address: SocketAddr,
     pub(super) standing: Standing,
     /// Since when.
     pub(super) since: Instant,
-    /// His link to the master is up.
+    /// The link to the master is up.
     pub(super) is_online: bool,
     /// Sends nonsense to the game server now and then.
     pub(super) is_hostile: bool,
-    seat: Option<Seat>,
-    /// The master says that his match is over: when he leaves at the latest.
+    seat: Option<MatchConnection>,
+    /// The time to leave at the latest, after the master has said that the match is over.
     leaves_at: Option<Instant>,
     asked_at: Instant,
     patience: Duration,
     skew_ppm: i64,
     random: fastrand::Rng,
-    /// Where he stood before, for who wants to know how it came to this.
+    /// Their earlier states, for the report of a failure.
     past: VecDeque<(Instant, Standing, Option<ServerId>)>,
     pub(super) received: u64,
     pub(super) played: Duration,
 }
 
-/// Where a player stands.
+/// The state of a player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// His program does not run.
+    /// The program does not run.
     Off,
     /// At the master, doing nothing.
     Idle,
     /// At the master, waiting for a match.
     Waits,
-    /// A match was found, or lost; he is to get or has got a seat.
+    /// A match was found, or lost; the player is to get or has got a seat.
     Seated,
     /// In a match.
     Plays,
 }
 
-/// What there is of a connection to a game server.
-struct Seat {
+/// A connection to a game server.
+struct MatchConnection {
     match_id: MatchId,
     server: ServerId,
     station: Station,
@@ -70,7 +70,7 @@ struct Seat {
     talked_at: Instant,
 }
 
-/// What the master gives a player to play.
+/// The master's invitation of a player to a match.
 pub(super) struct Ticket {
     pub(super) match_id: MatchId,
     pub(super) server: ServerId,
@@ -103,7 +103,7 @@ impl Player {
         }
     }
 
-    /// The entities that he knows of, and of which tick.
+    /// Returns the entities that the player knows of, and of which tick.
     pub(super) fn sees(&self) -> Option<(ServerId, Vec<(EntityId, Tick)>)> {
         let seat = self.seat.as_ref()?;
         let mut known = Vec::new();
@@ -112,17 +112,17 @@ impl Player {
         Some((seat.server, known))
     }
 
-    /// The match that he is in or on his way to.
+    /// Returns the match that the player is in or on the way to.
     pub(super) fn match_id(&self) -> Option<MatchId> {
         self.seat.as_ref().map(|seat| seat.match_id)
     }
 
-    /// The server that he is at or on his way to.
+    /// Returns the server that the player is at or on the way to.
     pub(super) fn server(&self) -> Option<ServerId> {
         self.seat.as_ref().map(|seat| seat.server)
     }
 
-    /// What became of him lately, a line each.
+    /// Returns their latest states, a line each.
     pub(super) fn tell_past(&self) -> impl Iterator<Item = String> {
         self.past.iter().map(|(at, standing, server)| {
             let server = server.map_or(String::new(), |server| format!(", server {server}"));
@@ -131,13 +131,13 @@ impl Player {
         })
     }
 
-    /// His program is killed.
+    /// Kills the program.
     pub(super) fn crash(&mut self, now: Instant) {
         self.leave_seat();
         self.stand(now, Standing::Off);
     }
 
-    /// And started again.
+    /// Starts the program again.
     pub(super) fn start(&mut self, now: Instant) {
         self.stand(now, Standing::Idle);
         self.patience = Duration::from_millis(200);
@@ -171,7 +171,7 @@ impl Player {
         }
     }
 
-    /// He has neither a seat nor a ticket.
+    /// Handles the master's answer that there is neither a seat nor a ticket.
     pub(super) fn hear_nowhere(&mut self, now: Instant) {
         if matches!(self.standing, Standing::Waits | Standing::Seated) {
             self.leave_seat();
@@ -179,7 +179,7 @@ impl Player {
         }
     }
 
-    /// The master gave him a seat.
+    /// Takes the seat that the master gave.
     pub(super) fn take_seat(
         &mut self,
         now: Instant,
@@ -207,7 +207,7 @@ impl Player {
         let Ok(connection) = endpoint.connect(local, address, Connect::token(ticket.token)) else {
             return;
         };
-        self.seat = Some(Seat {
+        self.seat = Some(MatchConnection {
             match_id: ticket.match_id,
             server: ticket.server,
             station: Station::new(endpoint, link),
@@ -228,7 +228,7 @@ impl Player {
         }
     }
 
-    /// Lets time pass until `now`; says what he tells the master, or which promise was broken.
+    /// Lets time pass until `now`; says what the player tells the master, or which promise was broken.
     pub(super) fn step(&mut self, now: Instant, aid: &mut Aid) -> Result<Option<Heard>, String> {
         self.take_events(now, aid)?;
         if self.leaves_at.is_some_and(|at| at <= now) {
@@ -245,7 +245,7 @@ impl Player {
         Ok(self.ask(now))
     }
 
-    /// What he has to say to the master, if he can reach it: repeated, since the master may have been down.
+    /// Returns what the player says to the master, if it can be reached: repeated, since the master may have been down.
     fn ask(&mut self, now: Instant) -> Option<Heard> {
         if !self.is_online || now < self.asked_at + ASK_AGAIN {
             return None;
@@ -375,7 +375,7 @@ impl Player {
         self.past.push_back((now, standing, server));
     }
 
-    /// His own clock, which is a little faster or slower, and began otherwise.
+    /// The player's own clock, which is a little faster or slower, and started at another time.
     fn local(&self, now: Instant) -> Instant {
         let micros = now.as_micros() as i64;
         Instant::from_micros(
@@ -386,7 +386,7 @@ impl Player {
     }
 }
 
-impl Seat {
+impl MatchConnection {
     fn take(
         &mut self,
         account: AccountId,
@@ -409,9 +409,9 @@ impl Seat {
     }
 }
 
-/// How often what the master may not have heard is said again.
+/// The interval at which requests to the master are repeated.
 const ASK_AGAIN: Duration = Duration::from_secs(3);
-/// How long he awaits the end of a match that is over, as the master says.
+/// The time for which a player waits for the end of a match that the master says is over.
 pub(super) const FAREWELL: Duration = Duration::from_secs(5);
 const TALK: Duration = Duration::from_millis(400);
 const QUEUE_MAX: usize = 200;

@@ -1,4 +1,4 @@
-//! What each delivery mode promises, checked message by message on either side of every connection.
+//! The promises of each delivery mode, checked message by message on either side of every connection.
 
 use std::collections::BTreeSet;
 
@@ -82,7 +82,7 @@ impl Sent {
     }
 }
 
-/// What one side has received.
+/// The messages that one side has received.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Received {
     ordered: u32,

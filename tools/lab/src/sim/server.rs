@@ -18,7 +18,7 @@ use super::promise::{Agreement, GAME, ORDERED, Received, Sent, turns};
 use super::station::Station;
 
 /// A process that hosts one match.
-pub(super) struct GameServer {
+pub(super) struct ServerProcess {
     pub(super) id: ServerId,
     pub(super) address: SocketAddr,
     pub(super) match_id: MatchId,
@@ -31,7 +31,7 @@ pub(super) struct GameServer {
     game: Box<dyn Hosted>,
     places: u8,
     seated: Vec<AccountId>,
-    guests: BTreeMap<ClientId, Guest>,
+    guests: BTreeMap<ClientId, ConnectedPlayer>,
     left: Vec<AccountId>,
     phase: Phase,
     since: Instant,
@@ -45,14 +45,14 @@ pub(super) struct GameServer {
     pub(super) received: u64,
 }
 
-struct Guest {
+struct ConnectedPlayer {
     account: AccountId,
     sent: Sent,
     received: Received,
     is_over: bool,
 }
 
-/// What a server begins with.
+/// The settings of a new server.
 pub(super) struct Opening {
     pub(super) id: ServerId,
     pub(super) match_id: MatchId,
@@ -65,7 +65,7 @@ pub(super) struct Opening {
     pub(super) relay: Option<(SocketAddr, bool)>,
 }
 
-impl GameServer {
+impl ServerProcess {
     pub(super) fn new(
         now: Instant,
         opening: Opening,
@@ -154,12 +154,12 @@ impl GameServer {
         }
     }
 
-    /// Who is connected.
+    /// Returns the accounts that are connected.
     pub(super) fn present(&self) -> Vec<u64> {
         self.guests.values().map(|guest| guest.account.0).collect()
     }
 
-    /// Whether its process ends.
+    /// True if its process ends.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         self.stops_at
             .is_some_and(|at| at <= now || self.guests.is_empty())
@@ -194,7 +194,7 @@ impl GameServer {
         Ok(())
     }
 
-    /// Whether a player was allowed to see an entity at a tick.
+    /// True if a player was allowed to see an entity at a tick.
     pub(super) fn shows(&self, account: AccountId, entity: EntityId, tick: Tick) -> bool {
         self.game.shows(account, entity, tick)
     }
@@ -246,7 +246,7 @@ impl GameServer {
         if !self.game.join(client, account) {
             return self.session.disconnect(now, endpoint, client, 3, "full");
         }
-        let guest = Guest {
+        let guest = ConnectedPlayer {
             account,
             sent: Sent::default(),
             received: Received::default(),
@@ -353,7 +353,7 @@ impl GameServer {
     }
 }
 
-impl Guest {
+impl ConnectedPlayer {
     fn take(
         &mut self,
         server: ServerId,
@@ -368,13 +368,13 @@ impl Guest {
 }
 
 const TALK: Duration = Duration::from_millis(400);
-/// Who does not keep up is told less.
+/// A client with a longer queue is sent less.
 const QUEUE_MAX: usize = 200;
-/// How long players may take to come.
+/// The time within which players have to connect.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long a server that is not needed any more says the last things.
+/// The time that a server which is no longer needed has for its last messages.
 const STOP: Duration = Duration::from_secs(5);
 /// Unix time at the beginning of the simulation.
 pub(super) const UNIX_ORIGIN_S: u64 = 1_700_000_000;
-/// How wrong a server's clock may be.
+/// The largest error of a server's clock.
 const SKEW_S: u64 = 3;

@@ -1,4 +1,4 @@
-//! What is simulated, and what is told of it.
+//! The settings of a simulation, and its report.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use muse_wire::{Duration, Instant};
 use super::aid::PARTS;
 use super::game::Game;
 
-/// What is simulated.
+/// The settings of a simulation.
 ///
 /// ```
 /// use muse_lab::sim::{Sim, SimConfig};
@@ -41,44 +41,44 @@ impl SimConfig {
         }
     }
 
-    /// How many players. 100 unless told otherwise; time grows with them.
+    /// Sets the number of players. Default: 100; time grows with them.
     pub const fn players(mut self, players: u32) -> Self {
         self.players = if players < 2 { 2 } else { players };
         self
     }
 
-    /// For how long, besides two minutes of quiet at the end in which everybody comes to rest. Two minutes unless told otherwise.
+    /// For how long, besides two minutes of quiet at the end in which everybody comes to rest. Default: two minutes.
     pub const fn length(mut self, length: Duration) -> Self {
         self.length = length;
         self
     }
 
-    /// Whether anything goes wrong at all. It does unless told otherwise.
+    /// Sets whether anything goes wrong at all. Default: it does.
     pub const fn troubles(mut self, troubles: bool) -> Self {
         self.troubles = troubles;
         self
     }
 
-    /// What is played. A stub unless told otherwise; Biobot takes several times as long.
+    /// Sets the game. Default: a stub; Biobot takes several times as long.
     pub const fn game(mut self, game: Game) -> Self {
         self.game = game;
         self
     }
 
-    /// A clock, by which [`Told::spent`] is measured. None unless told otherwise, so that a simulation tells the same every time.
+    /// A clock, by which [`Told::spent`] is measured. Default: none, so that a simulation reports the same every time.
     pub const fn stopwatch(mut self, clock: fn() -> std::time::Duration) -> Self {
         self.stopwatch = Some(clock);
         self
     }
 
-    /// Plants a bug: one of so many reliable messages is lost between the transport and the game. None unless told otherwise.
+    /// Plants a bug: one of so many reliable messages is lost between the transport and the game. Default: none.
     pub const fn plant(mut self, one_in: u32) -> Self {
         self.planted_one_in = Some(one_in);
         self
     }
 }
 
-/// What happened in a simulation.
+/// The report of a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Told {
     /// Virtual time.
@@ -101,7 +101,7 @@ pub struct Told {
     pub address_changes: u64,
     /// Forged, damaged and repeated datagrams.
     pub forged: u64,
-    /// Where the time went in the steps that were measured: see [`PARTS`].
+    /// The time of each part in the steps that were measured: see [`PARTS`].
     pub spent: [std::time::Duration; PARTS.len()],
 }
 
@@ -114,7 +114,7 @@ pub struct Failure {
     pub at: Instant,
     /// Which.
     pub what: String,
-    /// What happened before.
+    /// The events before it.
     pub trace: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What goes wrong: links, programs, and people.
+//! The trouble of a simulation: links, programs, and people.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ pub(super) struct Trouble {
     away: Vec<(usize, Instant)>,
     address_changes: u32,
     seen: u32,
-    /// How players' links are, if not perfect; for servers that come later, too.
+    /// The conditions of players' links, if not perfect; for servers that come later, too.
     links: BTreeMap<usize, Conditions>,
 }
 
@@ -225,7 +225,7 @@ impl Sim {
         self.note("the relay is killed".to_owned());
     }
 
-    /// Somebody sends nonsense, what he has overheard, or that with changes, under another's address.
+    /// Sends nonsense, overheard datagrams, or those with changes, under another's address.
     fn forge(&mut self) {
         let random = &mut self.trouble.random;
         let count = self.trouble.overheard.len() as u32;

@@ -17,7 +17,7 @@ pub(super) struct Hosted {
     server: Server<Rules>,
     crowd: Crowd,
     accounts: BTreeMap<ClientId, AccountId>,
-    /// What each player may see, from which tick on.
+    /// The entities that each player may see, from which tick on.
     interest: BTreeMap<AccountId, Vec<(Tick, BTreeSet<EntityId>)>>,
     random: fastrand::Rng,
 }
@@ -36,7 +36,7 @@ impl Hosted {
         }
     }
 
-    /// Who sees whom: what is within reach of his player.
+    /// Tells each client of the entities within reach of its player.
     fn look_around(&mut self) {
         let kind = kinds().1;
         let world = self.server.world();
@@ -198,7 +198,7 @@ const TICK: Duration = Duration::from_millis(40);
 const BOTS: u64 = 10;
 /// Of the square in which everybody starts, in metres.
 const EDGE: f32 = 120.0;
-/// How far players see.
+/// The distance at which players see others.
 const REACH: f32 = 45.0;
 const INTEREST_TICKS: u32 = 10;
 /// Sets of visible entities that are remembered: ten seconds at least.
