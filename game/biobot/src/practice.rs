@@ -73,7 +73,7 @@ impl Practice {
         Self {
             stage,
             players: all,
-            buffer: vec![0; PACKET_BYTES],
+            buffer: vec![0; MEMORY_PACKET_BYTES],
         }
     }
 
@@ -141,4 +141,4 @@ impl Practice {
 }
 
 /// Bytes of a packet through memory.
-const PACKET_BYTES: usize = 4_096;
+const MEMORY_PACKET_BYTES: usize = 4_096;

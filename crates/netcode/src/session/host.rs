@@ -45,7 +45,7 @@ where
         Self {
             game,
             id,
-            buffer: vec![0; PACKET_BYTES],
+            buffer: vec![0; MEMORY_PACKET_BYTES],
         }
     }
 
@@ -77,4 +77,4 @@ where
 }
 
 /// Bytes of a packet through memory: the largest state fits.
-const PACKET_BYTES: usize = 4_096;
+const MEMORY_PACKET_BYTES: usize = 4_096;

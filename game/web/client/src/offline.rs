@@ -98,7 +98,7 @@ impl Offline {
             stage,
             up: Conditioned::new(chance),
             down: Conditioned::new(!chance),
-            buffer: vec![0; PACKET_BYTES],
+            buffer: vec![0; MEMORY_PACKET_BYTES],
         }
     }
 
@@ -222,4 +222,4 @@ const fn normal() -> u8 {
 }
 
 /// Bytes of a packet through memory.
-const PACKET_BYTES: usize = 4_096;
+const MEMORY_PACKET_BYTES: usize = 4_096;
