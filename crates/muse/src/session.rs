@@ -5,7 +5,7 @@
 //! [`GameServer`](crate::GameServer) to a game of your own loop, behaves alike on every link.
 //!
 //! A turn of a server: give every event of the endpoint to [`ServerSession::handle_event`], hand the game's packets out of it to
-//! the simulation, and send what the simulation has for each client with [`ServerSession::send_packet`].
+//! the simulation, and send what the simulation has for each client with [`ServerSession::send_snapshots`].
 
 mod client;
 mod server;

@@ -131,13 +131,9 @@ impl World {
             }
         }
         while self.game.poll_tick(now, &mut Rules, |_, ()| ()).is_some() {}
-        self.game.commit();
         let mut packet = [0; PACKET_BYTES];
-        while let Some((client, len)) = self.game.poll_packet(now, &mut packet) {
-            let packet = &packet[..len];
-            // To one that is gone nothing goes.
-            let _ = self.session.send_packet(now, endpoint, client, packet);
-        }
+        self.session
+            .send_snapshots(now, endpoint, &mut self.game, &mut packet);
     }
 }
 

@@ -27,8 +27,6 @@ struct Expected {
     /// The entity that it plays.
     entity: Option<EntityId>,
     client: Option<ClientId>,
-    /// Bytes that a snapshot may have, whatever the link carries.
-    budget_max: usize,
 }
 
 impl ServerSide {
@@ -62,21 +60,13 @@ impl ServerSide {
     }
 
     fn expect(&mut self, entity: Option<EntityId>) {
-        self.clients.push(Expected {
-            entity,
-            client: None,
-            budget_max: usize::MAX,
-        });
+        let client = None;
+        self.clients.push(Expected { entity, client });
     }
 
     /// Returns the id of an expected client, once it is connected.
     pub(crate) fn client(&self, number: usize) -> Option<ClientId> {
         self.clients[number].client
-    }
-
-    /// Limits the bytes of a client's snapshots.
-    pub(crate) fn set_budget(&mut self, number: usize, bytes: usize) {
-        self.clients[number].budget_max = bytes;
     }
 
     pub(crate) fn handle_datagram(&mut self, now: Instant, from: SocketAddr, payload: &mut [u8]) {
@@ -99,21 +89,9 @@ impl ServerSide {
 
     /// Ends the tick, and sends everybody its snapshot.
     pub(crate) fn send_snapshots(&mut self, now: Instant) {
-        let interval = self.game.snapshot_interval();
-        let (session, endpoint) = (&mut self.session, &mut self.endpoint);
-        for expected in &self.clients {
-            let Some(client) = expected.client else {
-                continue;
-            };
-            if let Some(bytes) = session.snapshot_budget(now, endpoint, client, interval) {
-                self.game.set_budget(client, bytes.min(expected.budget_max));
-            }
-        }
-        self.game.commit();
-        while let Some((client, len)) = self.game.poll_packet(now, &mut self.packet) {
-            // One that does not go is lost, as the network might have lost it.
-            let _ = session.send_packet(now, endpoint, client, &self.packet[..len]);
-        }
+        let (endpoint, packet) = (&mut self.endpoint, &mut self.packet);
+        self.session
+            .send_snapshots(now, endpoint, &mut self.game, packet);
     }
 
     /// Gives every datagram that is due, with its destination, to `send`.

@@ -167,11 +167,6 @@ impl LabStage {
         self.server.game.world().state(kinds().1, entity)
     }
 
-    /// Limits the bytes of a client's snapshots.
-    pub fn set_budget(&mut self, guest: usize, bytes: usize) {
-        self.server.set_budget(guest, bytes);
-    }
-
     fn connect(&mut self, conditions: &Conditions, play: Box<dyn FnMut(Tick) -> Keys>) {
         self.carrier.join(conditions);
         let (number, server) = (self.guests.len(), self.carrier.server());

@@ -95,7 +95,7 @@ const CALLS: [(&str, &[&str]); 15] = [
     ("state", &["World::new", "View::new", "Receiver::new"]),
     ("snapshots", &["LabStage::new", ".receiver()"]),
     ("interest", &["Interest::new", ".update("]),
-    ("priority", &[".set_budget(", ".set_interest("]),
+    ("priority", &[".bytes_per_snapshot(", ".set_interest("]),
     ("events", &[".emit(", ".events()"]),
     ("inputs", &[".input_counters("]),
     ("clock", &[".clock()", ".play_time()", ".server_time()"]),
@@ -116,7 +116,7 @@ const MEASURES: [(&str, &[&str]); 4] = [
         &[
             "Server::new",
             "ServerSession::new",
-            "snapshot_budget(",
+            ".send_snapshots(",
             ".poll_tick(",
             "Client::new",
             "ClientSession::new",

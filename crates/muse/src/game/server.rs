@@ -227,19 +227,9 @@ where
 
     fn send_snapshots(&mut self) {
         let now = self.server.now();
-        let interval = self.game.snapshot_interval();
         let (link, session) = self.server.connections();
         let endpoint = link.endpoint_mut();
-        for client in session.clients() {
-            if let Some(bytes) = session.snapshot_budget(now, endpoint, client, interval) {
-                self.game.set_budget(client, bytes);
-            }
-        }
-        self.game.commit();
-        while let Some((client, len)) = self.game.poll_packet(now, &mut self.packet) {
-            // One that does not go is lost, as the network might have lost it.
-            let _ = session.send_packet(now, endpoint, client, &self.packet[..len]);
-        }
+        session.send_snapshots(now, endpoint, &mut self.game, &mut self.packet);
     }
 }
 

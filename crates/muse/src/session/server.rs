@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use muse_netcode::{ClientId, Tick};
-use muse_schema::Message;
+use muse_netcode::prediction::Game;
+use muse_netcode::{ClientId, Server, Tick};
+use muse_schema::{Message, State};
 use muse_transport::{
     CloseReason, ConnectionId, Endpoint, Event, MessageId, Receipt, SendError, SendOptions,
 };
@@ -302,6 +303,30 @@ impl ServerSession {
     ) -> Option<usize> {
         let budget = endpoint.budget(now, self.connection(client)?)?;
         Some(budget.this_tick(interval).max(SNAPSHOT_BYTES_MIN))
+    }
+
+    /// Ends the tick that a game has simulated and sends every client its snapshot, with as many bytes as congestion control lets
+    /// through. `packet` has room for [`PACKET_BYTES`](super::PACKET_BYTES).
+    pub fn send_snapshots<G: Game>(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        game: &mut Server<G>,
+        packet: &mut [u8],
+    ) where
+        G::Player: State,
+    {
+        let interval = game.snapshot_interval();
+        for client in self.clients() {
+            if let Some(bytes) = self.snapshot_budget(now, endpoint, client, interval) {
+                game.set_budget(client, bytes);
+            }
+        }
+        game.commit();
+        while let Some((client, len)) = game.poll_packet(now, packet) {
+            // One that does not go is lost, as the network might have lost it.
+            let _ = self.send_packet(now, endpoint, client, &packet[..len]);
+        }
     }
 
     /// Closes a client's connection and tells it why; [`ServerEvent::Left`] follows. What is still on its way may be lost.

@@ -1,12 +1,12 @@
 //! Joining a match that is under way, within a budget.
 
-use muse_netcode::{Server, Tick};
+use muse_netcode::{Server, SessionConfig, Tick};
 use muse_wire::Duration;
 
 use crate::character::Rules;
 use crate::crowd::Crowd;
 use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
-use crate::stage::{LabStage, Scene, conditions};
+use crate::stage::{LabStage, Scene, TICK, conditions};
 
 pub(super) fn plot() -> Plot {
     let budgets = [
@@ -14,24 +14,12 @@ pub(super) fn plot() -> Plot {
         (600, "600 bytes", Colour::Orange),
         (2_400, "2,400 bytes", Colour::Green),
     ];
-    let mut stage = LabStage::new(17);
-    let crowd = Crowd::spawn(stage.server_mut(), COUNT, 300.0, 30);
-    let mut scene = Watch {
-        crowd,
-        known: Default::default(),
-    };
-    stage.run(Duration::from_secs(2), &mut scene);
-    for (number, (budget, _, _)) in (0..).zip(budgets) {
-        stage.watch(conditions(80).loss(0.02));
-        stage.set_budget(number, budget);
-    }
-    stage.run(Duration::from_millis(1_000), &mut scene);
     let mut panel = Panel::new(
         Axis::new("time since it began to connect (s)", 0.0, 1.0),
         Axis::new("entities known (%)", 0.0, 105.0),
     );
-    for (known, (_, name, colour)) in scene.known.into_iter().zip(budgets) {
-        panel = panel.with(Series::new(name, colour, Mark::Line, known));
+    for (budget, name, colour) in budgets {
+        panel = panel.with(Series::new(name, colour, Mark::Line, join_late(budget)));
     }
     Plot::new(
         "Modes: three spectators join late",
@@ -41,9 +29,22 @@ pub(super) fn plot() -> Plot {
     .panel(panel)
 }
 
+/// A spectator joins after two seconds; gives the share of entities that it knows over time.
+fn join_late(budget: usize) -> Vec<(f64, f64)> {
+    let config = SessionConfig::new(TICK).bytes_per_snapshot(budget);
+    let mut stage = LabStage::with_config(17, config);
+    let crowd = Crowd::spawn(stage.server_mut(), COUNT, 300.0, 30);
+    let known = Vec::new();
+    let mut scene = Watch { crowd, known };
+    stage.run(Duration::from_secs(2), &mut scene);
+    stage.watch(conditions(80).loss(0.02));
+    stage.run(Duration::from_millis(1_000), &mut scene);
+    scene.known
+}
+
 struct Watch {
     crowd: Crowd,
-    known: [Vec<(f64, f64)>; 3],
+    known: Vec<(f64, f64)>,
 }
 
 impl Scene for Watch {
@@ -56,11 +57,9 @@ impl Scene for Watch {
         if now < 0.0 || !stage.is_every(Duration::from_millis(10)) {
             return;
         }
-        for (number, known) in self.known.iter_mut().enumerate() {
-            let receiver = stage.guest(number).client().receiver();
-            let count = receiver.entities().count() as f64;
-            known.push((now, count / COUNT as f64 * 100.0));
-        }
+        let receiver = stage.guest(0).client().receiver();
+        let count = receiver.entities().count() as f64;
+        self.known.push((now, count / COUNT as f64 * 100.0));
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use muse_netcode::{EntityId, Server, Tick};
+use muse_netcode::{EntityId, Server, SessionConfig, Tick};
 use muse_wire::{Duration, Instant};
 
 use crate::character::{Body, Keys, Rules, kinds};
 use crate::crowd::Crowd;
 use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
-use crate::stage::{FIRST_CLIENT, LabStage, Scene, conditions};
+use crate::stage::{FIRST_CLIENT, LabStage, Scene, TICK, conditions};
 
 pub(super) fn plot() -> Plot {
     let runs = [
@@ -45,11 +45,11 @@ struct Wait {
 }
 
 fn run(budget: usize) -> Vec<Wait> {
-    let mut stage = LabStage::new(4);
+    let config = SessionConfig::new(TICK).bytes_per_snapshot(budget);
+    let mut stage = LabStage::with_config(4, config);
     let crowd = Crowd::spawn(stage.server_mut(), 150, 200.0, 9);
     let still = |_| Keys::default();
     stage.join_as(Body::at(0.0, 0.0), conditions(60).loss(0.02), still);
-    stage.set_budget(0, budget);
     let mut scene = Weighed { crowd };
     stage.run(Duration::from_secs(12), &mut scene);
     let mut times: BTreeMap<EntityId, Vec<Instant>> = BTreeMap::new();
