@@ -126,6 +126,7 @@ const DIRECTIONS: [(&str, &[&str]); 29] = [
             "muse-master-client",
             "muse-master",
             "muse-drivers",
+            "muse-net",
             "muse-program",
             "muse-proxy",
             "muse-bench-workload",
