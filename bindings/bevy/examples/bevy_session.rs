@@ -52,8 +52,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     client::play(|hello| {
         // The server of the session knows nothing of what the plugin replicates.
         let config = with_channels(protocol().transport(GAME).schema(0))?;
-        let link =
-            muse::drivers::Client::connect(&*address, config, Connect::pinned(key).hello(hello))?;
+        let link = muse::drivers::ClientDriver::connect(
+            &*address,
+            config,
+            Connect::pinned(key).hello(hello),
+        )?;
         let mut app = App::new();
         app.add_plugins(ClientPlugin::new(protocol()))
             .insert_resource(Rules)

@@ -85,7 +85,7 @@ pub(crate) fn protocol() -> Protocol<Rules> {
 #[derive(Resource)]
 struct Past(Option<Hits<Soldier>>);
 
-pub(crate) fn server(link: muse_bevy::muse::drivers::Server) -> App {
+pub(crate) fn server(link: muse_bevy::muse::drivers::EndpointDriver) -> App {
     let mut app = App::new();
     app.add_plugins(ServerPlugin::new(protocol()))
         .insert_resource(Rules)
@@ -167,7 +167,7 @@ pub(crate) struct Score {
     pub(crate) wounds: u32,
 }
 
-pub(crate) fn client(link: muse_bevy::muse::drivers::Client) -> App {
+pub(crate) fn client(link: muse_bevy::muse::drivers::ClientDriver) -> App {
     let mut app = App::new();
     app.add_plugins(ClientPlugin::new(protocol()))
         .insert_resource(Rules)

@@ -49,7 +49,7 @@ pub(crate) fn protocol() -> Protocol<Rules> {
     })
 }
 
-pub(crate) fn server(link: muse_bevy::muse::drivers::Server) -> App {
+pub(crate) fn server(link: muse_bevy::muse::drivers::EndpointDriver) -> App {
     let mut app = App::new();
     app.add_plugins(ServerPlugin::new(protocol()))
         .insert_resource(Rules)
@@ -77,7 +77,7 @@ fn farewell(
     }
 }
 
-pub(crate) fn client(link: muse_bevy::muse::drivers::Client) -> App {
+pub(crate) fn client(link: muse_bevy::muse::drivers::ClientDriver) -> App {
     let mut app = App::new();
     app.add_plugins(ClientPlugin::new(protocol()))
         .insert_resource(Rules)

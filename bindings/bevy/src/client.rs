@@ -69,7 +69,7 @@ pub struct NetClient<G: BevyGame> {
 
 struct Session<G: BevyGame> {
     game: netcode::Client<G>,
-    link: Mutex<muse::drivers::Client>,
+    link: Mutex<muse::drivers::ClientDriver>,
     session: ClientSession,
 }
 
@@ -80,7 +80,7 @@ impl<G: BevyGame> NetClient<G> {
     }
 
     /// The connection, for channels of the game's own and for leaving.
-    pub fn link(&mut self) -> Option<&mut muse::drivers::Client> {
+    pub fn link(&mut self) -> Option<&mut muse::drivers::ClientDriver> {
         self.session.as_mut()?.link.get_mut().ok()
     }
 }
@@ -126,7 +126,11 @@ fn play<G: BevyGame>(world: &mut World) {
 }
 
 impl<G: BevyGame> Works<G> {
-    fn begin(&mut self, world: &mut World, link: muse::drivers::Client) -> Option<Box<Session<G>>> {
+    fn begin(
+        &mut self,
+        world: &mut World,
+        link: muse::drivers::ClientDriver,
+    ) -> Option<Box<Session<G>>> {
         let protocol = &mut self.protocol;
         let game = netcode::Client::new(
             protocol.session,

@@ -9,22 +9,22 @@ use muse::{CloseReason, Duration, Receipt, Refusal};
 
 /// Insert it on the server to serve these connections, at any time.
 #[derive(Resource)]
-pub struct ServeOn(pub(crate) Mutex<muse::drivers::Server>);
+pub struct ServeOn(pub(crate) Mutex<muse::drivers::EndpointDriver>);
 
 impl ServeOn {
     /// Serves what this socket brings. Its config must be [`Protocol::transport`](crate::Protocol::transport)'s.
-    pub fn new(link: muse::drivers::Server) -> Self {
+    pub fn new(link: muse::drivers::EndpointDriver) -> Self {
         Self(Mutex::new(link))
     }
 }
 
 /// Insert it on the client to connect, at any time; a session before it ends.
 #[derive(Resource)]
-pub struct ConnectTo(pub(crate) Mutex<muse::drivers::Client>);
+pub struct ConnectTo(pub(crate) Mutex<muse::drivers::ClientDriver>);
 
 impl ConnectTo {
     /// Plays over this connection. Its config must be [`Protocol::transport`](crate::Protocol::transport)'s.
-    pub fn new(link: muse::drivers::Client) -> Self {
+    pub fn new(link: muse::drivers::ClientDriver) -> Self {
         Self(Mutex::new(link))
     }
 }

@@ -66,7 +66,7 @@ impl<G: BevyGame> Plugin for ServerPlugin<G> {
 pub struct NetServer<G: BevyGame> {
     /// The session.
     pub game: netcode::Server<G>,
-    link: Mutex<muse::drivers::Server>,
+    link: Mutex<muse::drivers::EndpointDriver>,
     session: ServerSession,
     player: Kind<G::Player>,
 }
@@ -76,7 +76,7 @@ impl<G: BevyGame> NetServer<G> {
     ///
     /// # Panics
     /// Never: whoever holds the session holds its connections.
-    pub fn link(&mut self) -> &mut muse::drivers::Server {
+    pub fn link(&mut self) -> &mut muse::drivers::EndpointDriver {
         self.link.get_mut().expect("nobody else locks it")
     }
 

@@ -45,6 +45,14 @@ pub enum Error {
     /// The world did not take a change.
     #[error(transparent)]
     World(#[from] WorldError),
+    /// The settings of a deterministic match contradict each other.
+    #[cfg(feature = "lockstep")]
+    #[error("the match's settings: {0}")]
+    Match(#[from] muse_lockstep::MatchConfigError),
+    /// An input is too long to travel.
+    #[cfg(feature = "lockstep")]
+    #[error(transparent)]
+    Input(#[from] muse_lockstep::InputError),
     /// A message could not be sent.
     #[error(transparent)]
     Message(#[from] MessageError),

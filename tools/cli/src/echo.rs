@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use muse_drivers::{Server, load_or_create_key, new_key};
+use muse_drivers::{EndpointDriver, load_or_create_key, new_key};
 use muse_relay::{Invitation, LinkEvent};
 use muse_transport::{ChannelConfig, Config, Delivery, Event, ServerOptions, ServerPublicKey};
 use muse_wire::Duration;
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         None => new_key()?,
     };
     let public = key.public();
-    let mut server = Server::bind(arguments.listen, config(), ServerOptions::new(key))
+    let mut server = EndpointDriver::bind(arguments.listen, config(), ServerOptions::new(key))
         .context("cannot listen; choose another address or port with --listen")?;
     println!("muse ping {} --key {public}", server.local_addr()?);
     if let Some(relay) = &arguments.relay {
@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Prints the invitation once the room is open, and what else happens at the relay.
-fn report_relay(server: &mut Server, key: &ServerPublicKey) -> anyhow::Result<()> {
+fn report_relay(server: &mut EndpointDriver, key: &ServerPublicKey) -> anyhow::Result<()> {
     while let Some(event) = server.poll_relay_event() {
         match event {
             LinkEvent::Opened { code, .. } => {

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use muse_biobot::{Level, Mode, Movement};
-use muse_drivers::{Server, WebListener, WebOptions, new_key};
+use muse_drivers::{EndpointDriver, WebListener, WebOptions, new_key};
 use muse_transport::token::TokenVerifier;
 use muse_transport::{Config, ServerOptions};
 
@@ -107,7 +107,7 @@ pub(crate) enum PlayMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mover {
     /// The server; players predict it.
-    Server,
+    EndpointDriver,
     /// Players, within what the server finds possible.
     Validated,
 }
@@ -154,7 +154,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if enrolment.is_some() {
         options = options.tokens(TokenVerifier::new());
     }
-    let mut server = Server::bind(listen, config(), options)
+    let mut server = EndpointDriver::bind(listen, config(), options)
         .with_context(|| format!("cannot listen at {listen}"))?;
     if let Some(path) = &arguments.danger_key_log {
         log_keys(&mut server, path)?;
@@ -188,7 +188,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Appends the secrets of every connection to a file as they are made.
-fn log_keys(server: &mut Server, path: &Path) -> anyhow::Result<()> {
+fn log_keys(server: &mut EndpointDriver, path: &Path) -> anyhow::Result<()> {
     let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     let file = Mutex::new(file);
     let log = move |line: &str| {
@@ -240,7 +240,7 @@ fn plan(arguments: &Arguments) -> anyhow::Result<MatchPlan> {
     })
 }
 
-fn open_web(port: Option<u16>, server: &Server) -> anyhow::Result<WebListener> {
+fn open_web(port: Option<u16>, server: &EndpointDriver) -> anyhow::Result<WebListener> {
     let mut address = server.local_addr()?;
     if let Some(port) = port {
         address.set_port(port);

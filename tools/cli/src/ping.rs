@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use muse_drivers::Client;
+use muse_drivers::ClientDriver;
 use muse_relay::{Invitation, LinkEvent};
 use muse_transport::{CloseReason, Connect, Event, Refusal, ServerPublicKey};
 
@@ -67,12 +67,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Begins to connect, and says what the server is called.
-fn begin(arguments: &Arguments, timeout: Duration) -> anyhow::Result<(Client, SocketAddr)> {
+fn begin(arguments: &Arguments, timeout: Duration) -> anyhow::Result<(ClientDriver, SocketAddr)> {
     if arguments.server.starts_with("muse2:") {
         let invitation: Invitation = arguments.server.parse()?;
         let key = ServerPublicKey::from_bytes(invitation.host_key);
         let how = Connect::pinned(key).timeout(timeout.into());
-        let client = Client::join(invitation.relay, invitation.code, config(), how)
+        let client = ClientDriver::join(invitation.relay, invitation.code, config(), how)
             .with_context(|| format!("cannot begin to join at {}", invitation.relay))?;
         return Ok((client, invitation.relay));
     }
@@ -81,13 +81,13 @@ fn begin(arguments: &Arguments, timeout: Duration) -> anyhow::Result<(Client, So
         .key
         .context("--key is missing: the key that the server printed when it started")?;
     let how = Connect::pinned(key).timeout(timeout.into());
-    let client = Client::connect(server, config(), how)
+    let client = ClientDriver::connect(server, config(), how)
         .with_context(|| format!("cannot begin to connect to {server}"))?;
     Ok((client, server))
 }
 
 struct Session {
-    client: Client,
+    client: ClientDriver,
     interrupt: Interrupt,
     server: SocketAddr,
     /// When each ping left, by its number; `None` once it is answered.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant as Clock};
 
 use muse_biobot::{Command as Keys, FromPlayer, Level, Phase, Player, ToPlayer};
-use muse_drivers::Client;
+use muse_drivers::ClientDriver;
 use muse_transport::{Event, Refusal};
 
 use server::Game;

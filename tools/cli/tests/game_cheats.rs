@@ -8,7 +8,7 @@ use std::time::{Duration, Instant as Clock};
 
 use muse_biobot::messages::VERSION;
 use muse_biobot::{Command, FromPlayer, Level, Phase, Place, Player, ToPlayer};
-use muse_drivers::Client;
+use muse_drivers::ClientDriver;
 use muse_netcode::Claim;
 use muse_netcode::{Tick, TickTime};
 use muse_transport::Event;

@@ -24,7 +24,11 @@ pub struct AsyncUdp {
 impl AsyncUdp {
     /// Binds a socket; see [`UdpDriver::bind`]. Must be called within a runtime that has its IO and time drivers on.
     pub fn bind(address: SocketAddr, options: &UdpOptions) -> io::Result<Self> {
-        let driver = UdpDriver::bind(address, options)?;
+        Self::new(UdpDriver::bind(address, options)?)
+    }
+
+    /// Takes a socket that is bound already. Must be called within a runtime that has its IO driver on.
+    pub fn new(driver: UdpDriver) -> io::Result<Self> {
         let readiness = UdpSocket::from_std(driver.socket().try_clone()?)?;
         Ok(Self {
             driver,

@@ -185,7 +185,7 @@ impl WebListener {
                 std::net::Ipv6Addr::LOCALHOST.into()
             });
         }
-        let socket = UdpSocket::bind(crate::native::client::any_address(to))?;
+        let socket = UdpSocket::bind(crate::native::connect::any_address(to))?;
         socket.connect(to)?;
         socket.set_nonblocking(true)?;
         self.waker = Some(socket.local_addr()?);

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use muse_drivers::{Clock, Server, SystemEntropy, WebKind, WebListener, WebOptions, new_key};
+use muse_drivers::{
+    Clock, EndpointDriver, SystemEntropy, WebKind, WebListener, WebOptions, new_key,
+};
 use muse_transport::{
     ChannelConfig, Config, Connect, ConnectionId, Delivery, Endpoint, Event, ServerOptions,
     ServerPublicKey,
@@ -35,14 +37,14 @@ pub(crate) fn every_mode() -> Config {
 }
 
 /// A server for UDP and browsers, and its key.
-pub(crate) fn server() -> (Server, ServerPublicKey) {
+pub(crate) fn server() -> (EndpointDriver, ServerPublicKey) {
     server_with(WebOptions::new(loopback()))
 }
 
-pub(crate) fn server_with(options: WebOptions) -> (Server, ServerPublicKey) {
+pub(crate) fn server_with(options: WebOptions) -> (EndpointDriver, ServerPublicKey) {
     let key = new_key().expect("randomness");
     let public = key.public();
-    let server = Server::bind("127.0.0.1:0", every_mode(), ServerOptions::new(key));
+    let server = EndpointDriver::bind("127.0.0.1:0", every_mode(), ServerOptions::new(key));
     let web = WebListener::bind(options).expect("free ports");
     let server = server
         .and_then(|server| server.with_web(web))
@@ -255,7 +257,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub(crate) fn tick(&mut self, server: &mut Server) {
+    pub(crate) fn tick(&mut self, server: &mut EndpointDriver) {
         server
             .tick(|_, event| match event {
                 Event::Connected { connection, .. } => self.connected.push(connection),

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use muse_drivers::{Client, Server, new_key};
+use muse_drivers::{ClientDriver, EndpointDriver, new_key};
 use muse_transport::{
     ChannelConfig, CloseReason, Config, Connect, ConnectionId, Delivery, Event, Receipt, Refusal,
     ServerOptions, ServerPublicKey,
@@ -13,9 +13,9 @@ use muse_transport::{
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct World {
-    pub(crate) server: Option<Server>,
+    pub(crate) server: Option<EndpointDriver>,
     pub(crate) at_server: Log,
-    pub(crate) clients: Vec<(Client, Log)>,
+    pub(crate) clients: Vec<(ClientDriver, Log)>,
     pub(crate) config: Config,
     pub(crate) key: ServerPublicKey,
 }
@@ -41,7 +41,7 @@ impl World {
     pub(crate) fn at(address: &str, config: Config) -> std::io::Result<Self> {
         let key = new_key()?;
         let public = key.public();
-        let server = Some(Server::bind(
+        let server = Some(EndpointDriver::bind(
             address,
             config.clone(),
             ServerOptions::new(key),
@@ -55,7 +55,7 @@ impl World {
         })
     }
 
-    pub(crate) fn server(&mut self) -> &mut Server {
+    pub(crate) fn server(&mut self) -> &mut EndpointDriver {
         self.server
             .as_mut()
             .expect("the server has not been dropped")
@@ -64,7 +64,7 @@ impl World {
     /// Begins to connect a client.
     pub(crate) fn add(&mut self) -> usize {
         let address = self.server().local_addr().expect("bound");
-        let client = Client::connect(address, self.config.clone(), Connect::pinned(self.key));
+        let client = ClientDriver::connect(address, self.config.clone(), Connect::pinned(self.key));
         self.clients
             .push((client.expect("a socket"), Log::default()));
         self.clients.len() - 1

@@ -21,7 +21,7 @@ use super::links::{Links, OWN_LINK};
 ///
 /// ```
 /// use muse::deterministic::{Participant, match_channel};
-/// use muse::drivers::{Client, Server};
+/// use muse::drivers::{ClientDriver, EndpointDriver};
 /// use muse::lockstep::{MatchConfig, Role};
 /// use muse::{ChannelConfig, Config, Connect, Delivery, Duration, Event, ServerOptions};
 /// # use muse::Schema;
@@ -44,8 +44,8 @@ use super::links::{Links, OWN_LINK};
 /// let transport = Config::new(7).channel(match_channel()).channel(ChannelConfig::new(Delivery::ReliableOrdered));
 /// let key = muse::new_key()?;
 /// let how = Connect::pinned(key.public());
-/// let mut server = Server::bind("127.0.0.1:0", transport.clone(), ServerOptions::new(key))?;
-/// let mut client = Client::connect(server.local_addr()?, transport, how)?;
+/// let mut server = EndpointDriver::bind("127.0.0.1:0", transport.clone(), ServerOptions::new(key))?;
+/// let mut client = ClientDriver::connect(server.local_addr()?, transport, how)?;
 /// let config = MatchConfig::rollback(2);
 /// let mut host = Participant::host(config.clone(), Race::default(), 0, 1)?;
 /// let mut guest = Participant::guest(config, Race::default(), Role::Player, 0, 2, client.connection())?;

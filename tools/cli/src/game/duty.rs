@@ -2,7 +2,7 @@
 
 use muse::master::{HostEvent, MatchEnding, MatchOutcome, MatchPhase};
 use muse_biobot::Phase as RoundPhase;
-use muse_drivers::Server;
+use muse_drivers::EndpointDriver;
 use muse_master_client::AccountId;
 use muse_master_client::messages::Assignment;
 use muse_transport::ServerPublicKey;

@@ -11,7 +11,7 @@ use muse_biobot::cheats::Report;
 use muse_biobot::{
     Audience, Level, Mode, Movement, Outcome, Phase, Profile, Stage, StageConfig, ToPlayer,
 };
-use muse_drivers::Server;
+use muse_drivers::EndpointDriver;
 use muse_master_client::AccountId;
 use muse_master_client::messages::{Assignment, Outcome as MatchOutcome};
 use muse_netcode::ClientId;

@@ -8,7 +8,7 @@ use clap::Args;
 use muse::master::{
     Account, Master, MasterEvent, MatchEnding, MatchSeat, Preferences, QueueStatus,
 };
-use muse_drivers::Client;
+use muse_drivers::ClientDriver;
 use muse_transport::Event;
 
 use super::game::config;
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 struct Player {
     master: Master,
-    game: Option<Client>,
+    game: Option<ClientDriver>,
     play: bool,
 }
 
@@ -81,7 +81,7 @@ impl Player {
     }
 
     fn join(&mut self, seat: &MatchSeat) -> anyhow::Result<()> {
-        let client = Client::connect(seat.address.as_str(), config(), seat.connect());
+        let client = ClientDriver::connect(seat.address.as_str(), config(), seat.connect());
         self.game = Some(client.context("cannot connect to the game server")?);
         Ok(())
     }
