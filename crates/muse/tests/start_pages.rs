@@ -111,6 +111,18 @@ fn two_people_play_tag_and_see_each_other() {
     drop(bob);
 }
 
+#[cfg(feature = "lockstep")]
+#[test]
+fn two_people_wrestle_with_rollback() {
+    let alone = Program::start("sumo", &[]);
+    alone.expect("out of the ring: Seat(1)");
+    let host = Program::start("sumo", &["host", "127.0.0.1:0"]);
+    let address = host.expect_line_to_paste("join with");
+    let guest = Program::start("sumo", &["join", &address]);
+    guest.expect("out of the ring: Seat(1)");
+    host.expect("out of the ring: Seat(1)");
+}
+
 #[test]
 fn friends_meet_through_a_relay() {
     let (tell, told) = channel();

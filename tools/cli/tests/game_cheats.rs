@@ -18,7 +18,7 @@ use server::Game;
 
 /// A connection with Biobot's client on it, whose owner may do as he likes.
 struct Seat {
-    link: Client,
+    link: ClientDriver,
     player: Option<Player>,
     heard: Vec<ToPlayer>,
     /// Packets that it has sent.
