@@ -208,7 +208,7 @@ impl Pod {
         self.sidecar = Some(Sidecar::start(cluster, &self.name, port));
     }
 
-    /// Whether the process has ended as it should, if it has.
+    /// Returns true if the process has ended as it should, false if otherwise, `None` while it runs.
     fn ended(&mut self) -> Option<bool> {
         let status = self.child.try_wait().expect("a child");
         status.map(|status| status.success())

@@ -1,4 +1,4 @@
-//! What operators do, over the interface that their page uses.
+//! Operators' work, over the interface that their page uses.
 
 use std::time::Duration;
 

@@ -17,7 +17,7 @@ pub(crate) struct Master {
     child: Child,
     authority: String,
     folder: Rc<tempfile::TempDir>,
-    /// How the folder is seen from here, if the master sees another one by that name.
+    /// The folder's path from here, if the master knows it by another name.
     seen: Option<PathBuf>,
     arguments: Vec<String>,
     game_seconds: f64,
@@ -395,7 +395,7 @@ impl Request {
     }
 }
 
-/// What came back.
+/// An HTTP answer.
 pub(crate) struct Answer {
     status: u16,
     body: String,
@@ -535,7 +535,7 @@ fn device_key(device: u32) -> String {
     format!("device key of player number {device}")
 }
 
-/// What operators of the masters under test sign in with.
+/// The password with which operators of the masters under test sign in.
 pub(crate) const OPERATOR_PASSWORD: &str = "password of an operator";
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 

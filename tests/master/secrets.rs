@@ -1,4 +1,4 @@
-//! What must not get out, and who asks too often.
+//! Secrets that must not get out, and clients that ask too often.
 
 use std::time::Duration;
 

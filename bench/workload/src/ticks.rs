@@ -40,7 +40,7 @@ impl Ticks {
         self.advance();
     }
 
-    /// Whether a tick has come; then the next one is awaited.
+    /// True if a tick has come; then the next one is awaited.
     pub fn due(&mut self) -> bool {
         let due = unix_nanos() >= self.next_nanos;
         if due {

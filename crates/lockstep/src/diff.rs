@@ -98,8 +98,8 @@ pub fn describe(ty: &Type, bytes: &[u8]) -> String {
     flatten(ty, bytes).into_iter().map(line).collect()
 }
 
-/// Whether a type's encoding keeps every bit of its values: no float in it is rounded to steps. States must be so, or those who join
-/// are given another state than the one that everybody else has.
+/// True if a type's encoding keeps every bit of its values: no float in it is rounded to steps. A state must be lossless, or players who
+/// join are given another state than everybody else has.
 ///
 /// ```
 /// #[derive(muse_schema::Schema)]

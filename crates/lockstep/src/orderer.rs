@@ -432,5 +432,5 @@ const LOG_FRAMES_MAX: u32 = 4_096;
 const CONTROLS_MAX: usize = 4_096;
 const REPLIES_MAX: usize = 64;
 const NOTICES_MAX: usize = 256;
-/// How often players are told about each other's lag.
+/// Interval at which players are told about each other's lag.
 const LAGS_EVERY: Duration = Duration::from_secs(1);

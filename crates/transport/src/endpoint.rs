@@ -88,7 +88,7 @@ const CONFIRM_WITHIN: Duration = Duration::from_secs(12);
 /// ```
 pub struct Endpoint {
     config: Arc<Config>,
-    /// What both sides must share.
+    /// The description that both sides must share.
     agreement: Agreement,
     entropy: Box<dyn Entropy>,
     /// Challenges and the like: unpredictable, cheap.

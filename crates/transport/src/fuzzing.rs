@@ -270,7 +270,7 @@ fn verifier() -> TokenVerifier {
 const PROTOCOL: u64 = 1;
 const UNIX_NOW_S: u64 = 1_800_000_000;
 const OPERATIONS_MAX: usize = 64;
-/// What the server shares with its clients.
+/// The description that the server shares with its clients.
 const DESCRIPTION: &str = "1 Jump { height: u8 }\nchannel 0 sequenced\n";
 /// Clients whose seed modulo 16 is from here on have another description.
 const OUTDATED_FROM: u64 = 12;

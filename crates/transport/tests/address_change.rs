@@ -221,7 +221,7 @@ fn a_client_that_says_little_is_found_at_its_new_address() {
     }
 }
 
-/// What an attacker who sees everything that the client sends does with it.
+/// The use that an attacker makes of the client's packets, all of which they see.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Attack {
     /// Sends it again from his address, after it has arrived.

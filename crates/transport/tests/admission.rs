@@ -14,7 +14,7 @@ const PROTOCOL: u64 = 0xAD41;
 const UNIX_NOW_S: u64 = 1_800_000_000;
 const LATENCY: Duration = Duration::from_millis(30);
 
-/// What an endpoint said.
+/// An event of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Heard {
     Asking {

@@ -61,7 +61,7 @@ struct Session {
     connections: [Option<ConnectionId>; 2],
     closed: [Option<CloseReason>; 2],
     address_changes: u32,
-    /// What the decoder is told about the session.
+    /// The session's parameters for the decoder.
     account: String,
     messages: u32,
     rng: fastrand::Rng,
@@ -145,7 +145,7 @@ impl Session {
         self.advance_until(now + Duration::from_secs(8));
     }
 
-    /// What both sides say in one tick.
+    /// Sends what both sides have for one tick.
     fn speak(&mut self, tick: u64) {
         for side in 0..2 {
             for channel in 0..9 {

@@ -1,4 +1,4 @@
-//! How connections end and how attempts fail: each way has its own event, and says so on both sides.
+//! The ends of connections and the failures of attempts: each way has its own event, and says so on both sides.
 
 #[path = "support/pair.rs"]
 mod pair;

@@ -21,7 +21,7 @@ const DELAY: Duration = Duration::from_millis(20);
 /// Longer than a server waits for the first packet of an accepted client.
 const CONFIRM_TIMEOUT: Duration = Duration::from_secs(13);
 
-/// What happened at the server or at a client, in order.
+/// An event at the server or at a client.
 #[derive(Clone, Debug, PartialEq)]
 enum Happening {
     Connected(ConnectionId, u64),

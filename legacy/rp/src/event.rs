@@ -1,4 +1,4 @@
-//! What a host tells its application, and the names it uses.
+//! The events that a host reports to its application, and the names it uses.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ impl fmt::Display for Channel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub(crate) u64);
 
-/// What happened.
+/// An event of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -71,9 +71,9 @@ pub struct Message {
     pub kind: u16,
     /// Its number on the wire.
     pub sequence: u32,
-    /// How many messages just before it are lost for good; always 0 on the reliable channel.
+    /// Number of messages just before it that are lost for good; always 0 on the reliable channel.
     pub skipped: u32,
-    /// What was sent.
+    /// The bytes that were sent.
     pub payload: Vec<u8>,
 }
 

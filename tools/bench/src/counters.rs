@@ -1,4 +1,4 @@
-//! What the kernel knows about a run: CPU time and memory of a process, traffic of its network namespace.
+//! The kernel's counters of a run: CPU time and memory of a process, traffic of its network namespace.
 
 use std::fs;
 use std::path::Path;
@@ -101,7 +101,7 @@ impl Traffic {
         })
     }
 
-    /// What was added since `earlier`.
+    /// Returns what was added since `earlier`.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         Self {
             datagrams: self.datagrams - earlier.datagrams,

@@ -23,7 +23,7 @@ use super::counters::{MachineTime, cpu_time, memory};
 use super::results::write_json;
 use super::statistics::Figure;
 
-/// What to measure.
+/// The measurements to make.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse bench master --quick --bars\n\nNeeds as many open files as sessions, twice: ulimit -n"
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     /// Sessions at once.
     #[arg(long, value_name = "N", default_value_t = 15_000)]
     sessions: usize,
-    /// How long sessions, tickets and sign-ins are watched, each.
+    /// Seconds that sessions, tickets and sign-ins are watched, each.
     #[arg(long, value_name = "S", default_value_t = 20)]
     seconds: u64,
     /// An empty PostgreSQL database, to measure tickets with it too: postgres://USER@HOST/NAME. Needs the feature `postgres`.
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// What was measured.
+/// The measurements.
 #[derive(Debug, Default, Serialize)]
 struct Figures {
     sessions: usize,
@@ -76,7 +76,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// How fast what is `counted` grows, in each of five slices.
+    /// Measures how fast what is `counted` grows, in each of five slices.
     async fn over(
         window: Duration,
         mut counted: impl FnMut() -> anyhow::Result<f64>,
@@ -195,7 +195,7 @@ fn bars(figures: &Figures) -> Vec<Bar> {
     bars
 }
 
-/// What the players of a queue ask for.
+/// The preferences of a queue's players.
 #[derive(Clone, Copy)]
 enum Wish {
     /// A usual mixture.

@@ -21,11 +21,11 @@ use control::Control;
 use muse_program::figures::PlayerFigures;
 use programs::{Bots, Game};
 
-/// What to measure.
+/// The matches to measure.
 #[derive(Args)]
 #[command(after_help = "Example: muse bench match --quick --bars")]
 pub(crate) struct Arguments {
-    /// How long each match is watched, in seconds.
+    /// Seconds that each match is watched.
     #[arg(long, value_name = "S", default_value_t = 40, value_parser = clap::value_parser!(u64).range(2..=600))]
     seconds: u64,
     /// Matches at once.
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// What was measured.
+/// The measurements.
 #[derive(Debug, Serialize)]
 struct Figures {
     two: MatchFigures,

@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     /// The relay of protocol version 1.
     #[arg(long)]
     v1: bool,
-    /// How long each load lasts; 5, with --v1 20, with --quick 1 and 4.
+    /// Seconds that each load lasts; 5, with --v1 20, with --quick 1 and 4.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: Option<u64>,
     /// Shortened: fewer or shorter loads.

@@ -24,7 +24,7 @@ use agent::{Agent, Order};
 use seat::{Seat, State};
 use tally::Tally;
 
-/// How many, and where.
+/// The number of bots, and the server they play on.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse bots --count 2 --master http://127.0.0.1:8080\n         \
@@ -32,7 +32,7 @@ muse bots --count 4 --server 127.0.0.1:7000 --key KEY\n\n\
 At a master they queue again after each match, until Ctrl-C. At a server they play one match."
 )]
 pub(crate) struct Arguments {
-    /// How many bots.
+    /// Number of bots.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     count: u32,
     /// Address and port of a game server that lets anybody in.
@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     /// Address of a master: `https://play.example.com` or `http://host:port`.
     #[arg(long, value_name = "URL")]
     master: Option<String>,
-    /// What to play; anything unless told otherwise.
+    /// Mode to play; any mode by default.
     #[arg(long, value_enum)]
     mode: Option<PlayMode>,
     /// Players of the match, bots included, that is asked of a master.
@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
     /// A level's file, if the server has one of its own.
     #[arg(long, value_name = "FILE")]
     level: Option<PathBuf>,
-    /// What chance goes by: how bots err, and who they are to a master.
+    /// Random seed: decides the bots' mistakes, and who they are to a master.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// End after so many seconds.
@@ -244,7 +244,7 @@ impl Bot {
     }
 }
 
-/// How long all of them may sleep: until the first has something to do, and never so long that what arrived waits.
+/// Returns how long all of them may sleep: until the first has something to do, and never so long that arrived packets wait.
 fn nap(bots: &[Bot]) -> SystemDuration {
     let due = |bot: &Bot| {
         let seat = bot.seat.as_ref()?;

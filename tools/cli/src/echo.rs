@@ -13,7 +13,7 @@ use muse_wire::Duration;
 
 use crate::interrupt::Interrupt;
 
-/// Where to listen, and as whom.
+/// The address to listen on, and the key.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse echo --listen [::]:7000 --key-file echo.key\n\nThe line that it prints is what to type on the other machine. Ctrl-C ends it."
@@ -84,11 +84,11 @@ fn report_relay(server: &mut Server, key: &ServerPublicKey) -> anyhow::Result<()
     Ok(())
 }
 
-/// What `muse echo` and `muse ping` agree on: one channel, on which what is lost stays lost.
+/// The configuration that `muse echo` and `muse ping` share: one unreliable channel.
 pub(crate) fn config() -> Config {
     Config::new(PROTOCOL).channel(ChannelConfig::new(Delivery::Unreliable))
 }
 
 const PROTOCOL: u64 = 0x6d75_7365_2065_6368;
-/// How often a loop looks whether it is to end.
+/// Interval at which a loop checks whether it is to end.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);

@@ -32,7 +32,7 @@ use host::{Host, MatchPlan};
 use muse_program::lateness;
 use records::{Records, Tape};
 
-/// Where to listen, what to play, what to keep.
+/// The address to listen on, what to play, what to record.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse game --listen 127.0.0.1:7000 --mode versus --players 4 --danger-no-tokens\n\n\
@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
     /// A level's file instead of the one that belongs to the mode.
     #[arg(long, value_name = "FILE")]
     level: Option<PathBuf>,
-    /// What is played; a master's match says it itself.
+    /// Mode to play; a master's match overrides it.
     #[arg(long, value_enum, default_value_t = PlayMode::Coop)]
     mode: PlayMode,
     /// People that the match waits for; unless told otherwise 2, less those whose place a bot takes.
@@ -65,10 +65,10 @@ pub(crate) struct Arguments {
     /// 0 easy, 1 normal, 2 hard.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=2))]
     difficulty: u8,
-    /// Who moves the robots: the server by what players press, or players themselves, whom the server checks.
+    /// Who moves the robots: the server from the players' inputs, or the players themselves, checked by the server.
     #[arg(long, value_enum, default_value_t = Mover::Server)]
     movement: Mover,
-    /// What chance goes by; drawn at random unless told otherwise.
+    /// Random seed; drawn at random by default.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Longest versus match in seconds.
@@ -94,7 +94,7 @@ pub(crate) struct Arguments {
     danger_no_tokens: bool,
 }
 
-/// What is played.
+/// The mode of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PlayMode {
     /// Two against the machine.
@@ -103,7 +103,7 @@ pub(crate) enum PlayMode {
     Versus,
 }
 
-/// Who moves the robots.
+/// The side that moves the robots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mover {
     /// The server; players predict it.
@@ -201,8 +201,8 @@ fn log_keys(server: &mut Server, path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What both sides of Biobot agree on; the browser's client has the same channels. Nothing heard for 10 s is the end of a
-/// connection, whatever was heard before goes on where it was.
+/// The configuration that both sides of Biobot share; the browser's client has the same channels. A connection on which nothing is heard
+/// for 10 s ends; one that is heard again before that goes on where it was.
 pub(crate) fn config() -> Config {
     muse_biobot::net::protocol().0.config()
 }
@@ -254,7 +254,7 @@ fn parent_id() -> u32 {
     std::os::unix::process::parent_id()
 }
 
-/// Where programs do not know who started them, they stay.
+/// On systems that do not tell a program who started it, the program stays.
 #[cfg(not(unix))]
 fn parent_id() -> u32 {
     0

@@ -25,7 +25,7 @@ use crate::interrupt::Interrupt;
 pub(crate) use game::run as run_game;
 pub(crate) use player::{Arguments as PlayerArguments, run as run_player};
 
-/// Where to listen, what to keep, what to start.
+/// The address to listen on, what to store, what to start.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse master --listen 0.0.0.0:7777 --database muse.db --game \"./my-game-server --headless\"\n\n\
@@ -105,7 +105,7 @@ pub(crate) struct Arguments {
     /// Origin of a page that may use the master from a browser, such as https://game.example, or *; can be repeated.
     #[arg(long = "origin", value_name = "ORIGIN")]
     origins: Vec<String>,
-    /// How long running matches may take to finish after Ctrl-C or SIGTERM.
+    /// Time that running matches may take to finish after Ctrl-C or SIGTERM.
     #[arg(long, value_name = "S", default_value_t = 600)]
     drain_s: u64,
     /// Region in which there are game servers, as players name it when they measure; can be repeated.

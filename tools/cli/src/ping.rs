@@ -28,13 +28,13 @@ pub(crate) struct Arguments {
     /// The server's public key, as it prints it; not needed with an invitation.
     #[arg(long, value_name = "HEX")]
     key: Option<ServerPublicKey>,
-    /// How many pings; without it until Ctrl-C.
+    /// Number of pings; until Ctrl-C by default.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Time between pings.
     #[arg(long, value_name = "G", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     interval_ms: u64,
-    /// How long to wait for the connection, and for the last answer.
+    /// Time to wait for the connection, and for the last answer.
     #[arg(long, value_name = "T", default_value_t = 3_000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     timeout_ms: u64,
 }

@@ -1,6 +1,6 @@
 //! `muse relay`: a server through which players behind routers meet.
 //!
-//! What all relays have in common is here: the address, the metrics, and how they end. `muse_program::relay` has them: [`v2`] is the relay for Muse traffic, [`v1`] the
+//! The parts that all relays have in common are here: the address, the metrics, and how they end. `muse_program::relay` has them: [`v2`] is the relay for Muse traffic, [`v1`] the
 //! one for clients of the older protocol.
 
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -23,7 +23,7 @@ use crate::interrupt::Interrupt;
 It prints one line when it is ready. Ctrl-C or SIGTERM drains it: no new clients, those that are there
 may finish for --drain-seconds, then everything that is held is sent and the connections are closed.")]
 pub(crate) struct Arguments {
-    /// Where to listen, UDP, with --v1 also TCP; `[::]` takes IPv4 too, port 0 lets the system choose.
+    /// Address to listen on, UDP, with --v1 also TCP; `[::]` takes IPv4 too, port 0 lets the system choose.
     #[arg(value_name = "HOST:PORT")]
     listen: String,
     /// The relay of protocol version 1 (docs/relay-v1.md).
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     /// Serve Prometheus metrics over HTTP at this address.
     #[arg(long, value_name = "HOST:PORT")]
     metrics: Option<String>,
-    /// How long clients may go on after the signal to end.
+    /// Time that clients may go on after the signal to end.
     #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u64).range(0..=3_600))]
     drain_seconds: u64,
     #[command(flatten)]

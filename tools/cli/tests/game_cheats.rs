@@ -23,7 +23,7 @@ struct Seat {
     heard: Vec<ToPlayer>,
     /// Packets that it has sent.
     sent: Vec<Vec<u8>>,
-    /// Whether it sends what an honest client would not.
+    /// True if it sends what an honest client would not.
     modified: bool,
 }
 
@@ -104,7 +104,7 @@ struct Trial {
     seen: Seen,
 }
 
-/// What the honest player has seen of the other.
+/// The honest player's view of the other.
 #[derive(Debug, Default)]
 struct Seen {
     height_max: f32,
@@ -319,7 +319,7 @@ fn cheat_with_words(trial: &mut Trial) {
     trial.play(1.0, |_| Command::default(), |_, _| ());
 }
 
-/// What the honest player noticed: nothing.
+/// Checks that the honest player noticed nothing.
 fn judge(trial: &Trial) {
     let Trial { honest, seen, .. } = trial;
     assert!(seen.height_max < 1.45, "it jumped in the air: {seen:?}");

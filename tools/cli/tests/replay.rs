@@ -58,7 +58,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Where the content of each chunk of this letter begins, and how long it is.
+/// Positions and lengths of the content of each chunk of this letter.
 fn chunks(file: &[u8], letter: u8) -> Vec<(usize, usize)> {
     let (mut at, mut found) = (12, Vec::new());
     while let Some(head) = file.get(at..at + 9) {

@@ -62,7 +62,7 @@ async fn accept(listener: tokio::net::TcpListener, pages: Router) {
 
 /// Connections at a time.
 const CONNECTIONS_MAX: usize = 16;
-/// How long a connection may take; answers themselves take up to two seconds.
+/// Longest time for a connection; answers themselves take up to two seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long nobody is accepted after the system had no room.
+/// Time for which nobody is accepted after the system ran out of sockets.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

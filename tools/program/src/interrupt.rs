@@ -3,7 +3,7 @@
 use anyhow::Context;
 use tokio::sync::watch;
 
-/// Whether the user wants the program to end.
+/// Tells whether the user wants the program to end.
 #[derive(Clone, Debug)]
 pub struct Interrupt(watch::Receiver<bool>);
 
@@ -32,7 +32,7 @@ impl Interrupt {
         Ok(Self(raised))
     }
 
-    /// Whether Ctrl-C was pressed.
+    /// True if Ctrl-C was pressed.
     pub fn is_raised(&self) -> bool {
         *self.0.borrow()
     }
@@ -87,5 +87,5 @@ impl Signals {
     }
 }
 
-/// What shells report for a program that Ctrl-C ended.
+/// Exit code that shells report for a program that Ctrl-C ended.
 const EXIT_INTERRUPTED: i32 = 130;

@@ -1,4 +1,4 @@
-//! How late ticks were: the figure by which a server's load is judged.
+//! The lateness of ticks: the figure by which a server's load is judged.
 
 use std::fmt;
 
@@ -43,7 +43,7 @@ impl Lateness {
         self.most = self.most.max(late);
     }
 
-    /// What it comes to.
+    /// Returns the mean, percentiles and maximum so far.
     pub fn figures(&self) -> Late {
         Late {
             ticks: self.micros.len(),

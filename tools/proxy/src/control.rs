@@ -1,4 +1,4 @@
-//! How other threads talk to the proxy's: standard input and the page send requests, the proxy answers between two turns.
+//! Messages from other threads to the proxy's: standard input and the page send requests, the proxy answers between two turns.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use mio::Waker;
 use serde_json::Value;
 
-/// What is wanted.
+/// A request to the proxy's thread.
 pub(super) enum Request {
     /// Do what this line says.
     Command(String, Sender<Result<String, String>>),

@@ -9,14 +9,14 @@ use super::engine::Engine;
 use super::report;
 use super::way::{Pair, Way};
 
-/// What conditions are called and what they were.
+/// The present conditions with their name, and the previous ones.
 pub(super) struct Desk {
     /// The profile that was chosen last, and whether something was changed after it.
     name: String,
     started_with: (String, Pair),
 }
 
-/// What a command says.
+/// The answer to a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// This.
@@ -33,7 +33,7 @@ impl Desk {
         }
     }
 
-    /// What the conditions are called.
+    /// Returns the name of the conditions.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -119,7 +119,7 @@ impl Desk {
     }
 }
 
-/// What a profile does in one direction.
+/// Returns the conditions of a profile in one direction.
 pub(super) fn of_profile(profile: Profile, way: Way) -> Conditions {
     match way {
         Way::Up => profile.up(),

@@ -25,21 +25,21 @@ use super::way::{Link, Pair, Way};
 use clients::{Client, Clients};
 pub use statistics::{Lag, Statistics, Trouble};
 
-/// What the proxy is, apart from the conditions.
+/// Settings of the proxy, apart from the conditions.
 pub struct Setup {
-    /// Where to listen: the first that can be had.
+    /// Addresses to listen on: the first that can be bound is used.
     pub listen: Vec<SocketAddr>,
-    /// Where everything goes.
+    /// The server that everything is forwarded to.
     pub server: SocketAddr,
-    /// What chance follows from.
+    /// The random seed.
     pub seed: u64,
     /// Most clients, and most streams, at a time.
     pub clients_max: usize,
     /// A client that is silent for so long is forgotten.
     pub idle: Duration,
-    /// Whether all clients share one link in each direction.
+    /// True if all clients share one link in each direction.
     pub shared: bool,
-    /// Whether to forward TCP as well.
+    /// True to forward TCP as well.
     pub tcp: bool,
 }
 
@@ -120,12 +120,12 @@ impl Engine {
         self.capture = Some(file);
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn local_addr(&self) -> SocketAddr {
         plain(self.listener.local_addr())
     }
 
-    /// Where everything goes.
+    /// Returns the server that everything is forwarded to.
     pub(crate) fn server(&self) -> SocketAddr {
         self.setup.server
     }
@@ -449,9 +449,9 @@ fn send(
 
 const LISTENER: Token = Token(0);
 const WAKER: Token = Token(1);
-/// Where the numbers of clients' sockets begin.
+/// First number of the clients' sockets.
 const CLIENTS: usize = 16;
-/// How often idle clients are looked for.
+/// Interval at which idle clients are looked for.
 const FORGET_INTERVAL: Duration = Duration::from_millis(500);
 /// Deliveries before sockets are read again.
 const DELIVERIES_MAX: usize = 4_096;

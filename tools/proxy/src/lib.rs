@@ -47,7 +47,7 @@ Point clients at --listen instead of at the server. While it runs, lines on stan
 `loss 5`, `rtt 200`, `down rate 1mbit`, `profile satellite`, `cut 5`, `stats`, `help`. Ctrl-C ends it with a summary.
 All figures are defined in docs/proxy.md and docs/netem.md.")]
 pub struct Arguments {
-    /// Where clients send to; `:PORT` for every address of this machine, port 0 lets the system choose.
+    /// Address that clients send to; `:PORT` for every address of this machine, port 0 lets the system choose.
     #[arg(
         long,
         value_name = "[HOST]:PORT",
@@ -63,7 +63,7 @@ pub struct Arguments {
     to: Option<String>,
     #[command(flatten)]
     network: NetworkArguments,
-    /// What chance follows from: the same seed and the same packets give the same losses.
+    /// Random seed: the same seed and the same packets give the same losses.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Forward TCP connections too, with the same delay, jitter and rate (nothing of them is lost).
@@ -95,7 +95,7 @@ pub struct Arguments {
     list_profiles: bool,
 }
 
-/// What the network does. Values are milliseconds and percentages unless they say otherwise.
+/// Network conditions. Values are milliseconds and percentages unless stated otherwise.
 #[derive(Args)]
 struct NetworkArguments {
     /// Begin with a network by name; the options below change it.
@@ -122,7 +122,7 @@ struct NetworkArguments {
     /// Bits a second in each direction, headers included: 500kbit, 1mbit.
     #[arg(long, value_name = "RATE")]
     rate: Option<String>,
-    /// How much waits for the rate before packets are lost: 100ms, 64kb.
+    /// Queue in front of the rate limit before packets are lost: 100ms, 64kb.
     #[arg(long, value_name = "TIME|SIZE")]
     queue: Option<String>,
     /// Share that arrives twice; 2:5 for 2 % with the copy 5 ms later.
@@ -137,11 +137,11 @@ struct NetworkArguments {
     /// Largest IP packet.
     #[arg(long, value_name = "BYTES")]
     mtu: Option<String>,
-    /// What differs from clients to the server: loss=2,rate=1mbit (delay, jitter, order, loss, burst, rate, queue, duplicate, reorder,
+    /// Conditions that differ from clients to the server: loss=2,rate=1mbit (delay, jitter, order, loss, burst, rate, queue, duplicate, reorder,
     /// corrupt, truncate, mark, mtu).
     #[arg(long, value_name = "KNOB=VALUE,...")]
     up: Option<String>,
-    /// What differs from the server to clients.
+    /// Conditions that differ from the server to clients.
     #[arg(long, value_name = "KNOB=VALUE,...")]
     down: Option<String>,
 }
@@ -210,7 +210,7 @@ impl Arguments {
 }
 
 impl NetworkArguments {
-    /// What the network is called, and what it does in each direction.
+    /// Returns the name of the conditions, and the conditions in each direction.
     fn conditions(&self) -> anyhow::Result<(String, Pair)> {
         let name = self.profile.as_deref().unwrap_or("perfect");
         let profile =
@@ -241,7 +241,7 @@ impl NetworkArguments {
         Ok((name, pair.map(Arc::new)))
     }
 
-    /// What is the same in both directions.
+    /// Returns the values that are the same in both directions.
     fn knobs(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let keep = self.keep_order.then_some("keep");
         [
@@ -349,9 +349,9 @@ impl Live {
     }
 }
 
-/// How often the proxy looks whether it is to end.
+/// Interval at which the proxy checks whether it is to end.
 const TURN_MAX: Duration = Duration::from_millis(50);
-/// How often the live line changes.
+/// Interval at which the live line changes.
 const LIVE_INTERVAL: Duration = Duration::from_millis(500);
 /// A receive buffer that holds a moment of 50,000 packets a second.
 const BUFFER_BYTES_ENOUGH: usize = 1 << 20;

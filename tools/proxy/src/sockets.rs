@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use anyhow::Context;
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Where to listen: `:PORT` for every address of this machine, or `HOST:PORT`.
+/// Parses the address to listen on: `:PORT` for every address of this machine, or `HOST:PORT`.
 pub(super) fn listen_addresses(text: &str) -> anyhow::Result<Vec<SocketAddr>> {
     if let Some(port) = text.strip_prefix(':') {
         let port: u16 = port

@@ -17,7 +17,7 @@ use super::flights::{Flights, Id};
 use super::way::{Link, Pair, Way};
 use pipe::Pipe;
 
-/// What streams need of the rest: the time, the sockets waited for, the times to be reminded at, the conditions and the seed.
+/// The parts of the engine that streams need: the time, the sockets waited for, the times to be woken at, the conditions and the seed.
 pub(super) type Context<'a> = (Instant, &'a Registry, &'a mut Flights, &'a Pair, u64);
 
 /// All forwarded connections.
@@ -221,5 +221,5 @@ impl Streams {
 
 /// Keeps the seeds of streams apart from those of clients.
 const STREAM_SEEDS: u64 = 1 << 40;
-/// How soon a pipe that may not read looks again.
+/// Time until a pipe that may not read tries again.
 const AGAIN: Duration = Duration::from_millis(5);

@@ -24,7 +24,7 @@ pub struct Duel {
 /// A fighter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Schema)]
 pub struct Fighter {
-    /// Where on the line, and how high above it.
+    /// Position on the line, and height above it.
     pub at: [i16; 2],
     /// Speed along the line and upwards.
     pub speed: [i16; 2],
@@ -47,7 +47,7 @@ pub struct Flying {
     pub speed: [i16; 2],
     /// Frames left.
     pub left: u8,
-    /// Who threw it.
+    /// The player who threw it.
     pub owner: u8,
 }
 

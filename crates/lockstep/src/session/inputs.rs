@@ -9,7 +9,7 @@ pub(crate) struct Inputs<G: DeterministicGame> {
     /// A power of two.
     capacity: u32,
     cells: Vec<Cell<G::Input>>,
-    /// What each frame was last run with: `seats` entries per frame.
+    /// Inputs that each frame was last run with: `seats` entries per frame.
     used: Vec<Option<G::Input>>,
     seats: Vec<SeatInputs>,
 }
@@ -32,7 +32,7 @@ struct SeatInputs {
     presence: Vec<(Frame, bool)>,
 }
 
-/// What an input is.
+/// An input as the session knows it.
 pub(crate) enum Value<I> {
     Given(I),
     Repeated,
@@ -210,7 +210,7 @@ impl<G: DeterministicGame> Inputs<G> {
         used
     }
 
-    /// What a frame was run with.
+    /// Returns the inputs that a frame was run with.
     pub(crate) fn used(&self, frame: Frame) -> &[Option<G::Input>] {
         let seats = self.seats.len();
         let start = self.index(frame, Seat(0));

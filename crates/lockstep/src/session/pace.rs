@@ -59,7 +59,7 @@ impl Pace {
         }
     }
 
-    /// Where the machine is within the current step, in sixteenths.
+    /// Returns the position within the current step, in sixteenths.
     pub(crate) fn fraction(&self, now: Instant) -> u64 {
         let left = (self.next_at - now).as_micros() * 16 / self.step.as_micros().max(1);
         15u64.saturating_sub(left.min(15))

@@ -1,4 +1,4 @@
-//! What every store promises to several masters: who is where, how matches go although notes are lost, and that all of a transaction holds or
+//! The promises of every store to several masters: who is where, how matches go although notes are lost, and that all of a transaction holds or
 //! nothing of it.
 
 use muse_master::director::NewMatch;

@@ -14,7 +14,7 @@ pub(crate) struct Node<G: DeterministicGame> {
     pub(crate) endpoint: Endpoint,
     pub(crate) participant: Participant<G>,
     bot: Box<dyn FnMut(Frame) -> G::Input>,
-    /// How to connect again.
+    /// The parameters to connect again with.
     how: Option<Connect>,
     now: Instant,
     buffer: Vec<u8>,

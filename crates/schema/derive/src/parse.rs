@@ -37,7 +37,7 @@ pub(crate) struct Declaration {
     pub(crate) body: Body,
 }
 
-/// What is in it.
+/// The contents of a declaration.
 pub(crate) enum Body {
     Struct(Vec<FieldDeclaration>),
     Enum(Vec<VariantDeclaration>),

@@ -24,7 +24,7 @@ const ASKING_SILENCE: Duration = Duration::from_secs(6);
 /// Refusals remembered for clients that missed them; the oldest is forgotten first.
 const REFUSALS_MAX: usize = 256;
 
-/// How many clients may wait for the application's decision, and for how long.
+/// Limits on clients that wait for the application's decision: their number, and the time that each may wait.
 ///
 /// ```
 /// # use muse_netem::{Network, Simulation};

@@ -48,9 +48,9 @@ pub(crate) struct ConnectingConfig {
     pub(crate) protocol_id: u64,
     /// The same as the server's.
     pub(crate) schema_hash: u64,
-    /// What that is the hash of, to find out what differs.
+    /// The text that this is the hash of, to find out what differs.
     pub(crate) description: Arc<str>,
-    /// What this side wants to receive in the headers of packets.
+    /// The id that this side wants to receive in the headers of packets.
     pub(crate) connection_id: u32,
     /// Whom to trust.
     pub(crate) trust: Trust,
@@ -195,7 +195,7 @@ impl Connecting {
         self.random
     }
 
-    /// Whether the server has answered at all.
+    /// True if the server has answered at all.
     pub(crate) fn is_answered(&self) -> bool {
         self.cookie_at.is_some()
     }

@@ -1,4 +1,4 @@
-//! Whether a connection kept the promises of its channels.
+//! Checks that a connection kept the promises of its channels.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ fn interruptions_alternate(news: &[Happening]) {
     assert!(!interrupted);
 }
 
-/// What `side` sent on `channel`.
+/// Checks what `side` sent on `channel`.
 fn one_channel(story: &Story, side: Side, channel: u8) {
     let delivery = story.deliveries[usize::from(channel)];
     let sent = &story.sent[side.index()][usize::from(channel)];
@@ -172,7 +172,7 @@ fn match_in_order(
     order
 }
 
-/// What became of the messages for which a receipt was asked: exactly one each, and none for others.
+/// Returns the outcome of the messages for which a receipt was asked: exactly one each, and none for others.
 fn outcomes(story: &Story, side: Side, channel: u8, sent: &[Sent]) -> BTreeMap<u64, Outcome> {
     let delivery = story.deliveries[usize::from(channel)];
     let mut outcomes = BTreeMap::new();

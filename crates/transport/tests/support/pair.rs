@@ -67,12 +67,12 @@ pub(crate) struct Pair {
     buffer: Vec<u8>,
 }
 
-/// Where the server listens.
+/// The address on which the server listens.
 pub(crate) fn server_address() -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 2], 2_000))
 }
 
-/// Where the client is at first.
+/// The client's first address.
 pub(crate) fn client_address() -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], 1_000))
 }
@@ -197,7 +197,7 @@ impl Pair {
         self.log.iter().filter(is_connected).count() == 2
     }
 
-    /// What happened to one side, messages left out.
+    /// Returns the events of one side, messages left out.
     pub(crate) fn news(&self, side: Side) -> Vec<Happening> {
         let of_side = self.log.iter().filter(|entry| entry.side == side);
         of_side

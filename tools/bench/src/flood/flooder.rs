@@ -27,7 +27,7 @@ pub struct FloodArguments {
     train: u8,
 }
 
-/// What was sent and what came back.
+/// Packets sent, and answers received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FloodReport {
     /// Datagrams sent.
@@ -125,7 +125,7 @@ impl Machine for Flood {
     }
 }
 
-/// What is sent: two Hellos, a Connect and a garbled one in turn, all different.
+/// Makes the packets to send: two Hellos, a Connect and a garbled one in turn, all different.
 fn questions(server: SocketAddr) -> anyhow::Result<Vec<Vec<u8>>> {
     let mut other = Endpoint::new(crowd::config()?, SeededEntropy::danger_seeded(1));
     let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(2));

@@ -147,7 +147,7 @@ impl Player {
 const CROWD: usize = 40;
 /// Longest time between two matches of one player.
 const THINK_MAX: Duration = Duration::from_secs(8);
-/// Who is the last to play has nobody left to play with, and knows it after this long.
+/// Time after which the last player left knows that there is nobody to play with.
 const ALONE: Duration = Duration::from_secs(5);
 /// Time for the fleet to have a warm server again.
 const REFILL: Duration = Duration::from_millis(700);

@@ -17,7 +17,7 @@ pub(crate) struct Duty {
     profiles: Profiles,
 }
 
-/// How a match stands, for the master.
+/// The state of a match, for the master.
 pub(crate) struct Standing {
     pub(crate) phase: RoundPhase,
     pub(crate) present: Vec<AccountId>,
@@ -65,7 +65,7 @@ impl Duty {
         self.host.has_seat(account)
     }
 
-    /// What is known of a player; none until the master has told.
+    /// Returns what is known of a player; none until the master has answered.
     pub(crate) fn profile(&self, account: AccountId) -> Option<&Known> {
         self.profiles.known(account)
     }
@@ -131,5 +131,5 @@ impl Duty {
     }
 }
 
-/// What progress in this game is called.
+/// The name under which the master keeps progress in this game.
 const GAME: &str = "biobot";

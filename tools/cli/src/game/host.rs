@@ -25,7 +25,7 @@ use super::locals::Locals;
 use super::records::Tape;
 use super::watch::Watch;
 
-/// What is to be played.
+/// The settings of a match.
 #[derive(Clone, Debug)]
 pub(crate) struct MatchPlan {
     /// Another level than the mode's own.
@@ -41,7 +41,7 @@ pub(crate) struct MatchPlan {
 }
 
 impl MatchPlan {
-    /// What the master asks for; where it says nothing, what the command line said.
+    /// Returns the match that the master asks for; where it says nothing, the command line's settings apply.
     fn assigned(&self, assignment: &Assignment) -> Self {
         let choice = |name: &str| assignment.preferences.choices.get(name).map(String::as_str);
         let mode = match choice("mode") {
@@ -110,7 +110,7 @@ pub(crate) struct Host {
     /// There from the master's assignment on; by hand, from the first player on.
     stage: Option<Stage>,
     guests: BTreeMap<ClientId, Guest>,
-    /// Who has come and of whom the master has not told yet.
+    /// Players who have connected and of whom the master has not told yet.
     arrivals: Vec<Arrived>,
     /// Bots that fill the match up.
     locals: Locals,
@@ -130,7 +130,7 @@ pub(crate) struct Host {
     packet: Vec<u8>,
 }
 
-/// What a benchmark reads.
+/// The figures that a benchmark reads.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Figures {
     pub(crate) late: Late,
@@ -197,7 +197,7 @@ impl Host {
         Ok(())
     }
 
-    /// Whether the match is over and everybody has been told, or the master has no use for this server.
+    /// True if the match is over and everybody has been told, or the master has no use for this server.
     pub(crate) fn is_over(&self) -> bool {
         let told = |since: Instant| {
             self.guests.is_empty() || self.server.now().saturating_since(since) >= FAREWELL_MAX
@@ -232,7 +232,7 @@ impl Host {
         Ok(())
     }
 
-    /// What players tried that they should not have.
+    /// Returns the report of what players tried that they should not have.
     pub(crate) fn report(&self) -> Report {
         let now = || self.stage.as_ref().map(Stage::report);
         self.report.clone().or_else(now).unwrap_or_default()
@@ -329,7 +329,7 @@ impl Host {
         });
     }
 
-    /// Who has come is let in when the master has told who that is, or has not told for too long.
+    /// Admits those who have connected once the master has told who they are, or has not told for too long.
     fn let_in(&mut self, now: Instant) {
         let arrivals = std::mem::take(&mut self.arrivals);
         for arrived in arrivals {
@@ -486,7 +486,7 @@ impl Host {
         });
     }
 
-    /// Who has no seat any more is sent away.
+    /// Disconnects players who have no seat any more.
     fn send_away(&mut self) {
         if let Some(duty) = &self.duty {
             let is_out = |(_, guest): &(&ClientId, &Guest)| !duty.has_seat(guest.account);
@@ -541,11 +541,11 @@ const CODE_OVER: u16 = 0;
 const CODE_REFUSED: u16 = 1;
 /// The time for which a player waits for the master to tell who they are.
 const PROFILE_WAIT: Duration = Duration::from_secs(3);
-/// How long a seat is kept for a player who closed the connection.
+/// Time that a seat is kept for a player who closed the connection.
 const SEAT_KEPT: Duration = Duration::from_secs(10);
-/// How often a recording goes to its file: so much is lost if the program is killed.
+/// Interval at which a recording is flushed to its file: so much is lost if the program is killed.
 const TAPE_EVERY: Duration = Duration::from_secs(1);
 /// Longest time for farewells.
 const FAREWELL_MAX: Duration = Duration::from_secs(3);
-/// How long the loop sleeps at most, so that the master and signals are heard.
+/// Longest sleep of the loop, so that the master and signals are heard.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! What players have unlocked: told by the master when a match begins, told to it when there is more.
+//! Unlocked things of players: told by the master when a match begins, told to it when there is more.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use muse_master_client::messages::PlayerProfile;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What is known of the players of a match.
+/// The profiles of the players of a match.
 #[derive(Debug, Default)]
 pub(crate) struct Profiles {
     known: BTreeMap<AccountId, Known>,
 }
 
-/// What is known of a player.
+/// The profile of a player.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Known {
     /// Guests have none.
@@ -21,7 +21,7 @@ pub(crate) struct Known {
     pub(crate) progress: Progress,
 }
 
-/// What a player has unlocked, as the master keeps it.
+/// The things that a player has unlocked, as the master keeps them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Progress {

@@ -1,4 +1,4 @@
-//! What is kept of a match: the recording, the report on its players, and why the program crashed if it did.
+//! Records of a match: the recording, the report on its players, and why the program crashed if it did.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! What players try, in the log while the match goes on.
+//! Logs cheating attempts while the match goes on.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use muse_biobot::Stage;
 use muse_biobot::cheats::Offence;
 use muse_wire::{Duration, Instant};
 
-/// How much of each player's conduct has been logged.
+/// Counts how much of each player's conduct has been logged.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     logged: BTreeMap<(u64, &'static str), u32>,

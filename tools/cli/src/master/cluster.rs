@@ -1,4 +1,4 @@
-//! What `muse master` is told about a cluster of game servers.
+//! The arguments of `muse master` about a cluster of game servers.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use clap::Args;
 use muse_master::MasterConfig;
 use muse_master::fleet::agones::AgonesConfig;
 
-/// Where the game servers are that Agones keeps.
+/// The cluster whose game servers Agones manages.
 #[derive(Args)]
 #[command(next_help_heading = "Game servers of a cluster, through Agones")]
 #[group(id = "cluster")]

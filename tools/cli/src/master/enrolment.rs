@@ -13,7 +13,7 @@ use muse_wire::Instant;
 #[cfg(feature = "agones")]
 use super::sidecar::Sidecar;
 
-/// What a game server is told before it starts.
+/// The settings that a game server is given before it starts.
 pub(crate) struct Enrolment {
     config: MatchHostConfig,
     #[cfg(feature = "agones")]

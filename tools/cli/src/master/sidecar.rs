@@ -26,7 +26,7 @@ enum Command {
     Ready,
 }
 
-/// What Agones says about this server.
+/// The state that Agones reports about this server.
 struct Posted {
     name: String,
     address: String,
@@ -70,7 +70,7 @@ impl Sidecar {
         &self.name
     }
 
-    /// Where players reach it.
+    /// Returns the address at which players reach it.
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
@@ -176,7 +176,7 @@ async fn ask_ready(sdk: &mut Sdk) -> anyhow::Result<()> {
     Err(anyhow!("the watch ended"))
 }
 
-/// What Agones puts in front of what servers say themselves.
+/// The prefix that Agones puts before labels and annotations that servers set themselves.
 const SDK_PREFIX: &str = "agones.dev/sdk-";
 /// Agones counts a server as lost after three times five seconds without a sign, by default.
 const HEALTH_EVERY: Duration = Duration::from_secs(2);

@@ -32,7 +32,7 @@ pub(super) struct Arguments {
     /// The type of the messages.
     #[arg(long = "type", value_name = "T", default_value_t = 1)]
     kind: u16,
-    /// How many messages.
+    /// Number of messages.
     #[arg(long, value_name = "N", default_value_t = 1)]
     count: u32,
     /// Bytes of payload of each.
@@ -41,10 +41,10 @@ pub(super) struct Arguments {
     /// Time between messages; without it as fast as the window allows.
     #[arg(long, value_name = "G", default_value_t = 0, value_parser = value_parser!(u64).range(0..=3_600_000))]
     gap_ms: u64,
-    /// How long nothing may have come back before it ends.
+    /// Time without an answer after which it ends.
     #[arg(long, value_name = "MS", default_value_t = 500, value_parser = value_parser!(u64).range(0..=3_600_000))]
     linger_ms: u64,
-    /// How long an attempt to connect takes; there are five.
+    /// Time that an attempt to connect takes; there are five.
     #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = value_parser!(u64).range(1..=3_600_000))]
     connect_ms: u64,
 }

@@ -12,7 +12,7 @@ use super::events::Lines;
 use super::sockets::Sockets;
 use crate::interrupt::Interrupt;
 
-/// Where to listen, and what to promise.
+/// The ports to listen on, and the promised reliability.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse rp serve --reliable-port 7777 --partial-port 7778 --window 10 --percent 80 --echo
@@ -44,7 +44,7 @@ pub(super) struct Arguments {
     /// Time between pings.
     #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = value_parser!(u64).range(1..=3_600_000))]
     ping_ms: u64,
-    /// How long a client may leave pings unanswered.
+    /// Time that a client may leave pings unanswered.
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = value_parser!(u64).range(1..=3_600_000))]
     time_out_ms: u64,
 }

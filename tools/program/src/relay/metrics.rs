@@ -40,7 +40,7 @@ impl Metrics {
         Ok(Self { address, asked })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -50,7 +50,7 @@ pub struct LimitArguments {
     /// Bytes that may wait for a client that does not read; with more it is cut off.
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 20)]
     tcp_unsent: usize,
-    /// How long a client may read nothing while bytes wait for it; then it is cut off.
+    /// Time that a client may read nothing while bytes wait for it; then it is cut off.
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     stall_seconds: u64,
     /// Time between UDP keep-alives.
@@ -112,7 +112,7 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn local_addr(&self) -> anyhow::Result<SocketAddr> {
         Ok(self.driver.local_addr()?)
     }
@@ -281,9 +281,9 @@ impl Server {
     }
 }
 
-/// How often the loop looks up when nothing is due.
+/// Longest wait of the loop when nothing is due.
 const WAIT_MAX: Duration = Duration::from_millis(50);
 /// Datagrams taken in at a time before the tick has its turn.
 const RECEIVE_LIMIT: usize = 512;
-/// How long what was said last may take to leave.
+/// Time that the last messages may take to leave.
 const LAST_WORDS_MAX: Duration = Duration::from_millis(1_500);

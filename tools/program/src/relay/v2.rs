@@ -43,7 +43,7 @@ pub struct LimitArguments {
     /// Bytes a second that a room may send, in all directions; what is beyond is dropped.
     #[arg(long, value_name = "BYTES", default_value_t = 4_000_000, value_parser = clap::value_parser!(u32).range(1..))]
     room_bytes: u32,
-    /// How many milliseconds' worth of those may come at once.
+    /// Burst: how many milliseconds' worth of those may come at once.
     #[arg(long, value_name = "MS", default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..=60_000))]
     room_burst_ms: u32,
     /// Requests to open or join a second from one IP address (IPv6: /64).
@@ -154,12 +154,12 @@ impl Server {
         Ok(self)
     }
 
-    /// Where pages ask for the way in, if browsers are let in.
+    /// Returns the address at which pages ask for the way in, if browsers are admitted.
     pub fn web_address(&self) -> Option<SocketAddr> {
         self.driver.web().map(WebListener::address)
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn local_addr(&self) -> anyhow::Result<SocketAddr> {
         Ok(self.driver.local_addr()?)
     }
@@ -325,7 +325,7 @@ fn web_metrics(page: &mut Page, web: &WebListener) {
     );
 }
 
-/// How often the loop looks up when nothing is due.
+/// Longest wait of the loop when nothing is due.
 const WAIT_MAX: Duration = Duration::from_millis(50);
 /// Datagrams taken in at a time.
 const RECEIVE_LIMIT: usize = 256;

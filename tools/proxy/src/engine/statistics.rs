@@ -1,4 +1,4 @@
-//! What the proxy has done, for people and for the page.
+//! The proxy's statistics, for people and for the page.
 
 use hdrhistogram::Histogram;
 use muse_netem::Counters;
@@ -29,7 +29,7 @@ pub struct Trouble {
     pub kernel_drops: u64,
 }
 
-/// How late the proxy was with what it had to send.
+/// Lateness of the proxy with what it had to send.
 #[derive(Clone, Debug)]
 pub struct Lag {
     micros: Histogram<u32>,
@@ -81,7 +81,7 @@ pub struct Statistics {
 }
 
 impl Engine {
-    /// What happened so far.
+    /// Returns the statistics so far.
     pub fn statistics(&self) -> Statistics {
         let ways = Way::BOTH.map(|way| match &self.shared {
             Some(links) => *links[way.index()].counters(),
@@ -115,7 +115,7 @@ impl Engine {
         self.clients.iter().map(line).collect()
     }
 
-    /// What Linux says about packets for which a socket had no room.
+    /// Returns Linux's count of packets for which a socket had no room.
     fn kernel_drops(&self) -> u64 {
         let mut ports: Vec<u16> = self.clients.iter().map(|it| it.local.port()).collect();
         ports.push(self.listener.local_addr().port());
