@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-/// Which role of which workload to run, and how much of it.
+/// The role and the workload to run, and how much of it.
 ///
 /// ```
 /// use muse_bench_workload::{Options, Role, Workload};

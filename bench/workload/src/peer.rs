@@ -78,7 +78,7 @@ pub enum Sent {
     Full,
 }
 
-/// Why a role could not run.
+/// The reason that a role could not run.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {

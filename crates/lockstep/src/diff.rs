@@ -13,7 +13,7 @@ use muse_wire::bits::{BitError, Width, zag_zig};
 /// A field that differs between two states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Where: `units[17].position.x`.
+    /// Path of the field: `units[17].position.x`.
     pub path: String,
     /// Its value in the first state.
     pub ours: String,

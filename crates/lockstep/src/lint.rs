@@ -23,7 +23,7 @@ pub struct Finding {
     pub line: usize,
     /// The construct that was found.
     pub what: &'static str,
-    /// Why it is forbidden.
+    /// The reason why it is forbidden.
     pub why: &'static str,
 }
 

@@ -68,7 +68,7 @@ pub struct Orderer {
     over: Option<OverReason>,
     /// The first frame for which somebody's input is missing.
     sealed: Frame,
-    /// When half of the players' inputs had arrived for `sealed` and the frames after it.
+    /// Times at which half of the players' inputs had arrived, for `sealed` and the frames after it.
     half_at: VecDeque<Instant>,
     speed: Speed,
     lags_at: Instant,

@@ -5,7 +5,7 @@
 
 use muse_schema::Schema;
 
-/// Which entities are run in which step.
+/// Decides which entities are run in which step.
 ///
 /// ```
 /// use muse_lockstep::Schedule;

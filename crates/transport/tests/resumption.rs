@@ -45,7 +45,7 @@ fn connected(rng: &mut Rng, seed: u64) -> Pair {
     pair
 }
 
-/// Which way a cut goes.
+/// The direction of a cut.
 #[derive(Clone, Copy, Debug)]
 enum Cut {
     Both,

@@ -21,7 +21,7 @@ pub(crate) struct Connection {
     id: ConnectionId,
     pub(crate) side: Side,
     phase: Phase,
-    /// When the phase ends, if it is not the last.
+    /// End of the phase, if it is not the last.
     deadline: Instant,
     pub(crate) reliable_address: SocketAddr,
     pub(crate) partial_address: Option<SocketAddr>,
@@ -33,7 +33,7 @@ pub(crate) struct Connection {
     early: VecDeque<Message>,
 }
 
-/// Which side this is, and the numbers of its handshake.
+/// The side of the connection, and the numbers of its handshake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Side {
     /// It called; it drew all four numbers.
@@ -70,7 +70,7 @@ enum Phase {
     Open,
 }
 
-/// Why a connection is over. The host removes it then.
+/// The reason that a connection is over. The host removes it then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
     /// An open one, or a half-open one of a server.

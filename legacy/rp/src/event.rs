@@ -39,23 +39,23 @@ pub struct ConnectionId(pub(crate) u64);
 pub enum Event {
     /// A connection is open.
     Connected {
-        /// Which.
+        /// The connection.
         connection: ConnectionId,
     },
     /// A message arrived.
     Message(Message),
     /// An open connection has ended.
     Disconnected {
-        /// Which.
+        /// The connection.
         connection: ConnectionId,
-        /// Why.
+        /// The reason.
         reason: EndReason,
     },
     /// A connection that this host asked for did not come about.
     ConnectFailed {
-        /// Which.
+        /// The connection.
         connection: ConnectionId,
-        /// Why.
+        /// The reason.
         reason: FailReason,
     },
 }
@@ -77,7 +77,7 @@ pub struct Message {
     pub payload: Vec<u8>,
 }
 
-/// Why an open connection ended.
+/// The reason that an open connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndReason {
@@ -93,7 +93,7 @@ pub enum EndReason {
     Replaced,
 }
 
-/// Why a connection did not come about.
+/// The reason that a connection could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FailReason {

@@ -593,7 +593,7 @@ impl Machine for Socket<'_> {
     }
 }
 
-/// Why a message was not taken.
+/// The reason that a message was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SendError {
@@ -608,7 +608,7 @@ pub enum SendError {
     QueueFull(usize),
 }
 
-/// Why no connection was begun.
+/// The reason that no connection was begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectError {

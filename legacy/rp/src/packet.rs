@@ -56,7 +56,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Why a datagram cannot be read.
+/// The reason that a datagram cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PacketError {

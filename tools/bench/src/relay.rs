@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::relay_v1;
 
-/// Which relay, and how long.
+/// The kind of relay, and the duration.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse bench relay --bars\n         muse bench relay --v1 --bars\n\nExit code 3: with --bars, a bar fell short."

@@ -39,7 +39,7 @@ pub(crate) struct Options<'a> {
     pub(crate) json: Option<&'a Path>,
 }
 
-/// Which program of the benchmark to run.
+/// The program of the benchmark to run.
 #[derive(Args)]
 pub struct RoleArguments {
     #[command(subcommand)]

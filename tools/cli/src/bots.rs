@@ -168,7 +168,7 @@ struct Bot {
     brain: Option<Brain>,
     tally: Tally,
     matches: u32,
-    /// Why the last match ended for this bot.
+    /// The reason that the last match ended for this bot.
     fate: Option<String>,
 }
 

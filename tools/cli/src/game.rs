@@ -65,7 +65,7 @@ pub(crate) struct Arguments {
     /// 0 easy, 1 normal, 2 hard.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=2))]
     difficulty: u8,
-    /// Who moves the robots: the server from the players' inputs, or the players themselves, checked by the server.
+    /// The side that moves the robots: the server from the players' inputs, or the players themselves, checked by the server.
     #[arg(long, value_enum, default_value_t = Mover::Server)]
     movement: Mover,
     /// Random seed; drawn at random by default.

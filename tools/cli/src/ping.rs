@@ -13,7 +13,7 @@ use muse_transport::{CloseReason, Connect, Event, Refusal, ServerPublicKey};
 use crate::echo::{LOOK_EVERY, config};
 use crate::interrupt::Interrupt;
 
-/// Whom to ping, and how.
+/// The server to ping, and the pings.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse ping 192.0.2.7:7000 --key 64_HEXADECIMAL_DIGITS --count 10

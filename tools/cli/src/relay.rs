@@ -14,7 +14,7 @@ use muse_program::relay::{v1, v2};
 
 use crate::interrupt::Interrupt;
 
-/// Which relay, where, and with which limits.
+/// The kind of relay, its address and its limits.
 #[derive(Args)]
 #[command(after_help = "Example: muse relay [::]:7788 --metrics 127.0.0.1:9100
          muse relay [::]:7788 --web 7788 --web-transport-port 7789

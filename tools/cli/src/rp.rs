@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-/// Which end.
+/// The end to run.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse rp serve --reliable-port 7777 --partial-port 7778 --window 64 --percent 80

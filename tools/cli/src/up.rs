@@ -24,7 +24,7 @@ use crate::interrupt::Interrupt;
 use page::Page;
 use replays::Replays;
 
-/// Where, for whom, and what to keep.
+/// The address, the players to serve, and what to store.
 #[derive(Args)]
 #[command(after_help = "Example: muse up --port 8080\n\n\
 Open the address that it prints in two windows and press Play in both. With --host and the name or address of this machine\n\
@@ -34,22 +34,22 @@ pub(crate) struct Arguments {
     /// Port of the page and of the master; 0 lets the system choose.
     #[arg(long, value_name = "PORT", default_value_t = 8_080)]
     port: u16,
-    /// Name or address at which players reach this machine. Unless told otherwise only this machine is served.
+    /// Name or address at which players reach this machine. By default, only this machine can connect.
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     host: String,
-    /// Players of a match for which nobody asks a number.
+    /// Players of a match when none of them asks for a number.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=16))]
     players: u8,
-    /// Offer bots after so many seconds of waiting; 0 for never.
+    /// Seconds of waiting after which bots are offered; 0 for never.
     #[arg(long, value_name = "S", default_value_t = 15)]
     bots_after_s: u64,
-    /// A level's file, for matches of its mode, instead of the game's own.
+    /// Level file to use instead of the game's own, for matches of its mode.
     #[arg(long, value_name = "FILE")]
     level: Option<PathBuf>,
-    /// Players at once; more are told to come back in 10 seconds.
+    /// Most players at once; more are told to come back in 10 seconds.
     #[arg(long, value_name = "N", default_value_t = 100)]
     players_max: usize,
-    /// Matches at once.
+    /// Most matches at once.
     #[arg(long, value_name = "N", default_value_t = 20)]
     matches_max: usize,
     /// First port of game servers.
@@ -58,13 +58,13 @@ pub(crate) struct Arguments {
     /// Port of the relay, UDP; 0 lets the system choose.
     #[arg(long, value_name = "PORT", default_value_t = 7_788)]
     relay_port: u16,
-    /// Directory of the built page; unless told otherwise `game/web/dist`.
+    /// Directory of the built page; by default `game/web/dist`.
     #[arg(long, value_name = "DIRECTORY", conflicts_with = "no_page")]
     page: Option<PathBuf>,
     /// Serve no page: for bots and for other clients.
     #[arg(long)]
     no_page: bool,
-    /// Directory for accounts and for what is kept of matches; made if it is not there. Unless told otherwise `.muse`.
+    /// Directory for accounts and records of matches; created if it does not exist.
     #[arg(long, value_name = "DIRECTORY", default_value = ".muse")]
     data: PathBuf,
 }

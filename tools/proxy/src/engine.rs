@@ -58,7 +58,7 @@ pub struct Engine {
     setup: Setup,
     buffers: Buffers,
     train: Train,
-    /// Whose train it is.
+    /// The client and direction that the train belongs to.
     train_for: Option<(Id, Way)>,
     /// Sockets with more to read.
     hot: Vec<Token>,

@@ -34,7 +34,7 @@ use engine::{Engine, Setup, Statistics};
 use muse_program::interrupt::Interrupt;
 use way::{Pair, Way};
 
-/// Where, and what the network does.
+/// The addresses, and the conditions of the network.
 #[derive(Args)]
 #[command(after_help = "Examples:
   muse proxy --listen :9000 --to game.example:8888 --rtt 80 --jitter 10 --loss 2

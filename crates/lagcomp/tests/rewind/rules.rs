@@ -1,4 +1,4 @@
-//! Which bodies a shot can hit: those that appear, leave, jump, move fast or ride, and nonsense.
+//! Bodies that a shot can hit: those that appear, leave, jump, move fast or ride, and nonsense.
 
 use fastrand::Rng;
 use glam::{Quat, Vec3};

@@ -368,7 +368,7 @@ impl Seat {
         self.pending = Some((Fire { claim, yaw }, shown));
     }
 
-    /// Whom the shot hits by what is on the screen.
+    /// Notes whom the shot hits by what is on the screen.
     fn see_shot(&mut self, now: Instant, tick: Tick, fire: &Fire, shown: TickTime) {
         let Some(own) = self.game.predicted() else {
             return;

@@ -94,7 +94,7 @@ pub(crate) struct Heal {
     pub(crate) epoch: u8,
     /// The last check at which it agreed.
     pub(crate) good: Frame,
-    /// The one before that: from there its own states are sound, even if the last check came before the harm.
+    /// The check before that: from there its own states are sound, even if the last check came before the harm.
     pub(crate) sound: Frame,
     /// Checks agreed since the last attempt.
     pub(crate) agreed: u32,

@@ -41,7 +41,7 @@ pub struct Fighter {
 /// A knife or a spark; with no frames left it is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Schema)]
 pub struct Flying {
-    /// Where.
+    /// Position.
     pub at: [i16; 2],
     /// Speed.
     pub speed: [i16; 2],

@@ -39,13 +39,13 @@ impl Clone for Rts {
 /// A unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Schema)]
 pub struct Unit {
-    /// Whose.
+    /// The player that it belongs to.
     pub owner: u8,
     /// Health; dead at 0.
     pub health: u8,
     /// Steps until it can strike again.
     pub reload: u8,
-    /// Where.
+    /// Position.
     pub at: [i32; 2],
     /// Destination.
     pub goal: [i32; 2],

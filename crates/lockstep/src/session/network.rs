@@ -138,7 +138,7 @@ impl<G: DeterministicGame> Session<G> {
         packet.min(blob.unwrap_or(packet))
     }
 
-    /// When the packet after the one sent at `at` goes out.
+    /// Time at which the packet after the one sent at `at` goes out.
     fn send_due(&self, at: Instant) -> Instant {
         if self.send.dirty {
             return at;

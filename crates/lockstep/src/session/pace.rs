@@ -1,4 +1,4 @@
-//! When the next frame is due: time synchronisation, so that no side runs ahead.
+//! Decides when the next frame is due: time synchronisation, so that no side runs ahead.
 //!
 //! The orderer tells each machine by how much it runs ahead of the average. A machine that is ahead makes its frames a little
 //! longer, one that is behind a little shorter, in proportion: nobody sees it, and nothing swings.

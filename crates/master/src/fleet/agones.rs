@@ -131,7 +131,7 @@ pub enum AgonesError {
     /// A certificate or key is no use.
     #[error("{file}: {why}")]
     Tls {
-        /// Which file.
+        /// The file.
         file: String,
         /// The cause.
         why: String,

@@ -89,7 +89,7 @@ impl AdmissionLimits {
     }
 }
 
-/// Why a client could not be admitted or denied.
+/// The reason that a client could not be admitted or denied.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AdmissionError {

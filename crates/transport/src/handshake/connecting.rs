@@ -52,7 +52,7 @@ pub(crate) struct ConnectingConfig {
     pub(crate) description: Arc<str>,
     /// The id that this side wants to receive in the headers of packets.
     pub(crate) connection_id: u32,
-    /// Whom to trust.
+    /// The keys that this side trusts.
     pub(crate) trust: Trust,
     /// For the server's application, at most 256 bytes; encrypted, but not safe from being repeated.
     pub(crate) payload: Vec<u8>,
@@ -105,7 +105,7 @@ pub(crate) struct Connecting {
     /// The Connect with the newest cookie.
     pub(super) connect: Vec<u8>,
     cookie: [u8; COOKIE_LEN],
-    /// When that cookie came.
+    /// Time at which that cookie came.
     pub(super) cookie_at: Option<Instant>,
     /// The server has another description, and is being asked for it.
     inquiry: Option<Inquiry>,

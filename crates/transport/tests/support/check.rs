@@ -115,7 +115,7 @@ fn one_channel(story: &Story, side: Side, channel: u8) {
     delivered_receipts_hold(sent, &outcomes, &order, delivery, &context());
 }
 
-/// Which message this is; it must be exactly as it was sent.
+/// Returns the index of this message; it must be exactly as it was sent.
 fn identify(story: &Story, side: Side, channel: u8, sent: &[Sent], payload: &[u8]) -> usize {
     let first = payload
         .first_chunk()

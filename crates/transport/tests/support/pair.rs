@@ -12,7 +12,7 @@ use muse_transport::{
 };
 use muse_wire::{Duration, Instant};
 
-/// Which end of the connection.
+/// An end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Side {
     Client,

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::crowd;
 
-/// Whom to flood.
+/// The server to flood.
 #[derive(Args)]
 pub struct FloodArguments {
     /// The server.

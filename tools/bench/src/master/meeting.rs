@@ -81,7 +81,7 @@ struct Player {
     socket: WebSocketStream<TcpStream>,
 }
 
-/// When things happened after *play*.
+/// Times of events after *play*.
 #[derive(Clone, Copy)]
 struct Found {
     matched: Duration,

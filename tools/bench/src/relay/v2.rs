@@ -45,7 +45,7 @@ pub(crate) struct Options<'a> {
     pub(crate) json: Option<&'a Path>,
 }
 
-/// Which program of the benchmark to run.
+/// The program of the benchmark to run.
 #[derive(Subcommand)]
 pub(crate) enum RoleName {
     /// Relay v2.

@@ -114,7 +114,7 @@ pub(crate) struct Host {
     arrivals: Vec<Arrived>,
     /// Bots that fill the match up.
     locals: Locals,
-    /// Which slot an account had last, for the result.
+    /// The slot that each account had last, for the result.
     slots: BTreeMap<AccountId, u8>,
     kept: Vec<Kept>,
     lateness: Lateness,
@@ -124,7 +124,7 @@ pub(crate) struct Host {
     watch: Watch,
     /// On the players as they were when the match ended.
     report: Option<Report>,
-    /// When the match ended, which the players are still to learn.
+    /// Time at which the match ended, while the players are still to learn it.
     ended: Option<Instant>,
     buffer: Vec<u8>,
     packet: Vec<u8>,
@@ -535,9 +535,9 @@ impl Host {
     }
 }
 
-/// Why a connection is closed: the match is over.
+/// Close code: the match is over.
 const CODE_OVER: u16 = 0;
-/// Why a connection is closed: it may not play.
+/// Close code: this player may not play.
 const CODE_REFUSED: u16 = 1;
 /// The time for which a player waits for the master to tell who they are.
 const PROFILE_WAIT: Duration = Duration::from_secs(3);

@@ -14,7 +14,7 @@ use muse_transport::Event;
 use super::game::config;
 use crate::interrupt::Interrupt;
 
-/// Which master, and who plays.
+/// The master, and the player.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Address of the master, or several with commas between: `https://play.example.com`, or host and port.

@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     /// The server's name or address, and its reliable port.
     #[arg(long, value_name = "HOST:P")]
     to: String,
-    /// Which channel.
+    /// Channel to send on.
     #[arg(long, value_enum, default_value_t = ChannelName::Reliable)]
     channel: ChannelName,
     /// The type of the messages.

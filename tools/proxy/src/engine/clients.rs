@@ -17,7 +17,7 @@ use super::{CLIENTS, Setup};
 pub(super) struct Client {
     /// As its packets show it, which is how answers must be addressed.
     pub(super) address: SocketAddr,
-    /// Which of our addresses it talks to.
+    /// The address of ours that it talks to.
     pub(super) local_ip: Option<IpAddr>,
     /// Its socket towards the server.
     pub(super) port: Port,
@@ -131,7 +131,7 @@ impl Clients {
         slot.client.as_mut().map(|client| (id, client))
     }
 
-    /// That client, unless it has been forgotten.
+    /// Returns the client of this id, unless it has been forgotten.
     pub(super) fn with_id(&self, id: Id) -> Option<&Client> {
         let slot = self.slots.get(id.index as usize)?;
         slot.client
