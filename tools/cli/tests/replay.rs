@@ -122,7 +122,7 @@ fn a_changed_byte_is_found() {
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(
-        said.contains("problem: ") && said.contains("what is before it plays"),
+        said.contains("problem: ") && said.contains("the part before it can be played"),
         "{said}"
     );
     assert!(

@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use muse_wire::Duration;
 use serde::{Deserialize, Serialize};
 
-/// Counts of latenesses, to two digits.
+/// A histogram of how late ticks were, to two digits.
 #[derive(Clone, Debug)]
 pub struct Lateness {
     micros: Histogram<u32>,
@@ -37,7 +37,7 @@ impl Default for Lateness {
 }
 
 impl Lateness {
-    /// Counts a tick that came so late.
+    /// Counts a tick that was late by this much.
     pub fn note(&mut self, late: Duration) {
         self.micros.saturating_record(late.as_micros());
         self.most = self.most.max(late);
@@ -69,9 +69,9 @@ impl fmt::Display for Lateness {
     }
 }
 
-/// Later than this is counted here.
+/// Longer delays are counted as this.
 const MICROS_MAX: u64 = 60_000_000;
-/// Digits that are told apart.
+/// Significant digits of the histogram.
 const DIGITS: u8 = 2;
 
 #[cfg(test)]

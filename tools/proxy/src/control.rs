@@ -10,20 +10,20 @@ use serde_json::Value;
 
 /// A request to the proxy's thread.
 pub(super) enum Request {
-    /// Do what this line says.
+    /// Execute this command line.
     Command(String, Sender<Result<String, String>>),
-    /// Say how things are.
+    /// Report the present state.
     State(Sender<Value>),
 }
 
-/// For whoever asks.
+/// The sending half, for threads that ask.
 #[derive(Clone)]
 pub(super) struct Asker {
     requests: SyncSender<Request>,
     waker: Arc<Waker>,
 }
 
-/// A way to ask, and where the questions come out.
+/// Makes both halves of the queue of requests.
 pub(super) fn asker(waker: Arc<Waker>) -> (Asker, Receiver<Request>) {
     let (requests, receiver) = sync_channel(REQUESTS_MAX);
     (Asker { requests, waker }, receiver)
@@ -46,7 +46,7 @@ impl Asker {
     }
 }
 
-/// Does what standard input says, line by line, until it ends.
+/// Executes commands from standard input, line by line, until it ends.
 pub(super) fn read_lines(asker: Asker) {
     // On a terminal the live counters have the line above the one that is typed on.
     let gap = if std::io::stdout().is_terminal() {
@@ -69,7 +69,7 @@ pub(super) fn read_lines(asker: Asker) {
     });
 }
 
-/// Questions that wait.
+/// Most requests that wait.
 const REQUESTS_MAX: usize = 16;
 /// The proxy answers between two turns.
 const PATIENCE: Duration = Duration::from_secs(2);

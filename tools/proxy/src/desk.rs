@@ -38,7 +38,7 @@ impl Desk {
         &self.name
     }
 
-    /// Does what a line says. The error is one line for people.
+    /// Executes a command line. The error is one line for people.
     pub(super) fn execute(&mut self, engine: &mut Engine, line: &str) -> Result<Answer, String> {
         let line = line.trim().to_ascii_lowercase();
         let words: Vec<&str> = line
@@ -130,7 +130,7 @@ pub(super) fn of_profile(profile: Profile, way: Way) -> Conditions {
 pub(super) fn unknown_profile(name: &str) -> String {
     let names: Vec<&str> = Profile::all().iter().map(Profile::name).collect();
     format!(
-        "there is no profile `{name}`; there are {}",
+        "there is no profile `{name}`; the profiles are {}",
         names.join(", ")
     )
 }
@@ -165,7 +165,7 @@ fn seconds_of(text: &str) -> Option<Duration> {
         .then(|| Duration::from_secs_f64(seconds))
 }
 
-/// Follows the name of a profile that is no longer what it was.
+/// Suffix of the name of a profile that was changed.
 const CHANGED: &str = " (changed)";
 const HELP: &str = "\
 rtt 80            round trip in ms, half in each direction
@@ -244,7 +244,7 @@ mod tests {
             ("loss", "try help"),
             ("up", "try help"),
             ("loss 200", "a percentage"),
-            ("profile pigeon", "there are perfect, lan"),
+            ("profile pigeon", "the profiles are perfect, lan"),
             ("cut soon", "write seconds"),
             ("loss 3 rate fast", "bits a second"),
         ] {

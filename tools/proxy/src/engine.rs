@@ -94,7 +94,10 @@ impl Engine {
         };
         Ok(Self {
             clock: Clock::start(),
-            waker: Arc::new(Waker::new(registry, WAKER).context("cannot be woken")?),
+            waker: Arc::new(
+                Waker::new(registry, WAKER)
+                    .context("cannot create the waker of the proxy's thread")?,
+            ),
             listener,
             clients: Clients::new(setup.clients_max),
             shared: (setup.shared).then(|| Link::pair(&conditions, setup.seed, 0)),
@@ -164,7 +167,7 @@ impl Engine {
         }
     }
 
-    /// Waits for the next thing to do, for `wait` at most, and does it.
+    /// Waits for the next event, for `wait` at most, and handles it.
     pub fn turn(&mut self, wait: Duration) -> anyhow::Result<()> {
         let now = self.clock.now();
         let timeout = match (self.hot.is_empty(), self.flights.next()) {
@@ -195,7 +198,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Closes the capture. What is on its way is lost.
+    /// Closes the capture. Packets in flight are lost.
     pub(crate) fn finish(&mut self) -> anyhow::Result<()> {
         match self.capture.take() {
             Some(capture) => capture.finish(),
@@ -328,7 +331,7 @@ impl Engine {
         }
     }
 
-    /// Does all that is due.
+    /// Executes everything that is due.
     fn deliver(&mut self) {
         let now = self.clock.now();
         for _ in 0..DELIVERIES_MAX {
@@ -409,13 +412,13 @@ impl Engine {
     }
 }
 
-/// Offers a datagram to its link and sends what is not lost on its way. Says why it was lost.
+/// Offers a datagram to its link, and schedules its arrival if it is not lost. Returns why it was lost.
 fn depart(
     links: &mut [Link; 2],
     flights: &mut Flights,
     trouble: &mut Trouble,
     key: (Id, Way),
-    // Read after the batch was: an older one would make what is on its way arrive too soon.
+    // The clock is read after the batch was: an older time would make packets arrive too soon.
     now: Instant,
     arrived: &Arrived<'_>,
     to: SocketAddr,

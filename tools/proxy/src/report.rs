@@ -69,7 +69,7 @@ pub(super) fn table(statistics: &Statistics) -> String {
     text
 }
 
-/// Returns problems that nobody asked for, with what helps.
+/// Returns losses that were not configured, with advice.
 fn troubles(statistics: &Statistics) -> impl Iterator<Item = (u64, &'static str)> {
     let trouble = statistics.trouble;
     [

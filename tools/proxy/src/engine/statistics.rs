@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::super::way::Way;
 use super::Engine;
 
-/// Packets that went wrong for reasons that nobody asked for.
+/// Packets lost for other reasons than the configured conditions.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Trouble {
     /// From clients for which there was no place.
@@ -25,7 +25,7 @@ pub struct Trouble {
     pub strangers: u64,
     /// Other errors of sockets.
     pub socket_errors: u64,
-    /// Dropped by the system before the proxy could read them, where it says so.
+    /// Dropped by the system before the proxy could read them, on systems that report it.
     pub kernel_drops: u64,
 }
 
@@ -49,7 +49,7 @@ impl Lag {
         self.micros.saturating_record(lag.as_micros());
     }
 
-    /// At most so many microseconds for this share of all packets.
+    /// Returns the delay in microseconds that this share of all packets did not exceed.
     pub(crate) fn quantile_us(&self, quantile: f64) -> u64 {
         self.micros.value_at_quantile(quantile)
     }
@@ -140,9 +140,9 @@ fn drops_of(table: &str, ports: &[u16]) -> u64 {
     table.lines().filter_map(line_drops).sum()
 }
 
-/// Later than this is counted here.
+/// Longer delays are counted as this.
 const LAG_MICROS_MAX: u64 = 60_000_000;
-/// Digits that are told apart.
+/// Significant digits of the histogram.
 const LAG_DIGITS: u8 = 3;
 
 #[cfg(test)]

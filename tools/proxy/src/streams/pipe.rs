@@ -123,7 +123,7 @@ impl Pipe {
         moved
     }
 
-    /// Takes in what there is and what there is room for. Says when to look again if the link has no room.
+    /// Reads as much as there is room for. Returns when to try again if the link has no room.
     fn read(&mut self, now: Instant, mut from: &TcpStream, moved: &mut Moved) -> Option<Instant> {
         let mut buffer = [0; READ_BYTES];
         while self.readable && self.end == End::Open && self.bytes.len() < WINDOW_BYTES {

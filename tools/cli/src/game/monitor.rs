@@ -8,12 +8,12 @@ use muse_wire::{Duration, Instant};
 
 /// Counts how much of each player's conduct has been logged.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
+pub(crate) struct Monitor {
     logged: BTreeMap<(u64, &'static str), u32>,
     next: Instant,
 }
 
-impl Watch {
+impl Monitor {
     /// Looks once a second, and logs what is new: the first of its kind, and then each time that there is twice as much.
     pub(crate) fn look(&mut self, now: Instant, stage: &Stage) {
         if now < self.next {
