@@ -286,7 +286,7 @@ impl Master {
     }
 }
 
-/// Asks whoever is there.
+/// Sends a request to the master at this address.
 pub(crate) fn ask(authority: &str, request: Request) -> Answer {
     let mut stream = TcpStream::connect(authority).expect("the master listens");
     let bearer = request.bearer.map_or_else(String::new, |token| {
@@ -417,7 +417,7 @@ impl Answer {
     }
 }
 
-/// A player, with what he prints.
+/// A player, with their output.
 pub(crate) struct Player {
     child: Child,
     lines: mpsc::Receiver<String>,

@@ -27,7 +27,7 @@ use member::{Member, Stage};
 pub(crate) use outgoing::LAG_UNIT_MICROS;
 use speed::Speed;
 
-/// A link to one machine, numbered by whoever carries packets: small numbers, from 0.
+/// A link to one machine, numbered by the program that carries packets: small numbers, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub usize);
 
@@ -156,7 +156,7 @@ impl Orderer {
         self.accounts[link.0] = account;
     }
 
-    /// Takes out whoever is behind a link that has ended. Its number may be given to another link then.
+    /// Removes the machine behind a link that has ended. The number may be given to another link then.
     pub fn disconnect(&mut self, now: Instant, link: LinkId) {
         self.remove(link, OverReason::Dropped);
         self.replies.retain(|(to, _)| *to != link);

@@ -553,7 +553,7 @@ impl PlayerLink {
             self.actions.push_back(PlayerAction::LeaveGame);
         }
         if outcome == Outcome::Cancelled {
-            // Whoever was there is back in the queue, and nobody else: only the master knows.
+            // Players who were there are back in the queue, and nobody else: only the master knows who they are.
             let ask_at = now + ASK_EVERY;
             self.cancelled = Some(Cancelled { match_id, ask_at });
             self.send(ToMaster::Rejoin);

@@ -124,7 +124,7 @@ impl Session {
         let start = self.simulation.now();
         for tick in 0..TICKS {
             self.advance_until(start + TICK * tick);
-            self.speak(tick);
+            self.send_tick(tick);
             if tick == TICKS / 2 {
                 let (old, new) = (SocketAddr::from(CLIENT), SocketAddr::from(CLIENT_MOVED));
                 self.simulation.network_mut().readdress(old, new);
@@ -146,7 +146,7 @@ impl Session {
     }
 
     /// Sends what both sides have for one tick.
-    fn speak(&mut self, tick: u64) {
+    fn send_tick(&mut self, tick: u64) {
         for side in 0..2 {
             for channel in 0..9 {
                 let rare = matches!(channel, 2 | 3 | 6) && tick % 5 != u64::from(channel) % 5;

@@ -34,10 +34,10 @@ use super::results::write_json;
 pub(crate) struct Arguments {
     /// The recorded frames.
     file: PathBuf,
-    /// Let the models learn from this file first; without it they start knowing nothing.
+    /// Train the models with this file first; by default they start untrained.
     #[arg(long, value_name = "FILE")]
     train: Option<PathBuf>,
-    /// Code the first 600 frames only.
+    /// Encode the first 600 frames only.
     #[arg(long)]
     quick: bool,
     /// Print a line for each bar.
@@ -249,7 +249,7 @@ fn encode(
             let references = scene.references(frame, cube);
             coder
                 .encode_row(&mut encoder, models, &references, scene.row(frame, cube))
-                .with_context(|| format!("cube {cube} of frame {frame} is no cube"))?;
+                .with_context(|| format!("cube {cube} of frame {frame} is not valid"))?;
         }
         let len = encoder.finish()?;
         packets.push(buffer[..len].to_vec());

@@ -71,7 +71,7 @@ impl Run {
         self.client.unreliable_received + self.client.reliable_received
     }
 
-    /// W1: whether both sides kept their ticks, so that an echo took one. A loop that lags does more per wake-up and
+    /// W1: true if both sides kept their ticks, so that an echo took one. A loop that lags does more per wake-up and
     /// looks cheaper than it is.
     pub(crate) fn kept_its_ticks(&self) -> bool {
         (12.0..=20.0).contains(&self.client.latency_ms.p50)

@@ -15,7 +15,7 @@ use super::relay_v1;
     after_help = "Example: muse bench relay --bars\n         muse bench relay --v1 --bars\n\nExit code 3: with --bars, a bar fell short."
 )]
 pub(crate) struct Arguments {
-    /// The relay of protocol version 1.
+    /// Measure the relay of protocol version 1.
     #[arg(long)]
     v1: bool,
     /// Seconds that each load lasts; 5, with --v1 20, with --quick 1 and 4.

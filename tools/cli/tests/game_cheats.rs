@@ -16,7 +16,7 @@ use muse_wire::Instant;
 
 use server::Game;
 
-/// A connection with Biobot's client on it, whose owner may do as he likes.
+/// A connection with Biobot's client on it, whose owner may do as they like.
 struct Seat {
     link: Client,
     player: Option<Player>,
@@ -117,7 +117,7 @@ struct Seen {
 }
 
 impl Trial {
-    /// Plays for a while, the hostile one with these keys; `also` is what he does besides in each turn.
+    /// Plays for a while, the hostile one with these keys; `also` is what they do besides in each turn.
     fn play(
         &mut self,
         seconds: f32,

@@ -78,7 +78,7 @@ impl Held {
         }
     }
 
-    /// Never backwards: an old acknowledgement may come after a seat began anew.
+    /// Never backwards: an old acknowledgement may come after a seat started over.
     pub(crate) fn advance(&mut self, to: &Self) {
         for (end, to) in self.ends.iter_mut().zip(&to.ends) {
             *end = (*end).max(*to);

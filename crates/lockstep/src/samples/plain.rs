@@ -241,7 +241,7 @@ impl<G: DeterministicGame> Machine for PlainHost<G> {
     }
 }
 
-/// Any machine of a match: one type for whoever runs several kinds.
+/// Any machine of a match: one type for programs that run several kinds.
 #[derive(Debug)]
 pub enum PlainPeer<G: DeterministicGame> {
     /// A player or spectator.

@@ -26,7 +26,7 @@ struct Cell<I> {
 struct SeatInputs {
     /// Inputs before this are final.
     known: Frame,
-    /// Inputs before this are known, if not final: one's own, and those told by the player directly.
+    /// Inputs before this are known, if not final: our own, and those received from the player directly.
     hinted: Frame,
     /// From which frames on somebody sits there, or nobody.
     presence: Vec<(Frame, bool)>,
@@ -168,7 +168,7 @@ impl<G: DeterministicGame> Inputs<G> {
         self.was_run_with_another(index, frame, run_until)
     }
 
-    /// One's own final input was taken as it is. True if the frame was run with another.
+    /// Notes that our own input was accepted as it is. True if the frame was run with another.
     pub(crate) fn confirm(&mut self, seat: Seat, frame: Frame, run_until: Frame) -> bool {
         let index = self.index(frame, seat);
         let seat = &mut self.seats[seat.index()];

@@ -239,7 +239,7 @@ impl MemoryStore {
             self.free(account, ending.match_id);
         }
         let mut requeued = ending.requeue;
-        // Whoever did something else meanwhile stays with that.
+        // A player who did something else meanwhile stays with that.
         requeued.retain(|ticket| {
             let mut party = ticket.party.iter();
             party.all(|member| !self.knows(member.account))

@@ -82,7 +82,7 @@ impl Game for Rules {
     }
 }
 
-/// A player who keeps changing his mind: what he does in a tick follows from seed and tick alone.
+/// A player who keeps changing their mind: the input of a tick follows from seed and tick alone.
 pub(crate) fn play(seed: u64, tick: Tick) -> Keys {
     let phase = |length: u32, salt: u64| {
         let part = u64::from(tick.0 / length);

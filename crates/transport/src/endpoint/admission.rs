@@ -329,7 +329,7 @@ impl Endpoint {
         self.release_slot(index);
         let mut reply = [0; REPLY_LEN_MAX];
         let len = self.refuse(now, &asking.request, refusal, &mut reply);
-        // Without a reply left the client is asked about anew when it repeats itself.
+        // Without a reply left the application is asked about the client again when it repeats itself.
         if len > 0 {
             let (random, from) = (asking.request.client_random(), asking.request.from());
             self.admission.remember(random, from, &reply[..len]);

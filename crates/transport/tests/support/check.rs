@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use muse_transport::{Delivery, Outcome};
 
-use crate::pair::{Happening, Side};
+use crate::pair::{OwnedEvent, Side};
 use crate::scenario::{Sent, Story, content};
 
 /// Panics when a promise was broken.
@@ -31,12 +31,12 @@ pub(crate) fn story(story: &Story) {
     );
 }
 
-fn interruptions_alternate(news: &[Happening]) {
+fn interruptions_alternate(news: &[OwnedEvent]) {
     let mut interrupted = false;
     for what in news {
         match what {
-            Happening::Interrupted => assert!(!std::mem::replace(&mut interrupted, true)),
-            Happening::Resumed => assert!(std::mem::replace(&mut interrupted, false)),
+            OwnedEvent::Interrupted => assert!(!std::mem::replace(&mut interrupted, true)),
+            OwnedEvent::Resumed => assert!(std::mem::replace(&mut interrupted, false)),
             _ => {}
         }
     }

@@ -9,7 +9,7 @@ use muse_transport::{
 };
 use muse_wire::Duration;
 
-use crate::pair::{Happening, Pair, Side};
+use crate::pair::{OwnedEvent, Pair, Side};
 
 /// Nothing heard for this long interrupts.
 pub(crate) const SILENCE: Duration = Duration::from_secs(2);
@@ -328,7 +328,7 @@ impl Story {
         let of_side = self.pair.log.iter().filter(|entry| entry.side == side);
         of_side
             .filter_map(|entry| match entry.what {
-                Happening::Receipt(receipt) if receipt.id.channel == channel => Some(receipt),
+                OwnedEvent::Receipt(receipt) if receipt.id.channel == channel => Some(receipt),
                 _ => None,
             })
             .collect()

@@ -1,7 +1,7 @@
 //! The flood: handshakes from many addresses, none of which is ever completed.
 //!
 //! Half of them are sound Hellos, which ask for a cookie; a quarter sound Connects with a cookie of another server; a quarter
-//! bytes by chance behind the protocol id.
+//! random bytes behind the protocol id.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;

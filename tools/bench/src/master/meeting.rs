@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::load::{Http, open_push};
 
-/// Seconds from *play* to the seat of every match that a crowd of players found: each waits at random, plays, gives his seat up, and
+/// Seconds from *play* to the seat of every match that a crowd of players found: each waits for a random time, plays, gives up their seat, and
 /// comes again.
 pub(super) async fn times_to_match(authority: &str, window: Duration) -> anyhow::Result<Vec<f64>> {
     let until = Instant::now() + window;
@@ -112,7 +112,7 @@ impl Player {
         }
     }
 
-    /// Does nothing but stay.
+    /// Stays connected and does nothing else.
     async fn idle(&mut self, time: Duration) -> anyhow::Result<()> {
         let until = tokio::time::Instant::now() + time;
         while let Ok(heard) = tokio::time::timeout_at(until, self.hear()).await {
