@@ -106,7 +106,7 @@ async fn servers_of_another_protocol_are_left_alone() {
     let watching = Watching::start(|config| config).await;
     let old = [("agones.dev/sdk-muse-protocol", "00000000000000ff")];
     watching.cluster.add("old", "Ready", "n1", &old);
-    // What a server says of itself has the prefix; without it the label is another.
+    // Labels that a server gives itself have the prefix; without it the label is another one.
     let bare = [("muse-protocol", "4d55534500000001")];
     watching.cluster.add("bare", "Ready", "n1", &bare);
     watching.counts(0, 2, 0).await;

@@ -23,7 +23,7 @@ async fn a_match_is_played_on_a_server_of_the_cluster() {
         until("a ready server", || town.is(name, "Ready")).await;
     }
     {
-        // What the servers say of themselves has Agones' prefix.
+        // Labels that servers give themselves have Agones' prefix.
         let model = town.cluster.model();
         let labels = &model.servers["pod-1"]["metadata"]["labels"];
         assert_eq!(labels["agones.dev/sdk-muse-protocol"], "4d55534500000001");

@@ -34,7 +34,7 @@ fn nothing_secret_is_logged_or_in_the_process_list() {
             .request(Request::post("/v1/refresh", &refresh))
             .expect_json(200),
     );
-    // What is refused is not repeated in the log either.
+    // A refused secret is not repeated in the log either.
     let wrong = r#"{"name":"ada","password":"incorrect horse battery"}"#;
     master
         .request(Request::post("/v1/sign-in", wrong))

@@ -47,7 +47,7 @@ pub trait Peer {
     /// Hands a message to the library.
     fn send(&mut self, connection: usize, kind: Kind, message: &[u8]) -> Sent;
 
-    /// Called when the tick's messages have all been handed over: whatever has been put off goes out now.
+    /// Called when the tick's messages have all been handed over: everything that was delayed goes out now.
     fn flush(&mut self);
 
     /// Returns when something may have arrived or become possible, at the latest after `timeout`.

@@ -275,7 +275,7 @@ impl Walk<'_> {
             256..=65_535 => self.reader.varint(Width::Bits16)?,
             _ => self.reader.varint(Width::Bits32)?,
         };
-        // What the bits left cannot hold is not walked, so bad bytes cost no memory.
+        // A list longer than the remaining bits can hold is not walked, so bad bytes cost no memory.
         if len > u64::from(max) || len > self.reader.remaining() {
             return Err(BitError::OutOfRange);
         }

@@ -426,7 +426,7 @@ impl Orderer {
 
 /// Links that an orderer can have.
 const LINKS_MAX: usize = 1_024;
-/// Inputs kept for the slowest, in frames; who is further behind is dropped.
+/// Inputs kept for the slowest machine, in frames; one that is further behind is dropped.
 const LOG_FRAMES_MAX: u32 = 4_096;
 /// Joins, departures and changes of pace in one match.
 const CONTROLS_MAX: usize = 4_096;

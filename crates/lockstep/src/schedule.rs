@@ -61,7 +61,7 @@ impl Schedule {
         }
     }
 
-    /// Runs an entity only every so many steps.
+    /// Runs an entity only once in this many steps.
     pub fn set_period(&mut self, entity: u32, steps: u8) {
         if let Some(period) = self.periods.get_mut(entity as usize) {
             *period = steps.max(1);
@@ -76,7 +76,7 @@ impl Schedule {
         })
     }
 
-    /// Wakes who is within `near` of somebody and puts to sleep who is further than `far` from everybody; in between it stays as it is, so that
+    /// Wakes entities within `near` of somebody and puts those to sleep that are further than `far` from everybody; in between it stays as it is, so that
     /// nobody at the edge wakes up and falls asleep all the time. One in `share` of all entities is looked at in each step.
     pub fn by_distance(
         &mut self,

@@ -65,7 +65,7 @@ pub enum SessionEvent {
     Joined(Seat, Frame),
     /// Somebody is gone from this frame on.
     Left(Seat, Frame),
-    /// Turns have changed: so many steps, each so long.
+    /// Turns have changed: their number of steps, and the length of a step.
     Pace(u8, Duration),
     /// This machine's state differed from the others', and is being mended. The report tells what differed.
     Desynced(Box<Report>),
@@ -80,7 +80,7 @@ pub enum SessionEvent {
 pub enum Role {
     /// Any free seat.
     Player,
-    /// This seat if it is free: who comes back.
+    /// This seat if it is free: for a player who comes back.
     PlayerAt(Seat),
     /// None: sees every confirmed frame.
     Spectator,

@@ -94,7 +94,7 @@ impl<G: DeterministicGame> SyncTest<G> {
         if from >= self.frame {
             return Ok(());
         }
-        // Who joins gets the state by way of its encoding: nothing may be lost there either.
+        // A player who joins gets the state by its encoding: nothing may be lost there either.
         let mut bytes = Vec::new();
         self.state = match self.rng.below(4) {
             0 if encode(saved, &mut bytes).is_ok() => {

@@ -43,7 +43,7 @@ pub enum FromMaster {
         /// The player's seat in a match, if there is one that is ready.
         seat: Option<Seat>,
     },
-    /// The answer to a keep-alive of somebody who was told nothing for 2.5 seconds.
+    /// The answer to a keep-alive of a client that was sent nothing for 2.5 seconds.
     KeepAlive,
     /// No room; the master closes the connection.
     Full {

@@ -491,7 +491,7 @@ impl PlayerLink {
 
     fn queued(&mut self, state: QueueState) {
         self.settle_cancelled(true);
-        // What was on its way when the player left is no news.
+        // Messages that were on their way when the player left are ignored.
         if !matches!(self.queue, Queue::Leaving) {
             self.queue = Queue::Waiting(state.preferences.clone());
             self.queue_retry = None;

@@ -43,7 +43,7 @@ pub enum Note {
     ToServer(ServerId, ToServer),
     /// To every player: a message as JSON.
     TellAll(String),
-    /// Out with a player, who is told why.
+    /// Remove a player, who is told why.
     Kick(AccountId, String),
     /// A player connected to this master, so that others close their connections of this player.
     Entered(AccountId, u64),

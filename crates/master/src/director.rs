@@ -307,7 +307,7 @@ impl Director {
         self.draining = draining;
     }
 
-    /// The fleet has room for so many more matches; any number if nobody knows, which is so until this is called.
+    /// Sets how many more matches the fleet has room for. Unlimited until this is called.
     pub fn handle_room(&mut self, matches: usize) {
         self.room.handle_fleet(matches);
     }

@@ -154,7 +154,7 @@ impl Leader {
         }
     }
 
-    /// The fleet has room for so many more matches; any number if nobody knows, which is so until this is called.
+    /// Sets how many more matches the fleet has room for. Unlimited until this is called.
     pub fn handle_room(&mut self, matches: usize) {
         if let State::Leading(leading) = &mut self.state {
             leading.director.handle_room(matches);
@@ -173,7 +173,7 @@ impl Leader {
         };
         let notes = std::iter::once(note).chain(absent.into_iter().map(Note::Away));
         match &mut self.state {
-            // What is older than the lease will be read from the store.
+            // A new leader reads the store, which has everything from before its lease.
             State::Asking | State::Ended(_) => {}
             State::Restoring { early, .. } if early.len() < EARLY_MAX => early.extend(notes),
             State::Restoring { early, .. } => {
@@ -463,7 +463,7 @@ impl Leading {
             // It may be stored all the same, if only the answer was lost: the next leader reads what is.
             Transaction::CreateMatch(_) | Transaction::FillSeats(_) => Err(error.into()),
             _ if error == StoreError::OldEpoch => Err(error.into()),
-            // Whether it was written or not, writing it again makes no difference, and it must be written.
+            // It must be stored, and storing it twice makes no difference.
             transaction => {
                 self.retries.push_back((now + RETRY_AFTER, transaction));
                 Ok(())

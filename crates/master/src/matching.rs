@@ -250,7 +250,7 @@ impl Queue {
         Some(&entry.ticket)
     }
 
-    /// The master was paused and may have missed who came back: everybody who is away has the full grace period again.
+    /// Notes that the master was paused and may have missed players who came back: everybody who is away has the full grace period again.
     pub fn handle_pause(&mut self, now: Instant) {
         let until = now + self.config.grace;
         let away = self.entries.values_mut().flat_map(|entry| &mut entry.away);

@@ -41,7 +41,7 @@ pub struct Sentence {
     pub account: AccountId,
     /// The kind of sanction.
     pub sanction: Sanction,
-    /// Until when; none lifts it.
+    /// The end of the sanction; none lifts it.
     pub until: Option<Instant>,
     /// The reason.
     pub reason: String,
@@ -94,7 +94,7 @@ pub struct OperatorPassword {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SanctionRequest {
-    /// For so many hours, at most 100 years of them.
+    /// Hours for which it holds, at most 100 years.
     #[schema(minimum = 1, maximum = 876_000)]
     pub hours: u32,
     /// The reason, at most 200 characters; the player is told.

@@ -211,7 +211,7 @@ mod tests {
             let silent = admitted(&mut sessions, Instant::ZERO, 1);
             let alive = admitted(&mut sessions, Instant::ZERO, 2);
             assert_eq!(sessions.poll_silent(Instant::from_secs(1)), None);
-            // What was said meanwhile is read after the first look.
+            // Messages that arrived meanwhile are read after the first tick.
             let mut closed = Vec::new();
             for second in 1 + pause..30 + pause {
                 let now = Instant::from_secs(second);

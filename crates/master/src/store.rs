@@ -113,7 +113,7 @@ pub struct StoredAccount {
     pub view: AccountView,
     /// Raised by signing out everywhere.
     pub generation: u64,
-    /// Until when an operator keeps it out.
+    /// The end of an operator's ban.
     pub banned_until: Option<Instant>,
 }
 
@@ -227,8 +227,8 @@ macro_rules! store {
     (@$together:ident $store:expr, $module:ident, $name:ident, $($argument:ident),*) => {
         $store.$together(worker::Job::$name, ($($argument),*))
     };
-    // How they are asked for (`call`, or `look` for what only reads; with neighbours of the same kind `together` and `read`), and where they
-    // stand.
+    // First the way they are called (`call`, or `look` for those that only read; batched with neighbours of the same kind `together` and `read`), then the
+    // module that has them.
     ($($way:ident $module:ident { $($(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),* $(,)?) -> $answer:ty;)* })*) => {
         /// The store.
         pub trait Store: Send + Sync {
@@ -315,7 +315,7 @@ store! {
         fn save_progress(account: AccountId, game: String, based_on: u64, document: String) -> u64;
     }
     look accounts {
-        /// The store answers. It costs the same however much there is.
+        /// Checks that the store answers. It costs the same no matter how much is stored.
         fn ready() -> ();
         /// Lines of the season's ranking, from the first place or after a cursor on, at most [`RANKING_PAGE`]. A page costs the same wherever it is.
         fn ranking(after: Option<RankingCursor>) -> Vec<RankingLine>;

@@ -856,7 +856,7 @@ impl Machine for Endpoint {
     }
 
     fn poll_timeout(&mut self) -> Option<Instant> {
-        // What waits to be polled has its time-out set afterwards.
+        // Connections that wait to be polled have their time-out set afterwards.
         self.schedule.next()
     }
 }

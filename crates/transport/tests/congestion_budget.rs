@@ -32,7 +32,7 @@ impl Looped {
     fn new(endpoint: Endpoint, tick_ms: u64, wanted: usize, seed: u64) -> Self {
         let tick = Duration::from_millis(tick_ms);
         let mut pauses = fastrand::Rng::with_seed(seed);
-        // Where in the other side's ticks this side's lie is chance.
+        // The offset between the two sides' ticks is random.
         let phase = Duration::from_micros(pauses.u64(0..tick.as_micros()));
         Self {
             endpoint,

@@ -168,7 +168,7 @@ fn summarise(
         100.0 * arrived as f64 / sent.max(1) as f64
     };
     let read = server.hellos + server.connects + server.malformed;
-    // What was not read was not answered either; the shortest question is what counts.
+    // Unread packets were not answered either; the shortest question is what counts.
     let bytes_read = (read * flood.question_len_min).max(1);
     Flood {
         server_takes_datagrams: name,

@@ -203,7 +203,7 @@ pub(crate) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
         let outcome = measure(&surroundings, load, options.seconds)?;
         let broken = outcome.breaks().is_some();
         outcomes.push(outcome);
-        // What is beyond the bars is only there to find where it breaks.
+        // Loads beyond the bars are only there to find where it breaks.
         if broken && load.gso && load.clients > BARS[1] {
             break;
         }

@@ -154,7 +154,7 @@ fn what_players_unlock_is_there_in_their_next_match() {
     assert_eq!(begin_with(0), [Some(0); 2]);
     assert_eq!(begin_with(1), [Some(RAIL); 2]);
 
-    // What is recorded can be read by anybody.
+    // Anybody can read a recording.
     let file = recordings(&place).pop().expect("two matches");
     let output = Command::new(env!("CARGO_BIN_EXE_muse"))
         .args(["replay", &file, "--verify"])

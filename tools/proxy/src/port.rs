@@ -151,7 +151,7 @@ impl Port {
             if self.transmit(train, part, segment).is_ok() {
                 continue;
             }
-            // What cannot go as a train goes one by one.
+            // Datagrams that cannot go as a train go one by one.
             refused += part
                 .chunks(train.segment)
                 .filter(|one| segment.is_none() || self.transmit(train, one, None).is_err())

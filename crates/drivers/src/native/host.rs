@@ -151,7 +151,7 @@ impl Drop for Host {
     /// Says goodbye, so that peers need not wait for a silence to know. One packet each: if it is lost they wait after all.
     fn drop(&mut self) {
         say_goodbye(self.clock.now(), &mut self.endpoint);
-        // What was said goes first: a relay that is left passes nothing on.
+        // Queued messages go first: a relay that was left forwards nothing.
         let _ = self.flush();
         if let Some(link) = &mut self.link {
             link.leave();

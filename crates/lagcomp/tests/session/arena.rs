@@ -311,7 +311,7 @@ impl Seat {
         self.bytes_received += payload.len() as u64;
         let local = local(now, self.drift_ppm);
         let before = self.game.prediction().corrected;
-        // What came twice is refused.
+        // Duplicates are refused.
         if self.game.handle_packet(local, &mut Rules, payload).is_err() {
             return;
         }

@@ -52,7 +52,7 @@ fn fire(seed: u64, manner: Manner, packet_interval: u32, conditions: &Conditions
     let mut on_screen: Option<Claim> = None;
     while now < Instant::ZERO + LENGTH {
         while let Some(delivery) = network.poll_deliver(now) {
-            // What came twice or too late is refused.
+            // Duplicates and late packets are refused.
             if delivery.to == server_at {
                 let _ = server.handle_packet(now, PLAYER, delivery.payload);
             } else {

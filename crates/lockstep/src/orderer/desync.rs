@@ -127,7 +127,7 @@ impl Orderer {
             return;
         };
         let Some(seat) = member.seat else { return };
-        // What it said before it is mended does not count any more.
+        // Its checks from before the repair do not count any more.
         for row in &mut self.checks.rows {
             row.sums[seat.index()] = None;
         }

@@ -123,7 +123,7 @@ impl Orderer {
         }
     }
 
-    /// An account plays once: who comes back by another link is no longer behind the one before.
+    /// An account plays once: a player who comes back over another link is removed from the previous one.
     fn remove_earlier_life(&mut self, link: LinkId, account: u64) {
         let others = (0..self.members.len()).map(LinkId);
         let earlier = others.filter(|other| *other != link && account != 0);

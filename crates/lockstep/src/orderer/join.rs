@@ -139,7 +139,7 @@ impl Orderer {
                 continue;
             };
             let rtt = member.link.rtt_high();
-            // What the seat's last player did must be everywhere before the seat's stream starts over.
+            // The inputs of the seat's last player must have arrived everywhere before the seat's stream starts over.
             let end = self.streams[seat.index()].end();
             let sent = self.members.iter().flatten();
             let mut sent = sent.filter(|member| member.stage.is_sent_streams());

@@ -371,7 +371,7 @@ impl<G: DeterministicGame> Session<G> {
             if frame != inputs.known(seat) || frame >= limit {
                 return;
             }
-            // What was never given cannot have been taken.
+            // The orderer cannot have accepted an input that was never given.
             if !repeated && frame >= inputs.hinted(seat) {
                 return;
             }

@@ -68,7 +68,7 @@ impl Pace {
 
 const SMOOTHING: f32 = 0.1;
 const GAIN: f32 = 0.02;
-/// At most so much longer or shorter: it is not seen.
+/// Largest change of a frame's length, too small to be seen.
 const STEER_NEAR: f32 = 0.05;
 /// Frames from which on being in step matters more than not being seen to get there.
 const FAR: f32 = 4.0;

@@ -97,7 +97,7 @@ impl<G: DeterministicGame> Session<G> {
         if let Some(ask) = ask {
             self.take_input(ask(target));
         }
-        // What was asked for holds for one frame, in either mode.
+        // An input holds for one frame, in either mode.
         let input = match self.config.mode {
             Mode::Rollback if ask.is_none() => self.input.clone(),
             _ => std::mem::take(&mut self.input),

@@ -73,7 +73,7 @@ impl Match {
         }
     }
 
-    /// This leader was paused for so long: the server counts as just heard.
+    /// Notes that this leader was paused: the server counts as just heard.
     pub(super) fn forgive(&mut self, now: Instant, gap: Duration) {
         self.heard = now;
         // The far future stays what it is, because times saturate.

@@ -319,7 +319,7 @@ impl Fleet for AgonesFleet {
         }
     }
 
-    // Whether a server is there is the cluster's to say.
+    // The cluster decides whether a server exists.
     fn handle_linked(&self, _: ServerId, _: &str, _: bool) {}
 
     fn handle_unlinked(&self, _: ServerId) {}

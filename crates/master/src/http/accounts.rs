@@ -206,7 +206,7 @@ pub(crate) async fn ranking(
 async fn signed_in(shared: &Shared, account: AccountId) -> Result<SignedIn, Failure> {
     let refresh = random_text();
     let now = clock::now();
-    // Who is banned gets no token that would outlive the ban.
+    // A banned player gets no token that would outlive the ban.
     let known = shared.store.account(account).await?;
     if is_banned(&known, now) {
         return Err(Failure::BANNED);

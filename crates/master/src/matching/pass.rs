@@ -220,7 +220,7 @@ impl Queue {
             draft.seats = usize::from(players);
         }
         if narrowed {
-            // What was asked now may shut lanes out; those before were looked at already.
+            // Choices made now may exclude lanes; those made before were checked already.
             *lanes = self.fitting_lanes(draft, Some(place), checks);
         }
         let free = draft.free();

@@ -455,7 +455,7 @@ fn is_fatal(error: &Error) -> bool {
 }
 
 fn unavailable(error: impl std::error::Error) -> StoreError {
-    // What the server said is one level down.
+    // The server's message is one level down in the chain of errors.
     let source = error
         .source()
         .map_or_else(String::new, |source| format!(": {source}"));

@@ -70,7 +70,7 @@ pub(super) trait Database: Sql {
     fn begin(&mut self) -> Result<(), StoreError>;
     /// Makes it durable.
     fn commit(&mut self) -> Result<(), StoreError>;
-    /// Forgets it, after whatever went wrong.
+    /// Forgets it after an error.
     fn roll_back(&mut self);
     /// Begins one of several inside it.
     fn savepoint(&mut self) -> Result<(), StoreError>;

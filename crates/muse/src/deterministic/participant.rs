@@ -99,7 +99,7 @@ struct Player<G: DeterministicGame> {
     role: Role,
     nonce: u32,
     way: Way,
-    /// Until when a session that was cut off is tried to be replaced.
+    /// Deadline for replacing a session that was cut off.
     back_until: Option<Instant>,
     /// Not before this another session is begun.
     retry_at: Instant,
@@ -583,7 +583,7 @@ impl<G: DeterministicGame> Player<G> {
 const BACK_WITHIN: Duration = Duration::from_secs(30);
 /// Time between two attempts to come back.
 const RETRY_EVERY: Duration = Duration::from_millis(500);
-/// A machine that does nothing for so long was suspended.
+/// A machine that does nothing for this long was suspended.
 const SUSPENDED_AFTER: Duration = Duration::from_secs(1);
 /// Packets from a host's own session in one go.
 const EXCHANGES_MAX: usize = 64;

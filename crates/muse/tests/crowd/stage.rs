@@ -139,7 +139,7 @@ where
         self.game.commit();
         let mut packet = [0; PACKET_BYTES];
         while let Some((client, len)) = self.game.poll_packet(now, &mut packet) {
-            // What does not go is lost, as the network might have lost it.
+            // A packet that cannot be sent is lost, as if the network had lost it.
             let _ = self
                 .session
                 .send_packet(now, endpoint, client, &packet[..len]);

@@ -168,7 +168,7 @@ where
             self.player_version = version;
             if player != self.player {
                 self.player = player;
-                // What was predicted is of another entity; it begins with the server's next state of this one.
+                // The predictions were of another entity; prediction begins with the server's next state of this one.
                 self.predictor = Predictor::new();
             }
         }

@@ -141,7 +141,7 @@ pub(crate) fn play(seed: u64, motion: Motion, scene: &Scene) -> Errors {
     let mut next_frame = Instant::from_micros(seed * 1_237 % 16_000);
     while now < Instant::ZERO + LENGTH {
         while let Some(delivery) = network.poll_deliver(now) {
-            // What came twice or too late is refused.
+            // Duplicates and late packets are refused.
             if delivery.to == server_at {
                 let _ = server.handle_packet(now, WATCHER, delivery.payload);
             } else {

@@ -199,6 +199,6 @@ fn a_room_has_its_rate_and_others_are_not_touched() {
     world.talk(Duration::from_secs(10));
     let stats = *world.relay().stats();
     assert!(stats.limited > 0);
-    // What a bucket holds at first, and what 11 seconds bring.
+    // The initial content of a bucket, and what 11 seconds add.
     assert!(stats.packets_in <= 8 + 30 * 11, "{}", stats.packets_in);
 }

@@ -302,7 +302,7 @@ impl Adaptive {
         } else {
             0.0
         };
-        // Where it left off, if that is not long ago; otherwise the last window that left the queue empty.
+        // Continue where it left off, if that is not long ago; otherwise from the last window that left the queue empty.
         let before = known.max(self.window_empty);
         self.window = resume.max(BETA * before);
         let compete = Compete::new(now, self.window / self.packet, before / self.packet);

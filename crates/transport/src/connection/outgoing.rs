@@ -611,7 +611,7 @@ impl Connection {
         while let Some(channel) = self.active.next(from) {
             from = channel + 1;
             let due = self.send[channel].as_mut().and_then(|half| half.copy_due());
-            // What is due but held back goes with the packet that acknowledgements or the pacer let go.
+            // Frames that are due but held back go with the next packet that acknowledgements or the pacer allow.
             if let Some(due) = due.filter(|&due| due > now) {
                 self.timers.set_earlier(Timer::Redundancy, due);
             }

@@ -351,7 +351,7 @@ impl Listener {
         let invalid = Refusal::Token(crate::token::TokenError::Invalid);
         let verifier = self.config.verifier.as_ref().ok_or(invalid)?;
         let key = &self.config.key;
-        // What can be seen without public keys comes first; each costly step pays from the budget before it is made.
+        // Checks that need no public keys come first; each costly step pays from the budget before it is made.
         let checked = verifier
             .check(
                 connect.token,

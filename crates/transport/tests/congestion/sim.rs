@@ -352,7 +352,7 @@ impl World {
             at = at.max(sender.arrives_after + 1);
             sender.arrives_after = at;
         }
-        // What the sender wrongly takes as lost has been delivered all the same.
+        // Packets that the sender wrongly takes for lost have been delivered nevertheless.
         self.outcome.delivered[flow as usize][(self.now / (NANOS / 10)) as usize] += bytes as u64;
         let held = match self.path.ack_interval.as_micros() * 1_000 {
             0 => 0,

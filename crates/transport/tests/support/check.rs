@@ -210,7 +210,7 @@ fn delivered_receipts_hold(
         let Some(outcome) = outcomes.get(&message.id.number) else {
             continue;
         };
-        // What arrives after a newer one has arrived, but is not shown any more.
+        // Messages that arrive after a newer one, and are not shown any more.
         let overtaken = match delivery {
             // Of many large ones that it puts together at once a receiver drops the oldest.
             Delivery::Unreliable => message.len > 1_024,

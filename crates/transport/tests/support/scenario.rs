@@ -177,7 +177,7 @@ impl Story {
         let ticks = rng.u64(100..500);
         let mut incidents = self.draw_incidents(rng, ticks);
         let start = self.pair.now();
-        // How many messages in a thousand ticks each channel gets.
+        // Number of messages in a thousand ticks for each channel.
         let rates: Vec<u64> = (0..12).map(|_| [20, 200, 1_000][rng.usize(..3)]).collect();
         let mut large = rng.u8(..4);
         for tick in 0..ticks {

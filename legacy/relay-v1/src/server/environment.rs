@@ -137,7 +137,7 @@ impl Environment {
             self.output.shrink_to(OUTPUT_KEPT_MAX);
             self.output_start = 0;
         } else if self.output_start > OUTPUT_KEPT_MAX {
-            // What is written need not stay in memory while the rest waits.
+            // Written bytes need not stay in memory while the rest waits.
             self.output.drain(..self.output_start);
             self.output_start = 0;
         }

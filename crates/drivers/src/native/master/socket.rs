@@ -198,7 +198,7 @@ impl MasterSocket {
     pub fn poll(&mut self) -> Option<MasterArrival> {
         loop {
             let (attempt, arrival) = self.arrivals.try_recv().ok()?;
-            // What a connection said that is not wanted any more is no news; answers belong to none.
+            // Messages of a connection that is no longer wanted are dropped; answers to requests belong to no connection.
             if attempt == self.attempts || matches!(arrival, MasterArrival::Answer(_)) {
                 return Some(arrival);
             }

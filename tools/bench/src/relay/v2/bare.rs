@@ -53,7 +53,7 @@ pub(super) fn run() -> anyhow::Result<()> {
                 segment_size: (meta.stride < meta.len).then_some(meta.stride),
                 src_ip: None,
             };
-            // What the socket does not take is lost, as in a router.
+            // Datagrams that the socket does not accept are lost, as in a router.
             let _ = state.try_send(UdpSockRef::from(&socket), &transmit);
         }
     }

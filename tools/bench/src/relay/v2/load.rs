@@ -266,7 +266,7 @@ impl Players {
             let under_way = sent.saturating_sub(received + self.lost());
             if sent < allowed && (under_way < WINDOW || stalled) {
                 if stalled {
-                    // What has not come by now is lost.
+                    // Packets that have not arrived by now are lost.
                     self.receivers[0].machine.port().given_up += under_way;
                     progress = SystemInstant::now();
                 }
