@@ -120,7 +120,7 @@ pub enum OverReason {
     Over,
     /// It was dropped: silent for too long.
     Dropped,
-    /// It was expelled: its state differed from that of the majority, and could not be mended.
+    /// It was expelled: its state differed from that of the majority, and could not be repaired.
     Expelled,
     /// The states of too many machines differed: there is no match to go on with.
     Desync,

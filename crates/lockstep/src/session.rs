@@ -67,7 +67,7 @@ pub enum SessionEvent {
     Left(Seat, Frame),
     /// Turns have changed: their number of steps, and the length of a step.
     Pace(u8, Duration),
-    /// This machine's state differed from the others', and is being mended. The report tells what differed.
+    /// This machine's state differed from the others', and is being repaired. The report says what differed.
     Desynced(Box<Report>),
     /// The state was set back to that of a frame, and run again from there.
     Mended(Frame),

@@ -194,7 +194,7 @@ impl Stream {
         Ok(at)
     }
 
-    /// Reads what [`write_kinds`](Self::write_kinds) wrote: `take` is told each frame and whether another input stands in.
+    /// Reads what [`write_kinds`](Self::write_kinds) wrote: `take` is told each frame and whether it was replaced.
     pub(crate) fn read_kinds(
         from: Frame,
         reader: &mut BitReader<'_>,

@@ -460,7 +460,7 @@ impl Leading {
     ) -> Result<(), Ended> {
         tracing::error!(%error, "not stored");
         match transaction {
-            // It may be stored all the same, if only the answer was lost: the next leader reads what is.
+            // It may be stored nevertheless, if only the answer was lost: the next leader reads it.
             Transaction::CreateMatch(_) | Transaction::FillSeats(_) => Err(error.into()),
             _ if error == StoreError::OldEpoch => Err(error.into()),
             // It must be stored, and storing it twice makes no difference.

@@ -171,7 +171,7 @@ impl Sessions {
 
 /// Silence after which a session is closed.
 pub const SILENCE: Duration = Duration::from_secs(10);
-/// Time after which a player who found no room is told to come again.
+/// Time after which a player who found no room is told to come back.
 pub const RETRY_AFTER: Duration = Duration::from_secs(10);
 /// Players admitted by default.
 pub const PLAYERS_MAX_DEFAULT: usize = 100;

@@ -531,7 +531,7 @@ impl View {
             match slot.life {
                 Life::Free => continue,
                 Life::Leaving => {
-                    // The farewell waits for the entity's events, which would name somebody unknown otherwise.
+                    // The despawn waits for the entity's events, which would otherwise name an unknown entity.
                     if slot.sent == NEVER && slot.events == 0 {
                         self.round.gone.push(number);
                     }

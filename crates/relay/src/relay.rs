@@ -139,7 +139,7 @@ impl Relay {
         self.stats.packets_in += 1;
         self.stats.bytes_in += len as u64;
         if known != from {
-            // It goes on, for the id is known to nobody else; what comes back goes to the old address until this one is proven.
+            // It is forwarded, because nobody else knows the id; answers go to the old address until this one is proven.
             self.challenge(now, id, from, len);
         }
     }

@@ -553,7 +553,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Gives up an accepted client whose first packet has not come, for the sake of another one with its token.
+    /// Gives up an accepted client whose first packet has not come, in favour of another one with its token.
     fn abandon(&mut self, index: usize) {
         if let Occupant::Connection(connection) = &self.slots[index].occupant {
             connection.abandon(&mut self.shared, CloseReason::Replaced);

@@ -100,7 +100,7 @@ fn steering(count: u32) -> [libc::sock_filter; 6] {
         plain(load_byte, 1),
         plain(modulo, count),
         plain(return_accumulator, 0),
-        // No such shard: the kernel then goes by its own hash of the addresses, which it always has; the hash that a
+        // No such shard: the kernel then uses its own hash of the addresses, which it always has; the hash that a
         // program can read is that of the network card, and zero where there is none.
         plain(return_constant, u32::MAX),
     ]

@@ -1,4 +1,4 @@
-//! Compares everybody's checksums and mends who differs: from its own last good state, else from the reference's state, else the
+//! Compares everybody's checksums and repairs machines that differ: from its own last good state, else from the reference's state, else the
 //! minority is expelled, else the match ends.
 
 use std::collections::VecDeque;

@@ -87,7 +87,7 @@ impl Held {
     }
 }
 
-/// The mending of a machine whose state differs.
+/// The repair of a machine whose state differs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Heal {
     pub(crate) attempts: u8,

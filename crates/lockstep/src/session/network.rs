@@ -500,7 +500,7 @@ impl<G: DeterministicGame> Session<G> {
 
     fn handle_blob_data(&mut self, now: Instant, rest: &[u8]) -> Option<()> {
         if self.status == Status::Connecting {
-            // The welcome is still on its way; what is not acknowledged comes again.
+            // The welcome is still on its way; whatever is not acknowledged is repeated.
             return Some(());
         }
         self.heard = Some(now);

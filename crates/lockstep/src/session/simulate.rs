@@ -122,7 +122,7 @@ impl<G: DeterministicGame> Session<G> {
         let Some(seat) = self.seat else { return };
         let frame = self.own.end();
         self.scratch.clear();
-        // The input was checked when it was set; what stands in for it is made of such.
+        // The input was checked when it was set; a prediction is made of checked inputs.
         let _ = encode(&input, &mut self.scratch);
         self.own.push(Entry::Given(InputBytes::new(&self.scratch)));
         let wrong = self

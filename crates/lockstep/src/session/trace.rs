@@ -58,7 +58,7 @@ impl fmt::Display for Report {
 }
 
 impl Trace {
-    /// Takes the trace of a session, before anything is mended.
+    /// Takes the trace of a session, before anything is repaired.
     pub(crate) fn take<G: DeterministicGame>(
         session: &Session<G>,
         agreed: Frame,

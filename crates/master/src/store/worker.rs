@@ -175,7 +175,7 @@ fn reply<A: Send + 'static>(
     outcome: Result<A, StoreError>,
 ) -> Reply {
     Box::new(move |committed| {
-        // The caller may have gone away; the transaction holds all the same.
+        // The caller may have gone away; the transaction holds nevertheless.
         let _ = answer.send(committed.and(outcome));
     })
 }

@@ -555,7 +555,7 @@ impl<G: DeterministicGame> Player<G> {
         changes && self.way != Way::Here
     }
 
-    /// True if the session has ended in a way that another one may mend.
+    /// True if the session has ended in a way that a new one may repair.
     fn is_cut_off(&self) -> bool {
         match self.session.status() {
             Status::Over(reason) => self.may_come_back(reason),

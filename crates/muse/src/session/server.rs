@@ -340,7 +340,7 @@ impl ServerSession {
         connection: ConnectionId,
         info: ClientInfo,
     ) -> ClientId {
-        // Without a token nobody can be told from another, so nobody gets an id back.
+        // Without tokens clients cannot be told apart, so nobody gets an id back.
         let known = match info.account {
             0 => None,
             account => self.accounts.get(&account).copied(),

@@ -96,7 +96,7 @@ pub enum AdmissionError {
     /// The client left, was decided about before, or never asked.
     #[error("no client with this id waits for a decision")]
     NotAsking,
-    /// The client was refused all the same, for this reason: its token was used while it waited.
+    /// The client was refused nevertheless, for this reason: its token was used while it waited.
     #[error("the client was refused: {0}")]
     Refused(Refusal),
 }

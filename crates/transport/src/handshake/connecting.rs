@@ -52,7 +52,7 @@ pub(crate) struct ConnectingConfig {
     pub(crate) description: Arc<str>,
     /// The id that this side wants to receive in the headers of packets.
     pub(crate) connection_id: u32,
-    /// The server's key, or the token that names it.
+    /// The means by which the sides know each other: a pinned key, or a token.
     pub(crate) trust: Trust,
     /// For the server's application, at most 256 bytes; encrypted, but not safe from being repeated.
     pub(crate) payload: Vec<u8>,

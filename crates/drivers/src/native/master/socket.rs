@@ -444,5 +444,5 @@ const REQUESTS_MAX: usize = 4;
 const SEND_MAX: Duration = Duration::from_secs(10);
 /// Longest call over HTTP.
 const CALL_MAX: Duration = Duration::from_secs(10);
-/// Longest farewell.
+/// Longest time for the last messages and the close.
 const CLOSE_MAX: Duration = Duration::from_millis(500);
