@@ -276,5 +276,7 @@ fn report(bots: &[Bot], figures: bool) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// One thread plays for all bots without waiting for their sockets: it sleeps at least this long, so that a thousand of them do not keep a core busy,
+/// and at most a few milliseconds, which is what an arrived packet may wait.
 const NAP_MICROS_MIN: u64 = 500;
 const NAP_MICROS_MAX: u64 = 5_000;

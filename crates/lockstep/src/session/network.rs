@@ -559,8 +559,11 @@ impl<G: DeterministicGame> Session<G> {
 
 const _: () = assert!(PROTOCOL_VERSION < 16, "the version has four bits");
 const HELLO_EVERY: Duration = Duration::from_millis(250);
+/// Longest gap between packets, so that the orderer can tell silence from having nothing to say.
 const HEARTBEAT: Duration = Duration::from_millis(200);
+/// Inputs that are not acknowledged are repeated this long after a round trip.
 const RESEND_MARGIN: Duration = Duration::from_millis(5);
+/// Nothing is repeated sooner, even on a local network: the acknowledgement waits for the orderer's next packet.
 const RESEND_MIN: Duration = Duration::from_millis(30);
 /// In lockstep, inputs are acknowledged no later than this, or with the next turn if that is sooner.
 const ACK_WITHIN: Duration = Duration::from_millis(10);

@@ -66,7 +66,9 @@ impl Pace {
     }
 }
 
+/// Weight of a report: single ones jitter with the network.
 const SMOOTHING: f32 = 0.1;
+/// Share by which a frame is longer for each frame of advantage.
 const GAIN: f32 = 0.02;
 /// Largest change of a frame's length, too small to be seen.
 const STEER_NEAR: f32 = 0.05;

@@ -472,5 +472,8 @@ const SESSION: &str = "SET synchronous_commit = on; SET idle_in_transaction_sess
 /// Writes that are on their way at once.
 const WRITES_AT_ONCE: usize = 16;
 const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// A migration of a large table takes as long as it takes.
 const MIGRATION_MAX: Duration = Duration::from_secs(3_600);
+/// A little longer than `statement_timeout`, so that a slow statement ends with PostgreSQL's error and keeps the connection; still less than a
+/// lease.
 const ANSWER_MAX: Duration = Duration::from_millis(5_500);

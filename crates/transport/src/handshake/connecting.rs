@@ -396,6 +396,7 @@ impl fmt::Debug for Connecting {
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 const DELAY_FIRST: Duration = Duration::from_millis(250);
 const DELAY_MAX: Duration = Duration::from_secs(1);
+/// A newer cookie replaces one that is older than this, well before the server's 10 s are over.
 const COOKIE_KEPT: Duration = Duration::from_secs(1);
 /// Exchanges of which an Accept may still come.
 const SESSIONS_MAX: usize = 4;

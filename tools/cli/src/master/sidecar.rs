@@ -185,4 +185,5 @@ const HEALTH_EVERY: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Time for the cluster to make a server ready before it is asked again.
 const READY_MAX: Duration = Duration::from_secs(10);
+/// The process ends even if Agones does not answer.
 const GOODBYE_MAX: Duration = Duration::from_secs(5);
