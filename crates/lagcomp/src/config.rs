@@ -105,10 +105,10 @@ impl RewindConfig {
 #[non_exhaustive]
 pub enum RewindError {
     /// Not a number, more than a million, or a rotation that is none.
-    #[error("a position or rotation makes no sense")]
+    #[error("a position beyond a million or not finite, or a rotation that is not one")]
     Pose,
     /// Smaller than a millimetre, larger than a kilometre, or more than 64 of them.
-    #[error("a hit volume makes no sense")]
+    #[error("a hit volume must measure 1 mm to 1 km, and a rig has at most 64")]
     Volume,
     /// Another number than the rig has.
     #[error("the number of bones is not that of the rig")]

@@ -62,7 +62,7 @@ fn manifest(folder: &str) -> anyhow::Result<PathBuf> {
         .join(folder);
     let manifest = folder.join("Cargo.toml").canonicalize().with_context(|| {
         format!(
-            "the peers' source is not at {}; --peers none does without",
+            "the peers' source is not at {}; use --peers none to measure Muse alone",
             folder.display()
         )
     })?;

@@ -249,7 +249,7 @@ pub enum TokenError {
     #[error("the token is for another server")]
     WrongServer,
     /// The server cannot remember more used tokens.
-    #[error("the server cannot take more tokens now")]
+    #[error("the server cannot accept more tokens now")]
     Full,
 }
 
