@@ -22,7 +22,7 @@ use tracing_subscriber::EnvFilter;
 #[command(
     name = "muse",
     version,
-    after_help = "Example: muse up\n\nLogs: RUST_LOG=debug muse ..."
+    after_help = "Example: muse up\n\n`muse COMMAND --help` shows an example of each command. For more logs: RUST_LOG=debug muse ..."
 )]
 struct Muse {
     #[command(subcommand)]

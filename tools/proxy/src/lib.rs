@@ -36,16 +36,17 @@ use way::{Pair, Way};
 
 /// The addresses, and the conditions of the network.
 #[derive(Args)]
-#[command(after_help = "Examples:
-  muse proxy --listen :9000 --to game.example:8888 --rtt 80 --jitter 10 --loss 2
-  muse proxy --listen :9000 --to 127.0.0.1:8888 --profile hotel --page 127.0.0.1:9001
-  muse proxy --listen :9000 --to 127.0.0.1:8888 --rtt 60 --up rate=1mbit,queue=300ms --down loss=5,burst=4
-  muse proxy --listen :7777 --to 127.0.0.1:7788 --tcp --profile 4g --capture bad.pcapng
-  muse proxy --list-profiles
+#[command(
+    after_help = "Example: muse proxy --listen :9000 --to game.example:8888 --rtt 80 --jitter 10 --loss 2
+         muse proxy --listen :9000 --to 127.0.0.1:8888 --profile hotel --page 127.0.0.1:9001
+         muse proxy --listen :9000 --to 127.0.0.1:8888 --rtt 60 --up rate=1mbit,queue=300ms --down loss=5,burst=4
+         muse proxy --listen :7777 --to 127.0.0.1:7788 --tcp --profile 4g --capture bad.pcapng
+         muse proxy --list-profiles
 
 Point clients at --listen instead of at the server. While it runs, lines on standard input change the network:
 `loss 5`, `rtt 200`, `down rate 1mbit`, `profile satellite`, `cut 5`, `stats`, `help`. Ctrl-C ends it with a summary.
-All figures are defined in docs/proxy.md and docs/netem.md.")]
+docs/proxy.md and docs/netem.md define all values."
+)]
 pub struct Arguments {
     /// Address that clients send to; `:PORT` for every address of this machine, port 0 lets the system choose.
     #[arg(
