@@ -23,7 +23,7 @@ use super::role::{Role, pinned_muse};
     after_help = "Example: muse bench connections --bars\n\nExit code 3: with --bars, a bar fell short."
 )]
 pub(crate) struct Arguments {
-    /// Connections.
+    /// Number of connections.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=16_384))]
     clients: u64,
     /// Packets a second each way on each connection.
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     /// Shortened: 3 seconds.
     #[arg(long)]
     quick: bool,
-    /// Print a line for each bar and exit with 3 if one falls short.
+    /// Print each value beside its limit, and exit with 3 if one falls short.
     #[arg(long)]
     bars: bool,
     /// Write everything to this file.

@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     /// Encode the first 600 frames only.
     #[arg(long)]
     quick: bool,
-    /// Print a line for each bar.
+    /// Print each value beside its limit.
     #[arg(long)]
     bars: bool,
     /// Write the figures to this file.

@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     /// Shortened: a fifth of the time.
     #[arg(long)]
     quick: bool,
-    /// One line per bar; exit code 3 if one falls short.
+    /// Print each value beside its limit, and exit with 3 if one falls short.
     #[arg(long)]
     bars: bool,
     /// Write everything to this file.

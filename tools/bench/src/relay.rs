@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     /// Shortened: fewer or shorter loads.
     #[arg(long)]
     quick: bool,
-    /// Print a line for each bar and exit with 3 if one falls short.
+    /// Print each value beside its limit, and exit with 3 if one falls short.
     #[arg(long)]
     bars: bool,
     /// Write everything to this file.

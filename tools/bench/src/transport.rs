@@ -22,28 +22,27 @@ use super::virtual_cases::{self, VirtualCase, VirtualRow};
 #[derive(Args)]
 #[command(
     after_help = "Example: muse bench transport --workload w1,w2 --peers rusty_enet,quinn --json results.json
-
          muse bench transport --workload w3,w4 --virtual-only --bars
 
 Exit code 3: with --bars, a bar fell short."
 )]
 pub(crate) struct Arguments {
-    /// The workloads.
+    /// Workloads to run.
     #[arg(long, value_delimiter = ',', default_value = "w1,w2,w3,w4")]
     workload: Vec<WorkloadName>,
-    /// The peers: bare, kcp, rusty_enet, enet, quinn, renet, all, or none.
+    /// Libraries to compare with: bare, kcp, rusty_enet, enet, quinn, renet, all, or none.
     #[arg(long, value_delimiter = ',', default_value = "all")]
     peers: Vec<String>,
     /// Number of times each library runs each workload; 3, or 1 with --quick.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100))]
     runs: Option<u64>,
-    /// Shortened workloads, under a minute in all.
+    /// Shortened workloads, under a minute in total.
     #[arg(long)]
     quick: bool,
-    /// Only what runs in virtual time: W3 and W4 with Muse alone, 100 seeds each, 10 with --quick.
+    /// Run only the cases in virtual time: W3 and W4 with Muse alone, 100 seeds each, 10 with --quick.
     #[arg(long)]
     virtual_only: bool,
-    /// Print a line for each bar and exit with 3 if one falls short.
+    /// Print each value beside its limit, and exit with 3 if one falls short.
     #[arg(long)]
     bars: bool,
     /// Write all runs to this file.
