@@ -146,7 +146,7 @@ pub struct ContestCounts {
     pub confirmed_at_once: u64,
     /// Final because nobody objected in time.
     pub confirmed_by_silence: u64,
-    /// Objections that were rejected.
+    /// Objections in vain.
     pub upheld: u64,
     /// Objections that were right.
     pub overturned: u64,
@@ -173,7 +173,7 @@ impl Contests {
         }
     }
 
-    /// A hit was judged in the present tick of `rewind`. A hit on what was not rewound is final, because the victim was
+    /// A hit was judged in the present tick of `rewind`. A hit on what was not rewound is final, for the victim was
     /// where it was hit.
     pub fn open(&mut self, rewind: &Rewind, hit: &Hit, victim_rtt: Duration) -> Decision {
         let at_once = !hit.rewound

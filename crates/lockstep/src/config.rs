@@ -145,7 +145,7 @@ impl MatchConfig {
         self
     }
 
-    /// Saves only every n-th frame. Default: 1. For states that are expensive to save: costs up to n - 1 steps more in a rollback.
+    /// Saves only every n-th frame. Default: 1. For states that are dear to save: costs up to n - 1 steps more in a rollback.
     pub fn save_every(mut self, frames: u32) -> Self {
         self.save_every = frames.max(1);
         self

@@ -198,7 +198,7 @@ impl MasterConfig {
         self
     }
 
-    /// Hosts and ports of other masters with the same database, or of a load balancer in front of all of them; none by default. Game servers of this
+    /// Hosts and ports of other masters with the same database, or of what stands in front of all of them; none by default. Game servers of this
     /// master turn to them when it is gone, so that their matches go on and count.
     pub fn other_masters(mut self, masters: &[&str]) -> Self {
         self.other_masters = masters.iter().map(|&master| master.to_owned()).collect();

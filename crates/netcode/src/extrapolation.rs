@@ -169,7 +169,7 @@ pub struct Extrapolator {
 impl Extrapolator {
     /// A body that is shown as it moves at `now`.
     pub fn new(config: ExtrapolationConfig, now: Instant, motion: Motion) -> Self {
-        // A velocity derived from positions becomes part of the motion.
+        // What places told of the velocity becomes part of it.
         let motion = motion.after(0.0, config.path);
         Self {
             config,

@@ -157,7 +157,7 @@ impl Conditions {
         self
     }
 
-    /// Largest IP packet in bytes, headers included; larger ones vanish silently. Default: unlimited.
+    /// Largest IP packet in bytes, headers included; larger ones vanish without a word. Default: unlimited.
     pub fn mtu(mut self, ip_bytes: usize) -> Self {
         self.mtu = Some(ip_bytes);
         self

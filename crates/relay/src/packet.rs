@@ -692,7 +692,7 @@ pub(super) fn write_address(
     writer.u16(address.port())
 }
 
-/// Returns the least length of a packet of a kind: a question is never shorter than its answer. `None` for anything that is not a relay packet.
+/// Returns the least length of a packet of a kind: a question is never shorter than its answer. `None` for what is no packet here.
 const fn len_min(kind: u8) -> Option<usize> {
     Some(match kind {
         KIND_HELLO => HELLO_LEN,

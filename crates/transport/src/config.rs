@@ -325,7 +325,7 @@ impl Config {
     }
 
     /// Largest message taken and accepted. Default: 16 MiB. Both sides should have the same; a game whose messages are
-    /// small should say so, because it bounds from below what a [connection](Self::connection_memory) may hold.
+    /// small should say so, for it bounds from below what a [connection](Self::connection_memory) may hold.
     pub fn message_max(mut self, bytes: usize) -> Self {
         self.message_max = bytes;
         self

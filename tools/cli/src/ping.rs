@@ -66,14 +66,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Begins to connect; returns the client and the server's address.
+/// Begins to connect, and says what the server is called.
 fn begin(arguments: &Arguments, timeout: Duration) -> anyhow::Result<(Client, SocketAddr)> {
     if arguments.server.starts_with("muse2:") {
         let invitation: Invitation = arguments.server.parse()?;
         let key = ServerPublicKey::from_bytes(invitation.host_key);
         let how = Connect::pinned(key).timeout(timeout.into());
         let client = Client::join(invitation.relay, invitation.code, config(), how)
-            .with_context(|| format!("cannot join through the relay {}", invitation.relay))?;
+            .with_context(|| format!("cannot begin to join at {}", invitation.relay))?;
         return Ok((client, invitation.relay));
     }
     let server = resolve(&arguments.server)?;
@@ -82,7 +82,7 @@ fn begin(arguments: &Arguments, timeout: Duration) -> anyhow::Result<(Client, So
         .context("--key is missing: the key that the server printed when it started")?;
     let how = Connect::pinned(key).timeout(timeout.into());
     let client = Client::connect(server, config(), how)
-        .with_context(|| format!("cannot connect to {server}"))?;
+        .with_context(|| format!("cannot begin to connect to {server}"))?;
     Ok((client, server))
 }
 

@@ -315,7 +315,7 @@ impl AsyncHost {
 impl Drop for AsyncHost {
     fn drop(&mut self) {
         host::say_goodbye(self.now(), &mut self.endpoint);
-        // Queued messages go first: a relay that was left forwards nothing.
+        // What was said goes first: a relay that is left passes nothing on.
         let _ = self.flush();
         if let Some(link) = &mut self.link {
             link.leave();

@@ -53,11 +53,11 @@ impl Host {
         let (now, machine, link) = (self.now, &mut self.endpoint, self.link.as_mut());
         #[cfg(feature = "web")]
         if let Some(web) = &mut self.web {
-            web.receive_up_to(now, machine, RECEIVE_MAX);
+            web.take_in(now, machine, RECEIVE_MAX);
             let mut machine = WithWeb { machine, web };
-            return receive(&mut self.driver, link, now, &mut machine);
+            return take_in(&mut self.driver, link, now, &mut machine);
         }
-        receive(&mut self.driver, link, now, machine)
+        take_in(&mut self.driver, link, now, machine)
     }
 
     pub(crate) fn poll_event<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<Event<'b>> {
@@ -151,7 +151,7 @@ impl Drop for Host {
     /// Says goodbye, so that peers need not wait for a silence to know. One packet each: if it is lost they wait after all.
     fn drop(&mut self) {
         say_goodbye(self.clock.now(), &mut self.endpoint);
-        // Queued messages go first: a relay that was left forwards nothing.
+        // What was said goes first: a relay that is left passes nothing on.
         let _ = self.flush();
         if let Some(link) = &mut self.link {
             link.leave();
@@ -162,7 +162,7 @@ impl Drop for Host {
 }
 
 /// Receives what has arrived, through a relay as well, and handles what has become due.
-fn receive<M: Machine>(
+fn take_in<M: Machine>(
     driver: &mut UdpDriver,
     link: Option<&mut Link>,
     now: Instant,

@@ -16,7 +16,7 @@ pub enum Authority {
     Forwarded(Forward),
 }
 
-/// A limit on how often something may happen: a number of times a second on average, and several at once after a pause, because
+/// A limit on how often something may happen: so many times a second in the long run, and several at once after a pause, because
 /// networks bunch what was evenly spaced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {

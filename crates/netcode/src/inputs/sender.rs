@@ -79,7 +79,7 @@ impl<I: Input> InputSender<I> {
             config,
             inputs: VecDeque::with_capacity(INPUTS_PER_PACKET_MAX),
             newest: Tick(0),
-            // Until the first report: enough to survive a few losses in a row.
+            // Until the first report: enough to bear a few losses in a row.
             redundancy: 3.clamp(
                 config.redundancy_min,
                 config.redundancy_max.max(config.redundancy_min),

@@ -144,7 +144,7 @@ struct ServerSide {
     buffer: InputBuffer<Keys>,
     player: Body,
     other: Body,
-    /// For each tick, true if its input came in time.
+    /// Whether the input of each tick came in time.
     in_time: Vec<bool>,
     number: u16,
     /// Inputs received, missed, and their wait, at the end of the warm-up.

@@ -113,7 +113,7 @@ impl Server {
         })
     }
 
-    /// Does the work that is shared by all clients: states become those of the tick.
+    /// What is done once for all clients: states become those of the tick.
     pub(crate) fn share(&mut self, script: &Script, tick: usize) -> anyhow::Result<()> {
         for (entity, body) in self.entities.iter().zip(&script.states[tick]) {
             self.world.set(self.kind, *entity, body)?;
@@ -122,7 +122,7 @@ impl Server {
         Ok(())
     }
 
-    /// Does the work for one client: handles its answers and makes its packets. Returns the number of bytes.
+    /// What is done for a client: its answers are taken, its packets made. Says how many bytes that were.
     pub(crate) fn serve(
         &mut self,
         client: usize,
