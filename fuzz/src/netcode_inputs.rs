@@ -23,7 +23,7 @@ pub fn run(data: &[u8]) {
     let mut buffer = InputBuffer::<Keys>::new(config, Tick(0));
     let mut now = Instant::ZERO;
     for (number, packet) in data.chunks(23).enumerate() {
-        // Whether it is accepted is its own affair.
+        // It may accept or refuse it; it must not panic.
         let _ = buffer.handle_packet(now, &mut BitReader::new(packet));
         assert!(buffer.depth() <= 16);
         let next = Tick(number as u32);

@@ -18,7 +18,7 @@ pub struct RewindConfig {
 }
 
 impl RewindConfig {
-    /// Defaults for a game of so many ticks a second, 1 to 1,000.
+    /// Defaults for a game with this many ticks a second, 1 to 1,000.
     pub fn new(ticks_per_second: u32) -> Self {
         let rate = u64::from(ticks_per_second.clamp(1, 1_000));
         Self {
@@ -36,7 +36,7 @@ impl RewindConfig {
     }
 
     /// The oldest instant that a shot may be judged at; a shot that is older is judged in the present, and the shooter
-    /// has to lead. Larger is fairer to shooters with slow links and less fair to who is shot. Default: 250 ms.
+    /// has to lead. Larger is fairer to shooters with slow links and less fair to those who are shot. Default: 250 ms.
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit.min(Duration::from_secs(1));
         self
@@ -105,10 +105,10 @@ impl RewindConfig {
 #[non_exhaustive]
 pub enum RewindError {
     /// Not a number, more than a million, or a rotation that is none.
-    #[error("a position or rotation makes no sense")]
+    #[error("a position beyond a million or not finite, or a rotation that is not one")]
     Pose,
     /// Smaller than a millimetre, larger than a kilometre, or more than 64 of them.
-    #[error("a hit volume makes no sense")]
+    #[error("a hit volume must measure 1 mm to 1 km, and a rig has at most 64")]
     Volume,
     /// Another number than the rig has.
     #[error("the number of bones is not that of the rig")]

@@ -22,17 +22,17 @@ pub enum Mode {
 pub enum Late {
     /// Everybody waits, in rollback once the window is used up.
     Wait,
-    /// The packet server's rule: so long after everybody else's input has arrived, [`DeterministicGame::predict`] stands in for the missing
+    /// The packet server's rule: this long after everybody else's input has arrived, [`DeterministicGame::predict`] stands in for the missing
     /// one. Only the late player suffers.
     Repeat {
-        /// How long the others wait.
+        /// Time to wait for the missing input after everybody else's has arrived.
         after: Duration,
     },
 }
 
 /// Settings of a match. [`MatchConfig::lockstep`] and [`MatchConfig::rollback`] are where to begin.
 ///
-/// All machines of a match and its server must have the same; who has others is refused.
+/// All machines of a match and its server must have the same settings; a machine with others is refused.
 ///
 /// ```
 /// use muse_lockstep::MatchConfig;

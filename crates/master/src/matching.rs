@@ -43,7 +43,7 @@ pub struct Queue {
     by_account: FxHashMap<AccountId, TicketId>,
     lanes: Lanes,
     interner: Interner,
-    /// Words at which the interner is made anew, so that nonsense of players is forgotten.
+    /// Number of words at which the interner is rebuilt, so that nonsense of players is forgotten.
     words_max: usize,
     backfills: BTreeMap<(Instant, MatchId), Backfill>,
     /// The place where the last pass stopped because of its bound.
@@ -250,7 +250,7 @@ impl Queue {
         Some(&entry.ticket)
     }
 
-    /// The master was paused and may have missed who came back: everybody who is away has the full grace period again.
+    /// Notes that the master was paused and may have missed players who came back: everybody who is away has the full grace period again.
     pub fn handle_pause(&mut self, now: Instant) {
         let until = now + self.config.grace;
         let away = self.entries.values_mut().flat_map(|entry| &mut entry.away);
@@ -278,7 +278,7 @@ impl Queue {
         self.backfills.retain(|key, _| key.1 != match_id);
     }
 
-    /// Numbers all words anew.
+    /// Renumbers all words.
     fn rebuild(&mut self) {
         self.interner = Interner::default();
         self.lanes = Lanes::default();

@@ -126,7 +126,7 @@ impl Client {
         self.session.protocol()
     }
 
-    /// Returns the time that everything goes by: that of the last tick.
+    /// Returns the time of the last tick, which everything in it uses.
     pub fn now(&self) -> Instant {
         self.link.now()
     }

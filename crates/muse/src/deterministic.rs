@@ -34,7 +34,7 @@ pub enum MatchEvent<E> {
     Cancelled(Frame, E),
     /// It happened for certain and on all machines: for scores, and everything that cannot be taken back.
     Confirmed(Frame, E),
-    /// This machine's state differed from the others' and is being mended. The report names the first frame and field that differ.
+    /// This machine's state differed from the others' and is being repaired. The report names the first frame and field that differ.
     Desynced(Box<Report>),
     /// The state was set back to that of a frame, and run again from there.
     Mended(Frame),

@@ -240,7 +240,7 @@ impl Join {
         self
     }
 
-    /// Gives up when nobody has answered for so long. Default: 10 seconds.
+    /// Sets the time after which it gives up when nobody answers. Default: 10 seconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self

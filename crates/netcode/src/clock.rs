@@ -59,7 +59,7 @@ impl ClockConfig {
     }
 
     /// Allows inputs to be sent a second time half a tick later, while the server sees more loss than one copy in the
-    /// next packet makes good. On by default; it doubles the packets sent, and spares up to a tick of delay.
+    /// next packet makes good. On by default; it doubles the packets sent, and saves up to a tick of delay.
     pub fn copies(mut self, allowed: bool) -> Self {
         self.copies = allowed;
         self

@@ -298,7 +298,7 @@ impl<G: Game> Predictor<G> {
             self.counters.confirmed += 1;
             return Reconciled::Confirmed;
         }
-        // What is on the screen now, to be blended away from.
+        // The state on the screen now, to be blended away from.
         let before = self.predicted[self.predicted.len() - 1].1.clone();
         self.predicted.drain(..=place);
         self.base = Some((tick, state.clone()));

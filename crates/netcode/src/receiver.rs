@@ -303,13 +303,13 @@ impl Receiver {
     /// Takes over what was decoded.
     fn apply(&mut self, tick: Tick) {
         let mut staged = std::mem::take(&mut self.staged);
-        // First who is gone, for a slot may be given to another entity in the same packet.
+        // Despawned entities first, because a slot may be given to another entity in the same packet.
         for slot in staged.gone.drain(..) {
             let newer = |slot: &Slot| {
                 let newest = slot.history.last().map(|(newest, _)| newest);
                 slot.occupant.is_some() && newest.is_some_and(|newest| newest > tick.0)
             };
-            // A late farewell must not remove what a later packet has brought into the slot.
+            // A late despawn must not remove what a later packet has put into the slot.
             if !self.slots.get(slot as usize).is_some_and(newer) {
                 self.vacate(slot, tick);
             }

@@ -448,7 +448,7 @@ impl View {
                         release(&mut self.slots, entity);
                     }
                 }
-                // What never left the server needs no farewell.
+                // An entity that was never sent needs no despawn message.
                 if self
                     .slots
                     .get(number)
@@ -531,7 +531,7 @@ impl View {
             match slot.life {
                 Life::Free => continue,
                 Life::Leaving => {
-                    // The farewell waits for the entity's events, which would name somebody unknown otherwise.
+                    // The despawn waits for the entity's events, which would otherwise name an unknown entity.
                     if slot.sent == NEVER && slot.events == 0 {
                         self.round.gone.push(number);
                     }
@@ -540,7 +540,7 @@ impl View {
                 Life::Active => {}
             }
             self.complete &= slot.baseline != NEVER;
-            // What was spawned after the last commit is not there yet.
+            // Entities spawned after the last commit are not there yet.
             let Some(object) = world
                 .object(slot.object)
                 .filter(|object| object.since <= tick)

@@ -136,7 +136,7 @@ impl Game for ArenaRules {
             let mut context = StepContext::new(context.tick, context.first_run, &mut emit);
             Rules.step(body, &input, &mut context);
         }
-        // Who is overtaken is pushed ahead.
+        // A body that is overtaken is pushed ahead.
         if arena.bodies[0].x > arena.bodies[1].x {
             arena.bodies[1].x = arena.bodies[0].x;
         }

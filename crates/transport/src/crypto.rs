@@ -157,7 +157,7 @@ impl SendKeys {
     }
 
     /// Renews the keys now; the next packet has the other phase. Does nothing and says `false` while the peer has
-    /// acknowledged no packet of the present phase, for it could not follow two renewals at once.
+    /// acknowledged no packet of the present phase, because it could not follow two renewals at once.
     pub(crate) fn update(&mut self) -> bool {
         let confirmed = self.confirmed;
         if confirmed {

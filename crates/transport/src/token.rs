@@ -112,7 +112,7 @@ pub enum IssueError {
     #[error("a token names at most {SERVERS_MAX} addresses")]
     Servers,
     /// The lifetime is zero or too long.
-    #[error("a token lives 1 to {LIFETIME_S_MAX} seconds")]
+    #[error("a token is valid for 1 to {LIFETIME_S_MAX} seconds")]
     Lifetime,
 }
 

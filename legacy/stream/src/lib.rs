@@ -337,7 +337,7 @@ impl StreamDriver {
             interest,
             ended: false,
         });
-        // What the machine says to a newcomer goes at once.
+        // The machine's messages to a new client go at once.
         self.service(now, machine)
     }
 

@@ -154,7 +154,7 @@ fn what_players_unlock_is_there_in_their_next_match() {
     assert_eq!(begin_with(0), [Some(0); 2]);
     assert_eq!(begin_with(1), [Some(RAIL); 2]);
 
-    // What is recorded can be read by anybody.
+    // Anybody can read a recording.
     let file = recordings(&place).pop().expect("two matches");
     let output = Command::new(env!("CARGO_BIN_EXE_muse"))
         .args(["replay", &file, "--verify"])
@@ -178,7 +178,7 @@ fn await_servers(first_port: u16) {
     }
 }
 
-/// What was recorded of the matches, in their order.
+/// Returns the recordings of the matches, in their order.
 fn recordings(place: &Place) -> Vec<String> {
     let files = std::fs::read_dir(place.at("data/matches")).expect("matches were recorded");
     let paths = files.filter_map(|file| file.ok()?.path().to_str().map(str::to_owned));

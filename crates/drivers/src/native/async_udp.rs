@@ -51,7 +51,7 @@ impl AsyncUdp {
         match machine.poll_timeout() {
             Some(due) => {
                 let patience = self.clock.until(due).into();
-                // Elapsed is as good as ready: the machine's time-out is due.
+                // The time-out of the wait is no error: the machine's own time-out is due.
                 tokio::time::timeout(patience, ready)
                     .await
                     .unwrap_or(Ok(tokio::io::Ready::EMPTY))?

@@ -214,7 +214,7 @@ impl WebListener {
         self.shared.asleep.store(false, Ordering::SeqCst);
     }
 
-    /// Gives the machine what has arrived from browsers, but no more than `limit`, and says how many datagrams that were.
+    /// Gives the machine what has arrived from browsers, but no more than `limit`; returns the number of datagrams.
     pub(crate) fn take_in<M: Machine + ?Sized>(
         &mut self,
         now: Instant,

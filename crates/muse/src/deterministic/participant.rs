@@ -99,7 +99,7 @@ struct Player<G: DeterministicGame> {
     role: Role,
     nonce: u32,
     way: Way,
-    /// Until when a session that was cut off is tried to be replaced.
+    /// Deadline for replacing a session that was cut off.
     back_until: Option<Instant>,
     /// Not before this another session is begun.
     retry_at: Instant,
@@ -270,7 +270,7 @@ impl<G: DeterministicGame> Participant<G> {
             Event::Unanswered { connection } => {
                 if let Some(player) = self.player_of(*connection) {
                     player.way = Way::Cut;
-                    // Whoever was in the match before goes on trying until its time is up.
+                    // A player who was in the match before keeps trying until the time is up.
                     if player.back_until.is_none() {
                         player.is_over = true;
                         self.tell(MatchEvent::Lost);
@@ -555,7 +555,7 @@ impl<G: DeterministicGame> Player<G> {
         changes && self.way != Way::Here
     }
 
-    /// True if the session has ended in a way that another one may mend.
+    /// True if the session has ended in a way that a new one may repair.
     fn is_cut_off(&self) -> bool {
         match self.session.status() {
             Status::Over(reason) => self.may_come_back(reason),
@@ -583,7 +583,7 @@ impl<G: DeterministicGame> Player<G> {
 const BACK_WITHIN: Duration = Duration::from_secs(30);
 /// Time between two attempts to come back.
 const RETRY_EVERY: Duration = Duration::from_millis(500);
-/// A machine that does nothing for so long was suspended.
+/// A machine that does nothing for this long was suspended.
 const SUSPENDED_AFTER: Duration = Duration::from_secs(1);
 /// Packets from a host's own session in one go.
 const EXCHANGES_MAX: usize = 64;

@@ -103,7 +103,7 @@ impl Default for Losses {
     }
 }
 
-/// A packet counts as lost once so many later ones have arrived.
+/// A packet counts as lost once this many later ones have arrived.
 const SETTLING: u64 = 16;
 const JUDGED_MAX: u32 = Losses::WINDOW as u32 - SETTLING as u32;
 

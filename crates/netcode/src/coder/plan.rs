@@ -228,7 +228,7 @@ fn place(columns: &[Column], index: usize, order: &mut Vec<usize>, is_placed: &m
         && columns[index].kind == ColumnKind::Number
     {
         for (other, column) in columns.iter().enumerate() {
-            // What decides whether the velocity exists must have been coded.
+            // The column that decides whether the velocity exists must have been coded before.
             let is_decided = column
                 .guard
                 .is_none_or(|guard| order.contains(&usize::from(guard.column())));

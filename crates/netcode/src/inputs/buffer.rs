@@ -58,7 +58,7 @@ impl InputBufferConfig {
     }
 
     /// Ticks whose inputs the client sends in one packet; see [`SessionConfig::packet_interval`](crate::SessionConfig::packet_interval), which
-    /// sets it. Default: 1; what is lost then comes again that much later.
+    /// sets it. Default: 1; a lost input is then repeated that much later.
     pub(crate) fn packet_ticks(mut self, ticks: u32) -> Self {
         self.packet_ticks = ticks.clamp(1, INPUTS_PER_PACKET_MAX as u32);
         self

@@ -168,7 +168,7 @@ where
             self.player_version = version;
             if player != self.player {
                 self.player = player;
-                // What was predicted is of another entity; it begins with the server's next state of this one.
+                // The predictions were of another entity; prediction begins with the server's next state of this one.
                 self.predictor = Predictor::new();
             }
         }
@@ -277,7 +277,7 @@ where
     /// Returns the claim that a shot fired now carries: the instant that is being shown, and between the states of which ticks. For states that are
     /// interpolated along lines the server then looks at exactly what was shown; where they follow curves,
     /// [`Claim::at`] with [`shown_time`](Self::shown_time) is closer. Take it when drawing, not when the input is asked for: what the
-    /// player saw counts. It should not be older than the last frame, for the server knows how old pictures are.
+    /// player saw counts. It should not be older than the last frame, because the server knows how old pictures are.
     pub fn claim(&self) -> Option<Claim> {
         let at = self.shown_time()?;
         let next = self.snapshots.partition_point(|tick| *tick <= at.tick);

@@ -105,7 +105,7 @@ impl FromClient {
         Self {
             player_version,
             picture_age: picture_age.map(|age| units(age).min(u64::from(UNKNOWN - 1)) as u16),
-            // What is too long ago says nothing of the way any more.
+            // A snapshot from too long ago says nothing about the network any more.
             heard: heard
                 .filter(|(_, held)| *held < u64::from(UNKNOWN))
                 .map(|(number, held)| (number, held as u16)),

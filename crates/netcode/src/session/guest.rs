@@ -70,7 +70,7 @@ impl<I: Input> Guest<I> {
 
     pub(super) fn set_player(&mut self, entity: Option<EntityId>) {
         self.player = entity;
-        // A version and not the entity alone, for the client may be given the same one again.
+        // A version and not the entity alone, because the client may be given the same one again.
         self.player_version = self.player_version.wrapping_add(1);
         self.player_known = false;
         // The weights of the interest depend on it.

@@ -161,7 +161,7 @@ fn a_world_at_rest_costs_a_header() {
         let (_, bytes) = pair.step();
         assert!(bytes <= 10, "{bytes} bytes");
     }
-    // What begins to move after a long rest is still coded against what it was.
+    // A body that begins to move after a long rest is still coded against its old state.
     let first = pair.world.entities().next().expect("there are some");
     let mut state = pair
         .world

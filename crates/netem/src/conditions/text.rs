@@ -12,10 +12,10 @@ use super::{Conditions, Jitter, Queue};
 #[non_exhaustive]
 pub enum TextError {
     /// No such knob.
-    #[error("there is no `{0}`; there are {KNOBS}")]
+    #[error("there is no knob `{0}`; the knobs are {KNOBS}")]
     Knob(String),
     /// The knob has no such value.
-    #[error("`{value}` is no value for {knob}; write {expected}")]
+    #[error("`{value}` is not a value for {knob}; write {expected}")]
     Value {
         /// The knob.
         knob: &'static str,

@@ -423,7 +423,7 @@ impl Connection {
             .channels
             .get(usize::from(channel))
             .ok_or(Malformed)?;
-        // Where the order is fixed, the priority of a single message must not change it.
+        // In a fixed order, the priority of a single message must not change anything.
         let free = matches!(
             config.delivery,
             Delivery::Unreliable | Delivery::ReliableUnordered

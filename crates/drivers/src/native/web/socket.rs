@@ -181,7 +181,7 @@ where
     while let Some(bytes) = to_browser.recv().await {
         port.sent(bytes.len());
         sink.feed(Message::Binary(bytes.into())).await?;
-        // What was said in one tick goes out together.
+        // Messages of one tick go out together.
         while let Ok(bytes) = to_browser.try_recv() {
             port.sent(bytes.len());
             sink.feed(Message::Binary(bytes.into())).await?;
