@@ -1,9 +1,8 @@
 //! Events of both directions, as messages.
 
 use bevy_app::App;
-use bevy_ecs::message::{MessageCursor, MessageRegistry, ShouldUpdateMessages};
+use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
-use bevy_ecs::schedule::InternedScheduleLabel;
 use muse::Schema;
 use muse::netcode::prediction::EffectChange;
 use muse::netcode::{self, ClientId, EventClass, Tick};
@@ -11,15 +10,6 @@ use muse::schema::{BitReader, BitWriter, Options};
 
 use crate::kinds::EntityMap;
 use crate::protocol::BevyGame;
-
-/// Runs what the game does in a tick. Frames may be shorter than ticks, so messages are kept until systems of a tick have seen them.
-pub(crate) fn run_tick(world: &mut World, schedule: InternedScheduleLabel) {
-    // A schedule that nobody made has nothing to run.
-    let _ = world.try_run_schedule(schedule);
-    if let Some(mut registry) = world.get_resource_mut::<MessageRegistry>() {
-        registry.should_update = ShouldUpdateMessages::Ready;
-    }
-}
 
 /// On the server: tell everyone who sees the entity, or everyone.
 #[derive(Message, Clone, Debug)]

@@ -17,6 +17,7 @@ mod events;
 mod kinds;
 mod protocol;
 mod server;
+mod ticks;
 
 pub use client::{ClientPlugin, NetClient};
 pub use components::{NetId, Owner, Predicted, Replicated, VisibleTo};
