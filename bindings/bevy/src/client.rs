@@ -1,4 +1,4 @@
-//! The client's side: what arrived, ticks with the player's inputs, and what is to be drawn, once a frame.
+//! The client's side: receives, runs ticks with the player's inputs, and updates what is to be drawn, once a frame.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -73,7 +73,7 @@ impl<G: BevyGame> NetClient<G> {
     }
 }
 
-/// What only the plugin uses; taken out while it works.
+/// The state of the plugin itself, which is taken out while it works.
 #[derive(Resource)]
 struct Machinery<G: BevyGame>(Option<Box<Works<G>>>);
 

@@ -1,4 +1,4 @@
-//! What both sides agree on: the rules, what is replicated, which events there are.
+//! The agreement of both sides: the rules, what is replicated, which events there are.
 
 use std::sync::Mutex;
 
@@ -35,7 +35,7 @@ pub trait Replicable: bevy_ecs::component::Component<Mutability = Mutable> + Sta
 
 impl<C: bevy_ecs::component::Component<Mutability = Mutable> + State> Replicable for C {}
 
-/// What is replicated. Build the same one on both sides.
+/// A list of everything that is replicated. Build the same one on both sides.
 ///
 /// ```
 /// use bevy_ecs::prelude::*;

@@ -79,7 +79,7 @@ impl<G: BevyGame> NetServer<G> {
     }
 }
 
-/// What only the plugin uses; taken out while it works.
+/// The state of the plugin itself, which is taken out while it works.
 #[derive(Resource)]
 struct Machinery<G: BevyGame>(Option<Box<Works<G>>>);
 
@@ -88,14 +88,14 @@ struct Works<G: BevyGame> {
     map: EntityMap,
     buffer: Vec<u8>,
     packet: Vec<u8>,
-    /// Who sees what, as last told.
+    /// The entities that each client sees, as last told to the session.
     visibility: BTreeMap<ClientId, Vec<EntityId>>,
     /// Made once, because making it costs more than asking it.
     followed: Option<QueryState<kinds::Followed, With<Replicated>>>,
     limited: Option<QueryState<Limited, With<Replicated>>>,
 }
 
-/// What is asked of an entity to know who sees it.
+/// The query for entities and the clients that see them.
 type Limited = (
     &'static NetId,
     Option<&'static VisibleTo>,
@@ -257,7 +257,7 @@ impl<G: BevyGame> Works<G> {
         }
     }
 
-    /// What the game has made of the tick is what clients are told of it.
+    /// Stores the result of the tick in the session, which sends it to clients.
     fn store(&mut self, world: &mut World) {
         world.resource_scope(|world, mut net: Mut<NetServer<G>>| {
             let Self {

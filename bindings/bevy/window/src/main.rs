@@ -210,7 +210,7 @@ fn report(
     }
 }
 
-/// How long the program runs, if not until the window is closed.
+/// Seconds of ticks after which the program ends; by default, when the window is closed.
 #[derive(Resource)]
 struct Seconds(Option<u64>);
 
