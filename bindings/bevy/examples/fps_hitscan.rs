@@ -81,7 +81,7 @@ pub(crate) fn protocol() -> Protocol<Rules> {
     .server_event::<Hit>(1, EventClass::Guaranteed)
 }
 
-/// Where everybody was of late.
+/// The places where everybody was lately.
 #[derive(Resource)]
 struct Past(Option<Hits<Soldier>>);
 
@@ -159,7 +159,7 @@ fn judge(
     }
 }
 
-/// What a player saw of it.
+/// The effects that a player saw.
 #[derive(Resource, Clone, Copy, Debug, Default)]
 pub(crate) struct Score {
     pub(crate) flashes: u32,

@@ -24,7 +24,7 @@ pub(crate) struct Label {
     pub(crate) text: String,
 }
 
-/// Who watches stands still.
+/// The player of a client that only watches.
 #[derive(Component, State, Clone, Debug, Default)]
 pub(crate) struct Watcher {
     #[field(range = 0..=1)]

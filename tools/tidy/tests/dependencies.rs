@@ -217,6 +217,7 @@ fn versions_are_declared_once() {
     let manifest = |file: &&File| {
         let apart = [
             "bench/peers/",
+            "bindings/bevy/window/",
             "bindings/capi/header/",
             "fuzz/",
             "game/web/bindgen/",
