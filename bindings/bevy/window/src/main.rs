@@ -84,7 +84,7 @@ fn count(tick: Res<NetTick>, time: Res<Time>, counter: Res<Counter>) {
 }
 
 /// A server without a window.
-fn serve(link: muse::drivers::Server, counter: Counter) {
+fn serve(link: muse::drivers::EndpointDriver, counter: Counter) {
     App::new()
         .add_plugins(MinimalPlugins.set(ScheduleRunnerPlugin::run_loop(PAUSE)))
         .add_plugins(ServerPlugin::new(protocol()))
@@ -108,7 +108,7 @@ fn welcome(mut joined: MessageReader<ClientJoined>, mut commands: Commands) {
 }
 
 /// The other client, whose player runs in circles.
-fn bot(link: muse::drivers::Client, counter: Counter) {
+fn bot(link: muse::drivers::ClientDriver, counter: Counter) {
     App::new()
         .add_plugins(ClientPlugin::new(protocol()))
         .add_plugins(MinimalPlugins.set(ScheduleRunnerPlugin::run_loop(PAUSE)))
@@ -222,10 +222,10 @@ fn main() -> std::io::Result<ExitCode> {
         muse::new_key()?,
     );
     let public = key.public();
-    let link = muse::drivers::Server::bind("127.0.0.1:0", config.clone(), ServerOptions::new(key))?;
+    let link = muse::drivers::EndpointDriver::bind("127.0.0.1:0", config.clone(), ServerOptions::new(key))?;
     let address = link.local_addr()?;
     let connect =
-        || muse::drivers::Client::connect(address, config.clone(), Connect::pinned(public));
+        || muse::drivers::ClientDriver::connect(address, config.clone(), Connect::pinned(public));
     let (window, other) = (connect()?, connect()?);
     let counters = [(); 3].map(|()| Counter::default());
     let [mine, servers, bots] = counters.clone();
