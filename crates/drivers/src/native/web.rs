@@ -52,12 +52,12 @@ use crate::Driver;
 /// ```
 ///
 /// ```
-/// use muse_drivers::{Server, WebListener, WebOptions, new_key};
+/// use muse_drivers::{EndpointDriver, WebListener, WebOptions, new_key};
 /// use muse_transport::{ChannelConfig, Config, Delivery, ServerOptions};
 ///
 /// let config = Config::new(7).channel(ChannelConfig::new(Delivery::ReliableOrdered));
 /// let web = WebListener::bind(WebOptions::new("127.0.0.1:0".parse().expect("an address")))?;
-/// let mut server = Server::bind("127.0.0.1:0", config, ServerOptions::new(new_key()?))?.with_web(web)?;
+/// let mut server = EndpointDriver::bind("127.0.0.1:0", config, ServerOptions::new(new_key()?))?.with_web(web)?;
 /// server.poll()?;
 /// // Nobody has come yet.
 /// assert_eq!(server.web().map(WebListener::sessions), Some(0));
