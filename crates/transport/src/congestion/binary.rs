@@ -3,7 +3,7 @@
 //! Conditions are bad while the smoothed round-trip time is above a threshold. Its two rates are fixed, so it never floods
 //! a link that carries the good one; it suits games that send the same stream to everybody.
 
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 
 use super::fixed::window_for;
 use super::{Ack, Controller, Loss};
@@ -132,6 +132,7 @@ impl Binary {
                     if now - since < self.config.patience {
                         self.recovery = (self.recovery * 2).min(self.config.recovery_max);
                     }
+                    log!(debug, recovery = ?self.recovery, "conditions are bad: lower rate");
                     self.mode = Mode::Bad { good_since: None };
                 }
             }
@@ -145,6 +146,7 @@ impl Binary {
                 good_since: Some(good_since),
             } => {
                 if now - good_since >= self.recovery {
+                    log!(debug, "conditions are good again: full rate");
                     self.mode = Mode::Good {
                         since: now,
                         shortened_at: now,

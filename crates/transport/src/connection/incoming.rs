@@ -1,7 +1,7 @@
 //! Handles what arrives: packets, acknowledgements, frames.
 
 use muse_wire::bytes::Reader;
-use muse_wire::{Datagram, Duration, Ecn, Instant};
+use muse_wire::{Datagram, Duration, Ecn, Instant, log};
 
 use super::closing::CODE_PROTOCOL;
 use super::{Connection, Newcomer, Shared};
@@ -73,6 +73,7 @@ impl Connection {
         let out_of_order = self.received.record(now, number, ecn == Ecn::Congested);
         self.stats.packets_received += 1;
         self.stats.bytes_received += len as u64;
+        log!(trace, connection = ?self.id, number, len, "received");
         self.on_heard(now, shared);
         // A late packet from the old address must not move the connection back there, so only the newest one counts.
         if from != self.remote && number > highest {
@@ -83,6 +84,7 @@ impl Connection {
             .handle_payload(now, shared, number, header, payload, out_of_order)
             .is_err()
         {
+            log!(debug, connection = ?self.id, number, "a packet breaks the protocol");
             // The packet was authentic, so the peer itself is at fault: nothing that it sends can be relied on any more.
             self.close(now, CODE_PROTOCOL, "protocol error", CloseReason::Protocol);
         }
@@ -518,6 +520,7 @@ impl Connection {
             return false;
         };
         if packet.mtu_probe && self.mtu.on_probe_acked(packet.size as usize) {
+            log!(debug, connection = ?self.id, mtu = self.mtu.current(), "larger packets pass");
             self.controller.on_packet_size(self.mtu.current());
         }
         // A packet that was given up and arrived late has left the window already, and its loss has been told to the
@@ -630,6 +633,7 @@ impl Connection {
             return;
         }
         self.stats.packets_lost += 1;
+        log!(trace, connection = ?self.id, size = packet.size, window = self.controller.window(), "lost");
         self.redundancy.resolve(true);
         self.controller.on_loss(&Loss {
             now,
