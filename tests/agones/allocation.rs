@@ -21,7 +21,7 @@ async fn a_match_goes_to_the_nearest_region_that_has_a_server_and_anywhere_at_la
     let model = watching.cluster.model();
     let annotations = &model.servers["us-1"]["metadata"]["annotations"];
     assert_eq!(annotations["muse.dev/match"], "11");
-    // Whoever may read the objects of the cluster reads no secret.
+    // Those who may read the objects of the cluster read no secret.
     assert!(model.asked.iter().all(|request| !request.contains(KEY)));
     let objects = serde_json::to_string(&model.servers).expect("JSON");
     assert!(!objects.contains(KEY));

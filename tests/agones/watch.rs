@@ -1,4 +1,4 @@
-//! What the cluster says about its servers, and what is told to it.
+//! The cluster's reports about its servers, and the commands it is given.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is in `deploy/`: manifests that can be read, that fit together, and whose options the binary has.
+//! The files in `deploy/`: manifests that can be read, that fit together, and whose options the binary has.
 
 use std::collections::BTreeSet;
 use std::path::Path;

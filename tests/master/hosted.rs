@@ -33,7 +33,7 @@ impl Game for Race {
     }
 }
 
-/// The game server that the master below starts: whoever has run a metre has won.
+/// The game server that the master below starts: the match is over when a player has run a metre.
 #[test]
 #[ignore = "started by a master as a process of its own"]
 fn race_server() {

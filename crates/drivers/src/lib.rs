@@ -14,7 +14,7 @@
 //! - `MasterLink` (feature `master`): the connection to a master over HTTP and WebSocket, with TLS or without;
 //! - `AsyncUdp`, `AsyncClient` and `AsyncServer` (feature `tokio`): the same inside an async service.
 //!
-//! For a machine of one's own, a game loop is a clock, a driver, the machine, and one `poll` per tick:
+//! For your own machine, a game loop is a clock, a driver, the machine, and one `poll` per tick:
 //!
 //! ```
 //! # use muse_wire::{Datagram, Instant, Machine, Transmit};

@@ -219,7 +219,7 @@ async fn a_browser_that_comes_back_by_another_link_goes_on_where_it_was() {
         |log, b, _| log.messages.len() == 1 && b[0].messages.len() == 1,
     )
     .await;
-    assert_eq!(log.moved, 1, "the connection moved, it was not made anew");
+    assert_eq!(log.moved, 1, "the connection moved, it was not a new one");
     assert_eq!(log.connected.len(), 1);
     until(
         "the old session to end",
@@ -342,7 +342,7 @@ async fn too_many_sessions_of_one_address_and_pages_of_others_are_turned_away() 
             "{kind:?}"
         );
     }
-    // Whoever leaves makes room.
+    // A client that disconnects makes room.
     pipes.clear();
     let end = Instant::now() + PATIENCE;
     let counters = |server: &Server| server.web().expect("given").counters();

@@ -1,4 +1,4 @@
-//! Which instant a shot is judged at: what the client claims, bounded by what the server knows of it.
+//! Chooses the instant that a shot is judged at: what the client claims, bounded by what the server knows of it.
 
 use muse_netcode::{Claim, Shooter, Tick, TickTime};
 use muse_wire::Duration;

@@ -25,7 +25,7 @@ pub enum Late {
     /// The packet server's rule: so long after everybody else's input has arrived, [`DeterministicGame::predict`] stands in for the missing
     /// one. Only the late player suffers.
     Repeat {
-        /// How long the others wait.
+        /// Time to wait for the missing input after everybody else's has arrived.
         after: Duration,
     },
 }

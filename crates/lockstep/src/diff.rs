@@ -13,7 +13,7 @@ use muse_wire::bits::{BitError, Width, zag_zig};
 /// A field that differs between two states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Where: `units[17].position.x`.
+    /// Path of the field: `units[17].position.x`.
     pub path: String,
     /// Its value in the first state.
     pub ours: String,
@@ -98,8 +98,8 @@ pub fn describe(ty: &Type, bytes: &[u8]) -> String {
     flatten(ty, bytes).into_iter().map(line).collect()
 }
 
-/// Whether a type's encoding keeps every bit of its values: no float in it is rounded to steps. States must be so, or those who join
-/// are given another state than the one that everybody else has.
+/// True if a type's encoding keeps every bit of its values: no float in it is rounded to steps. A state must be lossless, or players who
+/// join are given another state than everybody else has.
 ///
 /// ```
 /// #[derive(muse_schema::Schema)]

@@ -5,7 +5,7 @@
 
 use muse_schema::Schema;
 
-/// Which entities are run in which step.
+/// Decides which entities are run in which step.
 ///
 /// ```
 /// use muse_lockstep::Schedule;
@@ -19,7 +19,7 @@ use muse_schema::Schema;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Schema)]
 pub struct Schedule {
-    /// Who is awake, in order.
+    /// Those that are awake, in order.
     #[field(max = 65535)]
     awake: Vec<u32>,
     /// By entity: every how many steps it is run; 0 when it sleeps.

@@ -333,7 +333,7 @@ impl<G: DeterministicGame> Session<G> {
         self.link.rtt()
     }
 
-    /// How far each player is from the orderer, as the orderer said within the last second; `None` for one who is silent. Zero for an empty
+    /// Returns a player's distance from the orderer, as the orderer said within the last second; `None` for one who is silent. Zero for an empty
     /// seat.
     pub fn lag(&self, seat: Seat) -> Option<Duration> {
         let units = *self.lags.get(seat.index())?;

@@ -39,7 +39,7 @@ pub struct SyncTest<G: DeterministicGame> {
 pub struct SyncError {
     /// The frame.
     pub frame: Frame,
-    /// What differs; here is the first time, there the second. Empty if only the events did.
+    /// The fields that differ; "here" is the first run, "there" the second. Empty if only the events differed.
     pub fields: Vec<Difference>,
 }
 

@@ -1,6 +1,6 @@
 //! Notes that masters send each other, and themselves.
 //!
-//! A note may be lost: everything that matters is in the store, and whoever missed something reads it again there. So a bus needs no
+//! A note may be lost: everything that matters is in the store, and a master that missed something reads it there again. So a bus needs no
 //! memory, no order between masters and no acknowledgement.
 
 #[cfg(feature = "nats")]

@@ -53,7 +53,7 @@ impl Network {
         self.waiting.len() + self.asking.len()
     }
 
-    /// The one to lose: the oldest that waits, or else the oldest.
+    /// The connection to close first: the oldest that waits, or else the oldest.
     fn oldest(&self) -> Option<(u64, ConnectionId)> {
         self.waiting.first().or(self.asking.first()).copied()
     }

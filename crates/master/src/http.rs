@@ -163,7 +163,7 @@ impl FromRequestParts<Arc<Shared>> for Player {
     }
 }
 
-/// Whose token this is, if it still holds.
+/// Returns the account of a token, if it is still valid.
 pub(crate) async fn signed_in(shared: &Shared, token: &str) -> Result<AccountId, Failure> {
     let access = shared.keys.check_access(token, clock::now());
     let access = access.map_err(|_| Failure::SIGN_IN)?;

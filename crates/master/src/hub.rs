@@ -28,7 +28,7 @@ struct Players {
 /// A game server that is connected.
 #[derive(Debug)]
 struct ServerLink {
-    /// Which of its connections, so that the end of an old one does not remove a newer one.
+    /// The number of its connection, so that the end of an old one does not remove a newer one.
     link: u64,
     sender: mpsc::Sender<ToServer>,
 }

@@ -296,7 +296,7 @@ impl Leader {
             State::Restoring { .. } | State::Leading(_) => {
                 self.requests.clear();
                 tracing::warn!(reason = %ended, "leads no longer");
-                // Whoever asks next need not wait for the lease to run out.
+                // The next master that asks need not wait for the lease to run out.
                 let holder = self.holder;
                 self.store(StoreRequest::ReleaseLease { holder });
             }

@@ -43,7 +43,7 @@ pub struct Queue {
     by_account: FxHashMap<AccountId, TicketId>,
     lanes: Lanes,
     interner: Interner,
-    /// Words at which the interner is made anew, so that nonsense of players is forgotten.
+    /// Number of words at which the interner is rebuilt, so that nonsense of players is forgotten.
     words_max: usize,
     backfills: BTreeMap<(Instant, MatchId), Backfill>,
     /// The place where the last pass stopped because of its bound.
@@ -278,7 +278,7 @@ impl Queue {
         self.backfills.retain(|key, _| key.1 != match_id);
     }
 
-    /// Numbers all words anew.
+    /// Renumbers all words.
     fn rebuild(&mut self) {
         self.interner = Interner::default();
         self.lanes = Lanes::default();

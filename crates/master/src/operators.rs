@@ -39,7 +39,7 @@ impl Sanction {
 pub struct Sentence {
     /// On whom.
     pub account: AccountId,
-    /// Which.
+    /// The kind of sanction.
     pub sanction: Sanction,
     /// Until when; none lifts it.
     pub until: Option<Instant>,
@@ -200,7 +200,7 @@ pub struct PlayerLine {
 /// A ticket as operators see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TicketLine {
-    /// Which.
+    /// The ticket.
     pub ticket: TicketId,
     /// The players who wait.
     pub party: Vec<AccountId>,
@@ -215,7 +215,7 @@ pub struct TicketLine {
 /// A match as operators see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MatchLine {
-    /// Which.
+    /// The match.
     pub match_id: MatchId,
     /// The preferences by which it is played.
     pub preferences: Preferences,
@@ -240,7 +240,7 @@ pub struct MatchLine {
 /// A game server as operators see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ServerLine {
-    /// Which.
+    /// The server.
     pub server: ServerId,
     /// Its port.
     pub port: u16,

@@ -29,7 +29,7 @@ impl Default for Rating {
 pub struct Entry {
     /// Before the match.
     pub rating: Rating,
-    /// Which team; players of the same number stand together.
+    /// The team; players of the same number play together.
     pub team: u32,
     /// The points scored; a team's points are the sum.
     pub points: i64,

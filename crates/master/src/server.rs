@@ -52,7 +52,7 @@ pub enum StartError {
     /// The certificate or its key is no use.
     #[error("{file}: {why}")]
     Tls {
-        /// Which file.
+        /// The file.
         file: String,
         /// The cause.
         why: String,

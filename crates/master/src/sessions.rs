@@ -42,7 +42,7 @@ pub enum Admission {
     Admitted {
         /// The new session.
         session: SessionId,
-        /// The one it takes over from.
+        /// The session that it takes over from.
         replaced: Option<SessionId>,
     },
     /// No room.

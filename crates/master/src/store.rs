@@ -94,7 +94,7 @@ pub struct Standing {
 /// The place of a match: its server and that server's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSeat {
-    /// Which match.
+    /// The match.
     pub match_id: MatchId,
     /// Its server.
     pub server: ServerId,
@@ -122,7 +122,7 @@ pub struct StoredAccount {
 pub struct StoredReport {
     /// Of which match.
     pub match_id: MatchId,
-    /// Which server.
+    /// The server.
     pub server: ServerId,
     /// The time, by the clock of the master that it is connected to.
     pub at: Instant,
@@ -145,7 +145,7 @@ pub struct StoredReport {
 pub struct RankingCursor {
     /// Points of that line.
     pub points: i64,
-    /// Whose line it is.
+    /// The account.
     pub account: AccountId,
     /// Its place, from 1.
     pub place: u64,

@@ -40,7 +40,7 @@ pub(crate) fn protocol() -> (Protocol, Channel) {
     (protocol, bulk)
 }
 
-/// Gives `file` to whoever asks.
+/// Sends `file` to every client that asks.
 pub(crate) fn serve(server: &mut Server, file: &[u8], running: &AtomicBool) -> muse::Result<()> {
     let (_, bulk) = protocol();
     let (len, checksum) = (file.len() as u64, fnv1a(file));

@@ -170,7 +170,7 @@ impl Screen {
         self.aim = self.aim(me);
     }
 
-    /// At whoever is first, as this example has no mouse; with what is on the screen at this moment.
+    /// Shoots at the first player in the list, as this example has no mouse, with what is on the screen at this moment.
     fn aim(&self, me: &Me) -> Option<Fire> {
         let way = self.shown.first()?.eye() - me.predicted()?.eye();
         let (yaw, claim) = (way.x.atan2(way.z), me.claim()?);

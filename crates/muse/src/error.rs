@@ -11,7 +11,7 @@ use crate::ProtocolError;
 /// The outcome of what a game asks of its network.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why something could not be done.
+/// An error of [`Server`](crate::Server), [`Client`](crate::Client) and what is built on them.
 #[derive(Error)]
 #[non_exhaustive]
 pub enum Error {

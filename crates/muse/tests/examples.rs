@@ -24,7 +24,7 @@ mod reconnect;
 #[path = "../examples/thousand_entities.rs"]
 mod thousand_entities;
 
-/// How long a test waits for what must come; nothing depends on it when all is well.
+/// Time that a test waits for what must come; nothing depends on it when all is well.
 const PATIENCE: Patience = Patience::from_secs(30);
 
 type Outcome = Result<(), Box<dyn Error>>;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use muse::drivers::relay::{Limits, Relay};
 use muse::drivers::{Clock, Driver, UdpDriver, UdpOptions};
 
-/// How long a test waits for what must come; nothing depends on it when all is well.
+/// Time that a test waits for what must come; nothing depends on it when all is well.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A program of a start page, ended with the test.

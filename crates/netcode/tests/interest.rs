@@ -102,7 +102,7 @@ struct Watcher {
     refused: u16,
     region: u32,
     pinned: EntityId,
-    /// What it perceived before, by medium.
+    /// The entities that it perceived before, by medium.
     held: BTreeMap<EntityId, u8>,
     set: BTreeSet<EntityId>,
 }
@@ -179,7 +179,7 @@ fn sees(eye: Vec3, position: Vec3) -> bool {
     (eye.x * 7.0 + position.z * 3.0).rem_euclid(10.0) > 2.0
 }
 
-/// What a watcher perceives of a thing, medium by medium; `None` when rounding could decide.
+/// The media through which a watcher perceives a thing; `None` when rounding could decide.
 fn perceive(watcher: &Watcher, thing: &Thing) -> Option<u8> {
     let mut media = 0;
     let offset = thing.position - watcher.eye;

@@ -490,7 +490,7 @@ impl Config {
     }
 }
 
-/// What both sides must share: lines in order, each with a line feed, and their hash.
+/// The description that both sides must share: lines in order, each with a line feed, and their hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Agreement {
     pub(crate) hash: u64,

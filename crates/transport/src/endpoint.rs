@@ -88,7 +88,7 @@ const CONFIRM_WITHIN: Duration = Duration::from_secs(12);
 /// ```
 pub struct Endpoint {
     config: Arc<Config>,
-    /// What both sides must share.
+    /// The description that both sides must share.
     agreement: Agreement,
     entropy: Box<dyn Entropy>,
     /// Challenges and the like: unpredictable, cheap.
@@ -298,10 +298,10 @@ impl Endpoint {
         self.shared.inbox.pop(buffer)
     }
 
-    /// Says for how long nobody has looked for datagrams: those handled until the next call may have waited for as long.
+    /// Tells the endpoint how long the socket was not read: datagrams handled until the next call may have waited for as long.
     ///
-    /// A game loop that reads once a tick sees round trips that are too long by up to a tick, which must not be taken for a queue on the way. Whoever
-    /// is woken by every datagram need not call it. [`Client`] and [`Server`] do what is right.
+    /// A game loop that reads once a tick sees round trips that are too long by up to a tick, which must not be taken for a queue on the path. A loop
+    /// that is woken by every datagram need not call it. [`Client`] and [`Server`] call it.
     ///
     /// [`Client`]: https://docs.rs/muse-drivers/latest/muse_drivers/struct.Client.html
     /// [`Server`]: https://docs.rs/muse-drivers/latest/muse_drivers/struct.Server.html

@@ -195,11 +195,11 @@ pub enum Event<'a> {
         connection: ConnectionId,
         /// The account of its connect token; 0 without one.
         account: u64,
-        /// What the token's issuer said about the player.
+        /// Data about the player that the token's issuer put into the token.
         user_data: &'a [u8],
-        /// What the client said with [`Connect::hello`](crate::Connect::hello). Somebody who recorded it may repeat it.
+        /// The client's [`Connect::hello`](crate::Connect::hello). Somebody who recorded it may repeat it.
         hello: &'a [u8],
-        /// Where it is.
+        /// The client's address.
         address: SocketAddr,
     },
     /// The server refused to admit us.

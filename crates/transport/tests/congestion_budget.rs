@@ -73,7 +73,7 @@ impl Looped {
         }
     }
 
-    /// What share of what it wanted the game could send.
+    /// The share of what it wanted that the game could send.
     fn share(&self, from: Instant, to: Instant) -> f64 {
         let ticks = self.sent.iter().filter(|(at, _)| (from..to).contains(at));
         let (count, sum) = ticks.fold((0, 0), |(count, sum), (_, bytes)| (count + 1, sum + bytes));
@@ -220,7 +220,7 @@ fn a_game_that_fills_its_budget_gets_more_again_when_there_is_more() {
     }
 }
 
-/// What 1,000 moving bodies take in a tick of 50 ms.
+/// Bytes that 1,000 moving bodies take in a tick of 50 ms.
 const WANTED: usize = 5_000;
 /// A game sends something, whatever the budget says.
 const LEAST: usize = 20;

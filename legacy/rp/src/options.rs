@@ -1,4 +1,4 @@
-//! How a host behaves, with defaults and validation.
+//! The options of a host, with defaults and validation.
 
 use muse_wire::Duration;
 use muse_wire::partial::{Promise, PromiseError};
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::handlers::Handlers;
 
-/// How a [`Host`](crate::Host) behaves.
+/// Options of a [`Host`](crate::Host).
 ///
 /// ```
 /// use muse_rp::{Host, HostOptions, OptionsError};
@@ -41,7 +41,7 @@ impl HostOptions {
         self
     }
 
-    /// How long a peer may leave pings unanswered before it is expelled, in whole ping intervals, and how long a half-open
+    /// Sets how long a peer may leave pings unanswered before it is expelled, in whole ping intervals, and how long a half-open
     /// connection is kept. Default 10 s. At 10 % loss each way a peer is expelled wrongly once in 10 million
     /// intervals; at half the time, once in 4,000.
     pub fn time_out(mut self, time_out: Duration) -> Self {
@@ -55,7 +55,7 @@ impl HostOptions {
         self
     }
 
-    /// How often the program around the host looks at its sockets and at what the host has for it, at least. The host itself
+    /// Sets the longest interval at which the program around the host looks at its sockets and at what the host has for it. The host itself
     /// only keeps it. Default 1 ms, as in the original.
     pub fn tick(mut self, tick: Duration) -> Self {
         self.tick = tick;
@@ -83,14 +83,14 @@ impl HostOptions {
         self
     }
 
-    /// How long to wait for an acknowledgement as long as the round trip is unknown; later twice the round trip, at least
+    /// Sets how long to wait for an acknowledgement as long as the round trip is unknown; later twice the round trip, at least
     /// 20 ms. Default 200 ms.
     pub fn initial_timer(mut self, timer: Duration) -> Self {
         self.initial_timer = timer;
         self
     }
 
-    /// How long acknowledgements wait. The original forgets what it has sent if the acknowledgement comes before it has noted the
+    /// Sets how long acknowledgements wait. The original forgets what it has sent if the acknowledgement comes before it has noted the
     /// message, and then repeats the wrong one for ever. Default 5 ms, which adds as much to each window's round trip, and ten times as
     /// much to each step of the handshake; none is right where nobody uses the original.
     pub fn ack_delay(mut self, delay: Duration) -> Self {
@@ -98,14 +98,14 @@ impl HostOptions {
         self
     }
 
-    /// How long an attempt to connect takes, and how many there are. Default 1 s, 5 attempts.
+    /// Sets how long an attempt to connect takes, and how many there are. Default 1 s, 5 attempts.
     pub fn connect_timeout(mut self, timeout: Duration, tries: u32) -> Self {
         self.connect_timeout = timeout;
         self.connect_tries = tries;
         self
     }
 
-    /// How often one message is sent again by the timer before the connection is given up. Default 250: with the shortest timer
+    /// Sets how often one message is sent again by the timer before the connection is given up. Default 250: with the shortest timer
     /// that is 5 s, within which the path may be cut.
     pub fn resends_max(mut self, resends: u32) -> Self {
         self.resends_max = resends;
@@ -119,7 +119,7 @@ impl HostOptions {
         self
     }
 
-    /// What to do with messages by their type; see [`Host::dispatch`](crate::Host::dispatch). Default none.
+    /// Sets the handlers of messages by type; see [`Host::dispatch`](crate::Host::dispatch). Default none.
     pub fn handlers(mut self, handlers: Handlers) -> Self {
         self.handlers = handlers;
         self

@@ -19,7 +19,7 @@ pub(super) struct Poller {
     timer: OwnedFd,
 }
 
-/// What to wait for.
+/// Readiness to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interest {
     pub(super) readable: bool,

@@ -25,7 +25,7 @@ use super::table::write_aligned;
 use counted::Costs;
 use pairs::Report;
 
-/// What to measure.
+/// The measurements to make.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse bench rollback --bars\n         muse bench rollback --peers none   without GGRS\n\nCosts need valgrind and a release build."

@@ -1,4 +1,4 @@
-//! What the binary says to bad input and to those who ask for help.
+//! The binary's answers to bad input and to those who ask for help.
 
 use std::process::{Command, Output};
 

@@ -178,7 +178,7 @@ fn await_servers(first_port: u16) {
     }
 }
 
-/// What was recorded of the matches, in their order.
+/// Returns the recordings of the matches, in their order.
 fn recordings(place: &Place) -> Vec<String> {
     let files = std::fs::read_dir(place.at("data/matches")).expect("matches were recorded");
     let paths = files.filter_map(|file| file.ok()?.path().to_str().map(str::to_owned));

@@ -6,7 +6,7 @@ use std::process::Command;
 use muse_tidy::{File, repository_files, repository_root};
 use serde_json::Value;
 
-/// What each crate may use of ours, as the table in `ARCHITECTURE.md` says; `*` stands for everything.
+/// The crates of ours that each crate may use, as the table in `ARCHITECTURE.md` says; `*` stands for everything.
 const DIRECTIONS: [(&str, &[&str]); 29] = [
     ("muse-wire", &[]),
     ("muse-schema-derive", &[]),
@@ -145,7 +145,7 @@ const DIRECTIONS: [(&str, &[&str]); 29] = [
         ],
     ),
 ];
-/// What a crate's tests and examples may use besides: the virtual network, sockets, and types to send.
+/// Crates that a crate's tests and examples may use besides: the virtual network, sockets, and types to send.
 const IN_TESTS: [&str; 3] = ["muse-netem", "muse-drivers", "muse-schema"];
 /// Licences that may be linked into a game; the same as in `deny.toml`.
 const LICENCES: [&str; 11] = [
@@ -162,7 +162,7 @@ const LICENCES: [&str; 11] = [
     "CC0-1.0",
 ];
 
-/// What cargo knows about the workspace; with `all`, about everything it can be built from.
+/// Returns cargo's metadata of the workspace; with `all`, of everything it can be built from.
 fn metadata(all: bool) -> Value {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = Command::new(cargo);

@@ -74,7 +74,7 @@ fn links_lead_somewhere() {
     );
 }
 
-/// Whether a page has a heading that is linked to by this name. Places in other files are not looked for.
+/// True if a page has a heading that is linked to by this name. Places in other files are not looked for.
 fn has_place(page: &std::path::Path, place: &str) -> bool {
     if page.extension().is_none_or(|extension| extension != "md") {
         return true;

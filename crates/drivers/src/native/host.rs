@@ -53,11 +53,11 @@ impl Host {
         let (now, machine, link) = (self.now, &mut self.endpoint, self.link.as_mut());
         #[cfg(feature = "web")]
         if let Some(web) = &mut self.web {
-            web.take_in(now, machine, RECEIVE_MAX);
+            web.receive_up_to(now, machine, RECEIVE_MAX);
             let mut machine = WithWeb { machine, web };
-            return take_in(&mut self.driver, link, now, &mut machine);
+            return receive(&mut self.driver, link, now, &mut machine);
         }
-        take_in(&mut self.driver, link, now, machine)
+        receive(&mut self.driver, link, now, machine)
     }
 
     pub(crate) fn poll_event<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<Event<'b>> {
@@ -162,7 +162,7 @@ impl Drop for Host {
 }
 
 /// Receives what has arrived, through a relay as well, and handles what has become due.
-fn take_in<M: Machine>(
+fn receive<M: Machine>(
     driver: &mut UdpDriver,
     link: Option<&mut Link>,
     now: Instant,

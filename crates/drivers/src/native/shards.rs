@@ -13,7 +13,7 @@ use crate::{UdpDriver, UdpOptions};
 
 /// Binds up to `count` sockets to one address, one for each shard in order; port 0 lets the system choose one for all.
 ///
-/// Where packets cannot be steered (any system but Linux, kernels before 4.5, some sandboxes) the answer is **one**
+/// If packets cannot be steered (any system but Linux, kernels before 4.5, some sandboxes) the result is **one**
 /// driver, not an error: a server runs as many shards as it gets. Keep all of them alive as long as the service runs:
 /// closing one renumbers the rest.
 ///

@@ -214,8 +214,8 @@ impl WebListener {
         self.shared.asleep.store(false, Ordering::SeqCst);
     }
 
-    /// Gives the machine what has arrived from browsers, but no more than `limit`, and says how many datagrams that were.
-    pub(crate) fn take_in<M: Machine + ?Sized>(
+    /// Gives the machine what has arrived from browsers, but no more than `limit`; returns the number of datagrams.
+    pub(crate) fn receive_up_to<M: Machine + ?Sized>(
         &mut self,
         now: Instant,
         machine: &mut M,
@@ -271,7 +271,7 @@ impl WebListener {
 
 impl Driver for WebListener {
     fn receive<M: Machine + ?Sized>(&mut self, now: Instant, machine: &mut M) -> io::Result<usize> {
-        Ok(self.take_in(now, machine, RECEIVE_MAX))
+        Ok(self.receive_up_to(now, machine, RECEIVE_MAX))
     }
 
     /// Datagrams that are for no browser are dropped and counted.

@@ -1,4 +1,4 @@
-//! What a browser does, done by programs: the transport's client over a real session of WebTransport or WebSocket.
+//! A browser played by a program: the transport's client over a real session of WebTransport or WebSocket.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::{Message, client::IntoClientRequest};
 use wtransport::tls::Sha256Digest;
 use wtransport::{ClientConfig, Connection};
 
-/// How long a test waits for what must come; nothing depends on it when all is well.
+/// Time that a test waits for what must come; nothing depends on it when all is well.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Six channels, one of each delivery mode.
@@ -140,7 +140,7 @@ impl Pipe {
         }
     }
 
-    /// What has come within a moment: `Some(None)` when the session is over.
+    /// Returns a datagram that arrives within a moment: `Some(None)` when the session is over.
     pub(crate) async fn glance(&mut self) -> Option<Option<Vec<u8>>> {
         tokio::time::timeout(Duration::from_millis(1), self.receive())
             .await
@@ -245,7 +245,7 @@ fn server_address() -> std::net::SocketAddr {
     "127.0.0.1:1".parse().expect("an address")
 }
 
-/// What happened at the server.
+/// Events at the server.
 #[derive(Default)]
 pub(crate) struct Log {
     pub(crate) connected: Vec<ConnectionId>,

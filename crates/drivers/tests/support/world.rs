@@ -9,7 +9,7 @@ use muse_transport::{
     ServerOptions, ServerPublicKey,
 };
 
-/// How long a test waits for what must come; nothing depends on it when all is well.
+/// Time that a test waits for what must come; nothing depends on it when all is well.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct World {
@@ -20,7 +20,7 @@ pub(crate) struct World {
     pub(crate) key: ServerPublicKey,
 }
 
-/// What one side has been told.
+/// Events that one side has been told.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     pub(crate) connected: Vec<ConnectionId>,

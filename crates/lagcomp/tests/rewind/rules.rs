@@ -1,4 +1,4 @@
-//! What is there and what is not: appearing, leaving, jumping, moving fast, riding, and nonsense.
+//! Bodies that a shot can hit: those that appear, leave, jump, move fast or ride, and nonsense.
 
 use fastrand::Rng;
 use glam::{Quat, Vec3};
@@ -20,7 +20,7 @@ fn rewind(config: RewindConfig) -> (Rewind, RigId) {
     (rewind, rig)
 }
 
-/// Whether a shot along z at `x` hits at a tick, judged at the present tick of `rewind`.
+/// True if a shot along z at `x` hits at a tick, judged at the present tick of `rewind`.
 fn hits(rewind: &mut Rewind, ticks: f64, x: f32) -> bool {
     let age = (f64::from(rewind.now().0) - ticks) / 60.0;
     let known = Shooter {

@@ -253,7 +253,7 @@ fn absurd_ticks_are_refused_and_counted() {
     );
 }
 
-/// What this process occupies, where the system says.
+/// Resident memory of this process, on systems that report it.
 fn resident_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;

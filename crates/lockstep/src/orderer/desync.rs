@@ -227,7 +227,7 @@ impl Orderer {
 /// Checks under way.
 const ROWS_MAX: usize = 256;
 const EXCHANGES_MAX: usize = 4;
-/// How long an answer is waited for.
+/// Time to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Checks in agreement after which a machine counts as sound again.
 const HEALED_AFTER: u32 = 100;

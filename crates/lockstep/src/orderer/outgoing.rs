@@ -1,4 +1,4 @@
-//! What the orderer sends.
+//! Packets that the orderer sends.
 
 use muse_wire::bits::{BitError, BitWriter};
 use muse_wire::{Duration, Instant};
@@ -87,7 +87,7 @@ impl Orderer {
         Some(len)
     }
 
-    /// How long after the last packet the next one goes out: soon when there is news, after a round trip when something may be lost,
+    /// Time between the last packet and the next: short when there is news, a round trip when something may be lost,
     /// else just often enough to be heard.
     fn gap_after(&self, member: &Member) -> Duration {
         if member.dirty {

@@ -138,7 +138,7 @@ impl<G: DeterministicGame> Session<G> {
         packet.min(blob.unwrap_or(packet))
     }
 
-    /// When the packet after the one sent at `at` goes out.
+    /// Time at which the packet after the one sent at `at` goes out.
     fn send_due(&self, at: Instant) -> Instant {
         if self.send.dirty {
             return at;
@@ -331,7 +331,7 @@ impl<G: DeterministicGame> Session<G> {
         }
     }
 
-    /// Whether the player who sat down at `frame` is this one: who had the seat before this machine came is another.
+    /// True if the player who sat down at `frame` is this one: anyone who had the seat before this machine joined is another player.
     fn is_mine(&self, frame: Frame) -> bool {
         frame >= self.confirmed
     }
@@ -356,7 +356,7 @@ impl<G: DeterministicGame> Session<G> {
         Ok(())
     }
 
-    /// How far one's own inputs were taken, and which of them others stand in for.
+    /// Reads how far our own inputs were accepted, and which of them the server replaced.
     fn read_own(
         &mut self,
         seat: Seat,

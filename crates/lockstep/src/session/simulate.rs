@@ -45,7 +45,7 @@ impl<G: DeterministicGame> Session<G> {
         }
     }
 
-    /// Whether the next frame may run: in lockstep when it is confirmed, in rollback within the window.
+    /// True if the next frame may run: in lockstep when it is confirmed, in rollback within the window.
     pub(super) fn can_run(&self) -> bool {
         self.step_index > 0
             || self.confirmed > self.frame
@@ -53,7 +53,7 @@ impl<G: DeterministicGame> Session<G> {
                 && self.frame.since(self.confirmed) < self.config.window
     }
 
-    /// Whether the others are so far ahead that frames have to be run without waiting for their time.
+    /// True if the others are so far ahead that frames have to be run without waiting for their time.
     pub(super) fn is_behind(&self) -> bool {
         // A player's own inputs reach no further than its delay; when more is confirmed, others stood in for them.
         let slack = match self.playing {
@@ -63,7 +63,7 @@ impl<G: DeterministicGame> Session<G> {
         self.confirmed.since(self.frame) > slack
     }
 
-    /// Who only watches sees confirmed frames alone.
+    /// The mode of this machine: a spectator sees confirmed frames alone.
     fn mode(&self) -> Mode {
         match self.playing {
             true => self.config.mode,

@@ -44,7 +44,7 @@ impl NatsBus {
             .subscribe(subject.to_owned())
             .await
             .map_err(|error| failed(&error))?;
-        // Whoever connects hears everything from here on, if there is anything to hear.
+        // The server has the subscription once it has answered the flush: everything from then on is received.
         if tokio::time::timeout(CONNECT_MAX, client.flush())
             .await
             .is_err()

@@ -282,7 +282,7 @@ impl Director {
         }
     }
 
-    /// A server is released: whoever waits for room asks again as soon as it may be gone.
+    /// Releases a server: matches that wait for room ask again as soon as it may be gone.
     fn ask_soon(&mut self, now: Instant) {
         let soon = self.room.handle_released(now);
         for (&match_id, found) in &mut self.matches {

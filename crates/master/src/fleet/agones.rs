@@ -94,7 +94,7 @@ impl AgonesConfig {
         self
     }
 
-    /// Address of the cluster's interface, for tests and for one that needs no sign-in; unless told otherwise what the pod or `KUBECONFIG` says.
+    /// Address of the cluster's interface, for tests and for clusters without authentication; by default that of the pod or of `KUBECONFIG`.
     pub fn kubernetes(mut self, address: &str) -> Self {
         self.kubernetes = Some(address.to_owned());
         self
@@ -131,7 +131,7 @@ pub enum AgonesError {
     /// A certificate or key is no use.
     #[error("{file}: {why}")]
     Tls {
-        /// Which file.
+        /// The file.
         file: String,
         /// The cause.
         why: String,
@@ -207,8 +207,8 @@ impl AgonesFleet {
         }
     }
 
-    /// Follows the cluster. The watch goes on by itself when it is lost, and begins anew when it is told in its stream that it is too old; told so
-    /// before there is a stream it would ask for the same version for ever.
+    /// Follows the cluster. The watcher resumes by itself when its connection is lost, and starts over when an event in its stream says that its version
+    /// is too old; if it is told so before there is a stream, it would ask for the same version for ever, so this returns.
     async fn watch_until_expired(&self) {
         let config = watcher::Config::default()
             .labels(&format!("{GAME}={}", self.inner.config.game))

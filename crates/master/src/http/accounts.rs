@@ -179,7 +179,7 @@ pub(crate) async fn save_progress(
     Ok(Json(Progress { version, document }))
 }
 
-/// Which part of the ranking.
+/// The requested part of the ranking.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RankingPart {

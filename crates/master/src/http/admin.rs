@@ -323,7 +323,7 @@ pub(crate) async fn servers(
     Json(shared.fleet.servers())
 }
 
-/// Whose lines.
+/// The player whose lines are asked for.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Writer {
     account: Option<u64>,

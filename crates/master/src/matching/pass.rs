@@ -36,7 +36,7 @@ pub struct Group {
 /// A ticket that goes into a running match.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filled {
-    /// Which match.
+    /// The match.
     pub match_id: MatchId,
     /// The ticket that goes.
     pub ticket: Ticket,

@@ -72,7 +72,7 @@ struct Postgres {
     due: bool,
     /// True if a savepoint of an earlier transaction is still open: it is released with the next one.
     kept: bool,
-    /// Writes that go with the next statement, whoever asks for it, which saves another.
+    /// Writes that go with the next statement, no matter for whom it is, which saves a statement of their own.
     later: Vec<(Statement, Vec<Value>)>,
     /// The reason why the transaction cannot be committed any more, although the connection holds. PostgreSQL would answer the commit as if it had happened.
     broken: Option<StoreError>,

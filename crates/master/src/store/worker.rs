@@ -34,7 +34,7 @@ type Transaction = Box<dyn FnOnce(Result<&mut dyn Database, StoreError>) -> Repl
 type Reply = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 /// A question, and where the answer goes.
 type Asked<Q, A> = (Q, oneshot::Sender<Result<A, StoreError>>);
-/// Answers many questions at once: an error is everybody's, what is inside each one's own.
+/// Answers many requests at once: they share an error, but each has its own result.
 type Together<Q, A> = fn(&mut dyn Sql, &[Q]) -> Result<Vec<Result<A, StoreError>>, StoreError>;
 
 impl Job {

@@ -270,7 +270,7 @@ impl<G: DeterministicGame> Participant<G> {
             Event::Unanswered { connection } => {
                 if let Some(player) = self.player_of(*connection) {
                     player.way = Way::Cut;
-                    // Whoever was in the match before goes on trying until its time is up.
+                    // A player who was in the match before keeps trying until the time is up.
                     if player.back_until.is_none() {
                         player.is_over = true;
                         self.tell(MatchEvent::Lost);

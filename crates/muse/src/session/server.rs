@@ -82,7 +82,7 @@ pub struct ServerSession {
     protocol: Protocol,
     members: BTreeMap<ClientId, Member>,
     clients: BTreeMap<ConnectionId, ClientId>,
-    /// Which id an account has, also of those that are gone.
+    /// The id of each account, also of those that are gone.
     accounts: BTreeMap<u64, ClientId>,
     next: u32,
     /// The message that is being encoded.

@@ -27,7 +27,7 @@ pub(crate) struct Seat<G: Game> {
     session: ClientSession,
 }
 
-/// What a game does besides its rules.
+/// The part of a game besides its rules.
 pub(crate) trait Play<G: Game> {
     fn join(&mut self, game: &mut netcode::Server<G>, client: ClientId);
     fn emitted(&mut self, client: ClientId, event: G::Event);

@@ -14,7 +14,7 @@ use muse_wire::{Duration, Ecn, Instant};
 
 use crate::motion::{Motion, Truth};
 
-/// What is played and over which network.
+/// The bodies that are played, and the network.
 #[derive(Clone, Debug)]
 pub(crate) struct Scene {
     pub(crate) conditions: Conditions,
@@ -22,7 +22,7 @@ pub(crate) struct Scene {
     pub(crate) bytes_per_snapshot: usize,
 }
 
-/// How far what was shown was from the truth.
+/// Distances between what was shown and the truth.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Errors {
     all: Vec<f32>,

@@ -24,7 +24,7 @@ pub(crate) struct Simulation {
     pub(crate) bodies: BTreeMap<EntityId, game::Body>,
     pub(crate) clients: Vec<Client>,
     pub(crate) events_sent: u16,
-    /// Whether all bodies always move.
+    /// True if all bodies always move.
     pub(crate) restless: bool,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Client {
     pub(crate) up: Link,
     pub(crate) budget: usize,
     pub(crate) packet: usize,
-    /// What it may see at each tick.
+    /// The entities that it may see at each tick.
     pub(crate) interest: BTreeMap<u32, BTreeSet<EntityId>>,
     /// Global events it was told, in order: guaranteed, quickest.
     pub(crate) events: [Vec<u16>; 2],
@@ -47,7 +47,7 @@ pub(crate) struct Client {
     pub(crate) states: BTreeMap<EntityId, u32>,
     /// From this tick on it looks in one direction.
     pub(crate) settles_at: u32,
-    /// Whether it may have to ask the server to begin anew.
+    /// True if it may have to ask the server to start over.
     pub(crate) forgetful: bool,
 }
 

@@ -19,13 +19,13 @@ use muse_wire::{Duration, Ecn, Instant};
 
 use super::character::{Body, Keys, Rules, play};
 
-/// What a run is like besides the network.
+/// The conditions of a run besides the network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
     pub seed: u64,
     /// Ticks from one snapshot to the next.
     pub update_ticks: u32,
-    /// How much faster than true time the client's clock runs.
+    /// Drift of the client's clock against true time.
     pub drift_ppm: i64,
     /// Frames a second at which the client draws.
     pub frames_per_second: u64,
@@ -56,7 +56,7 @@ impl Setup {
     }
 }
 
-/// What became of one run, from the end of the warm-up on.
+/// The outcome of one run, from the end of the warm-up on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
     pub inputs_in_time: u64,
@@ -69,9 +69,9 @@ pub(crate) struct Outcome {
     pub frames: u64,
     pub underruns: u64,
     pub teleports: u64,
-    /// How long after their mean arrival states were shown, summed over frames.
+    /// Time from their mean arrival until states were shown, summed over frames.
     pub shown_behind_micros: i64,
-    /// How far off the client's idea of the server's time was, in 1/1000 tick, for each frame.
+    /// Error of the client's idea of the server's time, in 1/1000 tick, for each frame.
     pub clock_errors: Vec<u32>,
     /// Delays on the way to the server and to the client.
     pub delays_up: Vec<u64>,
@@ -144,7 +144,7 @@ struct ServerSide {
     buffer: InputBuffer<Keys>,
     player: Body,
     other: Body,
-    /// Whether the input of each tick came in time.
+    /// For each tick, true if its input came in time.
     in_time: Vec<bool>,
     number: u16,
     /// Inputs received, missed, and their wait, at the end of the warm-up.

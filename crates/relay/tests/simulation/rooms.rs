@@ -51,7 +51,11 @@ fn the_relay_follows_a_guest_and_a_host_to_new_addresses() {
     world.talk(Duration::from_secs(12));
     let seen = world.host().relayed.link().public_address();
     assert_eq!(seen.map(|seen| seen.ip()), Some(elsewhere));
-    assert_eq!(world.relay().stats().guests_joined, 1, "nobody joined anew");
+    assert_eq!(
+        world.relay().stats().guests_joined,
+        1,
+        "nobody joined again"
+    );
 }
 
 #[test]

@@ -24,7 +24,7 @@ const ASKING_SILENCE: Duration = Duration::from_secs(6);
 /// Refusals remembered for clients that missed them; the oldest is forgotten first.
 const REFUSALS_MAX: usize = 256;
 
-/// How many clients may wait for the application's decision, and for how long.
+/// Limits on clients that wait for the application's decision: their number, and the time that each may wait.
 ///
 /// ```
 /// # use muse_netem::{Network, Simulation};
@@ -89,7 +89,7 @@ impl AdmissionLimits {
     }
 }
 
-/// Why a client could not be admitted or denied.
+/// The reason that a client could not be admitted or denied.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AdmissionError {
@@ -329,7 +329,7 @@ impl Endpoint {
         self.release_slot(index);
         let mut reply = [0; REPLY_LEN_MAX];
         let len = self.refuse(now, &asking.request, refusal, &mut reply);
-        // Without a reply left the client is asked about anew when it repeats itself.
+        // Without a reply left the application is asked about the client again when it repeats itself.
         if len > 0 {
             let (random, from) = (asking.request.client_random(), asking.request.from());
             self.admission.remember(random, from, &reply[..len]);

@@ -41,7 +41,7 @@ struct Racer {
     remote: SocketAddr,
 }
 
-/// How an attempt goes.
+/// The outcome of an attempt so far.
 pub(super) enum Verdict {
     /// Nothing decided.
     Continue,

@@ -48,11 +48,11 @@ pub(crate) struct ConnectingConfig {
     pub(crate) protocol_id: u64,
     /// The same as the server's.
     pub(crate) schema_hash: u64,
-    /// What that is the hash of, to find out what differs.
+    /// The text that this is the hash of, to find out what differs.
     pub(crate) description: Arc<str>,
-    /// What this side wants to receive in the headers of packets.
+    /// The id that this side wants to receive in the headers of packets.
     pub(crate) connection_id: u32,
-    /// Whom to trust.
+    /// The keys that this side trusts.
     pub(crate) trust: Trust,
     /// For the server's application, at most 256 bytes; encrypted, but not safe from being repeated.
     pub(crate) payload: Vec<u8>,
@@ -105,7 +105,7 @@ pub(crate) struct Connecting {
     /// The Connect with the newest cookie.
     pub(super) connect: Vec<u8>,
     cookie: [u8; COOKIE_LEN],
-    /// When that cookie came.
+    /// Time at which that cookie came.
     pub(super) cookie_at: Option<Instant>,
     /// The server has another description, and is being asked for it.
     inquiry: Option<Inquiry>,
@@ -195,7 +195,7 @@ impl Connecting {
         self.random
     }
 
-    /// Whether the server has answered at all.
+    /// True if the server has answered at all.
     pub(crate) fn is_answered(&self) -> bool {
         self.cookie_at.is_some()
     }

@@ -139,13 +139,13 @@ impl Limiter {
         self.limits.replies.take(&mut self.replies, now, 1)
     }
 
-    /// Whether a page of the description may be sent now.
+    /// True if a page of the description may be sent now.
     pub(super) fn description(&mut self, now: Instant) -> bool {
         let full_at = &mut self.descriptions;
         self.limits.descriptions.take(full_at, now, 1)
     }
 
-    /// Whether a proven address may begin another handshake now.
+    /// True if a proven address may begin another handshake now.
     pub(super) fn handshake(&mut self, now: Instant, from: SocketAddr) -> bool {
         let (address, prefix) = match from.ip().to_canonical() {
             ip if ip.is_loopback() => return true,

@@ -23,9 +23,9 @@ pub(crate) struct ListenerConfig {
     pub(crate) protocol_id: u64,
     /// Clients with another schema are refused.
     pub(crate) schema_hash: u64,
-    /// What that is the hash of, for clients that want to know what differs.
+    /// The text that this is the hash of, for clients that want to know what differs.
     pub(crate) description: Arc<str>,
-    /// What clients pin and tokens are sealed to.
+    /// The key that clients pin and tokens are sealed to.
     pub(crate) key: ServerKey,
     /// Checks tokens; without it tokens are refused.
     pub(crate) verifier: Option<TokenVerifier>,
@@ -325,7 +325,7 @@ impl Listener {
             .map_or(Outcome::Nothing, Outcome::Reply)
     }
 
-    /// What needs no cryptography: the kind of protection and the schema.
+    /// Checks that need no cryptography: the kind of protection and the schema.
     fn agree(&self, mode: Mode, connect: &Connect<'_>) -> Result<Suite, Refusal> {
         let suite = match mode {
             Mode::DangerInsecure if !self.config.danger_insecure => return Err(Refusal::Insecure),

@@ -13,12 +13,12 @@ pub(crate) struct Seat {
     link: Client,
     client: MatchClient,
     state: State,
-    /// How the match ended.
+    /// The result of the match.
     result: Option<ToPlayer>,
     buffer: Vec<u8>,
 }
 
-/// How the connection is.
+/// The state of the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Connecting,
@@ -87,7 +87,7 @@ impl Seat {
         self.client.player()
     }
 
-    /// How the match ended; none while it goes on.
+    /// Returns the result of the match; none while it goes on.
     pub(crate) const fn result(&self) -> Option<&ToPlayer> {
         self.result.as_ref()
     }

@@ -44,7 +44,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the game without rules and its players agree on.
+/// The configuration that the game without rules and its players share.
 pub(super) fn config() -> Config {
     Config::new(PROTOCOL).channel(ChannelConfig::new(Delivery::ReliableOrdered))
 }

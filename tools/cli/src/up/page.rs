@@ -18,7 +18,7 @@ pub(super) struct Page {
 pub(super) struct File {
     pub(super) kind: &'static str,
     pub(super) bytes: Vec<u8>,
-    /// Whether its name changes with its content.
+    /// True if its name changes with its content.
     pub(super) lasting: bool,
 }
 
@@ -48,7 +48,7 @@ impl Page {
         total: &mut u64,
     ) -> anyhow::Result<()> {
         if depth > DEPTH_MAX {
-            bail!("directories within directories without end");
+            bail!("more than {DEPTH_MAX} levels of directories: not a page");
         }
         for entry in fs::read_dir(directory)? {
             let entry = entry?;
@@ -77,7 +77,7 @@ impl Page {
     }
 }
 
-/// Where the page is, or how to build it.
+/// Finds the page, or says how to build it.
 pub(super) fn find(wanted: Option<&Path>) -> anyhow::Result<PathBuf> {
     let usual = [
         PathBuf::from("game/web/dist"),
@@ -100,10 +100,10 @@ pub(super) fn find(wanted: Option<&Path>) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// What a program says first; nothing if it ends before it has said anything.
+/// Returns a program's first line of output; empty if it ends before it has written one.
 pub(super) async fn first_line(output: impl AsyncRead + Unpin) -> String {
     let mut line = String::new();
-    // An error is as good as silence: the caller says what did not start.
+    // An error counts as no output: the caller reports which program did not start.
     let _ = BufReader::new(output).read_line(&mut line).await;
     line.trim_end().to_owned()
 }

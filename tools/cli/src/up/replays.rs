@@ -16,7 +16,7 @@ impl Replays {
         Self { directory }
     }
 
-    /// What a path names: `/replays` is the list, `/replays/NAME` a recording.
+    /// Returns the file that a path names: `/replays` is the list, `/replays/NAME` a recording.
     pub(super) fn file(&self, path: &str) -> Option<File> {
         let rest = path.strip_prefix("/replays")?;
         let (kind, bytes) = match rest.strip_prefix('/') {
@@ -54,14 +54,14 @@ impl Replays {
     }
 }
 
-/// Whether this can be a recording's name: no path leads out of the directory.
+/// True if this can be a recording's name: no path leads out of the directory.
 fn is_name(name: &str) -> bool {
     let stem = name.strip_suffix(ENDING);
     let letter = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'-';
     stem.is_some_and(|stem| !stem.is_empty() && stem.bytes().all(letter))
 }
 
-/// How names of recordings end.
+/// The ending of recordings' names.
 const ENDING: &str = ".muserply";
 const NAMES_MAX: usize = 100;
 

@@ -1,4 +1,4 @@
-//! What the master serves besides its own: files of the page, and recordings.
+//! Routes that the master serves besides its own: files of the page, and recordings.
 
 use std::sync::Arc;
 

@@ -52,7 +52,7 @@ impl Game {
         Client::connect(self.address.as_str(), config, how).expect("a socket")
     }
 
-    /// What it says until it ends, and whether it ended well.
+    /// Waits for the end; returns its output, and whether it ended well.
     pub(crate) fn end(mut self) -> (String, bool) {
         let mut text = String::new();
         self.output.read_to_string(&mut text).expect("text");

@@ -1,4 +1,4 @@
-//! A relay's figures as a page for Prometheus.
+//! A relay's metrics as a page for Prometheus.
 //!
 //! A thread of its own answers; the loop that is measured only writes a text when one has been asked for.
 
@@ -40,15 +40,15 @@ impl Metrics {
         Ok(Self { address, asked })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Hands the page over if somebody waits for it.
+    /// Publishes the page if a client is waiting for it.
     pub fn publish_if_asked(&self, page: impl FnOnce() -> String) {
         if let Ok(reply) = self.asked.try_recv() {
-            // Whoever asked may have gone.
+            // The client that asked may have disconnected.
             let _ = reply.send(page());
         }
     }

@@ -352,7 +352,7 @@ impl Worker {
             }
             let _ = socket.close(None).await;
         };
-        // Whoever does not listen is left anyway.
+        // The connection ends even if the master does not read the last messages in time.
         let _ = timeout(CLOSE_MAX, farewell).await;
         match is_dropped {
             true => Err(Ended::Dropped),

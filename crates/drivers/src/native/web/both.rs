@@ -60,7 +60,7 @@ impl Driver for UdpWebDriver {
         let Some(web) = &mut self.web else {
             return self.udp.receive(now, machine);
         };
-        let count = web.take_in(now, machine, RECEIVE_AT_ONCE);
+        let count = web.receive_up_to(now, machine, RECEIVE_AT_ONCE);
         Ok(count + self.udp.receive(now, &mut WithWeb { machine, web })?)
     }
 
@@ -71,7 +71,7 @@ impl Driver for UdpWebDriver {
         }
     }
 
-    /// That of the socket.
+    /// The address of the UDP socket.
     fn local_addr(&self) -> io::Result<SocketAddr> {
         self.udp.local_addr()
     }

@@ -70,7 +70,7 @@ pub(super) fn server_config(socket: std::net::UdpSocket, identity: Identity) -> 
 impl Transports {
     async fn converse(&self, incoming: IncomingSession, pass: Pass) {
         let request = tokio::time::timeout(HANDSHAKE_WITHIN, incoming).await;
-        let Some(connection) = self.let_in(request).await else {
+        let Some(connection) = self.accept(request).await else {
             Shared::count(&self.harbour.shared().refused, 1);
             return;
         };
@@ -85,7 +85,7 @@ impl Transports {
     }
 
     /// Answers a request for a session.
-    async fn let_in<E, T>(
+    async fn accept<E, T>(
         &self,
         request: Result<Result<SessionRequest, E>, T>,
     ) -> Option<Connection> {
