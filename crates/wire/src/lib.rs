@@ -22,6 +22,7 @@ pub mod partial;
 pub mod range;
 pub mod rate;
 pub mod sequence;
+mod setters;
 pub mod time;
 
 pub use machine::{Datagram, Ecn, Link, Machine, Transmit};

@@ -42,30 +42,23 @@ impl BinaryConfig {
         self
     }
 
-    /// Bytes in a packet (256), which turn the packet rates into byte rates.
-    pub fn packet_size(mut self, bytes: u32) -> Self {
-        self.packet_size = bytes;
-        self
-    }
-
-    /// Conditions are bad while the smoothed RTT is above this (250 ms). A lower one reacts to distance, not to congestion.
-    pub fn threshold(mut self, rtt: Duration) -> Self {
-        self.threshold = rtt;
-        self
-    }
-
     /// Bounds of the time that conditions must stay good before the good mode returns (1 s, where it starts, and 60 s).
     pub fn recovery(mut self, min: Duration, max: Duration) -> Self {
         self.recovery_min = min;
         self.recovery_max = max.max(min);
         self
     }
+}
+
+muse_wire::setters! { BinaryConfig:
+    /// Bytes in a packet (256), which turn the packet rates into byte rates.
+    packet_size: u32,
+
+    /// Conditions are bad while the smoothed RTT is above this (250 ms). A lower one reacts to distance, not to congestion.
+    threshold: Duration,
 
     /// A good mode shorter than this (10 s) doubles the recovery time; each such span spent in it halves it.
-    pub fn patience(mut self, span: Duration) -> Self {
-        self.patience = span.max(Duration::from_micros(1));
-        self
-    }
+    patience: Duration = patience.max(Duration::from_micros(1)),
 }
 
 /// The controller itself.
