@@ -372,6 +372,13 @@ impl Config {
         }
     }
 
+    /// True if whole messages of a channel carry their number; `None` if there is no such channel.
+    #[inline]
+    pub(crate) fn is_numbered(&self, channel: u8) -> Option<bool> {
+        let channel = self.channels.get(usize::from(channel))?;
+        Some(channel.delivery.is_numbered())
+    }
+
     /// Everything that both sides must share, the channels too.
     pub(crate) fn agreement(&self) -> Agreement {
         let mut lines = self.shared.clone();
