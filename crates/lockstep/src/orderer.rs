@@ -13,7 +13,7 @@ mod speed;
 
 use std::collections::VecDeque;
 
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 
 use crate::config::{Late, MatchConfig, MatchConfigError, Mode};
 use crate::frame::{Frame, SEATS_MAX, Seat};
@@ -407,6 +407,7 @@ impl Orderer {
     }
 
     fn note(&mut self, notice: Notice) {
+        log!(debug, ?notice);
         if self.notices.len() < NOTICES_MAX {
             self.notices.push_back(notice);
         }

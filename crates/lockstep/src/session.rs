@@ -14,7 +14,7 @@ mod trace;
 
 use std::collections::VecDeque;
 
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 use thiserror::Error;
 
 use crate::blob::{BlobReceiver, BlobSender};
@@ -429,6 +429,7 @@ impl<G: DeterministicGame> Session<G> {
     }
 
     fn tell(&mut self, event: SessionEvent) {
+        log!(debug, seat = ?self.seat, ?event);
         if self.out.len() >= EVENTS_MAX {
             self.out.pop_front();
         }

@@ -49,24 +49,15 @@ impl Default for PlayerLinkConfig {
     }
 }
 
-impl PlayerLinkConfig {
+muse_wire::setters! { PlayerLinkConfig:
     /// Sets the time between keep-alives, a second by default. Each costs some 60 bytes, and every third some 60 back.
-    pub fn keep_alive(mut self, keep_alive: Duration) -> Self {
-        self.keep_alive = keep_alive;
-        self
-    }
+    keep_alive: Duration,
 
     /// Sets the silence after which the connection counts as lost, 10 seconds by default.
-    pub fn silence(mut self, silence: Duration) -> Self {
-        self.silence = silence;
-        self
-    }
+    silence: Duration,
 
     /// Sets the time between attempts to reach the master, 10 seconds by default.
-    pub fn retry(mut self, retry: Duration) -> Self {
-        self.retry = retry;
-        self
-    }
+    retry: Duration,
 }
 
 /// Something that the driver is to do.

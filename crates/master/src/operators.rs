@@ -16,7 +16,8 @@ pub struct StoredOperator {
 }
 
 /// A sanction that an operator imposes on an account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Sanction {
     /// Cannot sign in.
     Ban,

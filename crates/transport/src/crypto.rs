@@ -20,6 +20,7 @@ mod portable;
 mod suite;
 
 use hkdf::Hkdf;
+use muse_wire::log;
 use sha2::Sha256;
 use thiserror::Error;
 use zeroize::Zeroizing;
@@ -175,6 +176,11 @@ impl SendKeys {
     }
 
     fn renew(&mut self) {
+        log!(
+            debug,
+            sealed = self.sealed_in_epoch,
+            "renewed the keys of packets sent"
+        );
         self.secret = next_secret(&self.secret);
         self.epoch = Epoch::new(self.suite, self.protocol_id, &self.secret);
         self.phase = !self.phase;
@@ -275,6 +281,7 @@ impl ReceiveKeys {
             .next
             .take()
             .expect("the keys that just opened a packet");
+        log!(debug, packet_number, "the peer renewed its keys");
         let (epoch, secret) = *adopted;
         self.previous = Some(Box::new(core::mem::replace(&mut self.current, epoch)));
         self.secret = secret;

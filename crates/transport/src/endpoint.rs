@@ -10,7 +10,7 @@ mod sessions;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
+use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit, log};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
@@ -233,6 +233,8 @@ impl Endpoint {
             return Err(ConnectError::Full);
         };
         let slot = &mut self.slots[index];
+        let id = ConnectionId::new(index, slot.generation);
+        log!(debug, connection = ?id, addresses = ?to, "connecting");
         let config = how.into_config(self.config.protocol, &self.agreement, slot.local_id);
         match Attempt::new(now, to, config, &mut *self.entropy) {
             Ok(attempt) => slot.occupant = Occupant::Attempt(Box::new(attempt)),
@@ -241,7 +243,6 @@ impl Endpoint {
                 return Err(error);
             }
         }
-        let id = ConnectionId::new(index, slot.generation);
         self.follow(now, index, Verdict::Continue);
         Ok(id)
     }
@@ -492,6 +493,7 @@ impl Endpoint {
         let Some(listener) = &mut self.listener else {
             return 0;
         };
+        log!(debug, client = %request.from(), %refusal, "refused a client");
         let len = listener.refuse(now, request, refusal, reply);
         self.reply(request.from(), &reply[..len]);
         len
@@ -528,6 +530,7 @@ impl Endpoint {
                 .keys
                 .danger_log(log, false, slot.local_id, remote_id);
         }
+        log!(debug, connection = ?id, client = %from, "accepted a client, which has to send a packet");
         let mut connection = Connection::new(id, config, accepted.keys, remote_id, from, now);
         let newcomer = Newcomer {
             random,

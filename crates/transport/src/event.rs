@@ -84,23 +84,19 @@ pub struct SendOptions {
 }
 
 impl SendOptions {
-    /// Sets its priority. Default: that of the channel.
-    pub fn priority(mut self, priority: Priority) -> Self {
-        self.priority = Some(priority);
-        self
-    }
-
-    /// Sets the time after which it is worthless: it is then not sent, and not sent again. Default: never.
-    pub fn deadline(mut self, at: Instant) -> Self {
-        self.deadline = Some(at);
-        self
-    }
-
     /// Ask for a [`Receipt`].
     pub fn receipt(mut self) -> Self {
         self.receipt = true;
         self
     }
+}
+
+muse_wire::setters! { SendOptions:
+    /// Sets its priority. Default: that of the channel.
+    priority: Priority = Some(priority),
+
+    /// Sets the time after which it is worthless: it is then not sent, and not sent again. Default: never.
+    deadline: Instant = Some(deadline),
 }
 
 /// The outcome of a message for which a receipt was asked.

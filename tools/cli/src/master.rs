@@ -36,16 +36,22 @@ pub(crate) struct Arguments {
     /// Address and port for players and game servers.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7777")]
     listen: SocketAddr,
-    /// SQLite file, created if it does not exist, or a PostgreSQL database as postgres://USER@HOST/NAME. By default the environment variable
-    /// MUSE_DATABASE, where a password is safer than on the command line, or else `muse.db`.
-    #[arg(long, value_name = "FILE OR URL")]
-    database: Option<PathBuf>,
+    /// SQLite file, created if it does not exist, or a PostgreSQL database as postgres://USER@HOST/NAME. A password is
+    /// safer in the environment than on the command line.
+    #[arg(
+        long,
+        value_name = "FILE OR URL",
+        env = "MUSE_DATABASE",
+        hide_env_values = true,
+        default_value = "muse.db"
+    )]
+    database: PathBuf,
     /// Certificate authorities of the PostgreSQL server as a PEM file: the connection is then encrypted and the certificate checked.
     #[arg(long, value_name = "FILE")]
     database_ca: Option<PathBuf>,
-    /// NATS server over which masters with one database talk to each other, such as nats://127.0.0.1:4222. By default the environment variable
-    /// MUSE_NATS, where a password is safer than on the command line.
-    #[arg(long, value_name = "URL")]
+    /// NATS server over which masters with one database talk to each other, such as nats://127.0.0.1:4222. A password is
+    /// safer in the environment than on the command line.
+    #[arg(long, value_name = "URL", env = "MUSE_NATS", hide_env_values = true)]
     nats: Option<String>,
     /// Another master with the same database, or a load balancer in front of all of them: this master's game servers connect to it when this one is
     /// gone; can be repeated.
@@ -150,7 +156,7 @@ fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
         .regions(&regions)
         .bots_after(bots_after);
     let game = match &arguments.game {
-        Some(command) => command.split_whitespace().map(str::to_owned).collect(),
+        Some(command) => shlex::split(command).context("--game: a quote is not closed")?,
         None => {
             let program = std::env::current_exe().context("cannot find this program's file")?;
             let program = program.into_os_string().into_string();
@@ -160,16 +166,12 @@ fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
         }
     };
     let origins: Vec<&str> = arguments.origins.iter().map(String::as_str).collect();
-    let database = arguments.database.clone();
-    let database = database.or_else(|| std::env::var_os("MUSE_DATABASE").map(PathBuf::from));
-    let database = database.unwrap_or_else(|| PathBuf::from("muse.db"));
-    let mut config = MasterConfig::new(arguments.listen, database);
+    let mut config = MasterConfig::new(arguments.listen, &arguments.database);
     if let Some(file) = &arguments.database_ca {
         config = config.database_ca(file);
     }
-    let nats = arguments.nats.clone();
-    if let Some(url) = nats.or_else(|| std::env::var("MUSE_NATS").ok()) {
-        config = config.nats(&url);
+    if let Some(url) = &arguments.nats {
+        config = config.nats(url);
     }
     let others: Vec<&str> = arguments.other_masters.iter().map(String::as_str).collect();
     if let Some((certificates, key)) = arguments.tls_cert.as_ref().zip(arguments.tls_key.as_ref()) {

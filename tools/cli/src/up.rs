@@ -4,7 +4,6 @@
 //! ends with this program.
 
 mod page;
-mod replays;
 mod routes;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -21,8 +20,6 @@ use muse_master_client::api::RelayPlace;
 use tokio::process::{Child, Command};
 
 use crate::interrupt::Interrupt;
-use page::Page;
-use replays::Replays;
 
 /// The address, the players to serve, and what to store.
 #[derive(Args)]
@@ -73,8 +70,8 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
     let page = match arguments.no_page {
-        true => Page::default(),
-        false => Page::load(&page::find(arguments.page.as_deref())?)?,
+        true => None,
+        false => Some(page::find(arguments.page.as_deref())?),
     };
     std::fs::create_dir_all(&arguments.data)
         .with_context(|| format!("cannot create {}", arguments.data.display()))?;
@@ -88,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 async fn serve(
     arguments: &Arguments,
-    page: Page,
+    page: Option<PathBuf>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<ExitCode> {
     let program = std::env::current_exe().context("cannot find this program's file")?;
@@ -118,7 +115,11 @@ async fn serve(
     Ok(ExitCode::SUCCESS)
 }
 
-fn master_config(program: &str, arguments: &Arguments, page: Page) -> anyhow::Result<MasterConfig> {
+fn master_config(
+    program: &str,
+    arguments: &Arguments,
+    page: Option<PathBuf>,
+) -> anyhow::Result<MasterConfig> {
     let bots_after = match arguments.bots_after_s {
         0 => None,
         seconds => Some(muse_wire::Duration::from_secs(seconds)),
@@ -137,7 +138,7 @@ fn master_config(program: &str, arguments: &Arguments, page: Page) -> anyhow::Re
         game.push(level.ok_or_else(|| anyhow!("the path of --level is not valid UTF-8"))?);
     }
     let listen = SocketAddr::new(bind_address(&arguments.host), arguments.port);
-    let routes = routes::routes(page, Replays::new(directory.clone()));
+    let routes = routes::routes(page, directory.clone());
     Ok(MasterConfig::new(listen, arguments.data.join("master.db"))
         .protocol_id(u64::from(muse_biobot::PROTOCOL))
         .director(DirectorConfig::default().matching(matching))

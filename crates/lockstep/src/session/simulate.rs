@@ -1,6 +1,6 @@
 //! Running frames, again where a guess was wrong, and checking those that are confirmed.
 
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 
 use crate::config::Mode;
 use crate::frame::Frame;
@@ -149,6 +149,7 @@ impl<G: DeterministicGame> Session<G> {
         };
         let depth = self.frame.since(wrong);
         if self.run_again_from(wrong) {
+            log!(trace, frame = self.frame.0, depth, "rolled back");
             self.statistics.rollbacks += 1;
             self.statistics.depth_max = self.statistics.depth_max.max(depth);
         }

@@ -87,31 +87,21 @@ impl AgonesConfig {
         self.identity = Some((certificate.into(), key.into()));
         self
     }
+}
 
+muse_wire::setters! { AgonesConfig:
     /// The PEM file of the authority that signed the allocator's certificate; none by default, and then no certificate is accepted.
-    pub fn authority(mut self, file: impl Into<PathBuf>) -> Self {
-        self.authority = Some(file.into());
-        self
-    }
+    authority: impl Into<PathBuf> = Some(authority.into()),
 
     /// Address of the cluster's interface, for tests and for clusters without authentication; by default that of the pod or of `KUBECONFIG`.
-    pub fn kubernetes(mut self, address: &str) -> Self {
-        self.kubernetes = Some(address.to_owned());
-        self
-    }
+    kubernetes: &str = Some(kubernetes.to_owned()),
 
     /// Matches at once on one machine of the cluster, 20 by default. Servers on a full one are left out of the choice, by the label that they
     /// have given themselves ([`NODE`]).
-    pub fn matches_per_host(mut self, matches: usize) -> Self {
-        self.matches_per_host = matches.max(1);
-        self
-    }
+    matches_per_host: usize = matches_per_host.max(1),
 
     /// Time for a server that was told to end, 10 seconds by default; then it is deleted.
-    pub fn end_grace(mut self, end_grace: Duration) -> Self {
-        self.end_grace = end_grace;
-        self
-    }
+    end_grace: Duration,
 }
 
 impl fmt::Debug for AgonesConfig {

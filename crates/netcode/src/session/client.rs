@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use muse_schema::{BitWriter, Blend, State};
 use muse_wire::bytes::Reader;
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 
 use super::format::{FromClient, ToClient};
 use super::{PacketError, SessionConfig};
@@ -167,6 +167,7 @@ where
         {
             self.player_version = version;
             if player != self.player {
+                log!(debug, ?player, "another entity is ours");
                 self.player = player;
                 // The predictions were of another entity; prediction begins with the server's next state of this one.
                 self.predictor = Predictor::new();
@@ -363,6 +364,11 @@ where
         // The counter wraps, and a late report says less than is known: then nothing is added.
         let slip = report.slipped.wrapping_sub(self.slipped) as i16;
         if slip > 0 {
+            log!(
+                debug,
+                ticks = slip,
+                "the server let time go: the clock jumps"
+            );
             self.slipped = report.slipped;
             self.slipped_in_all += slip as u64;
         }
@@ -399,6 +405,7 @@ where
             && let Some(after) = self.predictor.state()
         {
             let distance = (self.distance)(&before, after);
+            log!(trace, tick = tick.0, distance, "mispredicted");
             self.smoothing.correct(&before, after, distance);
         }
     }

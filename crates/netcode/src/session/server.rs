@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use muse_schema::{BitWriter, Options, Schema, State};
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 
 use super::delayed::Delayed;
 use super::guest::{Guest, PLAYER_WEIGHT};
@@ -103,6 +103,7 @@ where
         self.world.set_owner(entity, Some(client))?;
         self.watch(client);
         self.set_player(client, Some(entity));
+        log!(debug, ?client, ?entity, "a client joined");
         Ok(entity)
     }
 
@@ -135,6 +136,7 @@ where
 
     /// Removes a client. Its player stays where it is until the game despawns it, and is returned.
     pub fn leave(&mut self, client: ClientId) -> Option<EntityId> {
+        log!(debug, ?client, "a client left");
         self.clients.remove(&client)?.player
     }
 

@@ -22,7 +22,7 @@ mod service;
 #[cfg(test)]
 mod tests;
 
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 
 use super::{Ack, Controller, Loss};
 use calm::Calm;
@@ -417,6 +417,7 @@ impl Adaptive {
             }
         }
         self.window = self.window.max(self.window_floor().min(before));
+        log!(debug, before, window = self.window, mode = ?self.mode, "loss or mark: smaller window");
     }
 
     /// The window below which losses alone do not push the flow: two round trips at the rate floor, for what is lost stays in flight

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use muse_wire::{Duration, Ecn, Instant, Transmit};
+use muse_wire::{Duration, Ecn, Instant, Transmit, log};
 
 use super::active::ChannelSet;
 use super::builder::{Layout, PacketBuilder};
@@ -319,6 +319,7 @@ impl Connection {
             .send
             .seal(number, &header, &mut buffer[HEADER_LEN..], plain);
         let size = HEADER_LEN + sealed;
+        log!(trace, connection = ?self.id, number, len = size, "sent");
         self.record(now, number, size, &plan, &layout, shared);
         size
     }

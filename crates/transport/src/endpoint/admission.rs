@@ -73,20 +73,14 @@ impl Default for AdmissionLimits {
     }
 }
 
-impl AdmissionLimits {
+muse_wire::setters! { AdmissionLimits:
     /// Clients that may wait at once, 1,024 by default, about 2 KiB each; further ones are refused as by a busy server. Each
     /// takes the place of a connection.
-    pub fn pending_max(mut self, clients: usize) -> Self {
-        self.pending_max = clients;
-        self
-    }
+    pending_max: usize,
 
     /// Time for a decision, 30 s by default, at most [`DECISION_TIMEOUT_MAX`]. Afterwards the client is refused as by a busy
     /// server, and the application is told with [`CloseReason::Undecided`].
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout.min(DECISION_TIMEOUT_MAX);
-        self
-    }
+    timeout: Duration = timeout.min(DECISION_TIMEOUT_MAX),
 }
 
 /// The reason that a client could not be admitted or denied.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use muse_wire::bytes::Reader;
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 use thiserror::Error;
 
 use super::cookie::COOKIE_LEN;
@@ -286,6 +286,7 @@ impl Connecting {
                     && self.cookie_at.is_some()
                     && !self.config.description.is_empty()
                 {
+                    log!(debug, "refused: asking the server what differs");
                     self.inquiry = Some(Inquiry::new(now, server));
                     return Progress::Continue;
                 }
@@ -293,6 +294,7 @@ impl Connecting {
             }
             Ok(Packet::Wait { random }) if random == self.random && self.cookie_at.is_some() => {
                 // The server is there and the application thinks about it: time to give up starts over.
+                log!(debug, "the server's application has not decided yet");
                 self.deadline = (now + self.config.timeout).min(self.deadline_max);
                 Progress::Waiting
             }
@@ -317,6 +319,7 @@ impl Connecting {
         if self.cookie_at.is_some_and(|at| now < at + COOKIE_KEPT) {
             return;
         }
+        log!(debug, "the server answered with a cookie");
         self.begin_exchange(*cookie);
         self.cookie = *cookie;
         self.cookie_at = Some(now);

@@ -4,8 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use muse_wire::Instant;
 use muse_wire::bytes::Writer;
+use muse_wire::{Instant, log};
 
 use super::cookie::CookieJar;
 use super::inquiry::page_of;
@@ -113,7 +113,9 @@ impl Listener {
         match Packet::parse(self.config.protocol_id, datagram) {
             Ok(Packet::Hello { version, random }) => {
                 self.counters.hellos += 1;
+                log!(trace, client = %from, version, "hello");
                 if version != VERSION {
+                    log!(debug, client = %from, version, "refused a client of another version");
                     return self.reply_refusal(now, &random, &version_refusal(version), reply);
                 }
                 self.reply_cookie(now, from, &random, reply)
@@ -121,6 +123,7 @@ impl Listener {
             Ok(Packet::Connect(connect)) => {
                 self.counters.connects += 1;
                 if connect.version != VERSION {
+                    log!(debug, client = %from, version = connect.version, "refused a client of another version");
                     return self.reply_refusal(
                         now,
                         &connect.random,
@@ -134,6 +137,7 @@ impl Listener {
                 {
                     // Too old, from before a restart, or the client's address changed: it gets another.
                     self.counters.cookies_invalid += 1;
+                    log!(debug, client = %from, "a cookie is too old, or of another address");
                     return self.reply_cookie(now, from, &connect.random, reply);
                 }
                 match self.admit(now, unix_now_s, from, &connect, &resumable) {
@@ -143,6 +147,7 @@ impl Listener {
                     }
                     Err(Rejection::Dropped) => Outcome::Nothing,
                     Err(Rejection::Refused(refusal)) => {
+                        log!(debug, client = %from, %refusal, "refused a client");
                         self.reply_refusal(now, &connect.random, &refusal, reply)
                     }
                 }
@@ -161,6 +166,7 @@ impl Listener {
             }
             Err(Ignored::Protocol) => {
                 self.counters.other_protocol += 1;
+                log!(debug, client = %from, "ignored a handshake with another protocol id");
                 Outcome::Nothing
             }
         }
@@ -249,6 +255,7 @@ impl Listener {
         // Checked before anything is computed: repeating a Connect must cost the sender more than us.
         if self.recent.contains(now, &connect.random) {
             self.counters.replayed += 1;
+            log!(debug, client = %from, "dropped a repeated request");
             return Err(Rejection::Dropped);
         }
         let Some(mode) = connect.mode() else {
@@ -257,6 +264,7 @@ impl Listener {
         };
         if self.recent.is_full() || !self.limiter.handshake(now, from) {
             self.counters.prefix_limited += 1;
+            log!(debug, client = %from, "dropped a request: too many from there");
             return Err(Rejection::Dropped);
         }
         let suite = self.agree(mode, connect)?;

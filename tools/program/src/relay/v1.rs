@@ -10,7 +10,7 @@ use muse_relay_v1::{CLIENTS_MAX, Limits, Relay};
 use muse_stream::{StreamDriver, Turn};
 use muse_wire::{Duration, Instant};
 
-use super::metrics::{Histogram, Page};
+use super::metrics::{Histogram, metrics};
 
 /// Limits, each with its default.
 #[derive(Args, Clone, Debug)]
@@ -163,121 +163,43 @@ impl Server {
 
     /// The page that Prometheus reads.
     pub fn metrics(&self) -> String {
-        let (stats, udp) = (self.relay.stats(), self.driver.udp().counters());
-        let mut page = Page::default();
-        let clients = self.relay.clients() as f64;
-        page.gauge("muse_relay_v1_clients", "Active clients.", clients);
-        page.gauge(
-            "muse_relay_v1_udp_endpoints",
-            "Active clients whose UDP endpoint is known.",
-            self.relay.endpoints() as f64,
-        );
-        page.gauge(
-            "muse_relay_v1_held_bytes",
-            "Bytes held for the next tick.",
-            self.relay.held_bytes() as f64,
-        );
-        page.gauge(
-            "muse_relay_v1_unsent_bytes",
-            "Bytes that wait for clients that do not read.",
-            self.relay.unsent_bytes() as f64,
-        );
-        page.counter(
-            "muse_relay_v1_clients_total",
-            "Clients that were given an address.",
-            stats.accepted,
-        );
-        page.counter(
-            "muse_relay_v1_refused_total",
-            "Connections refused because there were too many clients.",
-            stats.refused,
-        );
-        page.counters(
-            "muse_relay_v1_ended_total",
-            "Clients that are gone, by cause.",
-            "cause",
-            &[
-                ("left", stats.left),
-                ("length", stats.cut_length),
-                ("slow", stats.cut_slow),
-            ],
-        );
-        self.traffic_metrics(&mut page);
-        page.counters(
-            "muse_relay_v1_udp_dropped_total",
-            "UDP packets that were not passed on, by cause.",
-            "cause",
-            &[
-                ("malformed", stats.datagrams_malformed),
-                ("unknown", stats.datagrams_unknown),
-                ("spoofed", stats.datagrams_spoofed),
-                ("limited", stats.datagrams_limited),
-                ("superseded", stats.datagrams_superseded),
-                ("stale", stats.datagrams_stale),
-                ("unsent", stats.datagrams_unsent),
-                ("unreachable", udp.unreachable + udp.oversized),
-            ],
-        );
-        page.counter("muse_relay_v1_ticks_total", "Ticks.", stats.ticks);
-        page.counter(
-            "muse_relay_v1_ticks_missed_total",
-            "Ticks left out because the one before was a whole tick late.",
-            stats.ticks_missed,
-        );
-        page.histogram(
-            "muse_relay_v1_tick_lateness_seconds",
-            "How late ticks began.",
-            &self.lateness,
-        );
-        page.histogram(
-            "muse_relay_v1_tick_work_seconds",
-            "How long it took to send what a tick had.",
-            &self.work,
-        );
-        page.finish()
-    }
-
-    fn traffic_metrics(&self, page: &mut Page) {
-        let stats = self.relay.stats();
-        page.counters(
-            "muse_relay_v1_tcp_packets_total",
-            "TCP packets, by direction.",
-            "direction",
-            &[("in", stats.packets_in), ("out", stats.packets_out)],
-        );
-        page.counters(
-            "muse_relay_v1_tcp_bytes_total",
-            "TCP bytes, by direction.",
-            "direction",
-            &[
-                ("in", stats.stream_bytes_in),
-                ("out", stats.stream_bytes_out),
-            ],
-        );
-        page.counters(
-            "muse_relay_v1_tcp_dropped_total",
-            "TCP packets that were not passed on, by cause.",
-            "cause",
-            &[
-                ("ignored", stats.packets_ignored),
-                ("inactive", stats.packets_undeliverable),
-            ],
-        );
-        page.counters(
-            "muse_relay_v1_udp_packets_total",
-            "UDP packets, by direction.",
-            "direction",
-            &[("in", stats.datagrams_in), ("out", stats.datagrams_out)],
-        );
-        page.counters(
-            "muse_relay_v1_udp_bytes_total",
-            "UDP bytes, by direction.",
-            "direction",
-            &[
-                ("in", stats.datagram_bytes_in),
-                ("out", stats.datagram_bytes_out),
-            ],
-        );
+        let (relay, stats) = (&self.relay, self.relay.stats());
+        let udp = self.driver.udp().counters();
+        metrics! { "muse_relay_v1_";
+            gauge clients "Active clients." => relay.clients();
+            gauge udp_endpoints "Active clients whose UDP endpoint is known." => relay.endpoints();
+            gauge held_bytes "Bytes held for the next tick." => relay.held_bytes();
+            gauge unsent_bytes "Bytes that wait for clients that do not read." => relay.unsent_bytes();
+            counter clients_total "Clients that were given an address." => stats.accepted;
+            counter refused_total "Connections refused because there were too many clients." => stats.refused;
+            counter ended_total "Clients that are gone, by cause." => cause {
+                left: stats.left, length: stats.cut_length, slow: stats.cut_slow
+            };
+            counter tcp_packets_total "TCP packets, by direction." => direction {
+                in: stats.packets_in, out: stats.packets_out
+            };
+            counter tcp_bytes_total "TCP bytes, by direction." => direction {
+                in: stats.stream_bytes_in, out: stats.stream_bytes_out
+            };
+            counter tcp_dropped_total "TCP packets that were not passed on, by cause." => cause {
+                ignored: stats.packets_ignored, inactive: stats.packets_undeliverable
+            };
+            counter udp_packets_total "UDP packets, by direction." => direction {
+                in: stats.datagrams_in, out: stats.datagrams_out
+            };
+            counter udp_bytes_total "UDP bytes, by direction." => direction {
+                in: stats.datagram_bytes_in, out: stats.datagram_bytes_out
+            };
+            counter udp_dropped_total "UDP packets that were not passed on, by cause." => cause {
+                malformed: stats.datagrams_malformed, unknown: stats.datagrams_unknown, spoofed: stats.datagrams_spoofed,
+                limited: stats.datagrams_limited, superseded: stats.datagrams_superseded, stale: stats.datagrams_stale,
+                unsent: stats.datagrams_unsent, unreachable: udp.unreachable + udp.oversized
+            };
+            counter ticks_total "Ticks." => stats.ticks;
+            counter ticks_missed_total "Ticks left out because the one before was a whole tick late." => stats.ticks_missed;
+            histogram tick_lateness_seconds "How late ticks began." => &self.lateness;
+            histogram tick_work_seconds "How long it took to send what a tick had." => &self.work;
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use muse_drivers::{
 use muse_relay::{Limits, Relay};
 use muse_wire::{Duration, Machine};
 
-use super::metrics::Page;
+use super::metrics::metrics;
 
 /// Limits, each with its default.
 #[derive(Args, Clone, Debug)]
@@ -199,130 +199,52 @@ impl Server {
     /// The page that Prometheus reads.
     pub fn metrics(&self) -> String {
         let (stats, udp) = (self.relay.stats(), self.driver.udp().counters());
-        let mut page = Page::default();
-        let (rooms, guests) = (self.relay.rooms() as f64, self.relay.guests() as f64);
-        page.gauge("muse_relay_rooms", "Rooms at present.", rooms);
-        page.gauge("muse_relay_guests", "Guests at present.", guests);
-        page.counters(
-            "muse_relay_packets_total",
-            "Packets of players, by direction.",
-            "direction",
-            &[("in", stats.packets_in), ("out", stats.packets_out)],
-        );
-        page.counters(
-            "muse_relay_bytes_total",
-            "Bytes of players' packets, by direction.",
-            "direction",
-            &[("in", stats.bytes_in), ("out", stats.bytes_out)],
-        );
-        page.counter(
-            "muse_relay_control_total",
-            "Packets for the relay itself.",
-            stats.control_in,
-        );
-        page.counters(
-            "muse_relay_dropped_total",
-            "Packets that went nowhere, by cause.",
-            "cause",
-            &[
-                ("malformed", stats.malformed),
-                ("unknown", stats.unknown),
-                ("limited", stats.limited),
-                ("overflowed", stats.overflowed),
-                ("unproven", stats.unproven),
-                ("throttled", stats.throttled),
-                ("refused", stats.refused),
-                ("unreachable", udp.unreachable + udp.oversized),
-            ],
-        );
-        page.counter(
-            "muse_relay_rooms_total",
-            "Rooms that were opened.",
-            stats.rooms_opened,
-        );
-        page.counters(
-            "muse_relay_rooms_ended_total",
-            "Rooms that are gone, by cause.",
-            "cause",
-            &[
-                ("closed", stats.rooms_closed),
-                ("silent", stats.rooms_expired),
-            ],
-        );
-        page.counter(
-            "muse_relay_guests_total",
-            "Guests that joined.",
-            stats.guests_joined,
-        );
-        page.counters(
-            "muse_relay_guests_ended_total",
-            "Guests that are gone, by cause.",
-            "cause",
-            &[
-                ("left", stats.guests_left),
-                ("silent", stats.guests_expired),
-            ],
-        );
-        page.counter(
-            "muse_relay_moves_total",
-            "Proven changes of address.",
-            stats.moves,
-        );
-        page.counter(
-            "muse_relay_introductions_total",
-            "Times that two players were told each other's addresses.",
-            stats.introductions,
-        );
-        page.counter(
-            "muse_relay_directs_total",
-            "Pairs that found a direct way.",
-            stats.directs,
-        );
-        if let Some(web) = self.driver.web() {
-            web_metrics(&mut page, web);
+        let page = metrics! { "muse_relay_";
+            gauge rooms "Rooms at present." => self.relay.rooms();
+            gauge guests "Guests at present." => self.relay.guests();
+            counter packets_total "Packets of players, by direction." => direction {
+                in: stats.packets_in, out: stats.packets_out
+            };
+            counter bytes_total "Bytes of players' packets, by direction." => direction {
+                in: stats.bytes_in, out: stats.bytes_out
+            };
+            counter control_total "Packets for the relay itself." => stats.control_in;
+            counter dropped_total "Packets that went nowhere, by cause." => cause {
+                malformed: stats.malformed, unknown: stats.unknown, limited: stats.limited, overflowed: stats.overflowed,
+                unproven: stats.unproven, throttled: stats.throttled, refused: stats.refused,
+                unreachable: udp.unreachable + udp.oversized
+            };
+            counter rooms_total "Rooms that were opened." => stats.rooms_opened;
+            counter rooms_ended_total "Rooms that are gone, by cause." => cause {
+                closed: stats.rooms_closed, silent: stats.rooms_expired
+            };
+            counter guests_total "Guests that joined." => stats.guests_joined;
+            counter guests_ended_total "Guests that are gone, by cause." => cause {
+                left: stats.guests_left, silent: stats.guests_expired
+            };
+            counter moves_total "Proven changes of address." => stats.moves;
+            counter introductions_total "Times that two players were told each other's addresses." => stats.introductions;
+            counter directs_total "Pairs that found a direct way." => stats.directs;
+        };
+        let Some(web) = self.driver.web() else {
+            return page;
+        };
+        let counters = web.counters();
+        page + &metrics! { "muse_relay_web_";
+            gauge sessions "Browsers at present." => web.sessions();
+            counter sessions_total "Sessions of browsers, by what became of them." => outcome {
+                opened: counters.sessions_opened, closed: counters.sessions_closed, refused: counters.sessions_refused,
+                misbehaved: counters.violations
+            };
+            counter datagrams_total "Datagrams of browsers, by direction." => direction {
+                in: counters.datagrams_received, out: counters.datagrams_sent
+            };
+            counter dropped_total "Datagrams of browsers that went nowhere, by cause." => cause {
+                incoming: counters.dropped_incoming, outgoing: counters.dropped_outgoing, oversized: counters.oversized,
+                unreachable: counters.unreachable
+            };
         }
-        page.finish()
     }
-}
-
-fn web_metrics(page: &mut Page, web: &WebListener) {
-    let counters = web.counters();
-    page.gauge(
-        "muse_relay_web_sessions",
-        "Browsers at present.",
-        web.sessions() as f64,
-    );
-    page.counters(
-        "muse_relay_web_sessions_total",
-        "Sessions of browsers, by what became of them.",
-        "outcome",
-        &[
-            ("opened", counters.sessions_opened),
-            ("closed", counters.sessions_closed),
-            ("refused", counters.sessions_refused),
-            ("misbehaved", counters.violations),
-        ],
-    );
-    page.counters(
-        "muse_relay_web_datagrams_total",
-        "Datagrams of browsers, by direction.",
-        "direction",
-        &[
-            ("in", counters.datagrams_received),
-            ("out", counters.datagrams_sent),
-        ],
-    );
-    page.counters(
-        "muse_relay_web_dropped_total",
-        "Datagrams of browsers that went nowhere, by cause.",
-        "cause",
-        &[
-            ("incoming", counters.dropped_incoming),
-            ("outgoing", counters.dropped_outgoing),
-            ("oversized", counters.oversized),
-            ("unreachable", counters.unreachable),
-        ],
-    );
 }
 
 /// Longest wait of the loop when nothing is due.
