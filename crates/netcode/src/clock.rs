@@ -10,10 +10,10 @@ mod drift;
 mod losses;
 mod steered;
 
-pub use delays::{Delays, Need};
+pub(crate) use delays::{Delays, Need};
 pub use drift::Drift;
-pub use losses::Losses;
-pub use steered::Steered;
+pub(crate) use losses::Losses;
+pub(crate) use steered::Steered;
 
 use muse_wire::{Duration, Instant};
 
