@@ -1,8 +1,6 @@
 //! A mistake of the game, or a packet that does not fit, is refused with the error that names it, and leaves all as it was.
 
-use muse_netcode::authority::{
-    Authority, Claim, Client, Limits, Referee, Subject, Value, Violation,
-};
+use muse_netcode::authority::{Authority, Limits, Proposal, Referee, Subject, Value, Violation};
 use muse_netcode::coder::{References, RowCoder, RowError};
 use muse_netcode::glam::Vec3;
 use muse_netcode::inputs::{InputBuffer, InputBufferConfig, InputError};
@@ -163,7 +161,7 @@ fn a_referee_reports_the_share_that_it_refused() {
     const PLACE: Subject = Subject::Property(0);
     let limits = Limits::new().speed(10.0).tolerance(0.0);
     let mut referee = Referee::new().with(PLACE, Authority::Validated(limits));
-    let (client, body) = (Client(1), EntityId::from_bits(9));
+    let (client, body) = (ClientId(1), EntityId::from_bits(9));
     referee.join(client);
     referee.own(client, body);
     referee.correct(Instant::ZERO, client, PLACE, body, Value::Place(Vec3::ZERO));
@@ -172,13 +170,13 @@ fn a_referee_reports_the_share_that_it_refused() {
         let _ = referee.judge(
             now,
             client,
-            &Claim::new(PLACE, body).value(Value::Place(Vec3::X * x)),
+            &Proposal::new(PLACE, body).value(Value::Place(Vec3::X * x)),
         );
     }
     let report = referee.report(client).expect("it has joined");
     assert_eq!(
         (
-            report.claims(),
+            report.proposals(),
             report.count_of(Violation::Speed),
             report.share_refused()
         ),
