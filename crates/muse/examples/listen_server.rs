@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use muse::Instant;
-use muse::netcode::{self, Host, Remotes};
+use muse::netcode::{self, LocalClient, Remotes};
 use muse::prelude::*;
 
 const USAGE: &str = "usage: listen_server serve
@@ -60,7 +60,7 @@ fn keys(tick: Tick) -> Direction {
 
 /// The game of one who hosts it.
 pub(crate) struct Hosting {
-    pub(crate) host: Host<Rules>,
+    pub(crate) host: LocalClient<Rules>,
     others: Remotes<Skater>,
     pub(crate) shown: Vec<Skater>,
 }
@@ -71,7 +71,7 @@ impl Hosting {
         game.join(HOST, &Skater::default())?;
         let (me, others) = protocol().for_game::<Rules>().game_client(now)?;
         Ok(Self {
-            host: Host::new(game, HOST, me),
+            host: LocalClient::new(game, HOST, me),
             others,
             shown: Vec::new(),
         })

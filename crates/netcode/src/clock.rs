@@ -17,7 +17,7 @@ pub(crate) use steered::Steered;
 
 use muse_wire::{Duration, Instant};
 
-use crate::inputs::{Heard, Report, Stamp};
+use crate::inputs::{Heard, InputReport, Stamp};
 use crate::{Tick, TickTime};
 
 /// Settings of a [`ClientClock`].
@@ -153,7 +153,7 @@ impl ClientClock {
     }
 
     /// A snapshot arrived that the server made at the beginning of `tick`, with its report on our inputs.
-    pub fn handle_snapshot(&mut self, now: Instant, tick: Tick, report: Option<&Report>) {
+    pub fn handle_snapshot(&mut self, now: Instant, tick: Tick, report: Option<&InputReport>) {
         let arrival = micros(now);
         let delay = arrival.saturating_sub(self.tick_time(tick));
         if self.server.is_none() {
@@ -315,7 +315,7 @@ impl ClientClock {
         }
     }
 
-    fn handle_report(&mut self, now: Instant, tick: Tick, report: &Report) {
+    fn handle_report(&mut self, now: Instant, tick: Tick, report: &InputReport) {
         if let Some(heard) = report.heard {
             self.measure_round_trip(now, heard);
         }

@@ -1,7 +1,7 @@
 //! Interest management: which entities a client is told of, and how much each matters to it.
 //!
 //! The server places entities with a [`Presence`], clients look with an [`Observer`], and [`Interest::update`] gives a
-//! [`View`]: every relevant entity with a weight for the priority, what entered and what left. In each [`Medium`] an
+//! [`InterestSet`]: every relevant entity with a weight for the priority, what entered and what left. In each [`Medium`] an
 //! observer is aware of an entity when their auras touch, the entity is in the observer's focus and the observer in the
 //! entity's nimbus; [`Adapter`]s change all three. Regions, kinds, always-relevant and pinned entities come on top, and
 //! layers below: what shares no layer with the observer is never relevant, so a cheater cannot see it.
@@ -15,7 +15,7 @@ mod grid;
 mod judge;
 mod lists;
 mod model;
-mod view;
+mod set;
 
 use glam::Vec3;
 
@@ -30,7 +30,7 @@ pub use adapters::Adapter;
 pub use config::{InterestConfig, InterestError};
 pub use grid::{InterestCounts, Plane};
 pub use model::{Extent, Medium, Observer, Presence};
-pub use view::{Awareness, Relevant, View};
+pub use set::{Awareness, InterestSet, Relevant};
 
 /// Finds the entities that are relevant to each observer. Call [`place`](Self::place), [`move_to`](Self::move_to) and [`look`](Self::look) for what
 /// moved in a tick, then [`update`](Self::update) for each observer that gets a snapshot.
@@ -59,7 +59,7 @@ pub struct Interest {
     lists: Lists,
     /// By the index of the entity.
     slots: Vec<Option<Slot>>,
-    views: Vec<Option<Box<View>>>,
+    views: Vec<Option<Box<InterestSet>>>,
     adapters: Vec<Option<Adapter>>,
     /// Entities that an adapter works on.
     adapted: Vec<u32>,
@@ -190,7 +190,7 @@ impl Interest {
         }
         match &mut self.views[at] {
             Some(view) => view.observer = observer,
-            empty => *empty = Some(Box::new(View::new(observer))),
+            empty => *empty = Some(Box::new(InterestSet::new(observer))),
         }
         Ok(())
     }
@@ -236,7 +236,7 @@ impl Interest {
         &mut self,
         id: ObserverId,
         visible: impl FnMut(&Glimpse) -> bool,
-    ) -> Result<&View, InterestError> {
+    ) -> Result<&InterestSet, InterestError> {
         if self.view(id).is_none() {
             return Err(InterestError::UnknownObserver);
         }
@@ -254,7 +254,7 @@ impl Interest {
     }
 
     /// Returns the result of an observer's last update.
-    pub fn view(&self, id: ObserverId) -> Option<&View> {
+    pub fn view(&self, id: ObserverId) -> Option<&InterestSet> {
         self.views.get(id.0 as usize)?.as_deref()
     }
 
@@ -384,7 +384,7 @@ impl Interest {
     fn merge(
         &mut self,
         id: ObserverId,
-        view: &mut View,
+        view: &mut InterestSet,
         scales: &[Scale; Medium::COUNT],
         mut visible: impl FnMut(&Glimpse) -> bool,
     ) {

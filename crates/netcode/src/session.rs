@@ -8,13 +8,13 @@ mod client;
 mod delayed;
 mod format;
 mod guest;
-mod host;
+mod local;
 mod remotes;
 mod round_trips;
 mod server;
 
 pub use client::Client;
-pub use host::Host;
+pub use local::LocalClient;
 pub use remotes::Remotes;
 pub use server::Server;
 

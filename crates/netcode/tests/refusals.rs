@@ -6,7 +6,7 @@ use muse_netcode::glam::Vec3;
 use muse_netcode::inputs::{InputBuffer, InputBufferConfig, InputError};
 use muse_netcode::prediction::{Game, StepContext};
 use muse_netcode::receiver::{Receiver, Refused};
-use muse_netcode::replication::{View, ViewConfig};
+use muse_netcode::replication::ClientView;
 use muse_netcode::session::{PacketError, Server, SessionConfig};
 use muse_netcode::snapshot::FormatError;
 use muse_netcode::world::{ClientId, Kind, KindError, KindOptions, Kinds, World, WorldError};
@@ -84,7 +84,7 @@ fn a_receiver_takes_each_packet_of_its_game_once() {
     let mut world = World::new(kinds().0);
     world.set_game(7);
     world.commit(Tick(1)).expect("the first tick");
-    let mut view = View::new(&world, ClientId(1));
+    let mut view = ClientView::new(&world, ClientId(1));
     view.begin(&world, 10_000);
     let mut buffer = [0; 1_200];
     let len = view
@@ -116,7 +116,7 @@ fn a_receiver_takes_each_packet_of_its_game_once() {
 fn a_view_counts_what_is_beyond_its_limit() {
     let (kinds, ship) = kinds();
     let mut world = World::new(kinds);
-    let mut view = View::with_config(&world, ClientId(1), ViewConfig::default().entities_max(2));
+    let mut view = ClientView::new(&world, ClientId(1)).with_entities_max(2);
     let fleet = [1, 2, 3].map(|fuel| world.spawn(ship, &Ship { fuel }).expect("room for three"));
     view.set_interest(fleet.map(|entity| (entity, 1.0)));
     world.commit(Tick(1)).expect("the first tick");

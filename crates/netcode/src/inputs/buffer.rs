@@ -4,7 +4,7 @@ use muse_schema::BitReader;
 use muse_wire::{Duration, Instant};
 
 use super::report::{MISS_SHARE_MAX, STAMP_MICROS};
-use super::{Heard, INPUTS_PER_PACKET_MAX, Input, InputError, Report, Stamp, packet};
+use super::{Heard, INPUTS_PER_PACKET_MAX, Input, InputError, InputReport, Stamp, packet};
 use crate::Tick;
 use crate::clock::{Delays, Drift, Losses, Need, PacketHeader, QUICK_SHARE};
 
@@ -261,7 +261,7 @@ impl<I: Input> InputBuffer<I> {
     }
 
     /// Returns the report for the client at `now`, in the snapshot of `tick`, whose time by the server's schedule is `due`.
-    pub fn report(&mut self, now: Instant, due: Instant) -> Report {
+    pub fn report(&mut self, now: Instant, due: Instant) -> InputReport {
         let heard = self.heard.map(|(packet, at)| Heard {
             packet,
             held: (now.saturating_since(at).as_micros() / STAMP_MICROS).min(u64::from(u16::MAX))
@@ -270,7 +270,7 @@ impl<I: Input> InputBuffer<I> {
         let eighth = (self.tick_micros() / 8).max(1);
         let tightest = self.margins.iter().copied().min().unwrap_or(0);
         let missed = self.counters.repeated.wrapping_add(self.counters.missing);
-        Report {
+        InputReport {
             heard,
             aim: self.aim(due),
             spare: self.spare(),

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use muse_schema::{BitWriter, EncodeError};
 
 use super::report::MISS_SHARE_MAX;
-use super::{INPUTS_PER_PACKET_MAX, Input, Report, packet};
+use super::{INPUTS_PER_PACKET_MAX, Input, InputReport, packet};
 use crate::Tick;
 use crate::clock::PacketHeader;
 
@@ -104,7 +104,7 @@ impl<I: Input> InputSender<I> {
 
     /// Handles the server's report. An input sent along helps as long as its tick has not been simulated, which the loss
     /// decides: the clock waits for that many packets.
-    pub fn handle_report(&mut self, report: &Report) {
+    pub fn handle_report(&mut self, report: &InputReport) {
         let loss = report.loss_share().min(0.5);
         let mut together = loss;
         let mut copies = 1;
@@ -154,9 +154,9 @@ mod tests {
     fn redundancy_follows_loss() {
         let mut sender = InputSender::<u8>::new(InputSenderConfig::default());
         let mut redundancy = |loss| {
-            sender.handle_report(&Report {
+            sender.handle_report(&InputReport {
                 loss,
-                ..Report::default()
+                ..InputReport::default()
             });
             sender.redundancy()
         };
@@ -194,9 +194,9 @@ mod tests {
             .redundancy_max(5);
         let mut sender = InputSender::<u8>::new(config);
         let mut redundancy = |loss| {
-            sender.handle_report(&Report {
+            sender.handle_report(&InputReport {
                 loss,
-                ..Report::default()
+                ..InputReport::default()
             });
             sender.redundancy()
         };

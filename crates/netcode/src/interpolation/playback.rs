@@ -131,7 +131,7 @@ impl Playback {
         }
     }
 
-    /// The server let go of so many ticks of time in all, as its [`Report`](crate::inputs::Report) says.
+    /// The server let go of so many ticks of time in all, as its [`InputReport`](crate::inputs::InputReport) says.
     pub fn handle_slipped(&mut self, slipped: u16) {
         let ticks = slipped.wrapping_sub(self.slipped) as i16;
         if ticks > 0 {

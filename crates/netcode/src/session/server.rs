@@ -15,7 +15,7 @@ use super::{PacketError, SessionConfig};
 use crate::clock::Drift;
 use crate::inputs::{InputCounters, InputForTick};
 use crate::prediction::{Game, StepContext, run_step};
-use crate::replication::View;
+use crate::replication::ClientView;
 use crate::scheduler::TickScheduler;
 use crate::world::{ClientId, INPUT_BYTES_MAX, Kind, Kinds, World};
 use crate::{EntityId, Shooter, Tick, WorldError};
@@ -155,7 +155,7 @@ where
         self.clients.keys().copied()
     }
 
-    /// Sets the entities that a client may see from now on, with weights (see [`View::set_interest`]); a client for which this is never called sees
+    /// Sets the entities that a client may see from now on, with weights (see [`ClientView::set_interest`]); a client for which this is never called sees
     /// everything. Its own player is always among it.
     pub fn set_interest(
         &mut self,
@@ -191,7 +191,7 @@ where
     }
 
     /// Returns the client's side of replication: to emit events to it alone, and for its counters.
-    pub fn view_mut(&mut self, client: ClientId) -> Option<(&World, &mut View)> {
+    pub fn view_mut(&mut self, client: ClientId) -> Option<(&World, &mut ClientView)> {
         let guest = self.clients.get_mut(&client)?;
         Some((&self.world, &mut guest.view))
     }

@@ -1,7 +1,7 @@
 //! Joining late, changing the game, resting, and what a client is told of an entity's life.
 
 use muse_netcode::{
-    Acknowledgement, ClientId, EventClass, Fate, Receiver, Refused, Tick, Update, View, World,
+    Acknowledgement, ClientId, ClientView, EventClass, Fate, Receiver, Refused, Tick, Update, World,
 };
 
 use crate::game::{self, Armor, Handles, Private};
@@ -12,7 +12,7 @@ use crate::simulation::{Client, Simulation};
 struct Pair {
     world: World,
     handles: Handles,
-    view: View,
+    view: ClientView,
     receiver: Receiver,
     tick: u32,
 }
@@ -21,7 +21,7 @@ impl Pair {
     fn new() -> Self {
         let (kinds, handles) = game::kinds();
         let world = World::new(kinds);
-        let view = View::new(&world, ClientId(1));
+        let view = ClientView::new(&world, ClientId(1));
         let mut receiver = Receiver::new(game::kinds().0);
         receiver.set_game(0);
         Self {

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use muse_netcode::clock::{ClientClock, ClockConfig, Due};
 use muse_netcode::inputs::{
-    InputBuffer, InputBufferConfig, InputSender, InputSenderConfig, Report,
+    InputBuffer, InputBufferConfig, InputReport, InputSender, InputSenderConfig,
 };
 use muse_netcode::interpolation::{Interpolated, InterpolationConfig, Playback, PlaybackConfig};
 use muse_netcode::prediction::{Predictor, Reconciled, StepContext, run_step};
@@ -201,7 +201,13 @@ impl ServerSide {
         }
     }
 
-    fn write(&mut self, now: Instant, tick: Tick, report: &Report, buffer: &mut [u8]) -> usize {
+    fn write(
+        &mut self,
+        now: Instant,
+        tick: Tick,
+        report: &InputReport,
+        buffer: &mut [u8],
+    ) -> usize {
         self.number = self.number.wrapping_add(1);
         let mut writer = BitWriter::new(buffer);
         writer.bits(now.as_micros(), 64).expect("room");
@@ -309,7 +315,7 @@ impl ClientSide {
         let mut reader = BitReader::new(payload);
         let number = reader.bits(16).expect("a number") as u16;
         let tick = Tick(reader.bits(32).expect("a tick") as u32);
-        let report = Report::read(&Options::NONE, &mut reader).expect("a report");
+        let report = InputReport::read(&Options::NONE, &mut reader).expect("a report");
         let mut body = || {
             let row: Vec<i32> = (0..Body::width())
                 .map(|_| reader.bits(32).expect("a column") as u32 as i32)
