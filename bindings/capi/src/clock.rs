@@ -6,7 +6,7 @@
 use muse_netcode::Tick;
 use muse_netcode::clock::{ClientClock, ClockConfig, Due};
 use muse_netcode::inputs::{
-    InputBuffer, InputBufferConfig, InputForTick, InputReport, InputSender, InputSenderConfig,
+    InputBuffer, InputBufferConfig, InputForTick, InputReport, InputSender,
 };
 use muse_schema::{BitReader, BitWriter, Options, Schema};
 use muse_wire::{Duration, Instant};
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn muse_clock_new(
             let place = memory::place(clock)?;
             let clock = Clock {
                 clock: ClientClock::new(ClockConfig::new(tick(tick_us)?)),
-                sender: InputSender::new(InputSenderConfig::default()),
+                sender: InputSender::new(),
             };
             place.put(inner.insert(Thing::Clock(Box::new(clock)))?);
             Ok(MuseStatus::Ok)

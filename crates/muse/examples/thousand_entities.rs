@@ -148,7 +148,7 @@ impl Field {
                 .move_to(player, body.position.into(), Vec3::Z)?;
             self.interest
                 .look(*observer, body.position.into(), Vec3::Z)?;
-            let view = self.interest.update(*observer, |_| true)?;
+            let view = self.interest.update(*observer, |_, _, _| true)?;
             game.set_interest(
                 *client,
                 view.entries()

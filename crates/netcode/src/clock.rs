@@ -11,7 +11,7 @@ mod losses;
 mod steered;
 
 pub(crate) use delays::{Delays, Need};
-pub use drift::Drift;
+pub(crate) use drift::Drift;
 pub(crate) use losses::Losses;
 pub(crate) use steered::Steered;
 

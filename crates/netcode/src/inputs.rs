@@ -17,7 +17,8 @@ pub use packet::InputError;
 pub(crate) use report::Heard;
 pub use report::{InputReport, Stamp};
 pub use sampled::Sampled;
-pub use sender::{InputSender, InputSenderConfig};
+pub use sender::InputSender;
+pub(crate) use sender::REDUNDANCY;
 
 use muse_schema::Schema;
 

@@ -47,7 +47,7 @@ pub use set::{Awareness, InterestSet, Relevant};
 /// let player = ObserverId(0);
 /// interest.observe(player, Observer::new(Vec3::ZERO).focus(Medium::SIGHT, Extent::sphere(100.0)))?;
 ///
-/// let view = interest.update(player, |_| true)?;
+/// let view = interest.update(player, |_, _, _| true)?;
 /// assert!(view.contains(near) && !view.contains(far));
 /// assert_eq!(view.entered(), [near]);
 /// # Ok::<(), muse_netcode::interest::InterestError>(())
@@ -73,21 +73,6 @@ pub struct Interest {
 /// A client, or anyone else who perceives: a number below [`InterestConfig::observers_max`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObserverId(pub u32);
-
-/// The question to the visibility callback: can this be seen from there?
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Glimpse {
-    /// The observer.
-    pub observer: ObserverId,
-    /// From where.
-    pub eye: Vec3,
-    /// At what.
-    pub entity: EntityId,
-    /// The position of the entity.
-    pub position: Vec3,
-    /// The medium.
-    pub medium: Medium,
-}
 
 #[derive(Debug)]
 struct Slot {
@@ -230,12 +215,12 @@ impl Interest {
         Ok(())
     }
 
-    /// Computes what an observer perceives now. `visible` is asked about walls, for media that care
+    /// Computes what an observer perceives now. `visible` is asked whether walls let through what is at a position, for media that care
     /// ([`Observer::occluded`]) and only for what would be perceived without them.
     pub fn update(
         &mut self,
         id: ObserverId,
-        visible: impl FnMut(&Glimpse) -> bool,
+        visible: impl FnMut(EntityId, Vec3, Medium) -> bool,
     ) -> Result<&InterestSet, InterestError> {
         if self.view(id).is_none() {
             return Err(InterestError::UnknownObserver);
@@ -246,7 +231,7 @@ impl Interest {
         let mut view = place.take().ok_or(InterestError::UnknownObserver)?;
         let scales = self.observer_scales(&view.observer);
         self.gather(&view.observer, &scales);
-        self.merge(id, &mut view, &scales, visible);
+        self.merge(&mut view, &scales, visible);
         view.keep_heaviest(self.config.visible_max);
         view.compare();
         self.counts.updates += 1;
@@ -383,10 +368,9 @@ impl Interest {
     /// Judges every candidate, with what was relevant before at its side.
     fn merge(
         &mut self,
-        id: ObserverId,
         view: &mut InterestSet,
         scales: &[Scale; Medium::COUNT],
-        mut visible: impl FnMut(&Glimpse) -> bool,
+        mut visible: impl FnMut(EntityId, Vec3, Medium) -> bool,
     ) {
         core::mem::swap(&mut view.entries, &mut view.before);
         view.entries.clear();
@@ -407,7 +391,6 @@ impl Interest {
             let old = old.filter(|old| old.entity == slot.entity);
             self.counts.judged += 1;
             let mut judge = Judge {
-                id,
                 observer,
                 scales,
                 counts: &mut self.counts,
@@ -535,7 +518,7 @@ mod tests {
                     .move_to(id(index), position, Vec3::X)
                     .expect("it is there");
             }
-            let view = interest.update(ObserverId(0), |_| true).expect("known");
+            let view = interest.update(ObserverId(0), |_, _, _| true).expect("known");
             changes += view.entered().len() + view.left().len();
             let (entered, left) = (view.entered.capacity(), view.left.capacity());
             let entries = view.entries.capacity() + view.before.capacity();

@@ -22,7 +22,7 @@ use muse_wire::Duration;
 use thiserror::Error;
 
 use crate::clock::ClockConfig;
-use crate::inputs::{InputBufferConfig, InputError, InputSenderConfig};
+use crate::inputs::{InputBufferConfig, InputError, REDUNDANCY};
 use crate::interpolation::{InterpolationConfig, PlaybackConfig};
 use crate::quality::QualityConfig;
 use crate::receiver::Refused;
@@ -38,7 +38,7 @@ pub struct SessionConfig {
     bytes_per_snapshot: usize,
     catch_up_max: u32,
     inputs: InputBufferConfig,
-    sender: InputSenderConfig,
+    redundancy: (usize, usize),
     clock: ClockConfig,
     playback: PlaybackConfig,
     interpolation: InterpolationConfig,
@@ -57,7 +57,7 @@ impl SessionConfig {
             bytes_per_snapshot: 16_384,
             catch_up_max: 5,
             inputs: InputBufferConfig::new(tick),
-            sender: InputSenderConfig::default(),
+            redundancy: REDUNDANCY,
             clock: ClockConfig::new(tick),
             playback: PlaybackConfig::new(tick),
             interpolation: InterpolationConfig::new(tick),
@@ -117,9 +117,9 @@ impl SessionConfig {
         self
     }
 
-    /// Sets how the client sends inputs.
-    pub fn sender(mut self, sender: InputSenderConfig) -> Self {
-        self.sender = sender;
+    /// Sets the fewest and the most earlier inputs that the client sends along; see [`InputSender::with_redundancy`](crate::inputs::InputSender::with_redundancy).
+    pub fn redundancy(mut self, min: usize, max: usize) -> Self {
+        self.redundancy = (min, max);
         self
     }
 

@@ -306,9 +306,10 @@ impl<I: Input> InputBuffer<I> {
         self.losses.share()
     }
 
-    /// Returns the measured rate of the client's clock.
-    pub fn drift(&self) -> &Drift {
-        &self.drift
+    /// Returns the rate of the client's clock, and how often it has been measured: seconds of its clock in one of ours, by its last
+    /// packets; 1 before anything is known.
+    pub fn clock_rate(&self) -> (f64, u64) {
+        (self.drift.rate(), self.drift.spans())
     }
 
     fn measure(&mut self, now: Instant, header: PacketHeader, inputs: usize) {

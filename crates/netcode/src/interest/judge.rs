@@ -1,19 +1,22 @@
 //! The relevance of an entity to an observer: awareness in every medium, and the rules beside it.
 
+use glam::Vec3;
+
 use super::adapters::{Scale, scaled};
 use super::model::{Aspect, auras_touch};
-use super::{Awareness, Glimpse, InterestCounts, Medium, Observer, ObserverId, Relevant, Slot};
+use crate::EntityId;
+
+use super::{Awareness, InterestCounts, Medium, Observer, Relevant, Slot};
 
 /// One observer, judging entities.
 pub(super) struct Judge<'a, F> {
-    pub(super) id: ObserverId,
     pub(super) observer: &'a Observer,
     pub(super) scales: &'a [Scale; Medium::COUNT],
     pub(super) counts: &'a mut InterestCounts,
     pub(super) visible: &'a mut F,
 }
 
-impl<F: FnMut(&Glimpse) -> bool> Judge<'_, F> {
+impl<F: FnMut(EntityId, Vec3, Medium) -> bool> Judge<'_, F> {
     /// Returns the relevance of an entity, if it has any; `reasons` why it may, besides being near.
     pub(super) fn relevance(
         &mut self,
@@ -84,13 +87,7 @@ impl<F: FnMut(&Glimpse) -> bool> Judge<'_, F> {
 
     fn can_see(&mut self, slot: &Slot, medium: Medium) -> bool {
         self.counts.callbacks += 1;
-        (self.visible)(&Glimpse {
-            observer: self.id,
-            eye: self.observer.eye,
-            entity: slot.entity,
-            position: slot.presence.position,
-            medium,
-        })
+        (self.visible)(slot.entity, slot.presence.position, medium)
     }
 }
 

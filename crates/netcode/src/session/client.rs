@@ -121,7 +121,9 @@ where
             kind,
             distance,
             clock: ClientClock::new(config.clock),
-            sender: InputSender::new(config.sender.packet_ticks(config.packet_interval)),
+            sender: InputSender::new()
+                .with_redundancy(config.redundancy.0, config.redundancy.1)
+                .with_packet_ticks(config.packet_interval),
             predictor: Predictor::new(),
             smoothing: Smoothing::new(config.smoothing),
             receiver,

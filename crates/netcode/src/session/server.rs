@@ -12,7 +12,6 @@ use muse_wire::{Duration, Instant};
 use super::delayed::Delayed;
 use super::guest::{Guest, PLAYER_WEIGHT};
 use super::{PacketError, SessionConfig};
-use crate::clock::Drift;
 use crate::inputs::{InputCounters, InputForTick};
 use crate::prediction::{Game, StepContext, run_step};
 use crate::replication::ClientView;
@@ -206,9 +205,10 @@ where
         Some(self.clients.get(&client)?.inputs.counters())
     }
 
-    /// Returns the measured rate of the client's clock against the server's, for games that want to know which clients run too fast.
-    pub fn clock_drift(&self, client: ClientId) -> Option<&Drift> {
-        Some(self.clients.get(&client)?.inputs.drift())
+    /// Returns the measured rate of the client's clock against the server's and how often it has been measured, for games that want to know
+    /// which clients run too fast.
+    pub fn clock_rate(&self, client: ClientId) -> Option<(f64, u64)> {
+        Some(self.clients.get(&client)?.inputs.clock_rate())
     }
 
     /// Returns the mean round trip to the client; `None` before the first answer.

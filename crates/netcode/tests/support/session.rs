@@ -5,9 +5,7 @@
 use std::net::SocketAddr;
 
 use muse_netcode::clock::{ClientClock, ClockConfig, Due};
-use muse_netcode::inputs::{
-    InputBuffer, InputBufferConfig, InputReport, InputSender, InputSenderConfig,
-};
+use muse_netcode::inputs::{InputBuffer, InputBufferConfig, InputReport, InputSender};
 use muse_netcode::interpolation::{Interpolated, InterpolationConfig, Playback, PlaybackConfig};
 use muse_netcode::prediction::{Predictor, Reconciled, StepContext, run_step};
 use muse_netcode::scheduler::TickScheduler;
@@ -274,7 +272,7 @@ impl ClientSide {
         Self {
             setup,
             clock: ClientClock::new(ClockConfig::new(TICK)),
-            sender: InputSender::new(InputSenderConfig::default()),
+            sender: InputSender::new(),
             predictor: Predictor::new(),
             playback: Playback::new(PlaybackConfig::new(TICK)),
             other: Interpolated::new(interpolation(), Body::distance),
