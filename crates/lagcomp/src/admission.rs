@@ -146,7 +146,7 @@ pub(super) fn admit(
     };
     // Over a longer gap the true path counts: nobody should be hit far from everywhere they were.
     let moment = match claim.span() {
-        Some((from, to)) if !forged && ticks(config.span_max) >= (to - from) as f64 => {
+        Some((from, to)) if !forged && ticks(SPAN_MAX) >= (to - from) as f64 => {
             Moment::between(at, from, to)
         }
         _ => Moment::new(at),
@@ -160,3 +160,6 @@ pub(super) fn admit(
         },
     }
 }
+
+/// The longest gap between two snapshots over which a shot is judged by the straight line that the client drew.
+const SPAN_MAX: Duration = Duration::from_millis(150);

@@ -119,7 +119,7 @@ impl Rewind {
 
     /// A shot as a segment in the world.
     fn line(&self, admission: &Admission, shot: &Shot) -> Option<(Vec3, Vec3, f32)> {
-        let shot = shot.checked(self.config.range_max)?;
+        let shot = shot.checked()?;
         let frame = match shot.platform {
             Some(platform) => {
                 let track = find(&self.tracks, platform)?;

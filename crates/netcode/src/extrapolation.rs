@@ -11,6 +11,7 @@ use muse_wire::{Duration, Instant};
 
 use crate::Tick;
 use crate::prediction::{Game, StepContext, run_step};
+use crate::smoothing::IGNORE_BELOW;
 
 use curve::Curve;
 
@@ -248,8 +249,6 @@ fn arc(velocity: Vec3, angular_velocity: Vec3, seconds: f32) -> Vec3 {
     along * seconds + across * (sin / rate) + axis.cross(across) * ((1.0 - cos) / rate)
 }
 
-/// Errors below are not blended but jumped over, since nobody sees it.
-const IGNORE_BELOW: f32 = 0.001;
 /// Errors above are jumped over, since blending would look worse.
 const SNAP_ABOVE: f32 = 3.0;
 /// Turns smaller than this, in radians, make no visible arc.

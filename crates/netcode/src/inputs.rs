@@ -18,7 +18,6 @@ pub(crate) use report::Heard;
 pub use report::{InputReport, Stamp};
 pub use sampled::Sampled;
 pub use sender::InputSender;
-pub(crate) use sender::REDUNDANCY;
 
 use muse_schema::Schema;
 

@@ -396,7 +396,7 @@ impl Interest {
                 counts: &mut self.counts,
                 visible: &mut visible,
             };
-            let found = judge.relevance(slot, reasons, old, self.config.subscription_weight);
+            let found = judge.relevance(slot, reasons, old);
             let kept = || old.and_then(|old| old.linger(observer, &self.slots, linger));
             view.entries.extend(found.or_else(kept));
         }
@@ -518,7 +518,9 @@ mod tests {
                     .move_to(id(index), position, Vec3::X)
                     .expect("it is there");
             }
-            let view = interest.update(ObserverId(0), |_, _, _| true).expect("known");
+            let view = interest
+                .update(ObserverId(0), |_, _, _| true)
+                .expect("known");
             changes += view.entered().len() + view.left().len();
             let (entered, left) = (view.entered.capacity(), view.left.capacity());
             let entries = view.entries.capacity() + view.before.capacity();

@@ -9,19 +9,12 @@ use muse_wire::Duration;
 /// Settings of how a visible body moves over to where it should be after a correction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SmoothingConfig {
-    ignore_below: f32,
     snap_above: f32,
     time_seconds: f32,
     speed: f32,
 }
 
 impl SmoothingConfig {
-    /// Differences smaller than this are not worth smoothing. Default: 0.001.
-    pub fn ignore_below(mut self, distance: f32) -> Self {
-        self.ignore_below = distance;
-        self
-    }
-
     /// Differences larger than this are shown at once: a body that slides through half the map looks worse than one that
     /// appears. Default: 5.
     pub fn snap_above(mut self, distance: f32) -> Self {
@@ -46,7 +39,6 @@ impl SmoothingConfig {
 impl Default for SmoothingConfig {
     fn default() -> Self {
         Self {
-            ignore_below: 0.001,
             snap_above: 5.0,
             time_seconds: 0.1,
             speed: 10.0,
@@ -99,7 +91,7 @@ impl<S: State> Smoothing<S> {
             return Correction::Snapped;
         }
         // While an earlier correction is still shown, a small one is part of it.
-        if distance < self.config.ignore_below && self.difference.is_none() {
+        if distance < IGNORE_BELOW && self.difference.is_none() {
             return Correction::Ignored;
         }
         let left = match self.difference {
@@ -138,6 +130,8 @@ impl<S: State> Smoothing<S> {
     }
 }
 
+/// Differences smaller than this are not worth smoothing.
+pub(crate) const IGNORE_BELOW: f32 = 0.001;
 /// A difference of which less than this is left is gone.
 const SHARE_MIN: f32 = 0.002;
 

@@ -15,7 +15,6 @@ pub struct InputBufferConfig {
     ahead_max: u32,
     repeat_max: u32,
     wait_max: f64,
-    reserve: f64,
     packet_ticks: u32,
 }
 
@@ -27,7 +26,6 @@ impl InputBufferConfig {
             ahead_max: 32,
             repeat_max: 12,
             wait_max: 1.4,
-            reserve: 0.2,
             packet_ticks: 1,
         }
     }
@@ -61,17 +59,6 @@ impl InputBufferConfig {
     /// sets it. Default: 1; what is lost then comes again that much later.
     pub(crate) fn packet_ticks(mut self, ticks: u32) -> Self {
         self.packet_ticks = ticks.clamp(1, INPUTS_PER_PACKET_MAX as u32);
-        self
-    }
-
-    /// Sets how much earlier, in ticks, inputs are asked for than measurements say. Default: 0.2; it covers what the last
-    /// packets did not show.
-    pub fn reserve(mut self, ticks: f64) -> Self {
-        self.reserve = if ticks.is_nan() {
-            0.2
-        } else {
-            ticks.clamp(0.0, 4.0)
-        };
         self
     }
 }
@@ -352,7 +339,7 @@ impl<I: Input> InputBuffer<I> {
             loss: self.losses.share(),
             miss_share_max: MISS_SHARE_MAX,
         })?;
-        let reserve = (f64::from(tick) * self.config.reserve) as i32;
+        let reserve = (f64::from(tick) * RESERVE) as i32;
         let wait_max = (f64::from(tick) * self.config.wait_max) as i32;
         // However much is lost, everybody's play is not delayed without bounds for it.
         let limit = self.delays.quantile(0.99).saturating_add(wait_max + waits);
@@ -441,6 +428,8 @@ impl<I: Input> InputBuffer<I> {
 const SLOTS: usize = 64;
 /// Ticks whose margins the report looks at.
 const MARGINS: usize = 64;
+/// Ticks by which inputs are asked for earlier than measurements say; it covers what the last packets did not show.
+const RESERVE: f64 = 0.2;
 const MARGIN_MAX: u64 = 1_000_000;
 /// Packets after which the lead is computed again, at least.
 const LEAD_EVERY: u32 = 4;

@@ -40,8 +40,8 @@ impl<I: Input> InputSender<I> {
     /// A sender without inputs.
     pub fn new() -> Self {
         Self {
-            redundancy_min: REDUNDANCY.0,
-            redundancy_max: REDUNDANCY.1,
+            redundancy_min: 2,
+            redundancy_max: 8,
             packet_ticks: 1,
             inputs: VecDeque::with_capacity(INPUTS_PER_PACKET_MAX),
             newest: Tick(0),
@@ -131,9 +131,6 @@ impl<I: Input> Default for InputSender<I> {
         Self::new()
     }
 }
-
-/// The fewest and the most earlier inputs sent along for each that is new.
-pub(crate) const REDUNDANCY: (usize, usize) = (2, 8);
 
 #[cfg(test)]
 mod tests {

@@ -23,7 +23,6 @@ impl<F: FnMut(EntityId, Vec3, Medium) -> bool> Judge<'_, F> {
         slot: &Slot,
         reasons: u32,
         old: Option<&Relevant>,
-        subscription_weight: f32,
     ) -> Option<Relevant> {
         if !slot.is_open_to(self.observer, reasons & BY_PIN != 0) {
             return None;
@@ -32,8 +31,8 @@ impl<F: FnMut(EntityId, Vec3, Medium) -> bool> Judge<'_, F> {
         if reasons & (BY_PIN | BY_RULE) != 0 {
             (product, weight) = (1.0, weight.max(1.0));
         } else if reasons & BY_SUBSCRIPTION != 0 {
-            product = product.max(subscription_weight);
-            weight = weight.max(subscription_weight);
+            product = product.max(SUBSCRIPTION_WEIGHT);
+            weight = weight.max(SUBSCRIPTION_WEIGHT);
         } else if media == 0 {
             return None;
         }
@@ -97,3 +96,5 @@ pub(super) const BY_PIN: u32 = 1;
 pub(super) const BY_RULE: u32 = 2;
 /// or the observer subscribed to its kind or region.
 pub(super) const BY_SUBSCRIPTION: u32 = 4;
+/// The weight of what is relevant by region or kind only.
+const SUBSCRIPTION_WEIGHT: f32 = 0.5;

@@ -121,13 +121,11 @@ where
             kind,
             distance,
             clock: ClientClock::new(config.clock),
-            sender: InputSender::new()
-                .with_redundancy(config.redundancy.0, config.redundancy.1)
-                .with_packet_ticks(config.packet_interval),
+            sender: InputSender::new().with_packet_ticks(config.packet_interval),
             predictor: Predictor::new(),
             smoothing: Smoothing::new(config.smoothing),
             receiver,
-            playback: Playback::new(config.playback),
+            playback: Playback::new(config.tick),
             quality: Quality::new(config.quality, now),
             player: None,
             player_version: 0,

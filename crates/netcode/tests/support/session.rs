@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use muse_netcode::clock::{ClientClock, ClockConfig, Due};
 use muse_netcode::inputs::{InputBuffer, InputBufferConfig, InputReport, InputSender};
-use muse_netcode::interpolation::{Interpolated, InterpolationConfig, Playback, PlaybackConfig};
+use muse_netcode::interpolation::{Interpolated, InterpolationConfig, Playback};
 use muse_netcode::prediction::{Predictor, Reconciled, StepContext, run_step};
 use muse_netcode::scheduler::TickScheduler;
 use muse_netcode::smoothing::SmoothingConfig;
@@ -274,7 +274,7 @@ impl ClientSide {
             clock: ClientClock::new(ClockConfig::new(TICK)),
             sender: InputSender::new(),
             predictor: Predictor::new(),
-            playback: Playback::new(PlaybackConfig::new(TICK)),
+            playback: Playback::new(TICK),
             other: Interpolated::new(interpolation(), Body::distance),
             next_frame: Instant::from_micros(setup.seed % 16_000),
             shown: None,
