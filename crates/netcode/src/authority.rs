@@ -19,7 +19,7 @@ use muse_wire::Instant;
 use crate::{ClientId, EntityId};
 use limits::State;
 
-pub use limits::{Authority, Limits};
+pub use limits::{Authority, ProposalLimits};
 pub use report::{RefereeReport, Violation};
 
 /// Judges what clients propose: what they ask for, and what they say has happened.
@@ -29,15 +29,15 @@ pub use report::{RefereeReport, Violation};
 ///
 /// ```
 /// use glam::Vec3;
-/// use muse_netcode::authority::{Authority, Judgement, Limits, Proposal, Referee, Subject, Value, Violation};
+/// use muse_netcode::authority::{Authority, Judgement, ProposalLimits, Proposal, Referee, Subject, Value, Violation};
 /// use muse_netcode::{ClientId, EntityId};
 /// use muse_wire::Instant;
 ///
 /// const OPEN_DOOR: Subject = Subject::Message(4);
 /// const POSITION: Subject = Subject::Property(0);
 /// let mut referee = Referee::new()
-///     .with(OPEN_DOOR, Authority::Server(Limits::new().reach(2.0)))
-///     .with(POSITION, Authority::Validated(Limits::new().speed(6.0)));
+///     .with(OPEN_DOOR, Authority::Server(ProposalLimits::new().reach(2.0)))
+///     .with(POSITION, Authority::Validated(ProposalLimits::new().speed(6.0)));
 ///
 /// let (client, body) = (ClientId(1), EntityId::from_bits(9));
 /// referee.join(client);

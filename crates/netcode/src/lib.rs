@@ -29,7 +29,7 @@ pub use entity::EntityId;
 pub use events::{Event, EventClass};
 /// Vectors and rotations, as interest and extrapolation take them.
 pub use glam;
-pub use receiver::{Fate, Receiver, Refused, Update};
+pub use receiver::{EntityStatus, Receiver, Refused, Update};
 pub use replication::ClientView;
 pub use session::{Client, LocalClient, PacketError, Remotes, Server, SessionConfig};
 pub use snapshot::Acknowledgement;

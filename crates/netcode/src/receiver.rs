@@ -24,7 +24,7 @@ mod window;
 
 use decode::Staged;
 use entities::Entities;
-pub use entities::Fate;
+pub use entities::EntityStatus;
 use history::History;
 use window::Window;
 
@@ -196,8 +196,8 @@ impl Receiver {
 
     /// Tells whether a name, perhaps out of another entity's state, is that of an entity here, of one that is gone, or of one that
     /// may still come.
-    pub fn fate(&self, entity: EntityId) -> Fate {
-        self.entities.fate(entity)
+    pub fn status(&self, entity: EntityId) -> EntityStatus {
+        self.entities.status(entity)
     }
 
     /// The newest state of an entity and its tick, exactly as the server has it.
@@ -321,7 +321,7 @@ impl Receiver {
             // An unreliable event does not hold its entity back: in a late packet that may have gone already.
             let orphan = event
                 .entity()
-                .is_some_and(|entity| self.entities.fate(entity) == Fate::Unknown);
+                .is_some_and(|entity| self.entities.status(entity) == EntityStatus::Unknown);
             if event.class != EventClass::Unreliable || !orphan {
                 self.events.take(event);
             }

@@ -146,11 +146,6 @@ impl ClientView {
         self
     }
 
-    /// Returns the client that it is for.
-    pub const fn client(&self) -> ClientId {
-        self.client
-    }
-
     /// Sets the entities that the client may see from now on, with a weight each: how much faster than others of weight 1 its priority grows
     /// when bytes are scarce, 1/256 to 65,536. Stays until set again.
     pub fn set_interest(&mut self, interest: impl IntoIterator<Item = (EntityId, f32)>) {

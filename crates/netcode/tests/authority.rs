@@ -4,7 +4,7 @@
 use fastrand::Rng;
 use glam::Vec3;
 use muse_netcode::authority::{
-    Authority, Judgement, Limits, Proposal, Referee, Subject, Value, Violation,
+    Authority, Judgement, Proposal, ProposalLimits, Referee, Subject, Value, Violation,
 };
 use muse_netcode::{ClientId, EntityId};
 use muse_wire::Instant;
@@ -23,15 +23,24 @@ fn body() -> EntityId {
 }
 
 fn referee() -> Referee {
-    let fire = Limits::new().rate(10.0).reach(1.0);
-    let chat = Limits::new().rate(1.0).burst(3.0).bytes_max(200);
+    let fire = ProposalLimits::new().rate(10.0).reach(1.0);
+    let chat = ProposalLimits::new().rate(1.0).burst(3.0).bytes_max(200);
     let mut referee = Referee::new()
-        .with(DOOR, Authority::Server(Limits::new().reach(2.0).rate(5.0)))
+        .with(
+            DOOR,
+            Authority::Server(ProposalLimits::new().reach(2.0).rate(5.0)),
+        )
         .with(CHAT, Authority::Forwarded(chat))
         .with(FIRE, Authority::Validated(fire))
-        .with(JUMP, Authority::Validated(Limits::new().once()))
-        .with(POSITION, Authority::Validated(Limits::new().speed(10.0)))
-        .with(ZOOM, Authority::Validated(Limits::new().range(1.0, 8.0)));
+        .with(JUMP, Authority::Validated(ProposalLimits::new().once()))
+        .with(
+            POSITION,
+            Authority::Validated(ProposalLimits::new().speed(10.0)),
+        )
+        .with(
+            ZOOM,
+            Authority::Validated(ProposalLimits::new().range(1.0, 8.0)),
+        );
     assert!(referee.join(CLIENT));
     assert!(referee.own(CLIENT, body()));
     let start = Value::Place(Vec3::ZERO);
@@ -242,7 +251,10 @@ fn what_is_foreign_or_nonsense_is_refused() {
 fn memory_is_bounded() {
     let mut referee = Referee::new();
     for subject in 0..10 {
-        referee = referee.with(Subject::Message(subject), Authority::Server(Limits::new()));
+        referee = referee.with(
+            Subject::Message(subject),
+            Authority::Server(ProposalLimits::new()),
+        );
     }
     assert!(referee.join(CLIENT));
     let owned = (0..10_000).filter(|bits| referee.own(CLIENT, EntityId::from_bits(*bits)));

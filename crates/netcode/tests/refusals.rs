@@ -1,6 +1,8 @@
 //! A mistake of the game, or a packet that does not fit, is refused with the error that names it, and leaves all as it was.
 
-use muse_netcode::authority::{Authority, Limits, Proposal, Referee, Subject, Value, Violation};
+use muse_netcode::authority::{
+    Authority, Proposal, ProposalLimits, Referee, Subject, Value, Violation,
+};
 use muse_netcode::coder::{References, RowCoder, RowError};
 use muse_netcode::glam::Vec3;
 use muse_netcode::inputs::{InputBuffer, InputBufferConfig, InputError};
@@ -159,7 +161,7 @@ fn inputs_that_end_early_are_counted() {
 #[test]
 fn a_referee_reports_the_share_that_it_refused() {
     const PLACE: Subject = Subject::Property(0);
-    let limits = Limits::new().speed(10.0).tolerance(0.0);
+    let limits = ProposalLimits::new().speed(10.0).tolerance(0.0);
     let mut referee = Referee::new().with(PLACE, Authority::Validated(limits));
     let (client, body) = (ClientId(1), EntityId::from_bits(9));
     referee.join(client);

@@ -6,7 +6,9 @@
 //! was: with a new life, so that what the player has sent meanwhile, which went on from elsewhere, counts no more.
 
 use glam::Vec3;
-use muse_netcode::authority::{Authority, Judgement, Limits, Proposal, Referee, Subject, Value};
+use muse_netcode::authority::{
+    Authority, Judgement, Proposal, ProposalLimits, Referee, Subject, Value,
+};
 use muse_netcode::{ClientId, EntityId, Tick};
 use muse_schema::Schema;
 use muse_wire::Instant;
@@ -62,7 +64,7 @@ pub(crate) struct Ground<'a> {
 
 impl Validator {
     pub(crate) fn new() -> Self {
-        let limits = Limits::new().speed(RUN_SPEED);
+        let limits = ProposalLimits::new().speed(RUN_SPEED);
         let mut referee = Referee::new().with(ALONG, Authority::Validated(limits));
         for slot in 0..SLOTS_MAX as u32 {
             referee.join(ClientId(slot));

@@ -9,16 +9,16 @@ use super::{Judgement, Value, Violation};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Authority {
     /// The server runs it, the client asks.
-    Server(Limits),
+    Server(ProposalLimits),
     /// The client runs it, the server checks. Speeds, rates and distances have a tolerance.
-    Validated(Limits),
+    Validated(ProposalLimits),
     /// The server passes it on unseen.
-    Forwarded(Limits),
+    Forwarded(ProposalLimits),
 }
 
 /// The limits on what a client asks for, does by itself or has passed on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct ProposalLimits {
     rate: Option<f32>,
     burst: f32,
     reach: Option<f32>,
@@ -30,13 +30,13 @@ pub struct Limits {
     bytes_max: usize,
 }
 
-impl Default for Limits {
+impl Default for ProposalLimits {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Limits {
+impl ProposalLimits {
     /// Anything up to 1,024 bytes, with a tolerance of 20 % for what a client does by itself.
     pub fn new() -> Self {
         Self {
@@ -80,7 +80,7 @@ impl Limits {
         self
     }
 
-    /// Limits how fast a place or a number changes, per second. Measured over time: a slow client may catch up for as long as
+    /// ProposalLimits how fast a place or a number changes, per second. Measured over time: a slow client may catch up for as long as
     /// [`window`](Self::window). Needs a beginning, by [`Referee::correct`](super::Referee::correct). Default: at once.
     pub fn speed(mut self, per_second: f32) -> Self {
         self.speed = Some(per_second);
@@ -195,7 +195,12 @@ impl State {
         self.held = false;
     }
 
-    fn take(&mut self, now: Instant, limits: &Limits, slack: f32) -> Result<(), (Violation, f32)> {
+    fn take(
+        &mut self,
+        now: Instant,
+        limits: &ProposalLimits,
+        slack: f32,
+    ) -> Result<(), (Violation, f32)> {
         let Some(rate) = limits.rate else {
             return Ok(());
         };

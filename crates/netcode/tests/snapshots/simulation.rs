@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use muse_netcode::{
-    Acknowledgement, ClientId, ClientView, EntityId, EventClass, Fate, KindId, Receiver, Refused,
-    Tick, Update, World,
+    Acknowledgement, ClientId, ClientView, EntityId, EntityStatus, EventClass, KindId, Receiver,
+    Refused, Tick, Update, World,
 };
 
 use crate::game::{self, Handles};
@@ -348,7 +348,7 @@ impl Client {
         while let Some(event) = self.receiver.poll_event() {
             if let Some(entity) = event.entity {
                 assert_eq!(*event.bytes, entity.bits().to_le_bytes());
-                assert_ne!(self.receiver.fate(entity), Fate::Unknown);
+                assert_ne!(self.receiver.status(entity), EntityStatus::Unknown);
                 self.assert_event_has_state(truth, entity, event.tick);
                 self.entity_events.push((event.tick.0, entity));
             } else {

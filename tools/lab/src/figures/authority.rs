@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use glam::Vec3;
-use muse_netcode::authority::{Authority, Judgement, Limits, Proposal, Referee, Subject, Value};
+use muse_netcode::authority::{
+    Authority, Judgement, Proposal, ProposalLimits, Referee, Subject, Value,
+};
 use muse_netcode::{ClientId, EntityId};
 use muse_netem::{Jitter, Network};
 use muse_wire::{Duration, Ecn, Instant};
@@ -40,7 +42,7 @@ struct Run {
 
 fn run() -> Run {
     const POSITION: Subject = Subject::Property(0);
-    let limits = Limits::new().speed(6.0);
+    let limits = ProposalLimits::new().speed(6.0);
     let mut referee = Referee::new().with(POSITION, Authority::Validated(limits));
     let (player, body) = (ClientId(1), EntityId::from_bits(1));
     referee.join(player);
