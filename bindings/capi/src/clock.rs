@@ -6,7 +6,7 @@
 use muse_netcode::Tick;
 use muse_netcode::clock::{ClientClock, ClockConfig, Due};
 use muse_netcode::inputs::{
-    InputBuffer, InputBufferConfig, InputForTick, InputSender, InputSenderConfig, Report,
+    InputBuffer, InputBufferConfig, InputForTick, InputReport, InputSender,
 };
 use muse_schema::{BitReader, BitWriter, Options, Schema};
 use muse_wire::{Duration, Instant};
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn muse_clock_new(
             let place = memory::place(clock)?;
             let clock = Clock {
                 clock: ClientClock::new(ClockConfig::new(tick(tick_us)?)),
-                sender: InputSender::new(InputSenderConfig::default()),
+                sender: InputSender::new(),
             };
             place.put(inner.insert(Thing::Clock(Box::new(clock)))?);
             Ok(MuseStatus::Ok)
@@ -376,8 +376,8 @@ pub unsafe extern "C" fn muse_inputs_report(
     }
 }
 
-fn read_report(bytes: &[u8]) -> Result<Report, Failure> {
-    Report::read(&Options::NONE, &mut BitReader::new(bytes))
+fn read_report(bytes: &[u8]) -> Result<InputReport, Failure> {
+    InputReport::read(&Options::NONE, &mut BitReader::new(bytes))
         .map_err(|error| Failure::new(MuseStatus::ErrorMalformed, error.to_string()))
 }
 

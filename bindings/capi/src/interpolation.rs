@@ -1,8 +1,6 @@
 //! Showing others between the states that have arrived: the instant to show, and the buffer of one entity's states.
 
-use muse_netcode::interpolation::{
-    Interpolated, InterpolationConfig, Playback, PlaybackConfig, Shown, Source,
-};
+use muse_netcode::interpolation::{Interpolated, InterpolationConfig, Playback, Shown, Source};
 use muse_netcode::{Tick, TickTime};
 use muse_schema::State;
 use muse_wire::{Duration, Instant};
@@ -110,7 +108,7 @@ pub unsafe extern "C" fn muse_playback_new(
     unsafe {
         with(muse, |inner| {
             let place = memory::place(playback)?;
-            let playback = Playback::new(PlaybackConfig::new(tick(tick_us)?));
+            let playback = Playback::new(tick(tick_us)?);
             place.put(inner.insert(Thing::Playback(Box::new(PlaybackThing(playback))))?);
             Ok(MuseStatus::Ok)
         })

@@ -9,10 +9,8 @@ pub struct RewindConfig {
     pub(super) limit: Duration,
     pub(super) margin: Duration,
     pub(super) tolerance: Duration,
-    pub(super) span_max: Duration,
     pub(super) interpolation_max: Duration,
     pub(super) displacement_max: f32,
-    pub(super) range_max: f32,
     pub(super) entities_max: usize,
     pub(super) rigs_max: usize,
 }
@@ -26,10 +24,8 @@ impl RewindConfig {
             limit: Duration::from_millis(250),
             margin: Duration::from_millis(350),
             tolerance: Duration::from_millis(25),
-            span_max: Duration::from_millis(150),
             interpolation_max: Duration::from_millis(150),
             displacement_max: 4.0,
-            range_max: 2_000.0,
             entities_max: 4_096,
             rigs_max: 256,
         }
@@ -55,13 +51,6 @@ impl RewindConfig {
         self
     }
 
-    /// The longest gap between two snapshots over which a shot is judged by the straight line that the client drew. Over a longer one it is judged by
-    /// the true path. Default: 150 ms.
-    pub fn span_max(mut self, span: Duration) -> Self {
-        self.span_max = span;
-        self
-    }
-
     /// Longest delay, besides the round trip and the wait of its inputs, that a client is believed. Default: 150 ms.
     pub fn interpolation_max(mut self, delay: Duration) -> Self {
         self.interpolation_max = delay;
@@ -73,16 +62,6 @@ impl RewindConfig {
     /// platform counts. Default: 4.
     pub fn displacement_max(mut self, distance: f32) -> Self {
         self.displacement_max = distance.max(0.0);
-        self
-    }
-
-    /// The longest shot. Default: 2,000.
-    pub fn range_max(mut self, range: f32) -> Self {
-        self.range_max = if range.is_finite() {
-            range.clamp(0.0, 1e5)
-        } else {
-            1e5
-        };
         self
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use muse::Instant;
 use muse::lagcomp::{Claim, HitVolume, Hits, Pose, RewindConfig, Rig, Shot, Volume};
 use muse::netcode::prediction::EffectChange;
-use muse::netcode::{self, EventClass, Host, Kind, Remotes};
+use muse::netcode::{self, EventClass, Kind, LocalClient, Remotes};
 use muse::prelude::*;
 
 const USAGE: &str = "usage: hitscan serve
@@ -228,7 +228,11 @@ pub(crate) fn offline(seconds: u64) -> Result<[Screen; 2], Box<dyn Error>> {
     let mut players = [ClientId(0), ClientId(1)].map(|id| {
         game.join(id, &Player::default()).expect("room for two");
         let (me, others) = new_view(Instant::ZERO);
-        (Host::new(&mut game, id, me), others, Screen::default())
+        (
+            LocalClient::new(&mut game, id, me),
+            others,
+            Screen::default(),
+        )
     });
     for now in (0..seconds * 1_000).step_by(4).map(Instant::from_millis) {
         while let Some(tick) = {

@@ -7,7 +7,7 @@
 
 mod playback;
 
-pub use playback::{Playback, PlaybackConfig};
+pub use playback::Playback;
 
 use std::collections::VecDeque;
 

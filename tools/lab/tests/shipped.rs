@@ -92,7 +92,7 @@ const ARITHMETIC: [&str; 6] = [
 
 /// What each figure gets its data from.
 const CALLS: [(&str, &[&str]); 15] = [
-    ("state", &["World::new", "View::new", "Receiver::new"]),
+    ("state", &["World::new", "ClientView::new", "Receiver::new"]),
     ("snapshots", &["Stage::new", ".receiver()"]),
     ("interest", &["Interest::new", ".update("]),
     ("priority", &[".set_budget(", ".set_interest("]),

@@ -2,7 +2,7 @@
 //! than rewind allows.
 
 use muse_lagcomp::{Claim, Rewind, RewindConfig};
-use muse_netcode::inputs::{InputSender, InputSenderConfig};
+use muse_netcode::inputs::InputSender;
 use muse_netcode::{ClientId, EntityId, Tick, TickTime, Update};
 use muse_netem::Conditions;
 use muse_schema::BitWriter;
@@ -218,7 +218,7 @@ fn absurd_ticks_are_refused_and_counted() {
             claim: Claim::at(TickTime::from(Tick(tick))),
             yaw: f32::NAN,
         };
-        let mut sender = InputSender::new(InputSenderConfig::default());
+        let mut sender = InputSender::new();
         sender.push(
             Tick(tick),
             Keys {

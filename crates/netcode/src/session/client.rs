@@ -10,7 +10,7 @@ use super::format::{FromClient, ToClient};
 use super::{PacketError, SessionConfig};
 use crate::Claim;
 use crate::clock::{ClientClock, Due};
-use crate::inputs::{InputSender, Report};
+use crate::inputs::{InputReport, InputSender};
 use crate::interpolation::{InterpolationConfig, Playback};
 use crate::prediction::{Effect, Game, PredictionCounters, Predictor, Reconciled};
 use crate::quality::Quality;
@@ -121,11 +121,11 @@ where
             kind,
             distance,
             clock: ClientClock::new(config.clock),
-            sender: InputSender::new(config.sender.packet_ticks(config.packet_interval)),
+            sender: InputSender::new().with_packet_ticks(config.packet_interval),
             predictor: Predictor::new(),
             smoothing: Smoothing::new(config.smoothing),
             receiver,
-            playback: Playback::new(config.playback),
+            playback: Playback::new(config.tick),
             quality: Quality::new(config.quality, now),
             player: None,
             player_version: 0,
@@ -355,7 +355,7 @@ where
             .update(now, self.clock.round_trip(), self.playback.loss());
     }
 
-    fn handle_report(&mut self, now: Instant, tick: Tick, number: u16, report: &Report) {
+    fn handle_report(&mut self, now: Instant, tick: Tick, number: u16, report: &InputReport) {
         self.clock.handle_snapshot(now, tick, Some(report));
         // Before the snapshot, whose delay would otherwise be too long by the time that the server let go.
         self.playback.handle_slipped(report.slipped);

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use muse_netcode::{
-    Acknowledgement, ClientId, EntityId, EventClass, Fate, KindId, Receiver, Refused, Tick, Update,
-    View, World,
+    Acknowledgement, ClientId, ClientView, EntityId, EntityStatus, EventClass, KindId, Receiver,
+    Refused, Tick, Update, World,
 };
 
 use crate::game::{self, Handles};
@@ -30,7 +30,7 @@ pub(crate) struct Simulation {
 
 pub(crate) struct Client {
     pub(crate) id: ClientId,
-    pub(crate) view: View,
+    pub(crate) view: ClientView,
     pub(crate) receiver: Receiver,
     pub(crate) conditions: Conditions,
     pub(crate) down: Link,
@@ -253,7 +253,7 @@ impl Client {
         receiver.set_game(world.game());
         Self {
             id,
-            view: View::new(world, id),
+            view: ClientView::new(world, id),
             receiver,
             conditions,
             down: Link::default(),
@@ -348,7 +348,7 @@ impl Client {
         while let Some(event) = self.receiver.poll_event() {
             if let Some(entity) = event.entity {
                 assert_eq!(*event.bytes, entity.bits().to_le_bytes());
-                assert_ne!(self.receiver.fate(entity), Fate::Unknown);
+                assert_ne!(self.receiver.status(entity), EntityStatus::Unknown);
                 self.assert_event_has_state(truth, entity, event.tick);
                 self.entity_events.push((event.tick.0, entity));
             } else {

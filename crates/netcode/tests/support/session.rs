@@ -5,10 +5,8 @@
 use std::net::SocketAddr;
 
 use muse_netcode::clock::{ClientClock, ClockConfig, Due};
-use muse_netcode::inputs::{
-    InputBuffer, InputBufferConfig, InputSender, InputSenderConfig, Report,
-};
-use muse_netcode::interpolation::{Interpolated, InterpolationConfig, Playback, PlaybackConfig};
+use muse_netcode::inputs::{InputBuffer, InputBufferConfig, InputReport, InputSender};
+use muse_netcode::interpolation::{Interpolated, InterpolationConfig, Playback};
 use muse_netcode::prediction::{Predictor, Reconciled, StepContext, run_step};
 use muse_netcode::scheduler::TickScheduler;
 use muse_netcode::smoothing::SmoothingConfig;
@@ -201,7 +199,13 @@ impl ServerSide {
         }
     }
 
-    fn write(&mut self, now: Instant, tick: Tick, report: &Report, buffer: &mut [u8]) -> usize {
+    fn write(
+        &mut self,
+        now: Instant,
+        tick: Tick,
+        report: &InputReport,
+        buffer: &mut [u8],
+    ) -> usize {
         self.number = self.number.wrapping_add(1);
         let mut writer = BitWriter::new(buffer);
         writer.bits(now.as_micros(), 64).expect("room");
@@ -268,9 +272,9 @@ impl ClientSide {
         Self {
             setup,
             clock: ClientClock::new(ClockConfig::new(TICK)),
-            sender: InputSender::new(InputSenderConfig::default()),
+            sender: InputSender::new(),
             predictor: Predictor::new(),
-            playback: Playback::new(PlaybackConfig::new(TICK)),
+            playback: Playback::new(TICK),
             other: Interpolated::new(interpolation(), Body::distance),
             next_frame: Instant::from_micros(setup.seed % 16_000),
             shown: None,
@@ -309,7 +313,7 @@ impl ClientSide {
         let mut reader = BitReader::new(payload);
         let number = reader.bits(16).expect("a number") as u16;
         let tick = Tick(reader.bits(32).expect("a tick") as u32);
-        let report = Report::read(&Options::NONE, &mut reader).expect("a report");
+        let report = InputReport::read(&Options::NONE, &mut reader).expect("a report");
         let mut body = || {
             let row: Vec<i32> = (0..Body::width())
                 .map(|_| reader.bits(32).expect("a column") as u32 as i32)

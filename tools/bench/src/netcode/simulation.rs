@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 use anyhow::ensure;
 use fastrand::Rng;
 use muse_netcode::{
-    Acknowledgement, ClientId, EntityId, Kind, KindOptions, Kinds, Receiver, Tick, View, World,
+    Acknowledgement, ClientId, ClientView, EntityId, Kind, KindOptions, Kinds, Receiver, Tick,
+    World,
 };
 
 use muse_schema::{RowWriter, State};
@@ -34,7 +35,7 @@ pub(crate) enum Interest {
 /// A server with its clients' views.
 pub(crate) struct Server {
     pub(crate) world: World,
-    pub(crate) views: Vec<View>,
+    pub(crate) views: Vec<ClientView>,
     kind: Kind<Body>,
     entities: Vec<EntityId>,
     setup: Setup,
@@ -102,7 +103,7 @@ impl Server {
             .map(|body| world.spawn(kind, body))
             .collect::<Result<_, _>>()?;
         let views = (0..setup.clients as u32)
-            .map(|client| View::new(&world, ClientId(client)))
+            .map(|client| ClientView::new(&world, ClientId(client)))
             .collect();
         Ok(Self {
             world,
