@@ -44,7 +44,7 @@ use crate::Driver;
 
 /// Admits browsers, over WebTransport and over WebSocket.
 ///
-/// It is given to a [`Server`](crate::Server) with [`with_web`](crate::Server::with_web), or is a [`Driver`] of its own for any machine.
+/// It is given to an [`EndpointDriver`](crate::EndpointDriver) with [`with_web`](crate::EndpointDriver::with_web), or is a [`Driver`] of its own for any machine.
 /// A page finds the links by `GET /link` at [`address`](Self::address), whose answer names the port and the certificate of WebTransport:
 ///
 /// ```json
