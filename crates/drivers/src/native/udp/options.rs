@@ -58,7 +58,7 @@ muse_wire::setters! { UdpOptions:
 
     /// Sets whether the kernel drops a random part of the handshakes while more of them come than the socket's buffer holds
     /// between two looks at it: otherwise a flood of them crowds out players' packets. Only for sockets that carry the Muse
-    /// protocol. Default false; [`Server`](crate::Server) sets it. Linux only.
+    /// protocol. Default false; [`EndpointDriver::bind`](crate::EndpointDriver::bind) sets it. Linux only.
     sieve: bool,
 }
 
