@@ -421,7 +421,7 @@ mod tests {
         let mut link = of("loss=2,rate=1mbit");
         let before = link.clone();
         for (knob, value, hint) in [
-            ("los", "2", "there are rtt, delay"),
+            ("los", "2", "the knobs are rtt, delay"),
             ("loss", "200", "a percentage"),
             ("loss", "-1", "a percentage"),
             ("delay", "soon", "milliseconds"),

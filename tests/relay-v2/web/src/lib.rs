@@ -74,7 +74,7 @@ impl Peer {
         Ok(Self::new(endpoint, link, None))
     }
 
-    /// Returns the code that guests join the room with.
+    /// What guests join the room by.
     pub fn code(&self) -> String {
         self.machine.link().code().to_string()
     }
@@ -123,7 +123,7 @@ impl Peer {
         }
     }
 
-    /// Returns the next datagram for the session with the relay.
+    /// What the session with the relay is to send next.
     #[wasm_bindgen(js_name = pollTransmit)]
     pub fn poll_transmit(&mut self, now: f64) -> Option<Vec<u8>> {
         if self.outgoing.is_empty() {
@@ -161,7 +161,7 @@ impl Peer {
         }
     }
 
-    /// Returns the next event as JSON: `{"type": ...}` and its fields.
+    /// What happened next, as JSON: `{"type": ...}` and what belongs to it.
     #[wasm_bindgen(js_name = pollEvent)]
     pub fn poll_event(&mut self) -> Option<String> {
         if let Some(event) = self.machine.link_mut().poll_event() {
@@ -226,7 +226,7 @@ impl std::fmt::Debug for Peer {
     }
 }
 
-/// The configuration that all peers share, in browsers and elsewhere: channel 0 may lose messages, channel 1 is reliable and ordered.
+/// What all peers agree on, in browsers and elsewhere: channel 0 may lose what it carries, channel 1 keeps all of it in order.
 pub fn config() -> Config {
     Config::new(PROTOCOL)
         .channel(ChannelConfig::new(Delivery::Unreliable))
