@@ -6,7 +6,7 @@ use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex};
 
-use muse_drivers::{ClientDriver, EndpointDriver};
+use muse_drivers::{Client, Server};
 use muse_transport::token::{ConnectToken, TokenVerifier};
 use muse_transport::{
     Connect, ConnectionId, Endpoint, SendOptions, ServerKey, ServerOptions, ServerPublicKey,
@@ -113,8 +113,8 @@ pub(crate) struct Host {
 }
 
 enum Side {
-    Client(Box<ClientDriver>),
-    Server(Box<EndpointDriver>),
+    Client(Box<Client>),
+    Server(Box<Server>),
 }
 
 impl Host {
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn muse_server_new(
             let address = memory::text(address)?;
             let config = memory::read(config)?.build()?;
             let options = server_options(memory::read(options)?)?;
-            let server = EndpointDriver::bind(address, config, options)?;
+            let server = Server::bind(address, config, options)?;
             let host = Host::new(Side::Server(Box::new(server)));
             place.put(inner.insert(Thing::Endpoint(host))?);
             Ok(MuseStatus::Ok)
@@ -243,7 +243,7 @@ pub unsafe extern "C" fn muse_client_new(
             let address = memory::text(address)?;
             let config = memory::read(config)?.build()?;
             let how = connect_options(memory::read(connect)?)?;
-            let client = ClientDriver::connect(address, config, how)?;
+            let client = Client::connect(address, config, how)?;
             connection.put(client.connection().to_bits());
             let host = Host::new(Side::Client(Box::new(client)));
             place.put(inner.insert(Thing::Endpoint(host))?);

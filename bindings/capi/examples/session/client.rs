@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use muse_drivers::ClientDriver;
+use muse_drivers::Client;
 use muse_transport::{CloseReason, Connect, Event, Outcome, SendOptions, ServerPublicKey};
 
 use crate::rules::{
@@ -20,7 +20,7 @@ pub(crate) trait Link: Sized {
     fn turn(&mut self, seen: &mut Seen) -> Result<(), Box<dyn Error>>;
 }
 
-impl Link for ClientDriver {
+impl Link for Client {
     fn send(&mut self, channel: u8, message: &[u8]) -> Result<(), Box<dyn Error>> {
         Self::send(self, channel, message)?;
         Ok(())
@@ -46,7 +46,7 @@ pub(crate) fn play_rust(address: &str, key: &str) -> Result<(), Box<dyn Error>> 
     let key: ServerPublicKey = key.parse()?;
     play(|hello| {
         let connect = Connect::pinned(key).hello(hello);
-        Ok(ClientDriver::connect(address, config(&[])?, connect)?)
+        Ok(Client::connect(address, config(&[])?, connect)?)
     })
 }
 

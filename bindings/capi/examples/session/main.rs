@@ -37,8 +37,6 @@ fn main() -> ExitCode {
 }
 
 /// UDP is the only link.
-fn alone(
-    server: muse_drivers::EndpointDriver,
-) -> std::io::Result<(muse_drivers::EndpointDriver, String)> {
+fn alone(server: muse_drivers::Server) -> std::io::Result<(muse_drivers::Server, String)> {
     Ok((server, String::new()))
 }

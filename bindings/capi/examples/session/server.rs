@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use muse_drivers::{EndpointDriver, new_key};
+use muse_drivers::{Server, new_key};
 use muse_transport::{ConnectionId, Delivery, Event, SendError, ServerOptions};
 use muse_wire::Duration;
 
@@ -20,11 +20,11 @@ use crate::rules::{
 pub(crate) fn serve(
     front: &[Delivery],
     record: Option<(&str, &str)>,
-    extend: impl FnOnce(EndpointDriver) -> io::Result<(EndpointDriver, String)>,
+    extend: impl FnOnce(Server) -> io::Result<(Server, String)>,
 ) -> Result<(), Box<dyn Error>> {
     let key = new_key()?;
     let public = key.public();
-    let server = EndpointDriver::bind("127.0.0.1:0", config(front)?, ServerOptions::new(key))?;
+    let server = Server::bind("127.0.0.1:0", config(front)?, ServerOptions::new(key))?;
     let (mut server, more) = extend(server)?;
     if let Some((_, keys)) = record {
         let file = std::sync::Mutex::new(std::fs::File::create(keys)?);
@@ -81,7 +81,7 @@ struct Guest {
 }
 
 impl Desk {
-    fn handle(&mut self, server: &mut EndpointDriver, event: &Event<'_>) -> Result<(), SendError> {
+    fn handle(&mut self, server: &mut Server, event: &Event<'_>) -> Result<(), SendError> {
         match event {
             Event::Connected {
                 connection, hello, ..
@@ -108,7 +108,7 @@ impl Desk {
 
     fn message(
         &mut self,
-        server: &mut EndpointDriver,
+        server: &mut Server,
         connection: ConnectionId,
         channel: u8,
         payload: &[u8],
@@ -142,7 +142,7 @@ impl Desk {
     }
 
     /// Reports to those who asked, once what has to come has come.
-    fn answer(&mut self, server: &mut EndpointDriver) -> Result<(), SendError> {
+    fn answer(&mut self, server: &mut Server) -> Result<(), SendError> {
         for (connection, guest) in &mut self.guests {
             if guest.owes_report && guest.arrivals.is_complete(false) {
                 guest.owes_report = false;
@@ -156,7 +156,7 @@ impl Desk {
 }
 
 fn say(
-    server: &mut EndpointDriver,
+    server: &mut Server,
     connection: ConnectionId,
     front: u8,
     text: &str,

@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use muse_drivers::ClientDriver;
+use muse_drivers::Client;
 use muse_relay_web::config;
 use muse_transport::Event;
 
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: native INVITATION COUNT MARK".into());
     };
     let count: usize = count.parse()?;
-    let mut client = ClientDriver::accept_invitation(&invitation.parse()?, config())?;
+    let mut client = Client::accept_invitation(&invitation.parse()?, config())?;
     let (mut heard, mut sent, mut over) = (0, 0, None);
     let until = Instant::now() + PATIENCE;
     while heard < count || sent < count {
