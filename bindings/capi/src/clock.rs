@@ -3,13 +3,13 @@
 //! An input is up to [`MUSE_INPUT_MAX`] bytes that mean something to the game alone. What the client's clock writes goes to the server's buffer;
 //! the buffer's report goes back with each snapshot and steers the clock.
 
-use muse_netcode::Tick;
-use muse_netcode::clock::{ClientClock, ClockConfig, Due};
-use muse_netcode::inputs::{
+use muse::netcode::Tick;
+use muse::netcode::clock::{ClientClock, ClockConfig, Due};
+use muse::netcode::inputs::{
     InputBuffer, InputBufferConfig, InputForTick, InputSender, InputSenderConfig, Report,
 };
-use muse_schema::{BitReader, BitWriter, Options, Schema};
-use muse_wire::{Duration, Instant};
+use muse::schema::{BitReader, BitWriter, Options, Schema};
+use muse::{Duration, Instant};
 
 use crate::context::{Inner, Muse, Thing, stale, with};
 use crate::memory;

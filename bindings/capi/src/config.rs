@@ -1,8 +1,8 @@
 //! Channels and settings as C structures in which zero means the default.
 
-use muse_transport::congestion::Congestion;
-use muse_transport::{ChannelConfig, Config, Delivery, Priority, Repair};
-use muse_wire::Duration;
+use muse::Duration;
+use muse::transport::congestion::Congestion;
+use muse::transport::{ChannelConfig, Config, Delivery, Priority, Repair};
 
 use crate::memory;
 use crate::status::{Failure, MuseStatus};

@@ -6,12 +6,12 @@ use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex};
 
-use muse_drivers::{Client, Server};
-use muse_transport::token::{ConnectToken, TokenVerifier};
-use muse_transport::{
+use muse::drivers::{Client, Server};
+use muse::transport::token::{ConnectToken, TokenVerifier};
+use muse::transport::{
     Connect, ConnectionId, Endpoint, SendOptions, ServerKey, ServerOptions, ServerPublicKey,
 };
-use muse_wire::{Duration, Instant};
+use muse::{Duration, Instant};
 
 use crate::config::{MuseConfig, priority};
 use crate::context::{Inner, Muse, Thing, with};

@@ -1,7 +1,7 @@
 //! What happened, as a C structure.
 
-use muse_transport::token::TokenError;
-use muse_transport::{CloseReason, Event, Outcome, Refusal};
+use muse::transport::token::TokenError;
+use muse::transport::{CloseReason, Event, Outcome, Refusal};
 
 /// What happened.
 #[repr(u8)]

@@ -1,11 +1,11 @@
 //! Showing others between the states that have arrived: the instant to show, and the buffer of one entity's states.
 
-use muse_netcode::interpolation::{
+use muse::netcode::interpolation::{
     Interpolated, InterpolationConfig, Playback, PlaybackConfig, Shown, Source,
 };
-use muse_netcode::{Tick, TickTime};
-use muse_schema::State;
-use muse_wire::{Duration, Instant};
+use muse::netcode::{Tick, TickTime};
+use muse::schema::State;
+use muse::{Duration, Instant};
 
 use crate::clock::tick;
 use crate::context::{Inner, Muse, Thing, stale, with};

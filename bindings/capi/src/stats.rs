@@ -1,6 +1,6 @@
 //! Counters as C structures.
 
-use muse_transport::ConnectionId;
+use muse::transport::ConnectionId;
 
 use crate::context::Muse;
 use crate::endpoint::{no_connection, on};

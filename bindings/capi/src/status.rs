@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ffi::c_char;
 use std::io;
 
-use muse_transport::SendError;
+use muse::transport::SendError;
 
 /// What a function answers. Errors are less than zero, and `muse_error_text` has the words for the last one.
 #[repr(i32)]

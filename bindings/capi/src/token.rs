@@ -3,9 +3,9 @@
 use std::ffi::c_char;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use muse_drivers::{SystemEntropy, load_or_create_key, new_key};
-use muse_transport::token::{ConnectToken, TokenGrant, TokenIssuer};
-use muse_transport::{ServerKey, ServerPublicKey};
+use muse::drivers::{SystemEntropy, load_or_create_key, new_key};
+use muse::transport::token::{ConnectToken, TokenGrant, TokenIssuer};
+use muse::transport::{ServerKey, ServerPublicKey};
 
 use crate::context::{Muse, Thing, stale, with};
 use crate::endpoint::address;

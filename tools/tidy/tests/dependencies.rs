@@ -63,16 +63,7 @@ const DIRECTIONS: [(&str, &[&str]); 29] = [
         // The last two for the script that its example shares with the other bindings.
         &["muse-net", "muse-transport", "muse-wire"],
     ),
-    (
-        "muse-capi",
-        &[
-            "muse-wire",
-            "muse-schema",
-            "muse-transport",
-            "muse-netcode",
-            "muse-drivers",
-        ],
-    ),
+    ("muse-capi", &["muse-net"]),
     (
         "muse-typescript",
         // The facade for the server of the guide.

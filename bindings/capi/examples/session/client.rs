@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use muse_drivers::Client;
-use muse_transport::{CloseReason, Connect, Event, Outcome, SendOptions, ServerPublicKey};
+use muse::drivers::Client;
+use muse::transport::{CloseReason, Connect, Event, Outcome, SendOptions, ServerPublicKey};
 
 use crate::rules::{
     AFTER, Arrivals, BULK, CUT, HELLO, NUMBERS, ORDERED, REPORT, TEXT, bulk, config, digest,

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-use muse_drivers::Clock;
+use muse::drivers::Clock;
+use muse::wire::{Duration, Ecn, Instant};
 use muse_netem::{Conditioner, Conditions, Jitter, Packet, PcapNg, Side};
-use muse_wire::{Duration, Ecn, Instant};
 
 /// Whether the line is to be cut.
 #[derive(Default)]

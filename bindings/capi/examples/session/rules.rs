@@ -1,7 +1,7 @@
 //! What both sides of the session agree on.
 
-use muse_transport::{ChannelConfig, Config, ConfigError, Delivery};
-use muse_wire::Duration;
+use muse::Duration;
+use muse::transport::{ChannelConfig, Config, ConfigError, Delivery};
 
 pub(crate) const ORDERED: u8 = 4;
 pub(crate) const CHANNELS: usize = 6;

@@ -6,9 +6,9 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use muse_drivers::{Server, new_key};
-use muse_transport::{ConnectionId, Delivery, Event, SendError, ServerOptions};
-use muse_wire::Duration;
+use muse::Duration;
+use muse::drivers::{Server, new_key};
+use muse::transport::{ConnectionId, Delivery, Event, SendError, ServerOptions};
 
 use crate::proxy::{Proxy, Weather};
 use crate::rules::{
