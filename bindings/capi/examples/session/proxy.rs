@@ -14,7 +14,7 @@ use muse::drivers::Clock;
 use muse::wire::{Duration, Ecn, Instant};
 use muse_netem::{Conditioner, Conditions, Jitter, Packet, PcapNg, Side};
 
-/// Whether the line is to be cut.
+/// Commands to the line: to be cut.
 #[derive(Default)]
 pub(crate) struct Weather {
     cut: AtomicBool,
