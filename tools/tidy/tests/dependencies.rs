@@ -64,11 +64,7 @@ const DIRECTIONS: [(&str, &[&str]); 29] = [
         &["muse-net", "muse-transport", "muse-wire"],
     ),
     ("muse-capi", &["muse-net"]),
-    (
-        "muse-typescript",
-        // The facade for the server of the guide.
-        &["muse-wire", "muse-transport", "muse-net"],
-    ),
+    ("muse-typescript", &["muse-net"]),
     (
         "muse-biobot-web",
         &[
