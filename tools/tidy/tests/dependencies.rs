@@ -79,10 +79,7 @@ const DIRECTIONS: [(&str, &[&str]); 29] = [
             "muse-drivers",
         ],
     ),
-    (
-        "muse-relay-web",
-        &["muse-wire", "muse-transport", "muse-relay"],
-    ),
+    ("muse-relay-web", &["muse-net"]),
     ("muse-bench-workload", &[]),
     ("muse-tidy", &[]),
     (
