@@ -153,6 +153,16 @@ impl OwnedEndpoint {
         either!(&mut self.side, it => it.endpoint_mut())
     }
 
+    /// Returns what most commands of the endpoint begin with.
+    fn at(&mut self, connection: u64) -> (&mut Endpoint, Instant, ConnectionId) {
+        let now = self.now();
+        (
+            self.endpoint_mut(),
+            now,
+            ConnectionId::from_bits(connection),
+        )
+    }
+
     fn now(&self) -> Instant {
         either!(&self.side, it => it.now())
     }
@@ -365,10 +375,8 @@ pub unsafe extern "C" fn muse_send(
         on(muse, endpoint, |owned| {
             let payload = memory::bytes(payload, len)?;
             let options = send_options(options.as_ref())?;
-            let (now, connection) = (owned.now(), ConnectionId::from_bits(connection));
-            let id = owned
-                .endpoint_mut()
-                .send_with(now, connection, channel, payload, &options)?;
+            let (endpoint, now, connection) = owned.at(connection);
+            let id = endpoint.send_with(now, connection, channel, payload, &options)?;
             if let Ok(place) = memory::place(message) {
                 place.put(id.number);
             }
@@ -418,16 +426,11 @@ pub unsafe extern "C" fn muse_close(
 ) -> MuseStatus {
     // SAFETY: as this function demands.
     unsafe {
-        tell(
-            muse,
-            endpoint,
-            connection,
-            text,
-            |endpoint, now, connection, text| {
-                endpoint.close(now, connection, code, text);
-                Ok(())
-            },
-        )
+        on(muse, endpoint, |owned| {
+            let (endpoint, now, connection) = owned.at(connection);
+            endpoint.close(now, connection, code, memory::optional_text(text)?);
+            Ok(())
+        })
     }
 }
 
@@ -445,16 +448,11 @@ pub unsafe extern "C" fn muse_finish(
 ) -> MuseStatus {
     // SAFETY: as this function demands.
     unsafe {
-        tell(
-            muse,
-            endpoint,
-            connection,
-            text,
-            |endpoint, now, connection, text| {
-                endpoint.finish(now, connection, code, text);
-                Ok(())
-            },
-        )
+        on(muse, endpoint, |owned| {
+            let (endpoint, now, connection) = owned.at(connection);
+            endpoint.finish(now, connection, code, memory::optional_text(text)?);
+            Ok(())
+        })
     }
 }
 
@@ -468,8 +466,8 @@ pub unsafe extern "C" fn muse_admit(muse: *mut Muse, endpoint: u64, connection: 
     // SAFETY: as this function demands.
     unsafe {
         on(muse, endpoint, |owned| {
-            let (now, connection) = (owned.now(), ConnectionId::from_bits(connection));
-            Ok(owned.endpoint_mut().admit(now, connection)?)
+            let (endpoint, now, connection) = owned.at(connection);
+            Ok(endpoint.admit(now, connection)?)
         })
     }
 }
@@ -489,13 +487,10 @@ pub unsafe extern "C" fn muse_deny(
 ) -> MuseStatus {
     // SAFETY: as this function demands.
     unsafe {
-        tell(
-            muse,
-            endpoint,
-            connection,
-            text,
-            |endpoint, now, connection, text| Ok(endpoint.deny(now, connection, code, text)?),
-        )
+        on(muse, endpoint, |owned| {
+            let (endpoint, now, connection) = owned.at(connection);
+            Ok(endpoint.deny(now, connection, code, memory::optional_text(text)?)?)
+        })
     }
 }
 
@@ -530,10 +525,8 @@ pub unsafe extern "C" fn muse_budget(
     unsafe {
         on(muse, endpoint, |owned| {
             let place = memory::place(budget)?;
-            let (now, connection) = (owned.now(), ConnectionId::from_bits(connection));
-            let Some(budget) = owned.endpoint_mut().budget(now, connection) else {
-                return Err(no_connection());
-            };
+            let (endpoint, now, connection) = owned.at(connection);
+            let budget = endpoint.budget(now, connection).ok_or_else(no_connection)?;
             place.put(MuseBudget {
                 at_once: budget.at_once() as u64,
                 this_tick: budget.this_tick(Duration::from_micros(tick_us)) as u64,
@@ -605,27 +598,6 @@ pub(crate) unsafe fn on<S: Into<MuseStatus>>(
 ) -> MuseStatus {
     // SAFETY: as this function demands.
     unsafe { with(muse, |inner| act(inner.endpoint(endpoint)?)) }
-}
-
-/// Runs a function's body on a connection that is told a text.
-///
-/// # Safety
-/// `muse` is null or a living Muse; `text` is null or a text that ends with a zero.
-unsafe fn tell(
-    muse: *const Muse,
-    endpoint: u64,
-    connection: u64,
-    text: *const c_char,
-    act: impl FnOnce(&mut Endpoint, Instant, ConnectionId, &str) -> Result<(), Failure>,
-) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        on(muse, endpoint, |owned| {
-            let text = memory::optional_text(text)?;
-            let (now, connection) = (owned.now(), ConnectionId::from_bits(connection));
-            act(owned.endpoint_mut(), now, connection, text)
-        })
-    }
 }
 
 pub(crate) fn no_connection() -> Failure {
