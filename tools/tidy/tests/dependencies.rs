@@ -63,21 +63,8 @@ const DIRECTIONS: [(&str, &[&str]); 29] = [
         // The last two for the script that its example shares with the other bindings.
         &["muse-net", "muse-transport", "muse-wire"],
     ),
-    (
-        "muse-capi",
-        &[
-            "muse-wire",
-            "muse-schema",
-            "muse-transport",
-            "muse-netcode",
-            "muse-drivers",
-        ],
-    ),
-    (
-        "muse-typescript",
-        // The facade for the server of the guide.
-        &["muse-wire", "muse-transport", "muse-net"],
-    ),
+    ("muse-capi", &["muse-net"]),
+    ("muse-typescript", &["muse-net"]),
     (
         "muse-biobot-web",
         &[
@@ -92,10 +79,7 @@ const DIRECTIONS: [(&str, &[&str]); 29] = [
             "muse-drivers",
         ],
     ),
-    (
-        "muse-relay-web",
-        &["muse-wire", "muse-transport", "muse-relay"],
-    ),
+    ("muse-relay-web", &["muse-net"]),
     ("muse-bench-workload", &[]),
     ("muse-tidy", &[]),
     (

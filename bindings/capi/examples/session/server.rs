@@ -6,9 +6,9 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use muse_drivers::{Server, new_key};
-use muse_transport::{ConnectionId, Delivery, Event, SendError, ServerOptions};
-use muse_wire::Duration;
+use muse::Duration;
+use muse::drivers::{Server, new_key};
+use muse::transport::{AdmissionLimits, ConnectionId, Delivery, Event, SendError, ServerOptions};
 
 use crate::proxy::{Proxy, Weather};
 use crate::rules::{
@@ -24,7 +24,8 @@ pub(crate) fn serve(
 ) -> Result<(), Box<dyn Error>> {
     let key = new_key()?;
     let public = key.public();
-    let server = Server::bind("127.0.0.1:0", config(front)?, ServerOptions::new(key))?;
+    let options = ServerOptions::new(key).admission(AdmissionLimits::default());
+    let server = Server::bind("127.0.0.1:0", config(front)?, options)?;
     let (mut server, more) = extend(server)?;
     if let Some((_, keys)) = record {
         let file = std::sync::Mutex::new(std::fs::File::create(keys)?);
@@ -83,6 +84,15 @@ struct Guest {
 impl Desk {
     fn handle(&mut self, server: &mut Server, event: &Event<'_>) -> Result<(), SendError> {
         match event {
+            Event::Asking {
+                connection, hello, ..
+            } => {
+                // A client that has left meanwhile needs no decision.
+                let _ = match *hello {
+                    b"banned" => server.deny(*connection, 7, "banned until Monday"),
+                    _ => server.admit(*connection),
+                };
+            }
             Event::Connected {
                 connection, hello, ..
             } => {

@@ -13,7 +13,7 @@ mod rules;
 #[path = "../../../capi/examples/session/server.rs"]
 mod server;
 
-use muse_drivers::{Server, WebListener, WebOptions};
+use muse::drivers::{Server, WebListener, WebOptions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     server::serve(&[], None, |server: Server| {

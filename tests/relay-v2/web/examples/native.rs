@@ -7,9 +7,9 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use muse_drivers::Client;
+use muse::Event;
+use muse::drivers::Client;
 use muse_relay_web::config;
-use muse_transport::Event;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
