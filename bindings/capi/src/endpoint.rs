@@ -6,7 +6,7 @@ use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex};
 
-use muse::drivers::{Client, Server};
+use muse::drivers::{ClientDriver, EndpointDriver};
 use muse::transport::token::{ConnectToken, TokenVerifier};
 use muse::transport::{
     AdmissionLimits, Connect, ConnectionId, Endpoint, SendOptions, ServerKey, ServerOptions,
@@ -121,8 +121,8 @@ pub(crate) struct OwnedEndpoint {
 }
 
 enum Side {
-    Client(Box<Client>),
-    Server(Box<Server>),
+    Client(Box<ClientDriver>),
+    Server(Box<EndpointDriver>),
 }
 
 /// Does the same with a client and with a server, which have no type in common.
@@ -201,7 +201,7 @@ pub unsafe extern "C" fn muse_server_new(
             let address = memory::text(address)?;
             let config = memory::read(config)?.build()?;
             let options = server_options(memory::read(options)?)?;
-            let server = Server::bind(address, config, options)?;
+            let server = EndpointDriver::bind(address, config, options)?;
             place.put(inner.insert(OwnedEndpoint::new(Side::Server(Box::new(server))))?);
             Ok(())
         })
@@ -229,7 +229,7 @@ pub unsafe extern "C" fn muse_client_new(
             let address = memory::text(address)?;
             let config = memory::read(config)?.build()?;
             let how = connect_options(memory::read(connect)?)?;
-            let client = Client::connect(address, config, how)?;
+            let client = ClientDriver::connect(address, config, how)?;
             connection.put(client.connection().to_bits());
             place.put(inner.insert(OwnedEndpoint::new(Side::Client(Box::new(client))))?);
             Ok(())

@@ -1,8 +1,6 @@
 //! Showing others between the states that have arrived: the instant to show, and the buffer of one entity's states.
 
-use muse::netcode::interpolation::{
-    Interpolated, InterpolationConfig, Playback, Shown, Source,
-};
+use muse::netcode::interpolation::{Interpolated, InterpolationConfig, Playback, Shown, Source};
 use muse::netcode::{Tick, TickTime};
 use muse::schema::State;
 use muse::{Duration, Instant};

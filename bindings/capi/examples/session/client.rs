@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use muse::drivers::Client;
+use muse::drivers::ClientDriver;
 use muse::transport::{CloseReason, Connect, Event, Outcome, SendOptions, ServerPublicKey};
 
 use crate::rules::{
@@ -20,7 +20,7 @@ pub(crate) trait AnyConnection: Sized {
     fn turn(&mut self, seen: &mut Seen) -> Result<(), Box<dyn Error>>;
 }
 
-impl AnyConnection for Client {
+impl AnyConnection for ClientDriver {
     fn send(&mut self, channel: u8, message: &[u8]) -> Result<(), Box<dyn Error>> {
         Self::send(self, channel, message)?;
         Ok(())
@@ -46,7 +46,7 @@ pub(crate) fn play_rust(address: &str, key: &str) -> Result<(), Box<dyn Error>> 
     let key: ServerPublicKey = key.parse()?;
     play(|hello| {
         let connect = Connect::pinned(key).hello(hello);
-        Ok(Client::connect(address, config(&[])?, connect)?)
+        Ok(ClientDriver::connect(address, config(&[])?, connect)?)
     })
 }
 

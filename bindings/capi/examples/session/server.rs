@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use muse::Duration;
-use muse::drivers::{Server, new_key};
+use muse::drivers::{EndpointDriver, new_key};
 use muse::transport::{AdmissionLimits, ConnectionId, Delivery, Event, SendError, ServerOptions};
 
 use crate::proxy::{Proxy, Weather};
@@ -20,12 +20,12 @@ use crate::rules::{
 pub(crate) fn serve(
     front: &[Delivery],
     record: Option<(&str, &str)>,
-    extend: impl FnOnce(Server) -> io::Result<(Server, String)>,
+    extend: impl FnOnce(EndpointDriver) -> io::Result<(EndpointDriver, String)>,
 ) -> Result<(), Box<dyn Error>> {
     let key = new_key()?;
     let public = key.public();
     let options = ServerOptions::new(key).admission(AdmissionLimits::default());
-    let server = Server::bind("127.0.0.1:0", config(front)?, options)?;
+    let server = EndpointDriver::bind("127.0.0.1:0", config(front)?, options)?;
     let (mut server, more) = extend(server)?;
     if let Some((_, keys)) = record {
         let file = std::sync::Mutex::new(std::fs::File::create(keys)?);
@@ -82,7 +82,7 @@ struct Guest {
 }
 
 impl Desk {
-    fn handle(&mut self, server: &mut Server, event: &Event<'_>) -> Result<(), SendError> {
+    fn handle(&mut self, server: &mut EndpointDriver, event: &Event<'_>) -> Result<(), SendError> {
         match event {
             Event::Asking {
                 connection, hello, ..
@@ -118,7 +118,7 @@ impl Desk {
 
     fn message(
         &mut self,
-        server: &mut Server,
+        server: &mut EndpointDriver,
         connection: ConnectionId,
         channel: u8,
         payload: &[u8],
@@ -152,7 +152,7 @@ impl Desk {
     }
 
     /// Reports to those who asked, once what has to come has come.
-    fn answer(&mut self, server: &mut Server) -> Result<(), SendError> {
+    fn answer(&mut self, server: &mut EndpointDriver) -> Result<(), SendError> {
         for (connection, guest) in &mut self.guests {
             if guest.owes_report && guest.arrivals.is_complete(false) {
                 guest.owes_report = false;
@@ -166,7 +166,7 @@ impl Desk {
 }
 
 fn say(
-    server: &mut Server,
+    server: &mut EndpointDriver,
     connection: ConnectionId,
     front: u8,
     text: &str,

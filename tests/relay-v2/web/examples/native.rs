@@ -8,7 +8,7 @@ use std::error::Error;
 use std::time::{Duration, Instant};
 
 use muse::Event;
-use muse::drivers::Client;
+use muse::drivers::ClientDriver;
 use muse_relay_web::config;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: native INVITATION COUNT MARK".into());
     };
     let count: usize = count.parse()?;
-    let mut client = Client::accept_invitation(&invitation.parse()?, config())?;
+    let mut client = ClientDriver::accept_invitation(&invitation.parse()?, config())?;
     let (mut heard, mut sent, mut over) = (0, 0, None);
     let until = Instant::now() + PATIENCE;
     while heard < count || sent < count {
