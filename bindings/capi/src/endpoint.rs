@@ -113,32 +113,17 @@ pub struct MuseBudget {
 
 /// An endpoint with its socket, and what its last event points to.
 pub(crate) struct OwnedEndpoint {
-    side: Side,
+    driver: EndpointDriver,
     buffer: Vec<u8>,
     words: String,
     /// An event that did not fit into the caller's buffer.
     waiting: Option<MuseEvent>,
 }
 
-enum Side {
-    Client(Box<ClientDriver>),
-    Server(Box<EndpointDriver>),
-}
-
-/// Does the same with a client and with a server, which have no type in common.
-macro_rules! either {
-    ($side:expr, $it:ident => $act:expr) => {
-        match $side {
-            Side::Client($it) => $act,
-            Side::Server($it) => $act,
-        }
-    };
-}
-
 impl OwnedEndpoint {
-    fn new(side: Side) -> Self {
+    fn new(driver: EndpointDriver) -> Self {
         Self {
-            side,
+            driver,
             buffer: Vec::new(),
             words: String::new(),
             waiting: None,
@@ -146,11 +131,11 @@ impl OwnedEndpoint {
     }
 
     pub(crate) fn endpoint(&self) -> &Endpoint {
-        either!(&self.side, it => it.endpoint())
+        self.driver.endpoint()
     }
 
     fn endpoint_mut(&mut self) -> &mut Endpoint {
-        either!(&mut self.side, it => it.endpoint_mut())
+        self.driver.endpoint_mut()
     }
 
     /// Returns what most commands of the endpoint begin with.
@@ -164,7 +149,7 @@ impl OwnedEndpoint {
     }
 
     fn now(&self) -> Instant {
-        either!(&self.side, it => it.now())
+        self.driver.now()
     }
 
     /// Returns the next event; it points into this.
@@ -176,7 +161,7 @@ impl OwnedEndpoint {
         if self.buffer.capacity() > BUFFER_KEPT_MAX {
             self.buffer = Vec::new();
         }
-        let event = either!(&mut self.side, it => it.poll_event(&mut self.buffer))?;
+        let event = self.driver.poll_event(&mut self.buffer)?;
         Some(MuseEvent::of(&event, &mut self.words))
     }
 }
@@ -202,7 +187,7 @@ pub unsafe extern "C" fn muse_server_new(
             let config = memory::read(config)?.build()?;
             let options = server_options(memory::read(options)?)?;
             let server = EndpointDriver::bind(address, config, options)?;
-            place.put(inner.insert(OwnedEndpoint::new(Side::Server(Box::new(server))))?);
+            place.put(inner.insert(OwnedEndpoint::new(server))?);
             Ok(())
         })
     }
@@ -231,7 +216,7 @@ pub unsafe extern "C" fn muse_client_new(
             let how = connect_options(memory::read(connect)?)?;
             let client = ClientDriver::connect(address, config, how)?;
             connection.put(client.connection().to_bits());
-            place.put(inner.insert(OwnedEndpoint::new(Side::Client(Box::new(client))))?);
+            place.put(inner.insert(OwnedEndpoint::new(client.into()))?);
             Ok(())
         })
     }
@@ -244,11 +229,7 @@ pub unsafe extern "C" fn muse_client_new(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn muse_poll(muse: *mut Muse, endpoint: u64) -> MuseStatus {
     // SAFETY: as this function demands.
-    unsafe {
-        on(muse, endpoint, |owned| {
-            Ok(either!(&mut owned.side, it => it.poll())?)
-        })
-    }
+    unsafe { on(muse, endpoint, |owned| Ok(owned.driver.poll()?)) }
 }
 
 /// Sends what is to be sent. Once a tick, after the game's step, or at once after something urgent.
@@ -258,11 +239,7 @@ pub unsafe extern "C" fn muse_poll(muse: *mut Muse, endpoint: u64) -> MuseStatus
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn muse_flush(muse: *mut Muse, endpoint: u64) -> MuseStatus {
     // SAFETY: as this function demands.
-    unsafe {
-        on(muse, endpoint, |owned| {
-            Ok(either!(&mut owned.side, it => it.flush())?)
-        })
-    }
+    unsafe { on(muse, endpoint, |owned| Ok(owned.driver.flush()?)) }
 }
 
 /// Flushes, then sleeps until something arrives or becomes due, for `timeout_us` at most; `muse_poll` comes next. MUSE_STATUS_NONE when
@@ -276,7 +253,7 @@ pub unsafe extern "C" fn muse_wait(muse: *mut Muse, endpoint: u64, timeout_us: u
     unsafe {
         on(muse, endpoint, |owned| {
             let timeout = Duration::from_micros(timeout_us);
-            Ok(either!(&mut owned.side, it => it.wait(timeout))?)
+            Ok(owned.driver.wait(timeout)?)
         })
     }
 }
@@ -553,7 +530,7 @@ pub unsafe extern "C" fn muse_local_address(
     unsafe {
         on(muse, endpoint, |owned| {
             let len = memory::place(len)?;
-            let address = either!(&owned.side, it => it.local_addr())?;
+            let address = owned.driver.local_addr()?;
             memory::copy_text(&address.to_string(), buffer, capacity, &len)
         })
     }

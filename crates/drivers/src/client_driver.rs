@@ -189,6 +189,13 @@ impl DerefMut for ClientDriver {
     }
 }
 
+impl From<ClientDriver> for EndpointDriver {
+    /// Forgets which connection was meant: [`ClientDriver::connection`] tells before.
+    fn from(client: ClientDriver) -> Self {
+        client.driver
+    }
+}
+
 pub(crate) fn not_begun(error: ConnectError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, error)
 }
