@@ -58,11 +58,7 @@ const DIRECTIONS: [(&str, &[&str]); 29] = [
             "muse-drivers",
         ],
     ),
-    (
-        "muse-bevy",
-        // The last two for the script that its example shares with the other bindings.
-        &["muse-net", "muse-transport", "muse-wire"],
-    ),
+    ("muse-bevy", &["muse-net"]),
     ("muse-capi", &["muse-net"]),
     ("muse-typescript", &["muse-net"]),
     (
