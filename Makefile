@@ -37,4 +37,5 @@ fuzz: ## Run every fuzz target for FUZZ_SECONDS seconds (default 60)
 fmt: ## Format everything
 	cargo fmt --all
 	cd bench/peers && cargo fmt
+	cd bindings/bevy/window && cargo fmt
 	cd fuzz && cargo fmt

@@ -17,7 +17,7 @@ library=$target/debug
 mkdir -p "$out" "$target/tmp/capture"
 
 build() {
-    # All of the workspace, as the tests build it: a part of it alone would be built anew with fewer features.
+    # All of the workspace, as the tests build it: a part of it alone would be rebuilt with fewer features.
     cargo build --quiet --workspace "${features[@]}" --lib --example session --example bevy_session
     CARGO_TARGET_DIR=$target/header cargo run --quiet --manifest-path bindings/capi/header/Cargo.toml -- --check
     local c=bindings/capi/tests/c flags=(-O1 -g -Wall -Wextra -Werror -Ibindings/capi/include)

@@ -19,7 +19,7 @@ format() {
     # Names the files that `make fmt` would change.
     cargo fmt --all -- --check -l && (cd bench/peers && cargo fmt -- --check -l) &&
         (cd bench/peers/bevy && cargo fmt -p muse-bench-bevy -p bevy-muse -p bevy-peers -- --check -l) &&
-        (cd bindings/capi/header && cargo fmt -- --check -l) && (cd fuzz && cargo fmt -- --check -l)
+        (cd bindings/bevy/window && cargo fmt -- --check -l) && (cd bindings/capi/header && cargo fmt -- --check -l) && (cd fuzz && cargo fmt -- --check -l)
 }
 
 # What a clean machine compiles: the program and the library without optional features.
@@ -195,6 +195,7 @@ nightly() {
     step "soak" env PLAY_SECONDS="${SOAK_SECONDS:-1800}" PLAY_BOTS=8 MUSE="$target/debug/muse" scripts/play.sh
     step "fuzz" env FUZZ_SECONDS="${FUZZ_SECONDS:-600}" scripts/fuzz-smoke.sh
     step "proxy" scripts/proxy-check.sh
+    step "Bevy in a window" scripts/bevy-window.sh
     step "packages as users get them" scripts/publish-check.sh --build
     step "advisories" deny advisories
     step "start pages" newcomer

@@ -1,4 +1,4 @@
-//! What a server says it has: any answers end a client's questions, within bounds.
+//! A server's description: any answers end a client's questions, within bounds.
 
 /// The bytes are pages, and a description.
 pub fn run(data: &[u8]) {

@@ -1,7 +1,7 @@
 //! Inputs of a hostile client: whatever arrives in whatever order, the server keeps a bounded number of them and goes on.
 
 use muse_netcode::Tick;
-use muse_netcode::inputs::{InputBuffer, InputBufferConfig, Report};
+use muse_netcode::inputs::{InputBuffer, InputBufferConfig, InputReport};
 use muse_schema::{BitReader, BitWriter, Options, Schema};
 use muse_wire::{Duration, Instant};
 
@@ -23,7 +23,7 @@ pub fn run(data: &[u8]) {
     let mut buffer = InputBuffer::<Keys>::new(config, Tick(0));
     let mut now = Instant::ZERO;
     for (number, packet) in data.chunks(23).enumerate() {
-        // Whether it is accepted is its own affair.
+        // It may accept or refuse it; it must not panic.
         let _ = buffer.handle_packet(now, &mut BitReader::new(packet));
         assert!(buffer.depth() <= 16);
         let next = Tick(number as u32);
@@ -35,7 +35,7 @@ pub fn run(data: &[u8]) {
             .write(&Options::NONE, &mut writer)
             .expect("a report is small");
         let len = writer.finish();
-        let read = Report::read(&Options::NONE, &mut BitReader::new(&bytes[..len]));
+        let read = InputReport::read(&Options::NONE, &mut BitReader::new(&bytes[..len]));
         assert_eq!(read, Ok(report));
         now += tick;
     }

@@ -53,7 +53,7 @@ struct World {
     now: Instant,
     /// From, to, content.
     under_way: VecDeque<(SocketAddr, SocketAddr, Vec<u8>)>,
-    /// What strangers sent to the relay, less what it sent to them.
+    /// Bytes that strangers sent to the relay, less those that it sent to them.
     balance: BTreeMap<SocketAddr, i64>,
     moves: u8,
 }

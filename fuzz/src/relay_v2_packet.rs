@@ -3,7 +3,7 @@
 use muse_relay::packet::{PACKET_LEN_MAX, Packet, is_relay_packet};
 use muse_relay::{Invitation, LegId, RoomCode, lan};
 
-/// What is read is written as it was read.
+/// A packet that can be read is written back as the same bytes.
 pub fn run(data: &[u8]) {
     if let Some(packet) = Packet::parse(data) {
         assert!(is_relay_packet(data));

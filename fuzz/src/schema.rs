@@ -87,7 +87,7 @@ fn check<M: Message>(data: &[u8]) {
     assert_eq!(again, data);
 }
 
-/// What loads is stored as the same row; any row can be compared.
+/// A row that loads is stored as the same row; any row can be compared.
 fn check_row(data: &[u8]) {
     let mut row: Vec<i32> = data
         .chunks_exact(4)

@@ -75,7 +75,7 @@ pub fn run(data: &[u8]) {
             if first & 1 == 0 {
                 twist(&mut buffer[..len], bytes);
             }
-            // Whether it is taken is its own affair.
+            // It may accept or refuse it; it must not panic.
             let _ = server.handle_packet(now, client_id, &buffer[..len]);
         }
         if first & 1 == 0 {

@@ -1,7 +1,7 @@
 //! Snapshot packets at the client and answers at the server: damaged ones, invented ones, and sound ones between.
 
 use muse_netcode::{
-    Acknowledgement, ClientId, EventClass, Kind, KindOptions, Kinds, Receiver, Tick, View, World,
+    Acknowledgement, ClientId, EventClass, Kind, KindOptions, Kinds, Receiver, Tick, ClientView, World,
 };
 use muse_schema::State;
 
@@ -26,7 +26,7 @@ fn kinds() -> (Kinds, Kind<Thing>) {
 pub fn run(data: &[u8]) {
     let (declared, thing) = kinds();
     let mut world = World::new(declared);
-    let mut view = View::new(&world, ClientId(1));
+    let mut view = ClientView::new(&world, ClientId(1));
     let mut receiver = Receiver::new(kinds().0).with_entities_max(ENTITIES_MAX as u32);
     receiver.set_game(0);
     let mut tick = 0;
@@ -75,7 +75,7 @@ pub fn run(data: &[u8]) {
 }
 
 /// A tick with packets and an answer, damaged by `noise`.
-fn exchange(world: &mut World, view: &mut View, receiver: &mut Receiver, tick: u32, noise: &[u8]) {
+fn exchange(world: &mut World, view: &mut ClientView, receiver: &mut Receiver, tick: u32, noise: &[u8]) {
     world.commit(Tick(tick)).expect("in order");
     let visible: Vec<_> = world.entities().map(|entity| (entity, 1.0)).collect();
     view.set_interest(visible);

@@ -21,7 +21,7 @@ async fn a_match_goes_to_the_nearest_region_that_has_a_server_and_anywhere_at_la
     let model = watching.cluster.model();
     let annotations = &model.servers["us-1"]["metadata"]["annotations"];
     assert_eq!(annotations["muse.dev/match"], "11");
-    // Whoever may read the objects of the cluster reads no secret.
+    // Those who may read the objects of the cluster read no secret.
     assert!(model.asked.iter().all(|request| !request.contains(KEY)));
     let objects = serde_json::to_string(&model.servers).expect("JSON");
     assert!(!objects.contains(KEY));
@@ -106,7 +106,7 @@ async fn servers_of_another_protocol_are_left_alone() {
     let watching = Watching::start(|config| config).await;
     let old = [("agones.dev/sdk-muse-protocol", "00000000000000ff")];
     watching.cluster.add("old", "Ready", "n1", &old);
-    // What a server says of itself has the prefix; without it the label is another.
+    // Labels that a server gives itself have the prefix; without it the label is another one.
     let bare = [("muse-protocol", "4d55534500000001")];
     watching.cluster.add("bare", "Ready", "n1", &bare);
     watching.counts(0, 2, 0).await;

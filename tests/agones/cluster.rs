@@ -32,7 +32,7 @@ struct Inner {
     changed: Notify,
 }
 
-/// What the cluster holds, and what was asked of it.
+/// The state of the cluster, and the requests it received.
 #[derive(Default)]
 pub(crate) struct Model {
     version: u64,
@@ -49,7 +49,7 @@ pub(crate) struct Model {
     pub(crate) pages: usize,
     pub(crate) watched_from: Vec<u64>,
     pub(crate) deletions: Vec<(String, StatusCode)>,
-    /// What the allocator answers next instead of allocating.
+    /// Errors that the allocator answers next instead of allocating.
     pub(crate) in_the_way: VecDeque<(StatusCode, u32)>,
     pub(crate) batch_wait: Duration,
     batch: Vec<(AllocationRequest, oneshot::Sender<Response>)>,
@@ -368,7 +368,7 @@ async fn remove(
     status(answer, "Status")
 }
 
-/// What Kubernetes answers when it answers no object.
+/// An answer of Kubernetes that is not an object.
 fn status(code: StatusCode, reason: &str) -> Response {
     let verdict = if code.is_success() {
         "Success"
@@ -382,7 +382,7 @@ fn status(code: StatusCode, reason: &str) -> Response {
     (code, Json(body)).into_response()
 }
 
-/// What grpc-gateway answers when a call fails.
+/// The answer of grpc-gateway when a call fails.
 fn gateway_error(status: StatusCode, code: u32, message: &str) -> Response {
     let body = json!({ "code": code, "message": message, "details": [] });
     (status, Json(body)).into_response()

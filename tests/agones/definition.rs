@@ -1,4 +1,4 @@
-//! What may be asked of Agones' allocator, as its REST interface maps `AllocationRequest` to JSON: the part that Muse uses.
+//! The requests that Agones' allocator accepts, as its REST interface maps `AllocationRequest` to JSON: the part that Muse uses.
 //!
 //! A field that is not here or a value that an enumeration does not have is refused, so that a misspelt request fails here as it would there.
 

@@ -23,7 +23,7 @@ async fn a_match_is_played_on_a_server_of_the_cluster() {
         until("a ready server", || town.is(name, "Ready")).await;
     }
     {
-        // What the servers say of themselves has Agones' prefix.
+        // Labels that servers give themselves have Agones' prefix.
         let model = town.cluster.model();
         let labels = &model.servers["pod-1"]["metadata"]["labels"];
         assert_eq!(labels["agones.dev/sdk-muse-protocol"], "4d55534500000001");
@@ -35,7 +35,7 @@ async fn a_match_is_played_on_a_server_of_the_cluster() {
         let back = player.line("back").expect("said");
         assert!(back.ends_with("Finished"), "{back}");
     }
-    let found = players[0].line("playing").expect("he has played");
+    let found = players[0].line("playing").expect("the player has played");
     let match_id = found.trim_start_matches("playing ").to_owned();
     assert_eq!(players[1].line("playing"), Some(found));
     // The match was written to its server when it was given away, and the server has gone with it.
@@ -208,7 +208,7 @@ impl Pod {
         self.sidecar = Some(Sidecar::start(cluster, &self.name, port));
     }
 
-    /// Whether the process has ended as it should, if it has.
+    /// Returns true if the process has ended as it should, false if otherwise, `None` while it runs.
     fn ended(&mut self) -> Option<bool> {
         let status = self.child.try_wait().expect("a child");
         status.map(|status| status.success())

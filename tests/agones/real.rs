@@ -82,7 +82,7 @@ struct Real {
     allocator: Arc<Allocator>,
 }
 
-/// What plays Agones' allocator.
+/// A process that plays Agones' allocator.
 struct Allocator {
     objects: Api<DynamicObject>,
     /// Requests that read before one of them writes.

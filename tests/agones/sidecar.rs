@@ -101,7 +101,7 @@ impl Beside {
         Some(())
     }
 
-    /// What servers say of themselves has Agones' prefix.
+    /// Sets a label; those that servers give themselves have Agones' prefix.
     fn set_label(&self, pair: &KeyValue) -> Option<()> {
         self.found()?;
         self.cluster.change(&self.name, |server| {
@@ -179,7 +179,7 @@ struct KeyValue {
     value: String,
 }
 
-/// What a call answers. A type of its own, because the compiler does not see through an alias that the futures with it may be sent.
+/// The answers of a call. A type of its own, because the compiler does not see through an alias that the futures with it may be sent.
 struct Answers<T>(Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>);
 
 impl<T> Stream for Answers<T> {
@@ -275,5 +275,5 @@ fn found(cluster: &Cluster, name: &str) -> Option<GameServer> {
     })
 }
 
-/// What stands in front of the name of a call.
+/// The path in front of the name of a call.
 const CALLS: &str = "/agones.dev.sdk.SDK/";

@@ -1,4 +1,4 @@
-//! What the cluster says about its servers, and what is told to it.
+//! The cluster's reports about its servers, and the commands it is given.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ async fn a_watch_that_is_too_old_begins_anew_and_misses_nothing() {
         watching.counts(0, 0, 2).await;
         let mut notes = watching.bus.subscribe();
         let lists = cluster.model().lists;
-        // What changes is forgotten before the watch can tell it.
+        // The cluster forgets the change before the watch can report it.
         {
             let mut model = cluster.model();
             model.servers.remove("a");

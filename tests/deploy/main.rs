@@ -1,4 +1,4 @@
-//! What is in `deploy/`: manifests that can be read, that fit together, and whose options the binary has.
+//! The files in `deploy/`: manifests that can be read, that fit together, and whose options the binary has.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -44,7 +44,7 @@ fn the_binary_has_every_option_that_a_manifest_gives_it() {
         let help = help(command);
         for option in options {
             let (name, _) = option.split_once('=').unwrap_or((option.as_str(), ""));
-            // What a cluster needs is there if the binary was built for one.
+            // The options of a cluster exist if the binary was built with that feature.
             let cluster = name.starts_with("--agones") || name.starts_with("--nats");
             let built = cfg!(feature = "agones") || !cluster;
             assert!(!built || help.contains(name), "{command} has no {name}");

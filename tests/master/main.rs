@@ -126,7 +126,7 @@ fn a_crashed_game_server_aborts_its_match_once() {
     assert_eq!(master.rows("SELECT count(*) FROM results"), 0);
 }
 
-/// A port that a stranger holds is left to him, and the match is played on another.
+/// A port that another program holds is left alone, and the match is played on another.
 #[test]
 fn a_strangers_port_is_left_alone() {
     let first_port = program::free_ports();

@@ -1,4 +1,4 @@
-//! What operators do, over the interface that their page uses.
+//! Operators' work, over the interface that their page uses.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn listed(master: &Master, token: &str, what: &str) -> Value {
         .expect_json(200)
 }
 
-/// A kicked player is out of his match and stays away; a banned one cannot sign in; all of it is written down.
+/// A kicked player is out of their match and stays away; a banned one cannot sign in; all of it is logged.
 #[test]
 fn players_are_kicked_banned_and_muted() {
     let master = Master::start(&["--operator", "ada"], 600.0);
@@ -46,7 +46,7 @@ fn players_are_kicked_banned_and_muted() {
     );
     master.request(kick.bearer(&operator)).expect(204);
     players[0].expect("stopped", Duration::from_secs(10));
-    wait_for("his seat is free", Duration::from_secs(10), || {
+    wait_for("the seat is free", Duration::from_secs(10), || {
         master.rows("SELECT count(*) FROM seats") == 1
     });
     let ban = Request::put(

@@ -17,7 +17,7 @@ pub(crate) struct Master {
     child: Child,
     authority: String,
     folder: Rc<tempfile::TempDir>,
-    /// How the folder is seen from here, if the master sees another one by that name.
+    /// The folder's path from here, if the master knows it by another name.
     seen: Option<PathBuf>,
     arguments: Vec<String>,
     game_seconds: f64,
@@ -286,7 +286,7 @@ impl Master {
     }
 }
 
-/// Asks whoever is there.
+/// Sends a request to the master at this address.
 pub(crate) fn ask(authority: &str, request: Request) -> Answer {
     let mut stream = TcpStream::connect(authority).expect("the master listens");
     let bearer = request.bearer.map_or_else(String::new, |token| {
@@ -395,7 +395,7 @@ impl Request {
     }
 }
 
-/// What came back.
+/// An HTTP answer.
 pub(crate) struct Answer {
     status: u16,
     body: String,
@@ -417,7 +417,7 @@ impl Answer {
     }
 }
 
-/// A player, with what he prints.
+/// A player, with their output.
 pub(crate) struct Player {
     child: Child,
     lines: mpsc::Receiver<String>,
@@ -535,7 +535,7 @@ fn device_key(device: u32) -> String {
     format!("device key of player number {device}")
 }
 
-/// What operators of the masters under test sign in with.
+/// The password with which operators of the masters under test sign in.
 pub(crate) const OPERATOR_PASSWORD: &str = "password of an operator";
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 

@@ -44,7 +44,7 @@ fn the_master_hands_out_the_nearest_relay_by_measured_round_trip() {
     };
     let measured = json!({ "far": ms(0), "near": ms(1) });
     assert_eq!(nearest(&tokens[0], measured.clone()), "near");
-    // A friend in his room who does not reach the near one: the far one is for both.
+    // A friend in the same room who does not reach the near one: the far one is for both.
     let room = master.request(Request::post("/v1/room", "").bearer(&tokens[0]));
     let room = room.expect_json(200);
     let code = room["code"].as_str().expect("a code").to_owned();

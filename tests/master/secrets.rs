@@ -1,4 +1,4 @@
-//! What must not get out, and who asks too often.
+//! Secrets that must not get out, and clients that ask too often.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn nothing_secret_is_logged_or_in_the_process_list() {
             .request(Request::post("/v1/refresh", &refresh))
             .expect_json(200),
     );
-    // What is refused is not repeated in the log either.
+    // A refused secret is not repeated in the log either.
     let wrong = r#"{"name":"ada","password":"incorrect horse battery"}"#;
     master
         .request(Request::post("/v1/sign-in", wrong))
@@ -103,7 +103,7 @@ fn who_asks_too_often_is_told_to_wait() {
     let refused = answers.into_iter().find(|answer| answer.status() != 200);
     let refused = refused.expect("there is a limit").expect_json(429);
     assert_eq!(refused["code"], "too_many_requests");
-    // Whoever looks after the master is not counted.
+    // Requests of monitoring are not counted.
     master.request(Request::get("/health")).expect(204);
     assert!(master.figure("muse_requests_limited") > Some(0.0));
 }

@@ -402,7 +402,9 @@ mod two {
         third.expect("online", Duration::from_secs(30));
         assert!(sees(&masters[1]));
         masters[0].kill();
-        wait_for("he is away", Duration::from_secs(40), || !sees(&masters[1]));
+        wait_for("the player is away", Duration::from_secs(40), || {
+            !sees(&masters[1])
+        });
     }
 }
 

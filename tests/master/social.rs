@@ -64,7 +64,7 @@ fn friends_ask_accept_invite_block_and_part() {
     watching.expect("friend", Duration::from_secs(10));
     assert_eq!(ada.state_of(&bob).as_deref(), Some("asked"));
     assert_eq!(bob.state_of(&ada).as_deref(), Some("asks"));
-    // Who is no friend yet is not invited, and neither is anybody without a room.
+    // Somebody who is not a friend yet cannot be invited, and nobody can be without a room.
     let invite = |of: &Friend, to: &Friend| Request::post(&of.about(to, "/invite"), "");
     ada.refused(invite(&ada, &bob), 404, "not_found");
     bob.done(Request::put(&bob.about(&ada, ""), ""));
@@ -75,7 +75,7 @@ fn friends_ask_accept_invite_block_and_part() {
     let invited = watching.expect("invited", Duration::from_secs(10));
     assert!(invited.ends_with(room["code"].as_str().expect("a code")));
     assert_eq!(ada.asks(Request::get("/v1/friends"))[0]["online"], true);
-    // Who is blocked asks in vain, and is not told why.
+    // Requests of a blocked player have no effect, and they are not told why.
     bob.done(Request::post(&bob.about(&eve, "/block"), ""));
     eve.done(Request::put(&eve.about(&bob, ""), ""));
     assert_eq!(bob.state_of(&eve).as_deref(), Some("blocked"));
@@ -137,7 +137,7 @@ fn players_of_a_match_talk_and_see_where_it_is() {
     assert_eq!(bob.asks(Request::get("/v1/chat/match"))["lines"][0], line);
     let state = bob.asks(Request::get("/v1/state"));
     assert!(state["seat"]["match_id"].is_u64() && state["ticket"].is_null());
-    // Who plays cannot play elsewhere, nor be deleted meanwhile.
+    // A player in a match can neither play elsewhere nor be deleted meanwhile.
     let play = Request::post("/v1/ticket", r#"{"preferences":{}}"#);
     bob.refused(play, 409, "conflict");
     bob.refused(Request::delete("/v1/account"), 409, "conflict");

@@ -134,7 +134,7 @@ fn players_come_over_tls_and_game_servers_beside_it() {
         let signed_in: Value = serde_json::from_str(body).expect("JSON");
         let token = signed_in["access_token"].as_str().expect("a token");
         push(authority, &trusted, token).await;
-        // Who does not trust it goes no further, and neither does who speaks no TLS.
+        // A client that does not trust the certificate goes no further, and neither does one without TLS.
         let stranger = SelfSigned::new();
         for trusted in [Vec::new(), vec![stranger.certificate.clone()]] {
             let refused = connect(authority, &trusted).await.expect_err("not trusted");

@@ -108,7 +108,7 @@ impl Postgres {
         self.start_again();
     }
 
-    /// What a query answers, as text.
+    /// Runs a query and returns its result as text.
     pub(crate) fn ask(&self, name: &str, sql: &str) -> String {
         let port = self.port.to_string();
         let output = Command::new(self.programs.join("psql"))

@@ -1,4 +1,4 @@
-//! What the small programs share: sockets on the loopback interface.
+//! Code that the small programs share: sockets on the loopback interface.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsFd;

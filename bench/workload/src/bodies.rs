@@ -4,7 +4,7 @@
 
 use fastrand::Rng;
 
-/// Where a body is, how it is turned and how fast it goes.
+/// A body's position, rotation and velocity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Body {
     /// Metres.
@@ -28,7 +28,7 @@ pub struct Body {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Moving {
-    /// How it is now.
+    /// Its present state.
     pub body: Body,
     acceleration: [f32; 3],
     wanted: [f32; 3],

@@ -63,12 +63,12 @@ impl Control {
         say(&format!("result {json}"));
     }
 
-    /// Whether the run has begun.
+    /// True if the run has begun.
     pub fn has_started(&self) -> bool {
         self.phase.load(Ordering::Acquire) != WAITING
     }
 
-    /// Whether the run is to end.
+    /// True if the run is to end.
     pub fn has_stopped(&self) -> bool {
         self.phase.load(Ordering::Acquire) == STOPPED
     }

@@ -105,5 +105,5 @@ const CREDITS_PER_WINDOW: u64 = 4;
 const BURST_MAX: u64 = 64;
 /// Libraries without a clock of their own are polled at least this often.
 const WAIT: Duration = Duration::from_millis(1);
-/// Bare datagrams get lost: the run is over when nothing has come for so long.
+/// Bare datagrams get lost: the run is over when nothing has come for this long.
 const SILENCE_MAX: Duration = Duration::from_secs(2);

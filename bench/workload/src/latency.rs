@@ -124,7 +124,7 @@ const MESSAGE_LEN: usize = 100;
 const MESSAGES_PER_SECOND: u64 = 60;
 /// Libraries without a clock of their own are polled at least this often.
 const WAIT: Duration = Duration::from_millis(1);
-/// Bare datagrams get lost: the run is over when nothing has come for so long.
+/// Bare datagrams get lost: the run is over when nothing has come for this long.
 const SILENCE_MAX: Duration = Duration::from_secs(2);
-/// A reliable library that has not recovered after so long is taken to have failed.
+/// A reliable library that has not recovered after this long counts as failed.
 const STALL_MAX: Duration = Duration::from_secs(20);

@@ -121,10 +121,10 @@ impl Header {
     }
 }
 
-/// Who sends when: every client at its own offset, so that the load is even over the ticks.
+/// Decides who sends when: every client at its own offset, so that the load is even over the ticks.
 struct Schedule {
     clients: usize,
-    /// How many slots of each kind have been served. A slot is one message of one client.
+    /// Number of slots of each kind that have been served. A slot is one message of one client.
     unreliable_slots: u64,
     reliable_slots: u64,
 }
@@ -175,7 +175,7 @@ fn count(report: &mut Report, kind: Kind, direction: Direction) -> &mut u64 {
 const MESSAGE_LEN: usize = 64;
 const UNRELIABLE_PER_SECOND: u64 = 20;
 const RELIABLE_PER_SECOND: u64 = 2;
-/// How long the last echoes are awaited.
+/// Time that the last echoes are awaited.
 const DRAIN: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

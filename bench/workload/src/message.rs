@@ -1,4 +1,4 @@
-//! What the messages of all workloads carry.
+//! The contents of the messages of all workloads.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-/// Which role of which workload to run, and how much of it.
+/// The role and the workload to run, and how much of it.
 ///
 /// ```
 /// use muse_bench_workload::{Options, Role, Workload};
@@ -20,11 +20,11 @@ pub struct Options {
     pub workload: Workload,
     /// The server's port; 0 takes any that is free.
     pub port: u16,
-    /// How many clients the client's process holds. 500 in W1, otherwise 1.
+    /// Number of clients in the client's process. 500 in W1, otherwise 1.
     pub clients: usize,
-    /// How long W1 and W3 send. 20 s in W1, 60 s in W3.
+    /// Time that W1 and W3 send. 20 s in W1, 60 s in W3.
     pub seconds: u64,
-    /// How many messages W2 sends. 1,000,000.
+    /// Number of messages that W2 sends. 1,000,000.
     pub messages: u64,
     /// Latency class of reliable channels, for libraries that offer a choice. Empty: the library's default.
     pub mode: String,
@@ -37,12 +37,12 @@ pub enum Role {
     Server,
     /// Connects to a server.
     Client {
-        /// Where the server, or a proxy before it, listens.
+        /// Address of the server, or of a proxy before it.
         server: SocketAddr,
     },
 }
 
-/// What is run.
+/// The workload to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
     /// W1: many clients, echo.
@@ -53,7 +53,7 @@ pub enum Workload {
     BadNetwork,
 }
 
-/// What is wrong with a command line.
+/// An error in a command line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionsError {
@@ -68,7 +68,7 @@ pub enum OptionsError {
     Value {
         /// The argument.
         name: &'static str,
-        /// What it could be.
+        /// A value that would be right.
         example: &'static str,
     },
     /// A required argument is missing.

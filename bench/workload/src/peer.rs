@@ -1,4 +1,4 @@
-//! What a library under test implements.
+//! The interface that a library under test implements.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -30,14 +30,14 @@ pub trait Clients: Peer {
 /// Connections are numbered from 0 in the order in which they came about. A workload's loop is: [`poll`](Peer::poll),
 /// any number of [`send`](Peer::send), [`flush`](Peer::flush), then [`sleep`](Peer::sleep) or [`wait`](Peer::wait).
 pub trait Peer {
-    /// Whether what is sent as [`Kind::Reliable`] surely arrives. False for bare datagrams alone.
+    /// True if messages sent as [`Kind::Reliable`] surely arrive. False for bare datagrams alone.
     const RELIABLE: bool = true;
 
-    /// How many reliable messages W2 keeps between its two applications. The window is the workload's own, so that a
+    /// Number of reliable messages that W2 keeps between its two applications. The window is the workload's own, so that a
     /// library without back-pressure needs no queue without limit; large enough for it never to matter otherwise.
     const IN_FLIGHT_MAX: u64 = 4_096;
 
-    /// How many connections are established.
+    /// Number of established connections.
     fn connected(&self) -> usize;
 
     /// Takes in all that has arrived, runs the timers that are due, and calls `received` with each message, its
@@ -47,7 +47,7 @@ pub trait Peer {
     /// Hands a message to the library.
     fn send(&mut self, connection: usize, kind: Kind, message: &[u8]) -> Sent;
 
-    /// Called when the tick's messages have all been handed over: whatever has been put off goes out now.
+    /// Called when the tick's messages have all been handed over: everything that was delayed goes out now.
     fn flush(&mut self);
 
     /// Returns when something may have arrived or become possible, at the latest after `timeout`.
@@ -68,7 +68,7 @@ pub enum Kind {
     Reliable,
 }
 
-/// Whether a library took a message.
+/// Tells whether a library took a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Sent {
@@ -78,7 +78,7 @@ pub enum Sent {
     Full,
 }
 
-/// Why a role could not run.
+/// The reason that a role could not run.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {

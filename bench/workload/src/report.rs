@@ -1,4 +1,4 @@
-//! What a role says at the end of a run.
+//! The report of a role at the end of a run.
 
 use serde::{Deserialize, Serialize};
 

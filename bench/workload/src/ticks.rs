@@ -8,10 +8,10 @@ use crate::peer::Peer;
 /// Length of a tick on both sides.
 pub const TICK: Duration = Duration::from_millis(16);
 
-/// When in the shared clock's 16 ms a client's tick begins.
+/// Offset of a client's tick in the shared clock's 16 ms.
 pub const CLIENT_PHASE: Duration = Duration::ZERO;
 
-/// When a server's tick begins: half a tick from the clients', so that what they send lies ready and an echo takes
+/// Offset of a server's tick: half a tick from the clients', so that what they send lies ready and an echo takes
 /// exactly one tick unless one side lags. With phases left to chance some runs would split a tick's messages in two.
 pub const SERVER_PHASE: Duration = Duration::from_millis(8);
 
@@ -40,7 +40,7 @@ impl Ticks {
         self.advance();
     }
 
-    /// Whether a tick has come; then the next one is awaited.
+    /// True if a tick has come; then the next one is awaited.
     pub fn due(&mut self) -> bool {
         let due = unix_nanos() >= self.next_nanos;
         if due {

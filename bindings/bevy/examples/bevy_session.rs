@@ -17,7 +17,7 @@ use muse_bevy::muse::{self, Connect, SendOptions, ServerPublicKey};
 use muse_bevy::prelude::*;
 use muse_bevy::{ConnectionChanged, MessageReceived, OWN_CHANNELS, ReceiptReceived};
 
-use client::{Link, Seen};
+use client::{AnyConnection, Seen};
 use rules::{GAME, with_channels};
 
 /// A game of which nothing is played but the script.
@@ -52,8 +52,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     client::play(|hello| {
         // The server of the session knows nothing of what the plugin replicates.
         let config = with_channels(protocol().transport(GAME).schema(0))?;
-        let link =
-            muse::drivers::Client::connect(&*address, config, Connect::pinned(key).hello(hello))?;
+        let link = muse::drivers::ClientDriver::connect(
+            &*address,
+            config,
+            Connect::pinned(key).hello(hello),
+        )?;
         let mut app = App::new();
         app.add_plugins(ClientPlugin::new(protocol()))
             .insert_resource(Rules)
@@ -69,7 +72,7 @@ fn link(app: &mut App) -> Result<Mut<'_, NetClient<Rules>>, Box<dyn Error>> {
     client.ok_or_else(|| "the plugin has no connection".into())
 }
 
-impl Link for App {
+impl AnyConnection for App {
     fn send(&mut self, channel: u8, message: &[u8]) -> Result<(), Box<dyn Error>> {
         let mut client = link(self)?;
         let link = client.link().ok_or("no session")?;

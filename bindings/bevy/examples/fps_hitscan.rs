@@ -81,11 +81,11 @@ pub(crate) fn protocol() -> Protocol<Rules> {
     .server_event::<Hit>(1, EventClass::Guaranteed)
 }
 
-/// Where everybody was of late.
+/// The places where everybody was lately.
 #[derive(Resource)]
 struct Past(Option<Hits<Soldier>>);
 
-pub(crate) fn server(link: muse_bevy::muse::drivers::Server) -> App {
+pub(crate) fn server(link: muse_bevy::muse::drivers::EndpointDriver) -> App {
     let mut app = App::new();
     app.add_plugins(ServerPlugin::new(protocol()))
         .insert_resource(Rules)
@@ -159,7 +159,7 @@ fn judge(
     }
 }
 
-/// What a player saw of it.
+/// The effects that a player saw.
 #[derive(Resource, Clone, Copy, Debug, Default)]
 pub(crate) struct Score {
     pub(crate) flashes: u32,
@@ -167,7 +167,7 @@ pub(crate) struct Score {
     pub(crate) wounds: u32,
 }
 
-pub(crate) fn client(link: muse_bevy::muse::drivers::Client) -> App {
+pub(crate) fn client(link: muse_bevy::muse::drivers::ClientDriver) -> App {
     let mut app = App::new();
     app.add_plugins(ClientPlugin::new(protocol()))
         .insert_resource(Rules)

@@ -24,7 +24,7 @@ pub(crate) struct Label {
     pub(crate) text: String,
 }
 
-/// Who watches stands still.
+/// The player of a client that only watches.
 #[derive(Component, State, Clone, Debug, Default)]
 pub(crate) struct Watcher {
     #[field(range = 0..=1)]
@@ -68,7 +68,7 @@ pub(crate) fn protocol() -> Protocol<Rules> {
         .server_event::<Painted>(2, EventClass::Guaranteed)
 }
 
-pub(crate) fn server(link: muse_bevy::muse::drivers::Server, count: u8) -> App {
+pub(crate) fn server(link: muse_bevy::muse::drivers::EndpointDriver, count: u8) -> App {
     let mut app = App::new();
     app.add_plugins(ServerPlugin::new(protocol()))
         .insert_resource(Rules)
@@ -124,7 +124,7 @@ fn share_secret(mut came: MessageReader<ClientJoined>, mut secrets: Query<&mut V
     }
 }
 
-pub(crate) fn client(link: muse_bevy::muse::drivers::Client) -> App {
+pub(crate) fn client(link: muse_bevy::muse::drivers::ClientDriver) -> App {
     let mut app = App::new();
     app.add_plugins(ClientPlugin::new(protocol()))
         .insert_resource(Rules)

@@ -7,7 +7,7 @@ use bevy_app::{App, FixedUpdate, Update};
 use bevy_ecs::prelude::*;
 use muse_bevy::prelude::*;
 
-/// What everybody knows of a player, on a grid of a millimetre.
+/// A player as everybody sees it, on a grid of a millimetre.
 #[derive(Component, State, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Runner {
     #[field(range = -100.0..=100.0, step = 0.001, interpolate = hermite, velocity = velocity)]
@@ -16,7 +16,7 @@ pub(crate) struct Runner {
     velocity: [f32; 2],
 }
 
-/// What a player does in a tick.
+/// The keys of a player in a tick.
 #[derive(Schema, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Keys {
     #[field(range = -1..=1)]
@@ -25,7 +25,7 @@ pub(crate) struct Keys {
     y: i8,
 }
 
-/// What that leads to: the same on the server and on the client.
+/// The rules: the same on the server and on the client.
 #[derive(Resource)]
 pub(crate) struct Rules;
 
@@ -49,7 +49,7 @@ pub(crate) fn protocol() -> Protocol<Rules> {
     })
 }
 
-pub(crate) fn server(link: muse_bevy::muse::drivers::Server) -> App {
+pub(crate) fn server(link: muse_bevy::muse::drivers::EndpointDriver) -> App {
     let mut app = App::new();
     app.add_plugins(ServerPlugin::new(protocol()))
         .insert_resource(Rules)
@@ -58,26 +58,26 @@ pub(crate) fn server(link: muse_bevy::muse::drivers::Server) -> App {
     app
 }
 
-/// Whoever comes gets a runner.
-fn welcome(mut came: MessageReader<ClientJoined>, mut commands: Commands) {
-    for ClientJoined { client, .. } in came.read() {
+/// Each client that joins gets a runner.
+fn welcome(mut joined: MessageReader<ClientJoined>, mut commands: Commands) {
+    for ClientJoined { client, .. } in joined.read() {
         commands.spawn((Runner::default(), Replicated, Owner(*client)));
     }
 }
 
 fn farewell(
-    mut went: MessageReader<ClientLeft>,
+    mut left: MessageReader<ClientLeft>,
     owned: Query<(Entity, &Owner)>,
     mut commands: Commands,
 ) {
-    for ClientLeft { client, .. } in went.read() {
+    for ClientLeft { client, .. } in left.read() {
         for (entity, _) in owned.iter().filter(|(_, owner)| owner.0 == *client) {
             commands.entity(entity).despawn();
         }
     }
 }
 
-pub(crate) fn client(link: muse_bevy::muse::drivers::Client) -> App {
+pub(crate) fn client(link: muse_bevy::muse::drivers::ClientDriver) -> App {
     let mut app = App::new();
     app.add_plugins(ClientPlugin::new(protocol()))
         .insert_resource(Rules)

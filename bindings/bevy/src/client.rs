@@ -1,51 +1,40 @@
-//! The client's side: what arrived, ticks with the player's inputs, and what is to be drawn, once a frame.
+//! The client's side: receives, runs ticks with the player's inputs, and updates what is to be drawn, once a frame.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use bevy_app::{App, Plugin, PreUpdate};
+use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 use muse::Duration;
 use muse::netcode::{self, EntityId, Tick};
 use muse::session::{ClientEvent, ClientSession, PACKET_BYTES};
 
 use crate::connection::{
-    ConnectTo, ConnectionChanged, ConnectionState, Diagnostics, MessageReceived, NetTick, OnScreen,
+    ConnectTo, ConnectionChanged, ConnectionState, Diagnostics, MessageReceived, OnScreen,
     PlayerInput, ReceiptReceived,
 };
-use crate::events::{Emitted, run_tick};
+use crate::events::Emitted;
 use crate::kinds::{self, EntityMap};
-use crate::protocol::{BevyGame, EVENTS, OWN_CHANNELS, Protocol};
+use crate::protocol::{BevyGame, EVENTS, OWN_CHANNELS, Protocol, ProtocolSlot};
+use crate::ticks::{release_messages, run_tick, set_overstep};
 
-/// Plays sessions of a [`Protocol`] as a client, in `PreUpdate`; [`ConnectTo`] says over which connection.
-pub struct ClientPlugin<G: BevyGame> {
-    protocol: Mutex<Option<Protocol<G>>>,
-}
+/// Plays sessions of a [`Protocol`] as a client, in place of Bevy's fixed loop; [`ConnectTo`] says over which connection.
+pub struct ClientPlugin<G: BevyGame>(ProtocolSlot<G>);
 
 impl<G: BevyGame> ClientPlugin<G> {
     /// A client of this protocol. The rules `G` must be there as a resource.
     pub fn new(protocol: Protocol<G>) -> Self {
-        Self {
-            protocol: Mutex::new(Some(protocol)),
-        }
+        Self(ProtocolSlot::new(protocol))
     }
 }
 
 impl<G: BevyGame> Plugin for ClientPlugin<G> {
     fn build(&self, app: &mut App) {
-        let protocol = self.protocol.lock().ok().and_then(|mut held| held.take());
-        let Some(protocol) = protocol else {
+        let Some(protocol) = self.0.install(app, play::<G>) else {
             return;
         };
-        for exchange in &protocol.exchanges {
-            exchange.add_messages(app);
-        }
         app.add_message::<ConnectionChanged>();
         app.add_message::<MessageReceived>();
-        app.add_message::<ReceiptReceived>();
-        app.add_message::<Emitted<G::Event>>();
-        app.init_resource::<NetTick>();
-        app.init_resource::<Diagnostics>();
         app.init_resource::<OnScreen>();
         app.init_resource::<ConnectionState>();
         app.insert_resource(PlayerInput(G::Input::default()));
@@ -57,7 +46,6 @@ impl<G: BevyGame> Plugin for ClientPlugin<G> {
             buffer: Vec::new(),
             packet: vec![0; PACKET_BYTES],
         }))));
-        app.add_systems(PreUpdate, play::<G>);
     }
 }
 
@@ -69,7 +57,7 @@ pub struct NetClient<G: BevyGame> {
 
 struct Session<G: BevyGame> {
     game: netcode::Client<G>,
-    link: Mutex<muse::drivers::Client>,
+    link: Mutex<muse::drivers::ClientDriver>,
     session: ClientSession,
 }
 
@@ -80,12 +68,12 @@ impl<G: BevyGame> NetClient<G> {
     }
 
     /// The connection, for channels of the game's own and for leaving.
-    pub fn link(&mut self) -> Option<&mut muse::drivers::Client> {
+    pub fn link(&mut self) -> Option<&mut muse::drivers::ClientDriver> {
         self.session.as_mut()?.link.get_mut().ok()
     }
 }
 
-/// What only the plugin uses; taken out while it works.
+/// The state of the plugin itself, which is taken out while it works.
 #[derive(Resource)]
 struct Machinery<G: BevyGame>(Option<Box<Works<G>>>);
 
@@ -107,18 +95,26 @@ fn play<G: BevyGame>(world: &mut World) {
         let session = works.begin(world, link.into_inner().expect("nobody else locks it"));
         world.insert_resource(NetClient { session });
     }
-    let held = world.get_resource_mut::<NetClient<G>>();
-    let session = held.and_then(|mut client| client.session.take());
-    let rules = world.remove_resource::<G>();
-    if let (Some(mut session), Some(mut rules)) = (session, rules) {
-        works.receive(world, &mut session, &mut rules);
-        works.simulate(world, &mut session, &mut rules);
-        works.mirror(world, &mut session.game);
-        works.tell(world, &mut session);
-        world.insert_resource(rules);
+    if world.contains_resource::<G>()
+        && let Some(mut client) = world.get_resource_mut::<NetClient<G>>()
+        && let Some(mut session) = client.session.take()
+    {
+        world.resource_scope(|world, mut rules: Mut<G>| {
+            works.receive(world, &mut session, &mut rules);
+            works.simulate(world, &mut session, &mut rules);
+            works.mirror(world, &mut session.game);
+            works.tell(world, &mut session);
+        });
         world.insert_resource(NetClient {
             session: Some(session),
         });
+    }
+    if !matches!(
+        world.get_resource::<ConnectionState>(),
+        Some(ConnectionState::Connected | ConnectionState::Interrupted)
+    ) {
+        // There may be no tick for a long time.
+        release_messages(world);
     }
     if let Some(mut machinery) = world.get_resource_mut::<Machinery<G>>() {
         machinery.0 = Some(works);
@@ -126,7 +122,11 @@ fn play<G: BevyGame>(world: &mut World) {
 }
 
 impl<G: BevyGame> Works<G> {
-    fn begin(&mut self, world: &mut World, link: muse::drivers::Client) -> Option<Box<Session<G>>> {
+    fn begin(
+        &mut self,
+        world: &mut World,
+        link: muse::drivers::ClientDriver,
+    ) -> Option<Box<Session<G>>> {
         let protocol = &mut self.protocol;
         let game = netcode::Client::new(
             protocol.session,
@@ -188,10 +188,9 @@ impl<G: BevyGame> Works<G> {
     /// Simulates what is due, with the inputs that the game's systems write in each tick, and sends them.
     fn simulate(&mut self, world: &mut World, session: &mut Session<G>, rules: &mut G) {
         let link = session.link.get_mut().expect("nobody else locks it");
-        let (now, schedule) = (link.now(), self.protocol.schedule);
+        let (now, length) = (link.now(), self.protocol.session.tick());
         let mut input = |tick: Tick| {
-            world.insert_resource(NetTick(tick));
-            run_tick(world, schedule);
+            run_tick(world, tick, length);
             let input = world.get_resource::<PlayerInput<G::Input>>();
             input.map_or_else(G::Input::default, |input| input.0.clone())
         };
@@ -202,6 +201,10 @@ impl<G: BevyGame> Works<G> {
             let (endpoint, packet) = (link.endpoint_mut(), &self.packet[..len]);
             // One that does not go is lost, as the network might have lost it.
             let _ = session.session.send_packet(now, endpoint, packet);
+        }
+        if let Some(time) = session.game.clock().play_time() {
+            let passed = length.as_secs_f64() * f64::from(time.share());
+            set_overstep(world, Duration::from_secs_f64(passed));
         }
     }
 

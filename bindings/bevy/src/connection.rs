@@ -9,27 +9,27 @@ use muse::{CloseReason, Duration, Receipt, Refusal};
 
 /// Insert it on the server to serve these connections, at any time.
 #[derive(Resource)]
-pub struct ServeOn(pub(crate) Mutex<muse::drivers::Server>);
+pub struct ServeOn(pub(crate) Mutex<muse::drivers::EndpointDriver>);
 
 impl ServeOn {
     /// Serves what this socket brings. Its config must be [`Protocol::transport`](crate::Protocol::transport)'s.
-    pub fn new(link: muse::drivers::Server) -> Self {
+    pub fn new(link: muse::drivers::EndpointDriver) -> Self {
         Self(Mutex::new(link))
     }
 }
 
 /// Insert it on the client to connect, at any time; a session before it ends.
 #[derive(Resource)]
-pub struct ConnectTo(pub(crate) Mutex<muse::drivers::Client>);
+pub struct ConnectTo(pub(crate) Mutex<muse::drivers::ClientDriver>);
 
 impl ConnectTo {
     /// Plays over this connection. Its config must be [`Protocol::transport`](crate::Protocol::transport)'s.
-    pub fn new(link: muse::drivers::Client) -> Self {
+    pub fn new(link: muse::drivers::ClientDriver) -> Self {
         Self(Mutex::new(link))
     }
 }
 
-/// How the client stands with its server.
+/// The state of the client's connection to its server.
 #[derive(Resource, Clone, Debug, Default, PartialEq, Eq)]
 pub enum ConnectionState {
     /// There was no [`ConnectTo`] yet.
@@ -41,15 +41,15 @@ pub enum ConnectionState {
     Connected,
     /// Nothing has been heard for a while; it may come back.
     Interrupted,
-    /// The server did not let us in.
+    /// The server refused the client.
     Refused(Refusal),
     /// Nobody answered.
     Unanswered,
-    /// It is over.
+    /// The connection was closed.
     Closed(CloseReason),
 }
 
-/// On the client: [`ConnectionState`] is another.
+/// On the client: [`ConnectionState`] changed.
 #[derive(Message, Clone, Debug)]
 pub struct ConnectionChanged(pub ConnectionState);
 
@@ -58,7 +58,7 @@ pub struct ConnectionChanged(pub ConnectionState);
 pub struct ClientJoined {
     /// Its number.
     pub client: ClientId,
-    /// Who, by connect token; 0 without one.
+    /// The account in its connect token; 0 without one.
     pub account: u64,
 }
 
@@ -67,7 +67,7 @@ pub struct ClientJoined {
 pub struct ClientLeft {
     /// Its number.
     pub client: ClientId,
-    /// Why.
+    /// The reason why its connection ended.
     pub reason: CloseReason,
 }
 
@@ -77,27 +77,27 @@ pub struct ClientLeft {
 pub struct MessageReceived {
     /// The channel.
     pub channel: u8,
-    /// What was sent.
+    /// The bytes that were sent.
     pub payload: Vec<u8>,
 }
 
 /// On the server: a client's message on one of the game's own channels. [`NetServer::link`](crate::NetServer::link) sends there.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct MessageFrom {
-    /// Who sent it.
+    /// The client that sent it.
     pub client: ClientId,
     /// The channel.
     pub channel: u8,
-    /// What was sent.
+    /// The bytes that were sent.
     pub payload: Vec<u8>,
 }
 
-/// On either side: what became of a message that was sent with [`SendOptions::receipt`](muse::SendOptions::receipt).
+/// On either side: the outcome of a message that was sent with [`SendOptions::receipt`](muse::SendOptions::receipt).
 #[derive(Message, Clone, Copy, Debug)]
 pub struct ReceiptReceived {
     /// On the server: of which client.
     pub client: Option<ClientId>,
-    /// Which message, and its fate.
+    /// The message, and its fate.
     pub receipt: Receipt,
 }
 
@@ -105,15 +105,15 @@ pub struct ReceiptReceived {
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetTick(pub Tick);
 
-/// On the client: what the player does in this tick. Write it in `FixedUpdate`.
+/// On the client: the player's input for this tick. Write it in `FixedUpdate`.
 #[derive(Resource, Clone, Debug, Default)]
 pub struct PlayerInput<I: Send + Sync + 'static>(pub I);
 
-/// On the client: what a shot fired at what is on the screen carries, so that the server can judge by it.
+/// On the client: the claim that a shot at what is on the screen carries, by which the server judges it.
 #[derive(Resource, Clone, Copy, Debug, Default)]
 pub struct OnScreen(pub Option<Claim>);
 
-/// How it goes, as of the last frame. On the server the figures of connections are sums.
+/// Figures of the session and its connections, as of the last frame. On the server those of connections are sums.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq)]
 pub struct Diagnostics {
     /// Connections.

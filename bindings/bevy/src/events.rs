@@ -1,9 +1,8 @@
 //! Events of both directions, as messages.
 
 use bevy_app::App;
-use bevy_ecs::message::{MessageCursor, MessageRegistry, ShouldUpdateMessages};
+use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
-use bevy_ecs::schedule::InternedScheduleLabel;
 use muse::Schema;
 use muse::netcode::prediction::EffectChange;
 use muse::netcode::{self, ClientId, EventClass, Tick};
@@ -12,32 +11,23 @@ use muse::schema::{BitReader, BitWriter, Options};
 use crate::kinds::EntityMap;
 use crate::protocol::BevyGame;
 
-/// Runs what the game does in a tick. Frames may be shorter than ticks, so messages are kept until systems of a tick have seen them.
-pub(crate) fn run_tick(world: &mut World, schedule: InternedScheduleLabel) {
-    // A schedule that nobody made has nothing to run.
-    let _ = world.try_run_schedule(schedule);
-    if let Some(mut registry) = world.get_resource_mut::<MessageRegistry>() {
-        registry.should_update = ShouldUpdateMessages::Ready;
-    }
-}
-
 /// On the server: tell everyone who sees the entity, or everyone.
 #[derive(Message, Clone, Debug)]
 pub struct ToClients<E: Send + Sync + 'static> {
-    /// Whose event it is; clients that do not see it are not told.
+    /// The entity that the event is about; clients that do not see it are not told.
     pub entity: Option<Entity>,
-    /// What happened.
+    /// The event.
     pub event: E,
 }
 
 /// On the client: the server told this.
 #[derive(Message, Clone, Debug)]
 pub struct FromServer<E: Send + Sync + 'static> {
-    /// When it happened, by the server.
+    /// The tick of the server in which it happened.
     pub tick: Tick,
-    /// Whose event it is.
+    /// The entity that the event is about.
     pub entity: Option<Entity>,
-    /// What happened.
+    /// The event.
     pub event: E,
 }
 
@@ -48,18 +38,18 @@ pub struct ToServer<E: Send + Sync + 'static>(pub E);
 /// On the server: a client told this.
 #[derive(Message, Clone, Debug)]
 pub struct FromClient<E: Send + Sync + 'static> {
-    /// Who.
+    /// The client that sent it.
     pub client: ClientId,
-    /// What.
+    /// The event.
     pub event: E,
 }
 
 /// A player's step emitted something.
 #[derive(Message, Clone, Debug)]
 pub struct Emitted<E: Send + Sync + 'static> {
-    /// Whose, on the server; nobody on the client, whose own it is.
+    /// The client whose player emitted it, on the server; `None` on the client, where it is always its own.
     pub client: Option<ClientId>,
-    /// What.
+    /// The event.
     pub event: E,
     /// On the client, whether it happens, is confirmed, or is taken back. On the server it always happens.
     pub change: EffectChange,

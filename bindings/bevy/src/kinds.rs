@@ -9,7 +9,7 @@ use muse::netcode::{self, EntityId, Kind, KindOptions, Kinds, Remotes, Update};
 use crate::components::{NetId, Owner, Predicted, Replicated};
 use crate::protocol::{BevyGame, Replicable};
 
-/// Which entity of the program is which of the session.
+/// Maps entities of the program to those of the session, and back.
 #[derive(Default)]
 pub(crate) struct EntityMap {
     pub(crate) there: BTreeMap<EntityId, Entity>,
@@ -59,7 +59,7 @@ pub(crate) trait Component<G: BevyGame>: Send + Sync {
     fn begin(&mut self, game: &netcode::Client<G>);
 }
 
-/// What is asked of an entity to store a component of it.
+/// The query for entities of which a component is stored.
 type Stored<C> = (Entity, Ref<'static, C>, Option<&'static NetId>);
 
 pub(crate) struct Replicate<C: Replicable> {
@@ -215,7 +215,7 @@ impl<C: Replicable> Replicate<C> {
     }
 }
 
-/// What is asked of an entity to follow it.
+/// The query for entities that [`follow`] looks at.
 pub(crate) type Followed = (&'static NetId, Option<&'static Owner>);
 
 /// On the server: entities that are gone leave the session's world, and owners are told.

@@ -1,8 +1,13 @@
 //! Muse for Bevy: components that the server owns and clients see, a player that its client predicts, others that are interpolated.
 //!
-//! Only `bevy_app` and `bevy_ecs` are used, so it builds fast and runs headless. A [`Protocol`] says what is replicated; both sides build the same
-//! one and give it to [`ServerPlugin`] or [`ClientPlugin`]. The session's clock drives `FixedMain`: systems in `FixedUpdate` run once in each
-//! tick of the session. (With `bevy_time`, leave its fixed loop out or choose another schedule with [`Protocol::schedule`].)
+//! Only `bevy_app`, `bevy_ecs` and `bevy_time` are used, so it builds fast and runs headless. A [`Protocol`] says what is replicated; both sides
+//! build the same one and give it to [`ServerPlugin`] or [`ClientPlugin`]. An app is either a server or a client.
+//!
+//! Under `DefaultPlugins`, `MinimalPlugins` or no other plugins at all, systems in `FixedUpdate` run once in each tick of the session: the session
+//! takes the place of Bevy's fixed loop, in `RunFixedMainLoop`. There, `Time` has the length of a tick; `Time<Fixed>` goes along with the session and
+//! says how much of the next tick has passed. Pausing or scaling `Time<Virtual>` does not change that, for the server goes on. Without a session there
+//! are no ticks; a menu that wants fixed steps adds `bevy_time::run_fixed_main_schedule` to `RunFixedMainLoop`, with a condition on
+//! [`ConnectionState`].
 //!
 //! On the server, spawn entities with [`Replicated`] and a registered component; [`Owner`] makes one a client's, and if it has the player's component,
 //! the client plays it. [`VisibleTo`] limits who sees an entity. On the client the same entities appear, with [`NetId`]; what the components hold is what is
@@ -17,6 +22,7 @@ mod events;
 mod kinds;
 mod protocol;
 mod server;
+mod ticks;
 
 pub use client::{ClientPlugin, NetClient};
 pub use components::{NetId, Owner, Predicted, Replicated, VisibleTo};
@@ -29,7 +35,7 @@ pub use muse;
 pub use protocol::{BevyGame, OWN_CHANNELS, Protocol, Replicable};
 pub use server::{NetServer, ServerPlugin};
 
-/// What almost every game needs: `use muse_bevy::prelude::*;`.
+/// The names that almost every game needs: `use muse_bevy::prelude::*;`.
 pub mod prelude {
     pub use crate::{
         BevyGame, ClientJoined, ClientLeft, ClientPlugin, ConnectTo, ConnectionState, Diagnostics,

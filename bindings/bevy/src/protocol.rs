@@ -1,15 +1,18 @@
-//! What both sides agree on: the rules, what is replicated, which events there are.
+//! The agreement of both sides: the rules, what is replicated, which events there are.
 
-use bevy_app::FixedMain;
+use std::sync::Mutex;
+
+use bevy_app::App;
 use bevy_ecs::component::Mutable;
 use bevy_ecs::prelude::*;
-use bevy_ecs::schedule::{InternedScheduleLabel, ScheduleLabel};
 use muse::netcode::prediction::Game;
 use muse::netcode::{Audience, EventClass, Kind, KindOptions, Kinds, SessionConfig};
 use muse::{ChannelConfig, Config, Delivery, Schema, State};
 
-use crate::events::{ClientEvent, Exchange, ServerEvent};
+use crate::connection::{Diagnostics, NetTick, ReceiptReceived};
+use crate::events::{ClientEvent, Emitted, Exchange, ServerEvent};
 use crate::kinds::{Component as Part, Replicate};
+use crate::ticks::replace_fixed_loop;
 
 /// The rules of a game as a resource: the step that server and client run alike.
 pub trait BevyGame:
@@ -32,7 +35,7 @@ pub trait Replicable: bevy_ecs::component::Component<Mutability = Mutable> + Sta
 
 impl<C: bevy_ecs::component::Component<Mutability = Mutable> + State> Replicable for C {}
 
-/// What is replicated. Build the same one on both sides.
+/// A list of everything that is replicated. Build the same one on both sides.
 ///
 /// ```
 /// use bevy_ecs::prelude::*;
@@ -64,7 +67,6 @@ pub struct Protocol<G: BevyGame> {
     pub(crate) distance: fn(&G::Player, &G::Player) -> f32,
     pub(crate) parts: Vec<Box<dyn Part<G>>>,
     pub(crate) exchanges: Vec<Box<dyn Exchange<G>>>,
-    pub(crate) schedule: InternedScheduleLabel,
 }
 
 impl<G: BevyGame> Protocol<G> {
@@ -87,7 +89,6 @@ impl<G: BevyGame> Protocol<G> {
             distance,
             parts: vec![Box::new(part)],
             exchanges: Vec::new(),
-            schedule: FixedMain.intern(),
         }
     }
 
@@ -132,12 +133,6 @@ impl<G: BevyGame> Protocol<G> {
         self
     }
 
-    /// The schedule that runs once in each tick. `FixedMain` unless told otherwise.
-    pub fn schedule(mut self, label: impl ScheduleLabel) -> Self {
-        self.schedule = label.intern();
-        self
-    }
-
     /// Changes with everything that both sides must have in common.
     pub fn hash(&self) -> u64 {
         self.kinds.hash()
@@ -171,6 +166,29 @@ impl<G: BevyGame> Protocol<G> {
         let part = Replicate::new(&mut self.kinds, options, is_part, distance);
         self.parts.push(Box::new(part));
         self
+    }
+}
+
+/// A protocol until its plugin is built, which is only lent to Bevy for that.
+pub(crate) struct ProtocolSlot<G: BevyGame>(Mutex<Option<Protocol<G>>>);
+
+impl<G: BevyGame> ProtocolSlot<G> {
+    pub(crate) fn new(protocol: Protocol<G>) -> Self {
+        Self(Mutex::new(Some(protocol)))
+    }
+
+    /// Adds what both sides have to the app, and the system that runs the session. Returns the protocol, the first time.
+    pub(crate) fn install(&self, app: &mut App, session: fn(&mut World)) -> Option<Protocol<G>> {
+        let protocol = self.0.lock().ok()?.take()?;
+        for exchange in &protocol.exchanges {
+            exchange.add_messages(app);
+        }
+        app.add_message::<ReceiptReceived>();
+        app.add_message::<Emitted<G::Event>>();
+        app.init_resource::<NetTick>();
+        app.init_resource::<Diagnostics>();
+        replace_fixed_loop(app, protocol.session.tick(), session);
+        Some(protocol)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use bevy_app::{App, Plugin, PreUpdate};
+use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 use muse::netcode::prediction::EffectChange;
 use muse::netcode::{self, ClientId, EntityId, Kind};
@@ -12,42 +12,31 @@ use muse::{Channel, ConnectionId};
 
 use crate::components::{NetId, Owner, Replicated, VisibleTo};
 use crate::connection::{
-    ClientJoined, ClientLeft, Diagnostics, MessageFrom, NetTick, ReceiptReceived, ServeOn,
+    ClientJoined, ClientLeft, Diagnostics, MessageFrom, ReceiptReceived, ServeOn,
 };
-use crate::events::{Emitted, run_tick};
+use crate::events::Emitted;
 use crate::kinds::{self, EntityMap};
-use crate::protocol::{BevyGame, EVENTS, Protocol};
+use crate::protocol::{BevyGame, EVENTS, Protocol, ProtocolSlot};
+use crate::ticks::{release_messages, run_tick, set_overstep};
 
-/// Runs sessions of a [`Protocol`] as their server, in `PreUpdate`; [`ServeOn`] says on which socket.
-pub struct ServerPlugin<G: BevyGame> {
-    protocol: Mutex<Option<Protocol<G>>>,
-}
+/// Runs sessions of a [`Protocol`] as their server, in place of Bevy's fixed loop; [`ServeOn`] says on which socket.
+pub struct ServerPlugin<G: BevyGame>(ProtocolSlot<G>);
 
 impl<G: BevyGame> ServerPlugin<G> {
     /// A server of this protocol. The rules `G` must be there as a resource.
     pub fn new(protocol: Protocol<G>) -> Self {
-        Self {
-            protocol: Mutex::new(Some(protocol)),
-        }
+        Self(ProtocolSlot::new(protocol))
     }
 }
 
 impl<G: BevyGame> Plugin for ServerPlugin<G> {
     fn build(&self, app: &mut App) {
-        let protocol = self.protocol.lock().ok().and_then(|mut held| held.take());
-        let Some(protocol) = protocol else {
+        let Some(protocol) = self.0.install(app, serve::<G>) else {
             return;
         };
-        for exchange in &protocol.exchanges {
-            exchange.add_messages(app);
-        }
         app.add_message::<ClientJoined>();
         app.add_message::<ClientLeft>();
         app.add_message::<MessageFrom>();
-        app.add_message::<ReceiptReceived>();
-        app.add_message::<Emitted<G::Event>>();
-        app.init_resource::<NetTick>();
-        app.init_resource::<Diagnostics>();
         app.insert_resource(Machinery(Some(Box::new(Works {
             protocol,
             map: EntityMap::default(),
@@ -57,7 +46,6 @@ impl<G: BevyGame> Plugin for ServerPlugin<G> {
             followed: None,
             limited: None,
         }))));
-        app.add_systems(PreUpdate, serve::<G>);
     }
 }
 
@@ -66,7 +54,7 @@ impl<G: BevyGame> Plugin for ServerPlugin<G> {
 pub struct NetServer<G: BevyGame> {
     /// The session.
     pub game: netcode::Server<G>,
-    link: Mutex<muse::drivers::Server>,
+    link: Mutex<muse::drivers::EndpointDriver>,
     session: ServerSession,
     player: Kind<G::Player>,
 }
@@ -76,7 +64,7 @@ impl<G: BevyGame> NetServer<G> {
     ///
     /// # Panics
     /// Never: whoever holds the session holds its connections.
-    pub fn link(&mut self) -> &mut muse::drivers::Server {
+    pub fn link(&mut self) -> &mut muse::drivers::EndpointDriver {
         self.link.get_mut().expect("nobody else locks it")
     }
 
@@ -91,7 +79,7 @@ impl<G: BevyGame> NetServer<G> {
     }
 }
 
-/// What only the plugin uses; taken out while it works.
+/// The state of the plugin itself, which is taken out while it works.
 #[derive(Resource)]
 struct Machinery<G: BevyGame>(Option<Box<Works<G>>>);
 
@@ -100,14 +88,14 @@ struct Works<G: BevyGame> {
     map: EntityMap,
     buffer: Vec<u8>,
     packet: Vec<u8>,
-    /// Who sees what, as last told.
+    /// The entities that each client sees, as last told to the session.
     visibility: BTreeMap<ClientId, Vec<EntityId>>,
     /// Made once, because making it costs more than asking it.
     followed: Option<QueryState<kinds::Followed, With<Replicated>>>,
     limited: Option<QueryState<Limited, With<Replicated>>>,
 }
 
-/// What is asked of an entity to know who sees it.
+/// The query for entities and the clients that see them.
 type Limited = (
     &'static NetId,
     Option<&'static VisibleTo>,
@@ -146,6 +134,9 @@ fn serve<G: BevyGame>(world: &mut World) {
         works.allow(world);
         while works.tick(world) {}
         works.send(world);
+    } else {
+        // There may be no tick for a long time.
+        release_messages(world);
     }
     if let Some(mut machinery) = world.get_resource_mut::<Machinery<G>>() {
         machinery.0 = Some(works);
@@ -233,7 +224,6 @@ impl<G: BevyGame> Works<G> {
         let Some(tick) = ticked else {
             return false;
         };
-        world.insert_resource(NetTick(tick));
         for (client, event) in emitted {
             let (client, change) = (Some(client), EffectChange::Emitted);
             world.write_message(Emitted {
@@ -243,7 +233,7 @@ impl<G: BevyGame> Works<G> {
             });
         }
         self.load_players(world);
-        run_tick(world, self.protocol.schedule);
+        run_tick(world, tick, self.protocol.session.tick());
         self.store(world);
         true
     }
@@ -267,7 +257,7 @@ impl<G: BevyGame> Works<G> {
         }
     }
 
-    /// What the game has made of the tick is what clients are told of it.
+    /// Stores the result of the tick in the session, which sends it to clients.
     fn store(&mut self, world: &mut World) {
         world.resource_scope(|world, mut net: Mut<NetServer<G>>| {
             let Self {
@@ -355,6 +345,8 @@ impl<G: BevyGame> Works<G> {
         }
         // As with polling: nobody to tell.
         let _ = link.flush();
+        let left = net.game.poll_timeout().saturating_since(now);
+        set_overstep(world, self.protocol.session.tick() - left);
         world.insert_resource(figures);
     }
 }

@@ -46,11 +46,17 @@ fn messages_and_receipts_come_on_either_side() -> Result<(), Box<dyn std::error:
     let config = protocol().transport(0x6265_7680).channel(channel);
     let key = muse::new_key()?;
     let connect = Connect::pinned(key.public());
-    let link = muse::drivers::Server::bind("127.0.0.1:0", config.clone(), ServerOptions::new(key))?;
+    let link = muse::drivers::EndpointDriver::bind(
+        "127.0.0.1:0",
+        config.clone(),
+        ServerOptions::new(key),
+    )?;
     let address = link.local_addr()?;
     let mut apps = [
         server(link),
-        client(muse::drivers::Client::connect(address, config, connect)?),
+        client(muse::drivers::ClientDriver::connect(
+            address, config, connect,
+        )?),
     ];
     let came: Vec<ClientJoined> = heard(&mut apps, 0);
     let receipt = SendOptions::default().receipt();

@@ -15,7 +15,7 @@
 // Longest input of a tick, in bytes.
 #define MUSE_INPUT_MAX 60
 
-// What a function answers. Errors are less than zero, and `muse_error_text` has the words for the last one.
+// The answer of a function. Errors are less than zero, and `muse_error_text` has the words for the last one.
 enum MuseStatus
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : int32_t
@@ -39,7 +39,7 @@ enum MuseStatus
     MUSE_STATUS_ERROR_PANIC = -6,
     // The socket or a file failed.
     MUSE_STATUS_ERROR_IO = -7,
-    // The connection was closed or never existed.
+    // The connection was closed or never existed, or nobody waits for a decision there.
     MUSE_STATUS_ERROR_NO_CONNECTION = -8,
     // The connection has no such channel.
     MUSE_STATUS_ERROR_NO_CHANNEL = -9,
@@ -51,7 +51,7 @@ enum MuseStatus
     MUSE_STATUS_ERROR_CLOSING = -12,
     // The config makes no sense; the text says why.
     MUSE_STATUS_ERROR_CONFIG = -13,
-    // The text is no connect token, or the grant goes beyond a limit.
+    // The text is no connect token, the grant goes beyond a limit, or the token of a client to admit is no longer good.
     MUSE_STATUS_ERROR_TOKEN = -14,
     // The packet is not what this function reads.
     MUSE_STATUS_ERROR_MALFORMED = -15,
@@ -66,7 +66,7 @@ typedef int32_t MuseStatus;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// How a channel delivers.
+// The delivery mode of a channel.
 enum MuseDelivery
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : uint8_t
@@ -93,7 +93,7 @@ typedef uint8_t MuseDelivery;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// What a reliable channel pays for low latency under loss.
+// The price that a reliable channel pays for low latency under loss.
 enum MuseRepair
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : uint8_t
@@ -114,13 +114,13 @@ typedef uint8_t MuseRepair;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// How urgent a message is.
+// The urgency of a message.
 enum MusePriority
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : uint8_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
-    // What the channel says; of a channel, normal.
+    // That of the channel; of a channel, normal.
     MUSE_PRIORITY_DEFAULT = 0,
     // Before everything else.
     MUSE_PRIORITY_URGENT = 1,
@@ -139,7 +139,7 @@ typedef uint8_t MusePriority;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// How a client trusts its server.
+// The ground on which a client trusts its server.
 enum MuseTrust
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : uint8_t
@@ -160,31 +160,36 @@ typedef uint8_t MuseTrust;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// What happened.
+// The kind of an event.
 enum MuseEventKind
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : uint8_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
-    // A connection is there. `account` is who, by connect token; `payload` the token's user data; `extra` what the client said
+    // A connection is made. `account` is who, by connect token; `payload` the token's user data; `extra` what the client said
     // when it connected.
     MUSE_EVENT_KIND_CONNECTED = 1,
-    // The server did not let us in: `reason` is a MuseRefusal, `payload` its words.
+    // The server refused us: `reason` is a MuseRefusal, `payload` its words. With MUSE_REFUSAL_DENIED, `code` and `extra` are what the
+    // server's application said; with MUSE_REFUSAL_SCHEMA, `extra` has each difference on a line ("here" is the client).
     MUSE_EVENT_KIND_REFUSED = 2,
     // Our attempt to connect got no answer in time.
     MUSE_EVENT_KIND_UNANSWERED = 3,
     // A message: `channel` and `payload`.
     MUSE_EVENT_KIND_MESSAGE = 4,
-    // What became of a message sent with a receipt: `channel`, `message`, and a MuseOutcome as `reason`.
+    // A message sent with a receipt was delivered, lost or dropped: `channel`, `message`, and a MuseOutcome as `reason`.
     MUSE_EVENT_KIND_RECEIPT = 5,
     // Nothing has been heard for a while; the connection is kept and may come back.
     MUSE_EVENT_KIND_INTERRUPTED = 6,
     // An interrupted connection is back; nothing reliable was lost.
     MUSE_EVENT_KIND_RESUMED = 7,
-    // The peer is reached at another address now: `payload` has it as text.
+    // The peer is reached at another address now: `address`.
     MUSE_EVENT_KIND_ADDRESS_CHANGED = 8,
     // The connection is over: `reason` is a MuseCloseReason, `code` and `payload` are what the peer said.
     MUSE_EVENT_KIND_CLOSED = 9,
+    // A client asks to be let in, at a server made with `asks`: `account`, `payload`, `extra` as with MUSE_EVENT_KIND_CONNECTED, and its
+    // `address`. Decide with `muse_admit` or `muse_deny`, at once or later. After `muse_admit`, MUSE_EVENT_KIND_CONNECTED or
+    // MUSE_EVENT_KIND_CLOSED follows; a client that leaves before the decision is MUSE_EVENT_KIND_CLOSED.
+    MUSE_EVENT_KIND_ASKING = 10,
     // Something that this version of the header does not know.
     MUSE_EVENT_KIND_OTHER = 255,
 };
@@ -196,7 +201,7 @@ typedef uint8_t MuseEventKind;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// Why a connection ended.
+// The reason for which a connection ended.
 enum MuseCloseReason
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : uint8_t
@@ -212,8 +217,10 @@ enum MuseCloseReason
     MUSE_CLOSE_REASON_LOST = 3,
     // The peer broke the protocol.
     MUSE_CLOSE_REASON_PROTOCOL = 4,
-    // The holder of its token connected anew.
+    // The holder of its token connected again.
     MUSE_CLOSE_REASON_REPLACED = 5,
+    // Nobody decided in time about a client that asked; it was refused as by a busy server.
+    MUSE_CLOSE_REASON_UNDECIDED = 6,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -223,7 +230,7 @@ typedef uint8_t MuseCloseReason;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// Why a server did not let us in.
+// The reason for which a server refused a client.
 enum MuseRefusal
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : uint8_t
@@ -233,7 +240,7 @@ enum MuseRefusal
     MUSE_REFUSAL_OTHER = 0,
     // The server does not speak our version of the protocol.
     MUSE_REFUSAL_VERSION = 1,
-    // Channels or messages are not the same on both sides.
+    // Channels, or the lines in `shared`, are not the same on both sides.
     MUSE_REFUSAL_SCHEMA = 2,
     // The server is full.
     MUSE_REFUSAL_FULL = 3,
@@ -264,7 +271,7 @@ typedef uint8_t MuseRefusal;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// What became of a message.
+// The fate of a message.
 enum MuseOutcome
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : uint8_t
@@ -285,7 +292,7 @@ typedef uint8_t MuseOutcome;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// What a clock asks for.
+// The task that a clock asks for.
 enum MuseDue
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : uint8_t
@@ -306,7 +313,7 @@ typedef uint8_t MuseDue;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// What a server knows of a player's input for a tick.
+// The origin of a player's input for a tick.
 enum MuseInputKind
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : uint8_t
@@ -314,7 +321,7 @@ enum MuseInputKind
  {
     // It came in time.
     MUSE_INPUT_KIND_RECEIVED = 1,
-    // It did not, so the last one counts once more.
+    // It did not, so the last one counts again.
     MUSE_INPUT_KIND_REPEATED = 2,
     // None came for so long that nothing is assumed; its length is 0.
     MUSE_INPUT_KIND_MISSING = 3,
@@ -327,7 +334,7 @@ typedef uint8_t MuseInputKind;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// Where a shown state comes from.
+// The origin of a shown state.
 enum MuseSource
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : uint8_t
@@ -350,7 +357,7 @@ typedef uint8_t MuseSource;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// Owns endpoints, clocks and all else that is made with it. Made by `muse_new`, freed by `muse_free`.
+// Owns endpoints, clocks and everything else that is made with it. Made by `muse_new`, freed by `muse_free`.
 //
 // Threads: calls with one Muse must not overlap; one that does is answered with MUSE_STATUS_ERROR_BUSY and does nothing. Any
 // thread may make the next call. Different Muses have nothing in common and may be used at the same time. The library has
@@ -382,15 +389,18 @@ typedef struct MuseChannel {
     uint32_t queue_messages;
 } MuseChannel;
 
-// What both sides of a connection agree on, and limits. 0 is the default of every field but `channels`; times are microseconds.
+// The settings that both sides of a connection agree on, and limits. 0 is the default of every field but `channels`; times are microseconds.
 typedef struct MuseConfig {
     // A number that other games do not use.
     uint64_t protocol;
-    // A number that changes with the game's messages: who has another is refused.
-    uint64_t schema;
+    // Everything else that both sides must share, a line of text for each thing ("7 Say { text: text max 100 }\ntick rate 50"), with a zero
+    // at the end; null for nothing. It is compared at connect, and a client that differs is refused and told the lines that do
+    // (MUSE_REFUSAL_SCHEMA). The order of lines does not matter; lines with the same first two words, or the same number at the front,
+    // are taken for the same thing. Anybody can read it. A server in Rust has the lines of its messages in `Protocol::describe`.
+    const char *shared;
     // The channels, numbered from 0 in this order; the same on both sides.
     const struct MuseChannel *channels;
-    // How many there are, 1 to 256.
+    // Number of channels, 1 to 256.
     size_t channel_count;
     // Largest message in bytes; 0 for 16 MiB.
     uint64_t message_max;
@@ -416,21 +426,28 @@ typedef struct MuseTokenKey {
     uint8_t public_key[32];
 } MuseTokenKey;
 
-// How a server lets clients in.
+// Settings of a server: its key, and which clients it lets in.
 typedef struct MuseServerOptions {
     // The server's private key, 32 bytes, from `muse_key_new` or `muse_key_load_or_create`.
     const uint8_t *key;
     // Keys whose tokens are taken. With any, only holders of a connect token get in.
     const struct MuseTokenKey *token_keys;
-    // How many there are.
+    // Number of keys at `token_keys`.
     size_t token_key_count;
     // 1 also lets in clients without encryption, whose messages anyone on the way can read and forge.
     uint8_t danger_allow_insecure;
+    // 1 asks about each client before it is in: MUSE_EVENT_KIND_ASKING, which `muse_admit` or `muse_deny` answers.
+    uint8_t asks;
     // 0.
-    uint8_t reserved[7];
+    uint8_t reserved[2];
+    // Clients that may wait for a decision at once; 0 for 1,024. Further ones are refused as by a busy server.
+    uint32_t pending_max;
+    // Time for a decision, at most 300 s; 0 for 30 s. Afterwards the client is refused as by a busy server, and MUSE_EVENT_KIND_CLOSED
+    // with MUSE_CLOSE_REASON_UNDECIDED follows.
+    uint64_t decision_timeout_us;
 } MuseServerOptions;
 
-// How to connect.
+// Settings of a new connection.
 typedef struct MuseConnect {
     // A MuseTrust.
     uint8_t trust;
@@ -440,9 +457,9 @@ typedef struct MuseConnect {
     const uint8_t *server_key;
     // The connect token as text; for a token alone.
     const char *token;
-    // What to say to the server at once, at most 256 bytes; null for nothing.
+    // Bytes that reach the server with the connection, at most 256; null for none.
     const uint8_t *hello;
-    // How many bytes that is.
+    // Number of bytes at `hello`.
     size_t hello_len;
     // Gives up after this time; 0 for 10 s.
     uint64_t timeout_us;
@@ -454,41 +471,45 @@ typedef struct MuseEvent {
     uint8_t kind;
     // The channel of a message or receipt.
     uint8_t channel;
-    // Why: a MuseRefusal, MuseCloseReason or MuseOutcome.
+    // The reason: a MuseRefusal, MuseCloseReason or MuseOutcome.
     uint8_t reason;
     // 0.
     uint8_t reserved;
-    // The peer's number for why it closed.
+    // The peer's number for why it closed or denied a connection.
     uint32_t code;
-    // Which connection of the endpoint.
+    // The connection of the endpoint.
     uint64_t connection;
-    // Who connected, by token; 0 without one.
+    // The account of a connect token; 0 without one.
     uint64_t account;
     // Number of the message that a receipt is for.
     uint64_t message;
     // Bytes that belong to the event.
     const uint8_t *payload;
-    // How many they are.
+    // Number of bytes at `payload`.
     size_t payload_len;
-    // What a client said when it connected.
+    // Further bytes: what a client said when it connected, or the details of a refusal.
     const uint8_t *extra;
-    // How many bytes that is.
+    // Number of bytes at `extra`.
     size_t extra_len;
+    // The peer's address as text, "203.0.113.5:7000".
+    const uint8_t *address;
+    // Number of bytes at `address`.
+    size_t address_len;
 } MuseEvent;
 
-// What to do with one message, beyond what its channel says.
+// Settings of one message, beyond those of its channel.
 typedef struct MuseSendOptions {
-    // When it becomes worthless, by `muse_now`; 0 for never.
+    // The time at which it becomes worthless, by `muse_now`; 0 for never.
     uint64_t deadline_us;
-    // A MusePriority; 0 for what the channel says.
+    // A MusePriority; 0 for that of the channel.
     uint8_t priority;
-    // 1 asks for an event that tells what became of it.
+    // 1 asks for an event that tells whether it was delivered.
     uint8_t receipt;
     // 0.
     uint8_t reserved[6];
 } MuseSendOptions;
 
-// What a connection may send.
+// The bytes that a connection may send.
 typedef struct MuseBudget {
     // Bytes that may leave at once.
     uint64_t at_once;
@@ -566,25 +587,25 @@ typedef struct MuseChannelStats {
     uint64_t queued_messages;
 } MuseChannelStats;
 
-// What a connect token is to allow.
+// The rights that a connect token gives.
 typedef struct MuseGrant {
-    // Who is let in.
+    // The account that is let in.
     uint64_t account;
-    // How long the token may be used for a new session, in seconds; 0 for 60, at most 86,400.
+    // Time for which the token may be used for a new session, in seconds; 0 for 60, at most 86,400.
     uint64_t lifetime_s;
     // The public key of the server that it is for.
     uint8_t server_key[32];
-    // Where that server is: "203.0.113.5:7000".
+    // The address of that server: "203.0.113.5:7000".
     const char *server_address;
     // Bytes for the server, which the player can neither read nor change, at most 256; null for none.
     const uint8_t *user_data;
-    // How many they are.
+    // Number of bytes at `user_data`.
     size_t user_data_len;
 } MuseGrant;
 
-// What a connect token says to its holder.
+// The part of a connect token that its holder can read.
 typedef struct MuseTokenInfo {
-    // When it can no longer be used for a new session, seconds since 1970.
+    // The time after which it cannot be used for a new session, seconds since 1970.
     uint64_t expires_s;
     // The public key of the server that it is for.
     uint8_t server_key[32];
@@ -592,15 +613,15 @@ typedef struct MuseTokenInfo {
     uint8_t server_address[64];
 } MuseTokenInfo;
 
-// What a clock shows.
+// The state of a clock.
 typedef struct MuseClockState {
-    // What time it is on the server, in ticks; less than 0 before the first snapshot.
+    // The server's time in ticks; less than 0 before the first snapshot.
     double server_ticks;
     // The instant that is being played, in ticks; less than 0 before it plays.
     double play_ticks;
     // Speed of the clock against time; 1 when it is where it should be.
     double rate;
-    // How far ahead of the server the client plays, in microseconds.
+    // Time by which the client plays ahead of the server, in microseconds.
     uint64_t ahead_us;
     // The mean of the last round trips, in microseconds; 0 before the first.
     uint64_t round_trip_us;
@@ -608,13 +629,13 @@ typedef struct MuseClockState {
     uint64_t skipped;
 } MuseClockState;
 
-// Which instant of the past is shown, and why.
+// The instant of the past that is shown, and the measurements behind it.
 typedef struct MusePlaybackState {
     // The instant to show, in ticks; less than 0 before the first snapshot.
     double ticks;
-    // How much later others are shown than their states arrive in the mean, in microseconds.
+    // Time by which others are shown later than their states arrive in the mean, in microseconds.
     uint64_t delay_us;
-    // How much longer than the mean the slowest of a hundred packets takes, in microseconds.
+    // Time that the slowest of a hundred packets takes longer than the mean, in microseconds.
     uint64_t jitter_us;
     // Share of the snapshots that are lost.
     double loss;
@@ -622,7 +643,7 @@ typedef struct MusePlaybackState {
     double interval_ticks;
 } MusePlaybackState;
 
-// Where an entity is.
+// Position, velocity and rotation of an entity.
 typedef struct MusePose {
     // Position.
     float position[3];
@@ -639,10 +660,10 @@ extern "C" {
 // The meaning of a status in a few words, for any number. Never null; the text belongs to the library and lives for ever.
 const char *muse_status_text(int32_t status);
 
-// Version of this interface: the upper 16 bits change when a program has to be compiled anew.
+// Returns the version of this interface: the upper 16 bits change when a program has to be compiled again.
 uint32_t muse_abi_version(void);
 
-// A new Muse; the caller frees it with `muse_free`. Null only when there is no memory.
+// Makes a new Muse; the caller frees it with `muse_free`. Null only when there is no memory.
 struct Muse *muse_new(void);
 
 // Frees a Muse and everything that it owns; connections are told. Null is allowed. No other call may be under way or follow: the
@@ -693,7 +714,7 @@ MuseStatus muse_client_new(struct Muse *muse,
                            uint64_t *endpoint,
                            uint64_t *connection);
 
-// Takes in what has arrived and what has become due. Once a tick, before the events.
+// Receives what has arrived and does what has become due. Once a tick, before the events.
 //
 // # Safety
 // `muse` is null or a living Muse.
@@ -714,9 +735,9 @@ MuseStatus muse_wait(struct Muse *muse,
                      uint64_t endpoint,
                      uint64_t timeout_us);
 
-// What happened next, or MUSE_STATUS_NONE. `payload` and `extra` point to the library's memory and may be read until the next call of
-// `muse_next_event`, `muse_receive`, `muse_destroy` or `muse_free` with this endpoint; other calls, sending above all, leave them alone.
-// Nothing is allocated for a message once the endpoint has seen one as long.
+// Gives the next event, or MUSE_STATUS_NONE. `payload`, `extra` and `address` point to the library's memory and may be read until the next
+// call of `muse_next_event`, `muse_receive`, `muse_destroy` or `muse_free` with this endpoint; other calls, sending above all, leave them
+// alone. Nothing is allocated for a message once the endpoint has seen one as long.
 //
 // # Safety
 // `muse` is null or a living Muse; `event` is null or can be written.
@@ -724,8 +745,9 @@ MuseStatus muse_next_event(struct Muse *muse,
                            uint64_t endpoint,
                            struct MuseEvent *event);
 
-// As `muse_next_event`, but copies the payload, and `extra` behind it, to the caller's buffer, which `event` then points to. If they do
-// not fit, the answer is MUSE_STATUS_ERROR_SHORT_BUFFER, `event` tells both lengths with null pointers, and the event waits for the next call.
+// As `muse_next_event`, but copies the payload, and `extra` and `address` behind it, to the caller's buffer, which `event` then points to.
+// If they do not fit, the answer is MUSE_STATUS_ERROR_SHORT_BUFFER, `event` tells the lengths with null pointers, and the event waits for the
+// next call.
 //
 // # Safety
 // `muse` is null or a living Muse; `event` is null or can be written; so can `capacity` bytes at `buffer`.
@@ -779,13 +801,33 @@ MuseStatus muse_finish(struct Muse *muse,
                        uint16_t code,
                        const char *text);
 
-// The endpoint's time in microseconds, of its last poll or flush: deadlines and clocks go by it.
+// Lets a client in that asks (MUSE_EVENT_KIND_ASKING). MUSE_EVENT_KIND_CONNECTED follows on both sides, here once the client's first packet
+// has come; if none comes, MUSE_EVENT_KIND_CLOSED. MUSE_STATUS_ERROR_NO_CONNECTION when it no longer asks.
+//
+// # Safety
+// `muse` is null or a living Muse.
+MuseStatus muse_admit(struct Muse *muse,
+                      uint64_t endpoint,
+                      uint64_t connection);
+
+// Refuses a client that asks (MUSE_EVENT_KIND_ASKING), which reads `code` and the first 128 bytes of `text` with MUSE_REFUSAL_DENIED; `text` may
+// be null. No event follows here. MUSE_STATUS_ERROR_NO_CONNECTION when it no longer asks.
+//
+// # Safety
+// `muse` is null or a living Muse; `text` is null or a text that ends with a zero.
+MuseStatus muse_deny(struct Muse *muse,
+                     uint64_t endpoint,
+                     uint64_t connection,
+                     uint16_t code,
+                     const char *text);
+
+// Gives the endpoint's time in microseconds, of its last poll or flush: deadlines and clocks go by it.
 //
 // # Safety
 // `muse` is null or a living Muse; `now_us` is null or can be written.
 MuseStatus muse_now(struct Muse *muse, uint64_t endpoint, uint64_t *now_us);
 
-// What a connection may send now, and in ticks of this length.
+// Gives the bytes that a connection may send now, and in ticks of this length.
 //
 // # Safety
 // `muse` is null or a living Muse; `budget` is null or can be written.
@@ -795,7 +837,7 @@ MuseStatus muse_budget(struct Muse *muse,
                        uint64_t tick_us,
                        struct MuseBudget *budget);
 
-// The socket's own address as text with a zero at the end; `len` gets its length without it.
+// Copies the socket's own address to `buffer` as text with a zero at the end; `len` gets its length without it.
 //
 // # Safety
 // `muse` is null or a living Muse; `capacity` bytes can be written at `buffer`; `len` is null or can be written.
@@ -810,13 +852,13 @@ MuseStatus muse_danger_key_log(struct Muse *muse,
                                uint64_t endpoint,
                                const char *path);
 
-// State and counters of a connection.
+// Gives state and counters of a connection.
 //
 // # Safety
 // `muse` is null or a living Muse; `stats` is null or can be written.
 MuseStatus muse_stats(struct Muse *muse, uint64_t endpoint, uint64_t connection, struct MuseStats *stats);
 
-// Counters of one channel of a connection.
+// Gives counters of one channel of a connection.
 //
 // # Safety
 // `muse` is null or a living Muse; `stats` is null or can be written.
@@ -838,19 +880,19 @@ MuseStatus muse_key_new(struct Muse *muse, uint8_t *key);
 // `muse` is null or a living Muse; `path` is null or a text; 32 bytes can be written at `key` unless it is null.
 MuseStatus muse_key_load_or_create(struct Muse *muse, const char *path, uint8_t *key);
 
-// The public key, 32 bytes, that belongs to a server's key: what clients are told.
+// Gives the public key, 32 bytes, that belongs to a server's key: what clients are told.
 //
 // # Safety
 // `muse` is null or a living Muse; 32 bytes can be read at `key` and written at `public_key` unless they are null.
 MuseStatus muse_key_public(struct Muse *muse, const uint8_t *key, uint8_t *public_key);
 
-// The public key that 64 hexadecimal digits stand for.
+// Reads a public key from 64 hexadecimal digits.
 //
 // # Safety
 // `muse` is null or a living Muse; `text` is null or a text; 32 bytes can be written at `public_key` unless it is null.
 MuseStatus muse_key_parse(struct Muse *muse, const char *text, uint8_t *public_key);
 
-// An issuer of connect tokens for the game with this protocol number, whose key verifiers know by `key_id`. `seed` is 32 secret bytes, or
+// Makes an issuer of connect tokens for the game with this protocol number, whose key verifiers know by `key_id`. `seed` is 32 secret bytes, or
 // null for a new key that is kept nowhere.
 //
 // # Safety
@@ -861,7 +903,7 @@ MuseStatus muse_issuer_new(struct Muse *muse,
                            const uint8_t *seed,
                            uint64_t *issuer);
 
-// The issuer's public key, 32 bytes: what servers are told, with its `key_id`.
+// Gives the issuer's public key, 32 bytes: what servers are told, with its `key_id`.
 //
 // # Safety
 // `muse` is null or a living Muse; 32 bytes can be written at `public_key` unless it is null.
@@ -879,19 +921,19 @@ MuseStatus muse_issue(struct Muse *muse,
                       size_t capacity,
                       size_t *len);
 
-// Reads what a token says to its holder.
+// Reads the part of a token that its holder can read.
 //
 // # Safety
 // `muse` is null or a living Muse; `text` is null or a text; `info` is null or can be written.
 MuseStatus muse_token_read(struct Muse *muse, const char *text, struct MuseTokenInfo *info);
 
-// A client's clock for ticks of this length, the same as the server's, and the sender of its inputs.
+// Makes a client's clock for ticks of this length, the same as the server's, and the sender of its inputs.
 //
 // # Safety
 // `muse` is null or a living Muse; `clock` is null or can be written.
 MuseStatus muse_clock_new(struct Muse *muse, uint64_t tick_us, uint64_t *clock);
 
-// A snapshot arrived at `now_us` that the server made in `tick`, with the report that `muse_inputs_report` wrote there; null for none.
+// Handles a snapshot that arrived at `now_us` and that the server made in `tick`, with the report that `muse_inputs_report` wrote there; null for none.
 //
 // # Safety
 // `muse` is null or a living Muse; `len` bytes can be read at `report`.
@@ -902,7 +944,8 @@ MuseStatus muse_clock_snapshot(struct Muse *muse,
                                const uint8_t *report,
                                size_t len);
 
-// What is due by `now_us`: a MuseDue, and the tick of one. MUSE_STATUS_NONE when nothing is. Each asks for a packet by `muse_clock_write`.
+// Gives the next task that is due by `now_us`: a MuseDue, and the tick of one. MUSE_STATUS_NONE when nothing is. Each asks for a packet by
+// `muse_clock_write`.
 //
 // # Safety
 // `muse` is null or a living Muse; `due` and `tick` are null or can be written.
@@ -928,19 +971,19 @@ MuseStatus muse_clock_write(struct Muse *muse,
                             size_t capacity,
                             size_t *len);
 
-// What a clock shows, as of its last poll.
+// Gives the state of a clock, as of its last poll.
 //
 // # Safety
 // `muse` is null or a living Muse; `state` is null or can be written.
 MuseStatus muse_clock_read(struct Muse *muse, uint64_t clock, struct MuseClockState *state);
 
-// One client's inputs on the server, which simulates `next_tick` next.
+// Makes the buffer of one client's inputs on the server, which simulates `next_tick` next.
 //
 // # Safety
 // `muse` is null or a living Muse; `inputs` is null or can be written.
 MuseStatus muse_inputs_new(struct Muse *muse, uint64_t tick_us, uint32_t next_tick, uint64_t *inputs);
 
-// A packet arrived that `muse_clock_write` wrote. One that is not is refused and harmless.
+// Handles a packet that `muse_clock_write` wrote. Any other is refused and does no harm.
 //
 // # Safety
 // `muse` is null or a living Muse; `len` bytes can be read at `packet`.
@@ -959,7 +1002,7 @@ MuseStatus muse_inputs_take(struct Muse *muse,
                             size_t *len,
                             uint8_t *kind);
 
-// Writes what to tell the client at `now_us`, in the snapshot of the tick that was due at `due_us`: at most 32 bytes, for `muse_clock_snapshot`.
+// Writes the report for the client at `now_us`, in the snapshot of the tick that was due at `due_us`: at most 32 bytes, for `muse_clock_snapshot`.
 //
 // # Safety
 // `muse` is null or a living Muse; `capacity` bytes can be written at `buffer`; `len` is null or can be written.
@@ -971,7 +1014,7 @@ MuseStatus muse_inputs_report(struct Muse *muse,
                               size_t capacity,
                               size_t *len);
 
-// The instant at which a client shows others, one for all entities: as late as the arrival of snapshots asks for, and no later.
+// Makes the clock by which a client shows others, one for all entities: as late as the arrival of snapshots asks for, and no later.
 //
 // # Safety
 // `muse` is null or a living Muse; `playback` is null or can be written.
@@ -979,7 +1022,7 @@ MuseStatus muse_playback_new(struct Muse *muse,
                              uint64_t tick_us,
                              uint64_t *playback);
 
-// A snapshot of `tick` arrived at `now_us`; `number` counts the snapshots of the server to this client and wraps.
+// Handles a snapshot of `tick` that arrived at `now_us`; `number` counts the snapshots of the server to this client and wraps.
 //
 // # Safety
 // `muse` is null or a living Muse.
@@ -998,8 +1041,8 @@ MuseStatus muse_playback_advance(struct Muse *muse,
                                  uint64_t now_us,
                                  struct MusePlaybackState *state);
 
-// A buffer for the states of one entity. With `use_velocity` it is shown along the curve that has its velocities, else in straight lines.
-// `beyond_max_us` is how long it goes on after its last state; 0 for 250 ms.
+// Makes a buffer for the states of one entity. With `use_velocity` it is shown along the curve that has its velocities, else in straight lines.
+// `beyond_max_us` is the time that it goes on after its last state; 0 for 250 ms.
 //
 // # Safety
 // `muse` is null or a living Muse; `interpolation` is null or can be written.
@@ -1009,7 +1052,7 @@ MuseStatus muse_interpolation_new(struct Muse *muse,
                                   uint64_t beyond_max_us,
                                   uint64_t *interpolation);
 
-// A state of `tick` arrived; in any order, and again does no harm. MUSE_STATUS_NONE when it is of no use any more.
+// Handles a state of `tick`; in any order, and again does no harm. MUSE_STATUS_NONE when it is of no use any more.
 //
 // # Safety
 // `muse` is null or a living Muse; `pose` is null or points to one.
@@ -1018,7 +1061,7 @@ MuseStatus muse_interpolation_push(struct Muse *muse,
                                    uint32_t tick,
                                    const struct MusePose *pose);
 
-// What to draw at `ticks`, the instant that `muse_playback_advance` told; it never goes back. `source` gets a MuseSource. MUSE_STATUS_NONE
+// Gives the pose to draw at `ticks`, the instant that `muse_playback_advance` told; it never goes back. `source` gets a MuseSource. MUSE_STATUS_NONE
 // before the first state.
 //
 // # Safety

@@ -3,22 +3,22 @@
 //! An input is up to [`MUSE_INPUT_MAX`] bytes that mean something to the game alone. What the client's clock writes goes to the server's buffer;
 //! the buffer's report goes back with each snapshot and steers the clock.
 
-use muse_netcode::Tick;
-use muse_netcode::clock::{ClientClock, ClockConfig, Due};
-use muse_netcode::inputs::{
-    InputBuffer, InputBufferConfig, InputForTick, InputSender, InputSenderConfig, Report,
+use muse::netcode::Tick;
+use muse::netcode::clock::{ClientClock, ClockConfig, Due};
+use muse::netcode::inputs::{
+    InputBuffer, InputBufferConfig, InputForTick, InputReport, InputSender,
 };
-use muse_schema::{BitReader, BitWriter, Options, Schema};
-use muse_wire::{Duration, Instant};
+use muse::schema::{BitReader, BitWriter, Options, Schema};
+use muse::{Duration, Instant};
 
-use crate::context::{Inner, Muse, Thing, stale, with};
+use crate::context::{Muse, with};
 use crate::memory;
 use crate::status::{Failure, MuseStatus};
 
 /// Longest input of a tick, in bytes.
 pub const MUSE_INPUT_MAX: usize = 60;
 
-/// What a clock asks for.
+/// The task that a clock asks for.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MuseDue {
@@ -30,29 +30,29 @@ pub enum MuseDue {
     Copy = 3,
 }
 
-/// What a server knows of a player's input for a tick.
+/// The origin of a player's input for a tick.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MuseInputKind {
     /// It came in time.
     Received = 1,
-    /// It did not, so the last one counts once more.
+    /// It did not, so the last one counts again.
     Repeated = 2,
     /// None came for so long that nothing is assumed; its length is 0.
     Missing = 3,
 }
 
-/// What a clock shows.
+/// The state of a clock.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MuseClockState {
-    /// What time it is on the server, in ticks; less than 0 before the first snapshot.
+    /// The server's time in ticks; less than 0 before the first snapshot.
     pub server_ticks: f64,
     /// The instant that is being played, in ticks; less than 0 before it plays.
     pub play_ticks: f64,
     /// Speed of the clock against time; 1 when it is where it should be.
     pub rate: f64,
-    /// How far ahead of the server the client plays, in microseconds.
+    /// Time by which the client plays ahead of the server, in microseconds.
     pub ahead_us: u64,
     /// The mean of the last round trips, in microseconds; 0 before the first.
     pub round_trip_us: u64,
@@ -62,35 +62,18 @@ pub struct MuseClockState {
 
 /// An input as the game's bytes.
 #[derive(Schema, Clone, Debug, Default, PartialEq)]
-pub(crate) struct Bytes {
+pub(crate) struct InputBytes {
     #[field(max = 60)]
     bytes: Vec<u8>,
 }
 
-pub(crate) struct Clock {
+/// A client's clock, and the sender of the inputs that it paces.
+pub(crate) struct PacedClock {
     clock: ClientClock,
-    sender: InputSender<Bytes>,
+    sender: InputSender<InputBytes>,
 }
 
-pub(crate) struct Inputs(InputBuffer<Bytes>);
-
-impl Inner {
-    fn clock(&mut self, handle: u64) -> Result<&mut Clock, Failure> {
-        match self.thing(handle)? {
-            Thing::Clock(clock) => Ok(clock),
-            _ => Err(stale()),
-        }
-    }
-
-    fn inputs(&mut self, handle: u64) -> Result<&mut InputBuffer<Bytes>, Failure> {
-        match self.thing(handle)? {
-            Thing::Inputs(inputs) => Ok(&mut inputs.0),
-            _ => Err(stale()),
-        }
-    }
-}
-
-/// A client's clock for ticks of this length, the same as the server's, and the sender of its inputs.
+/// Makes a client's clock for ticks of this length, the same as the server's, and the sender of its inputs.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; `clock` is null or can be written.
@@ -104,17 +87,17 @@ pub unsafe extern "C" fn muse_clock_new(
     unsafe {
         with(muse, |inner| {
             let place = memory::place(clock)?;
-            let clock = Clock {
+            let clock = PacedClock {
                 clock: ClientClock::new(ClockConfig::new(tick(tick_us)?)),
-                sender: InputSender::new(InputSenderConfig::default()),
+                sender: InputSender::new(),
             };
-            place.put(inner.insert(Thing::Clock(Box::new(clock)))?);
-            Ok(MuseStatus::Ok)
+            place.put(inner.insert(clock)?);
+            Ok(())
         })
     }
 }
 
-/// A snapshot arrived at `now_us` that the server made in `tick`, with the report that `muse_inputs_report` wrote there; null for none.
+/// Handles a snapshot that arrived at `now_us` and that the server made in `tick`, with the report that `muse_inputs_report` wrote there; null for none.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; `len` bytes can be read at `report`.
@@ -143,12 +126,13 @@ pub unsafe extern "C" fn muse_clock_snapshot(
             if let Some(report) = &report {
                 clock.sender.handle_report(report);
             }
-            Ok(MuseStatus::Ok)
+            Ok(())
         })
     }
 }
 
-/// What is due by `now_us`: a MuseDue, and the tick of one. MUSE_STATUS_NONE when nothing is. Each asks for a packet by `muse_clock_write`.
+/// Gives the next task that is due by `now_us`: a MuseDue, and the tick of one. MUSE_STATUS_NONE when nothing is. Each asks for a packet by
+/// `muse_clock_write`.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; `due` and `tick` are null or can be written.
@@ -167,14 +151,14 @@ pub unsafe extern "C" fn muse_clock_poll(
             let clock = &mut inner.clock(clock)?.clock;
             clock.advance(Instant::from_micros(now_us));
             let (kind, number) = match clock.poll() {
-                None => return Ok(MuseStatus::None),
+                None => return Ok(false),
                 Some(Due::Probe) => (MuseDue::Probe, 0),
                 Some(Due::Copy) => (MuseDue::Copy, 0),
                 Some(Due::Tick(tick)) => (MuseDue::Tick, tick.0),
             };
             due.put(kind as u8);
             tick.put(number);
-            Ok(MuseStatus::Ok)
+            Ok(true)
         })
     }
 }
@@ -213,23 +197,17 @@ pub unsafe extern "C" fn muse_clock_write(
             }
             if !input.is_null() {
                 let bytes = bytes.to_vec();
-                clock.sender.push(Tick(tick), Bytes { bytes });
+                clock.sender.push(Tick(tick), InputBytes { bytes });
             }
             let header = clock.clock.header(Instant::from_micros(now_us));
             let mut packet = [0; PACKET_MAX];
-            let mut writer = BitWriter::new(&mut packet);
-            clock
-                .sender
-                .write(header, &mut writer)
-                .map_err(|error| Failure::new(MuseStatus::ErrorArgument, error.to_string()))?;
-            let written = writer.finish();
-            memory::copy_out(&packet[..written], buffer, capacity, &place)?;
-            Ok(MuseStatus::Ok)
+            let written = written(&mut packet, |writer| clock.sender.write(header, writer))?;
+            memory::copy_out(written, buffer, capacity, &place)
         })
     }
 }
 
-/// What a clock shows, as of its last poll.
+/// Gives the state of a clock, as of its last poll.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; `state` is null or can be written.
@@ -253,12 +231,12 @@ pub unsafe extern "C" fn muse_clock_read(
                 round_trip_us: micros(clock.round_trip()),
                 skipped: clock.skipped(),
             });
-            Ok(MuseStatus::Ok)
+            Ok(())
         })
     }
 }
 
-/// One client's inputs on the server, which simulates `next_tick` next.
+/// Makes the buffer of one client's inputs on the server, which simulates `next_tick` next.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; `inputs` is null or can be written.
@@ -274,14 +252,13 @@ pub unsafe extern "C" fn muse_inputs_new(
         with(muse, |inner| {
             let place = memory::place(inputs)?;
             let config = InputBufferConfig::new(tick(tick_us)?);
-            let inputs = Inputs(InputBuffer::new(config, Tick(next_tick)));
-            place.put(inner.insert(Thing::Inputs(Box::new(inputs)))?);
-            Ok(MuseStatus::Ok)
+            place.put(inner.insert(InputBuffer::new(config, Tick(next_tick)))?);
+            Ok(())
         })
     }
 }
 
-/// A packet arrived that `muse_clock_write` wrote. One that is not is refused and harmless.
+/// Handles a packet that `muse_clock_write` wrote. Any other is refused and does no harm.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; `len` bytes can be read at `packet`.
@@ -301,8 +278,8 @@ pub unsafe extern "C" fn muse_inputs_packet(
             inner
                 .inputs(inputs)?
                 .handle_packet(now, &mut BitReader::new(bytes))
-                .map_err(|error| Failure::new(MuseStatus::ErrorMalformed, error.to_string()))?;
-            Ok(MuseStatus::Ok)
+                .map_err(Failure::of(MuseStatus::ErrorMalformed))?;
+            Ok(())
         })
     }
 }
@@ -338,13 +315,12 @@ pub unsafe extern "C" fn muse_inputs_take(
                 InputForTick::Repeated { .. } => MuseInputKind::Repeated,
                 InputForTick::Missing => MuseInputKind::Missing,
             } as u8);
-            memory::copy_out(&taken.input().bytes, buffer, capacity, &len)?;
-            Ok(MuseStatus::Ok)
+            memory::copy_out(&taken.input().bytes, buffer, capacity, &len)
         })
     }
 }
 
-/// Writes what to tell the client at `now_us`, in the snapshot of the tick that was due at `due_us`: at most 32 bytes, for `muse_clock_snapshot`.
+/// Writes the report for the client at `now_us`, in the snapshot of the tick that was due at `due_us`: at most 32 bytes, for `muse_clock_snapshot`.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; `capacity` bytes can be written at `buffer`; `len` is null or can be written.
@@ -365,20 +341,26 @@ pub unsafe extern "C" fn muse_inputs_report(
             let (now, due) = (Instant::from_micros(now_us), Instant::from_micros(due_us));
             let report = inner.inputs(inputs)?.report(now, due);
             let mut bytes = [0; REPORT_MAX];
-            let mut writer = BitWriter::new(&mut bytes);
-            report
-                .write(&Options::NONE, &mut writer)
-                .map_err(|error| Failure::new(MuseStatus::ErrorArgument, error.to_string()))?;
-            let written = writer.finish();
-            memory::copy_out(&bytes[..written], buffer, capacity, &len)?;
-            Ok(MuseStatus::Ok)
+            let written = written(&mut bytes, |writer| report.write(&Options::NONE, writer))?;
+            memory::copy_out(written, buffer, capacity, &len)
         })
     }
 }
 
-fn read_report(bytes: &[u8]) -> Result<Report, Failure> {
-    Report::read(&Options::NONE, &mut BitReader::new(bytes))
-        .map_err(|error| Failure::new(MuseStatus::ErrorMalformed, error.to_string()))
+fn read_report(bytes: &[u8]) -> Result<InputReport, Failure> {
+    InputReport::read(&Options::NONE, &mut BitReader::new(bytes))
+        .map_err(Failure::of(MuseStatus::ErrorMalformed))
+}
+
+/// Returns the bytes that `write` puts into a buffer.
+fn written<E: ToString>(
+    buffer: &mut [u8],
+    write: impl FnOnce(&mut BitWriter<'_>) -> Result<(), E>,
+) -> Result<&[u8], Failure> {
+    let mut writer = BitWriter::new(buffer);
+    write(&mut writer).map_err(Failure::of(MuseStatus::ErrorArgument))?;
+    let len = writer.finish();
+    Ok(&buffer[..len])
 }
 
 /// The length of a tick, if there can be one of that length.

@@ -1,13 +1,15 @@
 //! Channels and settings as C structures in which zero means the default.
 
-use muse_transport::congestion::Congestion;
-use muse_transport::{ChannelConfig, Config, Delivery, Priority, Repair};
-use muse_wire::Duration;
+use std::ffi::c_char;
+
+use muse::Duration;
+use muse::transport::congestion::Congestion;
+use muse::transport::{ChannelConfig, Config, Delivery, Priority, Repair};
 
 use crate::memory;
 use crate::status::{Failure, MuseStatus};
 
-/// How a channel delivers.
+/// The delivery mode of a channel.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MuseDelivery {
@@ -25,7 +27,7 @@ pub enum MuseDelivery {
     PartiallyReliable = 5,
 }
 
-/// What a reliable channel pays for low latency under loss.
+/// The price that a reliable channel pays for low latency under loss.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MuseRepair {
@@ -37,11 +39,11 @@ pub enum MuseRepair {
     Fast = 2,
 }
 
-/// How urgent a message is.
+/// The urgency of a message.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MusePriority {
-    /// What the channel says; of a channel, normal.
+    /// That of the channel; of a channel, normal.
     Default = 0,
     /// Before everything else.
     Urgent = 1,
@@ -77,17 +79,20 @@ pub struct MuseChannel {
     pub queue_messages: u32,
 }
 
-/// What both sides of a connection agree on, and limits. 0 is the default of every field but `channels`; times are microseconds.
+/// The settings that both sides of a connection agree on, and limits. 0 is the default of every field but `channels`; times are microseconds.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct MuseConfig {
     /// A number that other games do not use.
     pub protocol: u64,
-    /// A number that changes with the game's messages: who has another is refused.
-    pub schema: u64,
+    /// Everything else that both sides must share, a line of text for each thing ("7 Say { text: text max 100 }\ntick rate 50"), with a zero
+    /// at the end; null for nothing. It is compared at connect, and a client that differs is refused and told the lines that do
+    /// (MUSE_REFUSAL_SCHEMA). The order of lines does not matter; lines with the same first two words, or the same number at the front,
+    /// are taken for the same thing. Anybody can read it. A server in Rust has the lines of its messages in `Protocol::describe`.
+    pub shared: *const c_char,
     /// The channels, numbered from 0 in this order; the same on both sides.
     pub channels: *const MuseChannel,
-    /// How many there are, 1 to 256.
+    /// Number of channels, 1 to 256.
     pub channel_count: usize,
     /// Largest message in bytes; 0 for 16 MiB.
     pub message_max: u64,
@@ -106,14 +111,19 @@ pub struct MuseConfig {
 }
 
 impl MuseConfig {
-    /// The config that this describes.
+    /// Builds the config that this describes.
     ///
     /// # Safety
-    /// `channels` is null, or `channel_count` channels can be read there.
+    /// `channels` is null, or `channel_count` channels can be read there; `shared` is null or a text that ends with a zero.
     pub(crate) unsafe fn build(&self) -> Result<Config, Failure> {
         // SAFETY: as this function demands; a MuseChannel is valid whatever its bits.
-        let channels = unsafe { memory::items(self.channels, self.channel_count) }?;
-        let mut config = Config::new(self.protocol).schema(self.schema);
+        let (channels, shared) = unsafe {
+            (
+                memory::items(self.channels, self.channel_count)?,
+                memory::optional_text(self.shared)?,
+            )
+        };
+        let mut config = Config::new(self.protocol).shared(shared);
         for channel in channels {
             config = config.channel(channel.build()?);
         }
@@ -139,7 +149,7 @@ impl MuseConfig {
         if self.fixed_rate != 0 {
             config = config.congestion(Congestion::fixed(self.fixed_rate));
         }
-        config.build().map_err(config_failure)
+        config.build().map_err(Failure::of(MuseStatus::ErrorConfig))
     }
 }
 
@@ -151,7 +161,8 @@ impl MuseChannel {
             2 => Delivery::ReliableUnordered,
             3 => Delivery::ReliableSequenced,
             4 => Delivery::ReliableOrdered,
-            5 => Delivery::partially_reliable(self.window, self.percent).map_err(config_failure)?,
+            5 => Delivery::partially_reliable(self.window, self.percent)
+                .map_err(Failure::of(MuseStatus::ErrorConfig))?,
             _ => return Err(Failure::argument("no such MuseDelivery")),
         };
         let repair = match self.repair {
@@ -187,8 +198,4 @@ pub(crate) fn priority(number: u8) -> Result<Option<Priority>, Failure> {
         4 => Ok(Some(Priority::Low)),
         _ => Err(Failure::argument("no such MusePriority")),
     }
-}
-
-fn config_failure(error: impl ToString) -> Failure {
-    Failure::new(MuseStatus::ErrorConfig, error.to_string())
 }

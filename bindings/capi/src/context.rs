@@ -5,14 +5,17 @@ use std::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::clock::{Clock, Inputs};
-use crate::endpoint::Host;
-use crate::interpolation::{Interpolation, PlaybackThing};
-use crate::memory;
-use crate::status::{Answer, Failure, MuseStatus};
-use crate::token::Issuer;
+use muse::netcode::inputs::InputBuffer;
+use muse::netcode::interpolation::Playback;
+use muse::transport::token::TokenIssuer;
 
-/// Owns endpoints, clocks and all else that is made with it. Made by `muse_new`, freed by `muse_free`.
+use crate::clock::{InputBytes, PacedClock};
+use crate::endpoint::OwnedEndpoint;
+use crate::interpolation::Interpolation;
+use crate::memory;
+use crate::status::{Failure, MuseStatus};
+
+/// Owns endpoints, clocks and everything else that is made with it. Made by `muse_new`, freed by `muse_free`.
 ///
 /// Threads: calls with one Muse must not overlap; one that does is answered with MUSE_STATUS_ERROR_BUSY and does nothing. Any
 /// thread may make the next call. Different Muses have nothing in common and may be used at the same time. The library has
@@ -25,7 +28,7 @@ pub struct Muse {
     inner: UnsafeCell<Inner>,
 }
 
-/// What a [`Muse`] holds.
+/// Everything that a [`Muse`] holds.
 #[derive(Default)]
 pub(crate) struct Inner {
     slots: Vec<Slot>,
@@ -39,23 +42,54 @@ struct Slot {
     thing: Option<Thing>,
 }
 
-/// Everything that a handle can name.
-pub(crate) enum Thing {
-    Endpoint(Box<Host>),
-    Issuer(Box<Issuer>),
-    Clock(Box<Clock>),
-    Inputs(Box<Inputs>),
-    Playback(Box<PlaybackThing>),
-    Interpolation(Box<Interpolation>),
+/// Declares everything that a handle can name: the variant, its number in a handle, and the method of [`Inner`] that finds one.
+macro_rules! things {
+    ($($variant:ident($type:ty) = $kind:literal, $find:ident;)*) => {
+        pub(crate) enum Thing {
+            $($variant(Box<$type>),)*
+        }
+
+        impl Thing {
+            fn kind(&self) -> u64 {
+                match self {
+                    $(Self::$variant(_) => $kind,)*
+                }
+            }
+        }
+
+        $(impl From<$type> for Thing {
+            fn from(thing: $type) -> Self {
+                Self::$variant(Box::new(thing))
+            }
+        })*
+
+        impl Inner {
+            $(pub(crate) fn $find(&mut self, handle: u64) -> Result<&mut $type, Failure> {
+                match self.find(handle).and_then(|slot| slot.thing.as_mut()) {
+                    Some(Thing::$variant(thing)) => Ok(thing),
+                    _ => Err(stale()),
+                }
+            })*
+        }
+    };
 }
 
-/// Version of this interface: the upper 16 bits change when a program has to be compiled anew.
+things! {
+    Endpoint(OwnedEndpoint) = 1, endpoint;
+    Issuer(TokenIssuer) = 2, issuer;
+    Clock(PacedClock) = 3, clock;
+    Inputs(InputBuffer<InputBytes>) = 4, inputs;
+    Playback(Playback) = 5, playback;
+    Interpolation(Interpolation) = 6, interpolation;
+}
+
+/// Returns the version of this interface: the upper 16 bits change when a program has to be compiled again.
 #[unsafe(no_mangle)]
 pub extern "C" fn muse_abi_version() -> u32 {
     ABI_VERSION
 }
 
-/// A new Muse; the caller frees it with `muse_free`. Null only when there is no memory.
+/// Makes a new Muse; the caller frees it with `muse_free`. Null only when there is no memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn muse_new() -> *mut Muse {
     Box::into_raw(Box::new(Muse {
@@ -97,7 +131,7 @@ pub unsafe extern "C" fn muse_destroy(muse: *mut Muse, handle: u64) -> MuseStatu
                 slot.generation += 1;
                 inner.free.push((handle & INDEX_MASK) as u32);
             }
-            Ok(MuseStatus::Ok)
+            Ok(())
         })
     }
 }
@@ -119,12 +153,10 @@ pub unsafe extern "C" fn muse_error_text(
         with(muse, |inner| {
             let len = memory::place(len)?;
             let text = std::mem::take(&mut inner.error);
-            let ended = [text.as_bytes(), &[0]].concat();
+            let outcome = memory::copy_text(&text, buffer, capacity, &len);
             inner.error = text;
-            let outcome = memory::copy_out(&ended, buffer.cast(), capacity, &len);
-            len.put(ended.len() - 1);
             // The words of the error before this one are what the caller wants, also the next time.
-            Ok(outcome.map_or_else(|failure| failure.status, |()| MuseStatus::Ok))
+            Ok(outcome.map_or_else(|failure| failure.status, MuseStatus::from))
         })
     }
 }
@@ -133,7 +165,10 @@ pub unsafe extern "C" fn muse_error_text(
 ///
 /// # Safety
 /// `muse` is null or a living Muse.
-pub(crate) unsafe fn with(muse: *const Muse, act: impl FnOnce(&mut Inner) -> Answer) -> MuseStatus {
+pub(crate) unsafe fn with<S: Into<MuseStatus>>(
+    muse: *const Muse,
+    act: impl FnOnce(&mut Inner) -> Result<S, Failure>,
+) -> MuseStatus {
     // SAFETY: the caller vouches for a pointer that is not null; only shared references to a Muse are ever made.
     let Some(muse) = (unsafe { muse.as_ref() }) else {
         return MuseStatus::ErrorNull;
@@ -149,12 +184,15 @@ pub(crate) unsafe fn with(muse: *const Muse, act: impl FnOnce(&mut Inner) -> Ans
 }
 
 impl Inner {
-    fn run(&mut self, act: impl FnOnce(&mut Self) -> Answer) -> MuseStatus {
+    fn run<S: Into<MuseStatus>>(
+        &mut self,
+        act: impl FnOnce(&mut Self) -> Result<S, Failure>,
+    ) -> MuseStatus {
         if self.failed {
             return MuseStatus::ErrorPanic;
         }
         match catch_unwind(AssertUnwindSafe(|| act(self))) {
-            Ok(Ok(status)) => status,
+            Ok(Ok(status)) => status.into(),
             Ok(Err(failure)) => {
                 self.error.clear();
                 self.error.push_str(&failure.text);
@@ -167,8 +205,9 @@ impl Inner {
         }
     }
 
-    /// Takes something in and names it.
-    pub(crate) fn insert(&mut self, thing: Thing) -> Result<u64, Failure> {
+    /// Keeps something and returns the handle that names it.
+    pub(crate) fn insert(&mut self, thing: impl Into<Thing>) -> Result<u64, Failure> {
+        let thing = thing.into();
         let kind = thing.kind();
         let index = match self.free.pop() {
             Some(index) => index,
@@ -197,41 +236,16 @@ impl Inner {
         let named = kind << 56 | u64::from(slot.generation) << 24 | (handle & INDEX_MASK);
         (named == handle).then_some(slot)
     }
-
-    pub(crate) fn thing(&mut self, handle: u64) -> Result<&mut Thing, Failure> {
-        let slot = self.find(handle).ok_or_else(stale)?;
-        slot.thing.as_mut().ok_or_else(stale)
-    }
-
-    pub(crate) fn endpoint(&mut self, handle: u64) -> Result<&mut Host, Failure> {
-        match self.thing(handle)? {
-            Thing::Endpoint(host) => Ok(host),
-            _ => Err(stale()),
-        }
-    }
 }
 
-impl Thing {
-    fn kind(&self) -> u64 {
-        match self {
-            Self::Endpoint(_) => 1,
-            Self::Issuer(_) => 2,
-            Self::Clock(_) => 3,
-            Self::Inputs(_) => 4,
-            Self::Playback(_) => 5,
-            Self::Interpolation(_) => 6,
-        }
-    }
-}
-
-pub(crate) fn stale() -> Failure {
+fn stale() -> Failure {
     Failure::new(MuseStatus::ErrorStale, "the handle names nothing")
 }
 
-const ABI_VERSION: u32 = 1 << 16;
+const ABI_VERSION: u32 = 2 << 16;
 /// Things that a Muse holds at most.
 const THINGS_MAX: usize = 65_536;
-/// Where the index stands in a handle: kind 8 bits, generation 32, index 24.
+/// The bits of a handle that are its index: kind 8 bits, generation 32, index 24.
 const INDEX_MASK: u64 = 0xFF_FFFF;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Servers and clients: connections, messages, events.
+//! Servers and clients: connections, messages, events, admission.
 
 use std::ffi::c_char;
 use std::fs::OpenOptions;
@@ -6,20 +6,21 @@ use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex};
 
-use muse_drivers::{Client, Server};
-use muse_transport::token::{ConnectToken, TokenVerifier};
-use muse_transport::{
-    Connect, ConnectionId, Endpoint, SendOptions, ServerKey, ServerOptions, ServerPublicKey,
+use muse::drivers::{ClientDriver, EndpointDriver};
+use muse::transport::token::{ConnectToken, TokenVerifier};
+use muse::transport::{
+    AdmissionLimits, Connect, ConnectionId, Endpoint, SendOptions, ServerKey, ServerOptions,
+    ServerPublicKey,
 };
-use muse_wire::{Duration, Instant};
+use muse::{Duration, Instant};
 
 use crate::config::{MuseConfig, priority};
-use crate::context::{Inner, Muse, Thing, with};
+use crate::context::{Muse, with};
 use crate::event::MuseEvent;
 use crate::memory;
-use crate::status::{Answer, Failure, MuseStatus};
+use crate::status::{Failure, MuseStatus};
 
-/// How a client trusts its server.
+/// The ground on which a client trusts its server.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MuseTrust {
@@ -31,7 +32,7 @@ pub enum MuseTrust {
     DangerInsecure = 2,
 }
 
-/// How to connect.
+/// Settings of a new connection.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct MuseConnect {
@@ -43,9 +44,9 @@ pub struct MuseConnect {
     pub server_key: *const u8,
     /// The connect token as text; for a token alone.
     pub token: *const c_char,
-    /// What to say to the server at once, at most 256 bytes; null for nothing.
+    /// Bytes that reach the server with the connection, at most 256; null for none.
     pub hello: *const u8,
-    /// How many bytes that is.
+    /// Number of bytes at `hello`.
     pub hello_len: usize,
     /// Gives up after this time; 0 for 10 s.
     pub timeout_us: u64,
@@ -61,7 +62,7 @@ pub struct MuseTokenKey {
     pub public_key: [u8; 32],
 }
 
-/// How a server lets clients in.
+/// Settings of a server: its key, and which clients it lets in.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct MuseServerOptions {
@@ -69,29 +70,36 @@ pub struct MuseServerOptions {
     pub key: *const u8,
     /// Keys whose tokens are taken. With any, only holders of a connect token get in.
     pub token_keys: *const MuseTokenKey,
-    /// How many there are.
+    /// Number of keys at `token_keys`.
     pub token_key_count: usize,
     /// 1 also lets in clients without encryption, whose messages anyone on the way can read and forge.
     pub danger_allow_insecure: u8,
+    /// 1 asks about each client before it is in: MUSE_EVENT_KIND_ASKING, which `muse_admit` or `muse_deny` answers.
+    pub asks: u8,
     /// 0.
-    pub reserved: [u8; 7],
+    pub reserved: [u8; 2],
+    /// Clients that may wait for a decision at once; 0 for 1,024. Further ones are refused as by a busy server.
+    pub pending_max: u32,
+    /// Time for a decision, at most 300 s; 0 for 30 s. Afterwards the client is refused as by a busy server, and MUSE_EVENT_KIND_CLOSED
+    /// with MUSE_CLOSE_REASON_UNDECIDED follows.
+    pub decision_timeout_us: u64,
 }
 
-/// What to do with one message, beyond what its channel says.
+/// Settings of one message, beyond those of its channel.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MuseSendOptions {
-    /// When it becomes worthless, by `muse_now`; 0 for never.
+    /// The time at which it becomes worthless, by `muse_now`; 0 for never.
     pub deadline_us: u64,
-    /// A MusePriority; 0 for what the channel says.
+    /// A MusePriority; 0 for that of the channel.
     pub priority: u8,
-    /// 1 asks for an event that tells what became of it.
+    /// 1 asks for an event that tells whether it was delivered.
     pub receipt: u8,
     /// 0.
     pub reserved: [u8; 6],
 }
 
-/// What a connection may send.
+/// The bytes that a connection may send.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MuseBudget {
@@ -103,80 +111,48 @@ pub struct MuseBudget {
     pub rate: u64,
 }
 
-/// An endpoint, and what was told of its last event.
-pub(crate) struct Host {
-    side: Side,
+/// An endpoint with its socket, and what its last event points to.
+pub(crate) struct OwnedEndpoint {
+    driver: EndpointDriver,
     buffer: Vec<u8>,
     words: String,
     /// An event that did not fit into the caller's buffer.
     waiting: Option<MuseEvent>,
 }
 
-enum Side {
-    Client(Box<Client>),
-    Server(Box<Server>),
-}
-
-impl Host {
-    fn new(side: Side) -> Box<Self> {
-        Box::new(Self {
-            side,
+impl OwnedEndpoint {
+    fn new(driver: EndpointDriver) -> Self {
+        Self {
+            driver,
             buffer: Vec::new(),
             words: String::new(),
             waiting: None,
-        })
+        }
     }
 
     pub(crate) fn endpoint(&self) -> &Endpoint {
-        match &self.side {
-            Side::Client(client) => client.endpoint(),
-            Side::Server(server) => server.endpoint(),
-        }
+        self.driver.endpoint()
     }
 
     fn endpoint_mut(&mut self) -> &mut Endpoint {
-        match &mut self.side {
-            Side::Client(client) => client.endpoint_mut(),
-            Side::Server(server) => server.endpoint_mut(),
-        }
+        self.driver.endpoint_mut()
+    }
+
+    /// Returns what most commands of the endpoint begin with.
+    fn at(&mut self, connection: u64) -> (&mut Endpoint, Instant, ConnectionId) {
+        let now = self.now();
+        (
+            self.endpoint_mut(),
+            now,
+            ConnectionId::from_bits(connection),
+        )
     }
 
     fn now(&self) -> Instant {
-        match &self.side {
-            Side::Client(client) => client.now(),
-            Side::Server(server) => server.now(),
-        }
+        self.driver.now()
     }
 
-    fn poll(&mut self) -> std::io::Result<()> {
-        match &mut self.side {
-            Side::Client(client) => client.poll(),
-            Side::Server(server) => server.poll(),
-        }
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        match &mut self.side {
-            Side::Client(client) => client.flush(),
-            Side::Server(server) => server.flush(),
-        }
-    }
-
-    fn wait(&mut self, timeout: Duration) -> std::io::Result<bool> {
-        match &mut self.side {
-            Side::Client(client) => client.wait(timeout),
-            Side::Server(server) => server.wait(timeout),
-        }
-    }
-
-    fn local_addr(&self) -> std::io::Result<SocketAddr> {
-        match &self.side {
-            Side::Client(client) => client.local_addr(),
-            Side::Server(server) => server.local_addr(),
-        }
-    }
-
-    /// The next event; it points into this host.
+    /// Returns the next event; it points into this.
     fn next_event(&mut self) -> Option<MuseEvent> {
         if let Some(event) = self.waiting.take() {
             return Some(event);
@@ -185,11 +161,7 @@ impl Host {
         if self.buffer.capacity() > BUFFER_KEPT_MAX {
             self.buffer = Vec::new();
         }
-        let endpoint = match &mut self.side {
-            Side::Client(client) => client.endpoint_mut(),
-            Side::Server(server) => server.endpoint_mut(),
-        };
-        let event = endpoint.poll_event(&mut self.buffer)?;
+        let event = self.driver.poll_event(&mut self.buffer)?;
         Some(MuseEvent::of(&event, &mut self.words))
     }
 }
@@ -214,10 +186,9 @@ pub unsafe extern "C" fn muse_server_new(
             let address = memory::text(address)?;
             let config = memory::read(config)?.build()?;
             let options = server_options(memory::read(options)?)?;
-            let server = Server::bind(address, config, options)?;
-            let host = Host::new(Side::Server(Box::new(server)));
-            place.put(inner.insert(Thing::Endpoint(host))?);
-            Ok(MuseStatus::Ok)
+            let server = EndpointDriver::bind(address, config, options)?;
+            place.put(inner.insert(OwnedEndpoint::new(server))?);
+            Ok(())
         })
     }
 }
@@ -243,28 +214,22 @@ pub unsafe extern "C" fn muse_client_new(
             let address = memory::text(address)?;
             let config = memory::read(config)?.build()?;
             let how = connect_options(memory::read(connect)?)?;
-            let client = Client::connect(address, config, how)?;
+            let client = ClientDriver::connect(address, config, how)?;
             connection.put(client.connection().to_bits());
-            let host = Host::new(Side::Client(Box::new(client)));
-            place.put(inner.insert(Thing::Endpoint(host))?);
-            Ok(MuseStatus::Ok)
+            place.put(inner.insert(OwnedEndpoint::new(client.into()))?);
+            Ok(())
         })
     }
 }
 
-/// Takes in what has arrived and what has become due. Once a tick, before the events.
+/// Receives what has arrived and does what has become due. Once a tick, before the events.
 ///
 /// # Safety
 /// `muse` is null or a living Muse.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn muse_poll(muse: *mut Muse, endpoint: u64) -> MuseStatus {
     // SAFETY: as this function demands.
-    unsafe {
-        on(muse, endpoint, |host| {
-            host.poll()?;
-            Ok(MuseStatus::Ok)
-        })
-    }
+    unsafe { on(muse, endpoint, |owned| Ok(owned.driver.poll()?)) }
 }
 
 /// Sends what is to be sent. Once a tick, after the game's step, or at once after something urgent.
@@ -274,12 +239,7 @@ pub unsafe extern "C" fn muse_poll(muse: *mut Muse, endpoint: u64) -> MuseStatus
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn muse_flush(muse: *mut Muse, endpoint: u64) -> MuseStatus {
     // SAFETY: as this function demands.
-    unsafe {
-        on(muse, endpoint, |host| {
-            host.flush()?;
-            Ok(MuseStatus::Ok)
-        })
-    }
+    unsafe { on(muse, endpoint, |owned| Ok(owned.driver.flush()?)) }
 }
 
 /// Flushes, then sleeps until something arrives or becomes due, for `timeout_us` at most; `muse_poll` comes next. MUSE_STATUS_NONE when
@@ -291,18 +251,16 @@ pub unsafe extern "C" fn muse_flush(muse: *mut Muse, endpoint: u64) -> MuseStatu
 pub unsafe extern "C" fn muse_wait(muse: *mut Muse, endpoint: u64, timeout_us: u64) -> MuseStatus {
     // SAFETY: as this function demands.
     unsafe {
-        on(muse, endpoint, |host| {
-            match host.wait(Duration::from_micros(timeout_us))? {
-                true => Ok(MuseStatus::Ok),
-                false => Ok(MuseStatus::None),
-            }
+        on(muse, endpoint, |owned| {
+            let timeout = Duration::from_micros(timeout_us);
+            Ok(owned.driver.wait(timeout)?)
         })
     }
 }
 
-/// What happened next, or MUSE_STATUS_NONE. `payload` and `extra` point to the library's memory and may be read until the next call of
-/// `muse_next_event`, `muse_receive`, `muse_destroy` or `muse_free` with this endpoint; other calls, sending above all, leave them alone.
-/// Nothing is allocated for a message once the endpoint has seen one as long.
+/// Gives the next event, or MUSE_STATUS_NONE. `payload`, `extra` and `address` point to the library's memory and may be read until the next
+/// call of `muse_next_event`, `muse_receive`, `muse_destroy` or `muse_free` with this endpoint; other calls, sending above all, leave them
+/// alone. Nothing is allocated for a message once the endpoint has seen one as long.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; `event` is null or can be written.
@@ -314,19 +272,16 @@ pub unsafe extern "C" fn muse_next_event(
 ) -> MuseStatus {
     // SAFETY: as this function demands.
     unsafe {
-        on(muse, endpoint, |host| {
+        on(muse, endpoint, |owned| {
             let place = memory::place(event)?;
-            let Some(event) = host.next_event() else {
-                return Ok(MuseStatus::None);
-            };
-            place.put(event);
-            Ok(MuseStatus::Ok)
+            Ok(owned.next_event().map(|event| place.put(event)).is_some())
         })
     }
 }
 
-/// As `muse_next_event`, but copies the payload, and `extra` behind it, to the caller's buffer, which `event` then points to. If they do
-/// not fit, the answer is MUSE_STATUS_ERROR_SHORT_BUFFER, `event` tells both lengths with null pointers, and the event waits for the next call.
+/// As `muse_next_event`, but copies the payload, and `extra` and `address` behind it, to the caller's buffer, which `event` then points to.
+/// If they do not fit, the answer is MUSE_STATUS_ERROR_SHORT_BUFFER, `event` tells the lengths with null pointers, and the event waits for the
+/// next call.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; `event` is null or can be written; so can `capacity` bytes at `buffer`.
@@ -340,42 +295,39 @@ pub unsafe extern "C" fn muse_receive(
 ) -> MuseStatus {
     // SAFETY: as this function demands.
     unsafe {
-        on(muse, endpoint, |host| {
+        on(muse, endpoint, |owned| {
             let place = memory::place(event)?;
-            let Some(event) = host.next_event() else {
-                return Ok(MuseStatus::None);
+            let Some(event) = owned.next_event() else {
+                return Ok(false);
             };
-            let needed = event.payload_len + event.extra_len;
+            let needed = event.payload_len + event.extra_len + event.address_len;
             if needed > capacity || needed > 0 && buffer.is_null() {
-                host.waiting = Some(event);
-                let (payload, extra) = (std::ptr::null(), std::ptr::null());
+                owned.waiting = Some(event);
                 place.put(MuseEvent {
-                    payload,
-                    extra,
+                    payload: std::ptr::null(),
+                    extra: std::ptr::null(),
+                    address: std::ptr::null(),
                     ..event
                 });
                 let text = "the buffer is too short for the event";
                 return Err(Failure::new(MuseStatus::ErrorShortBuffer, text));
             }
-            let payload = memory::bytes(event.payload, event.payload_len)?;
-            let extra = memory::bytes(event.extra, event.extra_len)?;
-            if needed > 0 {
-                let target = std::slice::from_raw_parts_mut(
-                    buffer.cast::<std::mem::MaybeUninit<u8>>(),
-                    needed,
-                );
-                for (place, byte) in target.iter_mut().zip(payload.iter().chain(extra)) {
-                    place.write(*byte);
+            let mut end = buffer;
+            let mut copy = |from: *const u8, len: usize| {
+                let copied = end.cast_const();
+                if len > 0 {
+                    end.copy_from_nonoverlapping(from, len);
                 }
-            }
-            let extra = buffer.wrapping_add(event.payload_len).cast_const();
-            let payload = buffer.cast_const();
+                end = end.wrapping_add(len);
+                copied
+            };
             place.put(MuseEvent {
-                payload,
-                extra,
+                payload: copy(event.payload, event.payload_len),
+                extra: copy(event.extra, event.extra_len),
+                address: copy(event.address, event.address_len),
                 ..event
             });
-            Ok(MuseStatus::Ok)
+            Ok(true)
         })
     }
 }
@@ -397,17 +349,15 @@ pub unsafe extern "C" fn muse_send(
 ) -> MuseStatus {
     // SAFETY: as this function demands.
     unsafe {
-        on(muse, endpoint, |host| {
+        on(muse, endpoint, |owned| {
             let payload = memory::bytes(payload, len)?;
             let options = send_options(options.as_ref())?;
-            let (now, connection) = (host.now(), ConnectionId::from_bits(connection));
-            let id = host
-                .endpoint_mut()
-                .send_with(now, connection, channel, payload, &options)?;
+            let (endpoint, now, connection) = owned.at(connection);
+            let id = endpoint.send_with(now, connection, channel, payload, &options)?;
             if let Ok(place) = memory::place(message) {
                 place.put(id.number);
             }
-            Ok(MuseStatus::Ok)
+            Ok(())
         })
     }
 }
@@ -427,14 +377,14 @@ pub unsafe extern "C" fn muse_broadcast(
 ) -> MuseStatus {
     // SAFETY: as this function demands.
     unsafe {
-        on(muse, endpoint, |host| {
+        on(muse, endpoint, |owned| {
             let payload = memory::bytes(payload, len)?;
-            let now = host.now();
-            let broadcast = host.endpoint_mut().broadcast(now, channel, payload);
+            let now = owned.now();
+            let broadcast = owned.endpoint_mut().broadcast(now, channel, payload);
             if let Ok(place) = memory::place(sent) {
                 place.put(broadcast.sent);
             }
-            Ok(MuseStatus::Ok)
+            Ok(())
         })
     }
 }
@@ -453,15 +403,10 @@ pub unsafe extern "C" fn muse_close(
 ) -> MuseStatus {
     // SAFETY: as this function demands.
     unsafe {
-        on(muse, endpoint, |host| {
-            let text = if text.is_null() {
-                ""
-            } else {
-                memory::text(text)?
-            };
-            let (now, connection) = (host.now(), ConnectionId::from_bits(connection));
-            host.endpoint_mut().close(now, connection, code, text);
-            Ok(MuseStatus::Ok)
+        on(muse, endpoint, |owned| {
+            let (endpoint, now, connection) = owned.at(connection);
+            endpoint.close(now, connection, code, memory::optional_text(text)?);
+            Ok(())
         })
     }
 }
@@ -480,20 +425,53 @@ pub unsafe extern "C" fn muse_finish(
 ) -> MuseStatus {
     // SAFETY: as this function demands.
     unsafe {
-        on(muse, endpoint, |host| {
-            let text = if text.is_null() {
-                ""
-            } else {
-                memory::text(text)?
-            };
-            let (now, connection) = (host.now(), ConnectionId::from_bits(connection));
-            host.endpoint_mut().finish(now, connection, code, text);
-            Ok(MuseStatus::Ok)
+        on(muse, endpoint, |owned| {
+            let (endpoint, now, connection) = owned.at(connection);
+            endpoint.finish(now, connection, code, memory::optional_text(text)?);
+            Ok(())
         })
     }
 }
 
-/// The endpoint's time in microseconds, of its last poll or flush: deadlines and clocks go by it.
+/// Lets a client in that asks (MUSE_EVENT_KIND_ASKING). MUSE_EVENT_KIND_CONNECTED follows on both sides, here once the client's first packet
+/// has come; if none comes, MUSE_EVENT_KIND_CLOSED. MUSE_STATUS_ERROR_NO_CONNECTION when it no longer asks.
+///
+/// # Safety
+/// `muse` is null or a living Muse.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn muse_admit(muse: *mut Muse, endpoint: u64, connection: u64) -> MuseStatus {
+    // SAFETY: as this function demands.
+    unsafe {
+        on(muse, endpoint, |owned| {
+            let (endpoint, now, connection) = owned.at(connection);
+            Ok(endpoint.admit(now, connection)?)
+        })
+    }
+}
+
+/// Refuses a client that asks (MUSE_EVENT_KIND_ASKING), which reads `code` and the first 128 bytes of `text` with MUSE_REFUSAL_DENIED; `text` may
+/// be null. No event follows here. MUSE_STATUS_ERROR_NO_CONNECTION when it no longer asks.
+///
+/// # Safety
+/// `muse` is null or a living Muse; `text` is null or a text that ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn muse_deny(
+    muse: *mut Muse,
+    endpoint: u64,
+    connection: u64,
+    code: u16,
+    text: *const c_char,
+) -> MuseStatus {
+    // SAFETY: as this function demands.
+    unsafe {
+        on(muse, endpoint, |owned| {
+            let (endpoint, now, connection) = owned.at(connection);
+            Ok(endpoint.deny(now, connection, code, memory::optional_text(text)?)?)
+        })
+    }
+}
+
+/// Gives the endpoint's time in microseconds, of its last poll or flush: deadlines and clocks go by it.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; `now_us` is null or can be written.
@@ -501,14 +479,14 @@ pub unsafe extern "C" fn muse_finish(
 pub unsafe extern "C" fn muse_now(muse: *mut Muse, endpoint: u64, now_us: *mut u64) -> MuseStatus {
     // SAFETY: as this function demands.
     unsafe {
-        on(muse, endpoint, |host| {
-            memory::place(now_us)?.put(host.now().as_micros());
-            Ok(MuseStatus::Ok)
+        on(muse, endpoint, |owned| {
+            memory::place(now_us)?.put(owned.now().as_micros());
+            Ok(())
         })
     }
 }
 
-/// What a connection may send now, and in ticks of this length.
+/// Gives the bytes that a connection may send now, and in ticks of this length.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; `budget` is null or can be written.
@@ -522,23 +500,21 @@ pub unsafe extern "C" fn muse_budget(
 ) -> MuseStatus {
     // SAFETY: as this function demands.
     unsafe {
-        on(muse, endpoint, |host| {
+        on(muse, endpoint, |owned| {
             let place = memory::place(budget)?;
-            let (now, connection) = (host.now(), ConnectionId::from_bits(connection));
-            let Some(budget) = host.endpoint_mut().budget(now, connection) else {
-                return Err(no_connection());
-            };
+            let (endpoint, now, connection) = owned.at(connection);
+            let budget = endpoint.budget(now, connection).ok_or_else(no_connection)?;
             place.put(MuseBudget {
                 at_once: budget.at_once() as u64,
                 this_tick: budget.this_tick(Duration::from_micros(tick_us)) as u64,
                 rate: budget.rate().unwrap_or(0),
             });
-            Ok(MuseStatus::Ok)
+            Ok(())
         })
     }
 }
 
-/// The socket's own address as text with a zero at the end; `len` gets its length without it.
+/// Copies the socket's own address to `buffer` as text with a zero at the end; `len` gets its length without it.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; `capacity` bytes can be written at `buffer`; `len` is null or can be written.
@@ -552,12 +528,10 @@ pub unsafe extern "C" fn muse_local_address(
 ) -> MuseStatus {
     // SAFETY: as this function demands.
     unsafe {
-        on(muse, endpoint, |host| {
+        on(muse, endpoint, |owned| {
             let len = memory::place(len)?;
-            let text = format!("{}\0", host.local_addr()?);
-            let outcome = memory::copy_out(text.as_bytes(), buffer.cast(), capacity, &len);
-            len.put(text.len() - 1);
-            outcome.map(|()| MuseStatus::Ok)
+            let address = owned.driver.local_addr()?;
+            memory::copy_text(&address.to_string(), buffer, capacity, &len)
         })
     }
 }
@@ -575,17 +549,17 @@ pub unsafe extern "C" fn muse_danger_key_log(
 ) -> MuseStatus {
     // SAFETY: as this function demands.
     unsafe {
-        on(muse, endpoint, |host| {
+        on(muse, endpoint, |owned| {
             let path = memory::text(path)?;
             let file = OpenOptions::new().append(true).create(true).open(path)?;
             let file = Mutex::new(file);
-            host.endpoint_mut().danger_key_log(Arc::new(move |line| {
+            owned.endpoint_mut().danger_key_log(Arc::new(move |line| {
                 if let Ok(mut file) = file.lock() {
                     // A log that cannot be written must not end the connection.
                     let _ = writeln!(file, "{line}");
                 }
             }));
-            Ok(MuseStatus::Ok)
+            Ok(())
         })
     }
 }
@@ -594,13 +568,13 @@ pub unsafe extern "C" fn muse_danger_key_log(
 ///
 /// # Safety
 /// `muse` is null or a living Muse.
-pub(crate) unsafe fn on(
+pub(crate) unsafe fn on<S: Into<MuseStatus>>(
     muse: *const Muse,
     endpoint: u64,
-    act: impl FnOnce(&mut Host) -> Answer,
+    act: impl FnOnce(&mut OwnedEndpoint) -> Result<S, Failure>,
 ) -> MuseStatus {
     // SAFETY: as this function demands.
-    unsafe { with(muse, |inner: &mut Inner| act(inner.endpoint(endpoint)?)) }
+    unsafe { with(muse, |inner| act(inner.endpoint(endpoint)?)) }
 }
 
 pub(crate) fn no_connection() -> Failure {
@@ -623,12 +597,22 @@ unsafe fn server_options(options: &MuseServerOptions) -> Result<ServerOptions, F
         for key in keys {
             verifier
                 .add_key(key.key_id, &key.public_key)
-                .map_err(|error| Failure::new(MuseStatus::ErrorArgument, error.to_string()))?;
+                .map_err(Failure::of(MuseStatus::ErrorArgument))?;
         }
         server = server.tokens(verifier);
     }
     if options.danger_allow_insecure != 0 {
         server = server.danger_allow_insecure();
+    }
+    if options.asks != 0 {
+        let mut limits = AdmissionLimits::default();
+        if options.pending_max != 0 {
+            limits = limits.pending_max(options.pending_max as usize);
+        }
+        if options.decision_timeout_us != 0 {
+            limits = limits.timeout(Duration::from_micros(options.decision_timeout_us));
+        }
+        server = server.admission(limits);
     }
     Ok(server)
 }
@@ -647,8 +631,8 @@ unsafe fn connect_options(options: &MuseConnect) -> Result<Connect, Failure> {
         1 => {
             // SAFETY: as this function demands.
             let text = unsafe { memory::text(options.token) }?;
-            let token = ConnectToken::from_text(text)
-                .map_err(|error| Failure::new(MuseStatus::ErrorToken, error.to_string()))?;
+            let token =
+                ConnectToken::from_text(text).map_err(Failure::of(MuseStatus::ErrorToken))?;
             Connect::token(token)
         }
         2 => Connect::danger_insecure(),
@@ -678,7 +662,7 @@ fn send_options(options: Option<&MuseSendOptions>) -> Result<SendOptions, Failur
     Ok(send)
 }
 
-/// The first address of a text.
+/// Looks up the first address of a text.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, Failure> {
     let mut addresses = text.to_socket_addrs()?;
     addresses

@@ -1,36 +1,43 @@
-//! What happened, as a C structure.
+//! Events as a C structure.
 
-use muse_transport::token::TokenError;
-use muse_transport::{CloseReason, Event, Outcome, Refusal};
+use std::net::SocketAddr;
 
-/// What happened.
+use muse::transport::token::TokenError;
+use muse::transport::{CloseReason, Event, Outcome, Refusal};
+
+/// The kind of an event.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MuseEventKind {
-    /// A connection is there. `account` is who, by connect token; `payload` the token's user data; `extra` what the client said
+    /// A connection is made. `account` is who, by connect token; `payload` the token's user data; `extra` what the client said
     /// when it connected.
     Connected = 1,
-    /// The server did not let us in: `reason` is a MuseRefusal, `payload` its words.
+    /// The server refused us: `reason` is a MuseRefusal, `payload` its words. With MUSE_REFUSAL_DENIED, `code` and `extra` are what the
+    /// server's application said; with MUSE_REFUSAL_SCHEMA, `extra` has each difference on a line ("here" is the client).
     Refused = 2,
     /// Our attempt to connect got no answer in time.
     Unanswered = 3,
     /// A message: `channel` and `payload`.
     Message = 4,
-    /// What became of a message sent with a receipt: `channel`, `message`, and a MuseOutcome as `reason`.
+    /// A message sent with a receipt was delivered, lost or dropped: `channel`, `message`, and a MuseOutcome as `reason`.
     Receipt = 5,
     /// Nothing has been heard for a while; the connection is kept and may come back.
     Interrupted = 6,
     /// An interrupted connection is back; nothing reliable was lost.
     Resumed = 7,
-    /// The peer is reached at another address now: `payload` has it as text.
+    /// The peer is reached at another address now: `address`.
     AddressChanged = 8,
     /// The connection is over: `reason` is a MuseCloseReason, `code` and `payload` are what the peer said.
     Closed = 9,
+    /// A client asks to be let in, at a server made with `asks`: `account`, `payload`, `extra` as with MUSE_EVENT_KIND_CONNECTED, and its
+    /// `address`. Decide with `muse_admit` or `muse_deny`, at once or later. After `muse_admit`, MUSE_EVENT_KIND_CONNECTED or
+    /// MUSE_EVENT_KIND_CLOSED follows; a client that leaves before the decision is MUSE_EVENT_KIND_CLOSED.
+    Asking = 10,
     /// Something that this version of the header does not know.
     Other = 255,
 }
 
-/// Why a connection ended.
+/// The reason for which a connection ended.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MuseCloseReason {
@@ -44,11 +51,13 @@ pub enum MuseCloseReason {
     Lost = 3,
     /// The peer broke the protocol.
     Protocol = 4,
-    /// The holder of its token connected anew.
+    /// The holder of its token connected again.
     Replaced = 5,
+    /// Nobody decided in time about a client that asked; it was refused as by a busy server.
+    Undecided = 6,
 }
 
-/// Why a server did not let us in.
+/// The reason for which a server refused a client.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MuseRefusal {
@@ -56,7 +65,7 @@ pub enum MuseRefusal {
     Other = 0,
     /// The server does not speak our version of the protocol.
     Version = 1,
-    /// Channels or messages are not the same on both sides.
+    /// Channels, or the lines in `shared`, are not the same on both sides.
     Schema = 2,
     /// The server is full.
     Full = 3,
@@ -80,7 +89,7 @@ pub enum MuseRefusal {
     Insecure = 12,
 }
 
-/// What became of a message.
+/// The fate of a message.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MuseOutcome {
@@ -100,26 +109,30 @@ pub struct MuseEvent {
     pub kind: u8,
     /// The channel of a message or receipt.
     pub channel: u8,
-    /// Why: a MuseRefusal, MuseCloseReason or MuseOutcome.
+    /// The reason: a MuseRefusal, MuseCloseReason or MuseOutcome.
     pub reason: u8,
     /// 0.
     pub reserved: u8,
-    /// The peer's number for why it closed.
+    /// The peer's number for why it closed or denied a connection.
     pub code: u32,
-    /// Which connection of the endpoint.
+    /// The connection of the endpoint.
     pub connection: u64,
-    /// Who connected, by token; 0 without one.
+    /// The account of a connect token; 0 without one.
     pub account: u64,
     /// Number of the message that a receipt is for.
     pub message: u64,
     /// Bytes that belong to the event.
     pub payload: *const u8,
-    /// How many they are.
+    /// Number of bytes at `payload`.
     pub payload_len: usize,
-    /// What a client said when it connected.
+    /// Further bytes: what a client said when it connected, or the details of a refusal.
     pub extra: *const u8,
-    /// How many bytes that is.
+    /// Number of bytes at `extra`.
     pub extra_len: usize,
+    /// The peer's address as text, "203.0.113.5:7000".
+    pub address: *const u8,
+    /// Number of bytes at `address`.
+    pub address_len: usize,
 }
 
 impl MuseEvent {
@@ -137,6 +150,8 @@ impl MuseEvent {
             payload_len: 0,
             extra: std::ptr::null(),
             extra_len: 0,
+            address: std::ptr::null(),
+            address_len: 0,
         }
     }
 
@@ -145,12 +160,23 @@ impl MuseEvent {
         self
     }
 
+    fn extra(mut self, extra: &[u8]) -> Self {
+        (self.extra, self.extra_len) = (extra.as_ptr(), extra.len());
+        self
+    }
+
+    fn address(mut self, address: SocketAddr, words: &mut String) -> Self {
+        *words = address.to_string();
+        (self.address, self.address_len) = (words.as_ptr(), words.len());
+        self
+    }
+
     fn reason(mut self, reason: u8) -> Self {
         self.reason = reason;
         self
     }
 
-    /// The same event for C. Slices point to where `event` has them; words are put into `words`.
+    /// Returns the same event for C. Slices point to where `event` has them; words are put into `words`.
     pub(crate) fn of(event: &Event<'_>, words: &mut String) -> Self {
         use MuseEventKind as Kind;
         match event {
@@ -160,17 +186,25 @@ impl MuseEvent {
                 user_data,
                 hello,
             } => {
-                let mut event = Self::new(Kind::Connected, connection.to_bits()).payload(user_data);
+                let mut event = Self::new(Kind::Connected, connection.to_bits());
                 event.account = *account;
-                (event.extra, event.extra_len) = (hello.as_ptr(), hello.len());
+                event.payload(user_data).extra(hello)
+            }
+            Event::Asking {
+                connection,
+                account,
+                user_data,
+                hello,
+                address,
+            } => {
+                let mut event = Self::new(Kind::Asking, connection.to_bits());
+                event.account = *account;
                 event
+                    .payload(user_data)
+                    .extra(hello)
+                    .address(*address, words)
             }
-            Event::Refused { connection, reason } => {
-                *words = reason.to_string();
-                Self::new(Kind::Refused, connection.to_bits())
-                    .reason(refusal(reason) as u8)
-                    .payload(words.as_bytes())
-            }
+            Event::Refused { connection, reason } => refused(connection.to_bits(), reason, words),
             Event::Unanswered { connection } => Self::new(Kind::Unanswered, connection.to_bits()),
             Event::Message {
                 connection,
@@ -195,14 +229,30 @@ impl MuseEvent {
             Event::AddressChanged {
                 connection,
                 address,
-            } => {
-                *words = address.to_string();
-                Self::new(Kind::AddressChanged, connection.to_bits()).payload(words.as_bytes())
-            }
+            } => Self::new(Kind::AddressChanged, connection.to_bits()).address(*address, words),
             Event::Closed { connection, reason } => closed(connection.to_bits(), reason, words),
             _ => Self::new(Kind::Other, 0),
         }
     }
+}
+
+fn refused(connection: u64, reason: &Refusal, words: &mut String) -> MuseEvent {
+    *words = reason.to_string();
+    let (told, mut code) = (words.len(), 0);
+    match reason {
+        Refusal::Denied { code: number, text } => {
+            words.push_str(text);
+            code = u32::from(*number);
+        }
+        Refusal::Schema { differences, .. } => {
+            let lines: Vec<String> = differences.iter().map(ToString::to_string).collect();
+            words.push_str(&lines.join("\n"));
+        }
+        _ => {}
+    }
+    let (payload, extra) = words.as_bytes().split_at(told);
+    let event = MuseEvent::new(MuseEventKind::Refused, connection).reason(refusal(reason) as u8);
+    MuseEvent { code, ..event }.payload(payload).extra(extra)
 }
 
 fn closed(connection: u64, reason: &CloseReason, words: &mut String) -> MuseEvent {
@@ -221,6 +271,7 @@ fn closed(connection: u64, reason: &CloseReason, words: &mut String) -> MuseEven
         CloseReason::Lost => MuseCloseReason::Lost,
         CloseReason::Protocol => MuseCloseReason::Protocol,
         CloseReason::Replaced => MuseCloseReason::Replaced,
+        CloseReason::Undecided => MuseCloseReason::Undecided,
         _ => MuseCloseReason::Other,
     };
     let event = MuseEvent::new(MuseEventKind::Closed, connection).reason(reason as u8);

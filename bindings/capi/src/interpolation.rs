@@ -1,18 +1,16 @@
 //! Showing others between the states that have arrived: the instant to show, and the buffer of one entity's states.
 
-use muse_netcode::interpolation::{
-    Interpolated, InterpolationConfig, Playback, PlaybackConfig, Shown, Source,
-};
-use muse_netcode::{Tick, TickTime};
-use muse_schema::State;
-use muse_wire::{Duration, Instant};
+use muse::netcode::interpolation::{Interpolated, InterpolationConfig, Playback, Shown, Source};
+use muse::netcode::{Tick, TickTime};
+use muse::schema::State;
+use muse::{Duration, Instant};
 
 use crate::clock::tick;
-use crate::context::{Inner, Muse, Thing, stale, with};
+use crate::context::{Muse, with};
 use crate::memory;
-use crate::status::{Failure, MuseStatus};
+use crate::status::MuseStatus;
 
-/// Where a shown state comes from.
+/// The origin of a shown state.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MuseSource {
@@ -26,7 +24,7 @@ pub enum MuseSource {
     Stopped = 4,
 }
 
-/// Where an entity is.
+/// Position, velocity and rotation of an entity.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MusePose {
@@ -38,23 +36,21 @@ pub struct MusePose {
     pub rotation: [f32; 4],
 }
 
-/// Which instant of the past is shown, and why.
+/// The instant of the past that is shown, and the measurements behind it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MusePlaybackState {
     /// The instant to show, in ticks; less than 0 before the first snapshot.
     pub ticks: f64,
-    /// How much later others are shown than their states arrive in the mean, in microseconds.
+    /// Time by which others are shown later than their states arrive in the mean, in microseconds.
     pub delay_us: u64,
-    /// How much longer than the mean the slowest of a hundred packets takes, in microseconds.
+    /// Time that the slowest of a hundred packets takes longer than the mean, in microseconds.
     pub jitter_us: u64,
     /// Share of the snapshots that are lost.
     pub loss: f64,
     /// Ticks from one snapshot to the next.
     pub interval_ticks: f64,
 }
-
-pub(crate) struct PlaybackThing(Playback);
 
 /// A pose whose way is a straight line.
 #[derive(State, Clone, Debug)]
@@ -80,23 +76,38 @@ pub(crate) enum Interpolation {
     Curved(Interpolated<Curved>),
 }
 
-impl Inner {
-    fn playback(&mut self, handle: u64) -> Result<&mut Playback, Failure> {
-        match self.thing(handle)? {
-            Thing::Playback(playback) => Ok(&mut playback.0),
-            _ => Err(stale()),
+/// Both have a pose's fields.
+macro_rules! pose {
+    ($state:ident) => {
+        impl From<MusePose> for $state {
+            fn from(pose: MusePose) -> Self {
+                let (position, velocity, rotation) = (pose.position, pose.velocity, pose.rotation);
+                Self {
+                    position,
+                    velocity,
+                    rotation,
+                }
+            }
         }
-    }
 
-    fn interpolation(&mut self, handle: u64) -> Result<&mut Interpolation, Failure> {
-        match self.thing(handle)? {
-            Thing::Interpolation(interpolation) => Ok(interpolation),
-            _ => Err(stale()),
+        impl From<$state> for MusePose {
+            fn from(state: $state) -> Self {
+                let (position, velocity, rotation) =
+                    (state.position, state.velocity, state.rotation);
+                Self {
+                    position,
+                    velocity,
+                    rotation,
+                }
+            }
         }
-    }
+    };
 }
 
-/// The instant at which a client shows others, one for all entities: as late as the arrival of snapshots asks for, and no later.
+pose!(Straight);
+pose!(Curved);
+
+/// Makes the clock by which a client shows others, one for all entities: as late as the arrival of snapshots asks for, and no later.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; `playback` is null or can be written.
@@ -110,14 +121,13 @@ pub unsafe extern "C" fn muse_playback_new(
     unsafe {
         with(muse, |inner| {
             let place = memory::place(playback)?;
-            let playback = Playback::new(PlaybackConfig::new(tick(tick_us)?));
-            place.put(inner.insert(Thing::Playback(Box::new(PlaybackThing(playback))))?);
-            Ok(MuseStatus::Ok)
+            place.put(inner.insert(Playback::new(PlaybackConfig::new(tick(tick_us)?)))?);
+            Ok(())
         })
     }
 }
 
-/// A snapshot of `tick` arrived at `now_us`; `number` counts the snapshots of the server to this client and wraps.
+/// Handles a snapshot of `tick` that arrived at `now_us`; `number` counts the snapshots of the server to this client and wraps.
 ///
 /// # Safety
 /// `muse` is null or a living Muse.
@@ -136,7 +146,7 @@ pub unsafe extern "C" fn muse_playback_snapshot(
             inner
                 .playback(playback)?
                 .handle_snapshot(now, Tick(tick), number);
-            Ok(MuseStatus::Ok)
+            Ok(())
         })
     }
 }
@@ -166,16 +176,13 @@ pub unsafe extern "C" fn muse_playback_advance(
                 loss: playback.loss(),
                 interval_ticks: playback.interval_ticks(),
             });
-            Ok(match time {
-                Some(_) => MuseStatus::Ok,
-                None => MuseStatus::None,
-            })
+            Ok(time.is_some())
         })
     }
 }
 
-/// A buffer for the states of one entity. With `use_velocity` it is shown along the curve that has its velocities, else in straight lines.
-/// `beyond_max_us` is how long it goes on after its last state; 0 for 250 ms.
+/// Makes a buffer for the states of one entity. With `use_velocity` it is shown along the curve that has its velocities, else in straight lines.
+/// `beyond_max_us` is the time that it goes on after its last state; 0 for 250 ms.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; `interpolation` is null or can be written.
@@ -203,13 +210,13 @@ pub unsafe extern "C" fn muse_interpolation_new(
                     distance(a.position, b.position)
                 })),
             };
-            place.put(inner.insert(Thing::Interpolation(Box::new(interpolation)))?);
-            Ok(MuseStatus::Ok)
+            place.put(inner.insert(interpolation)?);
+            Ok(())
         })
     }
 }
 
-/// A state of `tick` arrived; in any order, and again does no harm. MUSE_STATUS_NONE when it is of no use any more.
+/// Handles a state of `tick`; in any order, and again does no harm. MUSE_STATUS_NONE when it is of no use any more.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; `pose` is null or points to one.
@@ -223,35 +230,16 @@ pub unsafe extern "C" fn muse_interpolation_push(
     // SAFETY: as this function demands.
     unsafe {
         with(muse, |inner| {
-            let pose = memory::read(pose)?;
-            let (position, velocity, rotation) = (pose.position, pose.velocity, pose.rotation);
-            let useful = match inner.interpolation(interpolation)? {
-                Interpolation::Straight(states) => states.handle_state(
-                    Tick(tick),
-                    Straight {
-                        position,
-                        velocity,
-                        rotation,
-                    },
-                ),
-                Interpolation::Curved(states) => states.handle_state(
-                    Tick(tick),
-                    Curved {
-                        position,
-                        velocity,
-                        rotation,
-                    },
-                ),
-            };
-            Ok(match useful {
-                true => MuseStatus::Ok,
-                false => MuseStatus::None,
+            let pose = *memory::read(pose)?;
+            Ok(match inner.interpolation(interpolation)? {
+                Interpolation::Straight(states) => states.handle_state(Tick(tick), pose.into()),
+                Interpolation::Curved(states) => states.handle_state(Tick(tick), pose.into()),
             })
         })
     }
 }
 
-/// What to draw at `ticks`, the instant that `muse_playback_advance` told; it never goes back. `source` gets a MuseSource. MUSE_STATUS_NONE
+/// Gives the pose to draw at `ticks`, the instant that `muse_playback_advance` told; it never goes back. `source` gets a MuseSource. MUSE_STATUS_NONE
 /// before the first state.
 ///
 /// # Safety
@@ -270,36 +258,26 @@ pub unsafe extern "C" fn muse_interpolation_show(
             let (pose, source) = (memory::place(pose)?, memory::place(source)?);
             let time = TickTime::from_ticks(ticks);
             let shown = match inner.interpolation(interpolation)? {
-                Interpolation::Straight(states) => states.show(time).map(|shown| Shown {
-                    state: MusePose {
-                        position: shown.state.position,
-                        velocity: shown.state.velocity,
-                        rotation: shown.state.rotation,
-                    },
-                    source: shown.source,
-                }),
-                Interpolation::Curved(states) => states.show(time).map(|shown| Shown {
-                    state: MusePose {
-                        position: shown.state.position,
-                        velocity: shown.state.velocity,
-                        rotation: shown.state.rotation,
-                    },
-                    source: shown.source,
-                }),
+                Interpolation::Straight(states) => states.show(time).map(parts),
+                Interpolation::Curved(states) => states.show(time).map(parts),
             };
-            let Some(shown) = shown else {
-                return Ok(MuseStatus::None);
+            let Some((shown, from)) = shown else {
+                return Ok(false);
             };
-            pose.put(shown.state);
-            source.put(match shown.source {
+            pose.put(shown);
+            source.put(match from {
                 Source::Between => MuseSource::Between,
                 Source::First => MuseSource::First,
                 Source::Beyond => MuseSource::Beyond,
                 Source::Stopped => MuseSource::Stopped,
             } as u8);
-            Ok(MuseStatus::Ok)
+            Ok(true)
         })
     }
+}
+
+fn parts<S: Into<MusePose>>(shown: Shown<S>) -> (MusePose, Source) {
+    (shown.state.into(), shown.source)
 }
 
 fn distance(a: [f32; 3], b: [f32; 3]) -> f32 {

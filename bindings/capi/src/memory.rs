@@ -45,6 +45,18 @@ pub(crate) unsafe fn text<'a>(pointer: *const c_char) -> Result<&'a str, Failure
         .map_err(|_| Failure::argument("the text is not UTF-8"))
 }
 
+/// The text at `pointer`; none for a null.
+///
+/// # Safety
+/// As for [`text`].
+pub(crate) unsafe fn optional_text<'a>(pointer: *const c_char) -> Result<&'a str, Failure> {
+    match pointer.is_null() {
+        true => Ok(""),
+        // SAFETY: as this function demands.
+        false => unsafe { text(pointer) },
+    }
+}
+
 /// The structure at `pointer`.
 ///
 /// # Safety
@@ -68,7 +80,7 @@ pub(crate) unsafe fn place<'a, T>(pointer: *mut T) -> Result<Place<'a, T>, Failu
     }
 }
 
-/// Where one result goes.
+/// The caller's place for one result.
 pub(crate) struct Place<'a, T> {
     pointer: *mut T,
     _lifetime: std::marker::PhantomData<&'a mut T>,
@@ -107,6 +119,23 @@ pub(crate) unsafe fn copy_out(
     // SAFETY: the buffer has room for `capacity` bytes, which is no less than what is copied, and is not ours.
     unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), buffer, data.len()) };
     Ok(())
+}
+
+/// Copies a text and a zero behind it to the caller's buffer, and its length without the zero to `len`, also when it does not fit.
+///
+/// # Safety
+/// As for [`copy_out`].
+pub(crate) unsafe fn copy_text(
+    text: &str,
+    buffer: *mut c_char,
+    capacity: usize,
+    len: &Place<'_, usize>,
+) -> Result<(), Failure> {
+    let ended = [text.as_bytes(), &[0]].concat();
+    // SAFETY: as this function demands.
+    let outcome = unsafe { copy_out(&ended, buffer.cast(), capacity, len) };
+    len.put(text.len());
+    outcome
 }
 
 fn null() -> Failure {

@@ -1,6 +1,6 @@
 //! Counters as C structures.
 
-use muse_transport::ConnectionId;
+use muse::transport::ConnectionId;
 
 use crate::context::Muse;
 use crate::endpoint::{no_connection, on};
@@ -79,7 +79,7 @@ pub struct MuseChannelStats {
     pub queued_messages: u64,
 }
 
-/// State and counters of a connection.
+/// Gives state and counters of a connection.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; `stats` is null or can be written.
@@ -92,10 +92,10 @@ pub unsafe extern "C" fn muse_stats(
 ) -> MuseStatus {
     // SAFETY: as this function demands.
     unsafe {
-        on(muse, endpoint, |host| {
+        on(muse, endpoint, |owned| {
             let place = memory::place(stats)?;
             let connection = ConnectionId::from_bits(connection);
-            let endpoint = host.endpoint();
+            let endpoint = owned.endpoint();
             let stats = endpoint.stats(connection).ok_or_else(no_connection)?;
             place.put(MuseStats {
                 rtt_us: stats.rtt.as_micros(),
@@ -117,12 +117,12 @@ pub unsafe extern "C" fn muse_stats(
                 is_interrupted: u8::from(endpoint.is_interrupted(connection)),
                 reserved: [0; 7],
             });
-            Ok(MuseStatus::Ok)
+            Ok(())
         })
     }
 }
 
-/// Counters of one channel of a connection.
+/// Gives counters of one channel of a connection.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; `stats` is null or can be written.
@@ -136,10 +136,10 @@ pub unsafe extern "C" fn muse_channel_stats(
 ) -> MuseStatus {
     // SAFETY: as this function demands.
     unsafe {
-        on(muse, endpoint, |host| {
+        on(muse, endpoint, |owned| {
             let place = memory::place(stats)?;
             let connection = ConnectionId::from_bits(connection);
-            let endpoint = host.endpoint();
+            let endpoint = owned.endpoint();
             if endpoint.remote(connection).is_none() {
                 return Err(no_connection());
             }
@@ -161,7 +161,7 @@ pub unsafe extern "C" fn muse_channel_stats(
                 queued_bytes: queued_bytes as u64,
                 queued_messages: queued_messages as u64,
             });
-            Ok(MuseStatus::Ok)
+            Ok(())
         })
     }
 }

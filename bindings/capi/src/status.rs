@@ -1,12 +1,12 @@
-//! What every function answers with.
+//! The answer of every function: a status, and words for the last error.
 
 use std::borrow::Cow;
 use std::ffi::c_char;
 use std::io;
 
-use muse_transport::SendError;
+use muse::transport::{AdmissionError, SendError};
 
-/// What a function answers. Errors are less than zero, and `muse_error_text` has the words for the last one.
+/// The answer of a function. Errors are less than zero, and `muse_error_text` has the words for the last one.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MuseStatus {
@@ -28,7 +28,7 @@ pub enum MuseStatus {
     ErrorPanic = -6,
     /// The socket or a file failed.
     ErrorIo = -7,
-    /// The connection was closed or never existed.
+    /// The connection was closed or never existed, or nobody waits for a decision there.
     ErrorNoConnection = -8,
     /// The connection has no such channel.
     ErrorNoChannel = -9,
@@ -40,7 +40,7 @@ pub enum MuseStatus {
     ErrorClosing = -12,
     /// The config makes no sense; the text says why.
     ErrorConfig = -13,
-    /// The text is no connect token, or the grant goes beyond a limit.
+    /// The text is no connect token, the grant goes beyond a limit, or the token of a client to admit is no longer good.
     ErrorToken = -14,
     /// The packet is not what this function reads.
     ErrorMalformed = -15,
@@ -93,6 +93,11 @@ impl Failure {
     pub(crate) fn argument(text: &'static str) -> Self {
         Self::new(MuseStatus::ErrorArgument, text)
     }
+
+    /// Puts an error's own words behind a status, for `map_err`.
+    pub(crate) fn of<E: ToString>(status: MuseStatus) -> impl FnOnce(E) -> Self {
+        move |error| Self::new(status, error.to_string())
+    }
 }
 
 impl From<io::Error> for Failure {
@@ -128,5 +133,25 @@ impl From<SendError> for Failure {
     }
 }
 
-/// What a function's body gives back.
-pub(crate) type Answer = Result<MuseStatus, Failure>;
+impl From<AdmissionError> for Failure {
+    fn from(error: AdmissionError) -> Self {
+        let status = match error {
+            AdmissionError::NotAsking => MuseStatus::ErrorNoConnection,
+            _ => MuseStatus::ErrorToken,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl From<()> for MuseStatus {
+    fn from((): ()) -> Self {
+        Self::Ok
+    }
+}
+
+impl From<bool> for MuseStatus {
+    /// False is [`None`](Self::None): nothing came, nothing is due, nothing is of use.
+    fn from(something: bool) -> Self {
+        if something { Self::Ok } else { Self::None }
+    }
+}

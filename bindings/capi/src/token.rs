@@ -3,46 +3,44 @@
 use std::ffi::c_char;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use muse_drivers::{SystemEntropy, load_or_create_key, new_key};
-use muse_transport::token::{ConnectToken, TokenGrant, TokenIssuer};
-use muse_transport::{ServerKey, ServerPublicKey};
+use muse::drivers::{SystemEntropy, load_or_create_key, new_key};
+use muse::transport::token::{ConnectToken, TokenGrant, TokenIssuer};
+use muse::transport::{ServerKey, ServerPublicKey};
 
-use crate::context::{Muse, Thing, stale, with};
+use crate::context::{Muse, with};
 use crate::endpoint::address;
 use crate::memory;
 use crate::status::{Failure, MuseStatus};
 
-/// What a connect token is to allow.
+/// The rights that a connect token gives.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct MuseGrant {
-    /// Who is let in.
+    /// The account that is let in.
     pub account: u64,
-    /// How long the token may be used for a new session, in seconds; 0 for 60, at most 86,400.
+    /// Time for which the token may be used for a new session, in seconds; 0 for 60, at most 86,400.
     pub lifetime_s: u64,
     /// The public key of the server that it is for.
     pub server_key: [u8; 32],
-    /// Where that server is: "203.0.113.5:7000".
+    /// The address of that server: "203.0.113.5:7000".
     pub server_address: *const c_char,
     /// Bytes for the server, which the player can neither read nor change, at most 256; null for none.
     pub user_data: *const u8,
-    /// How many they are.
+    /// Number of bytes at `user_data`.
     pub user_data_len: usize,
 }
 
-/// What a connect token says to its holder.
+/// The part of a connect token that its holder can read.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct MuseTokenInfo {
-    /// When it can no longer be used for a new session, seconds since 1970.
+    /// The time after which it cannot be used for a new session, seconds since 1970.
     pub expires_s: u64,
     /// The public key of the server that it is for.
     pub server_key: [u8; 32],
     /// The first of the server's addresses, as text with a zero at the end.
     pub server_address: [u8; 64],
 }
-
-pub(crate) struct Issuer(TokenIssuer);
 
 /// Makes a server's key and puts its 32 bytes at `key`: keep them in a safe place.
 ///
@@ -55,7 +53,7 @@ pub unsafe extern "C" fn muse_key_new(muse: *mut Muse, key: *mut u8) -> MuseStat
         with(muse, |_| {
             let place = memory::place(key.cast::<[u8; 32]>())?;
             place.put(*new_key()?.to_bytes());
-            Ok(MuseStatus::Ok)
+            Ok(())
         })
     }
 }
@@ -75,12 +73,12 @@ pub unsafe extern "C" fn muse_key_load_or_create(
         with(muse, |_| {
             let place = memory::place(key.cast::<[u8; 32]>())?;
             place.put(*load_or_create_key(memory::text(path)?)?.to_bytes());
-            Ok(MuseStatus::Ok)
+            Ok(())
         })
     }
 }
 
-/// The public key, 32 bytes, that belongs to a server's key: what clients are told.
+/// Gives the public key, 32 bytes, that belongs to a server's key: what clients are told.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; 32 bytes can be read at `key` and written at `public_key` unless they are null.
@@ -96,12 +94,12 @@ pub unsafe extern "C" fn muse_key_public(
             let place = memory::place(public_key.cast::<[u8; 32]>())?;
             let key = memory::read(key.cast::<[u8; 32]>())?;
             place.put(*ServerKey::from_bytes(*key).public().as_bytes());
-            Ok(MuseStatus::Ok)
+            Ok(())
         })
     }
 }
 
-/// The public key that 64 hexadecimal digits stand for.
+/// Reads a public key from 64 hexadecimal digits.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; `text` is null or a text; 32 bytes can be written at `public_key` unless it is null.
@@ -119,12 +117,12 @@ pub unsafe extern "C" fn muse_key_parse(
                 .parse()
                 .map_err(|_| Failure::argument("a public key is 64 hexadecimal digits"))?;
             place.put(*key.as_bytes());
-            Ok(MuseStatus::Ok)
+            Ok(())
         })
     }
 }
 
-/// An issuer of connect tokens for the game with this protocol number, whose key verifiers know by `key_id`. `seed` is 32 secret bytes, or
+/// Makes an issuer of connect tokens for the game with this protocol number, whose key verifiers know by `key_id`. `seed` is 32 secret bytes, or
 /// null for a new key that is kept nowhere.
 ///
 /// # Safety
@@ -145,13 +143,13 @@ pub unsafe extern "C" fn muse_issuer_new(
                 Some(seed) => TokenIssuer::from_bytes(protocol, key_id, seed),
                 None => TokenIssuer::generate(protocol, key_id, &mut SystemEntropy::new()?),
             };
-            place.put(inner.insert(Thing::Issuer(Box::new(Issuer(issuer))))?);
-            Ok(MuseStatus::Ok)
+            place.put(inner.insert(issuer)?);
+            Ok(())
         })
     }
 }
 
-/// The issuer's public key, 32 bytes: what servers are told, with its `key_id`.
+/// Gives the issuer's public key, 32 bytes: what servers are told, with its `key_id`.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; 32 bytes can be written at `public_key` unless it is null.
@@ -165,11 +163,8 @@ pub unsafe extern "C" fn muse_issuer_public_key(
     unsafe {
         with(muse, |inner| {
             let place = memory::place(public_key.cast::<[u8; 32]>())?;
-            let Thing::Issuer(issuer) = inner.thing(issuer)? else {
-                return Err(stale());
-            };
-            place.put(issuer.0.public_key());
-            Ok(MuseStatus::Ok)
+            place.put(inner.issuer(issuer)?.public_key());
+            Ok(())
         })
     }
 }
@@ -195,9 +190,7 @@ pub unsafe extern "C" fn muse_issue(
             let wanted = memory::read(grant)?;
             let server = address(memory::text(wanted.server_address)?)?;
             let user_data = memory::bytes(wanted.user_data, wanted.user_data_len)?;
-            let Thing::Issuer(issuer) = inner.thing(issuer)? else {
-                return Err(stale());
-            };
+            let issuer = inner.issuer(issuer)?;
             let key = ServerPublicKey::from_bytes(wanted.server_key);
             let mut grant = TokenGrant::new(wanted.account, key, server).user_data(user_data);
             if wanted.lifetime_s != 0 {
@@ -206,18 +199,14 @@ pub unsafe extern "C" fn muse_issue(
             let now = SystemTime::now().duration_since(UNIX_EPOCH);
             let now_s = now.map_or(0, |since| since.as_secs());
             let token = issuer
-                .0
                 .issue(&grant, now_s, &mut SystemEntropy::new()?)
-                .map_err(|error| Failure::new(MuseStatus::ErrorToken, error.to_string()))?;
-            let text = token.to_text() + "\0";
-            let outcome = memory::copy_out(text.as_bytes(), buffer.cast(), capacity, &len);
-            len.put(text.len() - 1);
-            outcome.map(|()| MuseStatus::Ok)
+                .map_err(Failure::of(MuseStatus::ErrorToken))?;
+            memory::copy_text(&token.to_text(), buffer, capacity, &len)
         })
     }
 }
 
-/// Reads what a token says to its holder.
+/// Reads the part of a token that its holder can read.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; `text` is null or a text; `info` is null or can be written.
@@ -232,7 +221,7 @@ pub unsafe extern "C" fn muse_token_read(
         with(muse, |_| {
             let place = memory::place(info)?;
             let token = ConnectToken::from_text(memory::text(text)?)
-                .map_err(|error| Failure::new(MuseStatus::ErrorToken, error.to_string()))?;
+                .map_err(Failure::of(MuseStatus::ErrorToken))?;
             let mut server_address = [0; 64];
             if let Some(address) = token.servers().first() {
                 let text = address.to_string();
@@ -245,7 +234,7 @@ pub unsafe extern "C" fn muse_token_read(
                 server_key: *token.server_key().as_bytes(),
                 server_address,
             });
-            Ok(MuseStatus::Ok)
+            Ok(())
         })
     }
 }

@@ -2,7 +2,7 @@ using System;
 
 namespace Muse
 {
-    /// <summary>How a channel delivers.</summary>
+    /// <summary>The delivery mode of a channel.</summary>
     public enum Delivery : byte
     {
         /// <summary>At most once, in any order.</summary>
@@ -19,7 +19,7 @@ namespace Muse
         PartiallyReliable = 5,
     }
 
-    /// <summary>What a reliable channel pays for low latency under loss.</summary>
+    /// <summary>The price that a reliable channel pays for low latency under loss.</summary>
     public enum Repair : byte
     {
         Balanced = 0,
@@ -27,7 +27,7 @@ namespace Muse
         Fast = 2,
     }
 
-    /// <summary>How urgent a message is.</summary>
+    /// <summary>The urgency of a message.</summary>
     public enum Priority : byte
     {
         Default = 0,
@@ -54,13 +54,16 @@ namespace Muse
         public ChannelConfig(Delivery delivery) : this() { Delivery = delivery; }
     }
 
-    /// <summary>What both sides of a connection agree on, and limits; zero is the default of every field. Times are microseconds.</summary>
+    /// <summary>The settings that both sides of a connection agree on, and limits; zero is the default of every field. Times are microseconds.</summary>
     public sealed class Config
     {
         /// <summary>A number that other games do not use.</summary>
         public ulong Protocol;
-        /// <summary>A number that changes with the game's messages.</summary>
-        public ulong Schema;
+        /// <summary>
+        /// Everything else that both sides must share, a line for each thing ("7 Say { text: text max 100 }\ntick rate 50"). A client that differs is refused
+        /// and told the lines that do (<see cref="Refusal.Schema"/>). The order of lines does not matter; anybody can read them.
+        /// </summary>
+        public string Shared = "";
         /// <summary>The channels, numbered from 0; the same on both sides.</summary>
         public ChannelConfig[] Channels = new ChannelConfig[0];
         public ulong MessageMax;
@@ -103,12 +106,12 @@ namespace Muse
             return channels;
         }
 
-        internal unsafe Native.Config ToNative(Native.Channel* channels)
+        internal unsafe Native.Config ToNative(Native.Channel* channels, byte* shared)
         {
             return new Native.Config
             {
                 Protocol = Protocol,
-                Schema = Schema,
+                Shared = shared,
                 Channels = channels,
                 ChannelCount = (UIntPtr)Channels.Length,
                 MessageMax = MessageMax,
@@ -122,7 +125,7 @@ namespace Muse
         }
     }
 
-    /// <summary>Whom a client trusts, and what it says at once.</summary>
+    /// <summary>The server that a client trusts, and what it tells it at once.</summary>
     public sealed class ConnectOptions
     {
         /// <summary>The server's public key. Without it and without a token nothing can be trusted.</summary>
@@ -131,13 +134,13 @@ namespace Muse
         public string Token;
         /// <summary>Neither encryption nor authentication: anyone on the way can read and forge everything.</summary>
         public bool DangerInsecure;
-        /// <summary>What to say to the server at once, at most 256 bytes.</summary>
+        /// <summary>Bytes that reach the server with the connection, at most 256.</summary>
         public byte[] Hello;
         /// <summary>Gives up after this time; 0 for 10 s.</summary>
         public ulong TimeoutUs;
     }
 
-    /// <summary>How a server lets clients in.</summary>
+    /// <summary>A server's key, and which clients it lets in.</summary>
     public sealed class ServerOptions
     {
         /// <summary>The server's private key, from <see cref="MuseContext.NewKey"/> or <see cref="MuseContext.LoadOrCreateKey"/>.</summary>
@@ -146,5 +149,11 @@ namespace Muse
         public System.Collections.Generic.Dictionary<uint, byte[]> TokenKeys = new System.Collections.Generic.Dictionary<uint, byte[]>();
         /// <summary>Also lets in clients without encryption.</summary>
         public bool DangerAllowInsecure;
+        /// <summary>Asks about each client before it is in: <see cref="EventKind.Asking"/>, which <see cref="MuseServer.Admit"/> or <see cref="MuseServer.Deny"/> answers.</summary>
+        public bool Asks;
+        /// <summary>Clients that may wait for a decision at once; 0 for 1,024. Further ones are refused as by a busy server.</summary>
+        public uint PendingMax;
+        /// <summary>Time for a decision, at most 300 s; 0 for 30 s. Afterwards the client is refused as by a busy server.</summary>
+        public ulong DecisionTimeoutUs;
     }
 }

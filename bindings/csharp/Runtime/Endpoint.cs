@@ -3,18 +3,21 @@ using System.Text;
 
 namespace Muse
 {
-    /// <summary>What happened.</summary>
+    /// <summary>The kind of an event.</summary>
     public enum EventKind : byte
     {
         Nothing = 0,
-        /// <summary>A connection is there; the payload is the token's user data, the extra what the client said.</summary>
+        /// <summary>A connection is made; the payload is the token's user data, the extra what the client said.</summary>
         Connected = 1,
-        /// <summary>The server did not let us in; the payload says why.</summary>
+        /// <summary>
+        /// The server refused us: the reason is a <see cref="Refusal"/>, the payload its words. With <see cref="Refusal.Denied"/>, the code and the extra are what
+        /// the server's application said; with <see cref="Refusal.Schema"/>, the extra has each difference on a line ("here" is the client).
+        /// </summary>
         Refused = 2,
         /// <summary>Our attempt to connect got no answer.</summary>
         Unanswered = 3,
         Message = 4,
-        /// <summary>What became of a message sent with a receipt.</summary>
+        /// <summary>A message sent with a receipt was delivered, lost or dropped.</summary>
         Receipt = 5,
         /// <summary>Nothing has been heard for a while; the connection is kept.</summary>
         Interrupted = 6,
@@ -22,10 +25,15 @@ namespace Muse
         Resumed = 7,
         AddressChanged = 8,
         Closed = 9,
+        /// <summary>
+        /// A client asks to be let in, at a server with <see cref="ServerOptions.Asks"/>: account, payload and extra as with <see cref="Connected"/>, and its address.
+        /// <see cref="MuseServer.Admit"/> and <see cref="MuseServer.Deny"/> decide, at once or later.
+        /// </summary>
+        Asking = 10,
         Other = 255,
     }
 
-    /// <summary>Why a connection ended.</summary>
+    /// <summary>The reason for which a connection ended.</summary>
     public enum CloseReason : byte
     {
         Other = 0,
@@ -34,9 +42,31 @@ namespace Muse
         Lost = 3,
         Protocol = 4,
         Replaced = 5,
+        /// <summary>Nobody decided in time about a client that asked.</summary>
+        Undecided = 6,
     }
 
-    /// <summary>What became of a message.</summary>
+    /// <summary>The reason for which a server refused a client.</summary>
+    public enum Refusal : byte
+    {
+        Other = 0,
+        Version = 1,
+        /// <summary>Channels, or the lines in <see cref="Config.Shared"/>, are not the same on both sides.</summary>
+        Schema = 2,
+        Full = 3,
+        TokenRequired = 4,
+        TokenInvalid = 5,
+        TokenExpired = 6,
+        TokenUsed = 7,
+        TokenWrongServer = 8,
+        WrongKey = 9,
+        /// <summary>The application on the server said no.</summary>
+        Denied = 10,
+        Busy = 11,
+        Insecure = 12,
+    }
+
+    /// <summary>The fate of a message.</summary>
     public enum Outcome : byte
     {
         Delivered = 1,
@@ -51,7 +81,7 @@ namespace Muse
     {
         private readonly byte* start;
 
-        /// <summary>How many bytes there are.</summary>
+        /// <summary>Number of bytes.</summary>
         public readonly int Length;
 
         internal Payload(byte* start, UIntPtr length)
@@ -134,15 +164,17 @@ namespace Muse
     {
         public EventKind Kind;
         public byte Channel;
-        /// <summary>A <see cref="CloseReason"/>, an <see cref="Outcome"/>, or the number of a refusal.</summary>
+        /// <summary>A <see cref="CloseReason"/>, an <see cref="Outcome"/> or a <see cref="Refusal"/>.</summary>
         public byte Reason;
         public uint Code;
         public ulong Connection;
-        /// <summary>Who connected, by token; 0 without one.</summary>
+        /// <summary>The account of a connect token; 0 without one.</summary>
         public ulong Account;
         public ulong Message;
         public Payload Payload;
         public Payload Extra;
+        /// <summary>The peer's address as text, of a client that asks and of one whose address changed.</summary>
+        public Payload Address;
     }
 
     /// <summary>
@@ -164,7 +196,7 @@ namespace Muse
         /// <summary>The context that the endpoint lives in.</summary>
         public MuseContext Context { get { return context; } }
 
-        /// <summary>Takes in what has arrived.</summary>
+        /// <summary>Receives what has arrived.</summary>
         public void Poll() { context.Check(Native.muse_poll(context.Handle, handle)); }
 
         /// <summary>Sends what is to be sent.</summary>
@@ -178,7 +210,7 @@ namespace Muse
             return status == Status.Ok;
         }
 
-        /// <summary>What happened next; false when nothing did. The payload is readable until the next call.</summary>
+        /// <summary>Gives the next event; false when there is none. The payload is readable until the next call.</summary>
         public bool NextEvent(out MuseEvent happened)
         {
             Native.Event native;
@@ -198,6 +230,7 @@ namespace Muse
             happened.Message = native.Message;
             happened.Payload = new Payload(native.Payload, native.PayloadLen);
             happened.Extra = new Payload(native.Extra, native.ExtraLen);
+            happened.Address = new Payload(native.Address, native.AddressLen);
             return true;
         }
 
@@ -300,7 +333,7 @@ namespace Muse
             return Native.muse_channel_stats(context.Handle, handle, connection, channel, out stats) == Status.Ok;
         }
 
-        /// <summary>What a connection may send, now and in ticks of this length; false when there is none.</summary>
+        /// <summary>The bytes that a connection may send, now and in ticks of this length; false when there is none.</summary>
         public bool TryBudget(ulong connection, ulong tickUs, out Budget budget)
         {
             return Native.muse_budget(context.Handle, handle, connection, tickUs, out budget) == Status.Ok;
@@ -358,17 +391,30 @@ namespace Muse
             fixed (byte* key = options.Key)
             fixed (Native.TokenKey* trusted = keys)
             fixed (Native.Channel* channels = config.NativeChannels())
+            fixed (byte* shared = MuseContext.Text(config.Shared ?? ""))
             {
-                Native.Config native = config.ToNative(channels);
+                Native.Config native = config.ToNative(channels, shared);
                 var server = new Native.ServerOptions
                 {
                     Key = key,
                     TokenKeys = trusted,
                     TokenKeyCount = (UIntPtr)count,
-                    DangerAllowInsecure = options.DangerAllowInsecure ? 1UL : 0UL,
+                    DangerAllowInsecure = (byte)(options.DangerAllowInsecure ? 1 : 0),
+                    Asks = (byte)(options.Asks ? 1 : 0),
+                    PendingMax = options.PendingMax,
+                    DecisionTimeoutUs = options.DecisionTimeoutUs,
                 };
                 this.context.Check(Native.muse_server_new(this.context.Handle, text, &native, &server, out handle));
             }
+        }
+
+        /// <summary>Lets a client in that asks. One that no longer asks is an answer (<see cref="Status.ErrorNoConnection"/>), not an exception.</summary>
+        public Status Admit(ulong connection) { return Native.muse_admit(context.Handle, handle, connection); }
+
+        /// <summary>Refuses a client that asks, which reads the code and the first 128 bytes of the text.</summary>
+        public Status Deny(ulong connection, ushort code, string text)
+        {
+            fixed (byte* words = MuseContext.Text(text)) return Native.muse_deny(context.Handle, handle, connection, code, words);
         }
     }
 
@@ -389,8 +435,9 @@ namespace Muse
             fixed (byte* token = MuseContext.Text(options.Token ?? ""))
             fixed (byte* said = hello.Length == 0 ? nothing : hello)
             fixed (Native.Channel* channels = config.NativeChannels())
+            fixed (byte* shared = MuseContext.Text(config.Shared ?? ""))
             {
-                Native.Config native = config.ToNative(channels);
+                Native.Config native = config.ToNative(channels, shared);
                 var connect = new Native.Connect
                 {
                     Trust = options.DangerInsecure ? 2UL : options.Token != null ? 1UL : 0UL,

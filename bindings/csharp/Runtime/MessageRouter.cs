@@ -6,6 +6,9 @@ namespace Muse
     /// <summary>Takes one message of a type: who sent it, on which channel, and its bytes behind the type.</summary>
     public delegate void MessageHandler(ulong connection, byte channel, Payload payload);
 
+    /// <summary>Decides about a client that asks, at once or later: who it is stands in the event.</summary>
+    public delegate void AskingHandler(ref MuseEvent asking);
+
     /// <summary>
     /// A handler per message type, as MUSE-RP had: a message is its type in two bytes (little-endian, the same place in which Rust's typed messages
     /// have their id) and its content. Finding the handler and writing the type allocate nothing.
@@ -25,6 +28,8 @@ namespace Muse
         public event Action<ulong, string> Failed;
         /// <summary>Nothing has been heard for a while (true), or the peer is back (false).</summary>
         public event Action<ulong, bool> Interrupted;
+        /// <summary>A client asks to be let in, at a server with <see cref="ServerOptions.Asks"/>.</summary>
+        public event AskingHandler Asking;
 
         /// <summary>Gives messages of a type to a handler from now on; one per type.</summary>
         public void AddHandler(ushort type, MessageHandler handler)
@@ -36,7 +41,7 @@ namespace Muse
         /// <summary>No longer takes messages of a type.</summary>
         public bool RemoveHandler(ushort type) { return handlers.Remove(type); }
 
-        /// <summary>One turn of a game loop: takes in what arrived, calls the handlers, sends what is to be sent.</summary>
+        /// <summary>One turn of a game loop: receives what arrived, calls the handlers, sends what is to be sent.</summary>
         public void Tick(Endpoint endpoint)
         {
             endpoint.Poll();
@@ -67,6 +72,9 @@ namespace Muse
                 case EventKind.Closed:
                     if (Closed != null) Closed(happened.Connection, (CloseReason)happened.Reason);
                     break;
+                case EventKind.Asking:
+                    if (Asking != null) Asking(ref happened);
+                    break;
                 case EventKind.Refused:
                     if (Failed != null) Failed(happened.Connection, happened.Payload.ToText());
                     break;
@@ -86,7 +94,7 @@ namespace Muse
     {
         /// <summary>The bytes written so far are at its front.</summary>
         public byte[] Buffer { get; private set; }
-        /// <summary>How many bytes were written.</summary>
+        /// <summary>Number of bytes written.</summary>
         public int Length { get; private set; }
 
         /// <summary>A writer whose buffer grows beyond `capacity` only if a message needs it.</summary>

@@ -6,14 +6,14 @@ namespace Muse
     /// <summary>A call failed for a reason that the program should not go on from.</summary>
     public sealed class MuseException : Exception
     {
-        /// <summary>What the library answered.</summary>
+        /// <summary>The answer of the library.</summary>
         public Status Status { get; private set; }
 
         internal MuseException(Status status, string text) : base(text) { Status = status; }
     }
 
     /// <summary>
-    /// Owns endpoints, clocks and all else that is made with it. Calls with one context must not overlap: use one per thread. Disposing of
+    /// Owns endpoints, clocks and everything else that is made with it. Calls with one context must not overlap: use one per thread. Disposing of
     /// it closes everything that was made with it.
     /// </summary>
     public sealed unsafe class MuseContext : IDisposable
@@ -57,7 +57,7 @@ namespace Muse
             return key;
         }
 
-        /// <summary>What clients are told of a server's private key.</summary>
+        /// <summary>The public key of a server's private key, which clients are told.</summary>
         public byte[] PublicKey(byte[] key)
         {
             RequireKey(key);

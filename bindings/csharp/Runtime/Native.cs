@@ -4,7 +4,7 @@ using System.Runtime.InteropServices;
 
 namespace Muse
 {
-    /// <summary>What every call answers; errors are below zero.</summary>
+    /// <summary>The answer of every call; errors are below zero.</summary>
     public enum Status
     {
         Ok = 0,
@@ -54,7 +54,7 @@ namespace Muse
         public ulong Interruptions;
         private ulong interrupted;
 
-        /// <summary>Whether nothing is heard of the peer at present.</summary>
+        /// <summary>True while nothing is heard of the peer.</summary>
         public bool IsInterrupted { get { return (interrupted & 1) != 0; } }
     }
 
@@ -76,7 +76,7 @@ namespace Muse
         public ulong QueuedMessages;
     }
 
-    /// <summary>What a connection may send.</summary>
+    /// <summary>The bytes that a connection may send.</summary>
     [StructLayout(LayoutKind.Sequential)]
     public struct Budget
     {
@@ -86,7 +86,7 @@ namespace Muse
         public ulong Rate;
     }
 
-    /// <summary>Where an entity is.</summary>
+    /// <summary>Position, velocity and rotation of an entity.</summary>
     [StructLayout(LayoutKind.Sequential)]
     public struct Pose
     {
@@ -95,7 +95,7 @@ namespace Muse
         public float RotationX, RotationY, RotationZ, RotationW;
     }
 
-    /// <summary>Which instant of the past is shown, and why.</summary>
+    /// <summary>The instant of the past that is shown, and the measurements behind it.</summary>
     [StructLayout(LayoutKind.Sequential)]
     public struct PlaybackState
     {
@@ -107,11 +107,11 @@ namespace Muse
         public double IntervalTicks;
     }
 
-    /// <summary>What a clock shows.</summary>
+    /// <summary>The state of a clock.</summary>
     [StructLayout(LayoutKind.Sequential)]
     public struct ClockState
     {
-        /// <summary>What time it is on the server, in ticks; below 0 before the first snapshot.</summary>
+        /// <summary>The server's time in ticks; below 0 before the first snapshot.</summary>
         public double ServerTicks;
         /// <summary>The instant that is being played, in ticks; below 0 before it plays.</summary>
         public double PlayTicks;
@@ -128,7 +128,7 @@ namespace Muse
 #else
         private const string Library = "muse";
 #endif
-        internal const uint AbiVersion = 1;
+        internal const uint AbiVersion = 2;
 
         [StructLayout(LayoutKind.Sequential)]
         internal struct Channel
@@ -142,7 +142,8 @@ namespace Muse
         [StructLayout(LayoutKind.Sequential)]
         internal struct Config
         {
-            public ulong Protocol, Schema;
+            public ulong Protocol;
+            public byte* Shared;
             public Channel* Channels;
             public UIntPtr ChannelCount;
             public ulong MessageMax, AckDelayUs, KeepAliveUs, SilenceUs, ResumeWithinUs, ConnectionsMax, FixedRate;
@@ -172,7 +173,10 @@ namespace Muse
             public byte* Key;
             public TokenKey* TokenKeys;
             public UIntPtr TokenKeyCount;
-            public ulong DangerAllowInsecure;
+            public byte DangerAllowInsecure, Asks;
+            public ushort Reserved;
+            public uint PendingMax;
+            public ulong DecisionTimeoutUs;
         }
 
         [StructLayout(LayoutKind.Sequential)]
@@ -193,6 +197,8 @@ namespace Muse
             public UIntPtr PayloadLen;
             public byte* Extra;
             public UIntPtr ExtraLen;
+            public byte* Address;
+            public UIntPtr AddressLen;
         }
 
         [StructLayout(LayoutKind.Sequential)]
@@ -222,6 +228,8 @@ namespace Muse
         [DllImport(Library)] internal static extern Status muse_broadcast(IntPtr muse, ulong endpoint, byte channel, byte* payload, UIntPtr len, out UIntPtr sent);
         [DllImport(Library)] internal static extern Status muse_close(IntPtr muse, ulong endpoint, ulong connection, ushort code, byte* text);
         [DllImport(Library)] internal static extern Status muse_finish(IntPtr muse, ulong endpoint, ulong connection, ushort code, byte* text);
+        [DllImport(Library)] internal static extern Status muse_admit(IntPtr muse, ulong endpoint, ulong connection);
+        [DllImport(Library)] internal static extern Status muse_deny(IntPtr muse, ulong endpoint, ulong connection, ushort code, byte* text);
         [DllImport(Library)] internal static extern Status muse_now(IntPtr muse, ulong endpoint, out ulong nowUs);
         [DllImport(Library)] internal static extern Status muse_budget(IntPtr muse, ulong endpoint, ulong connection, ulong tickUs, out Budget budget);
         [DllImport(Library)] internal static extern Status muse_local_address(IntPtr muse, ulong endpoint, byte* buffer, UIntPtr capacity, out UIntPtr len);

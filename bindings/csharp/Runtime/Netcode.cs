@@ -3,7 +3,7 @@ using System.Text;
 
 namespace Muse
 {
-    /// <summary>What a clock asks for.</summary>
+    /// <summary>The task that a clock asks for.</summary>
     public enum Due : byte
     {
         Nothing = 0,
@@ -15,7 +15,7 @@ namespace Muse
         Copy = 3,
     }
 
-    /// <summary>What a server knows of a player's input for a tick.</summary>
+    /// <summary>The origin of a player's input for a tick.</summary>
     public enum InputKind : byte
     {
         Received = 1,
@@ -23,7 +23,7 @@ namespace Muse
         Missing = 3,
     }
 
-    /// <summary>Where a shown state comes from.</summary>
+    /// <summary>The origin of a shown state.</summary>
     public enum Source : byte
     {
         Nowhere = 0,
@@ -72,7 +72,7 @@ namespace Muse
             fixed (byte* start = report) context.Check(Native.muse_clock_snapshot(context.Handle, handle, nowUs, tick, start + offset, (UIntPtr)count));
         }
 
-        /// <summary>What is due; each asks for a <see cref="Write"/>.</summary>
+        /// <summary>Gives the next task that is due; each asks for a <see cref="Write"/>.</summary>
         public Due Poll(ulong nowUs, out uint tick)
         {
             byte due;
@@ -95,7 +95,7 @@ namespace Muse
             return (int)len;
         }
 
-        /// <summary>What the clock shows, as of its last poll.</summary>
+        /// <summary>The state of the clock, as of its last poll.</summary>
         public ClockState State
         {
             get
@@ -132,7 +132,7 @@ namespace Muse
             return (InputKind)kind;
         }
 
-        /// <summary>Writes what to tell the client in the snapshot of the tick that was due at this time, and says how long it is.</summary>
+        /// <summary>Writes the report for the client in the snapshot of the tick that was due at this time, and says how long it is.</summary>
         public int Report(ulong nowUs, ulong dueUs, byte[] report)
         {
             UIntPtr len;
@@ -181,7 +181,7 @@ namespace Muse
             return status == Status.Ok;
         }
 
-        /// <summary>What to draw at the instant that <see cref="Playback"/> tells.</summary>
+        /// <summary>Gives the pose to draw at the instant that <see cref="Playback"/> tells.</summary>
         public Source Show(double ticks, out Pose pose)
         {
             byte source;
@@ -201,7 +201,7 @@ namespace Muse
             fixed (byte* start = seed) context.Check(Native.muse_issuer_new(context.Handle, protocol, keyId, start, out handle));
         }
 
-        /// <summary>What servers are told, with the key's number.</summary>
+        /// <summary>The public key, which servers are told with the key's number.</summary>
         public byte[] PublicKey
         {
             get

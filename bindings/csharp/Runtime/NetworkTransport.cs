@@ -3,7 +3,7 @@ using System.Collections.Generic;
 
 namespace Muse
 {
-    /// <summary>What <see cref="NetworkTransport.PollEvent"/> tells.</summary>
+    /// <summary>The kinds of events of <see cref="NetworkTransport.PollEvent"/>.</summary>
     public enum NetworkEvent
     {
         Nothing,
@@ -36,8 +36,11 @@ namespace Muse
         /// <summary>A transport with channels of one's own; <see cref="Send"/> takes their number.</summary>
         public NetworkTransport(Config config) { this.config = config; }
 
-        /// <summary>What is below, while started.</summary>
+        /// <summary>The endpoint below, while started.</summary>
         public Endpoint Endpoint { get { return endpoint; } }
+
+        /// <summary>Why the last connection ended or was refused, in words; empty before.</summary>
+        public string DisconnectReason { get; private set; } = "";
 
         /// <summary>Listens; the key is a server's private one.</summary>
         public void StartServer(string address, byte[] key)
@@ -64,7 +67,7 @@ namespace Muse
         }
 
         /// <summary>
-        /// What happened next. The first call of a tick takes in what arrived; call until <see cref="NetworkEvent.Nothing"/>, which also sends
+        /// Gives the next event. The first call of a tick receives what arrived; call until <see cref="NetworkEvent.Nothing"/>, which also sends
         /// what is to be sent.
         /// </summary>
         public NetworkEvent PollEvent(out ulong clientId, out ArraySegment<byte> payload)
@@ -136,12 +139,19 @@ namespace Muse
                 case EventKind.Refused:
                 case EventKind.Unanswered:
                     if (!known) return NetworkEvent.Nothing;
+                    DisconnectReason = ReasonOf(ref happened);
                     clientOf.Remove(happened.Connection);
                     connectionOf.Remove(clientId);
                     return NetworkEvent.Disconnect;
                 default:
                     return NetworkEvent.Nothing;
             }
+        }
+
+        private static string ReasonOf(ref MuseEvent happened)
+        {
+            if (happened.Payload.Length > 0) return happened.Payload.ToText();
+            return happened.Kind == EventKind.Closed ? ((CloseReason)happened.Reason).ToString() : "no answer";
         }
 
         private ulong Remember(ulong client, ulong connection)

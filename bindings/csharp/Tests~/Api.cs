@@ -1,4 +1,4 @@
-// What the wrapper promises, tried with mono: connections, tokens, handlers, the transport shape, clock, interpolation, and errors.
+// The promises of the wrapper, tried with mono: connections, tokens, admission, handlers, the transport shape, clock, interpolation, and errors.
 using System;
 using System.Collections.Generic;
 using System.Text;
@@ -10,7 +10,7 @@ internal static class Api
 
     private static int Main()
     {
-        foreach (Action test in new Action[] { HandlersByType, TransportShape, Tokens, ClockAndInputs, Shown, Mistakes })
+        foreach (Action test in new Action[] { HandlersByType, TransportShape, Tokens, Admission, SharedLines, ClockAndInputs, Shown, Mistakes })
         {
             try
             {
@@ -152,6 +152,94 @@ internal static class Api
             });
             Check(account == 42 && data == "blue", "the token's account and data");
             Throws(Status.ErrorToken, () => new MuseClient(server.LocalAddress, config, new ConnectOptions { Token = "nonsense" }, context));
+        }
+    }
+
+    private static void Admission()
+    {
+        using (var context = new MuseContext())
+        {
+            Config config = Config.EveryMode(6);
+            byte[] key = context.NewKey();
+            var server = new MuseServer("127.0.0.1:0", config, new ServerOptions { Key = key, Asks = true, PendingMax = 8, DecisionTimeoutUs = 20000000 }, context);
+            var eve = new MuseClient(server.LocalAddress, config, new ConnectOptions { ServerKey = context.PublicKey(key), Hello = Encoding.UTF8.GetBytes("Eve") }, context);
+            var ada = new MuseClient(server.LocalAddress, config, new ConnectOptions { ServerKey = context.PublicKey(key), Hello = Encoding.UTF8.GetBytes("Ada") }, context);
+            var desk = new MessageRouter();
+            var asked = new List<string>();
+            ulong admitted = 0, denied = 0;
+            desk.Asking += (ref MuseEvent asking) =>
+            {
+                string name = asking.Extra.ToText();
+                asked.Add(name + " " + asking.Address.ToText().StartsWith("127.0.0.1:"));
+                if (name == "Ada") Check(server.Admit(admitted = asking.Connection) == Status.Ok, "admitted");
+                else Check(server.Deny(denied = asking.Connection, 7, "banned until Monday") == Status.Ok, "denied");
+            };
+            bool connected = false;
+            string why = null, words = null;
+            Turn(() => connected && why != null, () =>
+            {
+                desk.Tick(server);
+                MuseEvent happened;
+                ada.Poll();
+                while (ada.NextEvent(out happened)) connected |= happened.Kind == EventKind.Connected;
+                ada.Flush();
+                eve.Poll();
+                while (eve.NextEvent(out happened))
+                {
+                    why = happened.Kind + " " + (Refusal)happened.Reason + " " + happened.Code + " " + happened.Extra.ToText();
+                    words = happened.Payload.ToText();
+                }
+                eve.Flush();
+            });
+            asked.Sort();
+            Check(string.Join(",", asked.ToArray()) == "Ada True,Eve True", string.Join(",", asked.ToArray()));
+            Check(why == "Refused Denied 7 banned until Monday", why);
+            Check(words != null && words.EndsWith("banned until Monday (code 7)"), words);
+            Check(server.Admit(denied) == Status.ErrorNoConnection && server.Deny(admitted, 1, "") == Status.ErrorNoConnection, "decided once");
+        }
+    }
+
+    private static void SharedLines()
+    {
+        using (var context = new MuseContext())
+        {
+            Config older = Config.EveryMode(7), newer = Config.EveryMode(7);
+            older.Shared = "7 Say { text: text max 100 }\ntick rate 50";
+            newer.Shared = "tick rate 50\n7 Say { text: text max 200 }";
+            byte[] publicKey;
+            MuseServer server = Listen(context, newer, out publicKey);
+            using (var client = new NetworkTransport(older))
+            {
+                client.StartClient(server.LocalAddress, new ConnectOptions { ServerKey = publicKey });
+                bool over = false;
+                ulong id;
+                ArraySegment<byte> payload;
+                Turn(() => over, () =>
+                {
+                    server.Poll();
+                    server.Flush();
+                    NetworkEvent happened;
+                    while ((happened = client.PollEvent(out id, out payload)) != NetworkEvent.Nothing) over |= happened == NetworkEvent.Disconnect;
+                });
+                Check(client.DisconnectReason.EndsWith("`7 Say` differs: text: text max 100 here, text: text max 200 there"), client.DisconnectReason);
+            }
+            Refusal? refusal = null;
+            string lines = null;
+            var old = new MuseClient(server.LocalAddress, older, new ConnectOptions { ServerKey = publicKey }, context);
+            Turn(() => refusal != null, () =>
+            {
+                server.Poll();
+                server.Flush();
+                old.Poll();
+                MuseEvent happened;
+                while (old.NextEvent(out happened))
+                {
+                    refusal = (Refusal)happened.Reason;
+                    lines = happened.Extra.ToText();
+                }
+                old.Flush();
+            });
+            Check(refusal == Refusal.Schema && lines == "`7 Say` differs: text: text max 100 here, text: text max 200 there", lines);
         }
     }
 

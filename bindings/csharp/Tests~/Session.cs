@@ -83,6 +83,7 @@ internal static class Session
         public Player(string address, string key, string hello)
         {
             Config config = Config.EveryMode(0x6D7573650009);
+            config.Shared = "large message 1048577 bytes\nsession rules 1";
             config.Channels[5].Percent = 80;
             config.KeepAliveUs = 100000;
             config.SilenceUs = 300000;

@@ -3,7 +3,7 @@
 import { openSession, type LinkKind, type Listener, type Session } from "./session.ts";
 import init, { Connection, EventKind, Settings } from "./wasm/muse.js";
 
-/** How the messages of a channel arrive; docs/guide/delivery.md helps to choose. */
+/** The delivery of a channel's messages; docs/guide/delivery.md helps to choose. */
 export type Delivery =
   | "unreliable"
   | "sequenced"
@@ -15,7 +15,7 @@ export type Delivery =
 
 export interface Channel {
   delivery: Delivery;
-  /** What reliable messages pay for latency under loss. Default: balanced. */
+  /** The price that reliable messages pay for low latency under loss. Default: balanced. */
   repair?: "frugal" | "balanced" | "fast";
   /** Default: normal. */
   priority?: "urgent" | "high" | "normal" | "low";
@@ -24,8 +24,11 @@ export interface Channel {
 export interface Options {
   /** The game's number, as the server has it. */
   protocol: bigint;
-  /** What messages look like, as a number; the server's must be the same. Default: 0. */
-  schema?: bigint;
+  /**
+   * Everything else that both sides must share, a line for each thing: `7 Say { text: text max 100 }`, `tick rate 50`. The server has the same lines
+   * (`Config::shared`; `Protocol::describe` says them), in any order; a client that differs is refused and told which do. Default: nothing.
+   */
+  shared?: string;
   /** The server's channels, in its order. */
   channels: Channel[];
   /** The server's public key in hexadecimal. Either this or `token`. */
@@ -34,7 +37,7 @@ export interface Options {
   token?: string;
   /** Reaches the server with the connection, at most 256 bytes. */
   hello?: Uint8Array;
-  /** Which kind of session is tried first. Default: WebTransport where the browser has it. */
+  /** The kind of session that is tried first. Default: WebTransport where the browser has it. */
   prefer?: LinkKind;
   /** Milliseconds until an attempt is given up. Default: 10,000. */
   connectWithin?: number;
@@ -46,15 +49,31 @@ export interface Options {
   resumeWithin?: number;
   /** Longest message in bytes. */
   messageMax?: number;
-  /** How sessions are opened, for tests and for networks of one's own. */
+  /** Opens sessions, for tests and for networks of your own. */
   open?: typeof openSession;
-  /** Where the WebAssembly is; by default beside this module. */
+  /** The WebAssembly, or its address; by default beside this module. */
   wasm?: URL | BufferSource;
 }
 
-/** Why a connection could not be made or has ended. */
+/** The kind of reason for which a server refused a client. */
+export type Refusal = "version" | "schema" | "full" | "token" | "wrong-key" | "denied" | "busy" | "insecure" | "other";
+
+/** The error of a connection that could not be made, or of a message that could not be sent. */
 export class MuseError extends Error {
   override name = "MuseError";
+  /** The kind of reason, if the server refused us. */
+  readonly refusal: Refusal | undefined;
+  /** The number that the server's application gave when it denied the connection; 0 otherwise. */
+  readonly code: number;
+  /** The words of the server's application if it `denied` the connection; each difference on a line, `here` being the client, if the `schema` differs. */
+  readonly detail: string;
+
+  constructor(message: string, refusal?: Refusal, code = 0, detail = "") {
+    super(message);
+    this.refusal = refusal;
+    this.code = code;
+    this.detail = detail;
+  }
 }
 
 export type Outcome = "delivered" | "lost" | "expired";
@@ -74,7 +93,7 @@ export interface Stats {
 }
 
 export interface Ending {
-  /** In words: `by us`, `lost`, `replaced`, `protocol`, or what the server said. */
+  /** The reason in words: `by us`, `lost`, `replaced`, `protocol`, or what the server said. */
   reason: string;
   /** The server's number for it, 0 otherwise. */
   code: number;
@@ -105,7 +124,7 @@ export async function connect(address: string, options: Options, handlers: Handl
 export class Client {
   /** Fulfilled when the server has let us in. `connect` has awaited it. */
   readonly connected: Promise<Client>;
-  /** What the server said when it let us in. */
+  /** The words of the server when it let us in. */
   welcome: Uint8Array = new Uint8Array(0);
   readonly #connection: Connection;
   readonly #address: string;
@@ -132,12 +151,12 @@ export class Client {
     this.#pumpSoon();
   }
 
-  /** By what datagrams travel at present; nothing while a session is being opened. */
+  /** The kind of session that datagrams travel by at present; nothing while one is being opened. */
   get link(): LinkKind | undefined {
     return this.#session?.kind;
   }
 
-  /** Whether the connection is over. */
+  /** True once the connection is over. */
   get isClosed(): boolean {
     return this.#over;
   }
@@ -147,7 +166,7 @@ export class Client {
     this.#send(channel, payload, false);
   }
 
-  /** Sends a message; fulfilled when it is known what became of it. */
+  /** Sends a message; fulfilled when it is known whether it was delivered. */
   sendWithReceipt(channel: number, payload: Uint8Array): Promise<Outcome> {
     const number = this.#send(channel, payload, true);
     return new Promise((resolve) => this.#receipts.set(`${channel} ${number}`, resolve));
@@ -161,14 +180,14 @@ export class Client {
     return { roundTrip, jitter, loss, bytesSent, bytesReceived, packetsSent, packetsReceived, bandwidth } as Stats;
   }
 
-  /** Says goodbye once everything reliable has arrived. */
+  /** Closes the connection once everything reliable has arrived. */
   finish(code = 0, text = ""): void {
     if (this.#over) return;
     this.#connection.close(now(), code, text, true);
     this.#pumpSoon();
   }
 
-  /** Says goodbye at once. */
+  /** Closes the connection at once. */
   close(code = 0, text = ""): void {
     if (this.#over) return;
     this.#connection.close(now(), code, text, false);
@@ -232,12 +251,12 @@ export class Client {
     clearTimeout(this.#timer);
     const connection = this.#connection;
     connection.advance(now());
-    let ending: Ending | undefined;
+    let ending: Ending | MuseError | undefined;
     for (let kind = connection.next_event(); kind !== EventKind.None; kind = connection.next_event()) {
       ending = this.#tell(kind) ?? ending;
     }
     for (let datagram = connection.poll_transmit(now()); datagram; datagram = connection.poll_transmit(now())) {
-      // Without a session it is lost, and said anew when there is one.
+      // Without a session it is lost, and sent again when there is one.
       this.#session?.send(datagram);
     }
     if (ending) return this.#end(ending);
@@ -245,8 +264,8 @@ export class Client {
     if (due !== undefined) this.#timer = setTimeout(() => this.#pump(), Math.max(0, due - now()));
   }
 
-  /** Tells of an event; returns why it is over if it is. */
-  #tell(kind: EventKind): Ending | undefined {
+  /** Tells of an event; returns why the connection is over, or was never made, if it is so. */
+  #tell(kind: EventKind): Ending | MuseError | undefined {
     const connection = this.#connection;
     switch (kind) {
       case EventKind.Connected:
@@ -270,15 +289,15 @@ export class Client {
         this.#handlers.resumed?.();
         return undefined;
       case EventKind.Refused:
-        return { reason: `refused: ${connection.text}`, code: 0 };
+        return new MuseError(`refused: ${connection.text}`, connection.refusal as Refusal, connection.code, connection.detail);
       case EventKind.Unanswered:
-        return { reason: "nobody answered", code: 0 };
+        return new MuseError("nobody answered");
       default:
         return { reason: connection.text, code: connection.code };
     }
   }
 
-  #end(ending: Ending): void {
+  #end(ending: Ending | MuseError): void {
     this.#over = true;
     clearTimeout(this.#timer);
     this.#session?.close();
@@ -286,8 +305,9 @@ export class Client {
     for (const resolve of this.#receipts.values()) resolve("lost");
     this.#receipts.clear();
     this.#connection.free();
-    if (this.#settle) this.#settle.reject(new MuseError(ending.reason));
-    else this.#handlers.closed?.(ending);
+    const error = ending instanceof MuseError ? ending : new MuseError(ending.reason, undefined, ending.code);
+    if (this.#settle) this.#settle.reject(error);
+    else this.#handlers.closed?.({ reason: error.message, code: error.code });
   }
 }
 
@@ -302,7 +322,7 @@ function load(wasm: URL | BufferSource | undefined): Promise<unknown> {
 function begin(options: Options): Connection {
   const settings = new Settings(options.protocol);
   try {
-    if (options.schema !== undefined) settings.schema(options.schema);
+    if (options.shared !== undefined) settings.shared(options.shared);
     for (const { delivery, repair = "balanced", priority = "normal" } of options.channels) {
       if (typeof delivery === "string") settings.channel(delivery, 0, 0, repair, priority);
       else settings.channel("partially-reliable", delivery.window, delivery.percent, repair, priority);

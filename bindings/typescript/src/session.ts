@@ -43,7 +43,7 @@ export function hasWebTransport(): boolean {
 
 interface Links {
   host: string;
-  /** Where the answer came from: `host:port`. */
+  /** The address that the answer came from: `host:port`. */
   authority: string;
   webtransport: { port: number; path: string; certificates: string[] };
   websocket: { path: string; secure: boolean };

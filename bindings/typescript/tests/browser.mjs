@@ -29,8 +29,10 @@ try {
   const lines = await page.evaluate(
     async ([address, key, link]) => {
       const muse = await import("/dist/index.js");
-      const { play } = await import("/tests/session.js");
-      return play(muse, address, key, link);
+      const { play, refusals } = await import("/tests/session.js");
+      const lines = await play(muse, address, key, link);
+      await refusals(muse, address, key, link);
+      return lines;
     },
     [address, key, link],
   );

@@ -2,14 +2,15 @@
 
 import { readFile } from "node:fs/promises";
 import * as muse from "../dist/index.js";
-import { play } from "./session.js";
+import { play, refusals } from "./session.js";
 
 const [address, key] = process.argv.slice(2);
 const wasm = await readFile(new URL("../dist/wasm/muse_bg.wasm", import.meta.url));
 const lines = await play(muse, address, key, "websocket", wasm);
 console.log(lines.join("\n"));
+await refusals(muse, address, key, "websocket", wasm);
 
-// What cannot work is said at once, and in words.
+// Mistakes are told at once, and in words.
 const options = { protocol: 1n, channels: [{ delivery: "unreliable" }], wasm };
 await refused(muse.connect(address, options), "either serverKey or token");
 await refused(muse.connect(address, { ...options, serverKey: "xyz" }), "");

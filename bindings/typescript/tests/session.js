@@ -1,7 +1,7 @@
 // The session that every binding plays against the same server, to the same result: all delivery modes under loss, a message of a megabyte, a cut
-// that the connection survives, and a second connection. `bindings/capi/examples/session` has the server and the client in Rust.
+// that the connection survives, and a second connection; and clients that it refuses. `bindings/capi/examples/session` has the server and the client in Rust.
 //
-// What a browser's links lack is made here: datagrams are lost both ways, by a seed, and the line is cut for a while.
+// The faults that a browser's links lack are made here: datagrams are lost both ways, by a seed, and the line is cut for a while.
 
 const NUMBERS = 200;
 const AFTER = 10;
@@ -13,6 +13,43 @@ const CUT_MS = 900;
 const PATIENCE_MS = 60_000;
 const [NUMBER, BULK, REPORT, CUT, HELLO, TEXT] = [..."NLRCHT"].map((letter) => letter.charCodeAt(0));
 
+/** The settings that both sides share. */
+const SHARED = {
+  protocol: 0x6d75_7365_0009n,
+  shared: "large message 1048577 bytes\nsession rules 1",
+  channels: [
+    { delivery: "unreliable" },
+    { delivery: "sequenced" },
+    { delivery: "reliable-unordered" },
+    { delivery: "reliable-sequenced" },
+    { delivery: "reliable-ordered" },
+    { delivery: { window: WINDOW, percent: PERCENT } },
+  ],
+};
+
+/** Clients that the server refuses: one that its application denies, and one of another version. They read why. */
+export async function refusals(muse, address, key, prefer, wasm) {
+  const refused = async (options) => {
+    const connected = muse.connect(address, { ...SHARED, serverKey: key, prefer, wasm, ...options });
+    const error = await connected.then(
+      () => new Error("a client was let in that should not have been"),
+      (error) => error,
+    );
+    if (!(error instanceof muse.MuseError)) throw error;
+    return error;
+  };
+  const expect = (error, refusal, code, detail, message) => {
+    const told = [error.refusal, error.code, error.detail, error.message];
+    const wanted = [refusal, code, detail, message];
+    if (wanted.some((part, index) => part !== told[index])) throw new Error(`told ${JSON.stringify(told)}, not ${JSON.stringify(wanted)}`);
+  };
+  const denied = await refused({ hello: new TextEncoder().encode("banned") });
+  expect(denied, "denied", 7, "banned until Monday", "refused: the server denied the connection: banned until Monday (code 7)");
+  const other = await refused({ shared: "large message 1048577 bytes\nsession rules 2\nmap size 64" });
+  const lines = ["`map size 64` only here", "`session rules 2` here, `session rules 1` there"];
+  expect(other, "schema", 0, lines.join("\n"), `refused: client (here) and server (there) do not share what they must: ${lines.join("; ")}`);
+}
+
 /** Plays, and returns the lines. `muse` is the package, `prefer` the kind of session, `wasm` where the module is. */
 export async function play(muse, address, key, prefer, wasm) {
   const lines = [];
@@ -23,15 +60,7 @@ export async function play(muse, address, key, prefer, wasm) {
     player.client = await muse.connect(
       address,
       {
-        protocol: 0x6d75_7365_0009n,
-        channels: [
-          { delivery: "unreliable" },
-          { delivery: "sequenced" },
-          { delivery: "reliable-unordered" },
-          { delivery: "reliable-sequenced" },
-          { delivery: "reliable-ordered" },
-          { delivery: { window: WINDOW, percent: PERCENT } },
-        ],
+        ...SHARED,
         keepAlive: 100,
         silence: 300,
         resumeWithin: 20_000,

@@ -1,4 +1,4 @@
-//! What a small datagram costs by each way to the kernel: the figures of decision 0004.
+//! The cost of a small datagram by each way to the kernel: the figures of decision 0004.
 //!
 //! One socket talks to 500 others on loopback, 64 bytes each. The ways take turns round by round, so that a busy
 //! machine disturbs all of them alike; printed are medians of the CPU time per datagram, of this thread only.

@@ -3,7 +3,7 @@
 //! Cores are sans-IO state machines; a [`Driver`] gives one its datagrams. Everything here is generic over
 //! [`muse_wire::Machine`], so that one driver serves the transport, the relay and a game's own protocol alike:
 //!
-//! - [`Client`] and [`Server`]: the transport over UDP for a game loop, which is all that most games need;
+//! - [`EndpointDriver`] and [`ClientDriver`]: the transport for a game loop, over UDP, browsers, a relay and memory alike;
 //! - [`UdpDriver`]: one non-blocking UDP socket, polled from a game loop, batched across destinations;
 //! - [`bind_shards`]: several sockets on one port, with packets steered to them by connection id;
 //! - [`memory_pair`]: two machines in one process, for offline play and tests;
@@ -12,9 +12,11 @@
 //! - [`load_or_create_key`]: the file with the key that a server is known by;
 //! - `WebListener` (feature `web`): browsers, over WebTransport and WebSocket, beside UDP; `UdpWebDriver` has both for any machine;
 //! - `MasterLink` (feature `master`): the connection to a master over HTTP and WebSocket, with TLS or without;
-//! - `AsyncUdp`, `AsyncClient` and `AsyncServer` (feature `tokio`): the same inside an async service.
+//! - `AsyncUdp`, `AsyncEndpointDriver` and `AsyncClientDriver` (feature `tokio`): the same inside an async service.
 //!
-//! For a machine of one's own, a game loop is a clock, a driver, the machine, and one `poll` per tick:
+//! In the browser (`wasm32`) there are no sockets: the page carries datagrams, to and from the other end of a [`memory_pair`].
+//!
+//! For a machine of your own, a game loop is a clock, a driver, the machine, and one `poll` per tick:
 //!
 //! ```
 //! # use muse_wire::{Datagram, Instant, Machine, Transmit};
@@ -39,14 +41,26 @@
 //! # }
 //! ```
 
+mod client_driver;
+pub mod clock;
 pub mod driver;
+mod endpoint_driver;
+pub mod entropy;
 pub mod memory;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
+#[cfg(target_arch = "wasm32")]
+mod sockets;
 
+pub use client_driver::ClientDriver;
+pub use clock::Clock;
 pub use driver::Driver;
+pub use endpoint_driver::EndpointDriver;
+pub use entropy::{SystemEntropy, fill_random};
 pub use memory::{MemoryDriver, memory_pair};
 /// Relays: rooms, invitations, events, and what hosts on a local network say.
 pub use muse_relay as relay;
+#[cfg(not(target_arch = "wasm32"))]
+use native::sockets;
 #[cfg(not(target_arch = "wasm32"))]
 pub use native::*;

@@ -5,10 +5,10 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use muse_wire::{Datagram, Ecn, Instant, Machine};
+use muse_wire::{Datagram, Ecn, Instant, Machine, Transmit};
 
 use crate::Driver;
 
@@ -72,6 +72,37 @@ impl MemoryDriver {
     pub fn unreachable(&self) -> u64 {
         self.unreachable
     }
+
+    /// Sends a datagram to the other end: for a program that carries datagrams itself, such as a page with its WebTransport session.
+    pub fn send(&mut self, datagram: &[u8]) {
+        lock(&self.outgoing).push(datagram, Ecn::NotCapable);
+    }
+
+    /// Returns the next datagram of the other end, into `datagram`; false if there is none.
+    pub fn receive_into(&mut self, datagram: &mut Vec<u8>) -> bool {
+        let mut queue = lock(&self.incoming);
+        let Some(packet) = queue.pop() else {
+            return false;
+        };
+        datagram.clear();
+        datagram.extend_from_slice(&packet.bytes);
+        queue.recycle(packet.bytes);
+        true
+    }
+
+    /// Returns the address of the other end.
+    pub(crate) fn remote(&self) -> SocketAddr {
+        self.remote
+    }
+
+    fn has_waiting(&self) -> bool {
+        !lock(&self.incoming).waiting.is_empty()
+    }
+
+    /// True if the other end was dropped.
+    fn is_abandoned(&self) -> bool {
+        Arc::strong_count(&self.outgoing) == 1
+    }
 }
 
 impl Driver for MemoryDriver {
@@ -124,6 +155,116 @@ impl Driver for MemoryDriver {
     }
 }
 
+/// Makes a link between two endpoints of which at least one is in this process, with addresses that no other link has.
+pub fn link() -> (MemoryDriver, MemoryDriver) {
+    memory_pair(address(1), address(0))
+}
+
+/// The links of one endpoint to peers in the same process.
+#[derive(Debug, Default)]
+pub(crate) struct MemoryEnds {
+    ends: Vec<MemoryDriver>,
+    /// How many links there have been: each has an address of its own.
+    count: u32,
+}
+
+impl MemoryEnds {
+    /// Adds a link and returns its other end.
+    pub(crate) fn add(&mut self) -> MemoryDriver {
+        self.count += 1;
+        let (near, far) = memory_pair(address(0), address(self.count));
+        self.ends.push(near);
+        far
+    }
+
+    /// Adds a link whose other end is elsewhere.
+    pub(crate) fn attach(&mut self, end: MemoryDriver) {
+        self.ends.push(end);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.ends.iter().any(MemoryDriver::has_waiting)
+    }
+
+    pub(crate) fn receive(&mut self, now: Instant, machine: &mut impl Machine) -> io::Result<()> {
+        for end in &mut self.ends {
+            end.receive(now, machine)?;
+        }
+        // What a peer said last has been heard, so an end without another one is of no more use.
+        self.ends.retain(|end| !end.is_abandoned());
+        Ok(())
+    }
+}
+
+/// A machine whose datagrams to peers in the same process are taken out on the way to another driver.
+pub(crate) struct WithMemory<'a, M> {
+    pub(crate) machine: &'a mut M,
+    pub(crate) ends: &'a mut MemoryEnds,
+}
+
+impl<M: Machine> Machine for WithMemory<'_, M> {
+    fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
+        // Nobody outside of the process has such an address, whatever a packet says.
+        if !is_memory_address(datagram.from) {
+            self.machine.handle_datagram(now, datagram);
+        }
+    }
+
+    fn prepare(&self, payload: &[u8]) {
+        self.machine.prepare(payload);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.machine.handle_timeout(now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
+        for _ in 0..FLUSH_DATAGRAMS_MAX {
+            let transmit = self.machine.poll_transmit(now, buffer)?;
+            if !is_memory_address(transmit.to) {
+                return Some(transmit);
+            }
+            let ends = &mut self.ends.ends;
+            // One whose end is gone has not noticed yet.
+            if let Some(end) = ends.iter().find(|end| end.remote == transmit.to) {
+                let mut queue = lock(&end.outgoing);
+                for bytes in transmit.datagrams(buffer) {
+                    queue.push(bytes, transmit.ecn);
+                }
+            }
+        }
+        None
+    }
+
+    fn poll_timeout(&mut self) -> Option<Instant> {
+        self.machine.poll_timeout()
+    }
+}
+
+/// Lets a machine without a socket send: what it says to peers in the same process has been taken out before.
+pub(crate) fn flush_nowhere(now: Instant, machine: &mut impl Machine) -> usize {
+    let mut buffer = vec![0; DATAGRAM_ROOM];
+    let mut count = 0;
+    while count < FLUSH_DATAGRAMS_MAX && machine.poll_transmit(now, &mut buffer).is_some() {
+        count += 1;
+    }
+    count
+}
+
+/// The address of an end: a number in `fd6d:756d::/32`, which no other link uses.
+fn address(number: u32) -> SocketAddr {
+    let bits = u128::from(PREFIX) << 96 | u128::from(number);
+    SocketAddr::from((Ipv6Addr::from_bits(bits), PORT))
+}
+
+fn is_memory_address(address: SocketAddr) -> bool {
+    matches!(address.ip(), IpAddr::V6(ip) if (ip.to_bits() >> 96) as u32 == PREFIX)
+}
+
 /// Most datagrams that wait in one direction.
 pub const QUEUE_DATAGRAMS_MAX: usize = 4_096;
 /// Most bytes that wait in one direction.
@@ -132,6 +273,9 @@ pub const QUEUE_BYTES_MAX: usize = 4 << 20;
 const FLUSH_DATAGRAMS_MAX: usize = 2 * QUEUE_DATAGRAMS_MAX;
 /// Room for one transmit: several datagrams at once, as with segmentation on a socket.
 const DATAGRAM_ROOM: usize = 16 << 10;
+const PREFIX: u32 = 0xFD6D_756D;
+/// Stands for nothing; an address has to have one.
+const PORT: u16 = 1;
 
 #[derive(Debug, Default)]
 struct Queue {

@@ -5,7 +5,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::net::SocketAddr;
 
-use muse_drivers::{Client, Driver, Server, UdpDriver, UdpOptions, memory_pair, new_key};
+use muse_drivers::{
+    ClientDriver, Driver, EndpointDriver, UdpDriver, UdpOptions, memory_pair, new_key,
+};
 use muse_transport::{ChannelConfig, Config, Connect, Delivery, Dispatcher, Event, ServerOptions};
 use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
 
@@ -130,19 +132,19 @@ fn typed_messages_between_client_and_server_allocate_nothing_each() {
     let key = new_key().expect("randomness");
     let how = Connect::pinned(key.public());
     let options = ServerOptions::new(key);
-    let mut server = Server::bind("127.0.0.1:0", config.clone(), options).expect("binds");
+    let mut server = EndpointDriver::bind("127.0.0.1:0", config.clone(), options).expect("binds");
     let address = server.local_addr().expect("bound");
-    let mut client = Client::connect(address, config, how).expect("a socket");
+    let mut client = ClientDriver::connect(address, config, how).expect("a socket");
     let mut positions: Dispatcher<u64> = Dispatcher::new();
     positions
         .on(|count: &mut u64, _, position: Position| *count += u64::from(position.health))
         .expect("a free id");
     let (mut sum, mut wanted) = (0, 0);
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    let mut tick = |client: &mut Client, wanted: u64| {
+    let mut tick = |client: &mut ClientDriver, wanted: u64| {
         loop {
             client.tick(|_, _| {}).expect("ticks");
-            let handle = |_: &mut Server, event: Event<'_>| {
+            let handle = |_: &mut EndpointDriver, event: Event<'_>| {
                 if let Event::Message {
                     connection,
                     payload,

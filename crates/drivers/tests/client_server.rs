@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use muse_drivers::{Client, Server, new_key};
+use muse_drivers::{ClientDriver, EndpointDriver, new_key};
 use muse_transport::{
     AdmissionLimits, ChannelConfig, CloseReason, Config, Connect, Delivery, Event, Outcome,
     Refusal, SendError, SendOptions, ServerOptions,
@@ -133,11 +133,12 @@ fn the_application_admits_and_denies_over_real_sockets() {
     let key = new_key().expect("randomness");
     let public = key.public();
     let options = ServerOptions::new(key).admission(AdmissionLimits::default());
-    let mut server = Server::bind("127.0.0.1:0", every_mode(), options).expect("loopback is there");
+    let mut server =
+        EndpointDriver::bind("127.0.0.1:0", every_mode(), options).expect("loopback is there");
     let address = server.local_addr().expect("bound");
     let mut clients = [&b"friend"[..], b"stranger"].map(|hello| {
         let how = Connect::pinned(public).hello(hello);
-        Client::connect(address, every_mode(), how).expect("a socket")
+        ClientDriver::connect(address, every_mode(), how).expect("a socket")
     });
     let (mut connected, mut refused, mut deferred) = ([false; 2], Vec::new(), Vec::new());
     let end = Instant::now() + PATIENCE;
@@ -191,7 +192,7 @@ fn the_address_of_a_name_that_answers_is_found_quickly() {
         });
         let start = Instant::now();
         let how = Connect::pinned(world.key);
-        let client = Client::connect(&addresses[..], every_mode(), how).expect("a socket");
+        let client = ClientDriver::connect(&addresses[..], every_mode(), how).expect("a socket");
         world.clients.push((client, Log::default()));
         world.until("a connection", |world| {
             world.clients[0].1.connected.len() == 1 && world.at_server.connected.len() == 1
@@ -289,7 +290,7 @@ fn nobody_there_is_unanswered() {
     let how = Connect::pinned(new_key().expect("randomness").public());
     let how = how.timeout(muse_wire::Duration::from_millis(300));
     let mut world = World::new(every_mode());
-    let client = Client::connect(address, every_mode(), how).expect("a socket");
+    let client = ClientDriver::connect(address, every_mode(), how).expect("a socket");
     world.clients.push((client, world::Log::default()));
     world.clients_until("the attempt to end", |world| {
         world.clients[0].1.unanswered == 1
@@ -353,7 +354,7 @@ fn ipv6_works_and_a_dual_stack_server_takes_ipv4_too() {
 
     let mut world = World::at("[::]:0", every_mode()).expect("IPv6 is there");
     let port = world.server().local_addr().expect("bound").port();
-    let client = Client::connect(
+    let client = ClientDriver::connect(
         ("127.0.0.1", port),
         every_mode(),
         Connect::pinned(world.key),
@@ -423,12 +424,14 @@ fn letting_go_tells_the_other_side() {
 #[test]
 fn nonsense_in_the_config_is_an_error_not_a_surprise() {
     let options = || ServerOptions::new(new_key().expect("randomness"));
-    let error = Server::bind("127.0.0.1:0", Config::new(1), options()).expect_err("no channels");
+    let error =
+        EndpointDriver::bind("127.0.0.1:0", Config::new(1), options()).expect_err("no channels");
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(error.to_string().contains("Config::channel"), "{error}");
-    let server = Server::bind("127.0.0.1:0", every_mode(), options()).expect("binds");
+    let server = EndpointDriver::bind("127.0.0.1:0", every_mode(), options()).expect("binds");
     let taken = server.local_addr().expect("bound");
-    let error = Server::bind(taken, every_mode(), options()).expect_err("the port is taken");
+    let error =
+        EndpointDriver::bind(taken, every_mode(), options()).expect_err("the port is taken");
     assert!(error.to_string().contains(&taken.to_string()), "{error}");
 }
 
@@ -450,21 +453,21 @@ fn channels_that_differ_are_refused() {
 fn shards_serve_one_address_together() {
     let config = Config::new(5).channel(ChannelConfig::new(ORDERED));
     let key = new_key().expect("randomness");
-    let mut shards = Server::bind_shards("127.0.0.1:0", config.clone(), 2, |_| {
+    let mut shards = EndpointDriver::bind_shards("127.0.0.1:0", config.clone(), 2, |_| {
         ServerOptions::new(key.clone())
     })
     .expect("shards bind");
     let address = shards[0].local_addr().expect("bound");
     let how = || Connect::pinned(key.public());
-    let mut clients: Vec<Client> = (0..16)
-        .map(|_| Client::connect(address, config.clone(), how()).expect("a socket"))
+    let mut clients: Vec<ClientDriver> = (0..16)
+        .map(|_| ClientDriver::connect(address, config.clone(), how()).expect("a socket"))
         .collect();
     let (mut answers, mut served) = (0, vec![0; shards.len()]);
     let deadline = Instant::now() + world::PATIENCE;
     while answers < clients.len() {
         assert!(Instant::now() < deadline, "{answers} answers, {served:?}");
         for (server, served) in shards.iter_mut().zip(&mut served) {
-            let echo = |server: &mut Server, event: Event<'_>| {
+            let echo = |server: &mut EndpointDriver, event: Event<'_>| {
                 if let Event::Message {
                     connection,
                     channel,
@@ -478,7 +481,7 @@ fn shards_serve_one_address_together() {
             server.tick(echo).expect("the socket works");
         }
         for client in &mut clients {
-            let answer = |client: &mut Client, event: Event<'_>| match event {
+            let answer = |client: &mut ClientDriver, event: Event<'_>| match event {
                 Event::Connected { .. } => client.send(0, b"?").map(drop).expect("room"),
                 Event::Message { .. } => answers += 1,
                 other => unreachable!("nothing here leads to {other:?}"),

@@ -7,7 +7,7 @@ use muse_drivers::{LanAnnouncer, LanFinder};
 use muse_relay::lan::{Advert, GROUP, PORT};
 use muse_relay::packet::is_local;
 
-/// Whether questions leave from a private address: in a network without one, as in some containers, nobody may answer.
+/// True if questions leave from a private address: in a network without one, as in some containers, nobody may answer.
 fn has_local_network() -> bool {
     let route = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
         socket.connect((GROUP, PORT))?;

@@ -97,7 +97,7 @@ impl World {
         world
     }
 
-    /// What the client has to send.
+    /// Returns the datagrams that the client has to send.
     fn sent(&mut self) -> Vec<Vec<u8>> {
         let mut packet = [0; 1_500];
         std::iter::from_fn(|| {

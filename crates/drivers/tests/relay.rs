@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use muse_drivers::{Client, Clock, Driver, Server, UdpDriver, UdpOptions, new_key};
+use muse_drivers::{ClientDriver, Clock, Driver, EndpointDriver, UdpDriver, UdpOptions, new_key};
 use muse_relay::{Invitation, Limits, LinkEvent, Relay};
 use muse_transport::{ChannelConfig, Config, Delivery, Event, ServerOptions};
 
@@ -44,7 +44,7 @@ fn an_invitation_leads_to_the_host_and_the_relay_is_left() {
     let key = new_key().expect("randomness");
     let host_key = *key.public().as_bytes();
     let options = ServerOptions::new(key);
-    let mut server = Server::bind("127.0.0.1:0", config(), options).expect("a free port");
+    let mut server = EndpointDriver::bind("127.0.0.1:0", config(), options).expect("a free port");
     let code = server.open_room(relay.address()).expect("randomness");
     let mut opened = false;
     while !opened {
@@ -60,7 +60,7 @@ fn an_invitation_leads_to_the_host_and_the_relay_is_left() {
         host_key,
     };
     let copied = invitation.to_string().parse().expect("copied whole");
-    let mut client = Client::accept_invitation(&copied, config()).expect("a free port");
+    let mut client = ClientDriver::accept_invitation(&copied, config()).expect("a free port");
     let (mut sent, mut echoes, mut direct) = (0_u32, Vec::new(), false);
     // It goes on until the direct way is taken and something has come that way.
     while !direct || echoes.len() < 50 || echoes.len() < sent as usize {

@@ -24,7 +24,7 @@ struct Answer {
 #[message(id = 3)]
 struct Unheard;
 
-/// What the server's handlers work on: what was asked, and what is to be answered.
+/// The state that the server's handlers work on: questions received, and answers to send.
 #[derive(Default)]
 struct Desk {
     asked: Vec<String>,

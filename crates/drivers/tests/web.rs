@@ -7,7 +7,7 @@ mod browser;
 use std::time::{Duration, Instant};
 
 use browser::{Browser, Log, PATIENCE, Pipe, every_mode, server, server_with};
-use muse_drivers::{Client, Server, WebKind, WebOptions, is_web_address};
+use muse_drivers::{ClientDriver, EndpointDriver, WebKind, WebOptions, is_web_address};
 use muse_transport::Connect;
 
 const KINDS: [WebKind; 2] = [WebKind::WebTransport, WebKind::WebSocket];
@@ -15,10 +15,10 @@ const KINDS: [WebKind; 2] = [WebKind::WebTransport, WebKind::WebSocket];
 /// Runs server and browsers until `done`, or gives up.
 async fn until(
     what: &str,
-    server: &mut Server,
+    server: &mut EndpointDriver,
     log: &mut Log,
     browsers: &mut [Browser],
-    mut done: impl FnMut(&Log, &[Browser], &Server) -> bool,
+    mut done: impl FnMut(&Log, &[Browser], &EndpointDriver) -> bool,
 ) {
     let end = Instant::now() + PATIENCE;
     while !done(log, browsers, server) {
@@ -115,7 +115,8 @@ async fn one_server_has_players_of_every_link() {
         Browser::connect(web, WebKind::WebSocket, key).await,
     ];
     let to = server.local_addr().expect("bound");
-    let mut native = Client::connect(to, every_mode(), Connect::pinned(key)).expect("a socket");
+    let mut native =
+        ClientDriver::connect(to, every_mode(), Connect::pinned(key)).expect("a socket");
     until(
         "three players",
         &mut server,
@@ -219,7 +220,7 @@ async fn a_browser_that_comes_back_by_another_link_goes_on_where_it_was() {
         |log, b, _| log.messages.len() == 1 && b[0].messages.len() == 1,
     )
     .await;
-    assert_eq!(log.moved, 1, "the connection moved, it was not made anew");
+    assert_eq!(log.moved, 1, "the connection moved, it was not a new one");
     assert_eq!(log.connected.len(), 1);
     until(
         "the old session to end",
@@ -342,10 +343,10 @@ async fn too_many_sessions_of_one_address_and_pages_of_others_are_turned_away() 
             "{kind:?}"
         );
     }
-    // Whoever leaves makes room.
+    // A client that disconnects makes room.
     pipes.clear();
     let end = Instant::now() + PATIENCE;
-    let counters = |server: &Server| server.web().expect("given").counters();
+    let counters = |server: &EndpointDriver| server.web().expect("given").counters();
     while counters(&server).sessions_closed < 2 {
         assert!(Instant::now() < end, "{:?}", counters(&server));
         server.poll().expect("the socket works");

@@ -1,4 +1,4 @@
-//! What a hostile browser, or a program that pretends to be one, may send: none of it reaches another player.
+//! A hostile browser, or a program that pretends to be one: nothing it sends reaches another player.
 #![cfg(feature = "web")]
 
 #[path = "support/browser.rs"]

@@ -1,4 +1,4 @@
-//! Which instant a shot is judged at: what the client claims, bounded by what the server knows of it.
+//! Chooses the instant that a shot is judged at: what the client claims, bounded by what the server knows of it.
 
 use muse_netcode::{Claim, Shooter, Tick, TickTime};
 use muse_wire::Duration;
@@ -71,30 +71,6 @@ pub enum Verdict {
     Late,
     /// It was about the present from the beginning.
     Present,
-}
-
-/// Counts of each verdict; an operator watches clients of whom many are clamped.
-///
-/// ```
-/// # use muse_netcode::{Tick, TickTime};
-/// use muse_lagcomp::{AdmissionCounts, Claim, Rewind, RewindConfig, Shooter};
-/// # let mut rewind = Rewind::new(RewindConfig::new(50));
-/// # rewind.advance(Tick(110))?;
-/// // A client without any delay that likes to shoot at the past.
-/// for ticks in [110.0, 104.0, 103.0] {
-///     rewind.admit(Claim::at(TickTime::from_ticks(ticks)), &Shooter::default());
-/// }
-/// assert_eq!(rewind.counts(), AdmissionCounts { granted: 1, clamped: 2, late: 0 });
-/// # Ok::<(), muse_lagcomp::RewindError>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AdmissionCounts {
-    /// As expected.
-    pub granted: u64,
-    /// Implausible.
-    pub clamped: u64,
-    /// Beyond the limit.
-    pub late: u64,
 }
 
 /// An instant, and the two ticks whose states are blended for it.
@@ -170,7 +146,7 @@ pub(super) fn admit(
     };
     // Over a longer gap the true path counts: nobody should be hit far from everywhere they were.
     let moment = match claim.span() {
-        Some((from, to)) if !forged && ticks(config.span_max) >= (to - from) as f64 => {
+        Some((from, to)) if !forged && ticks(SPAN_MAX) >= (to - from) as f64 => {
             Moment::between(at, from, to)
         }
         _ => Moment::new(at),
@@ -184,3 +160,6 @@ pub(super) fn admit(
         },
     }
 }
+
+/// The longest gap between two snapshots over which a shot is judged by the straight line that the client drew.
+const SPAN_MAX: Duration = Duration::from_millis(150);

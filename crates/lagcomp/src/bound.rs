@@ -33,7 +33,7 @@ impl Bound {
         }
     }
 
-    /// Larger by so much on every side; nothing remains nothing.
+    /// Returns the bound enlarged on every side; an empty one stays empty.
     pub(super) fn grown(self, by: f32) -> Self {
         if self.is_empty() {
             return self;

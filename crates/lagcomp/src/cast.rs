@@ -20,31 +20,27 @@ impl Rewind {
         shot: &Shot,
         scope: &mut impl Scope,
     ) -> Option<Hit> {
+        let (start, end, radius) = self.line(admission, shot)?;
+        let stop = scope.blocked(start, end).unwrap_or(1.0);
+        let probe = Probe::new(start, end, radius);
+        let moment = admission.moment;
+        let way = Way {
+            start,
+            end,
+            radius,
+            stop,
+        };
         let mut first: Option<Hit> = None;
-        self.shoot(admission, shot, scope, |hit| {
+        self.for_candidates(&probe, scope, |track, _| {
+            let (stance, rewound) = self.stance_weighed(track, &moment)?;
+            let hit = self.meet(track, (&stance, &stance), &way)?;
             if first.is_none_or(|known| hit.share < known.share) {
-                first = Some(hit);
+                let at = moment.at;
+                first = Some(Hit { at, rewound, ..hit });
             }
+            Some(())
         });
         first
-    }
-
-    /// Everything that a shot would hit if nothing but the world stopped it, nearest first, each entity once; at most
-    /// [`HITS_MAX`](Self::HITS_MAX). Replaces what is in `hits`.
-    pub fn pierce(
-        &self,
-        admission: &Admission,
-        shot: &Shot,
-        scope: &mut impl Scope,
-        hits: &mut Vec<Hit>,
-    ) {
-        hits.clear();
-        self.shoot(admission, shot, scope, |hit| hits.push(hit));
-        hits.sort_unstable_by(|a, b| {
-            let share = a.share.total_cmp(&b.share);
-            share.then(a.entity.cmp(&b.entity))
-        });
-        hits.truncate(Self::HITS_MAX);
     }
 
     /// Lets a projectile fly from the instant of its admission to the present, through what was there on the way. In
@@ -121,38 +117,9 @@ impl Rewind {
         true
     }
 
-    /// Calls `found` with the nearest hit of every entity that a shot meets before the world stops it.
-    fn shoot(
-        &self,
-        admission: &Admission,
-        shot: &Shot,
-        scope: &mut impl Scope,
-        mut found: impl FnMut(Hit),
-    ) {
-        let Some((start, end, radius)) = self.line(admission, shot) else {
-            return;
-        };
-        let stop = scope.blocked(start, end).unwrap_or(1.0);
-        let probe = Probe::new(start, end, radius);
-        let moment = admission.moment;
-        self.for_candidates(&probe, scope, |track, _| {
-            let (stance, rewound) = self.stance_weighed(track, &moment)?;
-            let way = Way {
-                start,
-                end,
-                radius,
-                stop,
-            };
-            let hit = self.meet(track, (&stance, &stance), &way)?;
-            let at = moment.at;
-            found(Hit { at, rewound, ..hit });
-            Some(())
-        });
-    }
-
     /// A shot as a segment in the world.
     fn line(&self, admission: &Admission, shot: &Shot) -> Option<(Vec3, Vec3, f32)> {
-        let shot = shot.checked(self.config.range_max)?;
+        let shot = shot.checked()?;
         let frame = match shot.platform {
             Some(platform) => {
                 let track = find(&self.tracks, platform)?;

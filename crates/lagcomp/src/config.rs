@@ -9,16 +9,14 @@ pub struct RewindConfig {
     pub(super) limit: Duration,
     pub(super) margin: Duration,
     pub(super) tolerance: Duration,
-    pub(super) span_max: Duration,
     pub(super) interpolation_max: Duration,
     pub(super) displacement_max: f32,
-    pub(super) range_max: f32,
     pub(super) entities_max: usize,
     pub(super) rigs_max: usize,
 }
 
 impl RewindConfig {
-    /// Defaults for a game of so many ticks a second, 1 to 1,000.
+    /// Defaults for a game with this many ticks a second, 1 to 1,000.
     pub fn new(ticks_per_second: u32) -> Self {
         let rate = u64::from(ticks_per_second.clamp(1, 1_000));
         Self {
@@ -26,17 +24,15 @@ impl RewindConfig {
             limit: Duration::from_millis(250),
             margin: Duration::from_millis(350),
             tolerance: Duration::from_millis(25),
-            span_max: Duration::from_millis(150),
             interpolation_max: Duration::from_millis(150),
             displacement_max: 4.0,
-            range_max: 2_000.0,
             entities_max: 4_096,
             rigs_max: 256,
         }
     }
 
     /// The oldest instant that a shot may be judged at; a shot that is older is judged in the present, and the shooter
-    /// has to lead. Larger is fairer to shooters with slow links and less fair to who is shot. Default: 250 ms.
+    /// has to lead. Larger is fairer to shooters with slow links and less fair to those who are shot. Default: 250 ms.
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit.min(Duration::from_secs(1));
         self
@@ -55,13 +51,6 @@ impl RewindConfig {
         self
     }
 
-    /// The longest gap between two snapshots over which a shot is judged by the straight line that the client drew. Over a longer one it is judged by
-    /// the true path. Default: 150 ms.
-    pub fn span_max(mut self, span: Duration) -> Self {
-        self.span_max = span;
-        self
-    }
-
     /// Longest delay, besides the round trip and the wait of its inputs, that a client is believed. Default: 150 ms.
     pub fn interpolation_max(mut self, delay: Duration) -> Self {
         self.interpolation_max = delay;
@@ -73,16 +62,6 @@ impl RewindConfig {
     /// platform counts. Default: 4.
     pub fn displacement_max(mut self, distance: f32) -> Self {
         self.displacement_max = distance.max(0.0);
-        self
-    }
-
-    /// The longest shot. Default: 2,000.
-    pub fn range_max(mut self, range: f32) -> Self {
-        self.range_max = if range.is_finite() {
-            range.clamp(0.0, 1e5)
-        } else {
-            1e5
-        };
         self
     }
 
@@ -105,10 +84,10 @@ impl RewindConfig {
 #[non_exhaustive]
 pub enum RewindError {
     /// Not a number, more than a million, or a rotation that is none.
-    #[error("a position or rotation makes no sense")]
+    #[error("a position beyond a million or not finite, or a rotation that is not one")]
     Pose,
     /// Smaller than a millimetre, larger than a kilometre, or more than 64 of them.
-    #[error("a hit volume makes no sense")]
+    #[error("a hit volume must measure 1 mm to 1 km, and a rig has at most 64")]
     Volume,
     /// Another number than the rig has.
     #[error("the number of bones is not that of the rig")]

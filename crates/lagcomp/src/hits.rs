@@ -123,7 +123,7 @@ impl<S: State> Hits<S> {
     /// The instant at which a shot of the client is judged: what its input claims, as far as that is plausible. `None` if the client has not
     /// joined.
     pub fn admit<G: Game>(
-        &mut self,
+        &self,
         server: &Server<G>,
         client: ClientId,
         claim: Claim,
@@ -137,7 +137,7 @@ impl<S: State> Hits<S> {
     /// Judges a shot along a line as the client saw it: by the instant that its input claims, as far as that is plausible. It hits
     /// everyone but the client's own player.
     pub fn hitscan<G: Game>(
-        &mut self,
+        &self,
         server: &Server<G>,
         client: ClientId,
         claim: Claim,

@@ -23,11 +23,9 @@ use bound::Bound;
 use muse_netcode::{EntityId, Tick};
 use track::{Frame, Sweep, Track};
 
-pub use admission::{Admission, AdmissionCounts, Verdict};
+pub use admission::{Admission, Verdict};
 pub use config::{RewindConfig, RewindError};
-pub use contest::{
-    ContestConfig, ContestCounts, ContestError, ContestId, Contests, Decision, Ruling,
-};
+pub use contest::{ContestError, ContestId, Contests};
 pub use hits::Hits;
 /// A shot's claim and its client, as netcode carries and knows them.
 pub use muse_netcode::{Claim, Shooter};
@@ -75,7 +73,6 @@ pub struct Rewind {
     /// The same order, dense, for the broad phase.
     bounds: Vec<Broad>,
     retired: Vec<u32>,
-    counts: AdmissionCounts,
 }
 
 /// The broad phase's knowledge of an entity.
@@ -141,7 +138,6 @@ impl Rewind {
             tracks: Vec::new(),
             bounds: Vec::new(),
             retired: Vec::new(),
-            counts: AdmissionCounts::default(),
         }
     }
 
@@ -248,14 +244,8 @@ impl Rewind {
 
     /// The instant at which a client's shot is judged: what it claims, as far as that is plausible for a client of
     /// which this is known, and the present when it is longer ago than the limit.
-    pub fn admit(&mut self, claim: Claim, shooter: &Shooter) -> Admission {
-        let admission = admit(&self.config, self.now, claim, shooter);
-        match admission.verdict {
-            Verdict::Clamped => self.counts.clamped += 1,
-            Verdict::Late => self.counts.late += 1,
-            Verdict::Granted | Verdict::Present => self.counts.granted += 1,
-        }
-        admission
+    pub fn admit(&self, claim: Claim, shooter: &Shooter) -> Admission {
+        admit(&self.config, self.now, claim, shooter)
     }
 
     /// The present, for those who see it as it is: bots, and a player on the server itself.
@@ -265,11 +255,6 @@ impl Rewind {
             age: muse_wire::Duration::ZERO,
             verdict: Verdict::Present,
         }
-    }
-
-    /// Returns the counts of the verdicts so far.
-    pub fn counts(&self) -> AdmissionCounts {
-        self.counts
     }
 
     /// Returns the pose of an entity in the world at the instant of an admission. `None` when it was not there.

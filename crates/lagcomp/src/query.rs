@@ -20,8 +20,10 @@ pub struct Shot {
 }
 
 impl Shot {
-    /// From a point in a direction, as far as
-    /// [`RewindConfig::range_max`](crate::RewindConfig::range_max), as thin as a ray.
+    /// The longest shot.
+    pub const RANGE_MAX: f32 = 2_000.0;
+
+    /// From a point in a direction, as far as [`RANGE_MAX`](Self::RANGE_MAX), as thin as a ray.
     pub fn new(origin: Vec3, direction: Vec3) -> Self {
         Self {
             origin,
@@ -51,12 +53,12 @@ impl Shot {
     }
 
     /// Itself with a direction of length one and sane limits, or `None`.
-    pub(super) fn checked(mut self, range_max: f32) -> Option<Self> {
+    pub(super) fn checked(mut self) -> Option<Self> {
         if !is_near(self.origin) || !self.direction.is_finite() {
             return None;
         }
         self.direction = self.direction.try_normalize()?;
-        self.range = self.range.min(range_max);
+        self.range = self.range.min(Self::RANGE_MAX);
         if self.radius.is_nan() {
             return None;
         }

@@ -22,17 +22,17 @@ pub enum Mode {
 pub enum Late {
     /// Everybody waits, in rollback once the window is used up.
     Wait,
-    /// The packet server's rule: so long after everybody else's input has arrived, [`DeterministicGame::predict`] stands in for the missing
+    /// The packet server's rule: this long after everybody else's input has arrived, [`DeterministicGame::predict`] stands in for the missing
     /// one. Only the late player suffers.
     Repeat {
-        /// How long the others wait.
+        /// Time to wait for the missing input after everybody else's has arrived.
         after: Duration,
     },
 }
 
 /// Settings of a match. [`MatchConfig::lockstep`] and [`MatchConfig::rollback`] are where to begin.
 ///
-/// All machines of a match and its server must have the same; who has others is refused.
+/// All machines of a match and its server must have the same settings; a machine with others is refused.
 ///
 /// ```
 /// use muse_lockstep::MatchConfig;
@@ -113,81 +113,6 @@ impl MatchConfig {
         }
     }
 
-    /// Sets the number of players with whom the match begins. Default: all seats. The other seats are for those who join later.
-    pub fn begins_with(mut self, players: u8) -> Self {
-        self.begins_with = players;
-        self
-    }
-
-    /// Sets the length of a step. Default: 16.667 ms in rollback, 50 ms in lockstep, where speed control makes it longer for machines
-    /// that cannot keep up.
-    pub fn frame(mut self, frame: Duration) -> Self {
-        self.frame = frame;
-        self
-    }
-
-    /// Frames (rollback) or turns (lockstep) between giving a command and its running. Default: 2. In rollback it is where each
-    /// machine starts; [`Session::set_delay`](crate::Session::set_delay) changes it for one player. More delay, fewer rollbacks.
-    pub fn delay(mut self, frames: u32) -> Self {
-        self.delay = frames;
-        self
-    }
-
-    /// Frames that rollback may guess ahead before it waits. Default: 300, 5 s. Each costs a step when it was wrong.
-    pub fn window(mut self, frames: u32) -> Self {
-        self.window = frames;
-        self
-    }
-
-    /// Saved frames: what rollback returns to, and the trace of a desynchronisation. Default: 512. Costs that many states of memory.
-    pub fn history(mut self, frames: u32) -> Self {
-        self.history = frames;
-        self
-    }
-
-    /// Saves only every n-th frame. Default: 1. For states that are dear to save: costs up to n - 1 steps more in a rollback.
-    pub fn save_every(mut self, frames: u32) -> Self {
-        self.save_every = frames.max(1);
-        self
-    }
-
-    /// Compares checksums every n-th frame, rounded up to saved ones. Default: 6 in rollback (100 ms), 1 in lockstep. Costs an encoding
-    /// of the state and some 20 bytes.
-    pub fn check_every(mut self, frames: u32) -> Self {
-        self.check_every = frames.max(1);
-        self
-    }
-
-    /// Sets the rule for late players. Default: wait.
-    pub fn late(mut self, late: Late) -> Self {
-        self.late = late;
-        self
-    }
-
-    /// Sets the silence after which a player is dropped. Default: 10 s.
-    pub fn drop_after(mut self, silence: Duration) -> Self {
-        self.drop_after = silence;
-        self
-    }
-
-    /// The longest turn that speed control may choose. Default: 1 s.
-    pub fn turn_max(mut self, turn: Duration) -> Self {
-        self.turn_max = turn;
-        self
-    }
-
-    /// Largest encoding of a state that travels. Default: 1 MiB.
-    pub fn state_bytes_max(mut self, bytes: usize) -> Self {
-        self.state_bytes_max = bytes.min(crate::game::STATE_BYTES_LIMIT);
-        self
-    }
-
-    /// Sets the number of spectators at once. Default: 16.
-    pub fn spectators_max(mut self, spectators: usize) -> Self {
-        self.spectators_max = spectators.min(256);
-        self
-    }
-
     /// Returns the delay.
     pub fn delay_frames(&self) -> u32 {
         self.delay
@@ -251,6 +176,47 @@ impl MatchConfig {
         );
         fnv1a(line.as_bytes())
     }
+}
+
+muse_wire::setters! { MatchConfig:
+    /// Sets the number of players with whom the match begins. Default: all seats. The other seats are for those who join later.
+    begins_with: u8,
+
+    /// Sets the length of a step. Default: 16.667 ms in rollback, 50 ms in lockstep, where speed control makes it longer for machines
+    /// that cannot keep up.
+    frame: Duration,
+
+    /// Frames (rollback) or turns (lockstep) between giving a command and its running. Default: 2. In rollback it is where each
+    /// machine starts; [`Session::set_delay`](crate::Session::set_delay) changes it for one player. More delay, fewer rollbacks.
+    delay: u32,
+
+    /// Frames that rollback may guess ahead before it waits. Default: 300, 5 s. Each costs a step when it was wrong.
+    window: u32,
+
+    /// Saved frames: what rollback returns to, and the trace of a desynchronisation. Default: 512. Costs that many states of memory.
+    history: u32,
+
+    /// Saves only every n-th frame. Default: 1. For states that are dear to save: costs up to n - 1 steps more in a rollback.
+    save_every: u32 = save_every.max(1),
+
+    /// Compares checksums every n-th frame, rounded up to saved ones. Default: 6 in rollback (100 ms), 1 in lockstep. Costs an encoding
+    /// of the state and some 20 bytes.
+    check_every: u32 = check_every.max(1),
+
+    /// Sets the rule for late players. Default: wait.
+    late: Late,
+
+    /// Sets the silence after which a player is dropped. Default: 10 s.
+    drop_after: Duration,
+
+    /// The longest turn that speed control may choose. Default: 1 s.
+    turn_max: Duration,
+
+    /// Largest encoding of a state that travels. Default: 1 MiB.
+    state_bytes_max: usize = state_bytes_max.min(crate::game::STATE_BYTES_LIMIT),
+
+    /// Sets the number of spectators at once. Default: 16.
+    spectators_max: usize = spectators_max.min(256),
 }
 
 /// Raised when packets change.

@@ -13,7 +13,7 @@ use muse_wire::bits::{BitError, Width, zag_zig};
 /// A field that differs between two states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Where: `units[17].position.x`.
+    /// Path of the field: `units[17].position.x`.
     pub path: String,
     /// Its value in the first state.
     pub ours: String,
@@ -98,8 +98,8 @@ pub fn describe(ty: &Type, bytes: &[u8]) -> String {
     flatten(ty, bytes).into_iter().map(line).collect()
 }
 
-/// Whether a type's encoding keeps every bit of its values: no float in it is rounded to steps. States must be so, or those who join
-/// are given another state than the one that everybody else has.
+/// True if a type's encoding keeps every bit of its values: no float in it is rounded to steps. A state must be lossless, or players who
+/// join are given another state than everybody else has.
 ///
 /// ```
 /// #[derive(muse_schema::Schema)]
@@ -275,7 +275,7 @@ impl Walk<'_> {
             256..=65_535 => self.reader.varint(Width::Bits16)?,
             _ => self.reader.varint(Width::Bits32)?,
         };
-        // What the bits left cannot hold is not walked, so bad bytes cost no memory.
+        // A list longer than the remaining bits can hold is not walked, so bad bytes cost no memory.
         if len > u64::from(max) || len > self.reader.remaining() {
             return Err(BitError::OutOfRange);
         }

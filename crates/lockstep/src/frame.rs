@@ -22,7 +22,7 @@ impl Frame {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// What travels of a frame whose neighbourhood the other side knows.
+    /// The 16 bits that travel where the other side can tell the rest.
     pub(crate) const fn low(self) -> u16 {
         self.0 as u16
     }

@@ -46,7 +46,7 @@ pub trait DeterministicGame: Clone + Schema {
     /// Runs one step. Reads nothing but the state and the inputs.
     fn step(&mut self, step: &mut Step<'_, Self>);
 
-    /// Guesses an input that has not arrived, `age` frames (from 1) after the last known one. It also stands in for the
+    /// Predicts an input that has not arrived, `age` frames (from 1) after the last known one. It also replaces the
     /// input of a player who is late ([`Late::Repeat`](crate::Late::Repeat)), so it must be as deterministic as a step.
     /// By default the last input again; a game of commands returns none.
     fn predict(last: &Self::Input, age: u32) -> Self::Input {

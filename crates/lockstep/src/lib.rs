@@ -7,7 +7,7 @@
 //!
 //! - [`MatchConfig::lockstep`]: commands run two turns after they were given; speed control sets the length of turns.
 //! - [`MatchConfig::rollback`]: nobody waits; missing inputs are guessed, and wrong guesses are run again.
-//! - Checksums are compared all the time. A machine that differs is mended, and a [`Report`] names the first frame and field.
+//! - Checksums are compared all the time. A machine that differs is repaired, and a [`Report`] names the first frame and field.
 //! - Players may join a match under way, come back, or watch; a [`replay`] holds a match in a file.
 //! - Aids for determinism: [`Rng`], [`Fixed`], [`strict`], [`SyncTest`], `lint` (feature `lint`); [`Schedule`] lets entities sleep.
 //!

@@ -21,9 +21,9 @@ pub const CLIPPY_TOML: &str = include_str!("../templates/clippy.toml");
 pub struct Finding {
     /// The line, from 1.
     pub line: usize,
-    /// What was found.
+    /// The construct that was found.
     pub what: &'static str,
-    /// Why it is forbidden.
+    /// The reason why it is forbidden.
     pub why: &'static str,
 }
 

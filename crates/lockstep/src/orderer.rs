@@ -13,7 +13,7 @@ mod speed;
 
 use std::collections::VecDeque;
 
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 
 use crate::config::{Late, MatchConfig, MatchConfigError, Mode};
 use crate::frame::{Frame, SEATS_MAX, Seat};
@@ -27,7 +27,7 @@ use member::{Member, Stage};
 pub(crate) use outgoing::LAG_UNIT_MICROS;
 use speed::Speed;
 
-/// A link to one machine, numbered by whoever carries packets: small numbers, from 0.
+/// A link to one machine, numbered by the program that carries packets: small numbers, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub usize);
 
@@ -68,7 +68,7 @@ pub struct Orderer {
     over: Option<OverReason>,
     /// The first frame for which somebody's input is missing.
     sealed: Frame,
-    /// When half of the players' inputs had arrived for `sealed` and the frames after it.
+    /// Times at which half of the players' inputs had arrived, for `sealed` and the frames after it.
     half_at: VecDeque<Instant>,
     speed: Speed,
     lags_at: Instant,
@@ -156,7 +156,7 @@ impl Orderer {
         self.accounts[link.0] = account;
     }
 
-    /// Takes out whoever is behind a link that has ended. Its number may be given to another link then.
+    /// Removes the machine behind a link that has ended. The number may be given to another link then.
     pub fn disconnect(&mut self, now: Instant, link: LinkId) {
         self.remove(link, OverReason::Dropped);
         self.replies.retain(|(to, _)| *to != link);
@@ -407,6 +407,7 @@ impl Orderer {
     }
 
     fn note(&mut self, notice: Notice) {
+        log!(debug, ?notice);
         if self.notices.len() < NOTICES_MAX {
             self.notices.push_back(notice);
         }
@@ -426,11 +427,11 @@ impl Orderer {
 
 /// Links that an orderer can have.
 const LINKS_MAX: usize = 1_024;
-/// Inputs kept for the slowest, in frames; who is further behind is dropped.
+/// Inputs kept for the slowest machine, in frames; one that is further behind is dropped.
 const LOG_FRAMES_MAX: u32 = 4_096;
 /// Joins, departures and changes of pace in one match.
 const CONTROLS_MAX: usize = 4_096;
 const REPLIES_MAX: usize = 64;
 const NOTICES_MAX: usize = 256;
-/// How often players are told about each other's lag.
+/// Interval at which players are told about each other's lag.
 const LAGS_EVERY: Duration = Duration::from_secs(1);

@@ -120,7 +120,7 @@ pub enum OverReason {
     Over,
     /// It was dropped: silent for too long.
     Dropped,
-    /// It was expelled: its state differed from that of the majority, and could not be mended.
+    /// It was expelled: its state differed from that of the majority, and could not be repaired.
     Expelled,
     /// The states of too many machines differed: there is no match to go on with.
     Desync,
@@ -278,7 +278,7 @@ impl Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Check {
     pub(crate) frame: Frame,
-    /// How often the machine's state has been mended, modulo 4: sums from before do not count.
+    /// Number of times the machine's state has been repaired, modulo 4: checksums from before do not count.
     pub(crate) epoch: u8,
     pub(crate) sum: u32,
 }

@@ -32,9 +32,9 @@ pub struct Header {
     pub state: String,
     /// The description of the input's type.
     pub input: String,
-    /// How it was played.
+    /// The mode that it was played in.
     pub mode: Mode,
-    /// How many seats there are.
+    /// Number of seats.
     pub seats: u8,
     /// The length of a step in microseconds.
     pub frame_micros: u32,

@@ -5,7 +5,7 @@
 
 use muse_schema::Schema;
 
-/// Which entities are run in which step.
+/// Decides which entities are run in which step.
 ///
 /// ```
 /// use muse_lockstep::Schedule;
@@ -19,7 +19,7 @@ use muse_schema::Schema;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Schema)]
 pub struct Schedule {
-    /// Who is awake, in order.
+    /// Those that are awake, in order.
     #[field(max = 65535)]
     awake: Vec<u32>,
     /// By entity: every how many steps it is run; 0 when it sleeps.
@@ -61,7 +61,7 @@ impl Schedule {
         }
     }
 
-    /// Runs an entity only every so many steps.
+    /// Runs an entity only once in this many steps.
     pub fn set_period(&mut self, entity: u32, steps: u8) {
         if let Some(period) = self.periods.get_mut(entity as usize) {
             *period = steps.max(1);
@@ -76,7 +76,7 @@ impl Schedule {
         })
     }
 
-    /// Wakes who is within `near` of somebody and puts to sleep who is further than `far` from everybody; in between it stays as it is, so that
+    /// Wakes entities within `near` of somebody and puts those to sleep that are further than `far` from everybody; in between it stays as it is, so that
     /// nobody at the edge wakes up and falls asleep all the time. One in `share` of all entities is looked at in each step.
     pub fn by_distance(
         &mut self,

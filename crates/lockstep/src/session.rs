@@ -14,7 +14,7 @@ mod trace;
 
 use std::collections::VecDeque;
 
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 use thiserror::Error;
 
 use crate::blob::{BlobReceiver, BlobSender};
@@ -65,9 +65,9 @@ pub enum SessionEvent {
     Joined(Seat, Frame),
     /// Somebody is gone from this frame on.
     Left(Seat, Frame),
-    /// Turns have changed: so many steps, each so long.
+    /// Turns have changed: their number of steps, and the length of a step.
     Pace(u8, Duration),
-    /// This machine's state differed from the others', and is being mended. The report tells what differed.
+    /// This machine's state differed from the others', and is being repaired. The report says what differed.
     Desynced(Box<Report>),
     /// The state was set back to that of a frame, and run again from there.
     Mended(Frame),
@@ -80,7 +80,7 @@ pub enum SessionEvent {
 pub enum Role {
     /// Any free seat.
     Player,
-    /// This seat if it is free: who comes back.
+    /// This seat if it is free: for a player who comes back.
     PlayerAt(Seat),
     /// None: sees every confirmed frame.
     Spectator,
@@ -333,7 +333,7 @@ impl<G: DeterministicGame> Session<G> {
         self.link.rtt()
     }
 
-    /// How far each player is from the orderer, as the orderer said within the last second; `None` for one who is silent. Zero for an empty
+    /// Returns a player's distance from the orderer, as the orderer said within the last second; `None` for one who is silent. Zero for an empty
     /// seat.
     pub fn lag(&self, seat: Seat) -> Option<Duration> {
         let units = *self.lags.get(seat.index())?;
@@ -429,6 +429,7 @@ impl<G: DeterministicGame> Session<G> {
     }
 
     fn tell(&mut self, event: SessionEvent) {
+        log!(debug, seat = ?self.seat, ?event);
         if self.out.len() >= EVENTS_MAX {
             self.out.pop_front();
         }

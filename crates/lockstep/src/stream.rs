@@ -194,7 +194,7 @@ impl Stream {
         Ok(at)
     }
 
-    /// Reads what [`write_kinds`](Self::write_kinds) wrote: `take` is told each frame and whether another input stands in.
+    /// Reads what [`write_kinds`](Self::write_kinds) wrote: `take` is told each frame and whether it was replaced.
     pub(crate) fn read_kinds(
         from: Frame,
         reader: &mut BitReader<'_>,
@@ -249,7 +249,7 @@ pub const INPUT_BYTES_MAX: usize = 512;
 /// Frames of one stream in one packet.
 const RANGE_FRAMES_MAX: u32 = 8_192;
 const INLINE_BYTES: usize = 14;
-/// What is kept free behind a stream: other streams' ends, checks and controls.
+/// Bits kept free behind a stream, for other streams' ends, checks and controls.
 const RESERVED_BITS: u64 = 1_600;
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ pub fn snap(value: f32) -> f32 {
     (steps.round() as i64 as f64 / 65_536.0) as f32
 }
 
-/// Which quarter turn, and the rest within an eighth of a turn of it.
+/// Splits an angle into quarter turns and the rest within an eighth of a turn.
 fn reduce(angle: f32) -> (u8, f32) {
     // In 64 bits, so that the subtraction loses nothing that 32 bits can show.
     let quarters = (f64::from(angle) / (f64::from(QUARTER))).round();

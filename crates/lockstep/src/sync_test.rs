@@ -39,7 +39,7 @@ pub struct SyncTest<G: DeterministicGame> {
 pub struct SyncError {
     /// The frame.
     pub frame: Frame,
-    /// What differs; here is the first time, there the second. Empty if only the events did.
+    /// The fields that differ; "here" is the first run, "there" the second. Empty if only the events differed.
     pub fields: Vec<Difference>,
 }
 
@@ -94,7 +94,7 @@ impl<G: DeterministicGame> SyncTest<G> {
         if from >= self.frame {
             return Ok(());
         }
-        // Who joins gets the state by way of its encoding: nothing may be lost there either.
+        // A player who joins gets the state by its encoding: nothing may be lost there either.
         let mut bytes = Vec::new();
         self.state = match self.rng.below(4) {
             0 if encode(saved, &mut bytes).is_ok() => {

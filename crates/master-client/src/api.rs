@@ -46,7 +46,7 @@ body!(
 body!(
     /// The tokens of a signed-in player.
     SignedIn {
-        /// Who.
+        /// The player's account.
         account: AccountId,
         /// For the `Authorization: Bearer` header of every other call.
         access_token: String,
@@ -103,11 +103,11 @@ body!(
 body!(
     /// The situation of a player.
     StateView {
-        /// His place in the queue.
+        /// The player's place in the queue.
         ticket: Option<QueueState>,
-        /// His match, ready or not.
+        /// The player's match, ready or not.
         match_id: Option<MatchId>,
-        /// His way into the match, with a fresh token, if it is ready.
+        /// The player's seat in the match, with a fresh token, if it is ready.
         seat: Option<Seat>,
         /// The code of their room.
         room: Option<String>,
@@ -125,7 +125,7 @@ body!(
 body!(
     /// One friend, request or blocked account.
     FriendView {
-        /// Who.
+        /// The player's account.
         account: AccountId,
         /// The name, if there is one.
         name: Option<String>,
@@ -187,7 +187,7 @@ body!(
     RankingLine {
         /// Place, from 1.
         place: u64,
-        /// Who.
+        /// The player's account.
         account: AccountId,
         /// The name, if there is one.
         name: Option<String>,

@@ -36,18 +36,18 @@ pub enum ToMaster {
 pub enum FromMaster {
     /// The first message: who you are, and what was going on when you came (back).
     Welcome {
-        /// Whose session this is.
+        /// The account that the session belongs to.
         account: AccountId,
         /// The player's place in the queue, if there is one.
         ticket: Option<QueueState>,
         /// The player's seat in a match, if there is one that is ready.
         seat: Option<Seat>,
     },
-    /// The answer to a keep-alive of somebody who was told nothing for 2.5 seconds.
+    /// The answer to a keep-alive of a client that was sent nothing for 2.5 seconds.
     KeepAlive,
     /// No room; the master closes the connection.
     Full {
-        /// When to try again, in seconds.
+        /// Seconds after which to try again.
         retry_after_s: u32,
     },
     /// Queue state: at entering, at a change, and from time to time.
@@ -58,21 +58,21 @@ pub enum FromMaster {
     BotsOffered,
     /// A match is made and a server is being started.
     MatchFound {
-        /// Which.
+        /// The match.
         match_id: MatchId,
     },
     /// Go and play.
     Seat(Seat),
     /// The match is over, or was called off before it began; back to the master.
     MatchOver {
-        /// Which.
+        /// The match.
         match_id: MatchId,
         /// The end of it.
         outcome: Outcome,
     },
     /// A friend came or went.
     Presence {
-        /// Whose.
+        /// The player's account.
         account: AccountId,
         /// True if they are online.
         online: bool,
@@ -86,7 +86,7 @@ pub enum FromMaster {
     },
     /// Someone asks to be a friend, or has accepted.
     Friend {
-        /// Who.
+        /// The player's account.
         account: AccountId,
         /// True if it is accepted.
         accepted: bool,
@@ -116,7 +116,7 @@ pub enum FromMaster {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct QueueState {
-    /// Which ticket.
+    /// The ticket.
     pub ticket: TicketId,
     /// The time that it has waited, in milliseconds.
     pub waited_ms: u64,
@@ -128,7 +128,7 @@ pub struct QueueState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Seat {
-    /// Which match.
+    /// The match.
     pub match_id: MatchId,
     /// Address and port of the game server.
     pub address: String,
@@ -144,13 +144,13 @@ pub struct Seat {
 pub struct ChatLine {
     /// Its number, growing.
     pub id: u64,
-    /// Where: `direct`, `room` or `match`.
+    /// The channel: `direct`, `room` or `match`.
     pub channel: String,
     /// The author.
     pub from: AccountId,
-    /// What.
+    /// The message.
     pub text: String,
-    /// When, milliseconds since 1970.
+    /// Time of writing, in milliseconds since 1970.
     pub at_ms: u64,
 }
 
@@ -177,24 +177,24 @@ pub enum ToServer {
     Assign(Assignment),
     /// One more player may come: backfill.
     Admit {
-        /// Who.
+        /// The player's account.
         account: AccountId,
     },
     /// A player is out: they left for good, or an operator sent them away.
     Remove {
-        /// Who.
+        /// The player's account.
         account: AccountId,
     },
     /// The results of this match are stored; the server may end.
     ResultStored {
-        /// Which match.
+        /// The match.
         match_id: MatchId,
     },
     /// The answer to [`FromServer::Profile`].
     Profile(PlayerProfile),
     /// A player's progress is kept.
     ProgressStored {
-        /// Whose.
+        /// The player's account.
         account: AccountId,
         /// The number it came with.
         number: u32,
@@ -206,9 +206,9 @@ pub enum ToServer {
 /// The facts that a game server is told about a player.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlayerProfile {
-    /// Who.
+    /// The player's account.
     pub account: AccountId,
-    /// His name; guests have none.
+    /// The player's name; guests have none.
     pub name: Option<String>,
     /// The progress that game servers kept the last time; null if there is none.
     pub document: Value,
@@ -217,7 +217,7 @@ pub struct PlayerProfile {
 /// A match for a game server to host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
-    /// Which match.
+    /// The match.
     pub match_id: MatchId,
     /// The preferences of the match.
     pub preferences: Preferences,
@@ -250,16 +250,16 @@ pub enum FromServer {
     Result(MatchResult),
     /// Asks for a player's name and progress.
     Profile {
-        /// Who.
+        /// The player's account.
         account: AccountId,
-        /// The progress of which game.
+        /// The game whose progress is asked for.
         game: String,
     },
     /// A player's progress, to be kept; repeated until [`ToServer::ProgressStored`].
     Progress {
-        /// Whose.
+        /// The player's account.
         account: AccountId,
-        /// In which game.
+        /// The game.
         game: String,
         /// Grows with each change, so that an answer can name one.
         number: u32,
@@ -271,7 +271,7 @@ pub enum FromServer {
 /// The state of a match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Which match; none while waiting for one.
+    /// The match; none while waiting for one.
     pub match_id: Option<MatchId>,
     /// Its phase.
     pub phase: Phase,
@@ -303,7 +303,7 @@ pub enum Phase {
 /// The end of a match, from the game server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MatchResult {
-    /// Which match.
+    /// The match.
     pub match_id: MatchId,
     /// The end of it; `cancelled` before it began.
     pub outcome: Outcome,
@@ -314,7 +314,7 @@ pub struct MatchResult {
 /// One player's part in the end of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlayerResult {
-    /// Who.
+    /// The player's account.
     pub account: AccountId,
     /// The points.
     pub points: i64,

@@ -21,7 +21,7 @@ pub struct PlayerLink {
     connection: Connection,
     game: Option<Game>,
     queue: Queue,
-    /// When to send a request again that the master was too busy for, and how often it was.
+    /// Time at which to repeat a request that the master was too busy for, and how often it was.
     queue_retry: Option<Instant>,
     queue_refusals: Backoff,
     /// A match that was called off, until the master has said whether the player is back in the queue.
@@ -49,24 +49,15 @@ impl Default for PlayerLinkConfig {
     }
 }
 
-impl PlayerLinkConfig {
+muse_wire::setters! { PlayerLinkConfig:
     /// Sets the time between keep-alives, a second by default. Each costs some 60 bytes, and every third some 60 back.
-    pub fn keep_alive(mut self, keep_alive: Duration) -> Self {
-        self.keep_alive = keep_alive;
-        self
-    }
+    keep_alive: Duration,
 
     /// Sets the silence after which the connection counts as lost, 10 seconds by default.
-    pub fn silence(mut self, silence: Duration) -> Self {
-        self.silence = silence;
-        self
-    }
+    silence: Duration,
 
     /// Sets the time between attempts to reach the master, 10 seconds by default.
-    pub fn retry(mut self, retry: Duration) -> Self {
-        self.retry = retry;
-        self
-    }
+    retry: Duration,
 }
 
 /// Something that the driver is to do.
@@ -105,7 +96,7 @@ pub enum PlayerEvent {
     Playing(MatchId),
     /// The game server refused the seat, did not answer, or was lost. The seat is asked for again at that time.
     GameLost {
-        /// Which match.
+        /// The match.
         match_id: MatchId,
         /// The cause, in words.
         reason: String,
@@ -114,7 +105,7 @@ pub enum PlayerEvent {
     },
     /// The match was called off before it began.
     MatchCancelled {
-        /// Which match.
+        /// The match.
         match_id: MatchId,
         /// True if the player is back in the queue, false if not: the master has confirmed it.
         waiting: bool,
@@ -182,14 +173,14 @@ struct Game {
     connected: Option<Instant>,
     /// Attempts in a row that led to nothing.
     failures: Backoff,
-    /// When to ask for the seat again.
+    /// Time at which to ask for the seat again.
     ask_at: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Cancelled {
     match_id: MatchId,
-    /// When to ask the master again.
+    /// Time at which to ask the master again.
     ask_at: Instant,
 }
 
@@ -491,7 +482,7 @@ impl PlayerLink {
 
     fn queued(&mut self, state: QueueState) {
         self.settle_cancelled(true);
-        // What was on its way when the player left is no news.
+        // Messages that were on their way when the player left are ignored.
         if !matches!(self.queue, Queue::Leaving) {
             self.queue = Queue::Waiting(state.preferences.clone());
             self.queue_retry = None;
@@ -553,7 +544,7 @@ impl PlayerLink {
             self.actions.push_back(PlayerAction::LeaveGame);
         }
         if outcome == Outcome::Cancelled {
-            // Whoever was there is back in the queue, and nobody else: only the master knows.
+            // Players who were there are back in the queue, and nobody else: only the master knows who they are.
             let ask_at = now + ASK_EVERY;
             self.cancelled = Some(Cancelled { match_id, ask_at });
             self.send(ToMaster::Rejoin);

@@ -39,7 +39,7 @@ pub struct ServerLink {
     progress: BTreeMap<AccountId, (u32, Value)>,
     number: u32,
     registered: bool,
-    /// When the master was last heard, or when the wait for it began.
+    /// Time at which the master was last heard, or the wait for it began.
     heard: Instant,
     actions: VecDeque<ServerAction>,
     events: VecDeque<ServerEvent>,

@@ -1,6 +1,6 @@
 //! Notes that masters send each other, and themselves.
 //!
-//! A note may be lost: everything that matters is in the store, and whoever missed something reads it again there. So a bus needs no
+//! A note may be lost: everything that matters is in the store, and a master that missed something reads it there again. So a bus needs no
 //! memory, no order between masters and no acknowledgement.
 
 #[cfg(feature = "nats")]
@@ -43,7 +43,7 @@ pub enum Note {
     ToServer(ServerId, ToServer),
     /// To every player: a message as JSON.
     TellAll(String),
-    /// Out with a player, who is told why.
+    /// Remove a player, who is told why.
     Kick(AccountId, String),
     /// A player connected to this master, so that others close their connections of this player.
     Entered(AccountId, u64),

@@ -76,12 +76,6 @@ impl MasterConfig {
         }
     }
 
-    /// Players at once, 100 by default. Each costs a socket and less than 20 kB.
-    pub fn players_max(mut self, players_max: usize) -> Self {
-        self.players_max = players_max;
-        self
-    }
-
     /// Connections at once that have not signed in, 1,024 by default, each of which costs a socket and less than 40 kB; 0 for no limit. When there is no
     /// room for another, the address with most of them loses the one that has waited longest without asking for anything.
     pub fn connections_max(mut self, connections_max: usize) -> Self {
@@ -103,105 +97,15 @@ impl MasterConfig {
         self
     }
 
-    /// Requests of one address in a second in the long run, 50 by default, and 20 times as many in a burst; 0 for no limit.
-    pub fn requests_per_second(mut self, requests_per_second: u32) -> Self {
-        self.requests_per_second = requests_per_second;
-        self
-    }
-
-    /// Requests of one account in a second in the long run, by HTTP and on its WebSocket together, 20 by default, and 20 times as many in a burst; 0
-    /// for no limit. Keep-alives are not counted.
-    pub fn account_requests_per_second(mut self, requests_per_second: u32) -> Self {
-        self.account_requests_per_second = requests_per_second;
-        self
-    }
-
-    /// The protocol that connect tokens name, 0 by default: the game's.
-    pub fn protocol_id(mut self, protocol_id: u64) -> Self {
-        self.protocol_id = protocol_id;
-        self
-    }
-
-    /// Sets how matches are made and followed.
-    pub fn director(mut self, director: DirectorConfig) -> Self {
-        self.director = director;
-        self
-    }
-
-    /// The program of the game server and its arguments; without one no match gets a server.
-    pub fn game(mut self, command: Vec<String>) -> Self {
-        self.game = command;
-        self
-    }
-
     /// The address at which players reach game servers, 127.0.0.1 by default.
     pub fn game_host(mut self, host: &str) -> Self {
         host.clone_into(&mut self.game_host);
         self
     }
 
-    /// Game servers that wait for a match, 1 by default.
-    pub fn warm(mut self, warm: usize) -> Self {
-        self.warm = warm;
-        self
-    }
-
-    /// Matches at once, 20 by default.
-    pub fn matches_max(mut self, matches_max: usize) -> Self {
-        self.matches_max = matches_max;
-        self
-    }
-
-    /// The first port of game servers, 8888 by default.
-    pub fn first_port(mut self, first_port: u16) -> Self {
-        self.first_port = first_port;
-        self
-    }
-
-    /// A folder for what game servers write, shown on the operators' page; none by default, and then their errors go where the master's go.
-    pub fn logs(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.logs = Some(folder.into());
-        self
-    }
-
-    /// Serves these wherever the master has no route of its own, for example the game's page at `/`; nothing by default. The master's are below
-    /// `/v1` and `/admin`, and `/health`, `/ready`, `/metrics` and `/openapi.json`.
-    pub fn routes(mut self, routes: Router) -> Self {
-        self.routes = Some(routes);
-        self
-    }
-
-    /// Pages of these origins may use the master from a browser, such as `https://game.example`; `*` for all, none by default: a page that the
-    /// master serves itself needs none. There are no cookies, so a foreign page can do nothing in a player's name.
-    pub fn origins(mut self, origins: &[&str]) -> Self {
-        self.origins = origins.iter().map(|&origin| origin.to_owned()).collect();
-        self
-    }
-
     /// An operator who may use `/admin`, made or given a new password when the master starts; none by default.
     pub fn operator(mut self, name: &str, password: &str) -> Self {
         self.operator = Some((name.to_owned(), password.to_owned()));
-        self
-    }
-
-    /// A PEM file of certificate authorities: the connection to PostgreSQL is then encrypted, and the server's certificate checked; none by default,
-    /// for a database on the same private network. SQLite needs none.
-    pub fn database_ca(mut self, file: impl Into<PathBuf>) -> Self {
-        self.database_ca = Some(file.into());
-        self
-    }
-
-    /// A NATS server such as `nats://127.0.0.1:4222` over which masters that share a database talk to each other (feature `nats`); none by
-    /// default: one master alone.
-    pub fn nats(mut self, url: &str) -> Self {
-        self.nats = Some(url.to_owned());
-        self
-    }
-
-    /// Hosts and ports of other masters with the same database, or of what stands in front of all of them; none by default. Game servers of this
-    /// master turn to them when it is gone, so that their matches go on and count.
-    pub fn other_masters(mut self, masters: &[&str]) -> Self {
-        self.other_masters = masters.iter().map(|&master| master.to_owned()).collect();
         self
     }
 
@@ -225,4 +129,57 @@ impl MasterConfig {
         self.agones = Some(agones);
         self
     }
+}
+
+muse_wire::setters! { MasterConfig:
+    /// Players at once, 100 by default. Each costs a socket and less than 20 kB.
+    players_max: usize,
+
+    /// Requests of one address in a second in the long run, 50 by default, and 20 times as many in a burst; 0 for no limit.
+    requests_per_second: u32,
+
+    /// Requests of one account in a second in the long run, by HTTP and on its WebSocket together, 20 by default, and 20 times as many in a burst; 0
+    /// for no limit. Keep-alives are not counted.
+    account_requests_per_second: u32,
+
+    /// The protocol that connect tokens name, 0 by default: the game's.
+    protocol_id: u64,
+
+    /// Sets how matches are made and followed.
+    director: DirectorConfig,
+
+    /// The program of the game server and its arguments; without one no match gets a server.
+    game: Vec<String>,
+
+    /// Game servers that wait for a match, 1 by default.
+    warm: usize,
+
+    /// Matches at once, 20 by default.
+    matches_max: usize,
+
+    /// The first port of game servers, 8888 by default.
+    first_port: u16,
+
+    /// A folder for what game servers write, shown on the operators' page; none by default, and then their errors go where the master's go.
+    logs: impl Into<PathBuf> = Some(logs.into()),
+
+    /// Serves these wherever the master has no route of its own, for example the game's page at `/`; nothing by default. The master's are below
+    /// `/v1` and `/admin`, and `/health`, `/ready`, `/metrics` and `/openapi.json`.
+    routes: Router = Some(routes),
+
+    /// Pages of these origins may use the master from a browser, such as `https://game.example`; `*` for all, none by default: a page that the
+    /// master serves itself needs none. There are no cookies, so a foreign page can do nothing in a player's name.
+    origins: &[&str] = origins.iter().map(|&origin| origin.to_owned()).collect(),
+
+    /// A PEM file of certificate authorities: the connection to PostgreSQL is then encrypted, and the server's certificate checked; none by default,
+    /// for a database on the same private network. SQLite needs none.
+    database_ca: impl Into<PathBuf> = Some(database_ca.into()),
+
+    /// A NATS server such as `nats://127.0.0.1:4222` over which masters that share a database talk to each other (feature `nats`); none by
+    /// default: one master alone.
+    nats: &str = Some(nats.to_owned()),
+
+    /// Hosts and ports of other masters with the same database, or of what stands in front of all of them; none by default. Game servers of this
+    /// master turn to them when it is gone, so that their matches go on and count.
+    other_masters: &[&str] = other_masters.iter().map(|&master| master.to_owned()).collect(),
 }

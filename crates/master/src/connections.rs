@@ -53,7 +53,7 @@ impl Network {
         self.waiting.len() + self.asking.len()
     }
 
-    /// The one to lose: the oldest that waits, or else the oldest.
+    /// The connection to close first: the oldest that waits, or else the oldest.
     fn oldest(&self) -> Option<(u64, ConnectionId)> {
         self.waiting.first().or(self.asking.first()).copied()
     }
@@ -68,7 +68,7 @@ impl Network {
 }
 
 impl<H> Connections<H> {
-    /// Room for so many, and for so many of one network; 0 for no limit.
+    /// Limits for all connections and for those of one network; 0 for no limit.
     pub(crate) fn new(connections_max: usize, per_network: usize) -> Self {
         let limit = |limit| if limit == 0 { usize::MAX } else { limit };
         Self {

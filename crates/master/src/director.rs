@@ -136,19 +136,19 @@ pub enum Action {
     Place(Placement),
     /// Store: this match is on this server.
     RecordServer {
-        /// Which match.
+        /// The match.
         match_id: MatchId,
         /// Its server.
         server: ServerId,
     },
     /// Store: the match has begun, so that it is not called off but aborted if it is lost.
     RecordRunning {
-        /// Which match.
+        /// The match.
         match_id: MatchId,
     },
     /// Make connect tokens for these players and tell them where to go.
     Admit {
-        /// Which match.
+        /// The match.
         match_id: MatchId,
         /// Its server.
         server: ServerId,
@@ -159,9 +159,9 @@ pub enum Action {
     },
     /// Store: the seat is given up.
     FreeSeat {
-        /// Which match.
+        /// The match.
         match_id: MatchId,
-        /// Whose seat.
+        /// The player whose seat it is.
         account: AccountId,
     },
     /// Store: the match is over; results, ratings and freed seats in one transaction, once. Then [`Director::handle_ended`].
@@ -172,9 +172,9 @@ pub enum Action {
     ReleaseServer(ServerId),
     /// Tell a game server that its result needs no repeating.
     ConfirmResult {
-        /// Which server.
+        /// The server.
         server: ServerId,
-        /// Which match.
+        /// The match.
         match_id: MatchId,
     },
     /// Tell a player, if they are connected.
@@ -220,7 +220,7 @@ pub struct Placement {
 /// The end of a match, to store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ending {
-    /// Which match.
+    /// The match.
     pub match_id: MatchId,
     /// The outcome.
     pub outcome: Outcome,
@@ -307,7 +307,7 @@ impl Director {
         self.draining = draining;
     }
 
-    /// The fleet has room for so many more matches; any number if nobody knows, which is so until this is called.
+    /// Sets how many more matches the fleet has room for. Unlimited until this is called.
     pub fn handle_room(&mut self, matches: usize) {
         self.room.handle_fleet(matches);
     }

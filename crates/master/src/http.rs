@@ -163,7 +163,7 @@ impl FromRequestParts<Arc<Shared>> for Player {
     }
 }
 
-/// Whose token this is, if it still holds.
+/// Returns the account of a token, if it is still valid.
 pub(crate) async fn signed_in(shared: &Shared, token: &str) -> Result<AccountId, Failure> {
     let access = shared.keys.check_access(token, clock::now());
     let access = access.map_err(|_| Failure::SIGN_IN)?;
@@ -192,8 +192,8 @@ pub(crate) fn bearer(parts: &Parts) -> Option<&str> {
         accounts::ranking, play::play, play::leave, play::state, social::friends, social::befriend, social::unfriend,
         social::block, social::invite, social::open_room, social::room, social::leave_room, social::join_room,
         social::say_room, social::room_history, social::say_match, social::match_history, social::say_direct,
-        social::direct_history, relays::relays, relays::relay, admin::sign_in, admin::overview, admin::players, admin::kick, admin::ban, admin::unban,
-        admin::mute, admin::unmute, admin::queue, admin::matches, admin::match_log, admin::end_match, admin::servers,
+        social::direct_history, relays::relays, relays::relay, admin::sign_in, admin::overview, admin::players, admin::kick, admin::impose,
+        admin::lift, admin::queue, admin::matches, admin::match_log, admin::end_match, admin::servers,
         admin::chat, admin::delete_line, admin::drain, admin::announce, admin::audit, admin::operators,
         admin::set_operator, admin::remove_operator, game::enrol, operations::health, operations::ready, operations::metrics,
     )

@@ -28,7 +28,7 @@ struct Players {
 /// A game server that is connected.
 #[derive(Debug)]
 struct ServerLink {
-    /// Which of its connections, so that the end of an old one does not remove a newer one.
+    /// The number of its connection, so that the end of an old one does not remove a newer one.
     link: u64,
     sender: mpsc::Sender<ToServer>,
 }
@@ -38,12 +38,12 @@ struct ServerLink {
 pub enum Entered {
     /// A session, and what is to be sent over it.
     Admitted(SessionId, mpsc::Receiver<Utf8Bytes>),
-    /// No room; come again after so many seconds.
+    /// No room; come back after this many seconds.
     Full(u32),
 }
 
 impl Hub {
-    /// Room for so many players; game servers are not counted.
+    /// A hub with room for this many players; game servers are not counted.
     pub fn new(players_max: usize) -> Self {
         Self {
             clock: SteadyClock::new(),
@@ -150,7 +150,7 @@ impl Hub {
         players.sessions.close(session);
     }
 
-    /// Players who are here, at most so many, in order of their numbers.
+    /// Returns connected players, at most `at_most`, in order of their numbers.
     pub fn online(&self, at_most: usize) -> Vec<AccountId> {
         let players = lock(&self.players);
         let mut online: Vec<AccountId> = players.sessions.accounts().collect();

@@ -154,7 +154,7 @@ impl Leader {
         }
     }
 
-    /// The fleet has room for so many more matches; any number if nobody knows, which is so until this is called.
+    /// Sets how many more matches the fleet has room for. Unlimited until this is called.
     pub fn handle_room(&mut self, matches: usize) {
         if let State::Leading(leading) = &mut self.state {
             leading.director.handle_room(matches);
@@ -173,7 +173,7 @@ impl Leader {
         };
         let notes = std::iter::once(note).chain(absent.into_iter().map(Note::Away));
         match &mut self.state {
-            // What is older than the lease will be read from the store.
+            // A new leader reads the store, which has everything from before its lease.
             State::Asking | State::Ended(_) => {}
             State::Restoring { early, .. } if early.len() < EARLY_MAX => early.extend(notes),
             State::Restoring { early, .. } => {
@@ -296,7 +296,7 @@ impl Leader {
             State::Restoring { .. } | State::Leading(_) => {
                 self.requests.clear();
                 tracing::warn!(reason = %ended, "leads no longer");
-                // Whoever asks next need not wait for the lease to run out.
+                // The next master that asks need not wait for the lease to run out.
                 let holder = self.holder;
                 self.store(StoreRequest::ReleaseLease { holder });
             }
@@ -460,10 +460,10 @@ impl Leading {
     ) -> Result<(), Ended> {
         tracing::error!(%error, "not stored");
         match transaction {
-            // It may be stored all the same, if only the answer was lost: the next leader reads what is.
+            // It may be stored nevertheless, if only the answer was lost: the next leader reads it.
             Transaction::CreateMatch(_) | Transaction::FillSeats(_) => Err(error.into()),
             _ if error == StoreError::OldEpoch => Err(error.into()),
-            // Whether it was written or not, writing it again makes no difference, and it must be written.
+            // It must be stored, and storing it twice makes no difference.
             transaction => {
                 self.retries.push_back((now + RETRY_AFTER, transaction));
                 Ok(())

@@ -12,7 +12,7 @@ pub struct Lease {
     pub holder: u64,
     /// Grows with every change of holder.
     pub epoch: u64,
-    /// Until when, by the store's clock.
+    /// The end of the lease, by the store's clock.
     pub until: Instant,
 }
 

@@ -1,11 +1,11 @@
 //! The master server: sessions, matchmaking, game servers on demand, friends, chat, ranking.
 //!
-//! What decides is pure: [`sessions`], [`ticket`], [`matching`], [`director`] (the life of every match), [`leader`] (who leads, and what is stored, started
+//! Decisions are pure: [`sessions`], [`ticket`], [`matching`], [`director`] (the life of every match), [`leader`] (who leads, and what is stored, started
 //! and sent when), [`rating`], [`lease`] and [`ports`] know neither sockets nor clocks nor databases. A week of ten thousand players is simulated with them in
 //! seconds (`tests/week`), and the laboratory's simulator of the whole system runs the same leader.
 //!
-//! What does it is the shell: [`store`], [`bus`] and [`fleet`] are traits with an implementation for one machine each, `leading.rs` drives the
-//! leader with them, and `http.rs` speaks to players and game servers. [`Master`] puts it together.
+//! The shell carries them out: [`store`], [`bus`] and [`fleet`] are traits with an implementation for one machine each, `leading.rs` drives the
+//! leader with them, and `http.rs` answers players and game servers. [`Master`] puts it together.
 //!
 //! A reader begins with [`leader::Leader`], then [`director::Director`].
 

@@ -43,7 +43,7 @@ pub struct Queue {
     by_account: FxHashMap<AccountId, TicketId>,
     lanes: Lanes,
     interner: Interner,
-    /// Words at which the interner is made anew, so that nonsense of players is forgotten.
+    /// Number of words at which the interner is rebuilt, so that nonsense of players is forgotten.
     words_max: usize,
     backfills: BTreeMap<(Instant, MatchId), Backfill>,
     /// The place where the last pass stopped because of its bound.
@@ -93,12 +93,6 @@ impl Default for MatchingConfig {
 }
 
 impl MatchingConfig {
-    /// Players of a match for which nobody asked a number, 2 by default.
-    pub fn players(mut self, players: u8) -> Self {
-        self.players = players.max(1);
-        self
-    }
-
     /// Difference of ratings that is accepted at first, 100 by default, and how much more with every second, 20 by default. Narrower
     /// makes fairer matches and longer waits.
     pub fn rating(mut self, start: f64, per_s: f64) -> Self {
@@ -109,24 +103,6 @@ impl MatchingConfig {
     /// Round trip to a region that is accepted at first, 80 ms by default, and how much more with every second, 5 ms by default.
     pub fn latency_ms(mut self, start: f64, per_s: f64) -> Self {
         (self.latency_start_ms, self.latency_per_s) = (start, per_s);
-        self
-    }
-
-    /// Waiting time after which rating and latency no longer matter, a minute by default.
-    pub fn anything_after(mut self, anything_after: Duration) -> Self {
-        self.anything_after = anything_after;
-        self
-    }
-
-    /// Sets the time for which the ticket of a disconnected player is kept, 30 seconds by default. It is not matched meanwhile.
-    pub fn grace(mut self, grace: Duration) -> Self {
-        self.grace = grace;
-        self
-    }
-
-    /// Waiting time after which bots are offered, and fill the match of who accepts them; never by default.
-    pub fn bots_after(mut self, bots_after: Option<Duration>) -> Self {
-        self.bots_after = bots_after;
         self
     }
 
@@ -151,6 +127,20 @@ impl MatchingConfig {
         let found = self.regions.iter().position(|region| region == name)?;
         u8::try_from(found).ok()
     }
+}
+
+muse_wire::setters! { MatchingConfig:
+    /// Players of a match for which nobody asked a number, 2 by default.
+    players: u8 = players.max(1),
+
+    /// Waiting time after which rating and latency no longer matter, a minute by default.
+    anything_after: Duration,
+
+    /// Sets the time for which the ticket of a disconnected player is kept, 30 seconds by default. It is not matched meanwhile.
+    grace: Duration,
+
+    /// Waiting time after which bots are offered, and fill the match of who accepts them; never by default.
+    bots_after: Option<Duration>,
 }
 
 impl Queue {
@@ -250,7 +240,7 @@ impl Queue {
         Some(&entry.ticket)
     }
 
-    /// The master was paused and may have missed who came back: everybody who is away has the full grace period again.
+    /// Notes that the master was paused and may have missed players who came back: everybody who is away has the full grace period again.
     pub fn handle_pause(&mut self, now: Instant) {
         let until = now + self.config.grace;
         let away = self.entries.values_mut().flat_map(|entry| &mut entry.away);
@@ -278,7 +268,7 @@ impl Queue {
         self.backfills.retain(|key, _| key.1 != match_id);
     }
 
-    /// Numbers all words anew.
+    /// Renumbers all words.
     fn rebuild(&mut self) {
         self.interner = Interner::default();
         self.lanes = Lanes::default();

@@ -16,7 +16,8 @@ pub struct StoredOperator {
 }
 
 /// A sanction that an operator imposes on an account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Sanction {
     /// Cannot sign in.
     Ban,
@@ -39,9 +40,9 @@ impl Sanction {
 pub struct Sentence {
     /// On whom.
     pub account: AccountId,
-    /// Which.
+    /// The kind of sanction.
     pub sanction: Sanction,
-    /// Until when; none lifts it.
+    /// The end of the sanction; none lifts it.
     pub until: Option<Instant>,
     /// The reason.
     pub reason: String,
@@ -94,7 +95,7 @@ pub struct OperatorPassword {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SanctionRequest {
-    /// For so many hours, at most 100 years of them.
+    /// Hours for which it holds, at most 100 years.
     #[schema(minimum = 1, maximum = 876_000)]
     pub hours: u32,
     /// The reason, at most 200 characters; the player is told.
@@ -200,7 +201,7 @@ pub struct PlayerLine {
 /// A ticket as operators see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TicketLine {
-    /// Which.
+    /// The ticket.
     pub ticket: TicketId,
     /// The players who wait.
     pub party: Vec<AccountId>,
@@ -215,7 +216,7 @@ pub struct TicketLine {
 /// A match as operators see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MatchLine {
-    /// Which.
+    /// The match.
     pub match_id: MatchId,
     /// The preferences by which it is played.
     pub preferences: Preferences,
@@ -240,7 +241,7 @@ pub struct MatchLine {
 /// A game server as operators see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ServerLine {
-    /// Which.
+    /// The server.
     pub server: ServerId,
     /// Its port.
     pub port: u16,

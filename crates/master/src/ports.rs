@@ -75,6 +75,7 @@ impl Ports {
 
 /// The first port by default.
 pub const FIRST_PORT: u16 = 8888;
+/// Time after which a port that another program holds is tried again.
 const STRANGE_FOR: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ impl Default for Rating {
 pub struct Entry {
     /// Before the match.
     pub rating: Rating,
-    /// Which team; players of the same number stand together.
+    /// The team; players of the same number play together.
     pub team: u32,
     /// The points scored; a team's points are the sum.
     pub points: i64,
@@ -91,8 +91,10 @@ fn outward(rating: WengLinRating) -> Rating {
     }
 }
 
+/// Our ratings start at 1,500, the library's at 25.
 const START: f64 = 1_500.0;
 const START_WENG_LIN: f64 = 25.0;
+/// Our points for one of the library's: 25 of them span the 1,500 from 0 to the start.
 const SCALE: f64 = 60.0;
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ impl Relays {
     }
 
     /// The relay for these players, the host first: the one whose longest way between the host and a guest is shortest, among those that all
-    /// reach. Who has not measured is not asked; if nobody has, it is the first.
+    /// reach. Players who have not measured are ignored; if nobody has, it is the first.
     pub(crate) fn choose(&self, now: Instant, members: &[AccountId]) -> Option<&RelayPlace> {
         let measured = lock(&self.measured);
         let known = |account: &AccountId| {

@@ -20,7 +20,7 @@ pub struct Keys {
 /// The contents of an access token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Whose it is.
+    /// The account that it belongs to.
     pub account: AccountId,
     /// Void if the account has signed out everywhere since.
     pub generation: u64,
@@ -81,7 +81,7 @@ impl Keys {
         format!("{server}.{}", hex(tag.as_ref()))
     }
 
-    /// Whose credential this is.
+    /// Returns the server that a credential belongs to.
     pub fn check_server(&self, credential: &str) -> Result<ServerId, InvalidToken> {
         let (server, tag) = credential.split_once('.').ok_or(InvalidToken)?;
         self.verify(&format!("server.{server}"), tag)?;

@@ -52,7 +52,7 @@ pub enum StartError {
     /// The certificate or its key is no use.
     #[error("{file}: {why}")]
     Tls {
-        /// Which file.
+        /// The file.
         file: String,
         /// The cause.
         why: String,
@@ -318,7 +318,7 @@ async fn keep_token_keys(shared: Arc<Shared>) {
     }
 }
 
-/// Remembers how things were, for the operators' charts, and forgets who has long not asked.
+/// Samples the figures of the operators' charts, and forgets clients that have not sent a request for long.
 async fn sample(shared: Arc<Shared>) {
     let mut look = tokio::time::interval(Duration::from_secs(SAMPLE_EVERY_S));
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -1,6 +1,6 @@
 //! A listening socket: accepts connections, over TLS or not, and lets none of them keep the others out.
 //!
-//! `axum::serve` has limits for nothing, so connections are driven here, by hyper: a time for the TLS handshake, for the header of a request and for
+//! `axum::serve` has no limits, so connections are driven here, by hyper: a time for the TLS handshake, for the header of a request and for
 //! its body, and [`Connections`] decides who goes when there are too many.
 
 use std::convert::Infallible;

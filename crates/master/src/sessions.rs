@@ -42,7 +42,7 @@ pub enum Admission {
     Admitted {
         /// The new session.
         session: SessionId,
-        /// The one it takes over from.
+        /// The session that it takes over from.
         replaced: Option<SessionId>,
     },
     /// No room.
@@ -171,7 +171,7 @@ impl Sessions {
 
 /// Silence after which a session is closed.
 pub const SILENCE: Duration = Duration::from_secs(10);
-/// Time after which a player who found no room is told to come again.
+/// Time after which a player who found no room is told to come back.
 pub const RETRY_AFTER: Duration = Duration::from_secs(10);
 /// Players admitted by default.
 pub const PLAYERS_MAX_DEFAULT: usize = 100;
@@ -211,7 +211,7 @@ mod tests {
             let silent = admitted(&mut sessions, Instant::ZERO, 1);
             let alive = admitted(&mut sessions, Instant::ZERO, 2);
             assert_eq!(sessions.poll_silent(Instant::from_secs(1)), None);
-            // What was said meanwhile is read after the first look.
+            // Messages that arrived meanwhile are read after the first tick.
             let mut closed = Vec::new();
             for second in 1 + pause..30 + pause {
                 let now = Instant::from_secs(second);

@@ -97,7 +97,7 @@ pub(crate) async fn live(shared: Arc<Shared>) {
     }
 }
 
-/// Says that this master is there, and who is connected to it if the store may not know.
+/// Reports that this master is alive, and who is connected to it if the store may not know.
 async fn be_seen(shared: &Shared) -> Result<(), StoreError> {
     let master = shared.identity.master;
     let known = shared.store.master_seen(master, clock::now()).await?;
@@ -129,7 +129,7 @@ async fn follow_servers(
     shared: &Shared,
     servers: &FxHashMap<ServerId, Report>,
 ) -> Result<(), StoreError> {
-    // What a leader says to servers of its own master is not lost.
+    // A leader's messages to servers of its own master are not lost.
     if shared.status.is_leading() {
         return Ok(());
     }
@@ -167,7 +167,7 @@ async fn hand_in(shared: Arc<Shared>, server: ServerId, result: MatchResult) {
     }
 }
 
-/// Tells players of their seats who may have missed it. Who is told twice is told the same.
+/// Tells players of their seats if they may have missed it. Being told twice does no harm.
 async fn tell_seats(
     shared: &Shared,
     told: &mut FxHashMap<AccountId, MatchId>,

@@ -90,7 +90,7 @@ impl Shared {
     pub(crate) async fn keep_token_keys(&self) -> Result<(), StoreError> {
         let now_s = clock::now().as_micros() / 1_000_000;
         let damaged = || StoreError::Unavailable("a secret is damaged".to_owned());
-        // What a version without rotation has signed with.
+        // The key that a version without rotation signed with.
         let first = self.store.secret("connect_tokens", random_text()).await?;
         let first = TokenKeys::new(first).to_text();
         let stored = self.store.secret(TOKEN_KEYS, first).await?;

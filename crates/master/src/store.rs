@@ -94,7 +94,7 @@ pub struct Standing {
 /// The place of a match: its server and that server's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSeat {
-    /// Which match.
+    /// The match.
     pub match_id: MatchId,
     /// Its server.
     pub server: ServerId,
@@ -113,7 +113,7 @@ pub struct StoredAccount {
     pub view: AccountView,
     /// Raised by signing out everywhere.
     pub generation: u64,
-    /// Until when an operator keeps it out.
+    /// The end of an operator's ban.
     pub banned_until: Option<Instant>,
 }
 
@@ -122,7 +122,7 @@ pub struct StoredAccount {
 pub struct StoredReport {
     /// Of which match.
     pub match_id: MatchId,
-    /// Which server.
+    /// The server.
     pub server: ServerId,
     /// The time, by the clock of the master that it is connected to.
     pub at: Instant,
@@ -145,7 +145,7 @@ pub struct StoredReport {
 pub struct RankingCursor {
     /// Points of that line.
     pub points: i64,
-    /// Whose line it is.
+    /// The account.
     pub account: AccountId,
     /// Its place, from 1.
     pub place: u64,
@@ -227,8 +227,8 @@ macro_rules! store {
     (@$together:ident $store:expr, $module:ident, $name:ident, $($argument:ident),*) => {
         $store.$together(worker::Job::$name, ($($argument),*))
     };
-    // How they are asked for (`call`, or `look` for what only reads; with neighbours of the same kind `together` and `read`), and where they
-    // stand.
+    // First the way they are called (`call`, or `look` for those that only read; batched with neighbours of the same kind `together` and `read`), then the
+    // module that has them.
     ($($way:ident $module:ident { $($(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),* $(,)?) -> $answer:ty;)* })*) => {
         /// The store.
         pub trait Store: Send + Sync {
@@ -315,7 +315,7 @@ store! {
         fn save_progress(account: AccountId, game: String, based_on: u64, document: String) -> u64;
     }
     look accounts {
-        /// The store answers. It costs the same however much there is.
+        /// Checks that the store answers. It costs the same no matter how much is stored.
         fn ready() -> ();
         /// Lines of the season's ranking, from the first place or after a cursor on, at most [`RANKING_PAGE`]. A page costs the same wherever it is.
         fn ranking(after: Option<RankingCursor>) -> Vec<RankingLine>;

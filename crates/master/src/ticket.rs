@@ -45,7 +45,7 @@ pub struct Member {
 /// Seats of a running match that others may take; served before everybody else.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Backfill {
-    /// Whose seats.
+    /// The match that has the seats.
     pub match_id: MatchId,
     /// Number of open seats.
     pub seats: u8,

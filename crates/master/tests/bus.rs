@@ -1,4 +1,4 @@
-//! What every bus promises; each one passes the same suite.
+//! The promises of every bus; each one passes the same suite.
 
 #[cfg(feature = "nats")]
 #[path = "../../../tests/support/nats.rs"]

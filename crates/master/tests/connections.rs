@@ -118,7 +118,7 @@ fn two_free_ports() -> u16 {
     }
 }
 
-/// What somebody sends who never comes to an end.
+/// Requests of a client that never finishes one.
 const HALVES: [&str; 3] = [
     "",
     "POST /v1/guest HTTP/1.1\r\nHost: localhost\r\nX-Padding: ",

@@ -1,4 +1,4 @@
-//! What every store promises; each one passes the same suite.
+//! The promises of every store; each one passes the same suite.
 
 #[path = "store/deletion.rs"]
 mod deletion;

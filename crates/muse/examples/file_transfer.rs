@@ -40,11 +40,11 @@ pub(crate) fn protocol() -> (Protocol, Channel) {
     (protocol, bulk)
 }
 
-/// Gives `file` to whoever asks.
+/// Sends `file` to every client that asks.
 pub(crate) fn serve(server: &mut Server, file: &[u8], running: &AtomicBool) -> muse::Result<()> {
     let (_, bulk) = protocol();
     let (len, checksum) = (file.len() as u64, fnv1a(file));
-    // What each client has not been sent yet.
+    // The part that each client has not been sent yet.
     let mut rests: BTreeMap<ClientId, &[u8]> = BTreeMap::new();
     while running.load(Ordering::Relaxed) {
         server.tick_within(Duration::from_millis(20), |server, event| match event {

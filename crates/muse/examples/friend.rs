@@ -14,7 +14,7 @@ struct Canoe {
     velocity: Vec2,
 }
 
-/// Which way to paddle, in sixteenths of a turn; 16 is to rest.
+/// The direction to paddle, in sixteenths of a turn; 16 is to rest.
 #[derive(Schema, Clone, Debug, Default, PartialEq)]
 struct Paddle(#[field(range = 0..=16)] u8);
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use muse::Instant;
 use muse::lagcomp::{Claim, HitVolume, Hits, Pose, RewindConfig, Rig, Shot, Volume};
 use muse::netcode::prediction::EffectChange;
-use muse::netcode::{self, EventClass, Host, Kind, Remotes};
+use muse::netcode::{self, EventClass, Kind, LocalClient, Remotes};
 use muse::prelude::*;
 
 const USAGE: &str = "usage: hitscan serve
@@ -170,7 +170,7 @@ impl Screen {
         self.aim = self.aim(me);
     }
 
-    /// At whoever is first, as this example has no mouse; with what is on the screen at this moment.
+    /// Shoots at the first player in the list, as this example has no mouse, with what is on the screen at this moment.
     fn aim(&self, me: &Me) -> Option<Fire> {
         let way = self.shown.first()?.eye() - me.predicted()?.eye();
         let (yaw, claim) = (way.x.atan2(way.z), me.claim()?);
@@ -228,7 +228,11 @@ pub(crate) fn offline(seconds: u64) -> Result<[Screen; 2], Box<dyn Error>> {
     let mut players = [ClientId(0), ClientId(1)].map(|id| {
         game.join(id, &Player::default()).expect("room for two");
         let (me, others) = new_view(Instant::ZERO);
-        (Host::new(&mut game, id, me), others, Screen::default())
+        (
+            LocalClient::new(&mut game, id, me),
+            others,
+            Screen::default(),
+        )
     });
     for now in (0..seconds * 1_000).step_by(4).map(Instant::from_millis) {
         while let Some(tick) = {

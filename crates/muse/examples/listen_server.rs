@@ -2,8 +2,6 @@
 
 use std::error::Error;
 
-use muse::Instant;
-use muse::netcode::{self, Host, Remotes};
 use muse::prelude::*;
 
 const USAGE: &str = "usage: listen_server serve
@@ -47,8 +45,6 @@ impl Game for Rules {
     }
 }
 
-pub(crate) type Match = netcode::Server<Rules>;
-
 pub(crate) fn protocol() -> Protocol {
     Protocol::new("skate/1")
 }
@@ -58,54 +54,19 @@ fn keys(tick: Tick) -> Direction {
     Direction((tick.0 / 25 % 4) as u8)
 }
 
-/// The game of one who hosts it.
-pub(crate) struct Hosting {
-    pub(crate) host: Host<Rules>,
-    others: Remotes<Skater>,
-    pub(crate) shown: Vec<Skater>,
-}
-
-impl Hosting {
-    /// Joins the match that this program serves.
-    fn join(game: &mut Match, now: Instant) -> Result<Self, Box<dyn Error>> {
-        game.join(HOST, &Skater::default())?;
-        let (me, others) = protocol().for_game::<Rules>().game_client(now)?;
-        Ok(Self {
-            host: Host::new(game, HOST, me),
-            others,
-            shown: Vec::new(),
-        })
-    }
-
-    /// A frame of the host's own game, with others or without.
-    fn tick(&mut self, now: Instant, game: &mut Match) -> Result<(), Box<dyn Error>> {
-        self.host.tick(now, game, &mut Rules, keys)?;
-        let me = &mut self.host.game;
-        while let Some(update) = me.poll_update() {
-            self.others.handle_update(me, &update);
-        }
-        self.shown.clear();
-        self.shown
-            .extend(self.others.show(me).map(|(_, shown)| shown.state));
-        Ok(())
-    }
-}
-
-/// Plays and serves, until `seen` has seen enough.
+/// Plays and serves, until `seen` has seen enough. The host's own game is a client like any other, without a socket.
 pub(crate) fn serve(
     mut server: GameServer<Rules>,
-    mut seen: impl FnMut(&Hosting) -> bool,
-) -> Result<(), Box<dyn Error>> {
-    let now = server.now();
-    let mut hosting = Hosting::join(server.netcode(), now)?;
-    while seen(&hosting) {
+    mut seen: impl FnMut(&mut GameClient<Rules>) -> bool,
+) -> muse::Result<()> {
+    let mut client = GameClient::connect_with(server.join_offline(), protocol(), Rules)?;
+    while seen(&mut client) {
         server.tick_within(Duration::from_millis(4), |game, event| match event {
             Joined(client) => game.spawn(client, Skater::default()),
             Left(client, _) => game.despawn(client),
             _ => Ok(()),
         })?;
-        let now = server.now();
-        hosting.tick(now, server.netcode())?;
+        client.tick(keys)?;
     }
     Ok(())
 }
@@ -114,7 +75,7 @@ pub(crate) fn serve(
 pub(crate) fn play(
     mut client: GameClient<Rules>,
     mut seen: impl FnMut(&mut GameClient<Rules>) -> bool,
-) -> Result<(), Box<dyn Error>> {
+) -> muse::Result<()> {
     while seen(&mut client) {
         client.tick(keys)?;
         client.wait(Duration::from_millis(8))?;
@@ -122,46 +83,28 @@ pub(crate) fn play(
     Ok(())
 }
 
-/// Plays alone for so many seconds, without a socket.
-pub(crate) fn offline(seconds: u64) -> Result<Hosting, Box<dyn Error>> {
-    let mut game = protocol().for_game::<Rules>().game_server(Instant::ZERO)?;
-    let mut hosting = Hosting::join(&mut game, Instant::ZERO)?;
-    for now in (0..seconds * 1_000).step_by(4).map(Instant::from_millis) {
-        while game.poll_tick(now, &mut Rules, |_, ()| ()).is_some() {}
-        game.commit();
-        hosting.tick(now, &mut game)?;
-    }
-    Ok(hosting)
-}
-
-fn show(own: Option<Skater>, others: usize) -> bool {
-    let at = own.map(|skater| skater.position);
-    println!("at {at:.2?}, with {others} others");
+fn show(client: &mut GameClient<Rules>) -> bool {
+    let at = client.own_player().map(|skater| skater.position);
+    println!("at {at:.2?}, with {} others", client.others().len());
     true
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let watch = |hosting: &Hosting| show(hosting.host.game.shown_player(), hosting.shown.len());
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["serve"] => {
             let server = GameServer::listen_with("[::]:7000", protocol(), Rules)?;
             println!("join with {}", server.address());
-            serve(server, watch)
+            Ok(serve(server, show)?)
         }
         ["play", address] => {
             let client = GameClient::connect_with(address, protocol(), Rules)?;
-            play(client, |client| {
-                show(client.own_player(), client.others().len())
-            })
+            Ok(play(client, show)?)
         }
         ["offline"] => {
-            watch(&offline(3)?);
-            Ok(())
+            let server = GameServer::listen_with(Listen::offline(), protocol(), Rules)?;
+            Ok(serve(server, show)?)
         }
         _ => Err(USAGE.into()),
     }
 }
-
-/// The host's number, which no connection has.
-const HOST: ClientId = ClientId(u32::MAX);

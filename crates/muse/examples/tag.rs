@@ -13,7 +13,7 @@ struct Player {
     #[field(range = -20.0..=20.0, step = 0.001)]
     velocity: Vec2,
     is_it: bool,
-    /// Ticks for which whoever was caught counts to a hundred.
+    /// Ticks for which a player who was caught counts to a hundred.
     counts: u8,
 }
 

@@ -8,7 +8,7 @@ use muse::Instant;
 use muse::netcode::interest::{
     Extent, Interest, InterestConfig, Medium, Observer, ObserverId, Presence,
 };
-use muse::netcode::{self, EntityId, Host, Kind, SessionConfig, Update};
+use muse::netcode::{self, EntityId, Kind, LocalClient, SessionConfig, Update};
 use muse::prelude::*;
 
 const USAGE: &str = "usage: thousand_entities serve
@@ -148,7 +148,7 @@ impl Field {
                 .move_to(player, body.position.into(), Vec3::Z)?;
             self.interest
                 .look(*observer, body.position.into(), Vec3::Z)?;
-            let view = self.interest.update(*observer, |_| true)?;
+            let view = self.interest.update(*observer, |_, _, _| true)?;
             game.set_interest(
                 *client,
                 view.entries()
@@ -248,7 +248,7 @@ pub(crate) fn offline(seconds: u64) -> Result<(Screen, Field), Box<dyn Error>> {
     let mut screen = Screen::default();
     let player = game.join(ClientId(0), &Body::default())?;
     field.join(ClientId(0), player)?;
-    let mut host = Host::new(&mut game, ClientId(0), new_view(Instant::ZERO));
+    let mut host = LocalClient::new(&mut game, ClientId(0), new_view(Instant::ZERO));
     for now in (0..seconds * 1_000).step_by(5).map(Instant::from_millis) {
         while let Some(tick) = game.poll_tick(now, &mut Rules, |_, ()| ()) {
             field.tick(&mut game, tick)?;

@@ -1,5 +1,6 @@
 //! A client of typed messages for a game loop.
 
+use muse_drivers::ClientDriver;
 use muse_schema::Message;
 use muse_transport::{ConnectionStats, Event, MessageId, SendOptions};
 use muse_wire::{Duration, Instant};
@@ -10,7 +11,7 @@ use crate::{Channel, Error, Join, Protocol, Result};
 /// A connection to a [`Server`](crate::Server). Call [`tick`](Self::tick) once a frame; dropping it tells the server.
 #[derive(Debug)]
 pub struct Client {
-    link: muse_drivers::Client,
+    link: ClientDriver,
     session: ClientSession,
     /// Messages that wait for the connection, encoded.
     waiting: Vec<(Channel, Vec<u8>)>,
@@ -20,7 +21,8 @@ pub struct Client {
 impl Client {
     /// Begins to connect to a server of the same protocol.
     pub fn connect(join: impl Into<Join>, protocol: Protocol) -> Result<Self> {
-        let link = join.into().open(&protocol)?;
+        protocol.check()?;
+        let link = join.into().open(protocol.config())?;
         let session = ClientSession::new(protocol, link.connection());
         Ok(Self {
             link,
@@ -124,13 +126,13 @@ impl Client {
         self.session.protocol()
     }
 
-    /// Returns the time that everything goes by: that of the last tick.
+    /// Returns the time of the last tick, which everything in it uses.
     pub fn now(&self) -> Instant {
         self.link.now()
     }
 
     /// Returns the connection below, for everything that is not here.
-    pub fn connection(&mut self) -> (&mut muse_drivers::Client, &mut ClientSession) {
+    pub fn connection(&mut self) -> (&mut ClientDriver, &mut ClientSession) {
         (&mut self.link, &mut self.session)
     }
 

@@ -1,7 +1,7 @@
 //! Deterministic matches, in lockstep or with rollback, over encrypted connections.
 //!
 //! Every machine runs the same [`DeterministicGame`] and only inputs travel; one machine, a player who hosts or a server, puts them in
-//! order. [`DeterministicSession`] is all that a game over UDP needs. Below it, [`Participant`] is the same without sockets
+//! order. [`DeterministicSession`] is all that a game needs. Below it, [`Participant`] is the same without sockets
 //! and clocks: it carries a match in one unreliable channel of an [`Endpoint`](crate::Endpoint), whatever link that runs over
 //! (UDP, WebTransport, WebSocket, memory, a relay's room, a simulated network), and leaves the other channels to the game.
 //!
@@ -10,14 +10,12 @@
 
 mod links;
 mod participant;
-#[cfg(not(target_arch = "wasm32"))]
 mod session;
 
 use muse_lockstep::{DeterministicGame, Frame, GameEvent, MatchConfig, OverReason, Report, Seat};
 use muse_transport::{ChannelConfig, Config, Delivery, Priority, Refusal};
 
 pub use participant::Participant;
-#[cfg(not(target_arch = "wasm32"))]
 pub use session::DeterministicSession;
 
 /// Something that happened in a match. `E` is [`DeterministicGame::Event`].
@@ -36,7 +34,7 @@ pub enum MatchEvent<E> {
     Cancelled(Frame, E),
     /// It happened for certain and on all machines: for scores, and everything that cannot be taken back.
     Confirmed(Frame, E),
-    /// This machine's state differed from the others' and is being mended. The report names the first frame and field that differ.
+    /// This machine's state differed from the others' and is being repaired. The report names the first frame and field that differ.
     Desynced(Box<Report>),
     /// The state was set back to that of a frame, and run again from there.
     Mended(Frame),

@@ -11,7 +11,7 @@ use crate::ProtocolError;
 /// The outcome of what a game asks of its network.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why something could not be done.
+/// An error of [`Server`](crate::Server), [`Client`](crate::Client) and what is built on them.
 #[derive(Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -45,6 +45,14 @@ pub enum Error {
     /// The world did not take a change.
     #[error(transparent)]
     World(#[from] WorldError),
+    /// The settings of a deterministic match contradict each other.
+    #[cfg(feature = "lockstep")]
+    #[error("the match's settings: {0}")]
+    Match(#[from] muse_lockstep::MatchConfigError),
+    /// An input is too long to travel.
+    #[cfg(feature = "lockstep")]
+    #[error(transparent)]
+    Input(#[from] muse_lockstep::InputError),
     /// A message could not be sent.
     #[error(transparent)]
     Message(#[from] MessageError),

@@ -59,7 +59,8 @@
 //! The folder `examples` has a game (`tag`), a chat, two friends who meet through a relay, shots judged by what the shooter saw
 //! (`hitscan`), a file transfer and a connection that survives a cut.
 //!
-//! In the browser (`wasm32`) there are no UDP sockets: [`session`], [`Endpoint`] and everything else that needs none is there.
+//! In the browser (`wasm32`) there are no sockets: a page carries the datagrams of a [`Client`] or a [`GameClient`] itself
+//! ([`Join::carried`]), and a whole game can run [offline](Listen::offline).
 
 mod address;
 #[cfg(feature = "lockstep")]
@@ -68,15 +69,11 @@ mod error;
 mod protocol;
 pub mod session;
 
-#[cfg(not(target_arch = "wasm32"))]
 mod client;
-#[cfg(not(target_arch = "wasm32"))]
 mod game;
 #[cfg(feature = "master")]
 pub mod master;
-#[cfg(not(target_arch = "wasm32"))]
 mod place;
-#[cfg(not(target_arch = "wasm32"))]
 mod server;
 
 pub use address::{InvalidServerAddress, ServerAddress};
@@ -84,13 +81,9 @@ pub use error::{Error, Result};
 pub use protocol::{Channel, Protocol, ProtocolError};
 pub use session::{Applicant, ClientEvent, ClientInfo, Incoming, ServerEvent};
 
-#[cfg(not(target_arch = "wasm32"))]
 pub use client::Client;
-#[cfg(not(target_arch = "wasm32"))]
 pub use game::{GameClient, GameServer};
-#[cfg(not(target_arch = "wasm32"))]
 pub use place::{Join, Listen};
-#[cfg(not(target_arch = "wasm32"))]
 pub use server::Server;
 
 pub use glam;
@@ -103,10 +96,11 @@ pub use muse_schema as schema;
 pub use muse_transport as transport;
 pub use muse_wire as wire;
 
+pub use muse_drivers::SystemEntropy;
 #[cfg(all(feature = "tokio", not(target_arch = "wasm32")))]
-pub use muse_drivers::{AsyncClient, AsyncServer};
+pub use muse_drivers::{AsyncClientDriver, AsyncEndpointDriver};
 #[cfg(not(target_arch = "wasm32"))]
-pub use muse_drivers::{SystemEntropy, UdpDriver, UdpOptions, load_or_create_key, new_key};
+pub use muse_drivers::{UdpDriver, UdpOptions, load_or_create_key, new_key};
 #[cfg(all(feature = "web", not(target_arch = "wasm32")))]
 pub use muse_drivers::{WebListener, WebOptions};
 pub use muse_netcode::prediction::{Game, StepContext};
@@ -124,10 +118,8 @@ pub use muse_wire::{Duration, Instant};
 
 /// The names that the first fifty lines of a game need: `use muse::prelude::*;`.
 pub mod prelude {
-    #[cfg(all(feature = "lockstep", not(target_arch = "wasm32")))]
-    pub use crate::deterministic::DeterministicSession;
     #[cfg(feature = "lockstep")]
-    pub use crate::deterministic::MatchEvent;
+    pub use crate::deterministic::{DeterministicSession, MatchEvent};
     pub use crate::glam::{Quat, Vec2, Vec3};
     #[cfg(feature = "lockstep")]
     pub use crate::lockstep::{DeterministicGame, Frame, MatchConfig, Seat, Step};
@@ -147,7 +139,6 @@ pub mod prelude {
         ChannelConfig, ClientId, CloseReason, Delivery, Duration, Game, Message, Priority,
         Protocol, Repair, Schema, SendOptions, ServerAddress, State, StepContext, Tick,
     };
-    #[cfg(not(target_arch = "wasm32"))]
     pub use crate::{Client, GameClient, GameServer, Join, Listen, Server};
 }
 

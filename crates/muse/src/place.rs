@@ -1,14 +1,19 @@
 //! The address that a server listens at and the one that a client connects to, with their options.
 
+#[cfg(not(target_arch = "wasm32"))]
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+#[cfg(not(target_arch = "wasm32"))]
 use std::path::PathBuf;
 
 use muse_drivers::relay::Invitation;
+use muse_drivers::{ClientDriver, EndpointDriver, MemoryDriver, SystemEntropy};
 use muse_transport::token::{ConnectToken, TokenVerifier};
-use muse_transport::{AdmissionLimits, Connect, HandshakeLimits, ServerKey, ServerOptions};
-use muse_wire::Duration;
+use muse_transport::{
+    AdmissionLimits, Config, Connect, HandshakeLimits, ServerKey, ServerOptions, ServerPublicKey,
+};
+use muse_wire::{Duration, Link};
 
-use crate::{Error, Protocol, Result, ServerAddress};
+use crate::{Error, Result, ServerAddress};
 
 /// The address that a server listens at, and the key by which it is known. A text such as `"[::]:7000"` is enough for a start.
 ///
@@ -17,46 +22,56 @@ use crate::{Error, Protocol, Result, ServerAddress};
 /// let listen = Listen::at("127.0.0.1:0").key_file("tag.key");
 /// # let _ = listen;
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Listen {
-    address: String,
+    /// None for a server without a socket.
+    #[cfg(not(target_arch = "wasm32"))]
+    address: Option<String>,
     key: Key,
     tokens: Option<TokenVerifier>,
     limits: Option<HandshakeLimits>,
     admission: Option<AdmissionLimits>,
+    #[cfg(not(target_arch = "wasm32"))]
     room: Option<String>,
-    #[cfg(feature = "web")]
+    #[cfg(all(feature = "web", not(target_arch = "wasm32")))]
     web: Option<muse_drivers::WebOptions>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Key {
+    /// One that lives as long as the server.
+    #[default]
+    Fresh,
+    #[cfg(not(target_arch = "wasm32"))]
     File(PathBuf),
     Given(Box<ServerKey>),
 }
 
 impl Listen {
     /// Listens at this address: `"[::]:7000"` for both IP versions, port 0 for any free port.
+    #[cfg(not(target_arch = "wasm32"))]
     pub fn at(address: &str) -> Self {
         Self {
-            address: address.to_owned(),
+            address: Some(address.to_owned()),
             key: Key::File(PathBuf::from(KEY_FILE)),
-            tokens: None,
-            limits: None,
-            admission: None,
-            room: None,
-            #[cfg(feature = "web")]
-            web: None,
+            ..Self::default()
         }
     }
 
+    /// Opens no socket: players in the same program come by [`join_offline`](crate::Server::join_offline), in the browser too.
+    pub fn offline() -> Self {
+        Self::default()
+    }
+
     /// Opens a room at a relay besides, so that players behind routers can come by an invitation.
+    #[cfg(not(target_arch = "wasm32"))]
     pub fn room(mut self, relay: &str) -> Self {
         self.room = Some(relay.to_owned());
         self
     }
 
     /// Keeps the server's key in this file, made on the first run. Default: `muse-server.key` in the current folder.
+    #[cfg(not(target_arch = "wasm32"))]
     pub fn key_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.key = Key::File(path.into());
         self
@@ -88,16 +103,17 @@ impl Listen {
     }
 
     /// Lets browsers in besides, over WebTransport and WebSocket.
-    #[cfg(feature = "web")]
+    #[cfg(all(feature = "web", not(target_arch = "wasm32")))]
     pub fn web(mut self, web: muse_drivers::WebOptions) -> Self {
         self.web = Some(web);
         self
     }
 
     /// Binds everything. Returns the connections, and the address to tell players.
-    pub(crate) fn open(self, protocol: &Protocol) -> Result<Open> {
-        protocol.check()?;
+    pub(crate) fn open(self, config: Config) -> Result<Open> {
         let key = match self.key {
+            Key::Fresh => ServerKey::generate(&mut SystemEntropy::new()?),
+            #[cfg(not(target_arch = "wasm32"))]
             Key::File(path) => muse_drivers::load_or_create_key(path)?,
             Key::Given(key) => *key,
         };
@@ -112,44 +128,32 @@ impl Listen {
         if let Some(limits) = self.admission {
             options = options.admission(limits);
         }
-        let link = muse_drivers::Server::bind(&*self.address, protocol.config(), options)?;
-        #[cfg(feature = "web")]
-        let link = match self.web {
-            Some(web) => link.with_web(muse_drivers::WebListener::bind(web)?)?,
-            None => link,
-        };
-        let mut link = link;
-        let bound = link.local_addr()?;
-        let host = reachable_ip(bound.ip());
-        let address = ServerAddress::new(&host.to_string(), bound.port(), public)
-            .map_err(|error| Error::Io(std::io::Error::other(error)))?;
-        let invitation = match &self.room {
-            None => None,
-            Some(relay) => {
-                let relay = lookup(relay)?;
-                let code = link.open_room(relay)?;
-                let host_key = *public.as_bytes();
-                Some(Invitation {
-                    relay,
-                    code,
-                    host_key,
-                })
-            }
-        };
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Some(address) = self.address {
+            let link = EndpointDriver::bind(&*address, config, options)?;
+            #[cfg(feature = "web")]
+            let link = match self.web {
+                Some(web) => link.with_web(muse_drivers::WebListener::bind(web)?)?,
+                None => link,
+            };
+            return Open::at(link, public, self.room.as_deref());
+        }
         Ok(Open {
-            link,
-            address,
-            invitation,
+            link: EndpointDriver::offline(config, options)?,
+            address: address(OFFLINE_HOST, OFFLINE_PORT, public)?,
+            invitation: None,
         })
     }
 }
 
+#[cfg(not(target_arch = "wasm32"))]
 impl From<&str> for Listen {
     fn from(address: &str) -> Self {
         Self::at(address)
     }
 }
 
+#[cfg(not(target_arch = "wasm32"))]
 impl From<SocketAddr> for Listen {
     fn from(address: SocketAddr) -> Self {
         Self::at(&address.to_string())
@@ -158,9 +162,41 @@ impl From<SocketAddr> for Listen {
 
 /// The outcome of [`Listen::open`].
 pub(crate) struct Open {
-    pub(crate) link: muse_drivers::Server,
+    pub(crate) link: EndpointDriver,
     pub(crate) address: ServerAddress,
     pub(crate) invitation: Option<Invitation>,
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Open {
+    /// Opens the room, if one is wanted, and finds out how players reach a bound server.
+    fn at(mut link: EndpointDriver, key: ServerPublicKey, room: Option<&str>) -> Result<Self> {
+        let bound = link.local_addr()?;
+        let host = reachable_ip(bound.ip()).to_string();
+        let invitation = match room {
+            None => None,
+            Some(relay) => {
+                let relay = lookup(relay)?;
+                let code = link.open_room(relay)?;
+                let host_key = *key.as_bytes();
+                Some(Invitation {
+                    relay,
+                    code,
+                    host_key,
+                })
+            }
+        };
+        Ok(Self {
+            link,
+            address: address(&host, bound.port(), key)?,
+            invitation,
+        })
+    }
+}
+
+fn address(host: &str, port: u16, key: ServerPublicKey) -> Result<ServerAddress> {
+    let address = ServerAddress::new(host, port, key);
+    address.map_err(|error| Error::Io(std::io::Error::other(error)))
 }
 
 /// The server that a client connects to. The text that a server prints, `muse://HOST:PORT/KEY` or an invitation to a room, is enough for a start.
@@ -171,17 +207,20 @@ pub(crate) struct Open {
 /// let join = Join::to(&format!("muse://127.0.0.1:7000/{key}")).hello(b"Ada");
 /// # let _ = join;
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Join {
     to: Target,
     hello: Vec<u8>,
     timeout: Option<Duration>,
+    /// The link that leads there, if it is none of this machine's sockets, and its properties.
+    memory: Option<(MemoryDriver, Link)>,
 }
 
 #[derive(Clone, Debug)]
 enum Target {
     Text(String),
     Token(String, Box<ConnectToken>),
+    Key(ServerPublicKey),
 }
 
 impl Join {
@@ -201,10 +240,18 @@ impl Join {
         self
     }
 
-    /// Gives up when nobody has answered for so long. Default: 10 seconds.
+    /// Sets the time after which it gives up when nobody answers. Default: 10 seconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
+    }
+
+    /// Leaves the datagrams to the program, for which the second value sends and receives them: for a page in the browser, whose
+    /// WebTransport or WebSocket session carries them to the server (`docs/web-link.md`).
+    pub fn carried(mut self) -> (Self, MemoryDriver) {
+        let (near, far) = muse_drivers::memory::link();
+        self.memory = Some((near, CARRIED));
+        (self, far)
     }
 
     fn new(to: Target) -> Self {
@@ -212,43 +259,80 @@ impl Join {
             to,
             hello: Vec::new(),
             timeout: None,
+            memory: None,
         }
     }
 
+    /// Goes to a server in the same program.
+    pub(crate) fn offline(server: &mut EndpointDriver, key: ServerPublicKey) -> Self {
+        let mut join = Self::new(Target::Key(key));
+        join.memory = Some((server.add_memory_link(), Link::UDP));
+        join
+    }
+
     /// Begins to connect.
-    pub(crate) fn open(self, protocol: &Protocol) -> Result<muse_drivers::Client> {
-        protocol.check()?;
-        let config = protocol.config();
-        let with = |connect: Connect| {
-            let connect = connect.hello(&self.hello);
-            match self.timeout {
-                Some(timeout) => connect.timeout(timeout),
-                None => connect,
-            }
+    pub(crate) fn open(self, config: Config) -> Result<ClientDriver> {
+        let how = self.to.connect()?.hello(&self.hello);
+        let how = match self.timeout {
+            Some(timeout) => how.timeout(timeout),
+            None => how,
         };
-        let invalid = |error: String| std::io::Error::new(std::io::ErrorKind::InvalidInput, error);
-        let link = match self.to {
-            Target::Token(address, token) => {
-                muse_drivers::Client::connect(&*address, config, with(Connect::token(*token)))?
-            }
-            Target::Text(text) => match text.parse::<Invitation>() {
+        match self.memory {
+            Some((end, link)) => Ok(ClientDriver::over_memory(end, config.link(link), how)?),
+            None => self.to.open(config, how),
+        }
+    }
+}
+
+impl Target {
+    /// Returns how the server proves who it is.
+    fn connect(&self) -> Result<Connect> {
+        match self {
+            Self::Token(_, token) => Ok(Connect::token((**token).clone())),
+            Self::Key(key) => Ok(Connect::pinned(*key)),
+            Self::Text(text) => match text.parse::<Invitation>() {
                 Ok(invitation) => {
-                    let key = muse_transport::ServerPublicKey::from_bytes(invitation.host_key);
-                    let (relay, code) = (invitation.relay, invitation.code);
-                    muse_drivers::Client::join(relay, code, config, with(Connect::pinned(key)))?
+                    let key = ServerPublicKey::from_bytes(invitation.host_key);
+                    Ok(Connect::pinned(key))
                 }
+                Err(_) => Ok(Connect::pinned(parse_address(text)?.key())),
+            },
+        }
+    }
+
+    /// Begins to connect over a socket.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn open(self, config: Config, how: Connect) -> Result<ClientDriver> {
+        Ok(match self {
+            Self::Token(address, _) => ClientDriver::connect(&*address, config, how)?,
+            Self::Text(text) => match text.parse::<Invitation>() {
+                Ok(it) => ClientDriver::join(it.relay, it.code, config, how)?,
                 Err(_) => {
-                    let address: ServerAddress = text
-                        .parse()
-                        .map_err(|error| invalid(format!("{text:?}: {error}")))?;
-                    let (host, key) = (address.host(), address.key());
-                    let to = (host.as_str(), address.port());
-                    muse_drivers::Client::connect(to, config, with(Connect::pinned(key)))?
+                    let address = parse_address(&text)?;
+                    ClientDriver::connect((&*address.host(), address.port()), config, how)?
                 }
             },
-        };
-        Ok(link)
+            Self::Key(_) => return Err(not_carried()),
+        })
     }
+
+    #[cfg(target_arch = "wasm32")]
+    fn open(self, _: Config, _: Connect) -> Result<ClientDriver> {
+        Err(not_carried())
+    }
+}
+
+fn parse_address(text: &str) -> Result<ServerAddress> {
+    let invalid = |error| {
+        let text = format!("{text:?}: {error}");
+        std::io::Error::new(std::io::ErrorKind::InvalidInput, text)
+    };
+    Ok(text.parse().map_err(invalid)?)
+}
+
+fn not_carried() -> Error {
+    let text = "there is no socket here: let the page carry datagrams (`Join::carried`)";
+    std::io::Error::new(std::io::ErrorKind::Unsupported, text).into()
 }
 
 impl From<&str> for Join {
@@ -275,6 +359,7 @@ impl From<&Invitation> for Join {
     }
 }
 
+#[cfg(not(target_arch = "wasm32"))]
 /// The address to tell players of a socket that listens at `bound`: for one that listens everywhere, the one that this machine has
 /// towards the internet.
 fn reachable_ip(bound: IpAddr) -> IpAddr {
@@ -293,6 +378,7 @@ fn reachable_ip(bound: IpAddr) -> IpAddr {
         .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }
 
+#[cfg(not(target_arch = "wasm32"))]
 fn lookup(name: &str) -> Result<SocketAddr> {
     let none = || {
         let text = format!("{name} has no address");
@@ -301,5 +387,15 @@ fn lookup(name: &str) -> Result<SocketAddr> {
     Ok(name.to_socket_addrs()?.next().ok_or_else(none)?)
 }
 
+/// The address of a server without a socket names its key, and no place.
+const OFFLINE_HOST: &str = "offline";
+const OFFLINE_PORT: u16 = 1;
+/// A browser's session: WebTransport's and WebSocket's datagrams have at most so many bytes.
+const CARRIED: Link = Link {
+    datagram_min: 1_200,
+    datagram_max: 1_200,
+    ..Link::UDP
+};
 /// The file that holds a server's key by default.
+#[cfg(not(target_arch = "wasm32"))]
 const KEY_FILE: &str = "muse-server.key";

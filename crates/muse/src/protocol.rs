@@ -57,7 +57,7 @@ pub struct Protocol {
     fault: Option<ProtocolError>,
 }
 
-/// Why a [`Protocol`] makes no sense.
+/// The reason that a [`Protocol`] makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ProtocolError {

@@ -1,5 +1,6 @@
 //! A server of typed messages for a game loop.
 
+use muse_drivers::EndpointDriver;
 use muse_drivers::relay::Invitation;
 use muse_netcode::ClientId;
 use muse_schema::Message;
@@ -7,7 +8,7 @@ use muse_transport::{Event, MessageId, SendOptions};
 use muse_wire::{Duration, Instant};
 
 use crate::session::{Applicant, ClientInfo, ServerEvent, ServerSession};
-use crate::{Channel, Listen, Protocol, Result, ServerAddress};
+use crate::{Channel, Join, Listen, Protocol, Result, ServerAddress};
 
 /// A server that exchanges messages with its clients. Call [`tick`](Self::tick) in a loop; dropping it tells the clients.
 ///
@@ -45,7 +46,7 @@ use crate::{Channel, Listen, Protocol, Result, ServerAddress};
 /// ```
 #[derive(Debug)]
 pub struct Server {
-    link: muse_drivers::Server,
+    link: EndpointDriver,
     session: ServerSession,
     address: ServerAddress,
     invitation: Option<Invitation>,
@@ -55,7 +56,8 @@ pub struct Server {
 impl Server {
     /// Listens for clients of the same protocol.
     pub fn listen(listen: impl Into<Listen>, protocol: Protocol) -> Result<Self> {
-        let open = listen.into().open(&protocol)?;
+        protocol.check()?;
+        let open = listen.into().open(protocol.config())?;
         Ok(Self {
             link: open.link,
             session: ServerSession::new(protocol),
@@ -166,9 +168,16 @@ impl Server {
         self.session.info(client)
     }
 
-    /// Returns the address that a player pastes to connect: `muse://HOST:PORT/KEY`.
+    /// Returns the address that a player pastes to connect: `muse://HOST:PORT/KEY`. One that is [offline](Listen::offline) cannot be
+    /// reached by it.
     pub fn address(&self) -> ServerAddress {
         self.address.clone()
+    }
+
+    /// Returns a way into this server for a client in the same program, without a socket: for the player of a machine that hosts, and for
+    /// playing offline. Each way is for one client.
+    pub fn join_offline(&mut self) -> Join {
+        Join::offline(&mut self.link, self.address.key())
     }
 
     /// Returns the invitation to the server's room at a relay, for a server that has one.
@@ -187,13 +196,13 @@ impl Server {
         self.session.protocol()
     }
 
-    /// Returns the time that everything goes by: that of the last tick.
+    /// Returns the time of the last tick, which everything in it uses.
     pub fn now(&self) -> Instant {
         self.link.now()
     }
 
     /// Returns the connections below, for everything that is not here.
-    pub fn connections(&mut self) -> (&mut muse_drivers::Server, &mut ServerSession) {
+    pub fn connections(&mut self) -> (&mut EndpointDriver, &mut ServerSession) {
         (&mut self.link, &mut self.session)
     }
 

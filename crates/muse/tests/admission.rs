@@ -4,7 +4,7 @@ use std::time::{Duration as Patience, Instant};
 
 use muse::prelude::*;
 
-/// How long a test waits for what must come; nothing depends on it when all is well.
+/// Time that a test waits for what must come; nothing depends on it when all is well.
 const PATIENCE: Patience = Patience::from_secs(30);
 
 #[derive(State, Clone, Debug, Default, PartialEq)]

@@ -47,7 +47,7 @@ struct World {
     server: NodeId,
     session: ServerSession,
     game: Simulating<Rules>,
-    /// What the server was told, by client.
+    /// Clients that the server was told have joined.
     joined: Vec<ClientId>,
     left: Vec<ClientId>,
     counted: Vec<u32>,

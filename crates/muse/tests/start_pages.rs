@@ -9,7 +9,7 @@ use std::time::Duration;
 use muse::drivers::relay::{Limits, Relay};
 use muse::drivers::{Clock, Driver, UdpDriver, UdpOptions};
 
-/// How long a test waits for what must come; nothing depends on it when all is well.
+/// Time that a test waits for what must come; nothing depends on it when all is well.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A program of a start page, ended with the test.
@@ -109,6 +109,18 @@ fn two_people_play_tag_and_see_each_other() {
     bob.expect("1 others");
     ada.expect("it: true");
     drop(bob);
+}
+
+#[cfg(feature = "lockstep")]
+#[test]
+fn two_people_wrestle_with_rollback() {
+    let alone = Program::start("sumo", &[]);
+    alone.expect("out of the ring: Seat(1)");
+    let host = Program::start("sumo", &["host", "127.0.0.1:0"]);
+    let address = host.expect_line_to_paste("join with");
+    let guest = Program::start("sumo", &["join", &address]);
+    guest.expect("out of the ring: Seat(1)");
+    host.expect("out of the ring: Seat(1)");
 }
 
 #[test]

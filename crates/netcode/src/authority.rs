@@ -5,7 +5,7 @@
 //!   distance, once in the air.
 //! - [`Authority::Forwarded`]: the server passes it on unseen; not too large and not too often.
 //!
-//! Undeclared claims are refused. Claims that fail are dropped and counted, so that cheats are seen and never reach another
+//! Undeclared proposals are refused. Those that fail are dropped and counted, so that cheats are seen and never reach another
 //! player: [`Referee::report`] tells how often, of which kind and by how much.
 
 mod limits;
@@ -16,51 +16,47 @@ use std::collections::BTreeMap;
 use glam::Vec3;
 use muse_wire::Instant;
 
-use crate::EntityId;
+use crate::{ClientId, EntityId};
 use limits::State;
 
-pub use limits::{Authority, Forward, Limits, Rate, Request};
-pub use report::{Report, Violation};
+pub use limits::{Authority, ProposalLimits};
+pub use report::{RefereeReport, Violation};
 
-/// Judges what clients ask for and claim.
+/// Judges what clients propose: what they ask for, and what they say has happened.
 ///
 /// Declare authorities, [`join`](Self::join) clients, say what they [`own`](Self::own) and where it begins
 /// ([`correct`](Self::correct)), then [`judge`](Self::judge) everything that arrives.
 ///
 /// ```
 /// use glam::Vec3;
-/// use muse_netcode::EntityId;
-/// use muse_netcode::authority::{Authority, Claim, Client, Judgement, Limits, Referee, Request, Subject, Value, Violation};
+/// use muse_netcode::authority::{Authority, Judgement, ProposalLimits, Proposal, Referee, Subject, Value, Violation};
+/// use muse_netcode::{ClientId, EntityId};
 /// use muse_wire::Instant;
 ///
 /// const OPEN_DOOR: Subject = Subject::Message(4);
 /// const POSITION: Subject = Subject::Property(0);
 /// let mut referee = Referee::new()
-///     .with(OPEN_DOOR, Authority::Server(Request::new().reach(2.0)))
-///     .with(POSITION, Authority::Validated(Limits::new().speed(6.0)));
+///     .with(OPEN_DOOR, Authority::Server(ProposalLimits::new().reach(2.0)))
+///     .with(POSITION, Authority::Validated(ProposalLimits::new().speed(6.0)));
 ///
-/// let (client, body) = (Client(1), EntityId::from_bits(9));
+/// let (client, body) = (ClientId(1), EntityId::from_bits(9));
 /// referee.join(client);
 /// referee.own(client, body);
 /// referee.correct(Instant::ZERO, client, POSITION, body, Value::Place(Vec3::ZERO));
 ///
 /// let later = Instant::from_millis(100);
-/// let walk = Claim::new(POSITION, body).value(Value::Place(Vec3::new(0.5, 0.0, 0.0)));
+/// let walk = Proposal::new(POSITION, body).value(Value::Place(Vec3::new(0.5, 0.0, 0.0)));
 /// assert_eq!(referee.judge(later, client, &walk), Judgement::Accept);
-/// let teleport = Claim::new(POSITION, body).value(Value::Place(Vec3::new(90.0, 0.0, 0.0)));
+/// let teleport = Proposal::new(POSITION, body).value(Value::Place(Vec3::new(90.0, 0.0, 0.0)));
 /// assert_eq!(referee.judge(later, client, &teleport), Judgement::Refuse(Violation::Speed));
-/// let door = Claim::new(OPEN_DOOR, body).between(Vec3::ZERO, Vec3::new(1.0, 0.0, 1.0));
+/// let door = Proposal::new(OPEN_DOOR, body).between(Vec3::ZERO, Vec3::new(1.0, 0.0, 1.0));
 /// assert_eq!(referee.judge(later, client, &door), Judgement::Run);
 /// ```
 #[derive(Debug, Default)]
 pub struct Referee {
     authorities: BTreeMap<Subject, Authority>,
-    clients: BTreeMap<Client, Record>,
+    clients: BTreeMap<ClientId, Record>,
 }
-
-/// A client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Client(pub u32);
 
 /// The thing that an authority is chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,14 +69,14 @@ pub enum Subject {
 
 /// A request or a statement of a client about one entity.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Claim {
+pub struct Proposal {
     subject: Subject,
     entity: EntityId,
     value: Value,
     between: Option<(Vec3, Vec3)>,
 }
 
-impl Claim {
+impl Proposal {
     /// About an entity of the client: who acts, or whose property it is.
     pub fn new(subject: Subject, entity: EntityId) -> Self {
         Self {
@@ -91,7 +87,7 @@ impl Claim {
         }
     }
 
-    /// Sets the claimed value.
+    /// Sets the proposed value.
     pub fn value(mut self, value: Value) -> Self {
         self.value = value;
         self
@@ -119,7 +115,7 @@ impl Claim {
     }
 }
 
-/// The value of a claim.
+/// The value of a proposal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
     /// Something happens: a jump, a shot.
@@ -132,7 +128,7 @@ pub enum Value {
     Bytes(usize),
 }
 
-/// The decision about a claim.
+/// The decision about a proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
     /// The server runs it.
@@ -151,7 +147,7 @@ struct Record {
     owned: Vec<EntityId>,
     /// In the order of what they are about.
     states: Vec<((Subject, EntityId), State)>,
-    report: Report,
+    report: RefereeReport,
 }
 
 impl Referee {
@@ -174,7 +170,7 @@ impl Referee {
     }
 
     /// A client has come. False when there are too many.
-    pub fn join(&mut self, client: Client) -> bool {
+    pub fn join(&mut self, client: ClientId) -> bool {
         if self.clients.len() >= Self::CLIENTS_MAX && !self.clients.contains_key(&client) {
             return false;
         }
@@ -183,12 +179,12 @@ impl Referee {
     }
 
     /// A client has gone; this was its report.
-    pub fn leave(&mut self, client: Client) -> Option<Report> {
+    pub fn leave(&mut self, client: ClientId) -> Option<RefereeReport> {
         self.clients.remove(&client).map(|record| record.report)
     }
 
     /// An entity belongs to a client. False when the client is unknown or owns too many.
-    pub fn own(&mut self, client: Client, entity: EntityId) -> bool {
+    pub fn own(&mut self, client: ClientId, entity: EntityId) -> bool {
         let Some(record) = self.clients.get_mut(&client) else {
             return false;
         };
@@ -202,7 +198,7 @@ impl Referee {
     }
 
     /// An entity belongs to a client no longer; what was known of it is forgotten.
-    pub fn disown(&mut self, client: Client, entity: EntityId) {
+    pub fn disown(&mut self, client: ClientId, entity: EntityId) {
         if let Some(record) = self.clients.get_mut(&client) {
             record.owned.retain(|owned| *owned != entity);
             record.states.retain(|((_, known), _)| *known != entity);
@@ -214,12 +210,12 @@ impl Referee {
     pub fn correct(
         &mut self,
         now: Instant,
-        client: Client,
+        client: ClientId,
         subject: Subject,
         entity: EntityId,
         value: Value,
     ) -> bool {
-        let sane = Claim::new(subject, entity).value(value).is_finite();
+        let sane = Proposal::new(subject, entity).value(value).is_finite();
         let Some(record) = self.clients.get_mut(&client).filter(|_| sane) else {
             return false;
         };
@@ -231,7 +227,7 @@ impl Referee {
     }
 
     /// An action that is allowed once may happen again: the player has landed.
-    pub fn release(&mut self, client: Client, subject: Subject, entity: EntityId) {
+    pub fn release(&mut self, client: ClientId, subject: Subject, entity: EntityId) {
         if let Some(record) = self.clients.get_mut(&client)
             && let Ok(at) = record.find(subject, entity)
         {
@@ -240,19 +236,19 @@ impl Referee {
     }
 
     /// The value that was accepted or set last: what a client is told that has gone astray.
-    pub fn value(&self, client: Client, subject: Subject, entity: EntityId) -> Option<Value> {
+    pub fn value(&self, client: ClientId, subject: Subject, entity: EntityId) -> Option<Value> {
         let record = self.clients.get(&client)?;
         let at = record.find(subject, entity).ok()?;
         record.states[at].1.value()
     }
 
-    /// Judges what a client asks for or claims, and counts it.
-    pub fn judge(&mut self, now: Instant, client: Client, claim: &Claim) -> Judgement {
+    /// Judges what a client proposes, and counts it.
+    pub fn judge(&mut self, now: Instant, client: ClientId, proposal: &Proposal) -> Judgement {
         let Some(record) = self.clients.get_mut(&client) else {
             return Judgement::Refuse(Violation::Stranger);
         };
-        let verdict = match self.authorities.get(&claim.subject) {
-            Some(authority) => record.verdict(now, authority, claim),
+        let verdict = match self.authorities.get(&proposal.subject) {
+            Some(authority) => record.verdict(now, authority, proposal),
             None => Err((Violation::Undeclared, 1.0)),
         };
         match verdict {
@@ -268,51 +264,43 @@ impl Referee {
     }
 
     /// Returns the counts of a client so far.
-    pub fn report(&self, client: Client) -> Option<&Report> {
+    pub fn report(&self, client: ClientId) -> Option<&RefereeReport> {
         Some(&self.clients.get(&client)?.report)
     }
 
-    /// Clients of whose claims at least this share was refused, of at least `claims` claims.
-    pub fn suspects(&self, share: f64, claims: u64) -> impl Iterator<Item = (Client, &Report)> {
+    /// Clients of whose proposals at least this share was refused, of at least `proposals`.
+    pub fn suspects(
+        &self,
+        share: f64,
+        proposals: u64,
+    ) -> impl Iterator<Item = (ClientId, &RefereeReport)> {
         let reports = self
             .clients
             .iter()
             .map(|(client, record)| (*client, &record.report));
-        reports
-            .filter(move |(_, report)| report.claims() >= claims && report.share_refused() >= share)
+        reports.filter(move |(_, report)| {
+            report.proposals() >= proposals && report.share_refused() >= share
+        })
     }
 }
 
 impl Record {
-    /// Decides about a claim: what to do, or the violation and how many times beyond the limit it is.
+    /// Decides about a proposal: what to do, or the violation and how many times beyond the limit it is.
     fn verdict(
         &mut self,
         now: Instant,
         authority: &Authority,
-        claim: &Claim,
+        proposal: &Proposal,
     ) -> Result<Judgement, (Violation, f32)> {
-        if !claim.is_finite() {
+        if !proposal.is_finite() {
             return Err((Violation::NotANumber, 1.0));
         }
-        if !self.owned.contains(&claim.entity) {
+        if !self.owned.contains(&proposal.entity) {
             return Err((Violation::NotTheOwner, 1.0));
         }
-        let state = self.state(claim.subject, claim.entity, now);
+        let state = self.state(proposal.subject, proposal.entity, now);
         let state = state.ok_or((Violation::TooMany, 1.0))?;
-        match authority {
-            Authority::Server(request) => {
-                request.check(state, now, claim.between)?;
-                Ok(Judgement::Run)
-            }
-            Authority::Validated(limits) => {
-                limits.check(state, now, claim.value, claim.between)?;
-                Ok(Judgement::Accept)
-            }
-            Authority::Forwarded(forward) => {
-                forward.check(state, now, claim.value)?;
-                Ok(Judgement::Forward)
-            }
-        }
+        authority.check(state, now, proposal.value, proposal.between)
     }
 
     fn find(&self, subject: Subject, entity: EntityId) -> Result<usize, usize> {

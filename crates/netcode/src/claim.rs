@@ -100,7 +100,7 @@ impl Schema for Claim {
 pub struct Shooter {
     /// Round trip, measured by the server.
     pub rtt: Duration,
-    /// How much older than the round trip and the wait explain the picture is that the player acts on: interpolation, and the time from a frame to the
+    /// Age of the picture that the player acts on, beyond what the round trip and the wait explain: interpolation, and the time from a frame to the
     /// input. Reported by the client and believed up to a limit.
     pub interpolation: Duration,
     /// Time that its inputs wait in the server's buffer.

@@ -10,22 +10,20 @@ mod drift;
 mod losses;
 mod steered;
 
-pub use delays::{Delays, Need};
-pub use drift::Drift;
-pub use losses::Losses;
-pub use steered::Steered;
+pub(crate) use delays::{Delays, Need};
+pub(crate) use drift::Drift;
+pub(crate) use losses::Losses;
+pub(crate) use steered::Steered;
 
 use muse_wire::{Duration, Instant};
 
-use crate::inputs::{Heard, Report, Stamp};
+use crate::inputs::{Heard, InputReport, Stamp};
 use crate::{Tick, TickTime};
 
 /// Settings of a [`ClientClock`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClockConfig {
     tick: Duration,
-    dilation_max: f64,
-    catch_up_max: u32,
     copies: bool,
 }
 
@@ -34,40 +32,15 @@ impl ClockConfig {
     pub fn new(tick: Duration) -> Self {
         Self {
             tick: tick.max(Duration::from_micros(100)),
-            dilation_max: 0.05,
-            catch_up_max: 25,
             copies: true,
         }
     }
 
-    /// Limits how much faster or slower than time the clock may run, 0.001 to 0.25. Default: 0.05; less is smoother, more
-    /// follows a changing network sooner.
-    pub fn dilation_max(mut self, share: f64) -> Self {
-        self.dilation_max = if share.is_nan() {
-            0.05
-        } else {
-            share.clamp(0.001, 0.25)
-        };
-        self
-    }
-
-    /// Limits the ticks that are simulated at once after the program stood still; those before are skipped. Default: 25;
-    /// each costs a step.
-    pub fn catch_up_max(mut self, ticks: u32) -> Self {
-        self.catch_up_max = ticks.max(1);
-        self
-    }
-
     /// Allows inputs to be sent a second time half a tick later, while the server sees more loss than one copy in the
-    /// next packet makes good. On by default; it doubles the packets sent, and spares up to a tick of delay.
+    /// next packet makes good. On by default; it doubles the packets sent, and saves up to a tick of delay.
     pub fn copies(mut self, allowed: bool) -> Self {
         self.copies = allowed;
         self
-    }
-
-    /// Length of a tick.
-    pub fn tick(&self) -> Duration {
-        self.tick
     }
 }
 
@@ -153,7 +126,7 @@ impl ClientClock {
     }
 
     /// A snapshot arrived that the server made at the beginning of `tick`, with its report on our inputs.
-    pub fn handle_snapshot(&mut self, now: Instant, tick: Tick, report: Option<&Report>) {
+    pub fn handle_snapshot(&mut self, now: Instant, tick: Tick, report: Option<&InputReport>) {
         let arrival = micros(now);
         let delay = arrival.saturating_sub(self.tick_time(tick));
         if self.server.is_none() {
@@ -201,13 +174,13 @@ impl ClientClock {
             let behind = play.position() - f64::from(self.next.0);
             // After a long pause the server has gone on without these inputs anyway; simulating them all would only make
             // the pause longer.
-            if behind > f64::from(self.config.catch_up_max) {
-                let skip = behind as u32 - self.config.catch_up_max;
+            if behind > f64::from(CATCH_UP_MAX) {
+                let skip = behind as u32 - CATCH_UP_MAX;
                 self.next = self.next + skip;
                 self.skipped += u64::from(skip);
             }
         } else {
-            let play = Steered::new(self.config.tick, self.config.dilation_max, now, target);
+            let play = Steered::new(self.config.tick, DILATION_MAX, now, target);
             self.next = Tick(target.max(0.0) as u32) + 1;
             self.play = Some(play);
         }
@@ -315,7 +288,7 @@ impl ClientClock {
         }
     }
 
-    fn handle_report(&mut self, now: Instant, tick: Tick, report: &Report) {
+    fn handle_report(&mut self, now: Instant, tick: Tick, report: &InputReport) {
         if let Some(heard) = report.heard {
             self.measure_round_trip(now, heard);
         }
@@ -383,6 +356,10 @@ fn micros(instant: Instant) -> i64 {
 
 /// Quick packets are those of the quickest tenth: nothing was in their way, so they tell the distance.
 pub(crate) const QUICK_SHARE: f64 = 0.1;
+/// The clock runs faster or slower than time by no more than this: less is smoother, more follows a changing network sooner.
+const DILATION_MAX: f64 = 0.05;
+/// Ticks that are simulated at once after the program stood still; those before are skipped.
+const CATCH_UP_MAX: u32 = 25;
 /// Longest round trip counted.
 const ROUND_TRIP_MAX: Duration = Duration::from_secs(10);
 /// Packets whose time of sending is remembered: 5 s at 50 a second.

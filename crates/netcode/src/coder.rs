@@ -96,15 +96,6 @@ impl RowCoder {
         models.reset(&self.plan);
     }
 
-    /// Bytes that a row hardly ever exceeds, whatever is in it: while more room than this is left there is no need
-    /// to keep a copy of the models to be able to take the row back.
-    ///
-    /// It is no promise, because a decision that surprises the models costs up to two bytes; ask
-    /// [`Encoder::len_max`] after the row.
-    pub fn row_len_max(&self) -> usize {
-        16 + self.plan.bits as usize / 8 + self.plan.width * 3
-    }
-
     /// Encodes a row.
     ///
     /// Columns that do not exist ([`Column::guard`]) are not looked at and decode as 0. On an error nothing has been encoded

@@ -14,9 +14,9 @@ use crate::{EntityId, Tick};
 /// ```
 /// # use std::sync::Arc;
 /// use muse_netcode::{EventClass, Kinds, World};
-/// # use muse_netcode::{ClientId, Receiver, Tick, View};
+/// # use muse_netcode::{ClientId, Receiver, Tick, ClientView};
 /// let mut world = World::new(Kinds::new());
-/// # let mut view = View::new(&world, ClientId(1));
+/// # let mut view = ClientView::new(&world, ClientId(1));
 /// # let mut receiver = Receiver::new(Arc::clone(world.kinds()));
 /// # receiver.set_game(0);
 /// # let mut buffer = [0; 1_200];

@@ -11,9 +11,9 @@ use muse_wire::{Duration, Instant};
 
 use crate::Tick;
 use crate::prediction::{Game, StepContext, run_step};
-use crate::smoothing::Correction;
+use crate::smoothing::IGNORE_BELOW;
 
-pub use curve::Curve;
+use curve::Curve;
 
 /// The motion of a body at an instant; units per second, radians per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,15 +29,15 @@ pub struct Motion {
     /// The angular velocity: axis times angle a second.
     pub angular_velocity: Vec3,
     /// The continuing change of its velocity; unknown until [`derive_motion`] finds it.
-    pub curve: Curve,
+    curve: Curve,
 }
 
 impl Motion {
-    /// At rest.
-    pub fn at(position: Vec3) -> Self {
+    /// A body at a position with a velocity, of which nothing else is known.
+    pub fn new(position: Vec3, velocity: Vec3) -> Self {
         Self {
             position,
-            velocity: Vec3::ZERO,
+            velocity,
             acceleration: Vec3::ZERO,
             rotation: Quat::IDENTITY,
             angular_velocity: Vec3::ZERO,
@@ -87,68 +87,14 @@ pub enum Path {
     Curved,
 }
 
-/// Settings of an [`Extrapolator`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ExtrapolationConfig {
-    path: Path,
-    interval: Duration,
-    limit: Duration,
-    ignore_below: f32,
-    snap_above: f32,
-}
-
-impl ExtrapolationConfig {
-    /// Sets the shape of paths. Default: [`Path::Curved`].
-    pub fn path(mut self, path: Path) -> Self {
-        self.path = path;
-        self
-    }
-
-    /// Time from one update to the next, within which an error is blended away. Default: 50 ms.
-    pub fn interval(mut self, interval: Duration) -> Self {
-        self.interval = interval.max(Duration::from_millis(1));
-        self
-    }
-
-    /// Sets the time after its last update at which a body stops. Default: 250 ms.
-    pub fn limit(mut self, limit: Duration) -> Self {
-        self.limit = limit;
-        self
-    }
-
-    /// Errors below are not blended but jumped over, since nobody sees it. Default: 0.001.
-    pub fn ignore_below(mut self, distance: f32) -> Self {
-        self.ignore_below = distance;
-        self
-    }
-
-    /// Errors above are jumped over, since blending would look worse. Default: 3.
-    pub fn snap_above(mut self, distance: f32) -> Self {
-        self.snap_above = distance;
-        self
-    }
-}
-
-impl Default for ExtrapolationConfig {
-    fn default() -> Self {
-        Self {
-            path: Path::Curved,
-            interval: Duration::from_millis(50),
-            limit: Duration::from_millis(250),
-            ignore_below: 0.001,
-            snap_above: 3.0,
-        }
-    }
-}
-
 /// A body shown where it should be by now, from updates that come now and then.
 ///
 /// ```
 /// use glam::Vec3;
-/// use muse_netcode::extrapolation::{ExtrapolationConfig, Extrapolator, Motion};
-/// use muse_wire::Instant;
-/// let start = Motion { velocity: Vec3::X, ..Motion::at(Vec3::ZERO) };
-/// let mut body = Extrapolator::new(ExtrapolationConfig::default(), Instant::ZERO, start);
+/// use muse_netcode::extrapolation::{Extrapolator, Motion, Path};
+/// use muse_wire::{Duration, Instant};
+/// let (interval, start) = (Duration::from_millis(50), Motion::new(Vec3::ZERO, Vec3::X));
+/// let mut body = Extrapolator::new(Path::Curved, interval, Instant::ZERO, start);
 /// let shown = body.show(Instant::from_millis(100), |_, to| to);
 /// assert!((shown.position.x - 0.1).abs() < 1e-6);
 /// // A wall at 0.15 stops it, although its updates do not say so.
@@ -157,7 +103,8 @@ impl Default for ExtrapolationConfig {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Extrapolator {
-    config: ExtrapolationConfig,
+    path: Path,
+    interval: Duration,
     /// The motion that was shown when the last update came.
     start: Motion,
     /// The motion that the last update said.
@@ -167,12 +114,16 @@ pub struct Extrapolator {
 }
 
 impl Extrapolator {
-    /// A body that is shown as it moves at `now`.
-    pub fn new(config: ExtrapolationConfig, now: Instant, motion: Motion) -> Self {
+    /// Time after its last update at which a body stops.
+    pub const LIMIT: Duration = Duration::from_millis(250);
+
+    /// A body that is shown as it moves at `now`. Errors are blended away within `interval`, the time from one update to the next.
+    pub fn new(path: Path, interval: Duration, now: Instant, motion: Motion) -> Self {
         // What places told of the velocity becomes part of it.
-        let motion = motion.after(0.0, config.path);
+        let motion = motion.after(0.0, path);
         Self {
-            config,
+            path,
+            interval: interval.max(Duration::from_millis(1)),
             start: motion,
             update: motion,
             updated_at: now,
@@ -187,34 +138,26 @@ impl Extrapolator {
         now: Instant,
         update: Motion,
         collide: impl FnOnce(Vec3, Vec3) -> Vec3,
-    ) -> Correction {
+    ) {
         self.show(now, collide);
-        let update = update.after(0.0, self.config.path);
+        let update = update.after(0.0, self.path);
         let error = self.shown.position.distance(update.position);
-        let correction = if error < self.config.ignore_below {
-            Correction::Ignored
-        } else if error > self.config.snap_above {
-            Correction::Snapped
-        } else {
-            Correction::Smoothed
-        };
-        self.start = match correction {
-            Correction::Smoothed => self.shown,
-            _ => update,
+        self.start = match (IGNORE_BELOW..=SNAP_ABOVE).contains(&error) {
+            true => self.shown,
+            false => update,
         };
         self.update = update;
         self.updated_at = now;
         self.shown = self.start;
-        correction
     }
 
     /// Returns the motion to show at `now`. `collide` is given the last place shown and the next, and says how far the body
     /// gets; `|_, to| to` where there are no walls.
     pub fn show(&mut self, now: Instant, collide: impl FnOnce(Vec3, Vec3) -> Vec3) -> Motion {
-        let since = (now - self.updated_at).min(self.config.limit);
+        let since = (now - self.updated_at).min(Self::LIMIT);
         let seconds = since.as_secs_f64() as f32;
-        let share = (seconds / self.config.interval.as_secs_f64() as f32).min(1.0);
-        let path = self.config.path;
+        let share = (seconds / self.interval.as_secs_f64() as f32).min(1.0);
+        let path = self.path;
         // Both ways from the last update, the one that was shown with the velocity blended into the one that should be.
         let blended = Motion {
             position: self.start.position,
@@ -233,7 +176,7 @@ impl Extrapolator {
             rotation: from.rotation.slerp(to.rotation, share),
             ..to
         };
-        if since >= self.config.limit {
+        if since >= Self::LIMIT {
             self.shown.velocity = Vec3::ZERO;
         }
         self.shown
@@ -241,7 +184,7 @@ impl Extrapolator {
 
     /// True if the body has stopped because its next update is overdue for too long.
     pub fn is_stopped(&self, now: Instant) -> bool {
-        now - self.updated_at >= self.config.limit
+        now - self.updated_at >= Self::LIMIT
     }
 }
 
@@ -306,6 +249,8 @@ fn arc(velocity: Vec3, angular_velocity: Vec3, seconds: f32) -> Vec3 {
     along * seconds + across * (sin / rate) + axis.cross(across) * ((1.0 - cos) / rate)
 }
 
+/// Errors above are jumped over, since blending would look worse.
+const SNAP_ABOVE: f32 = 3.0;
 /// Turns smaller than this, in radians, make no visible arc.
 const STRAIGHT_BELOW: f32 = 1e-4;
 
@@ -330,9 +275,8 @@ mod tests {
     /// The mean distance of what is shown from the truth, with an update every 100 ms that is 50 ms old.
     fn mean_error(path: Path) -> f32 {
         let interval = Duration::from_millis(100);
-        let config = ExtrapolationConfig::default().path(path).interval(interval);
         let aged = |seconds: f32| on_circle(seconds - 0.05).after(0.05, path);
-        let mut body = Extrapolator::new(config, Instant::ZERO, aged(0.0));
+        let mut body = Extrapolator::new(path, interval, Instant::ZERO, aged(0.0));
         let mut sum = 0.0;
         let mut last = body.show(Instant::ZERO, |_, to| to);
         for frame in 1..1_000_u64 {
@@ -383,30 +327,27 @@ mod tests {
 
     #[test]
     fn it_stops_at_the_limit_and_comes_back_in_one_of_three_ways() {
-        let start = Motion {
-            velocity: Vec3::X * 4.0,
-            ..Motion::at(Vec3::ZERO)
-        };
-        let mut body = Extrapolator::new(ExtrapolationConfig::default(), Instant::ZERO, start);
+        let start = Motion::new(Vec3::ZERO, Vec3::X * 4.0);
+        let interval = Duration::from_millis(50);
+        let mut body = Extrapolator::new(Path::Curved, interval, Instant::ZERO, start);
         let at_limit = body.show(Instant::from_millis(250), |_, to| to);
         let later = body.show(Instant::from_millis(900), |_, to| to);
         assert_eq!((at_limit.position, later.position), (Vec3::X, Vec3::X));
         assert!(body.is_stopped(Instant::from_millis(250)));
         let now = Instant::from_millis(900);
-        let update = |body: &mut Extrapolator, motion| body.handle_update(now, motion, |_, to| to);
-        let near = Motion::at(Vec3::X * 1.000_5);
-        assert_eq!(update(&mut body, near), Correction::Ignored);
-        assert_eq!(
-            update(&mut body, Motion::at(Vec3::X * 2.0)),
-            Correction::Smoothed
+        let mut shown_after = |x: f32| {
+            body.handle_update(now, Motion::new(Vec3::X * x, Vec3::ZERO), |_, to| to);
+            let later = now + Duration::from_millis(25);
+            [now, later].map(|at| body.show(at, |_, to| to).position.x)
+        };
+        // Ignored, smoothed and snapped.
+        assert_eq!(shown_after(1.000_5)[0], 1.000_5);
+        let [at_once, later] = shown_after(2.0);
+        assert!(
+            at_once < 1.01 && (1.2..1.8).contains(&later),
+            "{at_once}, {later}"
         );
-        let shown = body.show(now + Duration::from_millis(25), |_, to| to);
-        assert!((1.2..1.8).contains(&shown.position.x));
-        assert_eq!(
-            update(&mut body, Motion::at(Vec3::X * 50.0)),
-            Correction::Snapped
-        );
-        assert_eq!(body.show(now, |_, to| to).position.x, 50.0);
+        assert_eq!(shown_after(50.0)[0], 50.0);
     }
 
     #[derive(muse_schema::State, Clone, Debug, PartialEq)]

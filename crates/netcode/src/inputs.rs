@@ -3,7 +3,7 @@
 //! A packet carries the input of the newest tick and some before it, each coded against its neighbour, so that a lost packet costs
 //! nothing if the next one comes in time ([`InputSender`]). The server keeps a few ticks of each client's inputs and takes one a
 //! tick ([`InputBuffer`]); when one is missing it repeats the last, and the game can see that ([`InputForTick`]). The buffer
-//! measures how packets arrive and reports to the client when to send ([`Report`]), so that the wait in it is as short as loss and
+//! measures how packets arrive and reports to the client when to send ([`InputReport`]), so that the wait in it is as short as loss and
 //! jitter allow. [`Sampled`] holds several inputs in one tick for games that read the mouse in each frame.
 
 mod buffer;
@@ -14,9 +14,10 @@ mod sender;
 
 pub use buffer::{InputBuffer, InputBufferConfig, InputCounters, InputForTick};
 pub use packet::InputError;
-pub use report::{Heard, Report, Stamp};
-pub use sampled::{InputSampler, Sampled};
-pub use sender::{InputSender, InputSenderConfig};
+pub(crate) use report::Heard;
+pub use report::{InputReport, Stamp};
+pub use sampled::Sampled;
+pub use sender::InputSender;
 
 use muse_schema::Schema;
 

@@ -1,7 +1,7 @@
 //! Interest management: which entities a client is told of, and how much each matters to it.
 //!
 //! The server places entities with a [`Presence`], clients look with an [`Observer`], and [`Interest::update`] gives a
-//! [`View`]: every relevant entity with a weight for the priority, what entered and what left. In each [`Medium`] an
+//! [`InterestSet`]: every relevant entity with a weight for the priority, what entered and what left. In each [`Medium`] an
 //! observer is aware of an entity when their auras touch, the entity is in the observer's focus and the observer in the
 //! entity's nimbus; [`Adapter`]s change all three. Regions, kinds, always-relevant and pinned entities come on top, and
 //! layers below: what shares no layer with the observer is never relevant, so a cheater cannot see it.
@@ -15,7 +15,7 @@ mod grid;
 mod judge;
 mod lists;
 mod model;
-mod view;
+mod set;
 
 use glam::Vec3;
 
@@ -30,7 +30,7 @@ pub use adapters::Adapter;
 pub use config::{InterestConfig, InterestError};
 pub use grid::{InterestCounts, Plane};
 pub use model::{Extent, Medium, Observer, Presence};
-pub use view::{Awareness, Relevant, View};
+pub use set::{Awareness, InterestSet, Relevant};
 
 /// Finds the entities that are relevant to each observer. Call [`place`](Self::place), [`move_to`](Self::move_to) and [`look`](Self::look) for what
 /// moved in a tick, then [`update`](Self::update) for each observer that gets a snapshot.
@@ -47,7 +47,7 @@ pub use view::{Awareness, Relevant, View};
 /// let player = ObserverId(0);
 /// interest.observe(player, Observer::new(Vec3::ZERO).focus(Medium::SIGHT, Extent::sphere(100.0)))?;
 ///
-/// let view = interest.update(player, |_| true)?;
+/// let view = interest.update(player, |_, _, _| true)?;
 /// assert!(view.contains(near) && !view.contains(far));
 /// assert_eq!(view.entered(), [near]);
 /// # Ok::<(), muse_netcode::interest::InterestError>(())
@@ -59,7 +59,7 @@ pub struct Interest {
     lists: Lists,
     /// By the index of the entity.
     slots: Vec<Option<Slot>>,
-    views: Vec<Option<Box<View>>>,
+    views: Vec<Option<Box<InterestSet>>>,
     adapters: Vec<Option<Adapter>>,
     /// Entities that an adapter works on.
     adapted: Vec<u32>,
@@ -73,21 +73,6 @@ pub struct Interest {
 /// A client, or anyone else who perceives: a number below [`InterestConfig::observers_max`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObserverId(pub u32);
-
-/// The question to the visibility callback: can this be seen from there?
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Glimpse {
-    /// The observer.
-    pub observer: ObserverId,
-    /// From where.
-    pub eye: Vec3,
-    /// At what.
-    pub entity: EntityId,
-    /// The position of the entity.
-    pub position: Vec3,
-    /// The medium.
-    pub medium: Medium,
-}
 
 #[derive(Debug)]
 struct Slot {
@@ -190,7 +175,7 @@ impl Interest {
         }
         match &mut self.views[at] {
             Some(view) => view.observer = observer,
-            empty => *empty = Some(Box::new(View::new(observer))),
+            empty => *empty = Some(Box::new(InterestSet::new(observer))),
         }
         Ok(())
     }
@@ -230,13 +215,13 @@ impl Interest {
         Ok(())
     }
 
-    /// Computes what an observer perceives now. `visible` is asked about walls, for media that care
+    /// Computes what an observer perceives now. `visible` is asked whether walls let through what is at a position, for media that care
     /// ([`Observer::occluded`]) and only for what would be perceived without them.
     pub fn update(
         &mut self,
         id: ObserverId,
-        visible: impl FnMut(&Glimpse) -> bool,
-    ) -> Result<&View, InterestError> {
+        visible: impl FnMut(EntityId, Vec3, Medium) -> bool,
+    ) -> Result<&InterestSet, InterestError> {
         if self.view(id).is_none() {
             return Err(InterestError::UnknownObserver);
         }
@@ -246,7 +231,7 @@ impl Interest {
         let mut view = place.take().ok_or(InterestError::UnknownObserver)?;
         let scales = self.observer_scales(&view.observer);
         self.gather(&view.observer, &scales);
-        self.merge(id, &mut view, &scales, visible);
+        self.merge(&mut view, &scales, visible);
         view.keep_heaviest(self.config.visible_max);
         view.compare();
         self.counts.updates += 1;
@@ -254,7 +239,7 @@ impl Interest {
     }
 
     /// Returns the result of an observer's last update.
-    pub fn view(&self, id: ObserverId) -> Option<&View> {
+    pub fn view(&self, id: ObserverId) -> Option<&InterestSet> {
         self.views.get(id.0 as usize)?.as_deref()
     }
 
@@ -383,10 +368,9 @@ impl Interest {
     /// Judges every candidate, with what was relevant before at its side.
     fn merge(
         &mut self,
-        id: ObserverId,
-        view: &mut View,
+        view: &mut InterestSet,
         scales: &[Scale; Medium::COUNT],
-        mut visible: impl FnMut(&Glimpse) -> bool,
+        mut visible: impl FnMut(EntityId, Vec3, Medium) -> bool,
     ) {
         core::mem::swap(&mut view.entries, &mut view.before);
         view.entries.clear();
@@ -407,13 +391,12 @@ impl Interest {
             let old = old.filter(|old| old.entity == slot.entity);
             self.counts.judged += 1;
             let mut judge = Judge {
-                id,
                 observer,
                 scales,
                 counts: &mut self.counts,
                 visible: &mut visible,
             };
-            let found = judge.relevance(slot, reasons, old, self.config.subscription_weight);
+            let found = judge.relevance(slot, reasons, old);
             let kept = || old.and_then(|old| old.linger(observer, &self.slots, linger));
             view.entries.extend(found.or_else(kept));
         }
@@ -535,7 +518,9 @@ mod tests {
                     .move_to(id(index), position, Vec3::X)
                     .expect("it is there");
             }
-            let view = interest.update(ObserverId(0), |_| true).expect("known");
+            let view = interest
+                .update(ObserverId(0), |_, _, _| true)
+                .expect("known");
             changes += view.entered().len() + view.left().len();
             let (entered, left) = (view.entered.capacity(), view.left.capacity());
             let entries = view.entries.capacity() + view.before.capacity();

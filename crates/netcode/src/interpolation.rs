@@ -7,7 +7,7 @@
 
 mod playback;
 
-pub use playback::{Playback, PlaybackConfig};
+pub use playback::Playback;
 
 use std::collections::VecDeque;
 
@@ -151,7 +151,7 @@ impl<S: State> Interpolated<S> {
         } else {
             self.states.insert(place, (tick, state));
         }
-        // What is shown at this very instant now lies on another curve.
+        // The state shown at this very instant now lies on another curve.
         let after = self.shown_at.and_then(|at| self.curve(at));
         if let (Some(before), Some(after)) = (before, after) {
             let distance = (self.distance)(&before.state, &after.state);

@@ -29,9 +29,9 @@ pub use entity::EntityId;
 pub use events::{Event, EventClass};
 /// Vectors and rotations, as interest and extrapolation take them.
 pub use glam;
-pub use receiver::{Fate, Receiver, Refused, Update};
-pub use replication::{View, ViewConfig};
-pub use session::{Client, Host, PacketError, Remotes, Server, SessionConfig};
+pub use receiver::{EntityStatus, Receiver, Refused, Update};
+pub use replication::ClientView;
+pub use session::{Client, LocalClient, PacketError, Remotes, Server, SessionConfig};
 pub use snapshot::Acknowledgement;
 pub use tick::{Tick, TickTime};
 pub use world::{Audience, ClientId, Kind, KindId, KindOptions, Kinds, World, WorldError};

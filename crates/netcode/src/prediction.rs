@@ -7,10 +7,8 @@
 //! One state is predicted: a player's, or that of everything near it; see [`Predicted`].
 
 mod effects;
-mod spawns;
 
 pub use effects::{Effect, EffectChange};
-pub use spawns::{PredictedSpawns, SpawnKey};
 
 use std::collections::VecDeque;
 
@@ -211,7 +209,7 @@ pub enum Reconciled<S> {
     Confirmed,
     /// The client had not: it took the server's and simulated the ticks after it again.
     Corrected {
-        /// The state that was predicted for now before, for [`Smoothing`](crate::smoothing::Smoothing).
+        /// The state that was predicted for now before, which is where smoothing starts from.
         before: S,
         /// The number of ticks that were simulated again.
         again: u32,
@@ -298,7 +296,7 @@ impl<G: Game> Predictor<G> {
             self.counters.confirmed += 1;
             return Reconciled::Confirmed;
         }
-        // What is on the screen now, to be blended away from.
+        // The state on the screen now, to be blended away from.
         let before = self.predicted[self.predicted.len() - 1].1.clone();
         self.predicted.drain(..=place);
         self.base = Some((tick, state.clone()));

@@ -68,7 +68,7 @@ impl Plan {
         self.order.get(self.position).copied()
     }
 
-    /// The one that [`peek`](Self::peek) gave had its turn.
+    /// Notes that the entity that [`peek`](Self::peek) gave had its turn.
     #[inline]
     pub(crate) fn pass(&mut self) {
         self.position += 1;

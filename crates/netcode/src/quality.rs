@@ -5,8 +5,9 @@ use muse_wire::{Duration, Instant};
 /// Settings of a [`Quality`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QualityConfig {
-    fair: Limits,
-    poor: Limits,
+    /// Round trip, jitter, and lost packets in thousandths.
+    fair: (Duration, Duration, u16),
+    poor: (Duration, Duration, u16),
     worse_after: Duration,
     better_after: Duration,
     frozen_after: Duration,
@@ -14,27 +15,17 @@ pub struct QualityConfig {
     gone_after: Duration,
 }
 
-/// The upper limits of a quality level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Round trip.
-    pub ping: Duration,
-    /// Mean change of the delay from one packet to the next.
-    pub jitter: Duration,
-    /// Lost packets, in thousandths.
-    pub loss_permille: u16,
-}
-
 impl QualityConfig {
-    /// Above any of these the connection is fair. Default: 100 ms, 15 ms and 2 %.
-    pub fn fair_above(mut self, limits: Limits) -> Self {
-        self.fair = limits;
+    /// Above any of these the connection is fair: a round trip, a mean change of the delay from one packet to the next, and lost
+    /// packets in thousandths. Default: 100 ms, 15 ms and 20.
+    pub fn fair_above(mut self, ping: Duration, jitter: Duration, loss_permille: u16) -> Self {
+        self.fair = (ping, jitter, loss_permille);
         self
     }
 
-    /// Above any of these the connection is poor. Default: 200 ms, 40 ms and 6 %.
-    pub fn poor_above(mut self, limits: Limits) -> Self {
-        self.poor = limits;
+    /// Above any of these the connection is poor. Default: 200 ms, 40 ms and 60.
+    pub fn poor_above(mut self, ping: Duration, jitter: Duration, loss_permille: u16) -> Self {
+        self.poor = (ping, jitter, loss_permille);
         self
     }
 
@@ -68,16 +59,8 @@ impl QualityConfig {
 impl Default for QualityConfig {
     fn default() -> Self {
         Self {
-            fair: Limits {
-                ping: Duration::from_millis(100),
-                jitter: Duration::from_millis(15),
-                loss_permille: 20,
-            },
-            poor: Limits {
-                ping: Duration::from_millis(200),
-                jitter: Duration::from_millis(40),
-                loss_permille: 60,
-            },
+            fair: (Duration::from_millis(100), Duration::from_millis(15), 20),
+            poor: (Duration::from_millis(200), Duration::from_millis(40), 60),
             worse_after: Duration::from_secs(1),
             better_after: Duration::from_secs(3),
             frozen_after: Duration::from_millis(500),
@@ -89,7 +72,7 @@ impl Default for QualityConfig {
 
 /// Three levels for an icon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum QualityLevel {
     /// Nothing to see.
     Good,
     /// It can be felt.
@@ -100,7 +83,7 @@ pub enum Level {
 
 /// The state of the connection, by how long the server has been silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Presence {
+pub enum Liveness {
     /// The server can be heard.
     Here,
     /// Silent at the moment: stop predicting, show that something is wrong.
@@ -116,14 +99,14 @@ pub enum Presence {
 /// Feed it with [`handle_packet`](Self::handle_packet) and [`update`](Self::update) it once a frame.
 ///
 /// ```
-/// use muse_netcode::quality::{Level, Presence, Quality, QualityConfig};
+/// use muse_netcode::quality::{QualityLevel, Liveness, Quality, QualityConfig};
 /// use muse_wire::{Duration, Instant};
 /// let mut quality = Quality::new(QualityConfig::default(), Instant::ZERO);
 /// quality.handle_packet(Instant::from_millis(40), Some(Duration::from_millis(30)));
 /// quality.update(Instant::from_millis(100), Some(Duration::from_millis(60)), 0.0);
-/// assert_eq!((quality.level(), quality.presence()), (Level::Good, Presence::Here));
+/// assert_eq!((quality.level(), quality.liveness()), (QualityLevel::Good, Liveness::Here));
 /// quality.update(Instant::from_millis(1_000), None, 0.0);
-/// assert_eq!(quality.presence(), Presence::Frozen);
+/// assert_eq!(quality.liveness(), Liveness::Frozen);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Quality {
@@ -133,10 +116,10 @@ pub struct Quality {
     jitter_micros: f64,
     last_delay: Option<Duration>,
     heard_at: Instant,
-    level: Level,
+    level: QualityLevel,
     /// Since when the measurements have asked for another level.
-    changing_since: Option<(Level, Instant)>,
-    presence: Presence,
+    changing_since: Option<(QualityLevel, Instant)>,
+    liveness: Liveness,
 }
 
 impl Quality {
@@ -149,9 +132,9 @@ impl Quality {
             jitter_micros: 0.0,
             last_delay: None,
             heard_at: now,
-            level: Level::Good,
+            level: QualityLevel::Good,
             changing_since: None,
-            presence: Presence::Here,
+            liveness: Liveness::Here,
         }
     }
 
@@ -174,11 +157,11 @@ impl Quality {
             loss.clamp(0.0, 1.0)
         };
         let silence = now.saturating_since(self.heard_at);
-        self.presence = match silence {
-            silence if silence >= self.config.gone_after => Presence::Gone,
-            silence if silence >= self.config.reconnect_after => Presence::Reconnecting,
-            silence if silence >= self.config.frozen_after => Presence::Frozen,
-            _ => Presence::Here,
+        self.liveness = match silence {
+            silence if silence >= self.config.gone_after => Liveness::Gone,
+            silence if silence >= self.config.reconnect_after => Liveness::Reconnecting,
+            silence if silence >= self.config.frozen_after => Liveness::Frozen,
+            _ => Liveness::Here,
         };
         let measured = self.measured();
         if measured == self.level {
@@ -202,13 +185,13 @@ impl Quality {
     }
 
     /// The icon to show.
-    pub fn level(&self) -> Level {
+    pub fn level(&self) -> QualityLevel {
         self.level
     }
 
     /// Returns the state of the connection, by how long the server has been silent.
-    pub fn presence(&self) -> Presence {
-        self.presence
+    pub fn liveness(&self) -> Liveness {
+        self.liveness
     }
 
     /// The round trip.
@@ -226,18 +209,18 @@ impl Quality {
         Duration::from_micros(self.jitter_micros as u64)
     }
 
-    fn measured(&self) -> Level {
-        let above = |limits: &Limits| {
-            self.ping.is_some_and(|ping| ping > limits.ping)
-                || self.jitter() > limits.jitter
-                || self.loss * 1_000.0 > f64::from(limits.loss_permille)
+    fn measured(&self) -> QualityLevel {
+        let above = |(ping, jitter, loss_permille): (Duration, Duration, u16)| {
+            self.ping.is_some_and(|measured| measured > ping)
+                || self.jitter() > jitter
+                || self.loss * 1_000.0 > f64::from(loss_permille)
         };
-        if self.presence != Presence::Here || above(&self.config.poor) {
-            Level::Poor
-        } else if above(&self.config.fair) {
-            Level::Fair
+        if self.liveness != Liveness::Here || above(self.config.poor) {
+            QualityLevel::Poor
+        } else if above(self.config.fair) {
+            QualityLevel::Fair
         } else {
-            Level::Good
+            QualityLevel::Good
         }
     }
 }
@@ -275,35 +258,35 @@ mod tests {
                 changes.push((frame, quality.level()));
             }
         }
-        assert_eq!(changes, [(600, Level::Poor), (1_100, Level::Good)]);
+        assert_eq!(
+            changes,
+            [(600, QualityLevel::Poor), (1_100, QualityLevel::Good)]
+        );
     }
 
     #[test]
     fn silence_freezes_then_reconnects_then_gives_up() {
         let mut quality = Quality::new(QualityConfig::default(), Instant::ZERO);
-        let mut presence = |millis| {
+        let mut liveness = |millis| {
             quality.update(Instant::from_millis(millis), None, 0.0);
-            quality.presence()
+            quality.liveness()
         };
-        assert_eq!(presence(499), Presence::Here);
-        assert_eq!(presence(500), Presence::Frozen);
-        assert_eq!(presence(3_000), Presence::Reconnecting);
-        assert_eq!(presence(20_000), Presence::Gone);
+        assert_eq!(liveness(499), Liveness::Here);
+        assert_eq!(liveness(500), Liveness::Frozen);
+        assert_eq!(liveness(3_000), Liveness::Reconnecting);
+        assert_eq!(liveness(20_000), Liveness::Gone);
         quality.handle_packet(Instant::from_millis(20_001), None);
         quality.update(Instant::from_millis(20_002), None, 0.0);
-        assert_eq!(quality.presence(), Presence::Here);
+        assert_eq!(quality.liveness(), Liveness::Here);
     }
 
     #[test]
     fn limits_are_those_of_the_config() {
-        let limits = |ping| Limits {
-            ping: Duration::from_millis(ping),
-            ..QualityConfig::default().poor
-        };
+        let millis = Duration::from_millis;
         let config = QualityConfig::default()
             .hold(Duration::ZERO, Duration::ZERO)
-            .fair_above(limits(40))
-            .poor_above(limits(80))
+            .fair_above(millis(40), millis(40), 60)
+            .poor_above(millis(80), millis(40), 60)
             .gone_after(Duration::from_secs(30));
         let mut quality = Quality::new(config, Instant::ZERO);
         let mut level = |ping| {
@@ -317,11 +300,11 @@ mod tests {
         };
         assert_eq!(
             [40, 41, 81].map(&mut level),
-            [Level::Good, Level::Fair, Level::Poor]
+            [QualityLevel::Good, QualityLevel::Fair, QualityLevel::Poor]
         );
         quality.update(Instant::from_secs(30), None, 0.0);
-        assert_eq!(quality.presence(), Presence::Reconnecting);
+        assert_eq!(quality.liveness(), Liveness::Reconnecting);
         quality.update(Instant::from_secs(31), None, 0.0);
-        assert_eq!(quality.presence(), Presence::Gone);
+        assert_eq!(quality.liveness(), Liveness::Gone);
     }
 }

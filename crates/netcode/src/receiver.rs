@@ -12,7 +12,7 @@ use muse_wire::bytes::{EndOfBytes, Reader};
 use thiserror::Error;
 
 use crate::events::{EVENTS_PENDING_MAX, Event, EventClass, Incoming};
-use crate::snapshot::coding::{Coding, SLOTS_MAX};
+use crate::snapshot::coding::{Coding, SLOTS_DEFAULT, SLOTS_MAX};
 use crate::snapshot::{FormatError, Header};
 use crate::world::{ClientId, Kind, KindId, Kinds};
 use crate::{EntityId, Tick};
@@ -24,17 +24,17 @@ mod window;
 
 use decode::Staged;
 use entities::Entities;
-pub use entities::Fate;
+pub use entities::EntityStatus;
 use history::History;
 use window::Window;
 
 /// The client's copy of the world. Give it every packet by [`handle_packet`](Self::handle_packet), send what
 /// [`emit_acknowledgement`](Self::emit_acknowledgement) writes as often as you send anything, and drain
-/// [`poll_update`](Self::poll_update) and [`poll_event`](Self::poll_event). [`View`](crate::View) has an example.
+/// [`poll_update`](Self::poll_update) and [`poll_event`](Self::poll_event). [`ClientView`](crate::ClientView) has an example.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use muse_netcode::{ClientId, KindOptions, Kinds, Receiver, Tick, Update, View, World};
+/// use muse_netcode::{ClientId, KindOptions, Kinds, Receiver, Tick, Update, ClientView, World};
 /// # use muse_schema::State;
 /// # #[derive(State, Clone, Debug, PartialEq)]
 /// # struct Ship {
@@ -44,7 +44,7 @@ use window::Window;
 /// # let ship = kinds.register::<Ship>(KindOptions::new(1))?;
 /// # let mut world = World::new(kinds);
 /// # let entity = world.spawn(ship, &Ship { fuel: 90 })?;
-/// # let mut view = View::new(&world, ClientId(1));
+/// # let mut view = ClientView::new(&world, ClientId(1));
 /// # view.set_interest([(entity, 1.0)]);
 /// let mut receiver = Receiver::new(Arc::clone(world.kinds()));
 /// receiver.set_game(world.game());
@@ -125,7 +125,7 @@ impl Receiver {
     }
 
     /// Limits the entities (parts of them) that it holds at a time, 65,536 by default; must be at least what the server's
-    /// [`ViewConfig`](crate::ViewConfig) allows. Bounds memory: each takes up to the history's length of rows.
+    /// [`ClientView::with_entities_max`](crate::ClientView::with_entities_max) allows. Bounds memory: each takes up to the history's length of rows.
     #[must_use]
     pub fn with_entities_max(mut self, count: u32) -> Self {
         self.slots_max = count.clamp(1, SLOTS_MAX);
@@ -196,8 +196,8 @@ impl Receiver {
 
     /// Tells whether a name, perhaps out of another entity's state, is that of an entity here, of one that is gone, or of one that
     /// may still come.
-    pub fn fate(&self, entity: EntityId) -> Fate {
-        self.entities.fate(entity)
+    pub fn status(&self, entity: EntityId) -> EntityStatus {
+        self.entities.status(entity)
     }
 
     /// The newest state of an entity and its tick, exactly as the server has it.
@@ -303,13 +303,13 @@ impl Receiver {
     /// Takes over what was decoded.
     fn apply(&mut self, tick: Tick) {
         let mut staged = std::mem::take(&mut self.staged);
-        // First who is gone, for a slot may be given to another entity in the same packet.
+        // Despawned entities first, because a slot may be given to another entity in the same packet.
         for slot in staged.gone.drain(..) {
             let newer = |slot: &Slot| {
                 let newest = slot.history.last().map(|(newest, _)| newest);
                 slot.occupant.is_some() && newest.is_some_and(|newest| newest > tick.0)
             };
-            // A late farewell must not remove what a later packet has brought into the slot.
+            // A late despawn must not remove what a later packet has put into the slot.
             if !self.slots.get(slot as usize).is_some_and(newer) {
                 self.vacate(slot, tick);
             }
@@ -321,7 +321,7 @@ impl Receiver {
             // An unreliable event does not hold its entity back: in a late packet that may have gone already.
             let orphan = event
                 .entity()
-                .is_some_and(|entity| self.entities.fate(entity) == Fate::Unknown);
+                .is_some_and(|entity| self.entities.status(entity) == EntityStatus::Unknown);
             if event.class != EventClass::Unreliable || !orphan {
                 self.events.take(event);
             }
@@ -542,7 +542,6 @@ pub struct ReceiverStats {
 pub const UPDATES_MAX: usize = 65_536;
 /// Events that may wait before packets are refused.
 const EVENTS_WAITING_MAX: usize = 4 * EVENTS_PENDING_MAX;
-const SLOTS_DEFAULT: u32 = 65_536;
 /// New packets that may lack their baseline in a row before the server is asked to start over. It does not happen unless
 /// one side lost its memory.
 const LACKING_MAX: u32 = 4;

@@ -1,7 +1,7 @@
 //! The replication of the world to one client: a delta of each entity against the newest state of it that the client has
 //! acknowledged, within a number of bytes.
 //!
-//! A [`View`] costs what is in the client's interest, not what there is in the world. Its parts:
+//! A [`ClientView`] costs what is in the client's interest, not what there is in the world. Its parts:
 //! `slots` (what the client has), `sent` (what is on its way), `priority` (what comes first), `packet` (how a packet is
 //! filled).
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::events::{EVENT_BYTES_MAX, EventClass, Outgoing};
 use crate::priority::Plan;
-use crate::snapshot::coding::{Coding, SLOTS_MAX};
+use crate::snapshot::coding::{Coding, SLOTS_DEFAULT, SLOTS_MAX};
 use crate::snapshot::{Acknowledgement, FormatError, WORDS, widen};
 use crate::world::{Audience, ClientId, NEVER, NONE, Object, World, WorldError};
 use crate::{EntityId, Tick};
@@ -31,7 +31,7 @@ use slots::{Life, Slot, Slots};
 /// returns `None`.
 ///
 /// ```
-/// use muse_netcode::{ClientId, KindOptions, Kinds, Receiver, Tick, View, World};
+/// use muse_netcode::{ClientId, KindOptions, Kinds, Receiver, Tick, ClientView, World};
 /// use muse_schema::State;
 ///
 /// #[derive(State, Clone, PartialEq, Debug)]
@@ -48,7 +48,7 @@ use slots::{Life, Slot, Slots};
 /// let (kinds, ship) = declare();
 /// let mut world = World::new(kinds);
 /// let entity = world.spawn(ship, &Ship { x: 1.0 })?;
-/// let mut view = View::new(&world, ClientId(1));
+/// let mut view = ClientView::new(&world, ClientId(1));
 /// view.set_interest([(entity, 1.0)]);
 /// let mut receiver = Receiver::new(declare().0);
 /// receiver.set_game(0);
@@ -68,9 +68,9 @@ use slots::{Life, Slot, Slots};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct View {
+pub struct ClientView {
     client: ClientId,
-    config: ViewConfig,
+    slots_max: usize,
     player: Option<EntityId>,
     slots: Slots,
     interest: Vec<(EntityId, u32)>,
@@ -107,17 +107,12 @@ struct Round {
     gone: Vec<u32>,
 }
 
-impl View {
+impl ClientView {
     /// A view for a client that knows nothing yet. It sees what [`set_interest`](Self::set_interest) says.
     pub fn new(world: &World, client: ClientId) -> Self {
-        Self::with_config(world, client, ViewConfig::default())
-    }
-
-    /// As [`new`](Self::new), with settings.
-    pub fn with_config(world: &World, client: ClientId, config: ViewConfig) -> Self {
         Self {
             client,
-            config,
+            slots_max: SLOTS_DEFAULT as usize,
             player: None,
             slots: Slots::default(),
             interest: Vec::new(),
@@ -143,9 +138,12 @@ impl View {
         }
     }
 
-    /// Returns the client that it is for.
-    pub const fn client(&self) -> ClientId {
-        self.client
+    /// Limits the entities (parts of them) that a client is told of at a time, 65,536 by default; others have to wait until some
+    /// leave its interest. Costs about a hundred bytes each.
+    #[must_use]
+    pub fn with_entities_max(mut self, count: usize) -> Self {
+        self.slots_max = count.clamp(1, SLOTS_MAX as usize);
+        self
     }
 
     /// Sets the entities that the client may see from now on, with a weight each: how much faster than others of weight 1 its priority grows
@@ -448,7 +446,7 @@ impl View {
                         release(&mut self.slots, entity);
                     }
                 }
-                // What never left the server needs no farewell.
+                // An entity that was never sent needs no despawn message.
                 if self
                     .slots
                     .get(number)
@@ -463,7 +461,7 @@ impl View {
     fn include(&mut self, entity: EntityId, part: u8, object: u32, weight: u32) {
         let number = match self.slots.find(entity, part) {
             Some(number) => number,
-            None if self.slots.used() >= self.config.slots_max => {
+            None if self.slots.used() >= self.slots_max => {
                 self.stats.interest_overflows += 1;
                 return;
             }
@@ -522,8 +520,7 @@ impl View {
     /// Looks at every slot once: who has something to send, who is to be told gone.
     fn survey(&mut self, world: &World) {
         let tick = self.round.tick;
-        let usual = (world.kinds().tick_rate() * WAIT_SECONDS_MAX) as u32;
-        let overdue = self.config.wait_ticks_max.unwrap_or(usual);
+        let overdue = (world.kinds().tick_rate() * WAIT_SECONDS_MAX) as u32;
         self.round.gone.clear();
         self.plan.clear();
         self.complete = self.game_loaded;
@@ -531,7 +528,7 @@ impl View {
             match slot.life {
                 Life::Free => continue,
                 Life::Leaving => {
-                    // The farewell waits for the entity's events, which would name somebody unknown otherwise.
+                    // The despawn waits for the entity's events, which would otherwise name an unknown entity.
                     if slot.sent == NEVER && slot.events == 0 {
                         self.round.gone.push(number);
                     }
@@ -540,7 +537,7 @@ impl View {
                 Life::Active => {}
             }
             self.complete &= slot.baseline != NEVER;
-            // What was spawned after the last commit is not there yet.
+            // Entities spawned after the last commit are not there yet.
             let Some(object) = world
                 .object(slot.object)
                 .filter(|object| object.since <= tick)
@@ -607,46 +604,11 @@ fn release(slots: &mut Slots, entity: EntityId) {
     slots.each_of(entity, |slot| slot.events = slot.events.saturating_sub(1));
 }
 
-/// Settings of a [`View`].
-#[derive(Clone, Debug)]
-pub struct ViewConfig {
-    wait_ticks_max: Option<u32>,
-    slots_max: usize,
-}
-
-impl ViewConfig {
-    /// Sets after how many ticks without its turn an entity comes before all that have waited for less, whatever the weights. Default:
-    /// 0.3 seconds, so that even after a loss and a long round trip nothing waits for a second. Shorter means that
-    /// weights matter less when bytes are scarce.
-    #[must_use]
-    pub const fn wait_ticks_max(mut self, ticks: u32) -> Self {
-        self.wait_ticks_max = Some(ticks);
-        self
-    }
-
-    /// Limits the entities (parts of them) that a client is told of at a time, 65,536 by default; others have to wait until some
-    /// leave its interest. Costs about a hundred bytes each.
-    #[must_use]
-    pub fn entities_max(mut self, count: usize) -> Self {
-        self.slots_max = count.clamp(1, SLOTS_MAX as usize);
-        self
-    }
-}
-
-impl Default for ViewConfig {
-    fn default() -> Self {
-        Self {
-            wait_ticks_max: None,
-            slots_max: 65_536,
-        }
-    }
-}
-
-/// Counters of a [`View`].
+/// Counters of a [`ClientView`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ViewStats {
-    /// Calls of [`View::begin`] for a new tick.
+    /// Calls of [`ClientView::begin`] for a new tick.
     pub rounds: u64,
     /// Packets made.
     pub packets: u64,
@@ -670,7 +632,8 @@ pub struct ViewStats {
 
 /// The factor by which the priority of an entity that came to rest grows faster until the client was told.
 const REST_URGENCY: u32 = 8;
-/// The time that an entity waits for its turn before it is overdue.
+/// The time after which an entity that had no turn comes before all that have waited for less, whatever the weights: even after a loss
+/// and a long round trip nothing waits for a second.
 const WAIT_SECONDS_MAX: f64 = 0.3;
 /// Packets more than so many ticks older than one that arrived are given up.
 const REORDERING_TICKS: u32 = 1;

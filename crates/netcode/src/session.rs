@@ -8,13 +8,13 @@ mod client;
 mod delayed;
 mod format;
 mod guest;
-mod host;
+mod local;
 mod remotes;
 mod round_trips;
 mod server;
 
 pub use client::Client;
-pub use host::Host;
+pub use local::LocalClient;
 pub use remotes::Remotes;
 pub use server::Server;
 
@@ -22,8 +22,8 @@ use muse_wire::Duration;
 use thiserror::Error;
 
 use crate::clock::ClockConfig;
-use crate::inputs::{InputBufferConfig, InputError, InputSenderConfig};
-use crate::interpolation::{InterpolationConfig, PlaybackConfig};
+use crate::inputs::{InputBufferConfig, InputError};
+use crate::interpolation::InterpolationConfig;
 use crate::quality::QualityConfig;
 use crate::receiver::Refused;
 use crate::smoothing::SmoothingConfig;
@@ -38,9 +38,7 @@ pub struct SessionConfig {
     bytes_per_snapshot: usize,
     catch_up_max: u32,
     inputs: InputBufferConfig,
-    sender: InputSenderConfig,
     clock: ClockConfig,
-    playback: PlaybackConfig,
     interpolation: InterpolationConfig,
     smoothing: SmoothingConfig,
     quality: QualityConfig,
@@ -57,9 +55,7 @@ impl SessionConfig {
             bytes_per_snapshot: 16_384,
             catch_up_max: 5,
             inputs: InputBufferConfig::new(tick),
-            sender: InputSenderConfig::default(),
             clock: ClockConfig::new(tick),
-            playback: PlaybackConfig::new(tick),
             interpolation: InterpolationConfig::new(tick),
             smoothing: SmoothingConfig::default(),
             quality: QualityConfig::default(),
@@ -117,21 +113,9 @@ impl SessionConfig {
         self
     }
 
-    /// Sets how the client sends inputs.
-    pub fn sender(mut self, sender: InputSenderConfig) -> Self {
-        self.sender = sender;
-        self
-    }
-
     /// Sets how the client's clock is steered.
     pub fn clock(mut self, clock: ClockConfig) -> Self {
         self.clock = clock;
-        self
-    }
-
-    /// Sets how far in the past the client shows others.
-    pub fn playback(mut self, playback: PlaybackConfig) -> Self {
-        self.playback = playback;
         self
     }
 

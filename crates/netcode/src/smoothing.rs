@@ -6,22 +6,15 @@
 use muse_schema::{Blend, State};
 use muse_wire::Duration;
 
-/// Settings of a [`Smoothing`].
+/// Settings of how a visible body moves over to where it should be after a correction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SmoothingConfig {
-    ignore_below: f32,
     snap_above: f32,
     time_seconds: f32,
     speed: f32,
 }
 
 impl SmoothingConfig {
-    /// Differences smaller than this are not worth smoothing. Default: 0.001.
-    pub fn ignore_below(mut self, distance: f32) -> Self {
-        self.ignore_below = distance;
-        self
-    }
-
     /// Differences larger than this are shown at once: a body that slides through half the map looks worse than one that
     /// appears. Default: 5.
     pub fn snap_above(mut self, distance: f32) -> Self {
@@ -46,7 +39,6 @@ impl SmoothingConfig {
 impl Default for SmoothingConfig {
     fn default() -> Self {
         Self {
-            ignore_below: 0.001,
             snap_above: 5.0,
             time_seconds: 0.1,
             speed: 10.0,
@@ -56,7 +48,7 @@ impl Default for SmoothingConfig {
 
 /// The treatment of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Correction {
+pub(crate) enum Correction {
     /// It is too small to be seen.
     Ignored,
     /// It goes away within a moment.
@@ -69,24 +61,8 @@ pub enum Correction {
 ///
 /// It is the difference of two whole states and goes through [`State::blend`], so everything that interpolates is smoothed: places,
 /// rotations, angles.
-///
-/// ```
-/// use muse_netcode::smoothing::{Correction, Smoothing, SmoothingConfig};
-/// use muse_schema::State;
-/// #[derive(State, Clone, Debug, PartialEq)]
-/// struct Body {
-///     #[field(range = -100.0..=100.0, step = 0.01)]
-///     x: f32,
-/// }
-/// let mut smoothing = Smoothing::new(SmoothingConfig::default());
-/// let (before, after) = (Body { x: 10.0 }, Body { x: 11.0 });
-/// assert_eq!(smoothing.correct(&before, &after, 1.0), Correction::Smoothed);
-/// assert_eq!(smoothing.show(&after).x, 10.0);
-/// smoothing.advance(1.0);
-/// assert!((smoothing.show(&after).x - 11.0).abs() < 0.01);
-/// ```
 #[derive(Clone, Debug)]
-pub struct Smoothing<S> {
+pub(crate) struct Smoothing<S> {
     config: SmoothingConfig,
     /// The state that was shown and the one that should have been, at one instant.
     difference: Option<(S, S)>,
@@ -98,7 +74,7 @@ pub struct Smoothing<S> {
 
 impl<S: State> Smoothing<S> {
     /// A visible body that is where its ghost is.
-    pub fn new(config: SmoothingConfig) -> Self {
+    pub(crate) fn new(config: SmoothingConfig) -> Self {
         Self {
             config,
             difference: None,
@@ -109,13 +85,13 @@ impl<S: State> Smoothing<S> {
     }
 
     /// The ghost is moved from `before` to `after`, which are `distance` apart in the game's own measure.
-    pub fn correct(&mut self, before: &S, after: &S, distance: f32) -> Correction {
+    pub(crate) fn correct(&mut self, before: &S, after: &S, distance: f32) -> Correction {
         if distance > self.config.snap_above {
             self.difference = None;
             return Correction::Snapped;
         }
         // While an earlier correction is still shown, a small one is part of it.
-        if distance < self.config.ignore_below && self.difference.is_none() {
+        if distance < IGNORE_BELOW && self.difference.is_none() {
             return Correction::Ignored;
         }
         let left = match self.difference {
@@ -132,7 +108,7 @@ impl<S: State> Smoothing<S> {
     }
 
     /// Advances by this time.
-    pub fn advance(&mut self, seconds: f32) {
+    pub(crate) fn advance(&mut self, seconds: f32) {
         self.share *= (-seconds.max(0.0) / self.time_seconds).exp();
         if self.share < SHARE_MIN {
             self.difference = None;
@@ -140,7 +116,7 @@ impl<S: State> Smoothing<S> {
     }
 
     /// Returns the state to draw while the ghost is at `ghost`.
-    pub fn show(&self, ghost: &S) -> S {
+    pub(crate) fn show(&self, ghost: &S) -> S {
         let Some((shown, should)) = &self.difference else {
             return ghost.clone();
         };
@@ -152,13 +128,10 @@ impl<S: State> Smoothing<S> {
         let between = ghost.blend(shown, blend(self.share / (1.0 + self.share)));
         between.blend(should, blend(-self.share))
     }
-
-    /// True if the visible body is where its ghost is.
-    pub fn is_settled(&self) -> bool {
-        self.difference.is_none()
-    }
 }
 
+/// Differences smaller than this are not worth smoothing.
+pub(crate) const IGNORE_BELOW: f32 = 0.001;
 /// A difference of which less than this is left is gone.
 const SHARE_MIN: f32 = 0.002;
 
@@ -202,7 +175,7 @@ mod tests {
             last = shown.x;
             smoothing.advance(1.0 / 60.0);
         }
-        assert!(smoothing.is_settled());
+        assert_eq!(smoothing.difference, None);
         assert_eq!(last, ghost.x);
     }
 

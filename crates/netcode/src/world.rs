@@ -2,7 +2,7 @@
 //!
 //! Everything that does not depend on who looks is done here, once a tick: states are quantised into one table of rows per
 //! kind, [`World::commit`] finds out which rows changed, and the tables of the last [`Kinds::history`] ticks are kept,
-//! because clients' baselines lie there. What a client gets of it is decided by its [`View`](crate::View).
+//! because clients' baselines lie there. What a client gets of it is decided by its [`ClientView`](crate::ClientView).
 
 use muse_schema::{RowWriter, State};
 use std::collections::VecDeque;
@@ -26,7 +26,7 @@ use thiserror::Error;
 pub struct ClientId(pub u32);
 
 /// The server's entities and their states. In every tick: change it, then [`commit`](Self::commit), then let each client's
-/// [`View`](crate::View) make its packets.
+/// [`ClientView`](crate::ClientView) make its packets.
 ///
 /// ```
 /// use muse_netcode::{KindOptions, Kinds, Tick, World};
@@ -298,7 +298,7 @@ impl World {
     }
 
     /// Emits an event to everyone who sees the entity, or, without one, to every client. For an event at a place use
-    /// [`View::emit`](crate::View::emit) with the clients that are near.
+    /// [`ClientView::emit`](crate::ClientView::emit) with the clients that are near.
     pub fn emit(
         &mut self,
         entity: Option<EntityId>,

@@ -3,12 +3,11 @@
 
 use fastrand::Rng;
 use glam::Vec3;
-use muse_netcode::EntityId;
 use muse_netcode::authority::{
-    Authority, Claim, Client, Forward, Judgement, Limits, Rate, Referee, Request, Subject, Value,
-    Violation,
+    Authority, Judgement, Proposal, ProposalLimits, Referee, Subject, Value, Violation,
 };
-use muse_wire::{Duration, Instant};
+use muse_netcode::{ClientId, EntityId};
+use muse_wire::Instant;
 
 const DOOR: Subject = Subject::Message(1);
 const CHAT: Subject = Subject::Message(2);
@@ -17,29 +16,31 @@ const JUMP: Subject = Subject::Message(4);
 const POSITION: Subject = Subject::Property(0);
 const ZOOM: Subject = Subject::Property(1);
 
-const CLIENT: Client = Client(5);
+const CLIENT: ClientId = ClientId(5);
 
 fn body() -> EntityId {
     EntityId::from_bits(17)
 }
 
 fn referee() -> Referee {
-    let fire = Limits::new()
-        .rate(Rate::every(Duration::from_millis(100)))
-        .reach(1.0);
-    let chat = Forward::new()
-        .rate(Rate::per_second(1.0).burst(3.0))
-        .bytes_max(200);
+    let fire = ProposalLimits::new().rate(10.0).reach(1.0);
+    let chat = ProposalLimits::new().rate(1.0).burst(3.0).bytes_max(200);
     let mut referee = Referee::new()
         .with(
             DOOR,
-            Authority::Server(Request::new().reach(2.0).rate(Rate::per_second(5.0))),
+            Authority::Server(ProposalLimits::new().reach(2.0).rate(5.0)),
         )
         .with(CHAT, Authority::Forwarded(chat))
         .with(FIRE, Authority::Validated(fire))
-        .with(JUMP, Authority::Validated(Limits::new().once()))
-        .with(POSITION, Authority::Validated(Limits::new().speed(10.0)))
-        .with(ZOOM, Authority::Validated(Limits::new().range(1.0, 8.0)));
+        .with(JUMP, Authority::Validated(ProposalLimits::new().once()))
+        .with(
+            POSITION,
+            Authority::Validated(ProposalLimits::new().speed(10.0)),
+        )
+        .with(
+            ZOOM,
+            Authority::Validated(ProposalLimits::new().range(1.0, 8.0)),
+        );
     assert!(referee.join(CLIENT));
     assert!(referee.own(CLIENT, body()));
     let start = Value::Place(Vec3::ZERO);
@@ -48,8 +49,8 @@ fn referee() -> Referee {
 }
 
 fn walk(referee: &mut Referee, now: Instant, x: f32) -> Judgement {
-    let claim = Claim::new(POSITION, body()).value(Value::Place(Vec3::new(x, 0.0, 0.0)));
-    referee.judge(now, CLIENT, &claim)
+    let proposal = Proposal::new(POSITION, body()).value(Value::Place(Vec3::new(x, 0.0, 0.0)));
+    referee.judge(now, CLIENT, &proposal)
 }
 
 /// A player at full speed whose packets arrive up to 200 ms late is never refused; one at 1.5 times the speed is, and
@@ -128,7 +129,7 @@ fn a_teleport_is_refused_and_the_client_is_told_where_it_is() {
 #[test]
 fn rate_of_fire_muzzle_and_jumps_are_checked() {
     let mut referee = referee();
-    let shot = Claim::new(FIRE, body()).between(Vec3::ZERO, Vec3::new(0.0, 1.1, 0.0));
+    let shot = Proposal::new(FIRE, body()).between(Vec3::ZERO, Vec3::new(0.0, 1.1, 0.0));
     let mut fired = 0;
     for millisecond in 0..10_000 {
         let now = Instant::from_millis(millisecond);
@@ -137,13 +138,13 @@ fn rate_of_fire_muzzle_and_jumps_are_checked() {
     // Ten a second, a fifth more, and two at once.
     assert!((118..=122).contains(&fired), "{fired}");
     let now = Instant::from_secs(20);
-    let elsewhere = Claim::new(FIRE, body()).between(Vec3::ZERO, Vec3::new(0.0, 1.3, 0.0));
+    let elsewhere = Proposal::new(FIRE, body()).between(Vec3::ZERO, Vec3::new(0.0, 1.3, 0.0));
     let refused = referee.judge(now, CLIENT, &elsewhere);
     assert_eq!(refused, Judgement::Refuse(Violation::Distance));
-    let nowhere = Claim::new(FIRE, body());
+    let nowhere = Proposal::new(FIRE, body());
     let refused = referee.judge(now, CLIENT, &nowhere);
     assert_eq!(refused, Judgement::Refuse(Violation::Distance));
-    let jump = Claim::new(JUMP, body());
+    let jump = Proposal::new(JUMP, body());
     assert_eq!(referee.judge(now, CLIENT, &jump), Judgement::Accept);
     assert_eq!(
         referee.judge(now, CLIENT, &jump),
@@ -157,9 +158,9 @@ fn rate_of_fire_muzzle_and_jumps_are_checked() {
 fn the_server_runs_levers_and_passes_chat_on() {
     let mut referee = referee();
     let now = Instant::from_secs(1);
-    let near = Claim::new(DOOR, body()).between(Vec3::ZERO, Vec3::X * 1.9);
+    let near = Proposal::new(DOOR, body()).between(Vec3::ZERO, Vec3::X * 1.9);
     assert_eq!(referee.judge(now, CLIENT, &near), Judgement::Run);
-    let far = Claim::new(DOOR, body()).between(Vec3::ZERO, Vec3::X * 2.1);
+    let far = Proposal::new(DOOR, body()).between(Vec3::ZERO, Vec3::X * 2.1);
     assert_eq!(
         referee.judge(now, CLIENT, &far),
         Judgement::Refuse(Violation::Distance)
@@ -169,7 +170,7 @@ fn the_server_runs_levers_and_passes_chat_on() {
         referee.judge(now, CLIENT, &near),
         Judgement::Refuse(Violation::Rate)
     );
-    let line = Claim::new(CHAT, body()).value(Value::Bytes(200));
+    let line = Proposal::new(CHAT, body()).value(Value::Bytes(200));
     for _ in 0..3 {
         assert_eq!(referee.judge(now, CLIENT, &line), Judgement::Forward);
     }
@@ -177,14 +178,14 @@ fn the_server_runs_levers_and_passes_chat_on() {
         referee.judge(now, CLIENT, &line),
         Judgement::Refuse(Violation::Rate)
     );
-    let essay = Claim::new(CHAT, body()).value(Value::Bytes(201));
+    let essay = Proposal::new(CHAT, body()).value(Value::Bytes(201));
     assert_eq!(
         referee.judge(now, CLIENT, &essay),
         Judgement::Refuse(Violation::Size)
     );
     for (zoom, allowed) in [(1.0, true), (8.0, true), (8.1, false), (0.0, false)] {
-        let claim = Claim::new(ZOOM, body()).value(Value::Number(zoom));
-        let accepted = referee.judge(now, CLIENT, &claim) == Judgement::Accept;
+        let proposal = Proposal::new(ZOOM, body()).value(Value::Number(zoom));
+        let accepted = referee.judge(now, CLIENT, &proposal) == Judgement::Accept;
         assert_eq!(accepted, allowed, "{zoom}");
     }
 }
@@ -193,24 +194,24 @@ fn the_server_runs_levers_and_passes_chat_on() {
 fn what_is_foreign_or_nonsense_is_refused() {
     let mut referee = referee();
     let now = Instant::from_secs(1);
-    let refuse = |referee: &mut Referee, client, claim: Claim, violation| {
-        let judged = referee.judge(now, client, &claim);
-        assert_eq!(judged, Judgement::Refuse(violation), "{claim:?}");
+    let refuse = |referee: &mut Referee, client, proposal: Proposal, violation| {
+        let judged = referee.judge(now, client, &proposal);
+        assert_eq!(judged, Judgement::Refuse(violation), "{proposal:?}");
     };
-    let claim = Claim::new(JUMP, body());
-    refuse(&mut referee, Client(6), claim, Violation::Stranger);
+    let proposal = Proposal::new(JUMP, body());
+    refuse(&mut referee, ClientId(6), proposal, Violation::Stranger);
     let other = EntityId::from_bits(18);
     refuse(
         &mut referee,
         CLIENT,
-        Claim::new(JUMP, other),
+        Proposal::new(JUMP, other),
         Violation::NotTheOwner,
     );
     let unknown = Subject::Message(99);
     refuse(
         &mut referee,
         CLIENT,
-        Claim::new(unknown, body()),
+        Proposal::new(unknown, body()),
         Violation::Undeclared,
     );
     for bad in [f32::NAN, f32::INFINITY, 1e30] {
@@ -218,14 +219,14 @@ fn what_is_foreign_or_nonsense_is_refused() {
         refuse(
             &mut referee,
             CLIENT,
-            Claim::new(POSITION, body()).value(place),
+            Proposal::new(POSITION, body()).value(place),
             Violation::NotANumber,
         );
-        let muzzle = Claim::new(FIRE, body()).between(Vec3::ZERO, Vec3::splat(bad));
+        let muzzle = Proposal::new(FIRE, body()).between(Vec3::ZERO, Vec3::splat(bad));
         refuse(&mut referee, CLIENT, muzzle, Violation::NotANumber);
         assert!(!referee.correct(now, CLIENT, POSITION, body(), place));
     }
-    let number = Claim::new(POSITION, body()).value(Value::Number(1.0));
+    let number = Proposal::new(POSITION, body()).value(Value::Number(1.0));
     refuse(&mut referee, CLIENT, number, Violation::Undeclared);
     // Time that goes backwards gives nothing.
     assert_eq!(
@@ -235,8 +236,8 @@ fn what_is_foreign_or_nonsense_is_refused() {
     let earlier = walk(&mut referee, Instant::ZERO, 7.0);
     assert_eq!(earlier, Judgement::Refuse(Violation::Speed));
     referee.disown(CLIENT, body());
-    refuse(&mut referee, CLIENT, claim, Violation::NotTheOwner);
-    let suspects: Vec<Client> = referee.suspects(0.5, 5).map(|(client, _)| client).collect();
+    refuse(&mut referee, CLIENT, proposal, Violation::NotTheOwner);
+    let suspects: Vec<ClientId> = referee.suspects(0.5, 5).map(|(client, _)| client).collect();
     assert_eq!(suspects, [CLIENT]);
     assert!(
         referee
@@ -250,7 +251,10 @@ fn what_is_foreign_or_nonsense_is_refused() {
 fn memory_is_bounded() {
     let mut referee = Referee::new();
     for subject in 0..10 {
-        referee = referee.with(Subject::Message(subject), Authority::Server(Request::new()));
+        referee = referee.with(
+            Subject::Message(subject),
+            Authority::Server(ProposalLimits::new()),
+        );
     }
     assert!(referee.join(CLIENT));
     let owned = (0..10_000).filter(|bits| referee.own(CLIENT, EntityId::from_bits(*bits)));
@@ -258,11 +262,11 @@ fn memory_is_bounded() {
     let mut run = 0;
     for entity in 0..Referee::OWNED_MAX as u32 {
         for subject in 0..10 {
-            let claim = Claim::new(Subject::Message(subject), EntityId::from_bits(entity));
-            run += usize::from(referee.judge(Instant::ZERO, CLIENT, &claim) == Judgement::Run);
+            let proposal = Proposal::new(Subject::Message(subject), EntityId::from_bits(entity));
+            run += usize::from(referee.judge(Instant::ZERO, CLIENT, &proposal) == Judgement::Run);
         }
     }
     assert_eq!(run, Referee::STATES_MAX);
-    let joined = (100..10_000).filter(|number| referee.join(Client(*number)));
+    let joined = (100..10_000).filter(|number| referee.join(ClientId(*number)));
     assert_eq!(joined.count(), Referee::CLIENTS_MAX - 1);
 }

@@ -1,7 +1,7 @@
 //! The bytes of rows and packets are the same for ever: both sides of a game may be of different versions and platforms.
 
 use muse_netcode::coder::{References, RowCoder};
-use muse_netcode::{ClientId, KindOptions, Kinds, Receiver, Tick, View, World};
+use muse_netcode::{ClientId, ClientView, KindOptions, Kinds, Receiver, Tick, World};
 use muse_schema::{Column, ColumnKind, Predict, State};
 use muse_wire::range::Encoder;
 
@@ -124,7 +124,7 @@ fn packets_are_the_same_bytes_for_ever() {
     let entities: Vec<_> = (0..12)
         .map(|entity| world.spawn(kind, &body(entity, 0)).expect("room for it"))
         .collect();
-    let mut view = View::new(&world, ClientId(1));
+    let mut view = ClientView::new(&world, ClientId(1));
     view.set_interest(entities.iter().map(|entity| (*entity, 1.0)));
     let mut receiver = Receiver::new(declare().0);
     receiver.set_game(0);

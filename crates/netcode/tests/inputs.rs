@@ -3,7 +3,7 @@
 use muse_netcode::Tick;
 use muse_netcode::clock::PacketHeader;
 use muse_netcode::inputs::{
-    InputBuffer, InputBufferConfig, InputError, InputForTick, InputSender, InputSenderConfig, Stamp,
+    InputBuffer, InputBufferConfig, InputError, InputForTick, InputSender, Stamp,
 };
 use muse_schema::{BitReader, BitWriter};
 use muse_wire::{Duration, Instant};
@@ -12,8 +12,7 @@ const TICK: Duration = Duration::from_millis(20);
 
 /// A packet with these inputs, the last for `tick`.
 fn packet(number: u16, sent: Instant, tick: u32, inputs: &[u8]) -> Vec<u8> {
-    let config = InputSenderConfig::default().redundancy_min(8);
-    let mut sender = InputSender::new(config);
+    let mut sender = InputSender::new().with_redundancy(8, 8);
     for (input, tick) in inputs.iter().zip(tick + 1 - inputs.len() as u32..) {
         sender.push(Tick(tick), *input);
     }

@@ -102,7 +102,7 @@ struct Watcher {
     refused: u16,
     region: u32,
     pinned: EntityId,
-    /// What it perceived before, by medium.
+    /// The entities that it perceived before, by medium.
     held: BTreeMap<EntityId, u8>,
     set: BTreeSet<EntityId>,
 }
@@ -179,7 +179,7 @@ fn sees(eye: Vec3, position: Vec3) -> bool {
     (eye.x * 7.0 + position.z * 3.0).rem_euclid(10.0) > 2.0
 }
 
-/// What a watcher perceives of a thing, medium by medium; `None` when rounding could decide.
+/// The media through which a watcher perceives a thing; `None` when rounding could decide.
 fn perceive(watcher: &Watcher, thing: &Thing) -> Option<u8> {
     let mut media = 0;
     let offset = thing.position - watcher.eye;
@@ -229,7 +229,7 @@ fn sets_equal_a_search_over_all_pairs() {
                 let number = ObserverId(number as u32);
                 interest.observe(number, observer(watcher)).expect("sane");
                 let view = interest
-                    .update(number, |glimpse| sees(glimpse.eye, glimpse.position))
+                    .update(number, |_, position, _| sees(watcher.eye, position))
                     .expect("known");
                 let old = std::mem::take(&mut watcher.set);
                 let mut held = BTreeMap::new();
@@ -338,7 +338,7 @@ fn the_cost_grows_with_what_is_visible() {
                 .observe(ObserverId(client), observer)
                 .expect("sane");
             let view = interest
-                .update(ObserverId(client), |_| true)
+                .update(ObserverId(client), |_, _, _| true)
                 .expect("known");
             visible += view.entries().len() as u64;
         }
@@ -374,7 +374,9 @@ fn what_is_only_felt_nearby_costs_nothing_from_afar() {
     }
     let observer = Observer::new(Vec3::ZERO).focus(Medium::HEARING, Extent::sphere(900.0));
     interest.observe(ObserverId(0), observer).expect("sane");
-    let view = interest.update(ObserverId(0), |_| true).expect("known");
+    let view = interest
+        .update(ObserverId(0), |_, _, _| true)
+        .expect("known");
     assert!(view.entries().len() >= 95, "{}", view.entries().len());
     assert!(interest.counts().measured < 300, "{:?}", interest.counts());
 }
@@ -389,7 +391,9 @@ fn awareness_feeds_the_weight() {
     }
     let observer = Observer::new(Vec3::ZERO).focus(Medium::SIGHT, focus);
     interest.observe(ObserverId(0), observer).expect("sane");
-    let view = interest.update(ObserverId(0), |_| true).expect("known");
+    let view = interest
+        .update(ObserverId(0), |_, _, _| true)
+        .expect("known");
     let levels: Vec<Awareness> = view.entries().iter().map(|entry| entry.awareness).collect();
     assert_eq!(
         levels,
@@ -417,7 +421,7 @@ fn adapters_carry_a_voice_and_silence_a_room() {
     let observer = Observer::new(Vec3::ZERO).focus(Medium::HEARING, Extent::sphere(200.0));
     interest.observe(listener, observer).expect("sane");
     let heard = |interest: &mut Interest| -> Vec<EntityId> {
-        let view = interest.update(listener, |_| true).expect("known");
+        let view = interest.update(listener, |_, _, _| true).expect("known");
         view.entries().iter().map(|entry| entry.entity).collect()
     };
     assert_eq!(heard(&mut interest), []);
@@ -461,7 +465,9 @@ fn what_was_perceived_lingers_but_never_on_another_layer() {
         .focus(Medium::SIGHT, Extent::sphere(10.0));
     interest.observe(ObserverId(0), observer).expect("sane");
     let update = |interest: &mut Interest| {
-        let view = interest.update(ObserverId(0), |_| true).expect("known");
+        let view = interest
+            .update(ObserverId(0), |_, _, _| true)
+            .expect("known");
         view.entry(thing).map(|entry| entry.awareness)
     };
     assert!(update(&mut interest).is_some());
@@ -485,7 +491,9 @@ fn too_many_leaves_the_heaviest() {
     let focus = Extent::sphere(200.0).full(0.0);
     let observer = Observer::new(Vec3::ZERO).focus(Medium::SIGHT, focus);
     interest.observe(ObserverId(0), observer).expect("sane");
-    let view = interest.update(ObserverId(0), |_| true).expect("known");
+    let view = interest
+        .update(ObserverId(0), |_, _, _| true)
+        .expect("known");
     let indices: Vec<u32> = view
         .entries()
         .iter()
@@ -521,7 +529,7 @@ fn nonsense_is_refused_and_extremes_are_survived() {
     assert_eq!(observed, Err(InterestError::ObserverLimit));
     assert_eq!(interest.adapt(1, None), Err(InterestError::AdapterLimit));
     assert_eq!(
-        interest.update(ObserverId(0), |_| true).err(),
+        interest.update(ObserverId(0), |_, _, _| true).err(),
         Some(InterestError::UnknownObserver)
     );
     let moved = interest.move_to(id(0, 0), Vec3::ZERO, Vec3::ZERO);
@@ -542,7 +550,9 @@ fn nonsense_is_refused_and_extremes_are_survived() {
         .facing(Vec3::splat(f32::NAN))
         .focus(Medium::SIGHT, Extent::sphere(f32::INFINITY));
     interest.observe(ObserverId(0), observer).expect("sane");
-    let view = interest.update(ObserverId(0), |_| true).expect("known");
+    let view = interest
+        .update(ObserverId(0), |_, _, _| true)
+        .expect("known");
     assert_eq!(view.entries().len(), 2);
     assert!(view.entries().iter().all(|entry| entry.weight.is_finite()));
 }

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use muse_netcode::Tick;
 use muse_netcode::prediction::{
-    EffectChange, Game, Predicted, PredictedSpawns, Predictor, Reconciled, SpawnKey, StepContext,
-    run_step,
+    EffectChange, Game, Predicted, Predictor, Reconciled, StepContext, run_step,
 };
 use muse_schema::State;
 
@@ -136,7 +135,7 @@ impl Game for ArenaRules {
             let mut context = StepContext::new(context.tick, context.first_run, &mut emit);
             Rules.step(body, &input, &mut context);
         }
-        // Who is overtaken is pushed ahead.
+        // A body that is overtaken is pushed ahead.
         if arena.bodies[0].x > arena.bodies[1].x {
             arena.bodies[1].x = arena.bodies[0].x;
         }
@@ -200,25 +199,4 @@ fn a_server_that_falls_silent_stops_prediction_and_a_late_client_starts_anew() {
     assert_eq!(predictor.tick(), Some(Tick(404)));
     let x = predictor.state().expect("predicted").x;
     assert!((x - 0.26).abs() < 0.03, "{x}");
-}
-
-#[test]
-fn predicted_spawns_meet_the_servers_or_go() {
-    let mut spawns = PredictedSpawns::new(4);
-    let key = |tick, ordinal| SpawnKey {
-        tick: Tick(tick),
-        ordinal,
-    };
-    for tick in 0..2_000 {
-        spawns.predict(key(tick, 0), tick);
-    }
-    assert_eq!(
-        spawns.pending().count(),
-        PredictedSpawns::<u32>::PENDING_MAX
-    );
-    assert_eq!(spawns.handle_spawn(key(7, 0)), Some(7));
-    assert_eq!(spawns.handle_spawn(key(7, 0)), None);
-    assert_eq!(spawns.handle_spawn(key(7, 1)), None);
-    let cancelled: Vec<u32> = std::iter::from_fn(|| spawns.poll_cancelled(Tick(14))).collect();
-    assert_eq!(cancelled, [0, 1, 2, 3, 4, 5, 6, 8, 9]);
 }

@@ -1,14 +1,14 @@
 //! A mistake of the game, or a packet that does not fit, is refused with the error that names it, and leaves all as it was.
 
 use muse_netcode::authority::{
-    Authority, Claim, Client, Limits, Referee, Subject, Value, Violation,
+    Authority, Proposal, ProposalLimits, Referee, Subject, Value, Violation,
 };
 use muse_netcode::coder::{References, RowCoder, RowError};
 use muse_netcode::glam::Vec3;
 use muse_netcode::inputs::{InputBuffer, InputBufferConfig, InputError};
 use muse_netcode::prediction::{Game, StepContext};
 use muse_netcode::receiver::{Receiver, Refused};
-use muse_netcode::replication::{View, ViewConfig};
+use muse_netcode::replication::ClientView;
 use muse_netcode::session::{PacketError, Server, SessionConfig};
 use muse_netcode::snapshot::FormatError;
 use muse_netcode::world::{ClientId, Kind, KindError, KindOptions, Kinds, World, WorldError};
@@ -86,7 +86,7 @@ fn a_receiver_takes_each_packet_of_its_game_once() {
     let mut world = World::new(kinds().0);
     world.set_game(7);
     world.commit(Tick(1)).expect("the first tick");
-    let mut view = View::new(&world, ClientId(1));
+    let mut view = ClientView::new(&world, ClientId(1));
     view.begin(&world, 10_000);
     let mut buffer = [0; 1_200];
     let len = view
@@ -118,7 +118,7 @@ fn a_receiver_takes_each_packet_of_its_game_once() {
 fn a_view_counts_what_is_beyond_its_limit() {
     let (kinds, ship) = kinds();
     let mut world = World::new(kinds);
-    let mut view = View::with_config(&world, ClientId(1), ViewConfig::default().entities_max(2));
+    let mut view = ClientView::new(&world, ClientId(1)).with_entities_max(2);
     let fleet = [1, 2, 3].map(|fuel| world.spawn(ship, &Ship { fuel }).expect("room for three"));
     view.set_interest(fleet.map(|entity| (entity, 1.0)));
     world.commit(Tick(1)).expect("the first tick");
@@ -161,9 +161,9 @@ fn inputs_that_end_early_are_counted() {
 #[test]
 fn a_referee_reports_the_share_that_it_refused() {
     const PLACE: Subject = Subject::Property(0);
-    let limits = Limits::new().speed(10.0).tolerance(0.0);
+    let limits = ProposalLimits::new().speed(10.0).tolerance(0.0);
     let mut referee = Referee::new().with(PLACE, Authority::Validated(limits));
-    let (client, body) = (Client(1), EntityId::from_bits(9));
+    let (client, body) = (ClientId(1), EntityId::from_bits(9));
     referee.join(client);
     referee.own(client, body);
     referee.correct(Instant::ZERO, client, PLACE, body, Value::Place(Vec3::ZERO));
@@ -172,13 +172,13 @@ fn a_referee_reports_the_share_that_it_refused() {
         let _ = referee.judge(
             now,
             client,
-            &Claim::new(PLACE, body).value(Value::Place(Vec3::X * x)),
+            &Proposal::new(PLACE, body).value(Value::Place(Vec3::X * x)),
         );
     }
     let report = referee.report(client).expect("it has joined");
     assert_eq!(
         (
-            report.claims(),
+            report.proposals(),
             report.count_of(Violation::Speed),
             report.share_refused()
         ),

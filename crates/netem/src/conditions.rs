@@ -48,30 +48,6 @@ impl Conditions {
     /// Most bits that one corruption flips.
     pub const CORRUPT_BITS_MAX: u8 = 32;
 
-    /// Time from the end of sending to the arrival, for every datagram. Default: zero.
-    pub fn delay(mut self, delay: Duration) -> Self {
-        self.delay = delay;
-        self
-    }
-
-    /// Random delay on top of [`delay`](Self::delay), drawn for each datagram. Default: none.
-    ///
-    /// Datagrams overtake each other when a later one draws a shorter delay, unless [`keep_order`](Self::keep_order) is
-    /// set.
-    pub fn jitter(mut self, jitter: Jitter) -> Self {
-        self.jitter = jitter;
-        self
-    }
-
-    /// Makes jitter keep the order: a datagram then never arrives before an earlier one. Default: `false`.
-    ///
-    /// Keeping the order lengthens delays, as a late datagram holds up its followers. What
-    /// [`reorder`](Self::reorder) holds back and the copies of [`duplicate`](Self::duplicate) are exempt.
-    pub fn keep_order(mut self, keep: bool) -> Self {
-        self.keep_order = keep;
-        self
-    }
-
     /// Share of datagrams that vanish, each independently. Default: 0.
     pub fn loss(mut self, probability: f64) -> Self {
         self.loss = unit(probability);
@@ -130,36 +106,9 @@ impl Conditions {
         self
     }
 
-    /// Share of datagrams that arrive cut short, to a length drawn from zero to one less than theirs. Default: 0.
-    pub fn truncate(mut self, probability: f64) -> Self {
-        self.truncate = unit(probability);
-        self
-    }
-
-    /// Rate of the link in bits per second, IP and UDP headers included. Default: unlimited. Zero is taken as one.
-    ///
-    /// A datagram takes its size divided by the rate to be sent, and waits in the [`queue`](Self::queue) before.
-    pub fn rate(mut self, bits_per_second: u64) -> Self {
-        self.rate = Some(bits_per_second.max(1));
-        self
-    }
-
-    /// Limits what waits before a link with a [`rate`](Self::rate); what comes beyond is lost (drop-tail). Default:
-    /// 100 ms.
-    pub fn queue(mut self, queue: Queue) -> Self {
-        self.queue = queue;
-        self
-    }
-
     /// Marks ECN-capable datagrams as congested when they wait in the queue for `threshold` or longer. Default: never.
     pub fn mark_congestion(mut self, threshold: Duration) -> Self {
         self.mark = Some(threshold);
-        self
-    }
-
-    /// Largest IP packet in bytes, headers included; larger ones vanish without a word. Default: unlimited.
-    pub fn mtu(mut self, ip_bytes: usize) -> Self {
-        self.mtu = Some(ip_bytes);
         self
     }
 
@@ -283,6 +232,38 @@ impl Conditions {
             .iter()
             .any(|&(from, until)| from <= now && now < until)
     }
+}
+
+muse_wire::setters! { Conditions:
+    /// Time from the end of sending to the arrival, for every datagram. Default: zero.
+    delay: Duration,
+
+    /// Random delay on top of [`delay`](Self::delay), drawn for each datagram. Default: none.
+    ///
+    /// Datagrams overtake each other when a later one draws a shorter delay, unless [`keep_order`](Self::keep_order) is
+    /// set.
+    jitter: Jitter,
+
+    /// Makes jitter keep the order: a datagram then never arrives before an earlier one. Default: `false`.
+    ///
+    /// Keeping the order lengthens delays, as a late datagram holds up its followers. What
+    /// [`reorder`](Self::reorder) holds back and the copies of [`duplicate`](Self::duplicate) are exempt.
+    keep_order: bool,
+
+    /// Share of datagrams that arrive cut short, to a length drawn from zero to one less than theirs. Default: 0.
+    truncate: f64 = unit(truncate),
+
+    /// Rate of the link in bits per second, IP and UDP headers included. Default: unlimited. Zero is taken as one.
+    ///
+    /// A datagram takes its size divided by the rate to be sent, and waits in the [`queue`](Self::queue) before.
+    rate: u64 = Some(rate.max(1)),
+
+    /// Limits what waits before a link with a [`rate`](Self::rate); what comes beyond is lost (drop-tail). Default:
+    /// 100 ms.
+    queue: Queue,
+
+    /// Largest IP packet in bytes, headers included; larger ones vanish without a word. Default: unlimited.
+    mtu: usize = Some(mtu),
 }
 
 /// The random delay of each datagram.

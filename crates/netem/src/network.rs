@@ -247,7 +247,7 @@ impl Network {
     }
 
     /// Lets everything that reaches a hop by `now` enter it, in order of time, so that pipes see their datagrams in
-    /// order whoever sent them.
+    /// order no matter who sent them.
     fn advance(&mut self, now: Instant) {
         self.now = self.now.max(now);
         while let Some((at, parcel)) = self.flight.pop_hop(self.now) {

@@ -47,7 +47,7 @@ struct World {
     nats: Vec<NatId>,
     pipes: Vec<PipeId>,
     addresses_made: u16,
-    /// Where something was last heard from, among them external addresses of NATs.
+    /// Addresses that something was heard from, among them external addresses of NATs.
     heard: Vec<SocketAddr>,
     /// Sent, delivered, lost.
     seen: Arc<[AtomicU64; 3]>,

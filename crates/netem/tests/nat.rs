@@ -1,4 +1,4 @@
-//! What each kind of NAT maps and lets in, time-outs and rebinding.
+//! The mappings and filters of each kind of NAT, time-outs and rebinding.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ const STRANGER: ([u8; 4], u16) = ([192, 0, 2, 7], 7);
 const INSIDE: ([u8; 4], u16) = ([10, 0, 0, 2], 5_000);
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Who can reach the inside after it has sent to the server's first port only.
+/// After the inside has sent to the server's first port only, each kind of NAT lets in exactly those it should.
 #[test]
 fn each_kind_lets_in_whom_it_should() {
     for (kind, other_port_gets_in, stranger_gets_in) in [

@@ -303,7 +303,7 @@ fn network(nodes: u8) -> (Network, Vec<NodeId>) {
     (network, nodes)
 }
 
-/// How long a datagram takes, sent when the network is empty; `None` when it is lost.
+/// Travel time of a datagram sent when the network is empty; `None` when it is lost.
 fn travel_ms(network: &mut Network, from: u8, to: u8) -> Option<u64> {
     let sent_at = network.now();
     network.send(

@@ -192,7 +192,7 @@ impl FromStr for Invitation {
 #[non_exhaustive]
 pub enum CodeError {
     /// A character that codes do not have.
-    #[error("{0:?} is no letter of a code")]
+    #[error("{0:?} is not a letter of a code")]
     Letter(char),
     /// Too long or too short.
     #[error("a code has 12 letters, an invitation 96 behind its prefix")]
@@ -201,7 +201,7 @@ pub enum CodeError {
     #[error("an invitation begins with muse2:")]
     Prefix,
     /// The letters do not belong together.
-    #[error("the invitation was copied wrongly")]
+    #[error("the invitation's checksum is wrong: copy all of it again")]
     Mistyped,
 }
 

@@ -1,6 +1,6 @@
 //! Relays for Muse traffic (relay v2): players behind routers meet, and leave the relay when they can.
 //!
-//! A host opens a *room* with a key that it made up; the room's [`RoomCode`] follows from the key. Guests join by the code. The relay
+//! A host opens a *room* with a key that it generated; the room's [`RoomCode`] follows from the key. Guests join by the code. The relay
 //! then passes their datagrams on by the [`LegId`] in front of them. What is in the datagrams is the transport's, sealed end to end: the
 //! relay holds no key, cannot read them, and what it forged would not be taken. It keeps addresses and counters.
 //!

@@ -19,66 +19,36 @@ pub struct Limits {
     pub(super) idle: Duration,
 }
 
-impl Limits {
+muse_wire::setters! { Limits:
     /// Rooms at a time. Default 4,096; some 200 bytes each.
-    pub fn rooms(mut self, count: usize) -> Self {
-        self.rooms = count.min(SLOTS_MAX);
-        self
-    }
+    rooms: usize = rooms.min(SLOTS_MAX),
 
     /// Rooms at a time from one IP address (IPv6: /64). Default 64.
-    pub fn rooms_per_ip(mut self, count: u32) -> Self {
-        self.rooms_per_ip = count;
-        self
-    }
+    rooms_per_ip: u32,
 
     /// Guests at a time, in all rooms. Default 65,536; some 250 bytes each.
-    pub fn guests(mut self, count: usize) -> Self {
-        self.guests = count.min(SLOTS_MAX);
-        self
-    }
+    guests: usize = guests.min(SLOTS_MAX),
 
     /// Guests at a time in one room. Default 256.
-    pub fn guests_per_room(mut self, count: usize) -> Self {
-        self.guests_per_room = count;
-        self
-    }
+    guests_per_room: usize,
 
     /// Guests at a time in one room from one IP address (IPv6: /64), so that nobody fills a room alone. Default 64.
-    pub fn guests_per_ip(mut self, count: usize) -> Self {
-        self.guests_per_ip = count;
-        self
-    }
+    guests_per_ip: usize,
 
     /// Packets a second that a room may send, in all directions; what is beyond is dropped. Default 20,000.
-    pub fn packets_per_second(mut self, count: u32) -> Self {
-        self.packets_per_second = count;
-        self
-    }
+    packets_per_second: u32,
 
     /// Bytes a second that a room may send, in all directions; what is beyond is dropped. Default 4 MB.
-    pub fn bytes_per_second(mut self, bytes: u32) -> Self {
-        self.bytes_per_second = bytes;
-        self
-    }
+    bytes_per_second: u32,
 
     /// Sets how many milliseconds' worth of those may come at once. Default 250.
-    pub fn burst_ms(mut self, milliseconds: u32) -> Self {
-        self.burst_ms = milliseconds;
-        self
-    }
+    burst_ms: u32,
 
     /// Requests to open or join a second from one IP address (IPv6: /64), with four seconds' worth at once. Default 16. So many codes can be guessed.
-    pub fn requests_per_second(mut self, count: u32) -> Self {
-        self.requests_per_second = count;
-        self
-    }
+    requests_per_second: u32,
 
     /// After so much silence a host's room or a guest is forgotten. Default 60 s; they say something every 5 s.
-    pub fn idle(mut self, time: Duration) -> Self {
-        self.idle = time;
-        self
-    }
+    idle: Duration,
 }
 
 impl Default for Limits {

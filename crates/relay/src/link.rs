@@ -10,7 +10,7 @@ mod peer;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 use rustc_hash::FxHashMap;
 
 use super::code::{RoomCode, RoomKey};
@@ -426,6 +426,7 @@ impl Link {
     }
 
     fn event(&mut self, event: LinkEvent) {
+        log!(debug, relay = %self.relay, ?event);
         if self.events.len() >= EVENTS_MAX {
             self.events.pop_front();
         }

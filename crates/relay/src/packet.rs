@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use muse_wire::bytes::{EndOfBytes, Reader, Writer};
 
 use super::code::{RoomCode, RoomKey};
-use super::cookie::{COOKIE_LEN, Cookie};
+use super::cookie::Cookie;
 
 /// Names one end of a way through the relay: 56 bits, of which 32 are random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -177,24 +177,6 @@ impl Candidates {
         kept.for_each(|address| local.push(*address));
         local
     }
-
-    fn read(reader: &mut Reader<'_>) -> Result<Self, EndOfBytes> {
-        let mut candidates = Self::NONE;
-        for _ in 0..usize::from(reader.u8()?).min(CANDIDATES_MAX) {
-            if let Some(address) = read_address(reader)? {
-                candidates.push(address);
-            }
-        }
-        Ok(candidates)
-    }
-
-    fn write(&self, writer: &mut Writer<'_>) -> Result<(), EndOfBytes> {
-        writer.u8(self.len as u8)?;
-        for address in self.as_slice() {
-            write_address(writer, *address)?;
-        }
-        Ok(())
-    }
 }
 
 impl std::fmt::Debug for Candidates {
@@ -203,424 +185,260 @@ impl std::fmt::Debug for Candidates {
     }
 }
 
-/// Everything but forwarded datagrams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Packet {
+/// A part of a packet.
+trait Field: Sized {
+    fn read(reader: &mut Reader<'_>) -> Option<Self>;
+    fn write(&self, writer: &mut Writer<'_>) -> Result<(), EndOfBytes>;
+}
+
+/// Implements [`Field`] by what to read and what to write.
+macro_rules! fields {
+    ($($type:ty: |$reader:ident| $read:expr, |$value:ident, $writer:ident| $write:expr;)+) => {
+        $(impl Field for $type {
+            fn read($reader: &mut Reader<'_>) -> Option<Self> {
+                $read
+            }
+
+            fn write(&self, $writer: &mut Writer<'_>) -> Result<(), EndOfBytes> {
+                let $value = self;
+                $write
+            }
+        })+
+    };
+}
+
+fields! {
+    // The version is the only plain number; the name of the protocol follows it.
+    u8: |reader| reader.u8().ok().filter(|_| reader.array() == Ok(MAGIC)),
+        |version, writer| writer.u8(*version).and_then(|()| writer.slice(&MAGIC));
+    bool: |reader| Some(reader.u8().ok()? & 1 != 0), |flag, writer| writer.u8(u8::from(*flag));
+    [u8; 8]: |reader| reader.array().ok(), |bytes, writer| writer.slice(bytes);
+    Cookie: |reader| reader.array().ok(), |bytes, writer| writer.slice(bytes);
+    RoomKey: |reader| Some(Self::new(reader.array().ok()?)), |key, writer| writer.slice(key.bytes());
+    RoomCode: |reader| Self::from_bits(reader.u64().ok()?), |code, writer| writer.u64(code.bits());
+    Refusal: |reader| Some(Self::from_code(reader.u8().ok()?)), |reason, writer| writer.u8(reason.code());
+    SocketAddr: |reader| read_address(reader).ok()?, |address, writer| write_address(writer, *address);
+    LegId: |reader| {
+        let mut bytes = [0; 8];
+        bytes[..7].copy_from_slice(&reader.array::<7>().ok()?);
+        Some(Self(u64::from_le_bytes(bytes)))
+    }, |id, writer| writer.slice(&id.0.to_le_bytes()[..7]);
+    Candidates: |reader| {
+        let mut candidates = Self::NONE;
+        for _ in 0..usize::from(reader.u8().ok()?).min(CANDIDATES_MAX) {
+            if let Some(address) = read_address(reader).ok()? {
+                candidates.push(address);
+            }
+        }
+        Some(candidates)
+    }, |candidates, writer| {
+        writer.u8(candidates.len as u8)?;
+        let mut addresses = candidates.as_slice().iter();
+        addresses.try_for_each(|address| write_address(writer, *address))
+    };
+}
+
+/// Declares the packets: each with its first byte, the length to which it is filled up, and its fields in the order in which they travel.
+macro_rules! packets {
+    ($($(#[$doc:meta])* $name:ident($kind:literal $(, $len:ident)?) {
+        $($(#[$field_doc:meta])* $field:ident: $type:ty,)*
+    })+) => {
+        /// Everything but forwarded datagrams.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Packet {
+            $($(#[$doc])* $name { $($(#[$field_doc])* $field: $type,)* },)+
+        }
+
+        impl Packet {
+            /// Reads a packet. `None` when it is none, is shorter than its kind has to be, or is a forwarded datagram.
+            pub fn parse(bytes: &[u8]) -> Option<Self> {
+                let mut reader = Reader::new(bytes);
+                match reader.u8().ok()? {
+                    $($kind $(if bytes.len() >= $len)? => Some(Self::$name {
+                        $($field: Field::read(&mut reader)?,)*
+                    }),)+
+                    _ => None,
+                }
+            }
+
+            /// Writes the packet and returns the least length of its kind.
+            fn write(&self, writer: &mut Writer<'_>) -> Result<usize, EndOfBytes> {
+                match self {
+                    $(Self::$name { $($field),* } => {
+                        writer.u8($kind)?;
+                        $($field.write(writer)?;)*
+                        Ok(0 $(+ $len)?)
+                    })+
+                }
+            }
+        }
+    };
+}
+
+packets! {
     /// To the relay: who am I, and how far is it?
-    Hello {
+    Hello(0x41, HELLO_LEN) {
         /// The speaker's version.
         version: u8,
         /// Names the question.
         random: [u8; 8],
-    },
+    }
     /// The answer to a Hello: proof of the address, and what it is.
-    Cookie {
+    Cookie(0x42) {
         /// Of the Hello.
         random: [u8; 8],
         /// To be shown in the next packet.
         cookie: Cookie,
         /// The address that the Hello came from.
         observed: SocketAddr,
-    },
+    }
     /// To the relay: open a room, or take it over at this address.
-    Open {
+    Open(0x43, REQUEST_LEN) {
+        /// True if peers may be told our addresses, to find a direct way.
+        direct: bool,
         /// Names the request.
         random: [u8; 8],
         /// From the relay.
         cookie: Cookie,
         /// Anyone who has it has the room.
         key: RoomKey,
-        /// True if peers may be told our addresses, to find a direct way.
-        direct: bool,
         /// Our addresses in local networks.
         local: Candidates,
-    },
+    }
     /// The room is open.
-    Opened {
+    Opened(0x44) {
         /// Of the request.
         random: [u8; 8],
         /// The host's way to the relay.
         id: LegId,
         /// The host's public address.
         observed: SocketAddr,
-    },
+    }
     /// To the relay: let me into the room.
-    Join {
+    Join(0x45, REQUEST_LEN) {
+        /// True if the host may be told our addresses.
+        direct: bool,
         /// Names the request.
         random: [u8; 8],
         /// From the relay.
         cookie: Cookie,
         /// The room.
         code: RoomCode,
-        /// True if the host may be told our addresses.
-        direct: bool,
         /// Our addresses in local networks.
         local: Candidates,
-    },
+    }
     /// The guest is in.
-    Joined {
+    Joined(0x46) {
         /// Of the request.
         random: [u8; 8],
         /// The guest's end of the way to the host.
         id: LegId,
         /// The guest's public address.
         observed: SocketAddr,
-    },
+    }
     /// An Open or Join was refused.
-    Refused {
+    Refused(0x47) {
         /// Of the request.
         random: [u8; 8],
         /// The reason.
         reason: Refusal,
-    },
+    }
     /// To the relay: I am still here, and where am I?
-    Keep {
+    Keep(0x48, KEEP_LEN) {
         /// The speaker's end.
         id: LegId,
-    },
+    }
     /// The answer to a Keep or a Response.
-    Kept {
+    Kept(0x49) {
         /// Of the Keep.
         id: LegId,
         /// The address that it came from.
         observed: SocketAddr,
-    },
+    }
     /// The relay knows no such id, or it is over.
-    Gone {
+    Gone(0x4A) {
         /// The id.
         id: LegId,
-    },
+    }
     /// To an address that an id was used from for the first time: can you hear me?
-    Challenge {
+    Challenge(0x4B) {
         /// The id.
         id: LegId,
         /// To be sent back.
         proof: Cookie,
-    },
+    }
     /// The answer to a Challenge.
-    Response {
+    Response(0x4C, KEEP_LEN) {
         /// Of the Challenge.
         id: LegId,
         /// Of the Challenge.
         proof: Cookie,
-    },
+    }
     /// To the relay: it is over.
-    Leave {
+    Leave(0x4D) {
         /// A guest's end, or a host's room.
         id: LegId,
-    },
+    }
     /// From the relay: the other side may be reached here.
-    Introduce {
+    Introduce(0x4E) {
         /// The receiver's end.
         id: LegId,
         /// The token that both sides put into their probes.
         token: [u8; 8],
         /// The addresses to send them to.
         candidates: Candidates,
-    },
+    }
     /// To the relay: introduce us again.
-    Acquaint {
+    Acquaint(0x4F) {
         /// The speaker's end.
         id: LegId,
-    },
+    }
     /// To the relay: the direct way works.
-    Works {
+    Works(0x50) {
         /// The speaker's end.
         id: LegId,
         /// Of the Introduce.
         token: [u8; 8],
-    },
+    }
     /// From the relay: the direct way works, take it.
-    Direct {
+    Direct(0x51) {
         /// The receiver's end.
         id: LegId,
         /// Of the Introduce.
         token: [u8; 8],
-    },
+    }
     /// From the relay: it ends soon.
-    Draining {
+    Draining(0x52) {
         /// The receiver's end.
         id: LegId,
-    },
+    }
     /// From peer to peer.
-    Probe {
+    Probe(0x53) {
         /// Of the Introduce.
         token: [u8; 8],
         /// Names the probe.
         nonce: [u8; 8],
-    },
+    }
     /// From peer to peer: a Probe arrived.
-    Echo {
+    Echo(0x54) {
         /// Of the Probe.
         token: [u8; 8],
         /// Of the Probe.
         nonce: [u8; 8],
-    },
+    }
 }
 
 impl Packet {
-    /// Reads a packet. `None` when it is none, is shorter than its kind has to be, or is a forwarded datagram.
-    pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let mut reader = Reader::new(bytes);
-        let kind = reader.u8().ok()?;
-        if bytes.len() < len_min(kind)? {
-            return None;
-        }
-        Self::parse_body(kind, &mut reader).ok().flatten()
-    }
-
-    fn parse_body(kind: u8, reader: &mut Reader<'_>) -> Result<Option<Self>, EndOfBytes> {
-        Ok(Some(match kind {
-            KIND_HELLO => {
-                let version = reader.u8()?;
-                if reader.array()? != MAGIC {
-                    return Ok(None);
-                }
-                let random = reader.array()?;
-                Self::Hello { version, random }
-            }
-            KIND_OPEN | KIND_JOIN => return Self::parse_request(kind, reader),
-            KIND_COOKIE | KIND_OPENED | KIND_JOINED | KIND_REFUSED => {
-                return Self::parse_answer(kind, reader);
-            }
-            KIND_PROBE | KIND_ECHO => {
-                let (token, nonce) = (reader.array()?, reader.array()?);
-                match kind {
-                    KIND_PROBE => Self::Probe { token, nonce },
-                    _ => Self::Echo { token, nonce },
-                }
-            }
-            _ => return Self::parse_about(kind, reader),
-        }))
-    }
-
-    fn parse_request(kind: u8, reader: &mut Reader<'_>) -> Result<Option<Self>, EndOfBytes> {
-        let flags = reader.u8()?;
-        let (random, cookie) = (reader.array()?, reader.array::<COOKIE_LEN>()?);
-        let direct = flags & 1 != 0;
-        if kind == KIND_OPEN {
-            let key = RoomKey::new(reader.array()?);
-            let local = Candidates::read(reader)?;
-            return Ok(Some(Self::Open {
-                random,
-                cookie,
-                key,
-                direct,
-                local,
-            }));
-        }
-        let code = RoomCode::from_bits(reader.u64()?);
-        let local = Candidates::read(reader)?;
-        Ok(code.map(|code| Self::Join {
-            random,
-            cookie,
-            code,
-            direct,
-            local,
-        }))
-    }
-
-    fn parse_answer(kind: u8, reader: &mut Reader<'_>) -> Result<Option<Self>, EndOfBytes> {
-        let random = reader.array()?;
-        if kind == KIND_REFUSED {
-            let reason = Refusal::from_code(reader.u8()?);
-            return Ok(Some(Self::Refused { random, reason }));
-        }
-        if kind == KIND_COOKIE {
-            let cookie = reader.array()?;
-            let observed = read_address(reader)?;
-            return Ok(observed.map(|observed| Self::Cookie {
-                random,
-                cookie,
-                observed,
-            }));
-        }
-        let id = read_id(reader)?;
-        Ok(read_address(reader)?.map(|observed| match kind {
-            KIND_OPENED => Self::Opened {
-                random,
-                id,
-                observed,
-            },
-            _ => Self::Joined {
-                random,
-                id,
-                observed,
-            },
-        }))
-    }
-
-    /// Packets that begin with the id that they are about.
-    fn parse_about(kind: u8, reader: &mut Reader<'_>) -> Result<Option<Self>, EndOfBytes> {
-        let id = read_id(reader)?;
-        Ok(Some(match kind {
-            KIND_KEEP => Self::Keep { id },
-            KIND_KEPT => match read_address(reader)? {
-                Some(observed) => Self::Kept { id, observed },
-                None => return Ok(None),
-            },
-            KIND_GONE => Self::Gone { id },
-            KIND_CHALLENGE => Self::Challenge {
-                id,
-                proof: reader.array()?,
-            },
-            KIND_RESPONSE => Self::Response {
-                id,
-                proof: reader.array()?,
-            },
-            KIND_LEAVE => Self::Leave { id },
-            KIND_INTRODUCE => Self::Introduce {
-                id,
-                token: reader.array()?,
-                candidates: Candidates::read(reader)?,
-            },
-            KIND_ACQUAINT => Self::Acquaint { id },
-            KIND_WORKS => Self::Works {
-                id,
-                token: reader.array()?,
-            },
-            KIND_DIRECT => Self::Direct {
-                id,
-                token: reader.array()?,
-            },
-            KIND_DRAINING => Self::Draining { id },
-            _ => return Ok(None),
-        }))
-    }
-
     /// Writes the packet and says how long it is.
     pub fn emit(&self, buffer: &mut [u8; PACKET_LEN_MAX]) -> usize {
         buffer.fill(0);
         let mut writer = Writer::new(buffer);
-        let kind = self
+        let len_min = self
             .write(&mut writer)
             .expect("every packet fits into the buffer");
-        writer.len().max(len_min(kind).unwrap_or(0))
-    }
-
-    fn write(&self, writer: &mut Writer<'_>) -> Result<u8, EndOfBytes> {
-        let kind = self.kind();
-        writer.u8(kind)?;
-        match self {
-            Self::Hello { version, random } => {
-                writer.u8(*version)?;
-                writer.slice(&MAGIC)?;
-                writer.slice(random)?;
-            }
-            Self::Cookie {
-                random,
-                cookie,
-                observed,
-            } => {
-                writer.slice(random)?;
-                writer.slice(cookie)?;
-                write_address(writer, *observed)?;
-            }
-            Self::Open {
-                random,
-                cookie,
-                key,
-                direct,
-                local,
-            } => {
-                write_request(writer, *direct, random, cookie)?;
-                writer.slice(key.bytes())?;
-                local.write(writer)?;
-            }
-            Self::Join {
-                random,
-                cookie,
-                code,
-                direct,
-                local,
-            } => {
-                write_request(writer, *direct, random, cookie)?;
-                writer.u64(code.bits())?;
-                local.write(writer)?;
-            }
-            Self::Opened {
-                random,
-                id,
-                observed,
-            }
-            | Self::Joined {
-                random,
-                id,
-                observed,
-            } => {
-                writer.slice(random)?;
-                write_id(writer, *id)?;
-                write_address(writer, *observed)?;
-            }
-            Self::Refused { random, reason } => {
-                writer.slice(random)?;
-                writer.u8(reason.code())?;
-            }
-            Self::Probe { token, nonce } | Self::Echo { token, nonce } => {
-                writer.slice(token)?;
-                writer.slice(nonce)?;
-            }
-            other => other.write_about(writer)?,
-        }
-        Ok(kind)
-    }
-
-    fn write_about(&self, writer: &mut Writer<'_>) -> Result<(), EndOfBytes> {
-        match self {
-            Self::Kept { id, observed } => {
-                write_id(writer, *id)?;
-                write_address(writer, *observed)
-            }
-            Self::Challenge { id, proof } | Self::Response { id, proof } => {
-                write_id(writer, *id)?;
-                writer.slice(proof)
-            }
-            Self::Introduce {
-                id,
-                token,
-                candidates,
-            } => {
-                write_id(writer, *id)?;
-                writer.slice(token)?;
-                candidates.write(writer)
-            }
-            Self::Works { id, token } | Self::Direct { id, token } => {
-                write_id(writer, *id)?;
-                writer.slice(token)
-            }
-            Self::Keep { id }
-            | Self::Gone { id }
-            | Self::Leave { id }
-            | Self::Acquaint { id }
-            | Self::Draining { id } => write_id(writer, *id),
-            _ => Ok(()),
-        }
-    }
-
-    const fn kind(&self) -> u8 {
-        match self {
-            Self::Hello { .. } => KIND_HELLO,
-            Self::Cookie { .. } => KIND_COOKIE,
-            Self::Open { .. } => KIND_OPEN,
-            Self::Opened { .. } => KIND_OPENED,
-            Self::Join { .. } => KIND_JOIN,
-            Self::Joined { .. } => KIND_JOINED,
-            Self::Refused { .. } => KIND_REFUSED,
-            Self::Keep { .. } => KIND_KEEP,
-            Self::Kept { .. } => KIND_KEPT,
-            Self::Gone { .. } => KIND_GONE,
-            Self::Challenge { .. } => KIND_CHALLENGE,
-            Self::Response { .. } => KIND_RESPONSE,
-            Self::Leave { .. } => KIND_LEAVE,
-            Self::Introduce { .. } => KIND_INTRODUCE,
-            Self::Acquaint { .. } => KIND_ACQUAINT,
-            Self::Works { .. } => KIND_WORKS,
-            Self::Direct { .. } => KIND_DIRECT,
-            Self::Draining { .. } => KIND_DRAINING,
-            Self::Probe { .. } => KIND_PROBE,
-            Self::Echo { .. } => KIND_ECHO,
-        }
+        // A question is never shorter than its answer.
+        writer.len().max(len_min)
     }
 }
 
@@ -636,28 +454,6 @@ pub fn is_local(address: &SocketAddr) -> bool {
         IpAddr::V4(ip) => ip.is_private() || ip.is_link_local(),
         IpAddr::V6(ip) => ip.is_unique_local() || ip.is_unicast_link_local(),
     }
-}
-
-fn write_request(
-    writer: &mut Writer<'_>,
-    direct: bool,
-    random: &[u8; 8],
-    cookie: &Cookie,
-) -> Result<(), EndOfBytes> {
-    writer.u8(u8::from(direct))?;
-    writer.slice(random)?;
-    writer.slice(cookie)
-}
-
-fn read_id(reader: &mut Reader<'_>) -> Result<LegId, EndOfBytes> {
-    let low: [u8; 7] = reader.array()?;
-    let mut bytes = [0; 8];
-    bytes[..7].copy_from_slice(&low);
-    Ok(LegId(u64::from_le_bytes(bytes)))
-}
-
-fn write_id(writer: &mut Writer<'_>, id: LegId) -> Result<(), EndOfBytes> {
-    writer.slice(&id.0.to_le_bytes()[..7])
 }
 
 pub(super) fn read_address(reader: &mut Reader<'_>) -> Result<Option<SocketAddr>, EndOfBytes> {
@@ -692,17 +488,6 @@ pub(super) fn write_address(
     writer.u16(address.port())
 }
 
-/// Returns the least length of a packet of a kind: a question is never shorter than its answer. `None` for what is no packet here.
-const fn len_min(kind: u8) -> Option<usize> {
-    Some(match kind {
-        KIND_HELLO => HELLO_LEN,
-        KIND_OPEN | KIND_JOIN => REQUEST_LEN,
-        KIND_KEEP | KIND_RESPONSE => KEEP_LEN,
-        KIND_COOKIE..=KIND_ECHO => 1,
-        _ => return None,
-    })
-}
-
 /// The version of the protocol that this module speaks.
 pub const VERSION: u8 = 2;
 /// Bytes in front of a forwarded datagram.
@@ -728,29 +513,10 @@ const VIRTUAL_PORT: u16 = 1;
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 const KIND_DATA: u8 = 0x40;
-const KIND_HELLO: u8 = 0x41;
-const KIND_COOKIE: u8 = 0x42;
-const KIND_OPEN: u8 = 0x43;
-const KIND_OPENED: u8 = 0x44;
-const KIND_JOIN: u8 = 0x45;
-const KIND_JOINED: u8 = 0x46;
-const KIND_REFUSED: u8 = 0x47;
-const KIND_KEEP: u8 = 0x48;
-const KIND_KEPT: u8 = 0x49;
-const KIND_GONE: u8 = 0x4A;
-const KIND_CHALLENGE: u8 = 0x4B;
-const KIND_RESPONSE: u8 = 0x4C;
-const KIND_LEAVE: u8 = 0x4D;
-const KIND_INTRODUCE: u8 = 0x4E;
-const KIND_ACQUAINT: u8 = 0x4F;
-const KIND_WORKS: u8 = 0x50;
-const KIND_DIRECT: u8 = 0x51;
-const KIND_DRAINING: u8 = 0x52;
-const KIND_PROBE: u8 = 0x53;
-const KIND_ECHO: u8 = 0x54;
 
 #[cfg(test)]
 mod tests {
+    use super::super::cookie::COOKIE_LEN;
     use super::*;
 
     fn samples() -> Vec<Packet> {

@@ -6,7 +6,7 @@ use muse_wire::Instant;
 use muse_wire::net::customer;
 use muse_wire::rate::{Rate, TokenBucket};
 
-/// What a room may still send now, in packets and bytes.
+/// The allowance of a room that is left now, in packets and bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Meter {
     packets: TokenBucket,
@@ -21,7 +21,7 @@ impl Meter {
         }
     }
 
-    /// Whether a datagram may pass; it counts if so.
+    /// True if a datagram may pass, which is then counted.
     #[inline]
     pub(super) fn admit(&mut self, now: Instant, rates: &Rates, len: usize) -> bool {
         let len = len as u64;

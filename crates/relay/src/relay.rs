@@ -139,7 +139,7 @@ impl Relay {
         self.stats.packets_in += 1;
         self.stats.bytes_in += len as u64;
         if known != from {
-            // It goes on, for the id is known to nobody else; what comes back goes to the old address until this one is proven.
+            // It is forwarded, because nobody else knows the id; answers go to the old address until this one is proven.
             self.challenge(now, id, from, len);
         }
     }
@@ -288,13 +288,15 @@ impl std::fmt::Debug for Relay {
     }
 }
 
-/// A whole sweep takes so many parts.
+/// A sweep for silent rooms and guests is spread over this many steps, so that no single one takes long.
 const SWEEP_PARTS: usize = 8;
 const SWEEP_INTERVAL: Duration = Duration::from_millis(250);
 /// The time between two demands for proof of a new address.
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
 /// Length of a challenge: a shorter packet is not answered by one.
 const CHALLENGE_LEN: usize = 28;
+/// Largest burst of requests from one address, as a time at its rate.
 const REQUESTS_WINDOW: Duration = Duration::from_secs(4);
+/// Answers to unproven addresses: a bound on the traffic that a flood with forged ones can cause.
 const STRANGERS_PER_SECOND: u32 = 10_000;
 const STRANGERS_WINDOW: Duration = Duration::from_millis(250);

@@ -1,4 +1,4 @@
-//! What two sides do not have in common, found by comparing lines of text and told in words that point at the field.
+//! The differences between two sides' descriptions, found by comparing lines of text and reported in words that point at the field.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -74,7 +74,7 @@ pub fn diff(here: &str, there: &str) -> Vec<Difference> {
     differences.collect()
 }
 
-/// What a line is about. Numbers come first.
+/// The subject of a line. Numbers come first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key<'a> {
     Number(u64),

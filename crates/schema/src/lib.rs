@@ -193,19 +193,7 @@ pub trait Schema: Sized {
         options: &Options,
         reader: &mut BitReader<'_>,
     ) -> Result<[Self; N], DecodeError> {
-        let mut failure = None;
-        let items: [Option<Self>; N] = core::array::from_fn(|_| {
-            if failure.is_some() {
-                return None;
-            }
-            Self::read(options, reader)
-                .map_err(|error| failure = Some(error))
-                .ok()
-        });
-        match failure {
-            Some(error) => Err(error),
-            None => Ok(items.map(|item| item.expect("without a failure every element was read"))),
-        }
+        try_array(|| Self::read(options, reader))
     }
 
     /// Reads `len` values to the end of `items`, where room may have been made; bytes have a faster way.
@@ -220,6 +208,24 @@ pub trait Schema: Sized {
             items.push(Self::read(options, reader)?);
         }
         Ok(())
+    }
+}
+
+/// Makes an array of what a call gives for each element, until one fails.
+#[inline]
+fn try_array<T, const N: usize>(
+    mut read: impl FnMut() -> Result<T, DecodeError>,
+) -> Result<[T; N], DecodeError> {
+    let mut failure = None;
+    let items: [Option<T>; N] = core::array::from_fn(|_| {
+        if failure.is_some() {
+            return None;
+        }
+        read().map_err(|error| failure = Some(error)).ok()
+    });
+    match failure {
+        Some(error) => Err(error),
+        None => Ok(items.map(|item| item.expect("without a failure every element was read"))),
     }
 }
 

@@ -305,103 +305,6 @@ impl Config {
         self
     }
 
-    /// A hash that both sides must share, of something that is not [described](Self::shared): a mismatch is refused, but only the
-    /// hash is named. Default: 0, nothing.
-    pub fn schema(mut self, hash: u64) -> Self {
-        self.schema = hash;
-        self
-    }
-
-    /// Sets the properties of the link below. Default: UDP.
-    pub fn link(mut self, link: Link) -> Self {
-        self.link = link;
-        self
-    }
-
-    /// Sets the congestion controller of connections. Default: adaptive.
-    pub fn congestion(mut self, congestion: Congestion) -> Self {
-        self.congestion = congestion;
-        self
-    }
-
-    /// Largest message taken and accepted. Default: 16 MiB. Both sides should have the same; a game whose messages are
-    /// small should say so, for it bounds from below what a [connection](Self::connection_memory) may hold.
-    pub fn message_max(mut self, bytes: usize) -> Self {
-        self.message_max = bytes;
-        self
-    }
-
-    /// Longest time an acknowledgement of reliable data waits for a packet to travel in. Default: 50 ms. Shorter costs
-    /// packets, longer costs latency after a loss at the end of a burst.
-    pub fn ack_delay(mut self, delay: Duration) -> Self {
-        self.ack_delay = delay;
-        self
-    }
-
-    /// A silent connection sends a ping this often. Default: 2 s.
-    pub fn keep_alive(mut self, interval: Duration) -> Self {
-        self.keep_alive = interval;
-        self
-    }
-
-    /// Nothing heard for this long interrupts a connection. Default: 6 s.
-    pub fn silence(mut self, silence: Duration) -> Self {
-        self.silence = silence;
-        self
-    }
-
-    /// An interrupted connection that comes back within this time goes on where it was; later it is lost. Default: 30 s.
-    pub fn resume_within(mut self, time: Duration) -> Self {
-        self.resume_within = time;
-        self
-    }
-
-    /// Connections accepted at once; further clients are told that the server is full. Default and maximum: 16,384. The
-    /// holder of a token who comes back takes over their session on a full server too; up to [`RESUMING_MAX`] connections
-    /// are there twice meanwhile.
-    pub fn connections_max(mut self, count: usize) -> Self {
-        self.connections_max = count;
-        self
-    }
-
-    /// Bytes of memory that one connection may hold for received messages: fragments of unfinished ones, those that wait
-    /// for earlier ones, and those that wait for [`poll_event`](crate::Endpoint::poll_event). Each message or fragment
-    /// counts [`MESSAGE_OVERHEAD`](crate::MESSAGE_OVERHEAD) bytes beside its payload. Default: 32 MiB, or twice what
-    /// the largest message takes if that is more.
-    ///
-    /// Bytes beyond it are refused, and counted in [`ConnectionStats`](crate::ConnectionStats). Unfinished unreliable messages
-    /// make room first, the oldest before the others. A packet of which anything was refused is not acknowledged: its sender slows
-    /// down and sends again what must arrive. It must hold the largest message twice, so that there is room for the one that
-    /// others wait for; and it should hold what arrives in a round trip, or a loss costs the sender its speed.
-    pub fn connection_memory(mut self, bytes: usize) -> Self {
-        self.connection_memory = Some(bytes);
-        self
-    }
-
-    /// Bytes of memory that all connections together may hold for received messages, as
-    /// [`connection_memory`](Self::connection_memory) counts them. Default: 256 MiB, or as much as 4 connections may hold
-    /// if that is more.
-    ///
-    /// When it is exhausted, a connection may still hold [`CONNECTION_FLOOR`](crate::CONNECTION_FLOOR) bytes, so that those
-    /// who hold much do not starve the others: the memory is bounded by this and so many bytes for every connection.
-    pub fn endpoint_memory(mut self, bytes: usize) -> Self {
-        self.endpoint_memory = Some(bytes);
-        self
-    }
-
-    /// Packets sent before a connection renews its keys, at least 1 and at most 2^23. Default: 2^20. A renewal costs both
-    /// sides about two microseconds.
-    pub fn rekey_after(mut self, packets: u64) -> Self {
-        self.rekey_after = packets;
-        self
-    }
-
-    /// Number of this endpoint among several that share a port; it becomes the low byte of every connection id. Default: 0.
-    pub fn shard(mut self, shard: u8) -> Self {
-        self.shard = shard;
-        self
-    }
-
     /// Returns the protocol id, which connect tokens name too.
     pub fn protocol_id(&self) -> u64 {
         self.protocol
@@ -469,6 +372,13 @@ impl Config {
         }
     }
 
+    /// True if whole messages of a channel carry their number; `None` if there is no such channel.
+    #[inline]
+    pub(crate) fn is_numbered(&self, channel: u8) -> Option<bool> {
+        let channel = self.channels.get(usize::from(channel))?;
+        Some(channel.delivery.is_numbered())
+    }
+
     /// Everything that both sides must share, the channels too.
     pub(crate) fn agreement(&self) -> Agreement {
         let mut lines = self.shared.clone();
@@ -490,7 +400,67 @@ impl Config {
     }
 }
 
-/// What both sides must share: lines in order, each with a line feed, and their hash.
+muse_wire::setters! { Config:
+    /// A hash that both sides must share, of something that is not [described](Self::shared): a mismatch is refused, but only the
+    /// hash is named. Default: 0, nothing.
+    schema: u64,
+
+    /// Sets the properties of the link below. Default: UDP.
+    link: Link,
+
+    /// Sets the congestion controller of connections. Default: adaptive.
+    congestion: Congestion,
+
+    /// Largest message taken and accepted. Default: 16 MiB. Both sides should have the same; a game whose messages are
+    /// small should say so, for it bounds from below what a [connection](Self::connection_memory) may hold.
+    message_max: usize,
+
+    /// Longest time an acknowledgement of reliable data waits for a packet to travel in. Default: 50 ms. Shorter costs
+    /// packets, longer costs latency after a loss at the end of a burst.
+    ack_delay: Duration,
+
+    /// A silent connection sends a ping this often. Default: 2 s.
+    keep_alive: Duration,
+
+    /// Nothing heard for this long interrupts a connection. Default: 6 s.
+    silence: Duration,
+
+    /// An interrupted connection that comes back within this time goes on where it was; later it is lost. Default: 30 s.
+    resume_within: Duration,
+
+    /// Connections accepted at once; further clients are told that the server is full. Default and maximum: 16,384. The
+    /// holder of a token who comes back takes over their session on a full server too; up to [`RESUMING_MAX`] connections
+    /// are there twice meanwhile.
+    connections_max: usize,
+
+    /// Bytes of memory that one connection may hold for received messages: fragments of unfinished ones, those that wait
+    /// for earlier ones, and those that wait for [`poll_event`](crate::Endpoint::poll_event). Each message or fragment
+    /// counts [`MESSAGE_OVERHEAD`](crate::MESSAGE_OVERHEAD) bytes beside its payload. Default: 32 MiB, or twice what
+    /// the largest message takes if that is more.
+    ///
+    /// Bytes beyond it are refused, and counted in [`ConnectionStats`](crate::ConnectionStats). Unfinished unreliable messages
+    /// make room first, the oldest before the others. A packet of which anything was refused is not acknowledged: its sender slows
+    /// down and sends again what must arrive. It must hold the largest message twice, so that there is room for the one that
+    /// others wait for; and it should hold what arrives in a round trip, or a loss costs the sender its speed.
+    connection_memory: usize = Some(connection_memory),
+
+    /// Bytes of memory that all connections together may hold for received messages, as
+    /// [`connection_memory`](Self::connection_memory) counts them. Default: 256 MiB, or as much as 4 connections may hold
+    /// if that is more.
+    ///
+    /// When it is exhausted, a connection may still hold [`CONNECTION_FLOOR`](crate::CONNECTION_FLOOR) bytes, so that those
+    /// who hold much do not starve the others: the memory is bounded by this and so many bytes for every connection.
+    endpoint_memory: usize = Some(endpoint_memory),
+
+    /// Packets sent before a connection renews its keys, at least 1 and at most 2^23. Default: 2^20. A renewal costs both
+    /// sides about two microseconds.
+    rekey_after: u64,
+
+    /// Number of this endpoint among several that share a port; it becomes the low byte of every connection id. Default: 0.
+    shard: u8,
+}
+
+/// The description that both sides must share: lines in order, each with a line feed, and their hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Agreement {
     pub(crate) hash: u64,

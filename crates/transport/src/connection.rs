@@ -17,7 +17,7 @@ pub(crate) use self::closing::CODE_REPLACED;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 
 use self::active::ChannelSet;
 use self::closing::State;
@@ -486,7 +486,9 @@ impl Connection {
         // Two from the second time on: losses that took a packet and its probe may take a single one as well.
         self.probes.pending = if self.probes.count > 1 { 2 } else { 1 };
         // Perhaps the path passes only small packets now, which looks the same as losing all of them.
+        log!(debug, connection = ?self.id, probes = self.probes.count, "no acknowledgement: probing");
         if self.probes.count == PROBES_PERSISTENT {
+            log!(debug, connection = ?self.id, "the path looks dead: small packets from now on");
             self.mtu.on_black_hole();
             self.controller.on_packet_size(self.mtu.current());
         }

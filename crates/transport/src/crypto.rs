@@ -20,6 +20,7 @@ mod portable;
 mod suite;
 
 use hkdf::Hkdf;
+use muse_wire::log;
 use sha2::Sha256;
 use thiserror::Error;
 use zeroize::Zeroizing;
@@ -157,7 +158,7 @@ impl SendKeys {
     }
 
     /// Renews the keys now; the next packet has the other phase. Does nothing and says `false` while the peer has
-    /// acknowledged no packet of the present phase, for it could not follow two renewals at once.
+    /// acknowledged no packet of the present phase, because it could not follow two renewals at once.
     pub(crate) fn update(&mut self) -> bool {
         let confirmed = self.confirmed;
         if confirmed {
@@ -175,6 +176,11 @@ impl SendKeys {
     }
 
     fn renew(&mut self) {
+        log!(
+            debug,
+            sealed = self.sealed_in_epoch,
+            "renewed the keys of packets sent"
+        );
         self.secret = next_secret(&self.secret);
         self.epoch = Epoch::new(self.suite, self.protocol_id, &self.secret);
         self.phase = !self.phase;
@@ -275,6 +281,7 @@ impl ReceiveKeys {
             .next
             .take()
             .expect("the keys that just opened a packet");
+        log!(debug, packet_number, "the peer renewed its keys");
         let (epoch, secret) = *adopted;
         self.previous = Some(Box::new(core::mem::replace(&mut self.current, epoch)));
         self.secret = secret;

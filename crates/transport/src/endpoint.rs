@@ -10,7 +10,7 @@ mod sessions;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
+use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit, log};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
@@ -88,7 +88,7 @@ const CONFIRM_WITHIN: Duration = Duration::from_secs(12);
 /// ```
 pub struct Endpoint {
     config: Arc<Config>,
-    /// What both sides must share.
+    /// The description that both sides must share.
     agreement: Agreement,
     entropy: Box<dyn Entropy>,
     /// Challenges and the like: unpredictable, cheap.
@@ -233,6 +233,8 @@ impl Endpoint {
             return Err(ConnectError::Full);
         };
         let slot = &mut self.slots[index];
+        let id = ConnectionId::new(index, slot.generation);
+        log!(debug, connection = ?id, addresses = ?to, "connecting");
         let config = how.into_config(self.config.protocol, &self.agreement, slot.local_id);
         match Attempt::new(now, to, config, &mut *self.entropy) {
             Ok(attempt) => slot.occupant = Occupant::Attempt(Box::new(attempt)),
@@ -241,7 +243,6 @@ impl Endpoint {
                 return Err(error);
             }
         }
-        let id = ConnectionId::new(index, slot.generation);
         self.follow(now, index, Verdict::Continue);
         Ok(id)
     }
@@ -297,10 +298,10 @@ impl Endpoint {
         self.shared.inbox.pop(buffer)
     }
 
-    /// Says for how long nobody has looked for datagrams: those handled until the next call may have waited for as long.
+    /// Tells the endpoint how long the socket was not read: datagrams handled until the next call may have waited for as long.
     ///
-    /// A game loop that reads once a tick sees round trips that are too long by up to a tick, which must not be taken for a queue on the way. Whoever
-    /// is woken by every datagram need not call it. [`Client`] and [`Server`] do what is right.
+    /// A game loop that reads once a tick sees round trips that are too long by up to a tick, which must not be taken for a queue on the path. A loop
+    /// that is woken by every datagram need not call it. [`Client`] and [`Server`] call it.
     ///
     /// [`Client`]: https://docs.rs/muse-drivers/latest/muse_drivers/struct.Client.html
     /// [`Server`]: https://docs.rs/muse-drivers/latest/muse_drivers/struct.Server.html
@@ -492,6 +493,7 @@ impl Endpoint {
         let Some(listener) = &mut self.listener else {
             return 0;
         };
+        log!(debug, client = %request.from(), %refusal, "refused a client");
         let len = listener.refuse(now, request, refusal, reply);
         self.reply(request.from(), &reply[..len]);
         len
@@ -528,6 +530,7 @@ impl Endpoint {
                 .keys
                 .danger_log(log, false, slot.local_id, remote_id);
         }
+        log!(debug, connection = ?id, client = %from, "accepted a client, which has to send a packet");
         let mut connection = Connection::new(id, config, accepted.keys, remote_id, from, now);
         let newcomer = Newcomer {
             random,
@@ -553,7 +556,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Gives up an accepted client whose first packet has not come, for the sake of another one with its token.
+    /// Gives up an accepted client whose first packet has not come, in favour of another one with its token.
     fn abandon(&mut self, index: usize) {
         if let Occupant::Connection(connection) = &self.slots[index].occupant {
             connection.abandon(&mut self.shared, CloseReason::Replaced);
@@ -856,7 +859,7 @@ impl Machine for Endpoint {
     }
 
     fn poll_timeout(&mut self) -> Option<Instant> {
-        // What waits to be polled has its time-out set afterwards.
+        // Connections that wait to be polled have their time-out set afterwards.
         self.schedule.next()
     }
 }

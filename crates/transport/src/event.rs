@@ -84,23 +84,19 @@ pub struct SendOptions {
 }
 
 impl SendOptions {
-    /// Sets its priority. Default: that of the channel.
-    pub fn priority(mut self, priority: Priority) -> Self {
-        self.priority = Some(priority);
-        self
-    }
-
-    /// Sets the time after which it is worthless: it is then not sent, and not sent again. Default: never.
-    pub fn deadline(mut self, at: Instant) -> Self {
-        self.deadline = Some(at);
-        self
-    }
-
     /// Ask for a [`Receipt`].
     pub fn receipt(mut self) -> Self {
         self.receipt = true;
         self
     }
+}
+
+muse_wire::setters! { SendOptions:
+    /// Sets its priority. Default: that of the channel.
+    priority: Priority = Some(priority),
+
+    /// Sets the time after which it is worthless: it is then not sent, and not sent again. Default: never.
+    deadline: Instant = Some(deadline),
 }
 
 /// The outcome of a message for which a receipt was asked.
@@ -195,11 +191,11 @@ pub enum Event<'a> {
         connection: ConnectionId,
         /// The account of its connect token; 0 without one.
         account: u64,
-        /// What the token's issuer said about the player.
+        /// Data about the player that the token's issuer put into the token.
         user_data: &'a [u8],
-        /// What the client said with [`Connect::hello`](crate::Connect::hello). Somebody who recorded it may repeat it.
+        /// The client's [`Connect::hello`](crate::Connect::hello). Somebody who recorded it may repeat it.
         hello: &'a [u8],
-        /// Where it is.
+        /// The client's address.
         address: SocketAddr,
     },
     /// The server refused to admit us.

@@ -27,7 +27,7 @@ pub fn handshake(data: &[u8]) -> bool {
     for operation in operations.iter().take(OPERATIONS_MAX) {
         table.step(*operation);
     }
-    table.let_in
+    table.admitted
 }
 
 /// Bytes as a token that a client holds, and as one shown to a server.
@@ -119,7 +119,7 @@ struct Table {
     connections: Vec<Keys>,
     packets: Vec<Vec<u8>>,
     now: Instant,
-    let_in: bool,
+    admitted: bool,
 }
 
 impl Table {
@@ -141,7 +141,7 @@ impl Table {
             connections: Vec::new(),
             packets: vec![Vec::new()],
             now: Instant::ZERO,
-            let_in: false,
+            admitted: false,
         }
     }
 
@@ -218,7 +218,7 @@ impl Table {
             agreed && established.settings == b"settings",
             "let in by nobody"
         );
-        self.let_in = true;
+        self.admitted = true;
     }
 
     fn put(&mut self, packet: Vec<u8>) {
@@ -270,7 +270,7 @@ fn verifier() -> TokenVerifier {
 const PROTOCOL: u64 = 1;
 const UNIX_NOW_S: u64 = 1_800_000_000;
 const OPERATIONS_MAX: usize = 64;
-/// What the server shares with its clients.
+/// The description that the server shares with its clients.
 const DESCRIPTION: &str = "1 Jump { height: u8 }\nchannel 0 sequenced\n";
 /// Clients whose seed modulo 16 is from here on have another description.
 const OUTDATED_FROM: u64 = 12;
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_can_be_let_in_and_noise_breaks_nothing() {
+    fn a_client_can_be_admitted_and_noise_breaks_nothing() {
         // Transmit, to the server, to the client, Connect to the server, Accept to the client.
         let script = [
             [7, 0, 0, 0],

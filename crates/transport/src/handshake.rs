@@ -67,7 +67,7 @@ pub enum Refusal {
     #[error("the server is full")]
     Full,
     /// The server wants a connect token.
-    #[error("the server lets nobody in without a connect token")]
+    #[error("the server requires a connect token")]
     TokenRequired,
     /// The token does not let its holder in.
     #[error("{0}")]
@@ -87,7 +87,7 @@ pub enum Refusal {
     #[error("the server is busy")]
     Busy,
     /// The server does not take part in unprotected connections.
-    #[error("the server takes no unprotected connections")]
+    #[error("the server accepts no unprotected connections")]
     Insecure,
     /// A reason that this version does not know.
     #[error("the server refused with reason {0}")]

@@ -3,7 +3,10 @@
 //! Payloads lie one behind the other in a buffer per level that is emptied in order, so that nothing is allocated per message.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::net::SocketAddr;
+
+use muse_wire::log;
 
 use crate::config::Priority;
 use crate::event::{CloseReason, ConnectionId, Event, Receipt};
@@ -60,12 +63,21 @@ pub(crate) enum Rare {
 }
 
 /// A client that waits for a decision.
-#[derive(Debug)]
 pub(crate) struct Question {
     pub(crate) account: u64,
     pub(crate) user_data: Vec<u8>,
     pub(crate) hello: Vec<u8>,
     pub(crate) address: SocketAddr,
+}
+
+impl fmt::Debug for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the application's own data, which may be secret.
+        f.debug_struct("Question")
+            .field("account", &self.account)
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Inbox {
@@ -99,6 +111,7 @@ impl Inbox {
         user_data: &[u8],
         hello: &[u8],
     ) {
+        log!(debug, ?connection, account, "connected");
         let level = self.level(LEVEL_FIRST);
         level.bytes.extend_from_slice(user_data);
         level.bytes.extend_from_slice(hello);
@@ -121,6 +134,7 @@ impl Inbox {
     }
 
     pub(crate) fn rare(&mut self, connection: ConnectionId, level: u8, event: Rare) {
+        log!(debug, ?connection, ?event);
         self.level(level)
             .records
             .push_back((connection, Record::Rare(Box::new(event))));

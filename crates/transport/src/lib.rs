@@ -51,7 +51,7 @@ pub use handshake::{
     Refusal,
 };
 pub use memory::{CONNECTION_FLOOR, MESSAGE_OVERHEAD};
-/// What [`Refusal::Schema`] names, here for crates that use the transport alone.
+/// The differences in [`Refusal::Schema`], here for crates that use the transport alone.
 pub use muse_schema::Difference;
 pub use stats::{ChannelStats, ConnectionStats};
 pub use typed::{DispatchCounters, DispatchError, Dispatcher, MessageError};

@@ -82,23 +82,19 @@ impl TokenGrant {
         }
     }
 
-    /// Bytes for the game server, which the player cannot read or change; at most 256.
-    pub fn user_data(mut self, user_data: &[u8]) -> Self {
-        self.user_data = user_data.to_vec();
-        self
-    }
-
     /// One more address of the server; at most 8 in all.
     pub fn server(mut self, server: SocketAddr) -> Self {
         self.servers.push(server);
         self
     }
+}
+
+muse_wire::setters! { TokenGrant:
+    /// Bytes for the game server, which the player cannot read or change; at most 256.
+    user_data: &[u8] = user_data.to_vec(),
 
     /// Sets how long the token may be used, 60 seconds by default, at most a day. A server remembers used tokens for as long.
-    pub fn lifetime_s(mut self, lifetime_s: u64) -> Self {
-        self.lifetime_s = lifetime_s;
-        self
-    }
+    lifetime_s: u64,
 }
 
 /// A grant goes beyond a limit.
@@ -112,7 +108,7 @@ pub enum IssueError {
     #[error("a token names at most {SERVERS_MAX} addresses")]
     Servers,
     /// The lifetime is zero or too long.
-    #[error("a token lives 1 to {LIFETIME_S_MAX} seconds")]
+    #[error("a token is valid for 1 to {LIFETIME_S_MAX} seconds")]
     Lifetime,
 }
 

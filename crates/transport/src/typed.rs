@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_come_to_one_hash_whoever_handles_what() {
+    fn both_sides_come_to_one_hash_no_matter_who_handles_what() {
         let (mut client, mut server): (Dispatcher<()>, Dispatcher<u8>) = Default::default();
         client
             .on(|_, _, _: Say| {})

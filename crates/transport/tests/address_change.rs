@@ -10,7 +10,7 @@ use fastrand::Rng;
 use muse_netem::{Conditions, Jitter, NatKind, Stage};
 use muse_transport::{ChannelConfig, Config, Delivery, Repair};
 use muse_wire::{Datagram, Duration, Ecn, Instant, Machine};
-use pair::{Entry, Happening, Pair, Side, client_address, server_address};
+use pair::{Entry, OwnedEvent, Pair, Side, client_address, server_address};
 
 fn config() -> Config {
     Config::new(0xADD2)
@@ -112,7 +112,7 @@ fn assert_all_arrived(pair: &Pair, said: u32, context: &str) {
 }
 
 fn changes(pair: &Pair) -> Vec<&Entry> {
-    let is_change = |entry: &&Entry| matches!(entry.what, Happening::AddressChanged(_));
+    let is_change = |entry: &&Entry| matches!(entry.what, OwnedEvent::AddressChanged(_));
     pair.log.iter().filter(is_change).collect()
 }
 
@@ -139,12 +139,12 @@ fn a_new_address_in_midstream_loses_nothing() {
         assert_eq!(changes.len(), 1, "seed {seed}");
         assert_eq!(
             (changes[0].side, &changes[0].what),
-            (Side::Server, &Happening::AddressChanged(new))
+            (Side::Server, &OwnedEvent::AddressChanged(new))
         );
         assert_not_amplified(&tape, new, changes[0].at);
         assert_eq!(
             pair.news(Side::Client),
-            [Happening::Connected],
+            [OwnedEvent::Connected],
             "seed {seed}: the client notices nothing"
         );
     }
@@ -221,16 +221,16 @@ fn a_client_that_says_little_is_found_at_its_new_address() {
     }
 }
 
-/// What an attacker who sees everything that the client sends does with it.
+/// The use that an attacker makes of the client's packets, all of which they see.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Attack {
-    /// Sends it again from his address, after it has arrived.
+    /// Sends them again from another address, after they have arrived.
     Replay,
-    /// Sends it from his address, faster than it arrives.
+    /// Sends them from another address, so that they arrive before the originals.
     Race,
-    /// As `Race`, and passes on to the client, in the server's name, what the server answers him; then he waits for the
-    /// client to answer the challenge for him. (One who passes on everything both ways, faster than the network,
-    /// is a part of the path, and may as well be its address.)
+    /// As `Race`, and forwards the server's answers to the client in the server's name, so that the client answers the
+    /// challenge for the attacker. (An attacker who forwards everything both ways, faster than the network, is a part of
+    /// the path, and may as well be its address.)
     RaceAndPassOn,
 }
 
@@ -302,7 +302,7 @@ fn an_attacker_with_captured_packets_does_not_steal_the_connection() {
             tried += came;
             answered += went;
         }
-        assert!(tried > 5_000, "{attack:?}: he tried");
+        assert!(tried > 5_000, "{attack:?}: the attacker tried");
         assert_eq!(
             answered > 0,
             attack != Attack::Replay,

@@ -83,7 +83,7 @@ impl World {
         outcome.expect("told something within a minute")
     }
 
-    /// How many clients a server was asked to let in, and has.
+    /// Returns how many clients the server was asked to admit, and how many it has.
     fn noticed(&mut self, server: NodeId) -> (u64, usize) {
         self.simulation.run_for(Duration::from_secs(15));
         let server = self.simulation.node(server);

@@ -14,7 +14,7 @@ const PROTOCOL: u64 = 0xAD41;
 const UNIX_NOW_S: u64 = 1_800_000_000;
 const LATENCY: Duration = Duration::from_millis(30);
 
-/// What an endpoint said.
+/// An event of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Heard {
     Asking {
@@ -306,7 +306,7 @@ fn more_clients_than_may_wait_are_refused_as_by_a_busy_server() {
         .collect();
     assert_eq!(busy.len(), 1);
     assert_eq!(world.counters().pending_limited, 1);
-    // Whoever is decided about makes room.
+    // A client that is decided about makes room.
     assert_eq!(world.admit(asked[0]), Ok(()));
     let another = world.client(world.pinned());
     world.run(Duration::from_secs(1));

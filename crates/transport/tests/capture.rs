@@ -61,7 +61,7 @@ struct Session {
     connections: [Option<ConnectionId>; 2],
     closed: [Option<CloseReason>; 2],
     address_changes: u32,
-    /// What the decoder is told about the session.
+    /// The session's parameters for the decoder.
     account: String,
     messages: u32,
     rng: fastrand::Rng,
@@ -124,7 +124,7 @@ impl Session {
         let start = self.simulation.now();
         for tick in 0..TICKS {
             self.advance_until(start + TICK * tick);
-            self.speak(tick);
+            self.send_tick(tick);
             if tick == TICKS / 2 {
                 let (old, new) = (SocketAddr::from(CLIENT), SocketAddr::from(CLIENT_MOVED));
                 self.simulation.network_mut().readdress(old, new);
@@ -145,8 +145,8 @@ impl Session {
         self.advance_until(now + Duration::from_secs(8));
     }
 
-    /// What both sides say in one tick.
-    fn speak(&mut self, tick: u64) {
+    /// Sends what both sides have for one tick.
+    fn send_tick(&mut self, tick: u64) {
         for side in 0..2 {
             for channel in 0..9 {
                 let rare = matches!(channel, 2 | 3 | 6) && tick % 5 != u64::from(channel) % 5;

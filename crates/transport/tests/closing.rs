@@ -1,4 +1,4 @@
-//! How connections end and how attempts fail: each way has its own event, and says so on both sides.
+//! The ends of connections and the failures of attempts: each way has its own event, and says so on both sides.
 
 #[path = "support/pair.rs"]
 mod pair;
@@ -9,7 +9,7 @@ use muse_transport::{
     SendError, ServerOptions,
 };
 use muse_wire::{Duration, Instant};
-use pair::{Happening, Pair, Side, client_address, server_address, server_key};
+use pair::{OwnedEvent, Pair, Side, client_address, server_address, server_key};
 
 fn config() -> Config {
     Config::new(77)
@@ -63,7 +63,7 @@ fn assert_nothing_left(pair: &Pair) {
         let closes = pair.news(side);
         let closes = closes
             .iter()
-            .filter(|what| matches!(what, Happening::Closed(_)));
+            .filter(|what| matches!(what, OwnedEvent::Closed(_)));
         assert_eq!(closes.count(), 1, "{side:?} hears of the end once");
     }
 }
@@ -214,7 +214,7 @@ fn finish_after_much(seed: u64, loss: f64, cut: Option<Duration>) {
     assert_eq!(pair.closed(Side::Client), Some(&CloseReason::ByUs));
     let last = pair.log.iter().rfind(|entry| entry.side == Side::Server);
     assert!(
-        matches!(last.map(|entry| &entry.what), Some(Happening::Closed(_))),
+        matches!(last.map(|entry| &entry.what), Some(OwnedEvent::Closed(_))),
         "the close is last"
     );
     if loss == 0.0 {
@@ -259,8 +259,8 @@ fn a_peer_that_stays_away_is_lost() {
         let [.., interrupted, closed] = &news[..] else {
             unreachable!("{news:?}");
         };
-        assert_eq!(interrupted.what, Happening::Interrupted);
-        assert_eq!(closed.what, Happening::Closed(CloseReason::Lost));
+        assert_eq!(interrupted.what, OwnedEvent::Interrupted);
+        assert_eq!(closed.what, OwnedEvent::Closed(CloseReason::Lost));
         // 6 s of silence, counted from the last packet, which keep-alives make at most 2 s old; then 30 s.
         let silence = interrupted.at - cut_at;
         assert!(
@@ -303,7 +303,7 @@ fn nobody_there_means_unanswered() {
     pair.advance(Instant::from_millis(2_900));
     assert!(pair.log.is_empty());
     pair.advance(Instant::from_secs(5));
-    assert_eq!(pair.news(Side::Client), [Happening::Unanswered]);
+    assert_eq!(pair.news(Side::Client), [OwnedEvent::Unanswered]);
     let sent_by_then = pair
         .simulation
         .network()
@@ -344,7 +344,7 @@ fn refusals_say_why() {
         let pair = attempt(server, plain(), false);
         let news = pair.news(Side::Client);
         assert!(
-            matches!(news[..], [Happening::Refused(Refusal::Schema { .. })]),
+            matches!(news[..], [OwnedEvent::Refused(Refusal::Schema { .. })]),
             "{news:?}"
         );
         assert!(pair.news(Side::Server).is_empty());
@@ -352,7 +352,7 @@ fn refusals_say_why() {
     let pair = attempt(plain(), plain(), true);
     let news = pair.news(Side::Client);
     assert!(
-        matches!(news[..], [Happening::Refused(Refusal::WrongKey)]),
+        matches!(news[..], [OwnedEvent::Refused(Refusal::WrongKey)]),
         "{news:?}"
     );
 }

@@ -32,7 +32,7 @@ impl Looped {
     fn new(endpoint: Endpoint, tick_ms: u64, wanted: usize, seed: u64) -> Self {
         let tick = Duration::from_millis(tick_ms);
         let mut pauses = fastrand::Rng::with_seed(seed);
-        // Where in the other side's ticks this side's lie is chance.
+        // The offset between the two sides' ticks is random.
         let phase = Duration::from_micros(pauses.u64(0..tick.as_micros()));
         Self {
             endpoint,
@@ -73,7 +73,7 @@ impl Looped {
         }
     }
 
-    /// What share of what it wanted the game could send.
+    /// The share of what it wanted that the game could send.
     fn share(&self, from: Instant, to: Instant) -> f64 {
         let ticks = self.sent.iter().filter(|(at, _)| (from..to).contains(at));
         let (count, sum) = ticks.fold((0, 0), |(count, sum), (_, bytes)| (count + 1, sum + bytes));
@@ -220,7 +220,7 @@ fn a_game_that_fills_its_budget_gets_more_again_when_there_is_more() {
     }
 }
 
-/// What 1,000 moving bodies take in a tick of 50 ms.
+/// Bytes that 1,000 moving bodies take in a tick of 50 ms.
 const WANTED: usize = 5_000;
 /// A game sends something, whatever the budget says.
 const LEAST: usize = 20;

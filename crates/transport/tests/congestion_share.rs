@@ -62,7 +62,7 @@ impl Bottleneck {
         for flow in 0..flows {
             let entropy = SeededEntropy::danger_seeded(seed ^ u64::from(flow) << 32);
             let mut client = Endpoint::new(config.clone(), entropy);
-            // Where in the others' cycles a flow starts is most of what a seed changes here.
+            // The phase at which a flow starts in the others' cycles is most of what a seed changes here.
             let phase = Duration::from_micros(seed * 7_919 % 1_000_000);
             simulation.run_for((apart + phase) * u64::from(flow));
             let now = simulation.now();

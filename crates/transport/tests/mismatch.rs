@@ -9,7 +9,7 @@ use muse_transport::{
     Refusal, SeededEntropy, ServerOptions,
 };
 use muse_wire::{Duration, Instant};
-use pair::{Happening, Pair, Side, server_key};
+use pair::{OwnedEvent, Pair, Side, server_key};
 
 const LATENCY: Duration = Duration::from_millis(20);
 
@@ -39,7 +39,7 @@ fn meet_with(server: Config, client: Config, seed: u64, limits: HandshakeLimits)
 /// The differences that the client was told, and when.
 fn told(pair: &Pair) -> (Vec<String>, Instant) {
     let entry = pair.log.first().expect("told something");
-    let Happening::Refused(Refusal::Schema {
+    let OwnedEvent::Refused(Refusal::Schema {
         client,
         server,
         differences,

@@ -13,7 +13,7 @@ use muse_transport::{
     ServerOptions,
 };
 use muse_wire::{Duration, Instant};
-use pair::{Happening, Pair, Side, server_address, server_key};
+use pair::{OwnedEvent, Pair, Side, server_address, server_key};
 
 const PROTOCOL: u64 = 0x7E57;
 const CHANNELS: usize = 4;
@@ -45,7 +45,7 @@ fn connected(rng: &mut Rng, seed: u64) -> Pair {
     pair
 }
 
-/// Which way a cut goes.
+/// The direction of a cut.
 #[derive(Clone, Copy, Debug)]
 enum Cut {
     Both,
@@ -124,9 +124,9 @@ fn assert_all_arrived_once(pair: &Pair, said: u32, seed: u64) {
     }
 }
 
-fn interruptions(pair: &Pair, side: Side) -> Vec<Happening> {
+fn interruptions(pair: &Pair, side: Side) -> Vec<OwnedEvent> {
     let mut news = pair.news(side);
-    news.retain(|what| *what != Happening::Connected);
+    news.retain(|what| *what != OwnedEvent::Connected);
     news
 }
 
@@ -151,7 +151,7 @@ fn a_cut_within_the_limit_loses_nothing() {
             if deaf && cut > Duration::from_secs(7) {
                 assert_eq!(
                     news,
-                    [Happening::Interrupted, Happening::Resumed],
+                    [OwnedEvent::Interrupted, OwnedEvent::Resumed],
                     "seed {seed} {side:?}"
                 );
                 long += 1;
@@ -197,7 +197,10 @@ fn a_cut_past_the_limit_loses_the_peer() {
         pair.simulation.network_mut().heal_all();
         pair.advance_for(Duration::from_secs(10));
         for side in Side::BOTH {
-            let end = [Happening::Interrupted, Happening::Closed(CloseReason::Lost)];
+            let end = [
+                OwnedEvent::Interrupted,
+                OwnedEvent::Closed(CloseReason::Lost),
+            ];
             assert_eq!(interruptions(&pair, side), end, "seed {seed} {side:?}");
         }
         assert!(pair.received(Side::Server, 0).is_empty());

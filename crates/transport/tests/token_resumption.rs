@@ -21,9 +21,9 @@ const DELAY: Duration = Duration::from_millis(20);
 /// Longer than a server waits for the first packet of an accepted client.
 const CONFIRM_TIMEOUT: Duration = Duration::from_secs(13);
 
-/// What happened at the server or at a client, in order.
+/// An event at the server or at a client.
 #[derive(Clone, Debug, PartialEq)]
-enum Happening {
+enum OwnedEvent {
     Connected(ConnectionId, u64),
     Closed(ConnectionId, CloseReason),
     Refused(Refusal),
@@ -108,7 +108,7 @@ impl World {
     }
 
     /// Lets time pass and returns what happened at `node`.
-    fn run(&mut self, node: NodeId, span: Duration) -> Vec<Happening> {
+    fn run(&mut self, node: NodeId, span: Duration) -> Vec<OwnedEvent> {
         self.simulation.run_for(span);
         let mut buffer = Vec::new();
         let mut seen = Vec::new();
@@ -118,9 +118,9 @@ impl World {
                     connection,
                     account,
                     ..
-                } => Happening::Connected(connection, account),
-                Event::Closed { connection, reason } => Happening::Closed(connection, reason),
-                Event::Refused { reason, .. } => Happening::Refused(reason),
+                } => OwnedEvent::Connected(connection, account),
+                Event::Closed { connection, reason } => OwnedEvent::Closed(connection, reason),
+                Event::Refused { reason, .. } => OwnedEvent::Refused(reason),
                 other => unreachable!("{other:?}"),
             });
         }
@@ -131,7 +131,7 @@ impl World {
     fn settle(&mut self, token: &ConnectToken) -> ConnectionId {
         self.join(token);
         match self.run(self.server, Duration::from_millis(500))[..] {
-            [Happening::Connected(connection, _)] => connection,
+            [OwnedEvent::Connected(connection, _)] => connection,
             ref other => unreachable!("{other:?}"),
         }
     }
@@ -154,8 +154,8 @@ fn on_a_full_server_the_holder_takes_over_the_session() {
     assert_eq!(world.connections(), [old, neighbour]);
     let seen = world.run(world.server, Duration::from_secs(2));
     let [
-        Happening::Connected(new, 1),
-        Happening::Closed(closed, CloseReason::Replaced),
+        OwnedEvent::Connected(new, 1),
+        OwnedEvent::Closed(closed, CloseReason::Replaced),
     ] = seen[..]
     else {
         unreachable!("{seen:?}");
@@ -167,7 +167,7 @@ fn on_a_full_server_the_holder_takes_over_the_session() {
     wanted.sort();
     assert_eq!(left, wanted);
     let seen = world.run(again, Duration::ZERO);
-    assert!(matches!(seen[..], [Happening::Connected(..)]), "{seen:?}");
+    assert!(matches!(seen[..], [OwnedEvent::Connected(..)]), "{seen:?}");
 }
 
 #[test]
@@ -188,8 +188,8 @@ fn who_cannot_confirm_does_not_close_the_session() {
     assert!(matches!(
         seen[..],
         [
-            Happening::Connected(_, 1),
-            Happening::Closed(closed, CloseReason::Replaced)
+            OwnedEvent::Connected(_, 1),
+            OwnedEvent::Closed(closed, CloseReason::Replaced)
         ] if closed == old
     ));
 }
@@ -214,7 +214,7 @@ fn a_token_whose_session_has_ended_closes_nobody() {
     assert_eq!(world.connections(), [holder]);
     assert_eq!(
         world.run(late, Duration::ZERO),
-        [Happening::Refused(Refusal::Token(TokenError::Used))]
+        [OwnedEvent::Refused(Refusal::Token(TokenError::Used))]
     );
 }
 
@@ -236,7 +236,7 @@ fn a_session_that_was_closed_is_not_resumed_while_it_lingers() {
     world.run(world.server, Duration::from_secs(2));
     assert_eq!(
         world.run(late, Duration::ZERO),
-        [Happening::Refused(Refusal::Token(TokenError::Used))]
+        [OwnedEvent::Refused(Refusal::Token(TokenError::Used))]
     );
 }
 

@@ -5,7 +5,7 @@
 //! the order in which a driver calls them. The rest is what wire formats are made of: [`bytes`] and
 //! [`bits`] readers that cannot read past the end, modular [`sequence`] numbers, an adaptive binary
 //! [`range`] coder, and the [`partial`] reliability receiver that MUSE-RP and the transport share. Limits are made of [`rate`]s and of
-//! parts of addresses ([`net`]).
+//! parts of addresses ([`net`]). Machines say what they do with [`log!`], behind the feature `tracing`.
 //!
 //! ```
 //! use muse_wire::{Duration, Instant};
@@ -15,12 +15,14 @@
 
 pub mod bits;
 pub mod bytes;
+pub mod log;
 pub mod machine;
 pub mod net;
 pub mod partial;
 pub mod range;
 pub mod rate;
 pub mod sequence;
+mod setters;
 pub mod time;
 
 pub use machine::{Datagram, Ecn, Link, Machine, Transmit};

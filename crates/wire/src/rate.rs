@@ -36,7 +36,7 @@ impl Rate {
     }
 }
 
-/// What may still pass at a [`Rate`], which the owner keeps: many buckets have the same one.
+/// A token bucket: the bytes or packets that may still pass at a [`Rate`]. The owner keeps the rate, since many buckets have the same one.
 ///
 /// ```
 /// use muse_wire::Instant;

@@ -189,7 +189,7 @@ impl Simulation {
         }
     }
 
-    /// What has not been settled for a while is given up where possible and sent again where not.
+    /// Messages that have not been settled for a while are given up where possible and sent again where not.
     fn retransmit(&mut self, now: u64) {
         for slot in self.sender.next_expected()..self.sent.len() as u64 {
             if now - self.sent[slot as usize] < 2 * self.delay_max + 1 {

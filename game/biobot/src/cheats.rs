@@ -5,7 +5,6 @@
 //! client does not send what its own prediction says will lead to nothing. Prediction errs when inputs come late, so of what that explains a
 //! few are forgiven: [`CheatConfig`] says how many.
 
-use muse_netcode::clock::Drift;
 use muse_netcode::inputs::InputCounters;
 
 /// A kind of cheat.
@@ -237,12 +236,17 @@ impl Conduct {
     }
 
     /// Takes over how fast the client's clock was, once for each measurement.
-    pub(crate) fn note_clock(&mut self, config: &CheatConfig, drift: &Drift, excused: bool) {
-        if drift.spans() == self.drifts {
+    pub(crate) fn note_clock(
+        &mut self,
+        config: &CheatConfig,
+        (rate, measured): (f64, u64),
+        excused: bool,
+    ) {
+        if measured == self.drifts {
             return;
         }
-        self.drifts = drift.spans();
-        let hurries = drift.rate() > config.clock_rate_max();
+        self.drifts = measured;
+        let hurries = rate > config.clock_rate_max();
         // Once may be a path that has become shorter; a clock that hurries goes on.
         if hurries && self.hurried && !excused {
             self.note(Offence::FastClock);

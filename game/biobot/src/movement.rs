@@ -7,9 +7,9 @@
 
 use glam::Vec3;
 use muse_netcode::authority::{
-    Authority, Claim, Client, Judgement, Limits, Referee, Subject, Value,
+    Authority, Judgement, Proposal, ProposalLimits, Referee, Subject, Value,
 };
-use muse_netcode::{EntityId, Tick};
+use muse_netcode::{ClientId, EntityId, Tick};
 use muse_schema::Schema;
 use muse_wire::Instant;
 use serde::{Deserialize, Serialize};
@@ -64,11 +64,11 @@ pub(crate) struct Ground<'a> {
 
 impl Validator {
     pub(crate) fn new() -> Self {
-        let limits = Limits::new().speed(RUN_SPEED);
+        let limits = ProposalLimits::new().speed(RUN_SPEED);
         let mut referee = Referee::new().with(ALONG, Authority::Validated(limits));
         for slot in 0..SLOTS_MAX as u32 {
-            referee.join(Client(slot));
-            referee.own(Client(slot), body(slot as u8));
+            referee.join(ClientId(slot));
+            referee.own(ClientId(slot), body(slot as u8));
         }
         Self {
             referee,
@@ -144,10 +144,10 @@ impl Validator {
     ) -> Result<(), Offence> {
         let (from, to) = (robot.feet(), Vec3::from(place.position));
         let along = Vec3::new(1.0, 0.0, 1.0);
-        let claim =
-            Claim::new(ALONG, body(robot.slot)).value(Value::Place((to - track.carried) * along));
-        let client = Client(robot.slot.into());
-        let verdict = self.referee.judge(time(ground.tick), client, &claim);
+        let value = Value::Place((to - track.carried) * along);
+        let proposal = Proposal::new(ALONG, body(robot.slot)).value(value);
+        let client = ClientId(robot.slot.into());
+        let verdict = self.referee.judge(time(ground.tick), client, &proposal);
         if verdict != Judgement::Accept {
             return Err(Offence::TooFast);
         }
@@ -160,7 +160,7 @@ impl Validator {
     fn set_place(&mut self, robot: &Robot, tick: Tick) {
         let along = robot.feet() * Vec3::new(1.0, 0.0, 1.0);
         let value = Value::Place(along);
-        let client = Client(robot.slot.into());
+        let client = ClientId(robot.slot.into());
         self.referee
             .correct(time(tick), client, ALONG, body(robot.slot), value);
     }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use glam::Vec3;
 use muse_netcode::prediction::EffectChange;
-use muse_netcode::quality::Presence;
 use muse_netcode::{Client, EntityId, PacketError, Remotes, Tick, Update};
 use muse_wire::Instant;
 
@@ -170,11 +169,6 @@ impl Player {
     /// Sends what is pressed even if it leads to nothing, as a modified client would: to try a server.
     pub const fn danger_send_everything(&mut self) {
         self.intent.set_everything(true);
-    }
-
-    /// Returns the state of the connection.
-    pub fn presence(&self) -> Presence {
-        self.client.quality().presence()
     }
 
     /// A packet of the netcode arrived.

@@ -21,19 +21,6 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Most clients at a time. Default 255, which is also the most that there are addresses for. One more is refused: its
-    /// connection is closed before it is told an address.
-    pub fn clients(mut self, count: usize) -> Self {
-        self.clients = count.min(CLIENTS_MAX);
-        self
-    }
-
-    /// Most clients at a time from one IP address. Default 255: no limit, because players behind one router share an address.
-    pub fn clients_per_ip(mut self, count: usize) -> Self {
-        self.clients_per_ip = count;
-        self
-    }
-
     /// UDP packets a second from one client, and how many at once. Default 500 and 500. What is beyond is dropped and counted. A
     /// broadcast costs one packet out for every other client.
     pub fn datagrams_per_second(mut self, rate: u32, burst: u32) -> Self {
@@ -55,50 +42,41 @@ impl Limits {
         self
     }
 
-    /// Bytes of UDP packets of one client that are held for the tick. Default 256 KiB. What is beyond is dropped and counted.
-    pub fn held_datagram_bytes(mut self, bytes: usize) -> Self {
-        self.held_datagram_bytes = bytes;
-        self
-    }
-
-    /// Bytes of TCP packets of all clients that are held for the tick. Default 16 MiB. When it is full, nobody's bytes are read
-    /// until the tick.
-    pub fn held_stream_bytes(mut self, bytes: usize) -> Self {
-        self.held_stream_bytes = bytes.max(1);
-        self
-    }
-
-    /// Bytes that may wait for one client because it does not read. Default 4 MiB, beyond what the system's own buffer takes. A
-    /// client for whom more waits is cut off.
-    pub fn unsent_bytes(mut self, bytes: usize) -> Self {
-        self.unsent_bytes = bytes;
-        self
-    }
-
-    /// Sets how long bytes may wait for a client that reads nothing at all. Default 10 s; then it is cut off.
-    pub fn stall(mut self, time: Duration) -> Self {
-        self.stall = time;
-        self
-    }
-
-    /// Length of the tick. Default 50 ms, as the protocol says; other values are for tests.
-    pub fn tick(mut self, time: Duration) -> Self {
-        self.tick = time.max(Duration::from_millis(1));
-        self
-    }
-
-    /// Sets how often UDP endpoints are kept alive. Default 30 s, as the protocol says.
-    pub fn keep_alive(mut self, time: Duration) -> Self {
-        self.keep_alive = time.max(Duration::from_millis(1));
-        self
-    }
-
     /// Accepts UDP for a client from any IP address rather than only from that of its TCP connection. Default false. With
     /// it anybody who can send a packet can speak, and receive, in another's name.
     pub fn danger_any_source(mut self, on: bool) -> Self {
         self.any_source = on;
         self
     }
+}
+
+muse_wire::setters! { Limits:
+    /// Most clients at a time. Default 255, which is also the most that there are addresses for. One more is refused: its
+    /// connection is closed before it is told an address.
+    clients: usize = clients.min(CLIENTS_MAX),
+
+    /// Most clients at a time from one IP address. Default 255: no limit, because players behind one router share an address.
+    clients_per_ip: usize,
+
+    /// Bytes of UDP packets of one client that are held for the tick. Default 256 KiB. What is beyond is dropped and counted.
+    held_datagram_bytes: usize,
+
+    /// Bytes of TCP packets of all clients that are held for the tick. Default 16 MiB. When it is full, nobody's bytes are read
+    /// until the tick.
+    held_stream_bytes: usize = held_stream_bytes.max(1),
+
+    /// Bytes that may wait for one client because it does not read. Default 4 MiB, beyond what the system's own buffer takes. A
+    /// client for whom more waits is cut off.
+    unsent_bytes: usize,
+
+    /// Sets how long bytes may wait for a client that reads nothing at all. Default 10 s; then it is cut off.
+    stall: Duration,
+
+    /// Length of the tick. Default 50 ms, as the protocol says; other values are for tests.
+    tick: Duration = tick.max(Duration::from_millis(1)),
+
+    /// Sets how often UDP endpoints are kept alive. Default 30 s, as the protocol says.
+    keep_alive: Duration = keep_alive.max(Duration::from_millis(1)),
 }
 
 impl Default for Limits {

@@ -211,7 +211,7 @@ impl Relay {
                 self.next_keep_alive += self.limits.keep_alive;
             }
         }
-        // What waited for a client's budget is held for the next tick.
+        // Packets that waited for a client's budget are held for the next tick.
         for address in addresses() {
             if self.environments[address.index()].waits_for_budget {
                 self.take_packets(now, address);

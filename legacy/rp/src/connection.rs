@@ -21,19 +21,19 @@ pub(crate) struct Connection {
     id: ConnectionId,
     pub(crate) side: Side,
     phase: Phase,
-    /// When the phase ends, if it is not the last.
+    /// End of the phase, if it is not the last.
     deadline: Instant,
     pub(crate) reliable_address: SocketAddr,
     pub(crate) partial_address: Option<SocketAddr>,
-    /// Whether the host has it in its queue of those that may send, by channel.
+    /// For each channel, true if the host has it in its queue of those that may send.
     pub(crate) is_ready: [bool; 2],
     halves: [Option<ChannelState>; 2],
     ping: Ping,
-    /// What arrived before the connection was open.
+    /// Messages that arrived before the connection was open.
     early: VecDeque<Message>,
 }
 
-/// Which side this is, and the numbers of its handshake.
+/// The side of the connection, and the numbers of its handshake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Side {
     /// It called; it drew all four numbers.
@@ -44,7 +44,7 @@ pub(crate) enum Side {
         init1: (u32, u32),
         /// Sequence of INIT3.
         init3: Option<u32>,
-        /// What INIT2 said.
+        /// The channel offered by INIT2.
         offer: ChannelInfo,
     },
 }
@@ -70,7 +70,7 @@ enum Phase {
     Open,
 }
 
-/// Why a connection is over. The host removes it then.
+/// The reason that a connection is over. The host removes it then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
     /// An open one, or a half-open one of a server.
@@ -585,8 +585,8 @@ fn port(number: u32) -> Option<u16> {
 const OFFER_REPEAT: Duration = Duration::from_secs(1);
 /// The timer is never shorter.
 const TIMER_MIN: Duration = Duration::from_millis(20);
-/// What answers a step of the handshake waits so many delays of acknowledgements: it is the first message that the original notes, with
-/// code that is compiled at that moment, and if it is not done the connection stops at the first loss.
+/// An answer to a step of the handshake waits this many acknowledgement delays: it is the first message that the original notes, with
+/// code that is compiled at that moment, and if it is not noted in time the connection stops at the first loss.
 const HANDSHAKE_DELAYS: u64 = 10;
 /// Most messages kept that arrive before the connection is open.
 const EARLY_MAX: usize = 1_024;

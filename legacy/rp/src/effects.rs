@@ -1,4 +1,4 @@
-//! What handling something leaves behind: small datagrams to be sent, events for the application, counters.
+//! The effects of handling something: small datagrams to send, events for the application, counters.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use muse_wire::{Duration, Instant};
 use crate::packet::{CHANNEL_INFO_LEN, HEADER_LEN, Packet};
 use crate::{Channel, Event, HostStats};
 
-/// Where connections put what they cause.
+/// Collects what connections cause.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     outgoing: [VecDeque<Small>; 2],
@@ -104,7 +104,7 @@ impl Effects {
         None
     }
 
-    /// Whether the application leaves its events lying.
+    /// True if the application does not take its events.
     pub(crate) fn is_backlogged(&self) -> bool {
         self.events.len() >= EVENTS_MAX
     }

@@ -1,4 +1,4 @@
-//! What a host tells its application, and the names it uses.
+//! The events that a host reports to its application, and the names it uses.
 
 use std::fmt;
 
@@ -33,29 +33,29 @@ impl fmt::Display for Channel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub(crate) u64);
 
-/// What happened.
+/// An event of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
     /// A connection is open.
     Connected {
-        /// Which.
+        /// The connection.
         connection: ConnectionId,
     },
     /// A message arrived.
     Message(Message),
     /// An open connection has ended.
     Disconnected {
-        /// Which.
+        /// The connection.
         connection: ConnectionId,
-        /// Why.
+        /// The reason.
         reason: EndReason,
     },
     /// A connection that this host asked for did not come about.
     ConnectFailed {
-        /// Which.
+        /// The connection.
         connection: ConnectionId,
-        /// Why.
+        /// The reason.
         reason: FailReason,
     },
 }
@@ -71,13 +71,13 @@ pub struct Message {
     pub kind: u16,
     /// Its number on the wire.
     pub sequence: u32,
-    /// How many messages just before it are lost for good; always 0 on the reliable channel.
+    /// Number of messages just before it that are lost for good; always 0 on the reliable channel.
     pub skipped: u32,
-    /// What was sent.
+    /// The bytes that were sent.
     pub payload: Vec<u8>,
 }
 
-/// Why an open connection ended.
+/// The reason that an open connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndReason {
@@ -93,7 +93,7 @@ pub enum EndReason {
     Replaced,
 }
 
-/// Why a connection did not come about.
+/// The reason that a connection could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FailReason {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::{Host, Message};
 
-/// What to do with a message of a certain type. It may use the host: answer, disconnect, change handlers.
+/// Handles messages of a certain type. It may use the host: answer, disconnect, change handlers.
 pub type Handler = Box<dyn FnMut(&mut Host, &Message) + Send>;
 
 /// Handlers by message type, at most one each.
@@ -42,7 +42,7 @@ impl Handlers {
         self.by_kind.remove(&kind).is_some()
     }
 
-    /// Whether a type has a handler.
+    /// True if a type has a handler.
     pub fn contains(&self, kind: u16) -> bool {
         self.by_kind.contains_key(&kind)
     }

@@ -72,7 +72,7 @@ impl Host {
         })
     }
 
-    /// Whether to accept new connections. A new host does not. Those that are open stay open.
+    /// Accepts new connections or stops accepting them. A new host accepts none. Those that are open stay open.
     pub fn listen(&mut self, listen: bool) {
         self.is_listening = listen;
     }
@@ -168,23 +168,23 @@ impl Host {
         open.map(|(id, _)| *id)
     }
 
-    /// Where the peer's reliable channel is.
+    /// Returns the address of the peer's reliable channel.
     pub fn peer(&self, connection: ConnectionId) -> Option<SocketAddr> {
         let known = self.connections.get(&connection)?;
         Some(known.reliable_address)
     }
 
-    /// What a connection has done.
+    /// Returns the statistics of a connection.
     pub fn connection_stats(&self, connection: ConnectionId) -> Option<ConnectionStats> {
         self.connections.get(&connection).map(Connection::stats)
     }
 
-    /// What the host has done.
+    /// Returns the statistics of the host.
     pub fn stats(&self) -> &HostStats {
         &self.effects.stats
     }
 
-    /// How often the program around the host is to look at it, at least; see [`HostOptions::tick`].
+    /// Longest interval at which the program around the host is to look at it; see [`HostOptions::tick`].
     pub fn tick(&self) -> Duration {
         self.options.tick
     }
@@ -194,7 +194,7 @@ impl Host {
         &mut self.options.handlers
     }
 
-    /// What happened next, messages included.
+    /// Returns the next event, messages included.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.effects.events.pop_front()
     }
@@ -593,7 +593,7 @@ impl Machine for Socket<'_> {
     }
 }
 
-/// Why a message was not taken.
+/// The reason that a message was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SendError {
@@ -608,7 +608,7 @@ pub enum SendError {
     QueueFull(usize),
 }
 
-/// Why no connection was begun.
+/// The reason that no connection was begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectError {

@@ -1,4 +1,4 @@
-//! How a host behaves, with defaults and validation.
+//! The options of a host, with defaults and validation.
 
 use muse_wire::Duration;
 use muse_wire::partial::{Promise, PromiseError};
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::handlers::Handlers;
 
-/// How a [`Host`](crate::Host) behaves.
+/// Options of a [`Host`](crate::Host).
 ///
 /// ```
 /// use muse_rp::{Host, HostOptions, OptionsError};
@@ -34,34 +34,6 @@ pub struct HostOptions {
 }
 
 impl HostOptions {
-    /// Most open connections that are accepted; further clients get no answer. Default 64. Each costs some hundred bytes, and
-    /// what its windows hold.
-    pub fn connections_max(mut self, connections: usize) -> Self {
-        self.connections_max = connections;
-        self
-    }
-
-    /// How long a peer may leave pings unanswered before it is expelled, in whole ping intervals, and how long a half-open
-    /// connection is kept. Default 10 s. At 10 % loss each way a peer is expelled wrongly once in 10 million
-    /// intervals; at half the time, once in 4,000.
-    pub fn time_out(mut self, time_out: Duration) -> Self {
-        self.time_out = time_out;
-        self
-    }
-
-    /// Time between pings. Default 1 s. A ping and its answer are 12 bytes each; the round trip is known this fresh.
-    pub fn ping_interval(mut self, interval: Duration) -> Self {
-        self.ping_interval = interval;
-        self
-    }
-
-    /// How often the program around the host looks at its sockets and at what the host has for it, at least. The host itself
-    /// only keeps it. Default 1 ms, as in the original.
-    pub fn tick(mut self, tick: Duration) -> Self {
-        self.tick = tick;
-        self
-    }
-
     /// The ports of this host's two sockets, as told to the peer. Default 7,777 and 7,778.
     pub fn ports(mut self, reliable: u16, partial: u16) -> Self {
         self.reliable_port = reliable;
@@ -69,59 +41,10 @@ impl HostOptions {
         self
     }
 
-    /// Messages under way at once, per channel, and the length of the windows that the promise is about. The server's counts.
-    /// Default 64. There is no congestion control: a window that the path does not carry is lost.
-    pub fn window(mut self, window: u32) -> Self {
-        self.window = window;
-        self
-    }
-
-    /// Share of each window that surely arrives on the partially reliable channel, in per cent. The server's counts.
-    /// Default 80. What it takes to reach it costs time.
-    pub fn percent(mut self, percent: u8) -> Self {
-        self.percent = percent;
-        self
-    }
-
-    /// How long to wait for an acknowledgement as long as the round trip is unknown; later twice the round trip, at least
-    /// 20 ms. Default 200 ms.
-    pub fn initial_timer(mut self, timer: Duration) -> Self {
-        self.initial_timer = timer;
-        self
-    }
-
-    /// How long acknowledgements wait. The original forgets what it has sent if the acknowledgement comes before it has noted the
-    /// message, and then repeats the wrong one for ever. Default 5 ms, which adds as much to each window's round trip, and ten times as
-    /// much to each step of the handshake; none is right where nobody uses the original.
-    pub fn ack_delay(mut self, delay: Duration) -> Self {
-        self.ack_delay = delay;
-        self
-    }
-
-    /// How long an attempt to connect takes, and how many there are. Default 1 s, 5 attempts.
+    /// Sets how long an attempt to connect takes, and how many there are. Default 1 s, 5 attempts.
     pub fn connect_timeout(mut self, timeout: Duration, tries: u32) -> Self {
         self.connect_timeout = timeout;
         self.connect_tries = tries;
-        self
-    }
-
-    /// How often one message is sent again by the timer before the connection is given up. Default 250: with the shortest timer
-    /// that is 5 s, within which the path may be cut.
-    pub fn resends_max(mut self, resends: u32) -> Self {
-        self.resends_max = resends;
-        self
-    }
-
-    /// Most messages that wait or are under way, per channel of a connection; further ones are refused. Default 16,384, which
-    /// can be 16 MB.
-    pub fn queue_max(mut self, messages: usize) -> Self {
-        self.queue_max = messages;
-        self
-    }
-
-    /// What to do with messages by their type; see [`Host::dispatch`](crate::Host::dispatch). Default none.
-    pub fn handlers(mut self, handlers: Handlers) -> Self {
-        self.handlers = handlers;
         self
     }
 
@@ -146,6 +69,52 @@ impl HostOptions {
         }
         Ok(promise)
     }
+}
+
+muse_wire::setters! { HostOptions:
+    /// Most open connections that are accepted; further clients get no answer. Default 64. Each costs some hundred bytes, and
+    /// what its windows hold.
+    connections_max: usize,
+
+    /// Sets how long a peer may leave pings unanswered before it is expelled, in whole ping intervals, and how long a half-open
+    /// connection is kept. Default 10 s. At 10 % loss each way a peer is expelled wrongly once in 10 million
+    /// intervals; at half the time, once in 4,000.
+    time_out: Duration,
+
+    /// Time between pings. Default 1 s. A ping and its answer are 12 bytes each; the round trip is known this fresh.
+    ping_interval: Duration,
+
+    /// Sets the longest interval at which the program around the host looks at its sockets and at what the host has for it. The host itself
+    /// only keeps it. Default 1 ms, as in the original.
+    tick: Duration,
+
+    /// Messages under way at once, per channel, and the length of the windows that the promise is about. The server's counts.
+    /// Default 64. There is no congestion control: a window that the path does not carry is lost.
+    window: u32,
+
+    /// Share of each window that surely arrives on the partially reliable channel, in per cent. The server's counts.
+    /// Default 80. What it takes to reach it costs time.
+    percent: u8,
+
+    /// Sets how long to wait for an acknowledgement as long as the round trip is unknown; later twice the round trip, at least
+    /// 20 ms. Default 200 ms.
+    initial_timer: Duration,
+
+    /// Sets how long acknowledgements wait. The original forgets what it has sent if the acknowledgement comes before it has noted the
+    /// message, and then repeats the wrong one for ever. Default 5 ms, which adds as much to each window's round trip, and ten times as
+    /// much to each step of the handshake; none is right where nobody uses the original.
+    ack_delay: Duration,
+
+    /// Sets how often one message is sent again by the timer before the connection is given up. Default 250: with the shortest timer
+    /// that is 5 s, within which the path may be cut.
+    resends_max: u32,
+
+    /// Most messages that wait or are under way, per channel of a connection; further ones are refused. Default 16,384, which
+    /// can be 16 MB.
+    queue_max: usize,
+
+    /// Sets the handlers of messages by type; see [`Host::dispatch`](crate::Host::dispatch). Default none.
+    handlers: Handlers,
 }
 
 impl Default for HostOptions {

@@ -19,11 +19,11 @@ pub struct Packet<'a> {
     pub sequence: u32,
     /// The last number accepted; counts in acknowledgements only.
     pub ack: u32,
-    /// What the datagram is.
+    /// The kind of datagram.
     pub flags: Flags,
     /// The message type, by which handlers are chosen.
     pub kind: u16,
-    /// What the application sent, or a [`ChannelInfo`], or a ping's direction.
+    /// The application's bytes, or a [`ChannelInfo`], or a ping's direction.
     pub payload: &'a [u8],
 }
 
@@ -56,7 +56,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Why a datagram cannot be read.
+/// The reason that a datagram cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PacketError {
@@ -93,7 +93,7 @@ impl Flags {
     /// A ping or its answer.
     pub const PING: Self = Self(8);
 
-    /// What the datagram is: flags are looked at in the order INIT, END, PING, ACK.
+    /// Returns the kind of datagram: flags are looked at in the order INIT, END, PING, ACK.
     pub const fn meaning(self) -> Meaning {
         match self.0 {
             flags if flags & Self::INIT.0 != 0 => Meaning::Init,
@@ -105,7 +105,7 @@ impl Flags {
     }
 }
 
-/// What a datagram is, by its [`Flags`].
+/// The kind of a datagram, by its [`Flags`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// A step of the handshake.
@@ -120,7 +120,7 @@ pub enum Meaning {
     Data,
 }
 
-/// What the sides tell each other in the handshake.
+/// A channel's ports and numbers, exchanged in the handshake.
 ///
 /// Ports are 32 bits wide on the wire and echoed as they came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

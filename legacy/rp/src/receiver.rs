@@ -36,13 +36,13 @@ pub struct Receiver<T> {
 pub struct Arrived<T> {
     /// Its number on the wire.
     pub sequence: u32,
-    /// How many numbers just before it are lost for good.
+    /// Number of messages just before it that are lost for good.
     pub skipped: u32,
-    /// What was kept.
+    /// The item that was kept.
     pub item: T,
 }
 
-/// What a [`Receiver`] has done.
+/// Counters of a [`Receiver`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReceiverCounters {
@@ -137,7 +137,7 @@ impl<T> Receiver<T> {
         self.promise.as_ref()
     }
 
-    /// What happened so far.
+    /// Returns the counters.
     pub fn counters(&self) -> &ReceiverCounters {
         &self.counters
     }

@@ -40,12 +40,12 @@ pub struct Sender {
     held_until: Option<Instant>,
     /// The oldest is to be sent again.
     resend: bool,
-    /// How often the timer ran out since the peer last accepted something.
+    /// Number of times the timer ran out since the peer last accepted something.
     timeouts: u32,
     counters: SenderCounters,
 }
 
-/// What a [`Sender`] has done.
+/// Counters of a [`Sender`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SenderCounters {
@@ -100,7 +100,7 @@ impl Sender {
         });
     }
 
-    /// What to send now. `ack` is the last number accepted in the other direction, for the field that nobody reads.
+    /// Returns the packet to send now. `ack` is the last number accepted in the other direction, for the field that nobody reads.
     pub fn poll(&mut self, now: Instant, ack: u32) -> Option<Packet<'_>> {
         if std::mem::take(&mut self.resend) && !self.in_flight.is_empty() {
             self.timer = Some(now + self.interval);
@@ -117,7 +117,7 @@ impl Sender {
         self.packet(self.in_flight.len() - 1)
     }
 
-    /// Whether [`poll`](Self::poll) has something.
+    /// True if [`poll`](Self::poll) has something to send.
     pub fn has_something(&self) -> bool {
         self.resend || (self.may_send() && !self.waiting.is_empty())
     }
@@ -169,7 +169,7 @@ impl Sender {
         self.interval = interval;
     }
 
-    /// How often the timer ran out since the peer last accepted something.
+    /// Number of times the timer ran out since the peer last accepted something.
     pub fn timeouts_in_a_row(&self) -> u32 {
         self.timeouts
     }
@@ -189,7 +189,7 @@ impl Sender {
         self.in_flight.len() + self.waiting.len()
     }
 
-    /// What happened so far.
+    /// Returns the counters.
     pub fn counters(&self) -> &SenderCounters {
         &self.counters
     }

@@ -1,11 +1,11 @@
-//! What a host and its connections have done, with the share of losses.
+//! Statistics of a host and its connections, with the share of losses.
 
 use muse_wire::Duration;
 
 use crate::receiver::ReceiverCounters;
 use crate::sender::SenderCounters;
 
-/// What a connection has done since it began.
+/// Statistics of a connection since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ConnectionStats {
@@ -23,7 +23,7 @@ pub struct ConnectionStats {
     pub partial: ChannelStats,
 }
 
-/// What one channel has done.
+/// Statistics of one channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ChannelStats {
@@ -51,7 +51,7 @@ impl ChannelStats {
     }
 }
 
-/// What a host has done, over all connections.
+/// Statistics of a host, over all connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HostStats {

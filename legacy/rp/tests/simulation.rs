@@ -20,7 +20,7 @@ const SEEDS_DEFAULT: u64 = 2_000;
 const PARTS: u64 = 4;
 const SERVER: usize = 0;
 
-/// What a seed chooses.
+/// The choices made from a seed.
 struct Plan {
     window: u32,
     percent: u8,

@@ -12,6 +12,8 @@ use rustix::time::{
     timerfd_settime,
 };
 
+use super::{Interest, Ready};
+
 /// Waits for sockets.
 #[derive(Debug)]
 pub(super) struct Poller {
@@ -19,22 +21,7 @@ pub(super) struct Poller {
     timer: OwnedFd,
 }
 
-/// What to wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Interest {
-    pub(super) readable: bool,
-    pub(super) writable: bool,
-}
-
 impl Interest {
-    pub(super) const NONE: Self = Self::of(false, false);
-    pub(super) const READ: Self = Self::of(true, false);
-    pub(super) const BOTH: Self = Self::of(true, true);
-
-    const fn of(readable: bool, writable: bool) -> Self {
-        Self { readable, writable }
-    }
-
     fn flags(self) -> EventFlags {
         let mut flags = EventFlags::empty();
         flags.set(EventFlags::IN, self.readable);
@@ -43,14 +30,6 @@ impl Interest {
         flags.set(EventFlags::ET, self == Self::NONE);
         flags
     }
-}
-
-/// A socket that need not be waited for any more.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ready {
-    pub(super) token: u64,
-    pub(super) readable: bool,
-    pub(super) writable: bool,
 }
 
 impl Poller {

@@ -17,7 +17,7 @@ use muse_drivers::{Clock, Driver, UdpDriver, UdpOptions};
 use muse_relay_v1::{StreamAction, StreamId, StreamMachine};
 use muse_wire::{Duration, Instant};
 
-use epoll::{Interest, Poller, Ready};
+use epoll::Poller;
 use sockets::{connect, listen, prepare};
 
 /// TCP and UDP on one port, for a [`StreamMachine`]: a server that accepts streams, or a client with one.
@@ -73,6 +73,31 @@ pub struct Turn {
     pub late: Option<Duration>,
     /// The time from then until everything that it caused was given to the system.
     pub took: Duration,
+}
+
+/// The events to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Interest {
+    readable: bool,
+    writable: bool,
+}
+
+impl Interest {
+    const NONE: Self = Self::of(false, false);
+    const READ: Self = Self::of(true, false);
+    const BOTH: Self = Self::of(true, true);
+
+    const fn of(readable: bool, writable: bool) -> Self {
+        Self { readable, writable }
+    }
+}
+
+/// A socket that need not be waited for any more.
+#[derive(Clone, Copy, Debug)]
+struct Ready {
+    token: u64,
+    readable: bool,
+    writable: bool,
 }
 
 #[derive(Debug)]
@@ -337,7 +362,7 @@ impl StreamDriver {
             interest,
             ended: false,
         });
-        // What the machine says to a newcomer goes at once.
+        // The machine's messages to a new client go at once.
         self.service(now, machine)
     }
 

@@ -5,35 +5,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
+use super::{Interest, Ready};
+
 /// Remembers which sockets there are. The names and shapes are those of `epoll.rs`.
 #[derive(Debug, Default)]
 pub(super) struct Poller {
     interests: RefCell<BTreeMap<u64, Interest>>,
-}
-
-/// The events to wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Interest {
-    pub(super) readable: bool,
-    pub(super) writable: bool,
-}
-
-impl Interest {
-    pub(super) const NONE: Self = Self::of(false, false);
-    pub(super) const READ: Self = Self::of(true, false);
-    pub(super) const BOTH: Self = Self::of(true, true);
-
-    const fn of(readable: bool, writable: bool) -> Self {
-        Self { readable, writable }
-    }
-}
-
-/// A socket that need not be waited for any more.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ready {
-    pub(super) token: u64,
-    pub(super) readable: bool,
-    pub(super) writable: bool,
 }
 
 impl Poller {

@@ -64,4 +64,5 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// The time that sent bytes may go without an acknowledgement until the connection counts as broken.
 #[cfg(target_os = "linux")]
 const UNANSWERED_MAX: Duration = Duration::from_secs(30);
+/// Small, so that a client that does not read shows soon as bytes that the relay has to keep.
 const SEND_BUFFER: usize = 256 << 10;

@@ -129,7 +129,7 @@ async function exchange(host, guest, mark) {
   for (const side of [host, guest]) await heard(side, 0, mark);
 }
 
-/** What came from a peer: reliable all and in order, unreliable at most once each. */
+/** Checks what came from a peer: reliable all and in order, unreliable at most once each. */
 async function heard(side, from, mark) {
   const texts = (channel) => side.page.evaluate(([from, channel, mark]) => globalThis.test.texts(from, channel, mark), [from, channel, mark]);
   await side.until(`all of "${mark}"`, ([from, count, mark]) => globalThis.test.texts(from, 1, mark).length >= count, [from, COUNT, mark]);

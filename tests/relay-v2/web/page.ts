@@ -1,5 +1,5 @@
 /**
- * What browsers.mjs runs in a page: a host or a guest of a relay's room, over the links of the npm package (bindings/typescript/src/session.ts). The
+ * The program that browsers.mjs runs in a page: a host or a guest of a relay's room, over the links of the npm package (bindings/typescript/src/session.ts). The
  * test looks at everything that happened through `globalThis.test`.
  */
 
@@ -13,7 +13,7 @@ const events: Happened[] = [];
 let peer: Peer | undefined;
 let session: Session | undefined;
 let timer = 0;
-/** Whether the link is cut: nothing is opened. */
+/** True while the link is cut: nothing is opened. */
 let cut = false;
 let way: { address: string; kind: Kind } | undefined;
 
@@ -65,7 +65,7 @@ const test = {
   host: (address: string, kind: Kind) => begin(address, kind, () => Peer.host(performance.now(), Date.now() / 1000)),
   guest: (address: string, kind: Kind, code: string, key: string) =>
     begin(address, kind, () => Peer.guest(performance.now(), Date.now() / 1000, code, key)),
-  /** What a host tells its guests, and the secret that nobody may have. */
+  /** The lines that a host tells its guests, and the secret that nobody may have. */
   room: (relay: string) => ({
     code: peer!.code(),
     key: peer!.publicKey(),

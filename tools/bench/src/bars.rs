@@ -11,13 +11,13 @@ use super::table::{Row, columns};
 /// A figure of Muse and its limit.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Bar {
-    /// What is measured, without blanks.
+    /// Name of the measurement, without blanks.
     pub(crate) name: String,
     /// The figure; absent when it could not be measured.
     pub(crate) value: Option<f64>,
     /// The limit; absent when the peer that sets it could not be measured.
     pub(crate) limit: Option<f64>,
-    /// Whether the value has to reach the limit, rather than stay within it.
+    /// True if the value has to reach the limit, rather than stay within it.
     pub(crate) at_least: bool,
 }
 
@@ -42,7 +42,7 @@ impl Bar {
         }
     }
 
-    /// Whether the bar is cleared. What was not measured falls short.
+    /// True if the bar is cleared. A missing measurement falls short.
     pub(crate) fn is_cleared(&self) -> bool {
         match (self.value, self.limit) {
             (Some(value), Some(limit)) if self.at_least => value >= limit,

@@ -62,7 +62,7 @@ fn manifest(folder: &str) -> anyhow::Result<PathBuf> {
         .join(folder);
     let manifest = folder.join("Cargo.toml").canonicalize().with_context(|| {
         format!(
-            "the peers' source is not at {}; --peers none does without",
+            "the peers' source is not at {}; use --peers none to measure Muse alone",
             folder.display()
         )
     })?;
@@ -87,7 +87,9 @@ fn run_cargo(manifest: &Path, only: &[&str]) -> anyhow::Result<BTreeMap<String, 
         .arg(manifest)
         .stdout(Stdio::piped())
         .spawn()
-        .context("cannot run cargo; --peers none does without")?;
+        .context(
+            "cannot run cargo, which builds the peers; use --peers none to measure Muse alone",
+        )?;
     let progress = ProgressBar::new_spinner();
     let output = cargo.stdout.take().context("cargo has no output")?;
     let mut programs = BTreeMap::new();
@@ -105,7 +107,7 @@ fn run_cargo(manifest: &Path, only: &[&str]) -> anyhow::Result<BTreeMap<String, 
     progress.finish_and_clear();
     let status = cargo.wait()?;
     if !status.success() {
-        bail!("building the peers failed ({status}); --peers none does without");
+        bail!("building the peers failed ({status}); use --peers none to measure Muse alone");
     }
     Ok(programs)
 }

@@ -1,4 +1,4 @@
-//! What is measured: the workloads with the networks they run through, in full or shortened.
+//! The cases that are measured: the workloads with the networks they run through, in full or shortened.
 
 use std::time::Duration;
 
@@ -51,19 +51,19 @@ pub(crate) enum Case {
     Bursts,
 }
 
-/// How much of a case is run.
+/// The size of a case.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
-    /// How many clients the client's process holds.
+    /// Number of clients in the client's process.
     pub(crate) clients: usize,
-    /// How long W1 and W3 send.
+    /// Time that W1 and W3 send.
     pub(crate) seconds: u64,
-    /// How many messages W2 sends.
+    /// Number of messages that W2 sends.
     pub(crate) messages: u64,
 }
 
 impl Case {
-    /// What the programs under test call the workload.
+    /// The workload's name for the programs under test.
     pub(crate) fn workload(self) -> &'static str {
         match self {
             Self::ManyClients => "w1",
@@ -73,7 +73,7 @@ impl Case {
         }
     }
 
-    /// What a reader is told about it.
+    /// The title for readers.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::ManyClients => {
@@ -102,7 +102,7 @@ impl Case {
         }
     }
 
-    /// How much of it to run.
+    /// Returns how much of it to run.
     pub(crate) fn size(self, quick: bool) -> Size {
         let seconds = match (self, quick) {
             (Self::ManyClients, false) => 20,

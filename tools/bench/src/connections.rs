@@ -17,25 +17,25 @@ use super::isolation::Surroundings;
 use super::results::write_json;
 use super::role::{Role, pinned_muse};
 
-/// How many, how much, how long.
+/// The number of clients, their messages, and the duration.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse bench connections --bars\n\nExit code 3: with --bars, a bar fell short."
 )]
 pub(crate) struct Arguments {
-    /// Connections.
+    /// Number of connections.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=16_384))]
     clients: u64,
     /// Packets a second each way on each connection.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     rate: u64,
-    /// How long they talk; 10, or 3 with --quick.
+    /// Seconds of traffic; 10, or 3 with --quick.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: Option<u64>,
     /// Shortened: 3 seconds.
     #[arg(long)]
     quick: bool,
-    /// Print a line for each bar and exit with 3 if one falls short.
+    /// Print each value beside its limit, and exit with 3 if one falls short.
     #[arg(long)]
     bars: bool,
     /// Write everything to this file.

@@ -18,7 +18,7 @@ use super::bars::{Bar, judge};
 use super::results::write_json;
 pub(crate) use echo::{EchoReport, run as run_echo};
 
-/// What to do with the figure.
+/// Options for comparing or updating the figure.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse bench cost\n         muse bench cost --update   after a change that is worth its cost\n\nNeeds valgrind and a release build. Exit code 3: more than 5 % above the figure in bench/cost.json."

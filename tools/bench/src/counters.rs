@@ -1,4 +1,4 @@
-//! What the kernel knows about a run: CPU time and memory of a process, traffic of its network namespace.
+//! The kernel's counters of a run: CPU time and memory of a process, traffic of its network namespace.
 
 use std::fs;
 use std::path::Path;
@@ -46,7 +46,7 @@ impl MachineTime {
 
     /// Percent of the time since `earlier` that a virtual machine wanted to run and was not let.
     pub(crate) fn stolen_percent(&self, earlier: &Self) -> f64 {
-        // What the kernel counts as stolen may shrink when the machine moves.
+        // The kernel's steal-time counter may go backwards when the virtual machine migrates.
         let stolen = self.stolen.saturating_sub(earlier.stolen);
         let all = self.all.saturating_sub(earlier.all).max(1);
         stolen as f64 * 100.0 / all as f64
@@ -101,7 +101,7 @@ impl Traffic {
         })
     }
 
-    /// What was added since `earlier`.
+    /// Returns what was added since `earlier`.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         Self {
             datagrams: self.datagrams - earlier.datagrams,

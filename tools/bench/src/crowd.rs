@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use clients::ClientsReport;
 pub(crate) use server::ServerReport;
 
-/// Which side to run.
+/// The side to run.
 #[derive(Args)]
 pub struct CrowdArguments {
     #[command(subcommand)]
@@ -66,7 +66,7 @@ impl Counts {
     }
 }
 
-/// What both sides agree on.
+/// The configuration that both sides share.
 pub(crate) fn config() -> anyhow::Result<Config> {
     let config = Config::new(PROTOCOL)
         .channel(ChannelConfig::new(Delivery::Unreliable))

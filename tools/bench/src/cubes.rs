@@ -26,7 +26,7 @@ use super::bars::{Bar, judge};
 use super::counters::cpu_time;
 use super::results::write_json;
 
-/// What to code.
+/// The recording to encode.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse bench cubes cubes_mix_test.bin\n\nThe file is unpacked: 901 cubes a frame, eight little-endian 32-bit integers a cube. Times are CPU time of a release build."
@@ -34,13 +34,13 @@ use super::results::write_json;
 pub(crate) struct Arguments {
     /// The recorded frames.
     file: PathBuf,
-    /// Let the models learn from this file first; without it they start knowing nothing.
+    /// Train the models with this file first; by default they start untrained.
     #[arg(long, value_name = "FILE")]
     train: Option<PathBuf>,
-    /// Code the first 600 frames only.
+    /// Encode the first 600 frames only.
     #[arg(long)]
     quick: bool,
-    /// Print a line for each bar.
+    /// Print each value beside its limit.
     #[arg(long)]
     bars: bool,
     /// Write the figures to this file.
@@ -58,7 +58,7 @@ struct Cube {
     rotation: [f32; 4],
 }
 
-/// What came out.
+/// The results.
 #[derive(Clone, Debug, Serialize)]
 struct Report {
     frames: usize,
@@ -220,7 +220,7 @@ impl Scene {
         &self.rows[frame * CUBES + cube]
     }
 
-    /// What the receiver has acknowledged of a cube when this frame is sent.
+    /// Returns what the receiver has acknowledged of a cube when this frame is sent.
     fn references(&self, frame: usize, cube: usize) -> References<'_> {
         AGES.iter()
             .filter(|&&age| age <= frame)
@@ -249,7 +249,7 @@ fn encode(
             let references = scene.references(frame, cube);
             coder
                 .encode_row(&mut encoder, models, &references, scene.row(frame, cube))
-                .with_context(|| format!("cube {cube} of frame {frame} is no cube"))?;
+                .with_context(|| format!("cube {cube} of frame {frame} is not valid"))?;
         }
         let len = encoder.finish()?;
         packets.push(buffer[..len].to_vec());
@@ -314,7 +314,7 @@ const FRAME_BYTES: usize = CUBES * 8 * 4;
 const FRAMES_PER_SECOND: f64 = 60.0;
 /// Frames until an acknowledgement is back: 100 ms.
 const DELAY: usize = 6;
-/// How old the references are: the newest, the one before it for the speed, and two older ones.
+/// Ages of the references in frames: the newest, the one before it for the speed, and two older ones.
 const AGES: [usize; 4] = [6, 7, 9, 12];
 
 #[cfg(test)]

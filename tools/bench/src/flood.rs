@@ -21,7 +21,7 @@ use super::results::write_json;
 use super::role::{Role, pinned_muse};
 pub(crate) use flooder::{FloodArguments, FloodReport, run as run_flooder};
 
-/// How many players, how long.
+/// The number of players, and the duration.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse bench flood --bars\n\nExit code 3: with --bars, a bar fell short."
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     /// Players, each with 20 messages a second, one in ten reliable.
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     players: u64,
-    /// How long each flood lasts; 10, or 3 with --quick.
+    /// Seconds that each flood lasts; 10, or 3 with --quick.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: Option<u64>,
     /// Datagrams of the flood that go to the kernel as one. More than 1 makes a flood several times as fast as a core
@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     /// Shortened: 3 seconds.
     #[arg(long)]
     quick: bool,
-    /// Print a line for each bar and exit with 3 if one falls short.
+    /// Print each value beside its limit, and exit with 3 if one falls short.
     #[arg(long)]
     bars: bool,
     /// Write everything to this file.
@@ -68,7 +68,7 @@ struct Flood {
     flood: FloodReport,
 }
 
-/// What the kernel's counters showed from outside.
+/// The kernel's counters, seen from outside.
 #[derive(Serialize)]
 struct Kernel {
     seconds: f64,
@@ -168,7 +168,7 @@ fn summarise(
         100.0 * arrived as f64 / sent.max(1) as f64
     };
     let read = server.hellos + server.connects + server.malformed;
-    // What was not read was not answered either; the shortest question is what counts.
+    // Unread packets were not answered either; the shortest question is what counts.
     let bytes_read = (read * flood.question_len_min).max(1);
     Flood {
         server_takes_datagrams: name,

@@ -1,4 +1,4 @@
-//! Where a run's programs are started: in a network namespace of their own, with raised priority.
+//! Starts a run's programs in a network namespace of their own, with raised priority.
 //!
 //! With nobody else's traffic on it, the interface's counters hold this run's bytes alone. Nothing here needs a
 //! privileged library: `unshare`, `nsenter`, `ip`, `setsid` and `nice` do it, and each replaces itself by the next program, so
@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// How far a run can be set apart on this machine.
+/// The isolation that this machine offers to a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Isolation {
     /// A network namespace, made with a superuser's rights.
@@ -19,7 +19,7 @@ pub(crate) enum Isolation {
     Shared,
 }
 
-/// What a run can count on.
+/// The conditions that a run can count on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Surroundings {
     isolation: Isolation,
@@ -42,7 +42,7 @@ impl Surroundings {
         }
     }
 
-    /// What the figures suffer from, if from anything.
+    /// Returns the reasons why the figures may be disturbed, if there are any.
     pub(crate) fn warnings(&self) -> Vec<&'static str> {
         let mut warnings = Vec::new();
         if self.isolation == Isolation::Shared {
@@ -116,7 +116,7 @@ impl Surroundings {
 /// priorities within a group only, so it gets a session of its own, whose group [`Surroundings::raise`] raises.
 const RAISED: &[&str] = &["setsid", "nice", "-n", "-20"];
 
-/// Whether a command can be run and exits with 0 and without complaint: `nice` only complains.
+/// True if a command can be run and exits with 0 and without complaint: `nice` only complains.
 fn succeeds(words: &[&str]) -> bool {
     Command::new(words[0])
         .args(&words[1..])

@@ -35,7 +35,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-/// What to measure.
+/// The benchmark to run.
 #[derive(Args)]
 #[command(after_help = "Example: muse bench transport --workload w1 --peers rusty_enet,quinn")]
 pub struct Arguments {
@@ -51,7 +51,7 @@ enum Benchmark {
     Connections(connections::Arguments),
     /// Players on a server that is flooded with handshakes.
     Flood(flood::Arguments),
-    /// What a relay carries on one core.
+    /// The load that a relay carries on one core.
     Relay(relay::Arguments),
     /// The snapshot coder on a recorded physics scene and on bodies that all move.
     Cubes(cubes::Arguments),
@@ -59,9 +59,9 @@ enum Benchmark {
     Rollback(rollback::Arguments),
     /// Bytes and CPU time of replication: 1,000 bodies that all move, and crowds.
     Netcode(netcode::Arguments),
-    /// What a master carries: sessions, tickets, sign-ins, matching.
+    /// The load that a master carries: sessions, tickets, sign-ins, matching.
     Master(master::Arguments),
-    /// What a match of Biobot costs a server, and each player in bytes.
+    /// The cost of a match of Biobot to a server, and to each player in bytes.
     Match(matches::Arguments),
     /// Instructions per message, against the figure that is checked in.
     Cost(cost::Arguments),

@@ -23,25 +23,25 @@ use super::counters::{MachineTime, cpu_time, memory};
 use super::results::write_json;
 use super::statistics::Figure;
 
-/// What to measure.
+/// The measurements to make.
 #[derive(Args)]
 #[command(
-    after_help = "Example: muse bench master --quick --bars\n\nNeeds as many open files as sessions, twice: ulimit -n"
+    after_help = "Example: muse bench master --quick --bars\n\nNeeds two open files for each session: see ulimit -n"
 )]
 pub(crate) struct Arguments {
-    /// Sessions at once.
+    /// Number of sessions at once.
     #[arg(long, value_name = "N", default_value_t = 15_000)]
     sessions: usize,
-    /// How long sessions, tickets and sign-ins are watched, each.
+    /// Seconds that sessions, tickets and sign-ins are watched, each.
     #[arg(long, value_name = "S", default_value_t = 20)]
     seconds: u64,
     /// An empty PostgreSQL database, to measure tickets with it too: postgres://USER@HOST/NAME. Needs the feature `postgres`.
     #[arg(long, value_name = "URL")]
     postgres: Option<String>,
-    /// A tenth of everything.
+    /// Shortened: a tenth of everything.
     #[arg(long)]
     quick: bool,
-    /// One line per bar; exit code 3 if one falls short.
+    /// Print each value beside its limit, and exit with 3 if one falls short.
     #[arg(long)]
     bars: bool,
     /// Write everything to this file.
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// What was measured.
+/// The measurements.
 #[derive(Debug, Default, Serialize)]
 struct Figures {
     sessions: usize,
@@ -76,7 +76,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// How fast what is `counted` grows, in each of five slices.
+    /// Measures how fast what is `counted` grows, in each of five slices.
     async fn over(
         window: Duration,
         mut counted: impl FnMut() -> anyhow::Result<f64>,
@@ -112,8 +112,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     eprintln!("passes over a queue of 10,000 tickets");
     let mut figures = Figures {
         sessions,
-        pass_ms: pass(Wish::Anything),
-        pass_ms_incompatible: pass(Wish::Alone),
+        pass_ms: pass(Wanted::Anything),
+        pass_ms_incompatible: pass(Wanted::Alone),
         ..Figures::default()
     };
     let window = Duration::from_secs(seconds);
@@ -195,24 +195,24 @@ fn bars(figures: &Figures) -> Vec<Bar> {
     bars
 }
 
-/// What the players of a queue ask for.
+/// The preferences of a queue's players.
 #[derive(Clone, Copy)]
-enum Wish {
+enum Wanted {
     /// A usual mixture.
     Anything,
-    /// Each something that nobody else wants: the worst case.
+    /// Each player wants something that nobody else wants: the worst case.
     Alone,
 }
 
 /// Milliseconds of the slowest of the first ten passes over 10,000 tickets.
-fn pass(wish: Wish) -> f64 {
+fn pass(wanted: Wanted) -> f64 {
     let mut rng = fastrand::Rng::with_seed(1);
     let mut queue = Queue::new(MatchingConfig::default().regions(&["eu", "us", "asia"]));
     for id in 1..=10_000 {
         let mut preferences = Preferences::default();
-        match wish {
-            Wish::Alone => preferences = preferences.choice("room", &format!("room {id}")),
-            Wish::Anything => {
+        match wanted {
+            Wanted::Alone => preferences = preferences.choice("room", &format!("room {id}")),
+            Wanted::Anything => {
                 for region in ["eu", "us", "asia"] {
                     preferences = preferences.latency(region, rng.u16(10..200));
                 }
@@ -311,7 +311,7 @@ impl Master {
     ) -> anyhow::Result<Self> {
         let folder = std::env::temp_dir().join(format!("muse-bench-master-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).context("cannot make a folder for the database")?;
+        std::fs::create_dir_all(&folder).context("cannot create a folder for the database")?;
         let mut command = Command::new(std::env::current_exe()?);
         match database {
             // Not on the command line, where others would read a password.

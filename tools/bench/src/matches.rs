@@ -21,20 +21,20 @@ use control::Control;
 use muse_program::figures::PlayerFigures;
 use programs::{Bots, Game};
 
-/// What to measure.
+/// The matches to measure.
 #[derive(Args)]
 #[command(after_help = "Example: muse bench match --quick --bars")]
 pub(crate) struct Arguments {
-    /// How long each match is watched, in seconds.
+    /// Seconds that each match is watched.
     #[arg(long, value_name = "S", default_value_t = 40, value_parser = clap::value_parser!(u64).range(2..=600))]
     seconds: u64,
-    /// Matches at once.
+    /// Number of matches at once.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     matches: u32,
-    /// A fifth of the time.
+    /// Shortened: a fifth of the time.
     #[arg(long)]
     quick: bool,
-    /// One line per bar; exit code 3 if one falls short.
+    /// Print each value beside its limit, and exit with 3 if one falls short.
     #[arg(long)]
     bars: bool,
     /// Write everything to this file.
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// What was measured.
+/// The measurements.
 #[derive(Debug, Serialize)]
 struct Figures {
     two: MatchFigures,
@@ -64,7 +64,7 @@ struct MatchFigures {
     enemies_mean: f64,
     /// Steps of others beyond what their speed allows, of all players.
     jumps: u64,
-    /// States that players had predicted otherwise, in percent.
+    /// States that players had mispredicted, in percent.
     corrected_percent: f64,
     late_p99_ms: f64,
 }
@@ -100,7 +100,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let window = Duration::from_secs(seconds);
     let file = std::env::temp_dir().join(format!("muse-bench-{}.json", std::process::id()));
     std::fs::write(&file, programs::crowded_level()?)?;
-    let level = file.to_str().context("the directory's path is no text")?;
+    let level = file
+        .to_str()
+        .context("the directory's path is not valid UTF-8")?;
     eprintln!("a match of 2 among enemies");
     let two = one_match(2, "coop", Some(level), window);
     std::fs::remove_file(&file)?;

@@ -17,7 +17,7 @@ use super::role::Role;
 /// A library under test.
 #[derive(Clone, Debug)]
 pub(crate) struct Library {
-    /// What it is called in tables.
+    /// Name in tables.
     pub(crate) name: String,
     /// Its program and the arguments that come first.
     pub(crate) program: Vec<OsString>,
@@ -53,15 +53,15 @@ pub(crate) struct Run {
     pub(crate) server_cpu_seconds: f64,
     /// CPU time of the client between the marks.
     pub(crate) client_cpu_seconds: f64,
-    /// What the server's memory grew by at most, from before the first client.
+    /// Largest growth of the server's memory, from before the first client.
     pub(crate) server_memory_bytes: u64,
     /// Traffic between the marks.
     pub(crate) traffic: Traffic,
-    /// What the server says.
+    /// The server's report.
     pub(crate) server: Report,
-    /// What the client says.
+    /// The client's report.
     pub(crate) client: Report,
-    /// What the proxy says, where there is one.
+    /// The proxy's report, where there is one.
     pub(crate) network: Option<ProxyReport>,
 }
 
@@ -71,7 +71,7 @@ impl Run {
         self.client.unreliable_received + self.client.reliable_received
     }
 
-    /// W1: whether both sides kept their ticks, so that an echo took one. A loop that lags does more per wake-up and
+    /// W1: true if both sides kept their ticks, so that an echo took one. A loop that lags does more per wake-up and
     /// looks cheaper than it is.
     pub(crate) fn kept_its_ticks(&self) -> bool {
         (12.0..=20.0).contains(&self.client.latency_ms.p50)
@@ -194,7 +194,7 @@ impl Starter<'_> {
     }
 }
 
-/// What Muse's rows are called.
+/// Name of Muse's rows.
 pub(crate) const MUSE: &str = "muse";
 const START_MAX: Duration = Duration::from_secs(10);
 const CONNECT_MAX: Duration = Duration::from_secs(35);

@@ -23,7 +23,7 @@ use super::statistics::Figure;
 use cost::measure;
 use simulation::{Interest, Setup, TICKS_WARM, Traffic, simulate};
 
-/// How long, and what to print.
+/// The duration, and what to print.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse bench netcode --bars\n         muse bench netcode --bevy --bars   the plugin for Bevy beside its peers\n\nTimes are CPU time of a release build; run them on a quiet machine."
@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// What came out.
+/// The results.
 #[derive(Clone, Debug, Serialize)]
 struct Report {
     load_average: Option<f64>,

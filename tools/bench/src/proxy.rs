@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 
 use muse_proxy::engine::{Engine, Setup};
 
-/// What the network does, the same in both directions.
+/// Network conditions, the same in both directions.
 #[derive(Args)]
 pub struct ProxyArguments {
-    /// Where datagrams of clients go.
+    /// Address that datagrams of clients are forwarded to.
     #[arg(long)]
     server: SocketAddr,
-    /// What chance follows from.
+    /// Random seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Delay one way.
@@ -35,7 +35,7 @@ pub struct ProxyArguments {
     burst: f64,
 }
 
-/// What the two sides offered to the network since the run began, lost datagrams included.
+/// Traffic that the two sides offered to the network since the run began, lost datagrams included.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ProxyReport {
     /// Datagrams from the client.
@@ -123,5 +123,5 @@ impl ProxyReport {
     }
 }
 
-/// How often the proxy looks whether it is to stop.
+/// Interval at which the proxy checks whether it is to stop.
 const TURN_MAX: Duration = Duration::from_millis(20);

@@ -9,22 +9,22 @@ use clap::Args;
 
 use super::relay_v1;
 
-/// Which relay, and how long.
+/// The kind of relay, and the duration.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse bench relay --bars\n         muse bench relay --v1 --bars\n\nExit code 3: with --bars, a bar fell short."
 )]
 pub(crate) struct Arguments {
-    /// The relay of protocol version 1.
+    /// Measure the relay of protocol version 1.
     #[arg(long)]
     v1: bool,
-    /// How long each load lasts; 5, with --v1 20, with --quick 1 and 4.
+    /// Seconds that each load lasts; 5, with --v1 20, with --quick 1 and 4.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: Option<u64>,
     /// Shortened: fewer or shorter loads.
     #[arg(long)]
     quick: bool,
-    /// Print a line for each bar and exit with 3 if one falls short.
+    /// Print each value beside its limit, and exit with 3 if one falls short.
     #[arg(long)]
     bars: bool,
     /// Write everything to this file.

@@ -27,19 +27,19 @@ use super::table::write_aligned;
 use clients::ClientsReport;
 use server::ServerReport;
 
-/// How to measure.
+/// Options of the measurement.
 pub(crate) struct Options<'a> {
-    /// How long each load lasts.
+    /// Seconds that each load lasts.
     pub(crate) seconds: u64,
     /// Fewer loads.
     pub(crate) quick: bool,
     /// Print the bars.
     pub(crate) bars: bool,
-    /// Where to write everything.
+    /// The file to write all results to.
     pub(crate) json: Option<&'a Path>,
 }
 
-/// Which program of the benchmark to run.
+/// The program of the benchmark to run.
 #[derive(Args)]
 pub struct RoleArguments {
     #[command(subcommand)]
@@ -128,7 +128,7 @@ struct Outcome {
     load: Load,
     control_lateness_ms: Spread,
     server_core_share: f64,
-    /// How much of the time the relay was ready to run and did not.
+    /// Share of the time in which the relay was ready to run and did not.
     server_waited_share: f64,
     clients_core_share: f64,
     datagrams_per_second: f64,
@@ -144,7 +144,7 @@ impl Outcome {
         (self.server.lateness_ms.p99 - self.control_lateness_ms.p99).max(0.0)
     }
 
-    /// What broke, and why.
+    /// Returns what broke, and why.
     fn breaks(&self) -> Option<String> {
         let symptom = if self.above_control_ms() > LATENESS_MS_MAX {
             format!("ticks begin {:.1} ms late", self.above_control_ms())
@@ -203,7 +203,7 @@ pub(crate) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
         let outcome = measure(&surroundings, load, options.seconds)?;
         let broken = outcome.breaks().is_some();
         outcomes.push(outcome);
-        // What is beyond the bars is only there to find where it breaks.
+        // Loads beyond the bars are only there to find where it breaks.
         if broken && load.gso && load.clients > BARS[1] {
             break;
         }
@@ -314,7 +314,7 @@ fn measure(surroundings: &Surroundings, load: Load, seconds: u64) -> anyhow::Res
     })
 }
 
-/// How long the main thread of a process has waited for a core while it could have run.
+/// Time that the main thread of a process has waited for a core while it could have run.
 fn run_queue_seconds(pid: u32) -> f64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
     let nanoseconds = text

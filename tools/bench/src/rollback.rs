@@ -25,19 +25,19 @@ use super::table::write_aligned;
 use counted::Costs;
 use pairs::Report;
 
-/// What to measure.
+/// The measurements to make.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse bench rollback --bars\n         muse bench rollback --peers none   without GGRS\n\nCosts need valgrind and a release build."
 )]
 pub(crate) struct Arguments {
-    /// Peers to run beside, or none.
+    /// Libraries to compare with: ggrs or none.
     #[arg(long, default_value = "ggrs")]
     peers: String,
     /// One round of 20 s of virtual time instead of five of 60.
     #[arg(long)]
     quick: bool,
-    /// Print a line for each bar, and exit with 3 if one falls short.
+    /// Print each value beside its limit, and exit with 3 if one falls short.
     #[arg(long)]
     bars: bool,
     /// Write the figures to this file.

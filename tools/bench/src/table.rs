@@ -1,4 +1,4 @@
-//! What the runs of a case amount to: one row for each library, and its figures.
+//! Results of a case: one row for each library, and its figures.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -18,7 +18,7 @@ pub(crate) struct Row {
     pub(crate) figures: BTreeMap<&'static str, Figure>,
     /// Its runs.
     pub(crate) runs: Vec<Run>,
-    /// What went wrong, if something did.
+    /// Errors and warnings, if there were any.
     pub(crate) notes: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Column {
     /// Its heading.
     pub(crate) name: &'static str,
     digits: usize,
-    /// How it follows from a run.
+    /// Computes it from a run.
     pub(crate) value: fn(&Run) -> f64,
 }
 

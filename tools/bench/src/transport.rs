@@ -18,32 +18,31 @@ use super::results::write_json;
 use super::table::{Row, render};
 use super::virtual_cases::{self, VirtualCase, VirtualRow};
 
-/// What to run and how to show it.
+/// The workloads to run and the way to show them.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse bench transport --workload w1,w2 --peers rusty_enet,quinn --json results.json
-
          muse bench transport --workload w3,w4 --virtual-only --bars
 
 Exit code 3: with --bars, a bar fell short."
 )]
 pub(crate) struct Arguments {
-    /// The workloads.
+    /// Workloads to run.
     #[arg(long, value_delimiter = ',', default_value = "w1,w2,w3,w4")]
     workload: Vec<WorkloadName>,
-    /// The peers: bare, kcp, rusty_enet, enet, quinn, renet, all, or none.
+    /// Libraries to compare with: bare, kcp, rusty_enet, enet, quinn, renet, all, or none.
     #[arg(long, value_delimiter = ',', default_value = "all")]
     peers: Vec<String>,
-    /// How many times each library runs each workload; 3, or 1 with --quick.
+    /// Number of times each library runs each workload; 3, or 1 with --quick.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100))]
     runs: Option<u64>,
-    /// Shortened workloads, under a minute in all.
+    /// Shortened workloads, under a minute in total.
     #[arg(long)]
     quick: bool,
-    /// Only what runs in virtual time: W3 and W4 with Muse alone, 100 seeds each, 10 with --quick.
+    /// Run only the cases in virtual time: W3 and W4 with Muse alone, 100 seeds each, 10 with --quick.
     #[arg(long)]
     virtual_only: bool,
-    /// Print a line for each bar and exit with 3 if one falls short.
+    /// Print each value beside its limit, and exit with 3 if one falls short.
     #[arg(long)]
     bars: bool,
     /// Write all runs to this file.
@@ -220,7 +219,7 @@ impl Bench<'_> {
     }
 }
 
-/// Who runs a case: Muse first, where latency under loss is measured with each of its choices.
+/// Returns the libraries that run a case: Muse first, where latency under loss is measured with each of its choices.
 fn libraries(case: Case, peers: &[Library]) -> anyhow::Result<Vec<Library>> {
     let mut libraries = vec![Library::muse(None)?];
     if case.network().is_some() {
@@ -248,7 +247,7 @@ fn progress(runs: u64) -> ProgressBar {
     bar
 }
 
-/// How often a run that lagged is repeated.
+/// Number of times a run that lagged is repeated.
 const LAG_RETRIES_MAX: u32 = 2;
 /// Seeds that are pooled in virtual time.
 const SEEDS: u64 = 100;

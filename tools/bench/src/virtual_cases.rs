@@ -1,4 +1,4 @@
-//! What is run in virtual time: W3 at two losses, other streams over the same network, and W4, each with the three ways
+//! The cases that run in virtual time: W3 at two losses, other streams over the same network, and W4, each with the three ways
 //! to repair; and the bars that are judged there.
 //!
 //! Latency under loss is a matter of chance: one run of 3,600 messages has 36 beyond its 99th percentile. A hundred
@@ -68,7 +68,7 @@ impl VirtualCase {
         }
     }
 
-    /// How many simulations a case is.
+    /// Number of simulations in a case.
     pub(crate) fn runs(seeds: u64) -> u64 {
         seeds * MODES.len() as u64
     }

@@ -16,7 +16,7 @@ use muse_wire::{Duration, Instant};
 /// The stream that is measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream {
-    /// What to pay for latency.
+    /// The bandwidth to pay for latency.
     pub(crate) repair: Repair,
     /// Channels over which messages go in turn.
     pub(crate) channels: u8,
@@ -24,7 +24,7 @@ pub(crate) struct Stream {
     pub(crate) size: (usize, usize),
     /// Messages a second.
     pub(crate) rate: u64,
-    /// How long.
+    /// Duration.
     pub(crate) seconds: u64,
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn w4_network() -> Conditions {
         .burst_loss(0.05, 4.0)
 }
 
-/// What came of all seeds together.
+/// The results of all seeds together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Pooled {
     /// Latencies in microseconds, sorted.

@@ -1,6 +1,6 @@
-//! `muse bots`: players without people, over real UDP: they join, play, fail and come again, for load and to fill matches.
+//! `muse bots`: simulated players over real UDP: they join, play, die and come back, to load servers and to fill matches.
 //!
-//! [`seat`] is a player's place in a match, [`agent`] his life with a master, [`tally`] what is counted.
+//! [`seat`] is a bot's place in a match, [`agent`] its connection to a master, [`tally`] its counters.
 
 mod agent;
 mod seat;
@@ -24,18 +24,18 @@ use agent::{Agent, Order};
 use seat::{Seat, State};
 use tally::Tally;
 
-/// How many, and where.
+/// The number of bots, and the server they play on.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse bots --count 2 --master http://127.0.0.1:8080\n         \
 muse bots --count 4 --server 127.0.0.1:7000 --key KEY\n\n\
-At a master they queue again after each match, until Ctrl-C. At a server they play one match."
+With --master they queue again after each match, until Ctrl-C. With --server they play one match."
 )]
 pub(crate) struct Arguments {
-    /// How many bots.
+    /// Number of bots.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     count: u32,
-    /// Address and port of a game server that lets anybody in.
+    /// Address and port of a game server that admits anybody (`muse game --danger-no-tokens`).
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -44,25 +44,25 @@ pub(crate) struct Arguments {
         conflicts_with = "master"
     )]
     server: Option<String>,
-    /// The server's public key, as it prints it.
+    /// The server's public key, as it prints it at the start.
     #[arg(long, value_name = "KEY")]
     key: Option<ServerPublicKey>,
     /// Address of a master: `https://play.example.com` or `http://host:port`.
     #[arg(long, value_name = "URL")]
     master: Option<String>,
-    /// What to play; anything unless told otherwise.
+    /// Mode to play; any mode by default.
     #[arg(long, value_enum)]
     mode: Option<PlayMode>,
-    /// Players of the match, bots included, that is asked of a master.
+    /// Players of the match to ask a master for, bots included.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     players: Option<u8>,
-    /// Let the server's own bots fill the match, after the queue's wait.
+    /// Let the server's own bots fill the match if nobody else comes in time.
     #[arg(long, requires = "master")]
     with_bots: bool,
-    /// A level's file, if the server has one of its own.
+    /// Level file, if the server uses another than the game's own.
     #[arg(long, value_name = "FILE")]
     level: Option<PathBuf>,
-    /// What chance goes by: how bots err, and who they are to a master.
+    /// Random seed: decides the bots' mistakes, and who they are to a master.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// End after so many seconds.
@@ -71,7 +71,7 @@ pub(crate) struct Arguments {
     /// End when every bot has played so many matches.
     #[arg(long, value_name = "N")]
     matches: Option<u32>,
-    /// Print what each bot sent and received while it played, as JSON.
+    /// Print each bot's traffic while it played, as JSON.
     #[arg(long)]
     figures: bool,
 }
@@ -95,10 +95,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         if bots.iter().all(done) {
             break;
         }
-        std::thread::sleep(nap(&bots));
+        std::thread::sleep(sleep_time(&bots));
     }
     for bot in &mut bots {
-        bot.stand_up()?;
+        bot.leave()?;
     }
     report(&bots, arguments.figures)
 }
@@ -132,12 +132,12 @@ fn make(arguments: &Arguments) -> anyhow::Result<Vec<Bot>> {
             fate: None,
         };
         match (&arguments.server, arguments.key, &arguments.master) {
-            (Some(server), Some(key), _) => bot.sit_down(server, Connect::pinned(key))?,
+            (Some(server), Some(key), _) => bot.join(server, Connect::pinned(key))?,
             (_, _, Some(master)) => {
                 let key = format!("muse-bots-{seed:020}");
                 bot.agent = Some(Agent::new(master, &key, seed, preferences(arguments))?);
             }
-            _ => bail!("say where to play: --server and --key, or --master"),
+            _ => bail!("no server to play on: add --server and --key, or --master"),
         }
         Ok(bot)
     };
@@ -168,7 +168,7 @@ struct Bot {
     brain: Option<Brain>,
     tally: Tally,
     matches: u32,
-    /// Why the last match ended for this bot.
+    /// The reason that the last match ended for this bot.
     fate: Option<String>,
 }
 
@@ -177,8 +177,8 @@ impl Bot {
         let orders = self.agent.as_mut().map(Agent::turn).transpose()?;
         for order in orders.unwrap_or_default() {
             match order {
-                Order::Join(seat) => self.sit_down(&seat.address, seat.connect())?,
-                Order::Leave => self.stand_up()?,
+                Order::Join(seat) => self.join(&seat.address, seat.connect())?,
+                Order::Leave => self.leave()?,
             }
         }
         let Some(seat) = &mut self.seat else {
@@ -214,15 +214,15 @@ impl Bot {
         Ok(())
     }
 
-    fn sit_down(&mut self, address: &str, how: Connect) -> anyhow::Result<()> {
-        self.stand_up()?;
+    fn join(&mut self, address: &str, how: Connect) -> anyhow::Result<()> {
+        self.leave()?;
         self.brain = None;
         let seat = Seat::connect(address, how, &self.name, self.level.clone());
         self.seat = Some(seat.with_context(|| format!("cannot connect to {address}"))?);
         Ok(())
     }
 
-    fn stand_up(&mut self) -> anyhow::Result<()> {
+    fn leave(&mut self) -> anyhow::Result<()> {
         self.tally.leave();
         match self.seat.take() {
             Some(mut seat) => seat.leave(),
@@ -244,8 +244,8 @@ impl Bot {
     }
 }
 
-/// How long all of them may sleep: until the first has something to do, and never so long that what arrived waits.
-fn nap(bots: &[Bot]) -> SystemDuration {
+/// Returns how long all of them may sleep: until the first has something to do, and never so long that arrived packets wait.
+fn sleep_time(bots: &[Bot]) -> SystemDuration {
     let due = |bot: &Bot| {
         let seat = bot.seat.as_ref()?;
         Some(seat.due()?.saturating_since(seat.now()).as_micros())
@@ -276,5 +276,7 @@ fn report(bots: &[Bot], figures: bool) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// One thread plays for all bots without waiting for their sockets: it sleeps at least this long, so that a thousand of them do not keep a core busy,
+/// and at most a few milliseconds, which is what an arrived packet may wait.
 const NAP_MICROS_MIN: u64 = 500;
 const NAP_MICROS_MAX: u64 = 5_000;

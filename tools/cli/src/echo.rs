@@ -6,26 +6,26 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use muse_drivers::{Server, load_or_create_key, new_key};
+use muse_drivers::{EndpointDriver, load_or_create_key, new_key};
 use muse_relay::{Invitation, LinkEvent};
 use muse_transport::{ChannelConfig, Config, Delivery, Event, ServerOptions, ServerPublicKey};
 use muse_wire::Duration;
 
 use crate::interrupt::Interrupt;
 
-/// Where to listen, and as whom.
+/// The address to listen on, and the key.
 #[derive(Args)]
 #[command(
-    after_help = "Example: muse echo --listen [::]:7000 --key-file echo.key\n\nThe line that it prints is what to type on the other machine. Ctrl-C ends it."
+    after_help = "Example: muse echo --listen [::]:7000 --key-file echo.key\n\nIt prints the command to type on the other machine. Ctrl-C ends it."
 )]
 pub(crate) struct Arguments {
     /// Address and port; `[::]` takes IPv4 too, port 0 lets the system choose.
     #[arg(long, value_name = "ADDRESS", default_value = "[::]:7000")]
     listen: SocketAddr,
-    /// Keep the key in this file, which is made if it is not there; without it every run has another key.
+    /// File that keeps the server's key, created if it does not exist; without it each run has a new key.
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// Be reached through the relay there as well (`muse relay`), by an invitation.
+    /// Also accept clients through this relay (`muse relay`), by an invitation.
     #[arg(long, value_name = "HOST:PORT")]
     relay: Option<String>,
 }
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         None => new_key()?,
     };
     let public = key.public();
-    let mut server = Server::bind(arguments.listen, config(), ServerOptions::new(key))
+    let mut server = EndpointDriver::bind(arguments.listen, config(), ServerOptions::new(key))
         .context("cannot listen; choose another address or port with --listen")?;
     println!("muse ping {} --key {public}", server.local_addr()?);
     if let Some(relay) = &arguments.relay {
@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Prints the invitation once the room is open, and what else happens at the relay.
-fn report_relay(server: &mut Server, key: &ServerPublicKey) -> anyhow::Result<()> {
+fn report_relay(server: &mut EndpointDriver, key: &ServerPublicKey) -> anyhow::Result<()> {
     while let Some(event) = server.poll_relay_event() {
         match event {
             LinkEvent::Opened { code, .. } => {
@@ -84,11 +84,11 @@ fn report_relay(server: &mut Server, key: &ServerPublicKey) -> anyhow::Result<()
     Ok(())
 }
 
-/// What `muse echo` and `muse ping` agree on: one channel, on which what is lost stays lost.
+/// The configuration that `muse echo` and `muse ping` share: one unreliable channel.
 pub(crate) fn config() -> Config {
     Config::new(PROTOCOL).channel(ChannelConfig::new(Delivery::Unreliable))
 }
 
 const PROTOCOL: u64 = 0x6d75_7365_2065_6368;
-/// How often a loop looks whether it is to end.
+/// Interval at which a loop checks whether it is to end.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);

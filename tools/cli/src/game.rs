@@ -1,15 +1,15 @@
 //! `muse game`: the authoritative server of one match of Biobot, for players over UDP and in browsers.
 //!
-//! Started by a master, whose environment says where it is, it registers, takes the match that it is given and lets in who has a
-//! connect token. Started by hand it lets in anybody, which the option's name says. One match, then the process ends.
-//! [`host`] has the connections and the stage, [`duty`] the life with the master, [`records`] what is kept of a match.
+//! Started by a master, whose environment says where it is, it registers, hosts the match that it is given and admits players with a
+//! connect token. Started by hand it admits anybody, which has to be asked for by a `danger` option. One match, then the process ends.
+//! [`host`] has the connections and the stage, [`master_link`] the connection to the master, [`records`] the files that are kept of a match.
 
-mod duty;
 pub(crate) mod host;
 mod locals;
+mod master_link;
+mod monitor;
 mod profiles;
 mod records;
-mod watch;
 
 use std::fs::File;
 use std::io::Write;
@@ -21,63 +21,63 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use muse_biobot::{Level, Mode, Movement};
-use muse_drivers::{Server, WebListener, WebOptions, new_key};
+use muse_drivers::{EndpointDriver, WebListener, WebOptions, new_key};
 use muse_transport::token::TokenVerifier;
 use muse_transport::{Config, ServerOptions};
 
 use crate::interrupt::Interrupt;
 use crate::master::enrolment::Enrolment;
-use duty::Duty;
 use host::{Host, MatchPlan};
+use master_link::MasterLink;
 use muse_program::lateness;
 use records::{Records, Tape};
 
-/// Where to listen, what to play, what to keep.
+/// The address to listen on, what to play, what to record.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse game --listen 127.0.0.1:7000 --mode versus --players 4 --danger-no-tokens\n\n\
-A master starts it without --danger-no-tokens and tells it by the environment where to register: see `muse up` and\n\
-`muse master --game \"muse game\"`. It prints where it listens and its public key; when the match is over it prints what\n\
-players tried that they should not have, and how late its ticks were. Ctrl-C or SIGTERM ends the match."
+A master starts it without --danger-no-tokens and sets environment variables that say where to register: see `muse up` and\n\
+`muse master --game \"muse game\"`. It prints its address and its public key; when the match is over it prints a report on\n\
+cheating attempts and on how late its ticks were. Ctrl-C or SIGTERM ends the match."
 )]
 pub(crate) struct Arguments {
-    /// Address and port for players over UDP; port 0 lets the system choose. A master says it by the environment.
+    /// Address and port for players over UDP; port 0 lets the system choose. Not needed if a master starts this program.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// TCP port for browsers; unless told otherwise the number of the UDP port.
+    /// TCP port for browsers; by default the same number as the UDP port.
     #[arg(long, value_name = "PORT", conflicts_with = "no_web")]
     web: Option<u16>,
-    /// No browsers.
+    /// Do not serve browsers.
     #[arg(long)]
     no_web: bool,
-    /// A level's file instead of the one that belongs to the mode.
+    /// Level file to use instead of the mode's own level.
     #[arg(long, value_name = "FILE")]
     level: Option<PathBuf>,
-    /// What is played; a master's match says it itself.
+    /// Mode to play; a master's match overrides it.
     #[arg(long, value_enum, default_value_t = PlayMode::Coop)]
     mode: PlayMode,
-    /// People that the match waits for; unless told otherwise 2, less those whose place a bot takes.
+    /// People that the match waits for; by default 2, less one for each bot, but at least 1.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     players: Option<u8>,
-    /// Bots of this server's own that play along.
+    /// Bots that this server adds to the match.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=15))]
     bots: u8,
-    /// 0 easy, 1 normal, 2 hard.
+    /// Difficulty: 0 easy, 1 normal, 2 hard.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=2))]
     difficulty: u8,
-    /// Who moves the robots: the server by what players press, or players themselves, whom the server checks.
+    /// The side that moves the robots: the server from the players' inputs, or the players themselves, checked by the server.
     #[arg(long, value_enum, default_value_t = Mover::Server)]
     movement: Mover,
-    /// What chance goes by; drawn at random unless told otherwise.
+    /// Random seed; drawn at random by default.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Longest versus match in seconds.
+    /// Longest duration of a versus match, in seconds.
     #[arg(long, value_name = "S", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     versus_s: u32,
-    /// File to record the match to, to be watched and verified.
+    /// File to record the match to; `muse replay` prints and verifies it.
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
-    /// Directory for what is kept of each match: the recording, the report and, if the program crashes, why.
+    /// Directory for the records of each match: the recording, the report and, if the program crashes, the reason.
     #[arg(long, value_name = "DIRECTORY")]
     records: Option<PathBuf>,
     /// Print the figures of the match as one line of JSON at the end.
@@ -89,12 +89,12 @@ pub(crate) struct Arguments {
     /// File to write the connections' secrets to, so that Wireshark can read a capture: for tests, never with players.
     #[arg(long, value_name = "FILE")]
     danger_key_log: Option<PathBuf>,
-    /// Let anybody in who knows the address and the key: for tests and parties, not for the internet.
+    /// Admit anybody who knows the address and the key: for tests and private networks, not for the internet.
     #[arg(long)]
     danger_no_tokens: bool,
 }
 
-/// What is played.
+/// The mode of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PlayMode {
     /// Two against the machine.
@@ -103,11 +103,11 @@ pub(crate) enum PlayMode {
     Versus,
 }
 
-/// Who moves the robots.
+/// The side that moves the robots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mover {
     /// The server; players predict it.
-    Server,
+    EndpointDriver,
     /// Players, within what the server finds possible.
     Validated,
 }
@@ -140,12 +140,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         (Some(enrolment), _) => enrolment.listen_address(),
         (None, Some(listen)) => listen,
         (None, None) => {
-            bail!("say where to listen, for example --listen 127.0.0.1:7000 --danger-no-tokens")
+            bail!(
+                "no address to listen on: add for example --listen 127.0.0.1:7000 --danger-no-tokens"
+            )
         }
     };
     if enrolment.is_none() && !arguments.danger_no_tokens {
         bail!(
-            "no master has started this server, so nobody has a token for it: use `muse up`, or --danger-no-tokens"
+            "no master has started this server, so nobody has a token for it: use `muse up`, or add --danger-no-tokens to admit anybody"
         );
     }
     let key = new_key()?;
@@ -154,7 +156,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if enrolment.is_some() {
         options = options.tokens(TokenVerifier::new());
     }
-    let mut server = Server::bind(listen, config(), options)
+    let mut server = EndpointDriver::bind(listen, config(), options)
         .with_context(|| format!("cannot listen at {listen}"))?;
     if let Some(path) = &arguments.danger_key_log {
         log_keys(&mut server, path)?;
@@ -166,17 +168,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         server = server.with_web(web)?;
     }
     println!("{line}");
-    let duty = enrolment
-        .map(|enrolment| Duty::new(enrolment, server.now(), &public))
+    let master = enrolment
+        .map(|enrolment| MasterLink::new(enrolment, server.now(), &public))
         .transpose()?;
     let tape = Tape::new(arguments.replay.as_deref(), arguments.records.as_deref());
-    let mut host = Host::new(server, plan, duty, tape);
+    let mut host = Host::new(server, plan, master, tape);
     let parent = arguments.with_parent.then(parent_id);
     let orphaned = || parent.is_some_and(|id| id != parent_id());
     while !host.is_over() && !interrupt.is_raised() && !orphaned() {
         host.turn()?;
     }
-    // Who started this program was the master, or ended with it: nobody is left to be told.
+    // The parent was the master, or ended together with it: there is nobody left to report to.
     host.close(!orphaned())?;
     records.write(&host)?;
     print!("{}", host.report());
@@ -188,7 +190,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Appends the secrets of every connection to a file as they are made.
-fn log_keys(server: &mut Server, path: &Path) -> anyhow::Result<()> {
+fn log_keys(server: &mut EndpointDriver, path: &Path) -> anyhow::Result<()> {
     let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     let file = Mutex::new(file);
     let log = move |line: &str| {
@@ -201,8 +203,8 @@ fn log_keys(server: &mut Server, path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What both sides of Biobot agree on; the browser's client has the same channels. Nothing heard for 10 s is the end of a
-/// connection, whatever was heard before goes on where it was.
+/// The configuration that both sides of Biobot share; the browser's client has the same channels. A connection on which nothing is heard
+/// for 10 s ends; one that is heard again before that goes on where it was.
 pub(crate) fn config() -> Config {
     muse_biobot::net::protocol().0.config()
 }
@@ -240,7 +242,7 @@ fn plan(arguments: &Arguments) -> anyhow::Result<MatchPlan> {
     })
 }
 
-fn open_web(port: Option<u16>, server: &Server) -> anyhow::Result<WebListener> {
+fn open_web(port: Option<u16>, server: &EndpointDriver) -> anyhow::Result<WebListener> {
     let mut address = server.local_addr()?;
     if let Some(port) = port {
         address.set_port(port);
@@ -254,7 +256,7 @@ fn parent_id() -> u32 {
     std::os::unix::process::parent_id()
 }
 
-/// Where programs do not know who started them, they stay.
+/// On systems that do not tell a program who started it, the program stays.
 #[cfg(not(unix))]
 fn parent_id() -> u32 {
     0

@@ -1,4 +1,4 @@
-//! The `muse` binary: everything of Muse that is run rather than linked.
+//! The `muse` binary: the parts of Muse that are run rather than linked.
 
 mod bots;
 mod echo;
@@ -22,7 +22,7 @@ use tracing_subscriber::EnvFilter;
 #[command(
     name = "muse",
     version,
-    after_help = "Example: muse up\n\nLogs: RUST_LOG=debug muse ..."
+    after_help = "Example: muse up\n\n`muse COMMAND --help` shows an example of each command. For more logs: RUST_LOG=debug muse ..."
 )]
 struct Muse {
     #[command(subcommand)]
@@ -31,23 +31,23 @@ struct Muse {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Round-trip times to a Muse server.
+    /// Measure round-trip times to a Muse server.
     Ping(ping::Arguments),
-    /// A server that sends every message back, for `muse ping`.
+    /// Run a server that sends every message back, for `muse ping`.
     Echo(echo::Arguments),
-    /// Both ends of MUSE-RP v1, to talk to the original.
+    /// Run either end of MUSE-RP v1, to talk to the original implementation.
     Rp(rp::Arguments),
-    /// A server through which players behind routers meet.
+    /// Run a relay, which connects players behind routers.
     Relay(relay::Arguments),
     /// Print a recorded match, and verify it by running it again.
     Replay(replay::Arguments),
-    /// The page, the master, game servers and a relay on this machine: open it and play.
+    /// Run everything on this machine: the page, the master, game servers and a relay.
     Up(up::Arguments),
-    /// A game server of Biobot, for one match.
+    /// Run a game server of Biobot for one match.
     Game(game::Arguments),
-    /// Players of Biobot without people.
+    /// Run bots that play Biobot.
     Bots(bots::Arguments),
-    /// Sessions, matchmaking, game servers on demand, friends, chat, ranking.
+    /// Run the master server: accounts, matchmaking, game servers on demand, friends, chat, ranking.
     Master(Box<master::Arguments>),
     /// A game server without a game.
     #[command(hide = true)]

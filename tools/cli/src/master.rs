@@ -25,93 +25,99 @@ use crate::interrupt::Interrupt;
 pub(crate) use game::run as run_game;
 pub(crate) use player::{Arguments as PlayerArguments, run as run_player};
 
-/// Where to listen, what to keep, what to start.
+/// The address to listen on, what to store, what to start.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse master --listen 0.0.0.0:7777 --database muse.db --game \"./my-game-server --headless\"\n\n\
-The interface is described at /openapi.json, figures are at /metrics, operators go to /admin; docs/master.md explains them.\n\
+The HTTP interface is described at /openapi.json, metrics are at /metrics, the operators' page is at /admin; docs/master.md explains them.\n\
 Ctrl-C or SIGTERM drains: no new matches, running ones finish. A second one ends at once."
 )]
 pub(crate) struct Arguments {
     /// Address and port for players and game servers.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7777")]
     listen: SocketAddr,
-    /// The file that keeps everything; it is made if it is not there. Or a PostgreSQL database as postgres://USER@HOST/NAME; without this option
-    /// the variable MUSE_DATABASE is read, where a password is safer than here.
-    #[arg(long, value_name = "FILE OR URL")]
-    database: Option<PathBuf>,
+    /// SQLite file, created if it does not exist, or a PostgreSQL database as postgres://USER@HOST/NAME. A password is
+    /// safer in the environment than on the command line.
+    #[arg(
+        long,
+        value_name = "FILE OR URL",
+        env = "MUSE_DATABASE",
+        hide_env_values = true,
+        default_value = "muse.db"
+    )]
+    database: PathBuf,
     /// Certificate authorities of the PostgreSQL server as a PEM file: the connection is then encrypted and the certificate checked.
     #[arg(long, value_name = "FILE")]
     database_ca: Option<PathBuf>,
-    /// NATS server over which masters with one database talk to each other, such as nats://127.0.0.1:4222; without this option the variable MUSE_NATS is
-    /// read, where a password is safer than here.
-    #[arg(long, value_name = "URL")]
+    /// NATS server over which masters with one database talk to each other, such as nats://127.0.0.1:4222. A password is
+    /// safer in the environment than on the command line.
+    #[arg(long, value_name = "URL", env = "MUSE_NATS", hide_env_values = true)]
     nats: Option<String>,
-    /// Another master with the same database, or what stands in front of all of them: this one's game servers turn to it when this one is gone; can
-    /// be repeated.
+    /// Another master with the same database, or a load balancer in front of all of them: this master's game servers connect to it when this one is
+    /// gone; can be repeated.
     #[arg(long = "other-master", value_name = "HOST:PORT")]
     other_masters: Vec<String>,
-    /// Certificate chain as a PEM file: the master then speaks TLS. Game servers on this machine use the next port, without it.
+    /// Certificate chain as a PEM file: the master then serves TLS. Game servers on this machine use the next port, without TLS.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
     /// The certificate's key as a PEM file.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Players at once; more are told to come back in 10 seconds.
+    /// Most players at once; more are told to come back in 10 seconds.
     #[arg(long, value_name = "N", default_value_t = 100)]
     players_max: usize,
-    /// Connections at once that have not signed in; 0 for no limit.
+    /// Most connections that have not signed in; 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = 1_024)]
     connections_max: usize,
-    /// Connections of one address that have not signed in; 0 for no limit, behind a proxy.
+    /// Most connections of one address that have not signed in; 0 for no limit, as is needed behind a proxy.
     #[arg(long, value_name = "N", default_value_t = 256)]
     connections_per_address: usize,
-    /// Requests of one address in a second in the long run; 0 for no limit.
+    /// Requests per second of one address, on average; 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = 50)]
     requests_per_second: u32,
-    /// Requests of one account in a second in the long run, wherever it asks from; 0 for no limit.
+    /// Requests per second of one account from all addresses, on average; 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = 20)]
     account_requests_per_second: u32,
-    /// Program of the game server and its arguments; without it a game without rules that lasts a few seconds.
+    /// Command line of the game server; by default a placeholder without rules whose matches last a few seconds.
     #[arg(long, value_name = "COMMAND")]
     game: Option<String>,
     /// Address at which players reach the game servers.
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     game_host: String,
-    /// Game servers that wait for a match.
+    /// Game servers to keep ready for a match.
     #[arg(long, value_name = "N", default_value_t = 1)]
     warm: usize,
-    /// Matches at once.
+    /// Most matches at once.
     #[arg(long, value_name = "N", default_value_t = 20)]
     matches_max: usize,
     /// First port of game servers; closed servers' ports are used again.
     #[arg(long, value_name = "PORT", default_value_t = 8888)]
     first_port: u16,
-    /// Players of a match for which nobody asks a number.
+    /// Players of a match when none of them asks for a number.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=64))]
     players: u8,
-    /// Offer bots after so many seconds of waiting; 0 for never.
+    /// Seconds of waiting after which bots are offered; 0 for never.
     #[arg(long, value_name = "S", default_value_t = 0)]
     bots_after_s: u64,
-    /// The game's protocol id, which connect tokens name.
+    /// The game's protocol id, for which connect tokens are issued.
     #[arg(long, value_name = "N", default_value_t = game::PROTOCOL)]
     protocol_id: u64,
     /// Name of an operator who may use /admin; the password (12 characters or more) is read from MUSE_OPERATOR_PASSWORD.
     #[arg(long, value_name = "NAME")]
     operator: Option<String>,
-    /// Folder for the output of game servers, shown at /admin; without it their errors go where the master's go.
+    /// Folder for the output of game servers, shown at /admin; by default their errors go to the master's standard error.
     #[arg(long, value_name = "FOLDER")]
     logs: Option<PathBuf>,
     /// Origin of a page that may use the master from a browser, such as https://game.example, or *; can be repeated.
     #[arg(long = "origin", value_name = "ORIGIN")]
     origins: Vec<String>,
-    /// How long running matches may take to finish after Ctrl-C or SIGTERM.
+    /// Seconds that running matches may take to finish after Ctrl-C or SIGTERM.
     #[arg(long, value_name = "S", default_value_t = 600)]
     drain_s: u64,
-    /// Region in which there are game servers, as players name it when they measure; can be repeated.
+    /// Region in which there are game servers, by the name that players report round-trip times for; can be repeated.
     #[arg(long = "region", value_name = "NAME")]
     regions: Vec<String>,
-    /// Relay for games that players host themselves, such as eu=relay.example:7780; can be repeated. Players are told the one that is nearest to all.
+    /// Relay for games that players host themselves, such as eu=relay.example:7780; can be repeated. Players are told the one that is nearest to all of them.
     #[arg(long = "relay", value_name = "REGION=HOST:PORT", value_parser = relay_place)]
     relays: Vec<RelayPlace>,
     #[cfg(feature = "agones")]
@@ -150,25 +156,22 @@ fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
         .regions(&regions)
         .bots_after(bots_after);
     let game = match &arguments.game {
-        Some(command) => command.split_whitespace().map(str::to_owned).collect(),
+        Some(command) => shlex::split(command).context("--game: a quote is not closed")?,
         None => {
             let program = std::env::current_exe().context("cannot find this program's file")?;
             let program = program.into_os_string().into_string();
-            let program = program.map_err(|_| anyhow::anyhow!("this program's path is no text"))?;
+            let program =
+                program.map_err(|_| anyhow::anyhow!("this program's path is not valid UTF-8"))?;
             vec![program, "master-game".to_owned()]
         }
     };
     let origins: Vec<&str> = arguments.origins.iter().map(String::as_str).collect();
-    let database = arguments.database.clone();
-    let database = database.or_else(|| std::env::var_os("MUSE_DATABASE").map(PathBuf::from));
-    let database = database.unwrap_or_else(|| PathBuf::from("muse.db"));
-    let mut config = MasterConfig::new(arguments.listen, database);
+    let mut config = MasterConfig::new(arguments.listen, &arguments.database);
     if let Some(file) = &arguments.database_ca {
         config = config.database_ca(file);
     }
-    let nats = arguments.nats.clone();
-    if let Some(url) = nats.or_else(|| std::env::var("MUSE_NATS").ok()) {
-        config = config.nats(&url);
+    if let Some(url) = &arguments.nats {
+        config = config.nats(url);
     }
     let others: Vec<&str> = arguments.other_masters.iter().map(String::as_str).collect();
     if let Some((certificates, key)) = arguments.tls_cert.as_ref().zip(arguments.tls_key.as_ref()) {

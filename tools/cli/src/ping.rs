@@ -1,4 +1,4 @@
-//! `muse ping`: round-trip times to a server over the Muse protocol, as `ping` shows them for the network below.
+//! `muse ping`: round-trip times to a server over the Muse protocol, as `ping` measures them over ICMP.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
@@ -6,36 +6,36 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use muse_drivers::Client;
+use muse_drivers::ClientDriver;
 use muse_relay::{Invitation, LinkEvent};
 use muse_transport::{CloseReason, Connect, Event, Refusal, ServerPublicKey};
 
 use crate::echo::{LOOK_EVERY, config};
 use crate::interrupt::Interrupt;
 
-/// Whom to ping, and how.
+/// The server to ping, and the pings.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse ping 192.0.2.7:7000 --key 64_HEXADECIMAL_DIGITS --count 10
 
-The server is `muse echo`, which prints its address and key; with --relay an invitation, which stands for both. Ctrl-C ends it early.
+The server is `muse echo`, which prints its address and key, or with --relay an invitation that contains both. Ctrl-C ends it early.
 Exit code 1: nothing answered."
 )]
 pub(crate) struct Arguments {
-    /// The server's name or address, and its port; or an invitation of one that is at a relay.
+    /// The server's name or address, and its port; or an invitation to a server behind a relay.
     #[arg(value_name = "HOST:PORT")]
     server: String,
     /// The server's public key, as it prints it; not needed with an invitation.
     #[arg(long, value_name = "HEX")]
     key: Option<ServerPublicKey>,
-    /// How many pings; without it until Ctrl-C.
+    /// Number of pings; until Ctrl-C by default.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Time between pings.
-    #[arg(long, value_name = "G", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    /// Time between pings, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     interval_ms: u64,
-    /// How long to wait for the connection, and for the last answer.
-    #[arg(long, value_name = "T", default_value_t = 3_000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    /// Time to wait for the connection, and for the last answer, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 3_000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     timeout_ms: u64,
 }
 
@@ -67,12 +67,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Begins to connect, and says what the server is called.
-fn begin(arguments: &Arguments, timeout: Duration) -> anyhow::Result<(Client, SocketAddr)> {
+fn begin(arguments: &Arguments, timeout: Duration) -> anyhow::Result<(ClientDriver, SocketAddr)> {
     if arguments.server.starts_with("muse2:") {
         let invitation: Invitation = arguments.server.parse()?;
         let key = ServerPublicKey::from_bytes(invitation.host_key);
         let how = Connect::pinned(key).timeout(timeout.into());
-        let client = Client::join(invitation.relay, invitation.code, config(), how)
+        let client = ClientDriver::join(invitation.relay, invitation.code, config(), how)
             .with_context(|| format!("cannot begin to join at {}", invitation.relay))?;
         return Ok((client, invitation.relay));
     }
@@ -81,13 +81,13 @@ fn begin(arguments: &Arguments, timeout: Duration) -> anyhow::Result<(Client, So
         .key
         .context("--key is missing: the key that the server printed when it started")?;
     let how = Connect::pinned(key).timeout(timeout.into());
-    let client = Client::connect(server, config(), how)
+    let client = ClientDriver::connect(server, config(), how)
         .with_context(|| format!("cannot begin to connect to {server}"))?;
     Ok((client, server))
 }
 
 struct Session {
-    client: Client,
+    client: ClientDriver,
     interrupt: Interrupt,
     server: SocketAddr,
     /// When each ping left, by its number; `None` once it is answered.
@@ -123,7 +123,7 @@ impl Session {
         Ok(false)
     }
 
-    /// Sends what is due, until all were sent and answered, or it is too late.
+    /// Sends pings until all were sent and answered, or the timeout has passed.
     fn ping(&mut self, arguments: &Arguments, timeout: Duration) -> anyhow::Result<()> {
         let count = arguments.count.unwrap_or(u64::MAX);
         let interval = Duration::from_millis(arguments.interval_ms);
@@ -151,7 +151,7 @@ impl Session {
         }
     }
 
-    /// Says which way the pings take.
+    /// Prints which path the pings take.
     fn watch_relay(&mut self) -> anyhow::Result<()> {
         while let Some(event) = self.client.poll_relay_event() {
             match event {
@@ -188,7 +188,7 @@ impl Session {
             Event::Message { payload, .. } => {
                 let number = payload.try_into().map(u64::from_le_bytes);
                 let number = number.map_or(usize::MAX, |number| number as usize);
-                // An answer that comes twice or to no question counts for nothing.
+                // Duplicates and answers to pings that were never sent are ignored.
                 if let Some(left) = sent.get_mut(number).and_then(Option::take) {
                     let took = left.elapsed();
                     println!(

@@ -1,7 +1,7 @@
-//! `muse relay`: a server through which players behind routers meet.
+//! `muse relay`: a relay, which connects players behind routers.
 //!
-//! What all relays have in common is here: the address, the metrics, and how they end. `muse_program::relay` has them: [`v2`] is the relay for Muse traffic, [`v1`] the
-//! one for clients of the older protocol.
+//! This file has what both kinds of relay have in common: the address, the metrics, and how they end. The relays themselves are in `muse_program::relay`: [`v2`] is
+//! the relay for Muse traffic, [`v1`] the one for clients of the older protocol.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
@@ -14,25 +14,25 @@ use muse_program::relay::{v1, v2};
 
 use crate::interrupt::Interrupt;
 
-/// Which relay, where, and with which limits.
+/// The kind of relay, its address and its limits.
 #[derive(Args)]
 #[command(after_help = "Example: muse relay [::]:7788 --metrics 127.0.0.1:9100
          muse relay [::]:7788 --web 7788 --web-transport-port 7789
          muse relay --v1 0.0.0.0:7777
 
-It prints one line when it is ready. Ctrl-C or SIGTERM drains it: no new clients, those that are there
-may finish for --drain-seconds, then everything that is held is sent and the connections are closed.")]
+It prints one line when it is ready. Ctrl-C or SIGTERM drains it: no new clients are accepted, connected ones
+may go on for --drain-seconds, then everything in the queues is sent and the connections are closed.")]
 pub(crate) struct Arguments {
-    /// Where to listen, UDP, with --v1 also TCP; `[::]` takes IPv4 too, port 0 lets the system choose.
+    /// Address to listen on, UDP, with --v1 also TCP; `[::]` takes IPv4 too, port 0 lets the system choose.
     #[arg(value_name = "HOST:PORT")]
     listen: String,
-    /// The relay of protocol version 1 (docs/relay-v1.md).
+    /// Run the relay of protocol version 1 (docs/relay-v1.md).
     #[arg(long)]
     v1: bool,
     /// Serve Prometheus metrics over HTTP at this address.
     #[arg(long, value_name = "HOST:PORT")]
     metrics: Option<String>,
-    /// How long clients may go on after the signal to end.
+    /// Seconds that clients may go on after the signal to end.
     #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u64).range(0..=3_600))]
     drain_seconds: u64,
     #[command(flatten)]

@@ -17,12 +17,12 @@ use muse_lockstep::{DeterministicGame, Frame, describe, encode};
     after_help = "Example: muse replay match.muserply --verify\n         muse replay match.muserply --frame 700   the state and inputs of a frame\n\nExit code 3: it does not verify, or the file is damaged."
 )]
 pub(crate) struct Arguments {
-    /// The file.
+    /// The recording.
     file: PathBuf,
     /// Run the match again and compare every checksum.
     #[arg(long)]
     verify: bool,
-    /// Print the state before this frame, and what it is run with.
+    /// Print the state before this frame, and the inputs of the frame.
     #[arg(long, value_name = "N")]
     frame: Option<u32>,
 }
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     summary(&replay);
     let mut sound = true;
     if let Some(problem) = replay.problem() {
-        println!("problem: {problem}; what is before it plays");
+        println!("problem: {problem}; the part before it can be played");
         sound = false;
     }
     let state = replay.header().state.as_str();
@@ -47,7 +47,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         _ if !asked => {}
         "Duel" => sound &= examine::<Duel>(&replay, arguments)?,
         "Rts" => sound &= examine::<Rts>(&replay, arguments)?,
-        _ => bail!("this program does not know the game {name:?}; it can print the summary only"),
+        _ => bail!(
+            "this program does not know the game {name:?}; without --verify and --frame it prints the summary"
+        ),
     }
     Ok(exit(sound))
 }
@@ -78,7 +80,7 @@ fn summary(replay: &Replay<'_>) {
     );
 }
 
-/// Verifies and prints for a game that is known; whether it verified.
+/// Verifies and prints a match of a known game. Returns true if it verified.
 fn examine<G: DeterministicGame>(
     replay: &Replay<'_>,
     arguments: &Arguments,
@@ -108,7 +110,7 @@ fn examine<G: DeterministicGame>(
             outcome.frames, outcome.compared
         ),
         Some((frame, fields)) => {
-            println!("differs: the state before frame {frame} is another than recorded");
+            println!("differs: the state before frame {frame} is not the recorded one");
             fields.iter().for_each(|field| println!("  {field}"));
             return Ok(false);
         }

@@ -1,4 +1,4 @@
-//! `muse rp`: both ends of MUSE-RP v1, for games and programs that speak the original's protocol.
+//! `muse rp`: both ends of MUSE-RP v1, for games and programs that use the original's protocol.
 //!
 //! Each event is one line on standard output, written at once, so that scripts can follow.
 
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-/// Which end.
+/// The end to run.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse rp serve --reliable-port 7777 --partial-port 7778 --window 64 --percent 80
@@ -29,9 +29,9 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum End {
-    /// A server that prints what arrives.
+    /// Run a server that prints what arrives.
     Serve(serve::Arguments),
-    /// A client that sends numbered messages and prints what comes back.
+    /// Run a client that sends numbered messages and prints what comes back.
     Send(send::Arguments),
 }
 

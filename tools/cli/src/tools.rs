@@ -1,6 +1,6 @@
 //! `muse bench`, `muse lab` and `muse proxy`: the tools of developers, which the feature `tools` builds in.
 //!
-//! Without it these commands say how to get them, so that nobody who reads of them in the documentation wonders where they are.
+//! Without it these commands say how to get them, so that readers of the documentation are not told that a command does not exist.
 
 #[cfg(feature = "tools")]
 pub(crate) use with::{Command, run};
@@ -55,7 +55,7 @@ mod without {
         Bench(Ignored),
     }
 
-    /// Whatever the tool was asked to do.
+    /// The tool's arguments, which are only repeated in the message.
     #[derive(Args)]
     #[command(disable_help_flag = true)]
     pub(crate) struct Ignored {
@@ -74,7 +74,7 @@ mod without {
             .concat()
             .join(" ");
         bail!(
-            "`muse {name}` is not built in: cargo run --release -p muse-cli --features tools -- {line}"
+            "`muse {name}` is not built in; run it with: cargo run --release -p muse-cli --features tools -- {line}"
         )
     }
 }

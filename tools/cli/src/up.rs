@@ -4,7 +4,6 @@
 //! ends with this program.
 
 mod page;
-mod replays;
 mod routes;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -21,35 +20,33 @@ use muse_master_client::api::RelayPlace;
 use tokio::process::{Child, Command};
 
 use crate::interrupt::Interrupt;
-use page::Page;
-use replays::Replays;
 
-/// Where, for whom, and what to keep.
+/// The address, the players to serve, and what to store.
 #[derive(Args)]
 #[command(after_help = "Example: muse up --port 8080\n\n\
-Open the address that it prints in two windows and press Play in both. With --host and the name or address of this machine\n\
-others in the network can play, too; a page over plain HTTP from another machine uses WebSockets instead of WebTransport.\n\
+Open the address that it prints in two windows and press Play in both. With --host and this machine's name or address, others\n\
+in the network can play too; over plain HTTP their browsers use WebSockets instead of WebTransport.\n\
 Ctrl-C or SIGTERM ends everything.")]
 pub(crate) struct Arguments {
     /// Port of the page and of the master; 0 lets the system choose.
     #[arg(long, value_name = "PORT", default_value_t = 8_080)]
     port: u16,
-    /// Name or address at which players reach this machine. Unless told otherwise only this machine is served.
+    /// Name or address at which players reach this machine. By default, only this machine can connect.
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     host: String,
-    /// Players of a match for which nobody asks a number.
+    /// Players of a match when none of them asks for a number.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=16))]
     players: u8,
-    /// Offer bots after so many seconds of waiting; 0 for never.
+    /// Seconds of waiting after which bots are offered; 0 for never.
     #[arg(long, value_name = "S", default_value_t = 15)]
     bots_after_s: u64,
-    /// A level's file, for matches of its mode, instead of the game's own.
+    /// Level file to use instead of the game's own, for matches of its mode.
     #[arg(long, value_name = "FILE")]
     level: Option<PathBuf>,
-    /// Players at once; more are told to come back in 10 seconds.
+    /// Most players at once; more are told to come back in 10 seconds.
     #[arg(long, value_name = "N", default_value_t = 100)]
     players_max: usize,
-    /// Matches at once.
+    /// Most matches at once.
     #[arg(long, value_name = "N", default_value_t = 20)]
     matches_max: usize,
     /// First port of game servers.
@@ -58,13 +55,13 @@ pub(crate) struct Arguments {
     /// Port of the relay, UDP; 0 lets the system choose.
     #[arg(long, value_name = "PORT", default_value_t = 7_788)]
     relay_port: u16,
-    /// Directory of the built page; unless told otherwise `game/web/dist`.
+    /// Directory of the built page; by default `game/web/dist`.
     #[arg(long, value_name = "DIRECTORY", conflicts_with = "no_page")]
     page: Option<PathBuf>,
-    /// Serve no page: for bots and for other clients.
+    /// Do not serve the page: for bots and other clients.
     #[arg(long)]
     no_page: bool,
-    /// Directory for accounts and for what is kept of matches; made if it is not there. Unless told otherwise `.muse`.
+    /// Directory for accounts and records of matches; created if it does not exist.
     #[arg(long, value_name = "DIRECTORY", default_value = ".muse")]
     data: PathBuf,
 }
@@ -73,11 +70,11 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
     let page = match arguments.no_page {
-        true => Page::default(),
-        false => Page::load(&page::find(arguments.page.as_deref())?)?,
+        true => None,
+        false => Some(page::find(arguments.page.as_deref())?),
     };
     std::fs::create_dir_all(&arguments.data)
-        .with_context(|| format!("cannot make {}", arguments.data.display()))?;
+        .with_context(|| format!("cannot create {}", arguments.data.display()))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -88,12 +85,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 async fn serve(
     arguments: &Arguments,
-    page: Page,
+    page: Option<PathBuf>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<ExitCode> {
     let program = std::env::current_exe().context("cannot find this program's file")?;
     let program = program.into_os_string().into_string();
-    let program = program.map_err(|_| anyhow!("this program's path is no text"))?;
+    let program = program.map_err(|_| anyhow!("this program's path is not valid UTF-8"))?;
     let relay = start_relay(&program, arguments).await?;
     let config = master_config(&program, arguments, page)?.relays(vec![RelayPlace {
         region: "here".to_owned(),
@@ -118,7 +115,11 @@ async fn serve(
     Ok(ExitCode::SUCCESS)
 }
 
-fn master_config(program: &str, arguments: &Arguments, page: Page) -> anyhow::Result<MasterConfig> {
+fn master_config(
+    program: &str,
+    arguments: &Arguments,
+    page: Option<PathBuf>,
+) -> anyhow::Result<MasterConfig> {
     let bots_after = match arguments.bots_after_s {
         0 => None,
         seconds => Some(muse_wire::Duration::from_secs(seconds)),
@@ -129,15 +130,15 @@ fn master_config(program: &str, arguments: &Arguments, page: Page) -> anyhow::Re
     let directory = arguments.data.join("matches");
     let records = directory
         .to_str()
-        .ok_or_else(|| anyhow!("the path of --data is no text"))?;
+        .ok_or_else(|| anyhow!("the path of --data is not valid UTF-8"))?;
     let mut game = vec![program, "game", "--with-parent", "--records", records];
     if let Some(level) = &arguments.level {
         let level = level.to_str();
         game.push("--level");
-        game.push(level.ok_or_else(|| anyhow!("the path of --level is no text"))?);
+        game.push(level.ok_or_else(|| anyhow!("the path of --level is not valid UTF-8"))?);
     }
     let listen = SocketAddr::new(bind_address(&arguments.host), arguments.port);
-    let routes = routes::routes(page, Replays::new(directory.clone()));
+    let routes = routes::routes(page, directory.clone());
     Ok(MasterConfig::new(listen, arguments.data.join("master.db"))
         .protocol_id(u64::from(muse_biobot::PROTOCOL))
         .director(DirectorConfig::default().matching(matching))
@@ -180,7 +181,7 @@ async fn start_relay(program: &str, arguments: &Arguments) -> anyhow::Result<Rel
     })
 }
 
-/// Only this machine, unless it is to be reached by another name.
+/// Binds to loopback unless players reach this machine by another name.
 fn bind_address(host: &str) -> IpAddr {
     match host {
         "127.0.0.1" | "localhost" => Ipv4Addr::LOCALHOST.into(),
@@ -188,5 +189,5 @@ fn bind_address(host: &str) -> IpAddr {
     }
 }
 
-/// Matches end with this program; they are told so when it has gone.
+/// Time to drain. It is short because game servers end with this program anyway.
 const DRAIN_MAX: Duration = Duration::from_millis(500);

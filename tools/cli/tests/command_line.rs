@@ -1,4 +1,4 @@
-//! What the binary says to bad input and to those who ask for help.
+//! The binary's answers to bad input and to those who ask for help.
 
 use std::process::{Command, Output};
 
@@ -11,7 +11,20 @@ fn muse(line: &str) -> Output {
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    for line in ["--help", "ping --help", "echo --help", "replay --help"] {
+    for line in [
+        "--help",
+        "ping --help",
+        "echo --help",
+        "rp --help",
+        "rp serve --help",
+        "rp send --help",
+        "relay --help",
+        "replay --help",
+        "up --help",
+        "game --help",
+        "bots --help",
+        "master --help",
+    ] {
         shows_an_example(line);
     }
 }
@@ -22,10 +35,16 @@ fn every_tool_has_help_with_an_example() {
     for line in [
         "lab --help",
         "lab figures --help",
+        "proxy --help",
         "bench --help",
         "bench transport --help",
         "bench connections --help",
         "bench flood --help",
+        "bench relay --help",
+        "bench cubes --help",
+        "bench netcode --help",
+        "bench master --help",
+        "bench match --help",
         "bench rollback --help",
         "bench cost --help",
     ] {

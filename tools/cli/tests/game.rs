@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant as Clock};
 
 use muse_biobot::{Command as Keys, FromPlayer, Level, Phase, Player, ToPlayer};
-use muse_drivers::Client;
+use muse_drivers::ClientDriver;
 use muse_transport::{Event, Refusal};
 
 use server::Game;
@@ -217,7 +217,7 @@ fn what_cannot_be_is_said_in_one_line() {
     std::fs::write(&level, "{}").expect("written");
     let level = level.to_str().expect("text");
     for (arguments, expected) in [
-        (&["game"][..], "say where to listen"),
+        (&["game"][..], "no address to listen on"),
         (&["game", "--listen", "127.0.0.1:0"], "--danger-no-tokens"),
         (
             &[

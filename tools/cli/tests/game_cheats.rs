@@ -8,7 +8,7 @@ use std::time::{Duration, Instant as Clock};
 
 use muse_biobot::messages::VERSION;
 use muse_biobot::{Command, FromPlayer, Level, Phase, Place, Player, ToPlayer};
-use muse_drivers::Client;
+use muse_drivers::ClientDriver;
 use muse_netcode::Claim;
 use muse_netcode::{Tick, TickTime};
 use muse_transport::Event;
@@ -16,14 +16,14 @@ use muse_wire::Instant;
 
 use server::Game;
 
-/// A connection with Biobot's client on it, whose owner may do as he likes.
+/// A connection with Biobot's client on it, whose owner may do as they like.
 struct Seat {
-    link: Client,
+    link: ClientDriver,
     player: Option<Player>,
     heard: Vec<ToPlayer>,
     /// Packets that it has sent.
     sent: Vec<Vec<u8>>,
-    /// Whether it sends what an honest client would not.
+    /// True if it sends what an honest client would not.
     modified: bool,
 }
 
@@ -104,7 +104,7 @@ struct Trial {
     seen: Seen,
 }
 
-/// What the honest player has seen of the other.
+/// The honest player's view of the other.
 #[derive(Debug, Default)]
 struct Seen {
     height_max: f32,
@@ -117,7 +117,7 @@ struct Seen {
 }
 
 impl Trial {
-    /// Plays for a while, the hostile one with these keys; `also` is what he does besides in each turn.
+    /// Plays for a while, the hostile one with these keys; `also` is what they do besides in each turn.
     fn play(
         &mut self,
         seconds: f32,
@@ -319,7 +319,7 @@ fn cheat_with_words(trial: &mut Trial) {
     trial.play(1.0, |_| Command::default(), |_, _| ());
 }
 
-/// What the honest player noticed: nothing.
+/// Checks that the honest player noticed nothing.
 fn judge(trial: &Trial) {
     let Trial { honest, seen, .. } = trial;
     assert!(seen.height_max < 1.45, "it jumped in the air: {seen:?}");

@@ -58,7 +58,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Where the content of each chunk of this letter begins, and how long it is.
+/// Positions and lengths of the content of each chunk of this letter.
 fn chunks(file: &[u8], letter: u8) -> Vec<(usize, usize)> {
     let (mut at, mut found) = (12, Vec::new());
     while let Some(head) = file.get(at..at + 9) {
@@ -122,7 +122,7 @@ fn a_changed_byte_is_found() {
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(
-        said.contains("problem: ") && said.contains("what is before it plays"),
+        said.contains("problem: ") && said.contains("the part before it can be played"),
         "{said}"
     );
     assert!(

@@ -70,8 +70,18 @@ impl Place {
 fn bots_are_matched_play_and_everything_ends_together() {
     const FIRST_PORT: u16 = 26_200;
     let place = Place::new();
-    std::fs::create_dir(place.at("page")).expect("made");
-    std::fs::write(place.at("page/index.html"), "<p>the page").expect("written");
+    for (name, content) in [
+        ("page/index.html", "<p>the page"),
+        ("page/.secret", "secret"),
+        ("page/assets/a-1.wasm", "module"),
+        ("data/matches/match-7.muserply", "recording"),
+        ("data/matches/match-7.txt", "notes"),
+    ] {
+        let file = place.at(name);
+        let folder = std::path::Path::new(&file).parent().expect("a folder");
+        std::fs::create_dir_all(folder).expect("made");
+        std::fs::write(&file, content).expect("written");
+    }
     let (data, page) = (place.at("data"), place.at("page"));
     let port = FIRST_PORT.to_string();
     let mut words = vec!["up", "--port", "0", "--relay-port", "0"];
@@ -85,7 +95,28 @@ fn bots_are_matched_play_and_everything_ends_together() {
     assert!(get(authority, "/health").starts_with("HTTP/1.1 204"));
     assert!(get(authority, "/nothing").starts_with("HTTP/1.1 404"));
     assert!(get(authority, "/v1/account").starts_with("HTTP/1.1 401"));
-    assert!(get(authority, "/replays").ends_with("[]"));
+    let module = get(authority, "/assets/a-1.wasm");
+    assert!(
+        module.contains("application/wasm") && module.contains("immutable"),
+        "{module}"
+    );
+    assert!(get(authority, "/").contains("no-cache"));
+    assert!(get(authority, "/replays").ends_with(r#"["match-7.muserply"]"#));
+    assert!(get(authority, "/replays/match-7.muserply").ends_with("recording"));
+    for path in [
+        "/.secret",
+        "/assets/../.secret",
+        "/%2e%2e/data/matches/match-7.txt",
+        "/assets/nothing",
+        "/replays/match-7.txt",
+        "/replays/..%2fmatch-7.muserply",
+        "/replays/.muserply",
+        "/replaysmatch-7.muserply",
+    ] {
+        let answer = get(authority, path);
+        assert!(answer.starts_with("HTTP/1.1 404"), "{path}: {answer}");
+        assert!(!answer.contains("immutable"), "{path}: {answer}");
+    }
 
     let mut words = vec!["bots", "--count", "2", "--master", url];
     words.extend(["--mode", "versus", "--players", "4", "--with-bots"]);
@@ -154,7 +185,7 @@ fn what_players_unlock_is_there_in_their_next_match() {
     assert_eq!(begin_with(0), [Some(0); 2]);
     assert_eq!(begin_with(1), [Some(RAIL); 2]);
 
-    // What is recorded can be read by anybody.
+    // Anybody can read a recording.
     let file = recordings(&place).pop().expect("two matches");
     let output = Command::new(env!("CARGO_BIN_EXE_muse"))
         .args(["replay", &file, "--verify"])
@@ -178,7 +209,7 @@ fn await_servers(first_port: u16) {
     }
 }
 
-/// What was recorded of the matches, in their order.
+/// Returns the recordings of the matches, in their order.
 fn recordings(place: &Place) -> Vec<String> {
     let files = std::fs::read_dir(place.at("data/matches")).expect("matches were recorded");
     let paths = files.filter_map(|file| file.ok()?.path().to_str().map(str::to_owned));

@@ -92,7 +92,7 @@ const ARITHMETIC: [&str; 6] = [
 
 /// The calls that each figure gets its data from.
 const CALLS: [(&str, &[&str]); 15] = [
-    ("state", &["World::new", "View::new", "Receiver::new"]),
+    ("state", &["World::new", "ClientView::new", "Receiver::new"]),
     ("snapshots", &["LabStage::new", ".receiver()"]),
     ("interest", &["Interest::new", ".update("]),
     ("priority", &[".bytes_per_snapshot(", ".set_interest("]),

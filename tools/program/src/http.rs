@@ -11,9 +11,9 @@ use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::sync::Semaphore;
 
-/// Listens at `address`, serves `pages` there for as long as the program runs, and returns where that is.
+/// Serves `pages` at `address` for as long as the program runs, and returns the bound address.
 ///
-/// A connection has one request and a few seconds for it; when many are open, further ones wait.
+/// Each connection has a few seconds for one request; when many are open, further ones wait.
 pub fn serve(address: SocketAddr, pages: Router) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind(address)?;
     let address = listener.local_addr()?;
@@ -39,7 +39,7 @@ async fn accept(listener: tokio::net::TcpListener, pages: Router) {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                // No more descriptors: others may be closed soon.
+                // Out of file descriptors: others may be closed soon.
                 tracing::debug!("page: {error}");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
@@ -60,9 +60,9 @@ async fn accept(listener: tokio::net::TcpListener, pages: Router) {
     }
 }
 
-/// Connections at a time.
+/// Most connections at a time.
 const CONNECTIONS_MAX: usize = 16;
-/// How long a connection may take; answers themselves take up to two seconds.
+/// Longest time for a connection; answers themselves take up to two seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long nobody is accepted after the system had no room.
+/// Time for which nobody is accepted after the system ran out of sockets.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

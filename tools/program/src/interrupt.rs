@@ -3,13 +3,13 @@
 use anyhow::Context;
 use tokio::sync::watch;
 
-/// Whether the user wants the program to end.
+/// Tells whether the user wants the program to end.
 #[derive(Clone, Debug)]
 pub struct Interrupt(watch::Receiver<bool>);
 
 impl Interrupt {
-    /// Begins to listen for Ctrl-C and, where there are signals, for the polite one to end (SIGTERM). The second one ends the
-    /// program at once.
+    /// Begins to listen for Ctrl-C and, on systems that have it, for SIGTERM. The second one ends the program
+    /// at once.
     pub fn listen() -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -32,12 +32,12 @@ impl Interrupt {
         Ok(Self(raised))
     }
 
-    /// Whether Ctrl-C was pressed.
+    /// True if Ctrl-C was pressed.
     pub fn is_raised(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Waits for it, so that a program that only waits is not woken to look.
+    /// Waits for Ctrl-C, so that a program that does nothing else need not poll.
     pub async fn raised(&self) {
         // An error means that the listening thread is gone, and with it the program.
         let _ = self.0.clone().wait_for(|raised| *raised).await;
@@ -87,5 +87,5 @@ impl Signals {
     }
 }
 
-/// What shells report for a program that Ctrl-C ended.
+/// Exit code that shells report for a program that Ctrl-C ended.
 const EXIT_INTERRUPTED: i32 = 130;

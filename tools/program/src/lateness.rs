@@ -1,4 +1,4 @@
-//! How late ticks were: the figure by which a server's load is judged.
+//! The lateness of ticks: the figure by which a server's load is judged.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use muse_wire::Duration;
 use serde::{Deserialize, Serialize};
 
-/// Counts of latenesses, to two digits.
+/// A histogram of how late ticks were, to two digits.
 #[derive(Clone, Debug)]
 pub struct Lateness {
     micros: Histogram<u32>,
@@ -37,13 +37,13 @@ impl Default for Lateness {
 }
 
 impl Lateness {
-    /// Counts a tick that came so late.
+    /// Counts a tick that was late by this much.
     pub fn note(&mut self, late: Duration) {
         self.micros.saturating_record(late.as_micros());
         self.most = self.most.max(late);
     }
 
-    /// What it comes to.
+    /// Returns the mean, percentiles and maximum so far.
     pub fn figures(&self) -> Late {
         Late {
             ticks: self.micros.len(),
@@ -69,9 +69,9 @@ impl fmt::Display for Lateness {
     }
 }
 
-/// Later than this is counted here.
+/// Longer delays are counted as this.
 const MICROS_MAX: u64 = 60_000_000;
-/// Digits that are told apart.
+/// Significant digits of the histogram.
 const DIGITS: u8 = 2;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How other threads talk to the proxy's: standard input and the page send requests, the proxy answers between two turns.
+//! Messages from other threads to the proxy's: standard input and the page send requests, the proxy answers between two turns.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use std::time::Duration;
 use mio::Waker;
 use serde_json::Value;
 
-/// What is wanted.
+/// A request to the proxy's thread.
 pub(super) enum Request {
-    /// Do what this line says.
+    /// Execute this command line.
     Command(String, Sender<Result<String, String>>),
-    /// Say how things are.
+    /// Report the present state.
     State(Sender<Value>),
 }
 
-/// For whoever asks.
+/// The sending half, for threads that ask.
 #[derive(Clone)]
 pub(super) struct Asker {
     requests: SyncSender<Request>,
     waker: Arc<Waker>,
 }
 
-/// A way to ask, and where the questions come out.
+/// Makes both halves of the queue of requests.
 pub(super) fn asker(waker: Arc<Waker>) -> (Asker, Receiver<Request>) {
     let (requests, receiver) = sync_channel(REQUESTS_MAX);
     (Asker { requests, waker }, receiver)
@@ -46,7 +46,7 @@ impl Asker {
     }
 }
 
-/// Does what standard input says, line by line, until it ends.
+/// Executes commands from standard input, line by line, until it ends.
 pub(super) fn read_lines(asker: Asker) {
     // On a terminal the live counters have the line above the one that is typed on.
     let gap = if std::io::stdout().is_terminal() {
@@ -69,7 +69,7 @@ pub(super) fn read_lines(asker: Asker) {
     });
 }
 
-/// Questions that wait.
+/// Most requests that wait.
 const REQUESTS_MAX: usize = 16;
 /// The proxy answers between two turns.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -9,14 +9,14 @@ use super::engine::Engine;
 use super::report;
 use super::way::{Pair, Way};
 
-/// What conditions are called and what they were.
+/// The present conditions with their name, and the previous ones.
 pub(super) struct Desk {
     /// The profile that was chosen last, and whether something was changed after it.
     name: String,
     started_with: (String, Pair),
 }
 
-/// What a command says.
+/// The answer to a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// This.
@@ -33,12 +33,12 @@ impl Desk {
         }
     }
 
-    /// What the conditions are called.
+    /// Returns the name of the conditions.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Does what a line says. The error is one line for people.
+    /// Executes a command line. The error is one line for people.
     pub(super) fn execute(&mut self, engine: &mut Engine, line: &str) -> Result<Answer, String> {
         let line = line.trim().to_ascii_lowercase();
         let words: Vec<&str> = line
@@ -119,7 +119,7 @@ impl Desk {
     }
 }
 
-/// What a profile does in one direction.
+/// Returns the conditions of a profile in one direction.
 pub(super) fn of_profile(profile: Profile, way: Way) -> Conditions {
     match way {
         Way::Up => profile.up(),
@@ -130,7 +130,7 @@ pub(super) fn of_profile(profile: Profile, way: Way) -> Conditions {
 pub(super) fn unknown_profile(name: &str) -> String {
     let names: Vec<&str> = Profile::all().iter().map(Profile::name).collect();
     format!(
-        "there is no profile `{name}`; there are {}",
+        "there is no profile `{name}`; the profiles are {}",
         names.join(", ")
     )
 }
@@ -165,7 +165,7 @@ fn seconds_of(text: &str) -> Option<Duration> {
         .then(|| Duration::from_secs_f64(seconds))
 }
 
-/// Follows the name of a profile that is no longer what it was.
+/// Suffix of the name of a profile that was changed.
 const CHANGED: &str = " (changed)";
 const HELP: &str = "\
 rtt 80            round trip in ms, half in each direction
@@ -244,7 +244,7 @@ mod tests {
             ("loss", "try help"),
             ("up", "try help"),
             ("loss 200", "a percentage"),
-            ("profile pigeon", "there are perfect, lan"),
+            ("profile pigeon", "the profiles are perfect, lan"),
             ("cut soon", "write seconds"),
             ("loss 3 rate fast", "bits a second"),
         ] {

@@ -25,21 +25,21 @@ use super::way::{Link, Pair, Way};
 use clients::{Client, Clients};
 pub use statistics::{Lag, Statistics, Trouble};
 
-/// What the proxy is, apart from the conditions.
+/// Settings of the proxy, apart from the conditions.
 pub struct Setup {
-    /// Where to listen: the first that can be had.
+    /// Addresses to listen on: the first that can be bound is used.
     pub listen: Vec<SocketAddr>,
-    /// Where everything goes.
+    /// The server that everything is forwarded to.
     pub server: SocketAddr,
-    /// What chance follows from.
+    /// The random seed.
     pub seed: u64,
     /// Most clients, and most streams, at a time.
     pub clients_max: usize,
     /// A client that is silent for so long is forgotten.
     pub idle: Duration,
-    /// Whether all clients share one link in each direction.
+    /// True if all clients share one link in each direction.
     pub shared: bool,
-    /// Whether to forward TCP as well.
+    /// True to forward TCP as well.
     pub tcp: bool,
 }
 
@@ -58,7 +58,7 @@ pub struct Engine {
     setup: Setup,
     buffers: Buffers,
     train: Train,
-    /// Whose train it is.
+    /// The client and direction that the train belongs to.
     train_for: Option<(Id, Way)>,
     /// Sockets with more to read.
     hot: Vec<Token>,
@@ -94,7 +94,10 @@ impl Engine {
         };
         Ok(Self {
             clock: Clock::start(),
-            waker: Arc::new(Waker::new(registry, WAKER).context("cannot be woken")?),
+            waker: Arc::new(
+                Waker::new(registry, WAKER)
+                    .context("cannot create the waker of the proxy's thread")?,
+            ),
             listener,
             clients: Clients::new(setup.clients_max),
             shared: (setup.shared).then(|| Link::pair(&conditions, setup.seed, 0)),
@@ -120,12 +123,12 @@ impl Engine {
         self.capture = Some(file);
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn local_addr(&self) -> SocketAddr {
         plain(self.listener.local_addr())
     }
 
-    /// Where everything goes.
+    /// Returns the server that everything is forwarded to.
     pub(crate) fn server(&self) -> SocketAddr {
         self.setup.server
     }
@@ -164,7 +167,7 @@ impl Engine {
         }
     }
 
-    /// Waits for the next thing to do, for `wait` at most, and does it.
+    /// Waits for the next event, for `wait` at most, and handles it.
     pub fn turn(&mut self, wait: Duration) -> anyhow::Result<()> {
         let now = self.clock.now();
         let timeout = match (self.hot.is_empty(), self.flights.next()) {
@@ -195,7 +198,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Closes the capture. What is on its way is lost.
+    /// Closes the capture. Packets in flight are lost.
     pub(crate) fn finish(&mut self) -> anyhow::Result<()> {
         match self.capture.take() {
             Some(capture) => capture.finish(),
@@ -328,7 +331,7 @@ impl Engine {
         }
     }
 
-    /// Does all that is due.
+    /// Executes everything that is due.
     fn deliver(&mut self) {
         let now = self.clock.now();
         for _ in 0..DELIVERIES_MAX {
@@ -409,13 +412,13 @@ impl Engine {
     }
 }
 
-/// Offers a datagram to its link and sends what is not lost on its way. Says why it was lost.
+/// Offers a datagram to its link, and schedules its arrival if it is not lost. Returns why it was lost.
 fn depart(
     links: &mut [Link; 2],
     flights: &mut Flights,
     trouble: &mut Trouble,
     key: (Id, Way),
-    // Read after the batch was: an older one would make what is on its way arrive too soon.
+    // The clock is read after the batch was: an older time would make packets arrive too soon.
     now: Instant,
     arrived: &Arrived<'_>,
     to: SocketAddr,
@@ -449,9 +452,9 @@ fn send(
 
 const LISTENER: Token = Token(0);
 const WAKER: Token = Token(1);
-/// Where the numbers of clients' sockets begin.
+/// First number of the clients' sockets.
 const CLIENTS: usize = 16;
-/// How often idle clients are looked for.
+/// Interval at which idle clients are looked for.
 const FORGET_INTERVAL: Duration = Duration::from_millis(500);
 /// Deliveries before sockets are read again.
 const DELIVERIES_MAX: usize = 4_096;

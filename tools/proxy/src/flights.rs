@@ -1,4 +1,4 @@
-//! What is on its way: payloads in slots that are used again, and a heap of the times at which something is to be done.
+//! Packets in flight: payloads in slots that are used again, and a heap of the times at which something is to be done.
 //!
 //! Nothing is allocated per packet once as many slots exist as packets have been on their way at the same time.
 
@@ -109,7 +109,7 @@ impl Flights {
         self.free.push(slot);
     }
 
-    /// How many things are due, now or later.
+    /// Number of things that are due, now or later.
     pub(super) fn len(&self) -> usize {
         self.heap.len()
     }

@@ -34,27 +34,28 @@ use engine::{Engine, Setup, Statistics};
 use muse_program::interrupt::Interrupt;
 use way::{Pair, Way};
 
-/// Where, and what the network does.
+/// The addresses, and the conditions of the network.
 #[derive(Args)]
-#[command(after_help = "Examples:
-  muse proxy --listen :9000 --to game.example:8888 --rtt 80 --jitter 10 --loss 2
-  muse proxy --listen :9000 --to 127.0.0.1:8888 --profile hotel --page 127.0.0.1:9001
-  muse proxy --listen :9000 --to 127.0.0.1:8888 --rtt 60 --up rate=1mbit,queue=300ms --down loss=5,burst=4
-  muse proxy --listen :7777 --to 127.0.0.1:7788 --tcp --profile 4g --capture bad.pcapng
-  muse proxy --list-profiles
+#[command(
+    after_help = "Example: muse proxy --listen :9000 --to game.example:8888 --rtt 80 --jitter 10 --loss 2
+         muse proxy --listen :9000 --to 127.0.0.1:8888 --profile hotel --page 127.0.0.1:9001
+         muse proxy --listen :9000 --to 127.0.0.1:8888 --rtt 60 --up rate=1mbit,queue=300ms --down loss=5,burst=4
+         muse proxy --listen :7777 --to 127.0.0.1:7788 --tcp --profile 4g --capture bad.pcapng
+         muse proxy --list-profiles
 
 Point clients at --listen instead of at the server. While it runs, lines on standard input change the network:
 `loss 5`, `rtt 200`, `down rate 1mbit`, `profile satellite`, `cut 5`, `stats`, `help`. Ctrl-C ends it with a summary.
-All figures are defined in docs/proxy.md and docs/netem.md.")]
+docs/proxy.md and docs/netem.md define all values."
+)]
 pub struct Arguments {
-    /// Where clients send to; `:PORT` for every address of this machine, port 0 lets the system choose.
+    /// Address that clients send to; `:PORT` for every address of this machine, port 0 lets the system choose.
     #[arg(
         long,
         value_name = "[HOST]:PORT",
         required_unless_present = "list_profiles"
     )]
     listen: Option<String>,
-    /// The server that everything goes to.
+    /// The server to forward to.
     #[arg(
         long,
         value_name = "HOST:PORT",
@@ -63,42 +64,42 @@ pub struct Arguments {
     to: Option<String>,
     #[command(flatten)]
     network: NetworkArguments,
-    /// What chance follows from: the same seed and the same packets give the same losses.
+    /// Random seed: the same seed and the same packets give the same losses.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Forward TCP connections too, with the same delay, jitter and rate (nothing of them is lost).
+    /// Forward TCP connections too, with the same delay, jitter and rate, but without loss.
     #[arg(long)]
     tcp: bool,
-    /// One link in each direction for all clients together, rather than one for each.
+    /// Share one link in each direction between all clients, rather than one for each.
     #[arg(long)]
     shared: bool,
     /// Most clients at a time.
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     clients_max: u32,
-    /// Clients that are silent for so many seconds are forgotten.
+    /// Seconds of silence after which a client is forgotten.
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     idle: u64,
     /// Write all packets of both sides to this file, for Wireshark.
     #[arg(long, value_name = "FILE.pcapng")]
     capture: Option<PathBuf>,
-    /// Serve the page with sliders and counters here; a port alone is on loopback.
+    /// Serve a page with sliders and counters at this address; a port alone is on loopback.
     #[arg(long, value_name = "[HOST:]PORT")]
     page: Option<String>,
-    /// End by itself after so many seconds.
+    /// End after this many seconds.
     #[arg(long, value_name = "S")]
     seconds: Option<u64>,
     /// No live counters on standard error.
     #[arg(long)]
     quiet: bool,
-    /// Print all profiles with their figures, and end.
+    /// Print all profiles with their conditions, and exit.
     #[arg(long)]
     list_profiles: bool,
 }
 
-/// What the network does. Values are milliseconds and percentages unless they say otherwise.
+/// Network conditions. Values are milliseconds and percentages unless stated otherwise.
 #[derive(Args)]
 struct NetworkArguments {
-    /// Begin with a network by name; the options below change it.
+    /// Named network to start from; the options below change it.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
     /// Round trip, half of it in each direction.
@@ -107,46 +108,46 @@ struct NetworkArguments {
     /// Delay of each direction.
     #[arg(long, value_name = "MS")]
     delay: Option<String>,
-    /// Each direction's delay varies by so much to both sides; or uniform:MAX, normal:MEAN:DEVIATION, pareto:SCALE:SHAPE:MAX.
+    /// Variation of each direction's delay: plus or minus MS, or uniform:MAX, normal:MEAN:DEVIATION, pareto:SCALE:SHAPE:MAX.
     #[arg(long, value_name = "MS")]
     jitter: Option<String>,
-    /// Jitter never changes the order of packets.
+    /// Keep packets in order despite jitter.
     #[arg(long)]
     keep_order: bool,
-    /// Share lost in each direction.
+    /// Share of packets lost in each direction.
     #[arg(long, value_name = "PERCENT")]
     loss: Option<String>,
-    /// Losses come in bursts of so many packets on average.
+    /// Mean length of bursts of losses, in packets.
     #[arg(long, value_name = "PACKETS")]
     burst: Option<String>,
-    /// Bits a second in each direction, headers included: 500kbit, 1mbit.
+    /// Rate limit in each direction, headers included: 500kbit, 1mbit.
     #[arg(long, value_name = "RATE")]
     rate: Option<String>,
-    /// How much waits for the rate before packets are lost: 100ms, 64kb.
+    /// Queue in front of the rate limit; packets beyond it are lost: 100ms, 64kb.
     #[arg(long, value_name = "TIME|SIZE")]
     queue: Option<String>,
-    /// Share that arrives twice; 2:5 for 2 % with the copy 5 ms later.
+    /// Share of packets that arrive twice; 2:5 for 2 % with the copy 5 ms later.
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, default_missing_value = "1")]
     duplicate: Option<String>,
-    /// Share that is held back by 20 ms, so that others overtake it; 2:50 for 2 % by 50 ms.
+    /// Share of packets delayed by 20 ms, so that others overtake them; 2:50 for 2 % by 50 ms.
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, default_missing_value = "1")]
     reorder: Option<String>,
-    /// Share with flipped bits.
+    /// Share of packets with flipped bits.
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, default_missing_value = "1")]
     corrupt: Option<String>,
     /// Largest IP packet.
     #[arg(long, value_name = "BYTES")]
     mtu: Option<String>,
-    /// What differs from clients to the server: loss=2,rate=1mbit (delay, jitter, order, loss, burst, rate, queue, duplicate, reorder,
+    /// Conditions that differ from clients to the server: loss=2,rate=1mbit (delay, jitter, order, loss, burst, rate, queue, duplicate, reorder,
     /// corrupt, truncate, mark, mtu).
     #[arg(long, value_name = "KNOB=VALUE,...")]
     up: Option<String>,
-    /// What differs from the server to clients.
+    /// Conditions that differ from the server to clients.
     #[arg(long, value_name = "KNOB=VALUE,...")]
     down: Option<String>,
 }
 
-/// Forwards until it is told to end.
+/// Forwards until Ctrl-C, `quit` or the end of `--seconds`.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.list_profiles {
         println!("{}", report::profiles());
@@ -183,7 +184,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     live.clear();
     let statistics = engine.statistics();
     engine.finish()?;
-    // Whoever started it may have gone, and the end is clean all the same.
+    // The program that started it may be gone; that is no error.
     let _ = writeln!(
         std::io::stdout(),
         "after {:.1} s\n{}",
@@ -210,7 +211,7 @@ impl Arguments {
 }
 
 impl NetworkArguments {
-    /// What the network is called, and what it does in each direction.
+    /// Returns the name of the conditions, and the conditions in each direction.
     fn conditions(&self) -> anyhow::Result<(String, Pair)> {
         let name = self.profile.as_deref().unwrap_or("perfect");
         let profile =
@@ -241,7 +242,7 @@ impl NetworkArguments {
         Ok((name, pair.map(Arc::new)))
     }
 
-    /// What is the same in both directions.
+    /// Returns the values that are the same in both directions.
     fn knobs(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let keep = self.keep_order.then_some("keep");
         [
@@ -266,15 +267,15 @@ impl NetworkArguments {
 fn set_word(conditions: &mut Conditions, word: &str) -> anyhow::Result<()> {
     let (knob, value) = word
         .split_once('=')
-        .with_context(|| format!("`{word}` needs a value, as loss=2"))?;
+        .with_context(|| format!("`{word}` needs a value, as in loss=2"))?;
     Ok(conditions.set(knob, value)?)
 }
 
-/// Answers all who ask. False when somebody said that the proxy is to end.
+/// Answers all requests. False when one of them ends the proxy.
 fn answer(requests: &Receiver<Request>, desk: &mut Desk, engine: &mut Engine) -> bool {
     let mut goes_on = true;
     for request in requests.try_iter() {
-        // Whoever no longer waits for the answer misses it.
+        // The thread that asked may no longer wait for the answer.
         match request {
             Request::Command(line, reply) => drop(reply.send(match desk.execute(engine, &line) {
                 Ok(Answer::Text(text)) => Ok(text),
@@ -290,7 +291,7 @@ fn answer(requests: &Receiver<Request>, desk: &mut Desk, engine: &mut Engine) ->
     goes_on
 }
 
-/// Says on standard error what is going on, and what stands in the way of it.
+/// Prints on standard error what the proxy does, and what may limit it.
 fn say_start(engine: &Engine, desk: &Desk) {
     let [up, down] = engine.conditions();
     eprintln!(
@@ -318,7 +319,7 @@ struct Live {
 impl Live {
     fn new(on: bool) -> Self {
         if on {
-            eprintln!("Type `help` for what can be changed; Ctrl-C ends.\n");
+            eprintln!("Type `help` for the commands that change the network; Ctrl-C ends.\n");
         }
         Self {
             on,
@@ -336,7 +337,7 @@ impl Live {
         let statistics = engine.statistics();
         if let Some(before) = &self.before {
             let line = report::live_line(name, &statistics, before);
-            // A terminal that is gone is no reason to end.
+            // A closed terminal is no reason to end.
             let _ = write!(std::io::stderr(), "\x1b7\x1b[1A\r\x1b[2K{line}\x1b8");
         }
         self.before = Some(statistics);
@@ -349,9 +350,9 @@ impl Live {
     }
 }
 
-/// How often the proxy looks whether it is to end.
+/// Interval at which the proxy checks whether it is to end.
 const TURN_MAX: Duration = Duration::from_millis(50);
-/// How often the live line changes.
+/// Interval at which the live line changes.
 const LIVE_INTERVAL: Duration = Duration::from_millis(500);
 /// A receive buffer that holds a moment of 50,000 packets a second.
 const BUFFER_BYTES_ENOUGH: usize = 1 << 20;

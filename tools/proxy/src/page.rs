@@ -1,7 +1,7 @@
-//! The page: one file without anything from elsewhere.
+//! The page: one file that loads nothing from elsewhere.
 //!
-//! Whoever reaches the page rules the network, so it listens on loopback by default; other sites' pages cannot use it, because
-//! commands need a header that they may not send and names that are not ours are refused.
+//! Anyone who can reach the page controls the network, so it listens on loopback by default. Pages of other sites cannot use it, because
+//! commands need a header that they may not send, and because host names other than `localhost` are refused.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::control::Asker;
 
-/// Serves the page at `address`, in a thread of its own. Returns where.
+/// Serves the page at `address`, in a thread of its own. Returns the bound address.
 pub(super) fn serve(address: SocketAddr, asker: Asker) -> anyhow::Result<SocketAddr> {
     let pages = Router::new()
         .route("/", get(async || Html(PAGE)))
@@ -63,7 +63,7 @@ fn ended() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, "the proxy has ended\n").into_response()
 }
 
-/// Refuses those who come by a name of somebody else, and lets nobody keep or guess at what is answered.
+/// Refuses requests for another host name, and forbids caching and guessing the type of answers.
 async fn only_local_names(request: Request, next: Next) -> Response {
     let host = request.headers().get(HOST);
     let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
@@ -80,7 +80,7 @@ async fn only_local_names(request: Request, next: Next) -> Response {
     response
 }
 
-/// Not a name that somebody else's domain might be given: an IP address or `localhost`.
+/// True for an IP address or `localhost`: other names could be resolved to this machine by somebody else's DNS.
 fn is_local_name(host: &str) -> bool {
     if host.parse::<SocketAddr>().is_ok() || host.parse::<IpAddr>().is_ok() {
         return true;

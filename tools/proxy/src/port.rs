@@ -23,12 +23,12 @@ pub(super) struct Arrived<'a> {
     /// The address it was sent to, where the system says so.
     pub(super) local_ip: Option<IpAddr>,
     pub(super) ecn: Ecn,
-    /// How long ago the system had it.
+    /// Time since the system received it.
     pub(super) age: Duration,
     pub(super) payload: &'a mut [u8],
 }
 
-/// Whether there is more to read.
+/// Tells whether there is more to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum More {
     /// Nothing is left.
@@ -37,7 +37,7 @@ pub(super) enum More {
     Perhaps,
 }
 
-/// Where datagrams are received: one for all ports.
+/// Buffers that datagrams are received into: one set for all ports.
 pub(super) struct Buffers {
     bytes: Vec<u8>,
     meta: [RecvMeta; BATCH_SIZE],
@@ -151,7 +151,7 @@ impl Port {
             if self.transmit(train, part, segment).is_ok() {
                 continue;
             }
-            // What cannot go as a train goes one by one.
+            // Datagrams that cannot go as a train go one by one.
             refused += part
                 .chunks(train.segment)
                 .filter(|one| segment.is_none() || self.transmit(train, one, None).is_err())

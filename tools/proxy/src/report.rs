@@ -1,4 +1,4 @@
-//! What people and the page are shown.
+//! Reports for people and for the page.
 
 use std::fmt::Write as _;
 
@@ -69,7 +69,7 @@ pub(super) fn table(statistics: &Statistics) -> String {
     text
 }
 
-/// What went wrong without being asked for, with what helps.
+/// Returns losses that were not configured, with advice.
 fn troubles(statistics: &Statistics) -> impl Iterator<Item = (u64, &'static str)> {
     let trouble = statistics.trouble;
     [

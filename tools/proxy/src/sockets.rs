@@ -6,12 +6,12 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use anyhow::Context;
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Where to listen: `:PORT` for every address of this machine, or `HOST:PORT`.
+/// Parses the address to listen on: `:PORT` for every address of this machine, or `HOST:PORT`.
 pub(super) fn listen_addresses(text: &str) -> anyhow::Result<Vec<SocketAddr>> {
     if let Some(port) = text.strip_prefix(':') {
-        let port: u16 = port
-            .parse()
-            .with_context(|| format!("`{text}` is no address; write :9000 or 127.0.0.1:9000"))?;
+        let port: u16 = port.parse().with_context(|| {
+            format!("`{text}` is not an address; write :9000 or 127.0.0.1:9000")
+        })?;
         // IPv4 alone where there is no IPv6.
         return Ok(vec![
             SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)),
@@ -25,7 +25,7 @@ pub(super) fn listen_addresses(text: &str) -> anyhow::Result<Vec<SocketAddr>> {
 pub(super) fn resolve(text: &str) -> anyhow::Result<SocketAddr> {
     let found: Vec<SocketAddr> = text
         .to_socket_addrs()
-        .with_context(|| format!("cannot find `{text}`; write HOST:PORT, as game.example:8888"))?
+        .with_context(|| format!("cannot find `{text}`; write HOST:PORT, as in game.example:8888"))?
         .collect();
     found
         .iter()
@@ -45,7 +45,7 @@ pub(super) fn udp(address: SocketAddr) -> io::Result<UdpSocket> {
     if address.is_ipv6() {
         socket.set_only_v6(false)?;
     }
-    // The system grants what it will.
+    // The system may grant less; the proxy reports how much it got.
     let _ = socket.set_recv_buffer_size(BUFFER_BYTES);
     let _ = socket.set_send_buffer_size(BUFFER_BYTES);
     socket.set_nonblocking(true)?;
@@ -61,7 +61,7 @@ pub(super) fn first_bound<T>(
     let mut outcome = Err(ErrorKind::AddrNotAvailable.into());
     for &address in addresses {
         outcome = bind(address);
-        // To take only the IPv4 half of a port that somebody has would hide that.
+        // Binding only the IPv4 half of a port that another program has would hide the conflict.
         let is_final = |error: &io::Error| {
             matches!(
                 error.kind(),
@@ -75,7 +75,7 @@ pub(super) fn first_bound<T>(
     outcome
 }
 
-/// An IPv4 address that came through a socket for both versions, as what it is.
+/// Converts an IPv4-mapped IPv6 address back to IPv4.
 pub(super) fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

@@ -1,7 +1,7 @@
 //! TCP forwarding: each connection of a client is one to the server, and its bytes take the configured time in each direction.
 //!
-//! A stream has delay, jitter (in order) and rate; nothing of it is lost, since the two TCP connections would only hide it. What waits is
-//! bounded: a side that sends faster than the link passes on is not read until there is room, as TCP expects.
+//! A stream has delay, jitter (in order) and rate, but no loss, since the two TCP connections would only hide it. Queues are
+//! bounded: a side that sends faster than the link's rate is not read until there is room, as TCP expects.
 
 mod pipe;
 
@@ -17,7 +17,7 @@ use super::flights::{Flights, Id};
 use super::way::{Link, Pair, Way};
 use pipe::Pipe;
 
-/// What streams need of the rest: the time, the sockets waited for, the times to be reminded at, the conditions and the seed.
+/// The parts of the engine that streams need: the time, the sockets waited for, the times to be woken at, the conditions and the seed.
 pub(super) type Context<'a> = (Instant, &'a Registry, &'a mut Flights, &'a Pair, u64);
 
 /// All forwarded connections.
@@ -100,7 +100,7 @@ impl Streams {
         }
     }
 
-    /// A time that was asked for has come.
+    /// Handles a wake-up that was asked for.
     pub(super) fn remind(&mut self, id: Id, context: &mut Context<'_>) {
         let index = id.index as usize;
         if self.slots[index].generation == id.generation {
@@ -109,7 +109,7 @@ impl Streams {
     }
 
     fn accept(&mut self, context: &mut Context<'_>) {
-        // The listener tells once about all that wait, so all are taken, also those who must go.
+        // Readiness is reported once for all that wait, so all are accepted, also those that are closed at once.
         while let Ok((client, _)) = self.listener.accept() {
             if self.open >= self.max {
                 self.refused += 1;
@@ -137,7 +137,7 @@ impl Streams {
         });
         let mut sockets = [client, server];
         for (side, socket) in sockets.iter_mut().enumerate() {
-            // Small messages must not wait for others: the delay is ours to make.
+            // Nagle's algorithm would add a delay of its own.
             let _ = socket.set_nodelay(true);
             let token = Token(Self::TOKENS + 1 + index as usize * 2 + side);
             let interest = Interest::READABLE | Interest::WRITABLE;
@@ -221,5 +221,5 @@ impl Streams {
 
 /// Keeps the seeds of streams apart from those of clients.
 const STREAM_SEEDS: u64 = 1 << 40;
-/// How soon a pipe that may not read looks again.
+/// Time until a pipe that may not read tries again.
 const AGAIN: Duration = Duration::from_millis(5);

@@ -18,12 +18,12 @@ impl Way {
     /// Both.
     pub(crate) const BOTH: [Self; 2] = [Self::Up, Self::Down];
 
-    /// Where its part of a pair stands.
+    /// Returns the index of its part of a pair.
     pub(super) fn index(self) -> usize {
         self as usize
     }
 
-    /// What it is called.
+    /// Returns its name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Up => "up",

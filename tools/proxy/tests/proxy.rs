@@ -287,11 +287,11 @@ fn mistakes_are_one_line_that_says_what_to_do() {
         ),
         (
             &["--listen", ":0", "--to", "127.0.0.1:9", "--profile", "x"],
-            "there are perfect",
+            "the profiles are perfect",
         ),
         (
             &["--listen", ":0", "--to", "127.0.0.1:9", "--up", "loss"],
-            "as loss=2",
+            "as in loss=2",
         ),
         (&["--listen", ":0", "--to", "nowhere"], "HOST:PORT"),
         (

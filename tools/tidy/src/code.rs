@@ -82,7 +82,7 @@ pub fn functions(code: &str) -> Vec<Function> {
     found
 }
 
-/// Where the body of the function whose signature starts at `start` ends; none for a declaration without one.
+/// Returns the end of the body of the function whose signature starts at `start`; none for a declaration without one.
 fn body_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut brackets = 0i32;
     let mut braces = 0i32;
@@ -142,7 +142,7 @@ fn quoted_end(bytes: &[u8], at: usize, quote: u8) -> usize {
     (next + 1).min(bytes.len())
 }
 
-/// Whether the apostrophe at `at` opens a character and not a lifetime.
+/// True if the apostrophe at `at` opens a character and not a lifetime.
 fn is_character(bytes: &[u8], at: usize) -> bool {
     match bytes.get(at + 1) {
         Some(b'\\') => true,

@@ -24,7 +24,7 @@ pub struct File {
 }
 
 impl File {
-    /// Whether it is Rust.
+    /// True for a Rust file.
     pub fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }

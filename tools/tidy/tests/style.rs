@@ -93,6 +93,29 @@ fn every_module_says_what_it_is() {
 }
 
 #[test]
+fn doc_comments_open_with_what_the_item_does() {
+    let openings = ["What ", "Whether ", "How ", "Who ", "Where "];
+    let mut found = Vec::new();
+    for file in rust_files() {
+        let mut inside = false;
+        for (index, line) in file.text.lines().enumerate() {
+            let line = line.trim_start();
+            let text = line.strip_prefix("///").or(line.strip_prefix("//!"));
+            let text = text.map(str::trim_start);
+            let opens = |text: &str| openings.iter().any(|word| text.starts_with(word));
+            if !inside && text.is_some_and(opens) {
+                found.push(format!("{}:{}: {line}", file.path, index + 1));
+            }
+            inside = text.is_some();
+        }
+    }
+    assert_none(
+        "doc comments that open with a question instead of what the item does",
+        found,
+    );
+}
+
+#[test]
 fn nothing_is_left_for_later() {
     let mut found = Vec::new();
     let marks = [

@@ -12,16 +12,16 @@ use muse_bench_workload::bodies::{Body, Moving};
 use muse_bench_workload::control::Control;
 use serde::Serialize;
 
-/// What a program is to do.
+/// Options of a program.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where the clients connect to, one address for each; none makes the program a server.
+    /// Addresses that the clients connect to, one for each; none makes the program a server.
     pub servers: Vec<SocketAddr>,
-    /// How many bodies there are.
+    /// Number of bodies.
     pub entities: usize,
-    /// Whether they stay where they are.
+    /// True if they stay where they are.
     pub still: bool,
-    /// How long clients watch.
+    /// Time that clients watch.
     pub seconds: u64,
 }
 
@@ -76,23 +76,23 @@ impl Bodies {
         }
     }
 
-    /// How one of them is.
+    /// Returns one of them.
     pub fn get(&self, index: usize) -> Body {
         self.moving[index].body
     }
 
-    /// How many there are.
+    /// Number of bodies.
     pub fn len(&self) -> usize {
         self.moving.len()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.moving.is_empty()
     }
 }
 
-/// What a client sees.
+/// A client's view of a body.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
     /// Bodies that are there.
@@ -101,12 +101,12 @@ pub struct Seen {
     pub changed: usize,
 }
 
-/// What clients report at the end.
+/// The clients' report at the end.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Report {
     /// Changes of bodies that all clients together have seen.
     pub updates: u64,
-    /// How long they watched.
+    /// Time that they watched.
     pub seconds: f64,
 }
 

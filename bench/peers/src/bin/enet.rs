@@ -61,7 +61,7 @@ mod hosts {
         hosts: Vec<Host>,
         peers: Vec<*mut ffi::ENetPeer>,
         connected: usize,
-        /// Where clients connect to.
+        /// The address that clients connect to.
         server: Option<SocketAddr>,
     }
 

@@ -182,7 +182,7 @@ fn main() {
     );
 }
 
-/// What the standard library asks for every clock. The benchmark's own CPU clock is read from the kernel without it.
+/// Replaces the function that the standard library calls for every clock. The benchmark's own CPU clock is read from the kernel without it.
 ///
 /// # Safety
 /// As the system's: `time` points to where a `timespec` may be written.

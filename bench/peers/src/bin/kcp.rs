@@ -224,7 +224,7 @@ impl Connection {
     }
 }
 
-/// Where KCP writes its datagrams.
+/// Collects the datagrams that KCP writes.
 #[derive(Clone)]
 struct Output {
     socket: Arc<UdpSocket>,

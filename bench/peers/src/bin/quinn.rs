@@ -61,7 +61,7 @@ impl Library for Quic {
 struct Connections {
     runtime: Runtime,
     shared: Arc<Shared>,
-    /// How and where clients connect to.
+    /// Configuration and address with which clients connect.
     target: Option<(quinn::ClientConfig, SocketAddr)>,
 }
 
@@ -163,7 +163,7 @@ impl Peer for Connections {
     }
 }
 
-/// What the workload and the tasks share.
+/// State that the workload and the tasks share.
 #[derive(Default)]
 struct Shared {
     inbox: Mutex<Inbox>,
@@ -191,7 +191,7 @@ struct Link {
     outbox: Arc<Outbox>,
 }
 
-/// What waits for the stream to take it.
+/// Messages that wait for the stream to take them.
 #[derive(Default)]
 struct Outbox {
     bytes: Mutex<Vec<u8>>,

@@ -10,16 +10,20 @@ use muse_bevy::{BevyGame, Protocol};
 pub(crate) fn listen<G: BevyGame>(
     protocol: &Protocol<G>,
 ) -> std::io::Result<(
-    muse::drivers::Server,
-    impl Fn() -> std::io::Result<muse::drivers::Client> + use<G>,
+    muse::drivers::EndpointDriver,
+    impl Fn() -> std::io::Result<muse::drivers::ClientDriver> + use<G>,
 )> {
     let (config, key) = (protocol.transport(0x6265_7679), muse::new_key()?);
     let public = key.public();
-    let server =
-        muse::drivers::Server::bind("127.0.0.1:0", config.clone(), ServerOptions::new(key))?;
+    let server = muse::drivers::EndpointDriver::bind(
+        "127.0.0.1:0",
+        config.clone(),
+        ServerOptions::new(key),
+    )?;
     let address = server.local_addr()?;
-    let connect =
-        move || muse::drivers::Client::connect(address, config.clone(), Connect::pinned(public));
+    let connect = move || {
+        muse::drivers::ClientDriver::connect(address, config.clone(), Connect::pinned(public))
+    };
     Ok((server, connect))
 }
 

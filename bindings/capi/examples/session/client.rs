@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use muse_drivers::Client;
-use muse_transport::{CloseReason, Connect, Event, Outcome, SendOptions, ServerPublicKey};
+use muse::drivers::ClientDriver;
+use muse::transport::{CloseReason, Connect, Event, Outcome, SendOptions, ServerPublicKey};
 
 use crate::rules::{
     AFTER, Arrivals, BULK, CUT, HELLO, NUMBERS, ORDERED, REPORT, TEXT, bulk, config, digest,
@@ -12,7 +12,7 @@ use crate::rules::{
 };
 
 /// A connection, however it is made.
-pub(crate) trait Link: Sized {
+pub(crate) trait AnyConnection: Sized {
     fn send(&mut self, channel: u8, message: &[u8]) -> Result<(), Box<dyn Error>>;
     fn send_for_receipt(&mut self, channel: u8, message: &[u8]) -> Result<(), Box<dyn Error>>;
     fn finish(&mut self, code: u16, text: &str);
@@ -20,7 +20,7 @@ pub(crate) trait Link: Sized {
     fn turn(&mut self, seen: &mut Seen) -> Result<(), Box<dyn Error>>;
 }
 
-impl Link for Client {
+impl AnyConnection for ClientDriver {
     fn send(&mut self, channel: u8, message: &[u8]) -> Result<(), Box<dyn Error>> {
         Self::send(self, channel, message)?;
         Ok(())
@@ -46,19 +46,19 @@ pub(crate) fn play_rust(address: &str, key: &str) -> Result<(), Box<dyn Error>> 
     let key: ServerPublicKey = key.parse()?;
     play(|hello| {
         let connect = Connect::pinned(key).hello(hello);
-        Ok(Client::connect(address, config(&[])?, connect)?)
+        Ok(ClientDriver::connect(address, config(&[])?, connect)?)
     })
 }
 
 /// Plays the script over what `connect` makes, given what to say first.
-pub(crate) fn play<L: Link>(
-    mut connect: impl FnMut(&[u8]) -> Result<L, Box<dyn Error>>,
+pub(crate) fn play<C: AnyConnection>(
+    mut connect: impl FnMut(&[u8]) -> Result<C, Box<dyn Error>>,
 ) -> Result<(), Box<dyn Error>> {
     let mut player = Player::connect(connect(b"first")?)?;
     player.numbers()?;
     player.large()?;
     player.cut()?;
-    player.link.finish(7, "bye");
+    player.connection.finish(7, "bye");
     player.until("closed", |seen| seen.closed.is_some())?;
     println!(
         "closed by us: {}",
@@ -66,10 +66,10 @@ pub(crate) fn play<L: Link>(
     );
 
     let mut player = Player::connect(connect(b"second")?)?;
-    player.link.send(ORDERED, &[HELLO])?;
+    player.connection.send(ORDERED, &[HELLO])?;
     player.until("hello", |seen| !seen.texts.is_empty())?;
     player.print_texts();
-    player.link.send_for_receipt(ORDERED, &numbered(0))?;
+    player.connection.send_for_receipt(ORDERED, &numbered(0))?;
     player.until("receipt", |seen| seen.receipt.is_some())?;
     println!(
         "receipt: delivered: {}",
@@ -79,12 +79,12 @@ pub(crate) fn play<L: Link>(
     Ok(())
 }
 
-struct Player<L> {
-    link: L,
+struct Player<C> {
+    connection: C,
     seen: Seen,
 }
 
-/// What the client has been told so far.
+/// Everything that the client has been told so far.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) connected: bool,
@@ -99,10 +99,10 @@ pub(crate) struct Seen {
     pub(crate) failure: Option<String>,
 }
 
-impl<L: Link> Player<L> {
-    fn connect(link: L) -> Result<Self, Box<dyn Error>> {
+impl<C: AnyConnection> Player<C> {
+    fn connect(connection: C) -> Result<Self, Box<dyn Error>> {
         let seen = Seen::default();
-        let mut player = Self { link, seen };
+        let mut player = Self { connection, seen };
         player.until("connected", |seen| seen.connected)?;
         println!("connected");
         Ok(player)
@@ -121,7 +121,7 @@ impl<L: Link> Player<L> {
     }
 
     fn turn(&mut self) -> Result<(), Box<dyn Error>> {
-        self.link.turn(&mut self.seen)?;
+        self.connection.turn(&mut self.seen)?;
         match self.seen.failure.take() {
             Some(failure) => Err(failure.into()),
             None => Ok(()),
@@ -131,12 +131,12 @@ impl<L: Link> Player<L> {
     fn numbers(&mut self) -> Result<(), Box<dyn Error>> {
         for number in 0..NUMBERS {
             for channel in 0..=5 {
-                self.link.send(channel, &numbered(number))?;
+                self.connection.send(channel, &numbered(number))?;
             }
             self.turn()?;
         }
         self.until("echoes", |seen| seen.echoes.is_complete(true))?;
-        self.link.send(ORDERED, &[REPORT])?;
+        self.connection.send(ORDERED, &[REPORT])?;
         self.until("report", |seen| seen.texts.len() == 6)?;
         self.print_texts();
         for line in self.seen.echoes.lines(true) {
@@ -146,7 +146,7 @@ impl<L: Link> Player<L> {
     }
 
     fn large(&mut self) -> Result<(), Box<dyn Error>> {
-        self.link.send(ORDERED, &bulk(1))?;
+        self.connection.send(ORDERED, &bulk(1))?;
         self.until("large", |seen| seen.large.is_some())?;
         self.print_texts();
         println!("large: {}", self.seen.large.take().unwrap_or_default());
@@ -154,11 +154,11 @@ impl<L: Link> Player<L> {
     }
 
     fn cut(&mut self) -> Result<(), Box<dyn Error>> {
-        self.link.send(ORDERED, &[CUT])?;
+        self.connection.send(ORDERED, &[CUT])?;
         self.until("interrupted", |seen| seen.interrupted)?;
         println!("interrupted");
         for number in NUMBERS..NUMBERS + AFTER {
-            self.link.send(ORDERED, &numbered(number))?;
+            self.connection.send(ORDERED, &numbered(number))?;
         }
         self.until("resumed", |seen| seen.resumed)?;
         println!("resumed");

@@ -37,6 +37,8 @@ fn main() -> ExitCode {
 }
 
 /// UDP is the only link.
-fn alone(server: muse_drivers::Server) -> std::io::Result<(muse_drivers::Server, String)> {
+fn alone(
+    server: muse::drivers::EndpointDriver,
+) -> std::io::Result<(muse::drivers::EndpointDriver, String)> {
     Ok((server, String::new()))
 }

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-use muse_drivers::Clock;
+use muse::drivers::Clock;
+use muse::wire::{Duration, Ecn, Instant};
 use muse_netem::{Conditioner, Conditions, Jitter, Packet, PcapNg, Side};
-use muse_wire::{Duration, Ecn, Instant};
 
-/// Whether the line is to be cut.
+/// Commands to the line: to be cut.
 #[derive(Default)]
 pub(crate) struct Weather {
     cut: AtomicBool,

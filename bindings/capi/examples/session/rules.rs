@@ -1,7 +1,7 @@
-//! What both sides of the session agree on.
+//! The rules that both sides of the session share.
 
-use muse_transport::{ChannelConfig, Config, ConfigError, Delivery};
-use muse_wire::Duration;
+use muse::Duration;
+use muse::transport::{ChannelConfig, Config, ConfigError, Delivery};
 
 pub(crate) const ORDERED: u8 = 4;
 pub(crate) const CHANNELS: usize = 6;
@@ -23,6 +23,9 @@ pub(crate) const HELLO: u8 = b'H';
 /// First byte of an answer in words.
 pub(crate) const TEXT: u8 = b'T';
 
+/// Lines that both sides must share besides the channels; a client that differs is told which.
+pub(crate) const SHARED: &str = "session rules 1\nlarge message 1048577 bytes";
+
 /// The number of the game.
 pub(crate) const GAME: u64 = 0x6D75_7365_0009;
 /// Channels that the plugin for Bevy has in front of a game's own.
@@ -37,6 +40,7 @@ pub(crate) fn config(front: &[Delivery]) -> Result<Config, ConfigError> {
 /// Adds all that the session needs.
 pub(crate) fn with_channels(config: Config) -> Result<Config, ConfigError> {
     let mut config = config
+        .shared(SHARED)
         .keep_alive(Duration::from_millis(100))
         .silence(Duration::from_millis(300))
         .resume_within(Duration::from_secs(20));
@@ -84,7 +88,7 @@ pub(crate) fn digest(bytes: &[u8]) -> u64 {
     })
 }
 
-/// What arrived on the six channels, and the lines that say so.
+/// The numbers that arrived on the six channels, and the lines that say so.
 #[derive(Default)]
 pub(crate) struct Arrivals {
     channels: [Vec<u32>; CHANNELS],
@@ -97,7 +101,7 @@ impl Arrivals {
         }
     }
 
-    /// Whether everything that must come has come. An echo of a partially reliable channel loses once more.
+    /// Returns true once everything that must come has come. An echo of a partially reliable channel loses once more.
     pub(crate) fn is_complete(&self, echo: bool) -> bool {
         let whole = NUMBERS as usize;
         let partial = match echo {

@@ -6,9 +6,9 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use muse_drivers::{Server, new_key};
-use muse_transport::{ConnectionId, Delivery, Event, SendError, ServerOptions};
-use muse_wire::Duration;
+use muse::Duration;
+use muse::drivers::{EndpointDriver, new_key};
+use muse::transport::{AdmissionLimits, ConnectionId, Delivery, Event, SendError, ServerOptions};
 
 use crate::proxy::{Proxy, Weather};
 use crate::rules::{
@@ -20,11 +20,12 @@ use crate::rules::{
 pub(crate) fn serve(
     front: &[Delivery],
     record: Option<(&str, &str)>,
-    extend: impl FnOnce(Server) -> io::Result<(Server, String)>,
+    extend: impl FnOnce(EndpointDriver) -> io::Result<(EndpointDriver, String)>,
 ) -> Result<(), Box<dyn Error>> {
     let key = new_key()?;
     let public = key.public();
-    let server = Server::bind("127.0.0.1:0", config(front)?, ServerOptions::new(key))?;
+    let options = ServerOptions::new(key).admission(AdmissionLimits::default());
+    let server = EndpointDriver::bind("127.0.0.1:0", config(front)?, options)?;
     let (mut server, more) = extend(server)?;
     if let Some((_, keys)) = record {
         let file = std::sync::Mutex::new(std::fs::File::create(keys)?);
@@ -81,8 +82,17 @@ struct Guest {
 }
 
 impl Desk {
-    fn handle(&mut self, server: &mut Server, event: &Event<'_>) -> Result<(), SendError> {
+    fn handle(&mut self, server: &mut EndpointDriver, event: &Event<'_>) -> Result<(), SendError> {
         match event {
+            Event::Asking {
+                connection, hello, ..
+            } => {
+                // A client that has left meanwhile needs no decision.
+                let _ = match *hello {
+                    b"banned" => server.deny(*connection, 7, "banned until Monday"),
+                    _ => server.admit(*connection),
+                };
+            }
             Event::Connected {
                 connection, hello, ..
             } => {
@@ -108,7 +118,7 @@ impl Desk {
 
     fn message(
         &mut self,
-        server: &mut Server,
+        server: &mut EndpointDriver,
         connection: ConnectionId,
         channel: u8,
         payload: &[u8],
@@ -142,7 +152,7 @@ impl Desk {
     }
 
     /// Reports to those who asked, once what has to come has come.
-    fn answer(&mut self, server: &mut Server) -> Result<(), SendError> {
+    fn answer(&mut self, server: &mut EndpointDriver) -> Result<(), SendError> {
         for (connection, guest) in &mut self.guests {
             if guest.owes_report && guest.arrivals.is_complete(false) {
                 guest.owes_report = false;
@@ -156,7 +166,7 @@ impl Desk {
 }
 
 fn say(
-    server: &mut Server,
+    server: &mut EndpointDriver,
     connection: ConnectionId,
     front: u8,
     text: &str,

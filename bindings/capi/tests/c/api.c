@@ -57,6 +57,22 @@ static int until(Pair *pair, uint64_t endpoint, int kind, MuseEvent *event) {
     return 0;
 }
 
+/* 1 if the bytes are this text. */
+static int is_text(const uint8_t *bytes, size_t len, const char *text) {
+    return len == strlen(text) && (len == 0 || memcmp(bytes, text, len) == 0);
+}
+
+/* 1 if this text stands somewhere in the bytes. */
+static int has_text(const uint8_t *bytes, size_t len, const char *text) {
+    size_t wanted = strlen(text);
+    for (size_t at = 0; at + wanted <= len; at++) {
+        if (memcmp(bytes + at, text, wanted) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static void listen_at(Pair *pair, const MuseConfig *config, MuseServerOptions options) {
     size_t len = 0;
     pair->muse = muse_new();
@@ -69,13 +85,17 @@ static void listen_at(Pair *pair, const MuseConfig *config, MuseServerOptions op
     CHECK(len == strlen(pair->address));
 }
 
-static void connect_pinned(Pair *pair, const MuseConfig *config) {
+static void begin(Pair *pair, const MuseConfig *config, const char *hello) {
     MuseConnect connect = {0};
-    MuseEvent event;
     connect.server_key = pair->public_key;
-    connect.hello = (const uint8_t *)"let me in";
-    connect.hello_len = 9;
+    connect.hello = (const uint8_t *)hello;
+    connect.hello_len = strlen(hello);
     CHECK_STATUS(OK, muse_client_new(pair->muse, pair->address, config, &connect, &pair->client, &pair->connection));
+}
+
+static void connect_pinned(Pair *pair, const MuseConfig *config) {
+    MuseEvent event;
+    begin(pair, config, "let me in");
     CHECK(until(pair, pair->server, MUSE_EVENT_KIND_CONNECTED, &event));
     CHECK(event.extra_len == 9 && memcmp(event.extra, "let me in", 9) == 0);
     CHECK(event.account == 0 && event.payload_len == 0);
@@ -235,7 +255,7 @@ static void what_cannot_be(void) {
     CHECK_STATUS(OK, muse_key_parse(muse, "000102030405060708090a0b0c0d0e0f000102030405060708090a0b0c0d0e0f", key));
     CHECK(key[1] == 1 && key[31] == 15);
     CHECK_STATUS(MUSE_STATUS_ERROR_ARGUMENT, muse_key_parse(muse, "\xff\xfe", key));
-    CHECK(muse_abi_version() >> 16 == 1);
+    CHECK(muse_abi_version() >> 16 == 2);
     CHECK(strcmp(muse_status_text(12345), "no status of this library") == 0);
     muse_free(muse);
     muse_free(NULL);
@@ -287,6 +307,92 @@ static void tokens(void) {
     CHECK(event.payload_len > 10);
     muse_free(pair.muse);
     muse_free(master);
+}
+
+/* The application decides about each client: one is denied and reads why, one is admitted later, one waits too long. */
+static void admission(void) {
+    Pair pair = {0};
+    MuseConfig config = config_of(0xAD);
+    MuseServerOptions options = {0};
+    MuseEvent event;
+    uint64_t asking;
+    uint8_t small[4], buffer[64];
+    options.asks = 1;
+    listen_at(&pair, &config, options);
+    begin(&pair, &config, "Eve");
+    CHECK(until(&pair, pair.server, MUSE_EVENT_KIND_ASKING, &event));
+    CHECK(is_text(event.extra, event.extra_len, "Eve") && event.account == 0 && event.payload_len == 0);
+    CHECK(event.address_len > 10 && memcmp(event.address, "127.0.0.1:", 10) == 0);
+    asking = event.connection;
+    CHECK_STATUS(MUSE_STATUS_ERROR_NO_CONNECTION, muse_send(pair.muse, pair.server, asking, 0, NULL, 0, NULL, NULL));
+    CHECK_STATUS(MUSE_STATUS_ERROR_ARGUMENT, muse_deny(pair.muse, pair.server, asking, 7, "\xff"));
+    CHECK_STATUS(OK, muse_deny(pair.muse, pair.server, asking, 7, "banned until Monday"));
+    CHECK_STATUS(MUSE_STATUS_ERROR_NO_CONNECTION, muse_deny(pair.muse, pair.server, asking, 7, NULL));
+    CHECK_STATUS(MUSE_STATUS_ERROR_NO_CONNECTION, muse_admit(pair.muse, pair.server, asking));
+    CHECK(until(&pair, pair.client, MUSE_EVENT_KIND_REFUSED, &event) && event.connection == pair.connection);
+    CHECK(event.reason == MUSE_REFUSAL_DENIED && event.code == 7);
+    CHECK(is_text(event.extra, event.extra_len, "banned until Monday"));
+    CHECK(has_text(event.payload, event.payload_len, "banned until Monday (code 7)"));
+
+    /* Another asks; the event is copied, and the decision comes a while later. */
+    CHECK_STATUS(OK, muse_destroy(pair.muse, pair.client));
+    begin(&pair, &config, "Ada");
+    int status;
+    do {
+        turn(&pair);
+        status = muse_receive(pair.muse, pair.server, &event, small, sizeof small);
+        flush(&pair);
+    } while (status == NONE);
+    CHECK_STATUS(MUSE_STATUS_ERROR_SHORT_BUFFER, status);
+    CHECK(event.address == NULL && event.address_len > 10);
+    CHECK_STATUS(OK, muse_receive(pair.muse, pair.server, &event, buffer, sizeof buffer));
+    CHECK(event.kind == MUSE_EVENT_KIND_ASKING && is_text(event.extra, event.extra_len, "Ada"));
+    CHECK(event.address == buffer + 3 && memcmp(event.address, "127.0.0.1:", 10) == 0);
+    asking = event.connection;
+    for (int round = 0; round < 20; round++) {
+        turn(&pair);
+        CHECK_STATUS(NONE, muse_next_event(pair.muse, pair.client, &event));
+        flush(&pair);
+    }
+    CHECK_STATUS(OK, muse_admit(pair.muse, pair.server, asking));
+    CHECK(until(&pair, pair.client, MUSE_EVENT_KIND_CONNECTED, &event));
+    CHECK(until(&pair, pair.server, MUSE_EVENT_KIND_CONNECTED, &event) && event.connection == asking);
+    muse_free(pair.muse);
+
+    /* Nobody decides, with little time and one place. */
+    options.pending_max = 1;
+    options.decision_timeout_us = 50000;
+    listen_at(&pair, &config, options);
+    begin(&pair, &config, "Bob");
+    CHECK(until(&pair, pair.server, MUSE_EVENT_KIND_ASKING, &event));
+    CHECK(until(&pair, pair.server, MUSE_EVENT_KIND_CLOSED, &event) && event.reason == MUSE_CLOSE_REASON_UNDECIDED);
+    CHECK(until(&pair, pair.client, MUSE_EVENT_KIND_REFUSED, &event) && event.reason == MUSE_REFUSAL_BUSY);
+    CHECK(event.extra_len == 0 && event.code == 0);
+    muse_free(pair.muse);
+}
+
+/* A client of another version is refused, and reads which lines differ. */
+static void what_both_must_share(void) {
+    Pair pair = {0};
+    MuseConfig older = config_of(0x5A), newer = config_of(0x5A);
+    MuseServerOptions options = {0};
+    MuseEvent event;
+    older.shared = "7 Say { text: text max 100 }\ntick rate 50\nmap size 64";
+    newer.shared = "tick rate 50\n7 Say { text: text max 200 }\nmap size 128";
+    listen_at(&pair, &newer, options);
+    begin(&pair, &older, "old");
+    CHECK(until(&pair, pair.client, MUSE_EVENT_KIND_REFUSED, &event) && event.reason == MUSE_REFUSAL_SCHEMA);
+    CHECK(has_text(event.payload, event.payload_len, "`7 Say` differs: text: text max 100 here, text: text max 200 there"));
+    CHECK(is_text(event.extra, event.extra_len,
+                  "`7 Say` differs: text: text max 100 here, text: text max 200 there\n`map size 64` here, `map size 128` there"));
+    CHECK_STATUS(OK, muse_destroy(pair.muse, pair.client));
+    /* The order of lines does not matter. */
+    newer.shared = "map size 128\n7 Say { text: text max 200 }\ntick rate 50\n";
+    connect_pinned(&pair, &newer);
+    CHECK_STATUS(OK, muse_destroy(pair.muse, pair.client));
+    newer.shared = "\xff";
+    CHECK_STATUS(MUSE_STATUS_ERROR_ARGUMENT, muse_server_new(pair.muse, "127.0.0.1:0", &newer, &options, &pair.client));
+    muse_free(pair.muse);
 }
 
 /* A client's clock against a server's buffer over a line of 30 ms, in virtual time: after a while every input is there in time. */
@@ -406,6 +512,8 @@ int main(void) {
     muse_free(pair.muse);
     what_cannot_be();
     tokens();
+    admission();
+    what_both_must_share();
     clock_and_inputs();
     interpolation();
     return report("capi");

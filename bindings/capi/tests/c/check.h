@@ -1,4 +1,4 @@
-/* What every test program needs: checks that name their line, and a count at the end. */
+/* For every test program: checks that name their line, and a count at the end. */
 #ifndef CHECK_H
 #define CHECK_H
 

@@ -18,7 +18,7 @@ static const MuseChannel CHANNEL_TABLE[CHANNELS] = {
     {.delivery = MUSE_DELIVERY_PARTIALLY_RELIABLE, .window = 10, .percent = 80},
 };
 
-/* What the client has been told so far. */
+/* Everything that the client has been told so far. */
 typedef struct Seen {
     int connected, interrupted, resumed, closed, close_reason, receipt, outcome;
     uint32_t echoes[CHANNELS][NUMBERS * 2];
@@ -180,6 +180,7 @@ static void connect_to(Player *player, const char *address, const char *key, con
     memset(player, 0, sizeof *player);
     player->muse = muse_new();
     config.protocol = UINT64_C(0x6D7573650009);
+    config.shared = "large message 1048577 bytes\nsession rules 1";
     config.channels = CHANNEL_TABLE;
     config.channel_count = CHANNELS;
     config.keep_alive_us = 100000;

@@ -13,10 +13,10 @@ mod rules;
 #[path = "../../../capi/examples/session/server.rs"]
 mod server;
 
-use muse_drivers::{Server, WebListener, WebOptions};
+use muse::drivers::{EndpointDriver, WebListener, WebOptions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    server::serve(&[], None, |server: Server| {
+    server::serve(&[], None, |server: EndpointDriver| {
         let web = WebListener::bind(WebOptions::new(server.local_addr()?))?;
         let address = web.address().to_string();
         Ok((server.with_web(web)?, address))

@@ -8,31 +8,32 @@ mod settings;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use muse_transport::token::ConnectToken;
-use muse_transport::{
-    CloseReason, Connect, ConnectionId, Endpoint, Entropy, Event, Outcome, SendOptions,
-    ServerPublicKey,
+use muse::token::ConnectToken;
+use muse::transport::Entropy;
+use muse::wire::{Datagram, Ecn, Link, Machine};
+use muse::{
+    CloseReason, Connect, ConnectionId, Duration, Endpoint, Event, Instant, Outcome, Refusal,
+    SendOptions, ServerPublicKey,
 };
-use muse_wire::{Datagram, Duration, Ecn, Instant, Link, Machine};
 use wasm_bindgen::prelude::wasm_bindgen;
 
 pub use settings::Settings;
 
-/// What [`Connection::next_event`] found.
+/// The event that [`Connection::next_event`] found.
 #[wasm_bindgen]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// Nothing more.
     None,
-    /// The server let us in; `payload` is what it said.
+    /// The server let us in; `payload` is the data that it gave us.
     Connected,
-    /// It did not; `text` says why.
+    /// It refused us: `text` says why, `refusal` the kind of reason, `code` and `detail` what belongs to it.
     Refused,
-    /// Nobody answered.
+    /// The server did not answer.
     Unanswered,
     /// `payload` came on `channel`.
     Message,
-    /// What became of the message with the number `receipt`; `text` is `delivered`, `lost` or `expired`.
+    /// The message with the number `receipt` is `delivered`, `lost` or `expired`: that is `text`.
     Receipt,
     /// Nothing has been heard for a while.
     Interrupted,
@@ -50,14 +51,14 @@ pub struct Connection {
     packet: Vec<u8>,
     /// The rest of a transmission that holds several datagrams.
     waiting: VecDeque<Vec<u8>>,
-    /// What the event that was told last says.
+    /// The content of the last event.
     told: Told,
     buffer: Vec<u8>,
 }
 
 #[wasm_bindgen]
 impl Connection {
-    /// Begins to connect. `trust` is the server's public key in hexadecimal, or a connect token as the master gives it. `hello` reaches the server with the
+    /// Starts to connect. `trust` is the server's public key in hexadecimal, or a connect token as the master gives it. `hello` reaches the server with the
     /// connection. Fails with a text that says what is wrong.
     #[wasm_bindgen(constructor)]
     pub fn new(
@@ -89,7 +90,7 @@ impl Connection {
         })
     }
 
-    /// The session received this.
+    /// Handles a datagram that the session received.
     pub fn handle_datagram(&mut self, now_ms: f64, mut bytes: Vec<u8>) {
         let datagram = Datagram {
             from: server(),
@@ -107,7 +108,7 @@ impl Connection {
         }
     }
 
-    /// What the session is to send next.
+    /// Returns the next datagram that the session is to send.
     pub fn poll_transmit(&mut self, now_ms: f64) -> Option<Vec<u8>> {
         if self.waiting.is_empty()
             && let Some(transmit) = self.endpoint.poll_transmit(at(now_ms), &mut self.packet)
@@ -118,13 +119,13 @@ impl Connection {
         self.waiting.pop_front()
     }
 
-    /// When to call [`advance`](Self::advance) and [`poll_transmit`](Self::poll_transmit) next, if ever.
+    /// Returns the time at which to call [`advance`](Self::advance) and [`poll_transmit`](Self::poll_transmit) next, if ever.
     pub fn poll_timeout(&mut self) -> Option<f64> {
         let due = self.endpoint.poll_timeout()?;
         Some(due.as_micros() as f64 / 1e3)
     }
 
-    /// What happened next; the other getters tell of it until the next call.
+    /// Returns the next event; the other getters tell of it until the next call.
     pub fn next_event(&mut self) -> EventKind {
         let mut told = Told::default();
         let kind = loop {
@@ -145,13 +146,13 @@ impl Connection {
         self.told.channel
     }
 
-    /// The number with which the server closed.
+    /// The server's number for why it closed or denied the connection.
     #[wasm_bindgen(getter)]
     pub fn code(&self) -> u16 {
         self.told.code
     }
 
-    /// The number that [`send`](Self::send) returned.
+    /// The number that [`send`](Self::send) returned for the message of a receipt.
     #[wasm_bindgen(getter)]
     pub fn receipt(&self) -> f64 {
         self.told.receipt
@@ -163,12 +164,24 @@ impl Connection {
         self.told.text.clone()
     }
 
-    /// Bytes that go with an event; they are handed over.
+    /// The kind of reason of a refusal, as `MuseError` of the package names them.
+    #[wasm_bindgen(getter)]
+    pub fn refusal(&self) -> String {
+        self.told.refusal.to_owned()
+    }
+
+    /// The words of the server's application when it denied the connection; the differences, one on a line, when both sides do not share what they must.
+    #[wasm_bindgen(getter)]
+    pub fn detail(&self) -> String {
+        self.told.detail.clone()
+    }
+
+    /// Takes the bytes that go with an event.
     pub fn take_payload(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.told.payload)
     }
 
-    /// Sends a message and returns its number in its channel, or fails with a text that says why. With `wants_receipt`, an event tells what became of it.
+    /// Sends a message and returns its number in its channel, or fails with a text that says why. With `wants_receipt`, an event tells whether it was delivered.
     pub fn send(
         &mut self,
         now_ms: f64,
@@ -187,7 +200,7 @@ impl Connection {
             .map_err(text)
     }
 
-    /// Says goodbye at once, or with `finish` after everything reliable has arrived.
+    /// Closes the connection at once, or with `finish` after everything reliable has arrived.
     pub fn close(&mut self, now_ms: f64, code: u16, words: &str, finish: bool) {
         let (now, connection) = (at(now_ms), self.connection);
         match finish {
@@ -196,7 +209,7 @@ impl Connection {
         }
     }
 
-    /// Round-trip time and jitter in milliseconds, loss from 0 to 1, bytes and packets sent and received, bytes a second that arrive; empty without a connection.
+    /// Returns round-trip time and jitter in milliseconds, loss from 0 to 1, bytes and packets sent and received, bytes a second that arrive; empty without a connection.
     pub fn stats(&self) -> Vec<f64> {
         let Some(stats) = self.endpoint.stats(self.connection) else {
             return Vec::new();
@@ -222,13 +235,15 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// What an event says, without its lifetime.
+/// The content of an event, without its lifetime.
 #[derive(Default)]
 struct Told {
     channel: u8,
     code: u16,
     receipt: f64,
     text: String,
+    refusal: &'static str,
+    detail: String,
     payload: Vec<u8>,
 }
 
@@ -240,7 +255,7 @@ impl Told {
                 EventKind::Connected
             }
             Event::Refused { reason, .. } => {
-                self.text = reason.to_string();
+                self.refuse(&reason);
                 EventKind::Refused
             }
             Event::Unanswered { .. } => EventKind::Unanswered,
@@ -272,9 +287,31 @@ impl Told {
             _ => return None,
         })
     }
+
+    fn refuse(&mut self, reason: &Refusal) {
+        self.text = reason.to_string();
+        self.refusal = match reason {
+            Refusal::Version { .. } => "version",
+            Refusal::Schema { differences, .. } => {
+                let lines: Vec<String> = differences.iter().map(ToString::to_string).collect();
+                self.detail = lines.join("\n");
+                "schema"
+            }
+            Refusal::Full => "full",
+            Refusal::TokenRequired | Refusal::Token(_) => "token",
+            Refusal::WrongKey => "wrong-key",
+            Refusal::Denied { code, text } => {
+                (self.code, self.detail) = (*code, text.clone());
+                "denied"
+            }
+            Refusal::Busy => "busy",
+            Refusal::Insecure => "insecure",
+            _ => "other",
+        };
+    }
 }
 
-/// Why it ended, in a number and words.
+/// The server's number and the words for why it ended.
 fn end(reason: CloseReason) -> (u16, String) {
     match reason {
         CloseReason::ByPeer { code, text } => (code, format!("by the server: {text}")),
@@ -321,8 +358,96 @@ const LINK: Link = Link {
     datagram_max: DATAGRAM_MAX,
     ..Link::UDP
 };
-/// How long an attempt to connect lasts unless told otherwise.
+/// Time after which an attempt to connect is given up by default.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use muse::transport::AdmissionLimits;
+    use muse::{ChannelConfig, Config, Delivery, ServerKey, ServerOptions};
+
+    const SHARED: &str = "tick rate 50\nmap size 64";
+
+    /// Lets a client with these lines and this greeting meet a server that denies strangers, until something is told.
+    fn meet(shared: &str, hello: &[u8]) -> (EventKind, Connection) {
+        let key = ServerKey::generate(&mut Random);
+        let config = Config::new(7)
+            .channel(ChannelConfig::new(Delivery::ReliableOrdered))
+            .shared(SHARED)
+            .build();
+        let mut server = Endpoint::new(config.expect("one channel"), Random);
+        server.listen(ServerOptions::new(key.clone()).admission(AdmissionLimits::default()));
+        let mut settings = Settings::new(7);
+        let added = settings.channel("reliable-ordered", 0, 0, "balanced", "normal");
+        added.expect("there is such a channel");
+        settings.shared(shared);
+        let trust = key.public().to_string();
+        let client = Connection::new(1.0, 1.7e9, settings, &trust, false, hello);
+        let mut client = client.expect("the settings make sense");
+        let mut packet = [0; DATAGRAM_MAX];
+        for now_ms in 1..10_000 {
+            let now = at(f64::from(now_ms));
+            while let Some(mut payload) = client.poll_transmit(f64::from(now_ms)) {
+                let datagram = Datagram {
+                    from: ([127, 0, 0, 1], 2).into(),
+                    ecn: Ecn::NotCapable,
+                    payload: &mut payload,
+                };
+                server.handle_datagram(now, datagram);
+            }
+            while let Some(Event::Asking {
+                connection, hello, ..
+            }) = server.poll_event(&mut Vec::new())
+            {
+                let decided = match hello {
+                    b"friend" => server.admit(now, connection),
+                    _ => server.deny(now, connection, 3, "friends only"),
+                };
+                decided.expect("it asks");
+            }
+            if server.poll_timeout().is_some_and(|due| due <= now) {
+                server.handle_timeout(now);
+            }
+            while let Some(transmit) = server.poll_transmit(now, &mut packet) {
+                for datagram in transmit.datagrams(&packet) {
+                    client.handle_datagram(f64::from(now_ms), datagram.to_vec());
+                }
+            }
+            client.advance(f64::from(now_ms));
+            let kind = client.next_event();
+            if kind != EventKind::None {
+                return (kind, client);
+            }
+        }
+        unreachable!("ten seconds without an event")
+    }
+
+    #[test]
+    fn a_denied_client_reads_the_number_and_the_words_of_the_application() {
+        let (kind, client) = meet(SHARED, b"stranger");
+        assert_eq!(kind, EventKind::Refused);
+        assert_eq!((client.refusal(), client.code()), ("denied".to_owned(), 3));
+        assert_eq!(client.detail(), "friends only");
+        assert!(client.text().ends_with("friends only (code 3)"));
+        assert_eq!(meet(SHARED, b"friend").0, EventKind::Connected);
+    }
+
+    #[test]
+    fn a_client_of_another_version_is_told_the_lines_that_differ() {
+        let (kind, client) = meet("map size 128\ntick rate 50", b"friend");
+        assert_eq!(kind, EventKind::Refused);
+        assert_eq!((client.refusal(), client.code()), ("schema".to_owned(), 0));
+        let line = "`map size 128` here, `map size 64` there";
+        assert_eq!(client.detail(), line);
+        assert!(client.text().ends_with(line), "{}", client.text());
+        // The order of lines does not matter.
+        assert_eq!(
+            meet("map size 64\ntick rate 50", b"friend").0,
+            EventKind::Connected
+        );
+    }
+}
 
 /// The server of the guide is compiled as this crate's own.
 #[cfg(doctest)]

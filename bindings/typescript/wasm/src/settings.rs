@@ -1,12 +1,11 @@
-//! What a connection is to be like, put together call by call.
+//! The settings of a connection, put together call by call.
 
-use muse_transport::{ChannelConfig, Config, Delivery, Priority, Repair};
-use muse_wire::Duration;
+use muse::{ChannelConfig, Config, Delivery, Duration, Priority, Repair};
 use wasm_bindgen::prelude::wasm_bindgen;
 
 use crate::TIMEOUT;
 
-/// Protocol, schema and channels: the same as the server's, which is checked at connect.
+/// Protocol, shared lines and channels: the same as the server's, which is checked at connect.
 #[wasm_bindgen]
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -16,7 +15,7 @@ pub struct Settings {
 
 #[wasm_bindgen]
 impl Settings {
-    /// For the game with this number.
+    /// Settings for the game with this protocol id.
     #[wasm_bindgen(constructor)]
     pub fn new(protocol: u64) -> Settings {
         Self {
@@ -25,9 +24,9 @@ impl Settings {
         }
     }
 
-    /// What messages look like, as a number.
-    pub fn schema(&mut self, hash: u64) {
-        self.config = self.config.clone().schema(hash);
+    /// Adds lines that both sides must share; a client that differs is told which do.
+    pub fn shared(&mut self, lines: &str) {
+        self.config = self.config.clone().shared(lines);
     }
 
     /// Adds a channel: `unreliable`, `sequenced`, `reliable-unordered`, `reliable-sequenced`, `reliable-ordered`, or `partially-reliable` with a window
@@ -72,30 +71,30 @@ impl Settings {
         Ok(())
     }
 
-    /// A packet goes at least this often, in milliseconds.
+    /// Sets the time after which a silent connection sends a packet, in milliseconds.
     pub fn keep_alive(&mut self, ms: u32) {
         let interval = Duration::from_millis(u64::from(ms));
         self.config = self.config.clone().keep_alive(interval);
     }
 
-    /// The connection counts as interrupted after so much silence, in milliseconds.
+    /// Sets the silence after which the connection counts as interrupted, in milliseconds.
     pub fn silence(&mut self, ms: u32) {
         let silence = Duration::from_millis(u64::from(ms));
         self.config = self.config.clone().silence(silence);
     }
 
-    /// It may come back within this time, in milliseconds.
+    /// Sets the time within which an interrupted connection may come back, in milliseconds.
     pub fn resume_within(&mut self, ms: u32) {
         let time = Duration::from_millis(u64::from(ms));
         self.config = self.config.clone().resume_within(time);
     }
 
-    /// Longest message, in bytes.
+    /// Sets the length of the longest message, in bytes.
     pub fn message_max(&mut self, bytes: u32) {
         self.config = self.config.clone().message_max(bytes as usize);
     }
 
-    /// An attempt to connect is given up after this time, in milliseconds.
+    /// Sets the time after which an attempt to connect is given up, in milliseconds.
     pub fn connect_within(&mut self, ms: u32) {
         self.timeout = Duration::from_millis(u64::from(ms));
     }

@@ -24,7 +24,11 @@ pub struct AsyncUdp {
 impl AsyncUdp {
     /// Binds a socket; see [`UdpDriver::bind`]. Must be called within a runtime that has its IO and time drivers on.
     pub fn bind(address: SocketAddr, options: &UdpOptions) -> io::Result<Self> {
-        let driver = UdpDriver::bind(address, options)?;
+        Self::new(UdpDriver::bind(address, options)?)
+    }
+
+    /// Takes a socket that is bound already. Must be called within a runtime that has its IO driver on.
+    pub fn new(driver: UdpDriver) -> io::Result<Self> {
         let readiness = UdpSocket::from_std(driver.socket().try_clone()?)?;
         Ok(Self {
             driver,
@@ -47,7 +51,7 @@ impl AsyncUdp {
         match machine.poll_timeout() {
             Some(due) => {
                 let patience = self.clock.until(due).into();
-                // Elapsed is as good as ready: the machine's time-out is due.
+                // The time-out of the wait is no error: the machine's own time-out is due.
                 tokio::time::timeout(patience, ready)
                     .await
                     .unwrap_or(Ok(tokio::io::Ready::EMPTY))?

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
 use crate::fill_random;
-use crate::native::client::any_address;
+use crate::native::connect::any_address;
 
 /// Secret randomness for a link.
 pub(crate) fn seed() -> io::Result<[u8; 32]> {

@@ -13,7 +13,7 @@ use crate::{UdpDriver, UdpOptions};
 
 /// Binds up to `count` sockets to one address, one for each shard in order; port 0 lets the system choose one for all.
 ///
-/// Where packets cannot be steered (any system but Linux, kernels before 4.5, some sandboxes) the answer is **one**
+/// If packets cannot be steered (any system but Linux, kernels before 4.5, some sandboxes) the result is **one**
 /// driver, not an error: a server runs as many shards as it gets. Keep all of them alive as long as the service runs:
 /// closing one renumbers the rest.
 ///
@@ -100,7 +100,7 @@ fn steering(count: u32) -> [libc::sock_filter; 6] {
         plain(load_byte, 1),
         plain(modulo, count),
         plain(return_accumulator, 0),
-        // No such shard: the kernel then goes by its own hash of the addresses, which it always has; the hash that a
+        // No such shard: the kernel then uses its own hash of the addresses, which it always has; the hash that a
         // program can read is that of the network card, and zero where there is none.
         plain(return_constant, u32::MAX),
     ]

@@ -373,7 +373,7 @@ fn is_fatal(error: &io::Error) -> bool {
 const FLUSH_BATCHES_MAX: usize = 256;
 /// Most failed calls that one receive makes.
 const RECEIVE_FAILURES_MAX: usize = 16;
-/// After so many refusals, trains are given up for this socket.
+/// Number of refusals after which trains are given up for this socket.
 const TRAIN_REFUSALS_MAX: u32 = 3;
 /// No smaller buffer is asked for.
 const BUFFER_BYTES_MIN: usize = 64 << 10;

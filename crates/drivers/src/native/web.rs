@@ -44,7 +44,7 @@ use crate::Driver;
 
 /// Admits browsers, over WebTransport and over WebSocket.
 ///
-/// It is given to a [`Server`](crate::Server) with [`with_web`](crate::Server::with_web), or is a [`Driver`] of its own for any machine.
+/// It is given to an [`EndpointDriver`](crate::EndpointDriver) with [`with_web`](crate::EndpointDriver::with_web), or is a [`Driver`] of its own for any machine.
 /// A page finds the links by `GET /link` at [`address`](Self::address), whose answer names the port and the certificate of WebTransport:
 ///
 /// ```json
@@ -52,12 +52,12 @@ use crate::Driver;
 /// ```
 ///
 /// ```
-/// use muse_drivers::{Server, WebListener, WebOptions, new_key};
+/// use muse_drivers::{EndpointDriver, WebListener, WebOptions, new_key};
 /// use muse_transport::{ChannelConfig, Config, Delivery, ServerOptions};
 ///
 /// let config = Config::new(7).channel(ChannelConfig::new(Delivery::ReliableOrdered));
 /// let web = WebListener::bind(WebOptions::new("127.0.0.1:0".parse().expect("an address")))?;
-/// let mut server = Server::bind("127.0.0.1:0", config, ServerOptions::new(new_key()?))?.with_web(web)?;
+/// let mut server = EndpointDriver::bind("127.0.0.1:0", config, ServerOptions::new(new_key()?))?.with_web(web)?;
 /// server.poll()?;
 /// // Nobody has come yet.
 /// assert_eq!(server.web().map(WebListener::sessions), Some(0));
@@ -185,7 +185,7 @@ impl WebListener {
                 std::net::Ipv6Addr::LOCALHOST.into()
             });
         }
-        let socket = UdpSocket::bind(crate::native::client::any_address(to))?;
+        let socket = UdpSocket::bind(crate::native::connect::any_address(to))?;
         socket.connect(to)?;
         socket.set_nonblocking(true)?;
         self.waker = Some(socket.local_addr()?);
@@ -214,7 +214,7 @@ impl WebListener {
         self.shared.asleep.store(false, Ordering::SeqCst);
     }
 
-    /// Gives the machine what has arrived from browsers, but no more than `limit`, and says how many datagrams that were.
+    /// Gives the machine what has arrived from browsers, but no more than `limit`; returns the number of datagrams.
     pub(crate) fn take_in<M: Machine + ?Sized>(
         &mut self,
         now: Instant,

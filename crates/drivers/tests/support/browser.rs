@@ -1,10 +1,12 @@
-//! What a browser does, done by programs: the transport's client over a real session of WebTransport or WebSocket.
+//! A browser played by a program: the transport's client over a real session of WebTransport or WebSocket.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use muse_drivers::{Clock, Server, SystemEntropy, WebKind, WebListener, WebOptions, new_key};
+use muse_drivers::{
+    Clock, EndpointDriver, SystemEntropy, WebKind, WebListener, WebOptions, new_key,
+};
 use muse_transport::{
     ChannelConfig, Config, Connect, ConnectionId, Delivery, Endpoint, Event, ServerOptions,
     ServerPublicKey,
@@ -16,7 +18,7 @@ use tokio_tungstenite::tungstenite::{Message, client::IntoClientRequest};
 use wtransport::tls::Sha256Digest;
 use wtransport::{ClientConfig, Connection};
 
-/// How long a test waits for what must come; nothing depends on it when all is well.
+/// Time that a test waits for what must come; nothing depends on it when all is well.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Six channels, one of each delivery mode.
@@ -35,14 +37,14 @@ pub(crate) fn every_mode() -> Config {
 }
 
 /// A server for UDP and browsers, and its key.
-pub(crate) fn server() -> (Server, ServerPublicKey) {
+pub(crate) fn server() -> (EndpointDriver, ServerPublicKey) {
     server_with(WebOptions::new(loopback()))
 }
 
-pub(crate) fn server_with(options: WebOptions) -> (Server, ServerPublicKey) {
+pub(crate) fn server_with(options: WebOptions) -> (EndpointDriver, ServerPublicKey) {
     let key = new_key().expect("randomness");
     let public = key.public();
-    let server = Server::bind("127.0.0.1:0", every_mode(), ServerOptions::new(key));
+    let server = EndpointDriver::bind("127.0.0.1:0", every_mode(), ServerOptions::new(key));
     let web = WebListener::bind(options).expect("free ports");
     let server = server
         .and_then(|server| server.with_web(web))
@@ -140,7 +142,7 @@ impl Pipe {
         }
     }
 
-    /// What has come within a moment: `Some(None)` when the session is over.
+    /// Returns a datagram that arrives within a moment: `Some(None)` when the session is over.
     pub(crate) async fn glance(&mut self) -> Option<Option<Vec<u8>>> {
         tokio::time::timeout(Duration::from_millis(1), self.receive())
             .await
@@ -245,7 +247,7 @@ fn server_address() -> std::net::SocketAddr {
     "127.0.0.1:1".parse().expect("an address")
 }
 
-/// What happened at the server.
+/// Events at the server.
 #[derive(Default)]
 pub(crate) struct Log {
     pub(crate) connected: Vec<ConnectionId>,
@@ -255,7 +257,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub(crate) fn tick(&mut self, server: &mut Server) {
+    pub(crate) fn tick(&mut self, server: &mut EndpointDriver) {
         server
             .tick(|_, event| match event {
                 Event::Connected { connection, .. } => self.connected.push(connection),

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use muse_drivers::{Driver, UdpDriver};
 use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
 
-/// How long a test waits for what must come; nothing depends on it when all is well.
+/// Time that a test waits for what must come; nothing depends on it when all is well.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Default)]

@@ -3,24 +3,24 @@
 
 use std::time::{Duration, Instant};
 
-use muse_drivers::{Client, Server, new_key};
+use muse_drivers::{ClientDriver, EndpointDriver, new_key};
 use muse_transport::{
     ChannelConfig, CloseReason, Config, Connect, ConnectionId, Delivery, Event, Receipt, Refusal,
     ServerOptions, ServerPublicKey,
 };
 
-/// How long a test waits for what must come; nothing depends on it when all is well.
+/// Time that a test waits for what must come; nothing depends on it when all is well.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct World {
-    pub(crate) server: Option<Server>,
+    pub(crate) server: Option<EndpointDriver>,
     pub(crate) at_server: Log,
-    pub(crate) clients: Vec<(Client, Log)>,
+    pub(crate) clients: Vec<(ClientDriver, Log)>,
     pub(crate) config: Config,
     pub(crate) key: ServerPublicKey,
 }
 
-/// What one side has been told.
+/// Events that one side has been told.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     pub(crate) connected: Vec<ConnectionId>,
@@ -41,7 +41,7 @@ impl World {
     pub(crate) fn at(address: &str, config: Config) -> std::io::Result<Self> {
         let key = new_key()?;
         let public = key.public();
-        let server = Some(Server::bind(
+        let server = Some(EndpointDriver::bind(
             address,
             config.clone(),
             ServerOptions::new(key),
@@ -55,7 +55,7 @@ impl World {
         })
     }
 
-    pub(crate) fn server(&mut self) -> &mut Server {
+    pub(crate) fn server(&mut self) -> &mut EndpointDriver {
         self.server
             .as_mut()
             .expect("the server has not been dropped")
@@ -64,7 +64,7 @@ impl World {
     /// Begins to connect a client.
     pub(crate) fn add(&mut self) -> usize {
         let address = self.server().local_addr().expect("bound");
-        let client = Client::connect(address, self.config.clone(), Connect::pinned(self.key));
+        let client = ClientDriver::connect(address, self.config.clone(), Connect::pinned(self.key));
         self.clients
             .push((client.expect("a socket"), Log::default()));
         self.clients.len() - 1

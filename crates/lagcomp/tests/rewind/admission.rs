@@ -44,7 +44,7 @@ fn acknowledged(ticks: impl IntoIterator<Item = u32>) -> AcknowledgedTicks {
 
 #[test]
 fn what_is_plausible_is_granted_to_the_fraction() {
-    let mut rewind = range();
+    let rewind = range();
     // 100 ms and 50 ms are nine ticks.
     for off in [-1.2, -0.3, 0.0, 0.26, 1.2] {
         let at = TickTime::from_ticks(91.0 + off);
@@ -56,12 +56,11 @@ fn what_is_plausible_is_granted_to_the_fraction() {
         let beside = Shot::new(Vec3::new(at.ticks() as f32 * 0.1 + 0.31, 0.0, 0.0), Vec3::Z);
         assert_eq!(rewind.hitscan(&admission, &beside, &mut ()), None);
     }
-    assert_eq!(rewind.counts().granted, 5);
 }
 
 #[test]
 fn a_hostile_client_gains_no_more_than_the_tolerance() {
-    let mut rewind = range();
+    let rewind = range();
     let mut rng = Rng::with_seed(1);
     let (mut clamped, mut late) = (0, 0);
     for _ in 0..20_000 {
@@ -104,15 +103,11 @@ fn a_hostile_client_gains_no_more_than_the_tolerance() {
         }
     }
     assert!(clamped > 1_000 && late > 1_000, "{clamped} {late}");
-    assert_eq!(
-        (rewind.counts().clamped, rewind.counts().late),
-        (clamped, late)
-    );
 }
 
 #[test]
 fn beyond_the_limit_the_shooter_leads() {
-    let mut rewind = range();
+    let rewind = range();
     let claim = Claim::at(TickTime::from_ticks(82.0));
     let admission = rewind.admit(claim, &shooter(250, 50));
     assert_eq!(admission.verdict(), Verdict::Late);
@@ -152,7 +147,6 @@ fn a_client_that_interpolates_over_a_gap_is_judged_over_the_same_gap() {
     let admission = rewind.admit(Claim::at(at), &known);
     assert_eq!(rewind.hitscan(&admission, &shot, &mut ()), None);
     // A gap that does not contain the instant, that has a snapshot in it, or one that the client has not said that it has: these it was not shown.
-    let mut forged = 0;
     for (from, to) in [
         (60, 96),
         (89, 96),
@@ -170,9 +164,7 @@ fn a_client_that_interpolates_over_a_gap_is_judged_over_the_same_gap() {
             None,
             "{from} {to}"
         );
-        forged += 1;
     }
-    assert_eq!(rewind.counts().clamped, forged);
     // A long one is possible, and judged by where the target truly was.
     let known = Shooter {
         acknowledged: acknowledged([85, 96]),
@@ -214,11 +206,11 @@ fn forged_gaps_never_bend_a_path() {
         let even = from.0.is_multiple_of(2) && to - from == 2;
         let inside = TickTime::from(from) <= at && at <= TickTime::from(to);
         let is_honest = even && inside && to <= Tick(194);
-        assert_eq!(
-            admission.verdict() == Verdict::Granted,
-            is_honest,
-            "{from:?} {to:?} {at:?}"
-        );
+        let expected = match is_honest {
+            true => Verdict::Granted,
+            false => Verdict::Clamped,
+        };
+        assert_eq!(admission.verdict(), expected, "{from:?} {to:?} {at:?}");
         let pose = rewind.pose(id(1), &admission).expect("it was there");
         let off = pose.position.distance(path(at.ticks()));
         assert!(off < 0.01, "{off} m off the path: {from:?} {to:?} {at:?}");
@@ -226,7 +218,6 @@ fn forged_gaps_never_bend_a_path() {
         forged += u32::from(!is_honest);
     }
     assert!(granted > 200 && forged > 90_000, "{granted} {forged}");
-    assert_eq!(rewind.counts().clamped, u64::from(forged));
 }
 
 const RADIUS: f32 = 0.3;

@@ -86,7 +86,7 @@ impl Scene {
         self.rewind.admit(Claim::at(at), &shooter)
     }
 
-    /// Where the entity was between two ticks, the platform under it included.
+    /// The entity's frame between two ticks, the platform under it included.
     fn frame(&self, index: usize, ticks: f64) -> Frame {
         let (tick, share) = (ticks.floor() as usize, ticks.fract());
         let past = &self.bodies[index].past;
@@ -107,7 +107,7 @@ impl Scene {
         world(a, tick as f64).blend(&world(b, tick as f64 + 1.0), share)
     }
 
-    /// Where a volume was.
+    /// The frame of one of the entity's volumes.
     fn volume(&self, index: usize, volume: usize, ticks: f64) -> Frame {
         let (tick, share) = (ticks.floor() as usize, ticks.fract());
         let (_, bone, pose) = self.bodies[index].volumes[volume];
@@ -153,7 +153,7 @@ fn volumes(rng: &mut Rng) -> Vec<(Volume, Option<u8>, Pose)> {
         .collect()
 }
 
-/// Where a body was at every tick: on a smooth way, in the world or on a platform, and some change over.
+/// A body's frames at every tick: on a smooth path, in the world or on a platform; some bodies change over.
 fn past(
     rng: &mut Rng,
     index: u32,

@@ -105,7 +105,7 @@ pub(crate) fn distance(volume: &Volume, at: Point) -> f64 {
     }
 }
 
-/// Where on a way, given by a function of 0 to 1 whose distance is convex, one comes closest and how close.
+/// Finds the closest point of a path, given as a function of 0 to 1 whose distance is convex; returns where it is and how close.
 pub(crate) fn closest(distance_at: impl Fn(f64) -> f64) -> (f64, f64) {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..90 {
@@ -121,7 +121,7 @@ pub(crate) fn closest(distance_at: impl Fn(f64) -> f64) -> (f64, f64) {
     best.expect("three candidates")
 }
 
-/// Where a way that comes within `radius` at `nearest` first does so.
+/// Finds the first point where a path that comes within `radius` at `nearest` does so.
 pub(crate) fn first(distance_at: impl Fn(f64) -> f64, nearest: f64, radius: f64) -> f64 {
     if distance_at(0.0) <= radius {
         return 0.0;

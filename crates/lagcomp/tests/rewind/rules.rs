@@ -1,4 +1,4 @@
-//! What is there and what is not: appearing, leaving, jumping, moving fast, riding, and nonsense.
+//! Bodies that a shot can hit: those that appear, leave, jump, move fast or ride, and nonsense.
 
 use fastrand::Rng;
 use glam::{Quat, Vec3};
@@ -20,7 +20,7 @@ fn rewind(config: RewindConfig) -> (Rewind, RigId) {
     (rewind, rig)
 }
 
-/// Whether a shot along z at `x` hits at a tick, judged at the present tick of `rewind`.
+/// True if a shot along z at `x` hits at a tick, judged at the present tick of `rewind`.
 fn hits(rewind: &mut Rewind, ticks: f64, x: f32) -> bool {
     let age = (f64::from(rewind.now().0) - ticks) / 60.0;
     let known = Shooter {
@@ -204,7 +204,7 @@ fn walls_stop_shots_and_projectiles() {
 }
 
 #[test]
-fn everything_on_the_way_can_be_pierced() {
+fn a_blow_touches_no_more_than_the_limit() {
     let (mut rewind, rig) = rewind(RewindConfig::new(60));
     for index in 0..100 {
         rewind.add(id(index), rig).expect("few");
@@ -218,10 +218,15 @@ fn everything_on_the_way_can_be_pierced() {
         );
     }
     let mut hits = Vec::new();
-    let shot = Shot::new(Vec3::new(0.0, 0.0, -10.0), Vec3::Z);
-    rewind.pierce(&rewind.present(), &shot, &mut (), &mut hits);
+    let blade = (Vec3::ZERO, Vec3::Z * 99.0);
+    let blow = Blow {
+        from: blade,
+        to: blade,
+        radius: 1.5,
+    };
+    rewind.strike(&rewind.present(), &blow, &mut (), &mut hits);
     assert_eq!(hits.len(), Rewind::HITS_MAX);
-    let expected: Vec<EntityId> = (36..100).rev().map(id).collect();
+    let expected: Vec<EntityId> = (0..64).map(id).collect();
     let found: Vec<EntityId> = hits.iter().map(|hit| hit.entity).collect();
     assert_eq!(found, expected);
 }

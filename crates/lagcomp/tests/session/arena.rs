@@ -37,7 +37,7 @@ pub(crate) struct Seat {
     pub(crate) id: ClientId,
     pub(crate) game: Client,
     pub(crate) others: Remotes<Player>,
-    /// What is on the screen.
+    /// The entities on the screen.
     pub(crate) screen: Vec<(EntityId, Player)>,
     pub(crate) shots: BTreeMap<Tick, Seen>,
     pub(crate) shoots: bool,
@@ -68,9 +68,9 @@ pub(crate) struct Judged {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) fired_at: Instant,
-    /// Who was in the way of the ray on the screen.
+    /// The entity in the way of the ray on the screen.
     pub(crate) target: Option<EntityId>,
-    /// How long before its tick the instant was that was shown.
+    /// The age of the picture that was shown, counted back from its tick.
     pub(crate) age_ticks: f64,
 }
 
@@ -97,7 +97,7 @@ impl Arena {
         arena.rewind_limit(limit)
     }
 
-    /// How far back shots are judged.
+    /// Sets how far back shots are judged.
     pub(crate) fn rewind_limit(mut self, limit: Duration) -> Self {
         let (_, player) = kinds();
         // Slow links also have long delays of interpolation, and targets move further in that time.
@@ -311,7 +311,7 @@ impl Seat {
         self.bytes_received += payload.len() as u64;
         let local = local(now, self.drift_ppm);
         let before = self.game.prediction().corrected;
-        // What came twice is refused.
+        // Duplicates are refused.
         if self.game.handle_packet(local, &mut Rules, payload).is_err() {
             return;
         }
@@ -368,7 +368,7 @@ impl Seat {
         self.pending = Some((Fire { claim, yaw }, shown));
     }
 
-    /// Whom the shot hits by what is on the screen.
+    /// Notes whom the shot hits by what is on the screen.
     fn see_shot(&mut self, now: Instant, tick: Tick, fire: &Fire, shown: TickTime) {
         let Some(own) = self.game.predicted() else {
             return;
@@ -389,7 +389,7 @@ impl Seat {
     }
 }
 
-/// How far along a ray a sphere of the players' size begins.
+/// Distance along a ray at which a sphere of the players' size begins.
 fn ray(origin: Vec3, direction: Vec3, centre: Vec3) -> Option<f32> {
     let to = centre - origin;
     let along = to.dot(direction);

@@ -1,4 +1,4 @@
-//! What honest players claim to have seen is believed, on every network and however their programs draw and poll.
+//! Honest players' claims of what they saw are believed, on every network and however their programs draw and poll.
 //!
 //! `cargo test -p muse-lagcomp --test session claims -- --nocapture` prints every cell.
 
@@ -9,7 +9,7 @@ use muse_wire::{Duration, Ecn, Instant};
 
 use crate::game::{Client, Fire, Keys, Player, Rules, Server, TICK, distance, kinds};
 
-/// How a client's program runs.
+/// The way a client's program runs.
 #[derive(Clone, Copy, Debug)]
 enum Manner {
     /// Wakes up when an input is due, and fires at what it knew before.
@@ -52,7 +52,7 @@ fn fire(seed: u64, manner: Manner, packet_interval: u32, conditions: &Conditions
     let mut on_screen: Option<Claim> = None;
     while now < Instant::ZERO + LENGTH {
         while let Some(delivery) = network.poll_deliver(now) {
-            // What came twice or too late is refused.
+            // Duplicates and late packets are refused.
             if delivery.to == server_at {
                 let _ = server.handle_packet(now, PLAYER, delivery.payload);
             } else {

@@ -21,7 +21,7 @@ pub(crate) struct Keys {
     pub(crate) x: i8,
     #[field(range = -1..=1)]
     pub(crate) z: i8,
-    /// What was shown when the trigger was pulled, and where to.
+    /// The picture when the trigger was pulled, and the direction of the shot.
     pub(crate) fire: Option<Fire>,
 }
 
@@ -97,7 +97,7 @@ impl Player {
     }
 }
 
-/// What somebody does in a tick who never stands still for long and never goes far from `home`.
+/// The input of a player who never stands still for long and never goes far from `home`.
 pub(crate) fn wander(seed: u64, tick: Tick, player: &Player, home: Vec3) -> Keys {
     let mut rng = fastrand::Rng::with_seed(seed ^ u64::from(tick.0 / 17) << 20);
     let away = player.place() - home;

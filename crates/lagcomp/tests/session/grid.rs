@@ -11,7 +11,7 @@ use muse_wire::Duration;
 use crate::arena::{Arena, Seat};
 use crate::game::{Player, config};
 
-/// What became of shots and predictions.
+/// The outcome of shots and predictions.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     shots: u64,

@@ -2,7 +2,7 @@
 //! than rewind allows.
 
 use muse_lagcomp::{Claim, Rewind, RewindConfig};
-use muse_netcode::inputs::{InputSender, InputSenderConfig};
+use muse_netcode::inputs::InputSender;
 use muse_netcode::{ClientId, EntityId, Tick, TickTime, Update};
 use muse_netem::Conditions;
 use muse_schema::BitWriter;
@@ -218,7 +218,7 @@ fn absurd_ticks_are_refused_and_counted() {
             claim: Claim::at(TickTime::from(Tick(tick))),
             yaw: f32::NAN,
         };
-        let mut sender = InputSender::new(InputSenderConfig::default());
+        let mut sender = InputSender::new();
         sender.push(
             Tick(tick),
             Keys {
@@ -253,7 +253,7 @@ fn absurd_ticks_are_refused_and_counted() {
     );
 }
 
-/// What this process occupies, where the system says.
+/// Resident memory of this process, on systems that report it.
 fn resident_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;

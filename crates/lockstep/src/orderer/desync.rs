@@ -1,4 +1,4 @@
-//! Compares everybody's checksums and mends who differs: from its own last good state, else from the reference's state, else the
+//! Compares everybody's checksums and repairs machines that differ: from its own last good state, else from the reference's state, else the
 //! minority is expelled, else the match ends.
 
 use std::collections::VecDeque;
@@ -127,7 +127,7 @@ impl Orderer {
             return;
         };
         let Some(seat) = member.seat else { return };
-        // What it said before it is mended does not count any more.
+        // Its checks from before the repair do not count any more.
         for row in &mut self.checks.rows {
             row.sums[seat.index()] = None;
         }
@@ -227,7 +227,7 @@ impl Orderer {
 /// Checks under way.
 const ROWS_MAX: usize = 256;
 const EXCHANGES_MAX: usize = 4;
-/// How long an answer is waited for.
+/// Time to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Checks in agreement after which a machine counts as sound again.
 const HEALED_AFTER: u32 = 100;

@@ -1,4 +1,4 @@
-//! What arrives at the orderer.
+//! Packets that arrive at the orderer.
 
 use muse_wire::bits::{BitError, BitReader, Width};
 use muse_wire::bytes::Reader;
@@ -123,7 +123,7 @@ impl Orderer {
         }
     }
 
-    /// An account plays once: who comes back by another link is no longer behind the one before.
+    /// An account plays once: a player who comes back over another link is removed from the previous one.
     fn remove_earlier_life(&mut self, link: LinkId, account: u64) {
         let others = (0..self.members.len()).map(LinkId);
         let earlier = others.filter(|other| *other != link && account != 0);
@@ -273,10 +273,10 @@ impl Orderer {
 pub(crate) const BLOB_STATE: u8 = 0;
 /// First byte of a blob: a trace.
 pub(crate) const BLOB_TRACE: u8 = 1;
-/// What a blob may be longer than the largest state: its header, and the checksums of a trace.
+/// Bytes by which a blob may be longer than the largest state: its header, and the checksums of a trace.
 pub(crate) const BLOB_HEADER_MAX: usize = 64 * 1024;
 pub(crate) const COST_UNIT_MICROS: u64 = 250;
-/// How far ahead of everybody an input may be.
+/// Frames by which an input may be ahead of everybody.
 const AHEAD_FRAMES_MAX: u32 = 1_024;
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::packet::{Control, Task};
 /// A state that has been asked for.
 #[derive(Debug)]
 pub(crate) struct Donation {
-    /// Who was asked, under which id, and when.
+    /// The player that was asked, under which id, and when.
     pub(crate) asked: Option<(LinkId, u8, Instant)>,
     /// Inputs from here on are kept until those who join have them.
     hold: Frame,
@@ -139,7 +139,7 @@ impl Orderer {
                 continue;
             };
             let rtt = member.link.rtt_high();
-            // What the seat's last player did must be everywhere before the seat's stream begins anew.
+            // The inputs of the seat's last player must have arrived everywhere before the seat's stream starts over.
             let end = self.streams[seat.index()].end();
             let sent = self.members.iter().flatten();
             let mut sent = sent.filter(|member| member.stage.is_sent_streams());
@@ -174,5 +174,5 @@ impl Orderer {
     }
 }
 
-/// How long a player may take to give its state.
+/// Time that a player may take to send its state.
 const DONOR_PATIENCE: Duration = Duration::from_secs(3);

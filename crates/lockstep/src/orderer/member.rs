@@ -1,4 +1,4 @@
-//! What the orderer knows about one machine.
+//! The orderer's knowledge of one machine.
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    /// Whether it is sent everybody's inputs.
+    /// True if it is sent everybody's inputs.
     pub(crate) fn is_sent_streams(self) -> bool {
         matches!(
             self,
@@ -53,9 +53,9 @@ pub(crate) struct Member {
     pub(crate) sent_at: Option<Instant>,
     /// The machine has caught up.
     pub(crate) ready: bool,
-    /// Where the machine's simulation was, in sixteenths of a frame, and when.
+    /// Position of the machine's simulation, in sixteenths of a frame, and when it was reported.
     pub(crate) position: Option<(u64, Instant)>,
-    /// How long a step takes there.
+    /// Time that a step takes there.
     pub(crate) cost: Duration,
     pub(crate) tasks: VecDeque<Task>,
     pub(crate) blob_in: Option<BlobReceiver>,
@@ -78,7 +78,7 @@ impl Held {
         }
     }
 
-    /// Never backwards: an old acknowledgement may come after a seat began anew.
+    /// Never backwards: an old acknowledgement may come after a seat started over.
     pub(crate) fn advance(&mut self, to: &Self) {
         for (end, to) in self.ends.iter_mut().zip(&to.ends) {
             *end = (*end).max(*to);
@@ -87,14 +87,14 @@ impl Held {
     }
 }
 
-/// The mending of a machine whose state differs.
+/// The repair of a machine whose state differs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Heal {
     pub(crate) attempts: u8,
     pub(crate) epoch: u8,
     /// The last check at which it agreed.
     pub(crate) good: Frame,
-    /// The one before that: from there its own states are sound, even if the last check came before the harm.
+    /// The check before that: from there its own states are sound, even if the last check came before the harm.
     pub(crate) sound: Frame,
     /// Checks agreed since the last attempt.
     pub(crate) agreed: u32,
@@ -124,7 +124,7 @@ impl Member {
         }
     }
 
-    /// Where the machine's simulation is now, in sixteenths of a frame.
+    /// Estimates the present position of the machine's simulation, in sixteenths of a frame.
     pub(crate) fn position_now(&self, now: Instant, frame: Duration) -> Option<i64> {
         let (at, when) = self.position?;
         let away = self.link.rtt()? / 2 + (now - when);

@@ -1,4 +1,4 @@
-//! What the orderer sends.
+//! Packets that the orderer sends.
 
 use muse_wire::bits::{BitError, BitWriter};
 use muse_wire::{Duration, Instant};
@@ -79,6 +79,7 @@ impl Orderer {
         member.link.sent(now, held);
         member.sent_at = Some(now);
         member.dirty = false;
+        // A changed input goes twice: losing it would cost everybody else a deeper rollback.
         if std::mem::take(&mut member.again) {
             member.dirty = true;
             member.sent_at = None;
@@ -87,7 +88,7 @@ impl Orderer {
         Some(len)
     }
 
-    /// How long after the last packet the next one goes out: soon when there is news, after a round trip when something may be lost,
+    /// Time between the last packet and the next: short when there is news, a round trip when something may be lost,
     /// else just often enough to be heard.
     fn gap_after(&self, member: &Member) -> Duration {
         if member.dirty {
@@ -239,10 +240,16 @@ impl Orderer {
 
 /// Added to a trip, in sixteenths of a frame: packets are noticed a little late.
 const TRIP_MARGIN: u64 = 2;
+/// Unit in which a lag travels in a byte: up to a second, and 255 for a silent player.
 pub(crate) const LAG_UNIT_MICROS: u64 = 4_000;
+/// Shortest gap between packets in lockstep: inputs that arrive from several players within it share a packet, and against turns of
+/// tens of milliseconds it is not noticed.
 const GAP_LOCKSTEP: Duration = Duration::from_millis(5);
+/// Nothing is repeated sooner, even on a local network: the acknowledgement waits for the session's next packet.
 const RESEND_MIN: Duration = Duration::from_millis(30);
+/// Longest gap between packets, so that silence of a second means something.
 const HEARTBEAT: Duration = Duration::from_millis(200);
+/// Silence after which a player is reported as silent: five heartbeats.
 const SILENT_AFTER: Duration = Duration::from_secs(1);
 /// They fit into a packet with room for streams.
 const CONTROLS_PER_PACKET: usize = 48;

@@ -76,7 +76,7 @@ impl<'a> Replay<'a> {
         let first = self.states.first().map_or(Frame(0), |place| place.frame);
         let mut end = first;
         for (start, count, _) in &self.inputs {
-            // What follows a gap cannot be run.
+            // Frames after a gap cannot be run.
             if *start <= end {
                 end = end.max(*start + *count);
             }

@@ -24,7 +24,7 @@ pub struct Duel {
 /// A fighter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Schema)]
 pub struct Fighter {
-    /// Where on the line, and how high above it.
+    /// Position on the line, and height above it.
     pub at: [i16; 2],
     /// Speed along the line and upwards.
     pub speed: [i16; 2],
@@ -41,13 +41,13 @@ pub struct Fighter {
 /// A knife or a spark; with no frames left it is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Schema)]
 pub struct Flying {
-    /// Where.
+    /// Position.
     pub at: [i16; 2],
     /// Speed.
     pub speed: [i16; 2],
     /// Frames left.
     pub left: u8,
-    /// Who threw it.
+    /// The player who threw it.
     pub owner: u8,
 }
 

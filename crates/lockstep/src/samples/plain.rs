@@ -19,7 +19,7 @@ use crate::session::{Role, Session, Target};
 pub struct PlainClient<G: DeterministicGame> {
     session: Session<G>,
     server: SocketAddr,
-    /// Where the other players are, for those who are sent inputs directly.
+    /// Addresses of the other players, for those that are sent inputs directly.
     peers: Vec<Option<SocketAddr>>,
     now: Instant,
 }
@@ -241,7 +241,7 @@ impl<G: DeterministicGame> Machine for PlainHost<G> {
     }
 }
 
-/// Any machine of a match: one type for whoever runs several kinds.
+/// Any machine of a match: one type for programs that run several kinds.
 #[derive(Debug)]
 pub enum PlainPeer<G: DeterministicGame> {
     /// A player or spectator.

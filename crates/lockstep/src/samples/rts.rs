@@ -39,15 +39,15 @@ impl Clone for Rts {
 /// A unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Schema)]
 pub struct Unit {
-    /// Whose.
+    /// The player that it belongs to.
     pub owner: u8,
     /// Health; dead at 0.
     pub health: u8,
     /// Steps until it can strike again.
     pub reload: u8,
-    /// Where.
+    /// Position.
     pub at: [i32; 2],
-    /// Where to.
+    /// Destination.
     pub goal: [i32; 2],
 }
 
@@ -56,7 +56,7 @@ pub struct Unit {
 pub struct Order {
     /// Tile around which units are picked.
     pub from: [u8; 2],
-    /// How far around it, in tiles.
+    /// Radius around it, in tiles.
     pub radius: u8,
     /// Tile to go to.
     pub to: [u8; 2],
@@ -215,6 +215,6 @@ const REACH: i32 = 200;
 const NOBODY: u16 = u16::MAX;
 /// Orders of one player in one turn.
 const ORDERS_MAX: usize = 16;
-/// Where armies begin, in tiles.
+/// Starting positions of the armies, in tiles.
 const BASES_X: [i32; 8] = [4, 60, 60, 4, 32, 32, 4, 60];
 const BASES_Y: [i32; 8] = [4, 60, 4, 60, 4, 60, 32, 32];

@@ -19,7 +19,7 @@ pub enum GameEvent<E> {
 #[derive(Debug)]
 pub(crate) struct Events<E> {
     frames: Vec<Vec<E>>,
-    /// What a step writes to.
+    /// Buffer that a step writes its events to.
     pub(crate) scratch: Vec<E>,
     out: VecDeque<GameEvent<E>>,
 }

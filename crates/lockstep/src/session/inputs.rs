@@ -9,7 +9,7 @@ pub(crate) struct Inputs<G: DeterministicGame> {
     /// A power of two.
     capacity: u32,
     cells: Vec<Cell<G::Input>>,
-    /// What each frame was last run with: `seats` entries per frame.
+    /// Inputs that each frame was last run with: `seats` entries per frame.
     used: Vec<Option<G::Input>>,
     seats: Vec<SeatInputs>,
 }
@@ -26,13 +26,13 @@ struct Cell<I> {
 struct SeatInputs {
     /// Inputs before this are final.
     known: Frame,
-    /// Inputs before this are known, if not final: one's own, and those told by the player directly.
+    /// Inputs before this are known, if not final: our own, and those received from the player directly.
     hinted: Frame,
     /// From which frames on somebody sits there, or nobody.
     presence: Vec<(Frame, bool)>,
 }
 
-/// What an input is.
+/// An input as the session knows it.
 pub(crate) enum Value<I> {
     Given(I),
     Repeated,
@@ -168,7 +168,7 @@ impl<G: DeterministicGame> Inputs<G> {
         self.was_run_with_another(index, frame, run_until)
     }
 
-    /// One's own final input was taken as it is. True if the frame was run with another.
+    /// Notes that our own input was accepted as it is. True if the frame was run with another.
     pub(crate) fn confirm(&mut self, seat: Seat, frame: Frame, run_until: Frame) -> bool {
         let index = self.index(frame, seat);
         let seat = &mut self.seats[seat.index()];
@@ -210,7 +210,7 @@ impl<G: DeterministicGame> Inputs<G> {
         used
     }
 
-    /// What a frame was run with.
+    /// Returns the inputs that a frame was run with.
     pub(crate) fn used(&self, frame: Frame) -> &[Option<G::Input>] {
         let seats = self.seats.len();
         let start = self.index(frame, Seat(0));

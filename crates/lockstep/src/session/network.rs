@@ -138,7 +138,7 @@ impl<G: DeterministicGame> Session<G> {
         packet.min(blob.unwrap_or(packet))
     }
 
-    /// When the packet after the one sent at `at` goes out.
+    /// Time at which the packet after the one sent at `at` goes out.
     fn send_due(&self, at: Instant) -> Instant {
         if self.send.dirty {
             return at;
@@ -331,7 +331,7 @@ impl<G: DeterministicGame> Session<G> {
         }
     }
 
-    /// Whether the player who sat down at `frame` is this one: who had the seat before this machine came is another.
+    /// True if the player who sat down at `frame` is this one: anyone who had the seat before this machine joined is another player.
     fn is_mine(&self, frame: Frame) -> bool {
         frame >= self.confirmed
     }
@@ -356,7 +356,7 @@ impl<G: DeterministicGame> Session<G> {
         Ok(())
     }
 
-    /// How far one's own inputs were taken, and which of them others stand in for.
+    /// Reads how far our own inputs were accepted, and which of them the server replaced.
     fn read_own(
         &mut self,
         seat: Seat,
@@ -371,7 +371,7 @@ impl<G: DeterministicGame> Session<G> {
             if frame != inputs.known(seat) || frame >= limit {
                 return;
             }
-            // What was never given cannot have been taken.
+            // The orderer cannot have accepted an input that was never given.
             if !repeated && frame >= inputs.hinted(seat) {
                 return;
             }
@@ -500,7 +500,7 @@ impl<G: DeterministicGame> Session<G> {
 
     fn handle_blob_data(&mut self, now: Instant, rest: &[u8]) -> Option<()> {
         if self.status == Status::Connecting {
-            // The welcome is still on its way; what is not acknowledged comes again.
+            // The welcome is still on its way; whatever is not acknowledged is repeated.
             return Some(());
         }
         self.heard = Some(now);
@@ -559,8 +559,11 @@ impl<G: DeterministicGame> Session<G> {
 
 const _: () = assert!(PROTOCOL_VERSION < 16, "the version has four bits");
 const HELLO_EVERY: Duration = Duration::from_millis(250);
+/// Longest gap between packets, so that the orderer can tell silence from having nothing to say.
 const HEARTBEAT: Duration = Duration::from_millis(200);
+/// Inputs that are not acknowledged are repeated this long after a round trip.
 const RESEND_MARGIN: Duration = Duration::from_millis(5);
+/// Nothing is repeated sooner, even on a local network: the acknowledgement waits for the orderer's next packet.
 const RESEND_MIN: Duration = Duration::from_millis(30);
 /// In lockstep, inputs are acknowledged no later than this, or with the next turn if that is sooner.
 const ACK_WITHIN: Duration = Duration::from_millis(10);

@@ -1,4 +1,4 @@
-//! When the next frame is due: time synchronisation, so that no side runs ahead.
+//! Decides when the next frame is due: time synchronisation, so that no side runs ahead.
 //!
 //! The orderer tells each machine by how much it runs ahead of the average. A machine that is ahead makes its frames a little
 //! longer, one that is behind a little shorter, in proportion: nobody sees it, and nothing swings.
@@ -59,16 +59,18 @@ impl Pace {
         }
     }
 
-    /// Where the machine is within the current step, in sixteenths.
+    /// Returns the position within the current step, in sixteenths.
     pub(crate) fn fraction(&self, now: Instant) -> u64 {
         let left = (self.next_at - now).as_micros() * 16 / self.step.as_micros().max(1);
         15u64.saturating_sub(left.min(15))
     }
 }
 
+/// Weight of a report: single ones jitter with the network.
 const SMOOTHING: f32 = 0.1;
+/// Share by which a frame is longer for each frame of advantage.
 const GAIN: f32 = 0.02;
-/// At most so much longer or shorter: it is not seen.
+/// Largest change of a frame's length, too small to be seen.
 const STEER_NEAR: f32 = 0.05;
 /// Frames from which on being in step matters more than not being seen to get there.
 const FAR: f32 = 4.0;

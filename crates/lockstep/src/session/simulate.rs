@@ -1,6 +1,6 @@
 //! Running frames, again where a guess was wrong, and checking those that are confirmed.
 
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 
 use crate::config::Mode;
 use crate::frame::Frame;
@@ -45,7 +45,7 @@ impl<G: DeterministicGame> Session<G> {
         }
     }
 
-    /// Whether the next frame may run: in lockstep when it is confirmed, in rollback within the window.
+    /// True if the next frame may run: in lockstep when it is confirmed, in rollback within the window.
     pub(super) fn can_run(&self) -> bool {
         self.step_index > 0
             || self.confirmed > self.frame
@@ -53,7 +53,7 @@ impl<G: DeterministicGame> Session<G> {
                 && self.frame.since(self.confirmed) < self.config.window
     }
 
-    /// Whether the others are so far ahead that frames have to be run without waiting for their time.
+    /// True if the others are so far ahead that frames have to be run without waiting for their time.
     pub(super) fn is_behind(&self) -> bool {
         // A player's own inputs reach no further than its delay; when more is confirmed, others stood in for them.
         let slack = match self.playing {
@@ -63,7 +63,7 @@ impl<G: DeterministicGame> Session<G> {
         self.confirmed.since(self.frame) > slack
     }
 
-    /// Who only watches sees confirmed frames alone.
+    /// The mode of this machine: a spectator sees confirmed frames alone.
     fn mode(&self) -> Mode {
         match self.playing {
             true => self.config.mode,
@@ -97,7 +97,7 @@ impl<G: DeterministicGame> Session<G> {
         if let Some(ask) = ask {
             self.take_input(ask(target));
         }
-        // What was asked for holds for one frame, in either mode.
+        // An input holds for one frame, in either mode.
         let input = match self.config.mode {
             Mode::Rollback if ask.is_none() => self.input.clone(),
             _ => std::mem::take(&mut self.input),
@@ -122,7 +122,7 @@ impl<G: DeterministicGame> Session<G> {
         let Some(seat) = self.seat else { return };
         let frame = self.own.end();
         self.scratch.clear();
-        // The input was checked when it was set; what stands in for it is made of such.
+        // The input was checked when it was set; a prediction is made of checked inputs.
         let _ = encode(&input, &mut self.scratch);
         self.own.push(Entry::Given(InputBytes::new(&self.scratch)));
         let wrong = self
@@ -149,6 +149,7 @@ impl<G: DeterministicGame> Session<G> {
         };
         let depth = self.frame.since(wrong);
         if self.run_again_from(wrong) {
+            log!(trace, frame = self.frame.0, depth, "rolled back");
             self.statistics.rollbacks += 1;
             self.statistics.depth_max = self.statistics.depth_max.max(depth);
         }

@@ -34,7 +34,7 @@ pub struct Report {
     pub compared: usize,
     /// The last check at which both sides agreed, and the one at which they did not.
     pub checks: (Frame, Frame),
-    /// What the frame was run with here.
+    /// The inputs that the frame was run with here.
     pub inputs: String,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for Report {
 }
 
 impl Trace {
-    /// Takes the trace of a session, before anything is mended.
+    /// Takes the trace of a session, before anything is repaired.
     pub(crate) fn take<G: DeterministicGame>(
         session: &Session<G>,
         agreed: Frame,

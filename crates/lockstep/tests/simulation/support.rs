@@ -16,7 +16,7 @@ pub(crate) struct Match<G: DeterministicGame> {
     /// Sessions, the host's first.
     pub(crate) players: Vec<NodeId>,
     next_address: u8,
-    /// Where players sit who also send each other their inputs directly, by seat; `None` if nobody does.
+    /// Addresses of players who also send each other their inputs directly, by seat; `None` if nobody does.
     mesh: Option<Vec<(NodeId, SocketAddr)>>,
 }
 
@@ -147,7 +147,7 @@ impl<G: DeterministicGame> Match<G> {
     }
 }
 
-/// What has been confirmed, by frame, from whichever machine came first: all others must have the same.
+/// Confirmed frames, from whichever machine came first: all others must have the same.
 #[derive(Default)]
 pub(crate) struct Ledger {
     sums: Vec<Option<u64>>,

@@ -44,7 +44,7 @@ impl NatsBus {
             .subscribe(subject.to_owned())
             .await
             .map_err(|error| failed(&error))?;
-        // Whoever connects hears everything from here on, if there is anything to hear.
+        // The server has the subscription once it has answered the flush: everything from then on is received.
         if tokio::time::timeout(CONNECT_MAX, client.flush())
             .await
             .is_err()
@@ -70,7 +70,7 @@ impl NatsBus {
 
 async fn send(client: Client, subject: String, mut waiting: mpsc::Receiver<Vec<u8>>) {
     while let Some(note) = waiting.recv().await {
-        // What waited for the server's return would be old news.
+        // Notes that waited for the server's return would be stale.
         let connected = client.connection_state() == State::Connected;
         let sent = async { client.publish(subject.clone(), note.into()).await.is_ok() };
         if !connected || !tokio::time::timeout(SEND_MAX, sent).await.unwrap_or(false) {

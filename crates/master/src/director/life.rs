@@ -73,7 +73,7 @@ impl Match {
         }
     }
 
-    /// This leader was paused for so long: the server counts as just heard.
+    /// Notes that this leader was paused: the server counts as just heard.
     pub(super) fn forgive(&mut self, now: Instant, gap: Duration) {
         self.heard = now;
         // The far future stays what it is, because times saturate.
@@ -282,7 +282,7 @@ impl Director {
         }
     }
 
-    /// A server is released: whoever waits for room asks again as soon as it may be gone.
+    /// Releases a server: matches that wait for room ask again as soon as it may be gone.
     fn ask_soon(&mut self, now: Instant) {
         let soon = self.room.handle_released(now);
         for (&match_id, found) in &mut self.matches {

@@ -87,31 +87,21 @@ impl AgonesConfig {
         self.identity = Some((certificate.into(), key.into()));
         self
     }
+}
 
+muse_wire::setters! { AgonesConfig:
     /// The PEM file of the authority that signed the allocator's certificate; none by default, and then no certificate is accepted.
-    pub fn authority(mut self, file: impl Into<PathBuf>) -> Self {
-        self.authority = Some(file.into());
-        self
-    }
+    authority: impl Into<PathBuf> = Some(authority.into()),
 
-    /// Address of the cluster's interface, for tests and for one that needs no sign-in; unless told otherwise what the pod or `KUBECONFIG` says.
-    pub fn kubernetes(mut self, address: &str) -> Self {
-        self.kubernetes = Some(address.to_owned());
-        self
-    }
+    /// Address of the cluster's interface, for tests and for clusters without authentication; by default that of the pod or of `KUBECONFIG`.
+    kubernetes: &str = Some(kubernetes.to_owned()),
 
     /// Matches at once on one machine of the cluster, 20 by default. Servers on a full one are left out of the choice, by the label that they
     /// have given themselves ([`NODE`]).
-    pub fn matches_per_host(mut self, matches: usize) -> Self {
-        self.matches_per_host = matches.max(1);
-        self
-    }
+    matches_per_host: usize = matches_per_host.max(1),
 
     /// Time for a server that was told to end, 10 seconds by default; then it is deleted.
-    pub fn end_grace(mut self, end_grace: Duration) -> Self {
-        self.end_grace = end_grace;
-        self
-    }
+    end_grace: Duration,
 }
 
 impl fmt::Debug for AgonesConfig {
@@ -131,7 +121,7 @@ pub enum AgonesError {
     /// A certificate or key is no use.
     #[error("{file}: {why}")]
     Tls {
-        /// Which file.
+        /// The file.
         file: String,
         /// The cause.
         why: String,
@@ -207,8 +197,8 @@ impl AgonesFleet {
         }
     }
 
-    /// Follows the cluster. The watch goes on by itself when it is lost, and begins anew when it is told in its stream that it is too old; told so
-    /// before there is a stream it would ask for the same version for ever.
+    /// Follows the cluster. The watcher resumes by itself when its connection is lost, and starts over when an event in its stream says that its version
+    /// is too old; if it is told so before there is a stream, it would ask for the same version for ever, so this returns.
     async fn watch_until_expired(&self) {
         let config = watcher::Config::default()
             .labels(&format!("{GAME}={}", self.inner.config.game))
@@ -319,7 +309,7 @@ impl Fleet for AgonesFleet {
         }
     }
 
-    // Whether a server is there is the cluster's to say.
+    // The cluster decides whether a server exists.
     fn handle_linked(&self, _: ServerId, _: &str, _: bool) {}
 
     fn handle_unlinked(&self, _: ServerId) {}

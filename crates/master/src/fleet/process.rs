@@ -55,31 +55,21 @@ impl ProcessConfig {
         host.clone_into(&mut self.host);
         self
     }
+}
 
+muse_wire::setters! { ProcessConfig:
     /// Servers that wait for a match, 1 by default. Each costs a process and a port; without any, a match waits for one to start.
-    pub fn warm(mut self, warm: usize) -> Self {
-        self.warm = warm;
-        self
-    }
+    warm: usize,
 
     /// Matches at once, 20 by default.
-    pub fn matches_max(mut self, matches_max: usize) -> Self {
-        self.matches_max = matches_max;
-        self
-    }
+    matches_max: usize,
 
     /// The first port, 8888 by default; there are as many as matches and warm servers.
-    pub fn first_port(mut self, first_port: u16) -> Self {
-        self.first_port = first_port;
-        self
-    }
+    first_port: u16,
 
     /// A folder for what the servers write, one file each, the newest 200 of them; none by default, and then their errors go where the
     /// master's go. A file and not a pipe, because servers outlive their master.
-    pub fn logs(mut self, folder: Option<PathBuf>) -> Self {
-        self.logs = folder;
-        self
-    }
+    logs: Option<PathBuf>,
 }
 
 /// Child processes.

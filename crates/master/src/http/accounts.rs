@@ -179,7 +179,7 @@ pub(crate) async fn save_progress(
     Ok(Json(Progress { version, document }))
 }
 
-/// Which part of the ranking.
+/// The requested part of the ranking.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RankingPart {
@@ -206,7 +206,7 @@ pub(crate) async fn ranking(
 async fn signed_in(shared: &Shared, account: AccountId) -> Result<SignedIn, Failure> {
     let refresh = random_text();
     let now = clock::now();
-    // Who is banned gets no token that would outlive the ban.
+    // A banned player gets no token that would outlive the ban.
     let known = shared.store.account(account).await?;
     if is_banned(&known, now) {
         return Err(Failure::BANNED);

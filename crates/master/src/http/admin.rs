@@ -42,10 +42,9 @@ pub(super) fn router() -> Router<Arc<Shared>> {
         .route("/admin/api/overview", get(overview))
         .route("/admin/api/players", get(players))
         .route("/admin/api/players/{account}/kick", post(kick))
-        .route("/admin/api/players/{account}/ban", put(ban).delete(unban))
         .route(
-            "/admin/api/players/{account}/mute",
-            put(mute).delete(unmute),
+            "/admin/api/players/{account}/{sanction}",
+            put(impose).delete(lift),
         )
         .route("/admin/api/queue", get(queue))
         .route("/admin/api/matches", get(matches))
@@ -197,56 +196,52 @@ pub(crate) async fn kick(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Keeps a player out.
-#[utoipa::path(put, path = "/admin/api/players/{account}/ban", params(("account" = u64, Path)), request_body = SanctionRequest,
-    security(("bearer" = [])), responses(
+/// Keeps a player out (`ban`), or from writing chat (`mute`).
+#[utoipa::path(put, path = "/admin/api/players/{account}/{sanction}", params(("account" = u64, Path), ("sanction" = Sanction, Path)),
+    request_body = SanctionRequest, security(("bearer" = [])), responses(
     (status = 204), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
-pub(crate) async fn ban(
+pub(crate) async fn impose(
     State(shared): State<Arc<Shared>>,
     Operator(operator): Operator,
-    Path(account): Path<AccountId>,
-    Body(request): Body<SanctionRequest>,
+    Path((account, sanction)): Path<(AccountId, Sanction)>,
+    Body(SanctionRequest { hours, reason }): Body<SanctionRequest>,
 ) -> Result<StatusCode, Failure> {
-    let reason = request.reason.clone();
-    impose(&shared, operator, account, Sanction::Ban, request).await?;
-    shared.kick(account, &reason).await?;
+    check_reason(&reason)?;
+    if !(1..=HOURS_MAX).contains(&hours) {
+        return Err(Failure::invalid("from an hour to a hundred years"));
+    }
+    let now = clock::now();
+    let sentence = Sentence {
+        account,
+        sanction,
+        until: Some(now + Duration::from_secs(u64::from(hours) * 3_600)),
+        reason: reason.clone(),
+    };
+    shared.store.sanction(operator, sentence, now).await?;
+    if sanction == Sanction::Ban {
+        shared.kick(account, &reason).await?;
+    }
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Lets a player in again.
-#[utoipa::path(delete, path = "/admin/api/players/{account}/ban", params(("account" = u64, Path)), security(("bearer" = [])), responses(
-    (status = 204), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
-pub(crate) async fn unban(
-    State(shared): State<Arc<Shared>>,
-    Operator(operator): Operator,
-    Path(account): Path<AccountId>,
-) -> Result<StatusCode, Failure> {
-    lift(&shared, operator, account, Sanction::Ban).await
-}
-
-/// Keeps a player from writing chat.
-#[utoipa::path(put, path = "/admin/api/players/{account}/mute", params(("account" = u64, Path)), request_body = SanctionRequest,
+/// Lets a player in again, or write again.
+#[utoipa::path(delete, path = "/admin/api/players/{account}/{sanction}", params(("account" = u64, Path), ("sanction" = Sanction, Path)),
     security(("bearer" = [])), responses(
     (status = 204), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
-pub(crate) async fn mute(
+pub(crate) async fn lift(
     State(shared): State<Arc<Shared>>,
     Operator(operator): Operator,
-    Path(account): Path<AccountId>,
-    Body(request): Body<SanctionRequest>,
+    Path((account, sanction)): Path<(AccountId, Sanction)>,
 ) -> Result<StatusCode, Failure> {
-    impose(&shared, operator, account, Sanction::Mute, request).await?;
+    let sentence = Sentence {
+        account,
+        sanction,
+        until: None,
+        reason: String::new(),
+    };
+    let lifted = shared.store.sanction(operator, sentence, clock::now());
+    lifted.await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Lets a player write again.
-#[utoipa::path(delete, path = "/admin/api/players/{account}/mute", params(("account" = u64, Path)), security(("bearer" = [])), responses(
-    (status = 204), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
-pub(crate) async fn unmute(
-    State(shared): State<Arc<Shared>>,
-    Operator(operator): Operator,
-    Path(account): Path<AccountId>,
-) -> Result<StatusCode, Failure> {
-    lift(&shared, operator, account, Sanction::Mute).await
 }
 
 /// Tickets that wait, oldest first, at most 500 players of them.
@@ -323,7 +318,7 @@ pub(crate) async fn servers(
     Json(shared.fleet.servers())
 }
 
-/// Whose lines.
+/// The player whose lines are asked for.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Writer {
     account: Option<u64>,
@@ -463,46 +458,6 @@ fn check_reason(reason: &str) -> Result<(), Failure> {
         return Err(Failure::invalid("a reason has at most 200 characters"));
     }
     Ok(())
-}
-
-async fn impose(
-    shared: &Shared,
-    operator: String,
-    account: AccountId,
-    sanction: Sanction,
-    request: SanctionRequest,
-) -> Result<(), Failure> {
-    check_reason(&request.reason)?;
-    if !(1..=HOURS_MAX).contains(&request.hours) {
-        return Err(Failure::invalid("from an hour to a hundred years"));
-    }
-    let now = clock::now();
-    let sentence = Sentence {
-        account,
-        sanction,
-        until: Some(now + Duration::from_secs(u64::from(request.hours) * 3_600)),
-        reason: request.reason,
-    };
-    Ok(shared.store.sanction(operator, sentence, now).await?)
-}
-
-async fn lift(
-    shared: &Shared,
-    operator: String,
-    account: AccountId,
-    sanction: Sanction,
-) -> Result<StatusCode, Failure> {
-    let sentence = Sentence {
-        account,
-        sanction,
-        until: None,
-        reason: String::new(),
-    };
-    shared
-        .store
-        .sanction(operator, sentence, clock::now())
-        .await?;
-    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Writes down what an operator is about to do.

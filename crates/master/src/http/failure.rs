@@ -79,7 +79,7 @@ impl From<StoreError> for Failure {
             StoreError::NotFound(_) => (StatusCode::NOT_FOUND, "not_found"),
             StoreError::Conflict(_) => (StatusCode::CONFLICT, "conflict"),
             StoreError::Forbidden(_) => (StatusCode::FORBIDDEN, "forbidden"),
-            // What the database says is for the log, not for players.
+            // The database's message is for the log, not for players.
             StoreError::Unavailable(why) => {
                 tracing::error!(%why, "the store is not available");
                 return Self::new(

@@ -70,7 +70,7 @@ async fn serve(shared: &Arc<Shared>, server: ServerId, mut socket: WebSocket) {
     let mut known = Known::default();
     loop {
         let outgoing = tokio::select! {
-            // What has come counts before the time, which may have passed while this master was paused.
+            // Messages that have arrived are handled before the time is checked: it may have passed while this master was paused.
             biased;
             received = socket.recv() => match received {
                 Some(Ok(Message::Text(text))) => match handle(shared, server, &mut known, &text).await {

@@ -16,7 +16,7 @@ use tower_governor::{GovernorError, GovernorLayer};
 
 use super::failure::{self, Failure};
 
-/// Counts who has asked lately, and how often.
+/// Counts recent requests by client.
 pub(crate) struct Limits {
     addresses: Option<Arc<GovernorConfig<Network, NoOpMiddleware>>>,
     accounts: Option<DefaultKeyedRateLimiter<AccountId>>,
@@ -65,7 +65,7 @@ impl Limits {
         }
     }
 
-    /// Forgets who has not asked for a while, so that memory follows who is there and not who ever was.
+    /// Forgets clients that have not sent a request for a while, so that memory follows the clients that are there now.
     pub(crate) fn forget(&self) {
         if let Some(addresses) = &self.addresses {
             addresses.limiter().retain_recent();

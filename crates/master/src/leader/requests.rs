@@ -24,7 +24,7 @@ pub enum Request {
     Publish(Note),
     /// Send connect tokens for this match to these players.
     Admit {
-        /// Which match.
+        /// The match.
         match_id: MatchId,
         /// Its server.
         server: ServerId,

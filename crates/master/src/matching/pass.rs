@@ -36,7 +36,7 @@ pub struct Group {
 /// A ticket that goes into a running match.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filled {
-    /// Which match.
+    /// The match.
     pub match_id: MatchId,
     /// The ticket that goes.
     pub ticket: Ticket,
@@ -220,7 +220,7 @@ impl Queue {
             draft.seats = usize::from(players);
         }
         if narrowed {
-            // What was asked now may shut lanes out; those before were looked at already.
+            // Choices made now may exclude lanes; those made before were checked already.
             *lanes = self.fitting_lanes(draft, Some(place), checks);
         }
         let free = draft.free();

@@ -14,7 +14,7 @@ use crate::ticket::Ticket;
 
 /// Keeps what the database keeps of one queue: whole transactions, with the epoch checked.
 ///
-/// What the database's unique keys would refuse is a mistake of the leader: it is done all the same and remembered as
+/// A write that the database's unique keys would refuse is a bug in the leader: it is done all the same and remembered as
 /// [`broken`](Self::broken), so that a simulation can say when and with which seed.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
@@ -239,7 +239,7 @@ impl MemoryStore {
             self.free(account, ending.match_id);
         }
         let mut requeued = ending.requeue;
-        // Whoever did something else meanwhile stays with that.
+        // A player who did something else meanwhile stays with that.
         requeued.retain(|ticket| {
             let mut party = ticket.party.iter();
             party.all(|member| !self.knows(member.account))

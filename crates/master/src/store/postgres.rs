@@ -72,7 +72,7 @@ struct Postgres {
     due: bool,
     /// True if a savepoint of an earlier transaction is still open: it is released with the next one.
     kept: bool,
-    /// Writes that go with the next statement, whoever asks for it, which saves another.
+    /// Writes that go with the next statement, no matter for whom it is, which saves a statement of their own.
     later: Vec<(Statement, Vec<Value>)>,
     /// The reason why the transaction cannot be committed any more, although the connection holds. PostgreSQL would answer the commit as if it had happened.
     broken: Option<StoreError>,
@@ -455,7 +455,7 @@ fn is_fatal(error: &Error) -> bool {
 }
 
 fn unavailable(error: impl std::error::Error) -> StoreError {
-    // What the server said is one level down.
+    // The server's message is one level down in the chain of errors.
     let source = error
         .source()
         .map_or_else(String::new, |source| format!(": {source}"));
@@ -472,5 +472,8 @@ const SESSION: &str = "SET synchronous_commit = on; SET idle_in_transaction_sess
 /// Writes that are on their way at once.
 const WRITES_AT_ONCE: usize = 16;
 const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// A migration of a large table takes as long as it takes.
 const MIGRATION_MAX: Duration = Duration::from_secs(3_600);
+/// A little longer than `statement_timeout`, so that a slow statement ends with PostgreSQL's error and keeps the connection; still less than a
+/// lease.
 const ANSWER_MAX: Duration = Duration::from_millis(5_500);

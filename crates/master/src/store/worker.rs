@@ -34,7 +34,7 @@ type Transaction = Box<dyn FnOnce(Result<&mut dyn Database, StoreError>) -> Repl
 type Reply = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 /// A question, and where the answer goes.
 type Asked<Q, A> = (Q, oneshot::Sender<Result<A, StoreError>>);
-/// Answers many questions at once: an error is everybody's, what is inside each one's own.
+/// Answers many requests at once: they share an error, but each has its own result.
 type Together<Q, A> = fn(&mut dyn Sql, &[Q]) -> Result<Vec<Result<A, StoreError>>, StoreError>;
 
 impl Job {
@@ -70,7 +70,7 @@ pub(super) trait Database: Sql {
     fn begin(&mut self) -> Result<(), StoreError>;
     /// Makes it durable.
     fn commit(&mut self) -> Result<(), StoreError>;
-    /// Forgets it, after whatever went wrong.
+    /// Forgets it after an error.
     fn roll_back(&mut self);
     /// Begins one of several inside it.
     fn savepoint(&mut self) -> Result<(), StoreError>;
@@ -175,7 +175,7 @@ fn reply<A: Send + 'static>(
     outcome: Result<A, StoreError>,
 ) -> Reply {
     Box::new(move |committed| {
-        // The caller may have gone away; the transaction holds all the same.
+        // The caller may have gone away; the transaction holds nevertheless.
         let _ = answer.send(committed.and(outcome));
     })
 }

@@ -1,4 +1,4 @@
-//! What is PostgreSQL's alone: other masters beside, other versions before, and the way there.
+//! Tests of PostgreSQL alone: several masters on one database, schemas of other versions, and the connection to it.
 
 use muse_master::store::{FriendStep, SqlStore, Store, StoreError};
 use muse_master_client::{AccountId, Preferences};

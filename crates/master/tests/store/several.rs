@@ -1,4 +1,4 @@
-//! What every store promises to several masters: who is where, how matches go although notes are lost, and that all of a transaction holds or
+//! The promises of every store to several masters: who is where, how matches go although notes are lost, and that all of a transaction holds or
 //! nothing of it.
 
 use muse_master::director::NewMatch;
@@ -159,7 +159,7 @@ pub(crate) async fn a_transaction_that_fails_half_way_leaves_nothing(store: &dyn
     assert_eq!(store.standing(other).await.expect("read").match_id, None);
 }
 
-/// Calls are begun in the order in which they are made, whoever waits for their answers first.
+/// Calls are begun in the order in which they are made, no matter whose answer is awaited first.
 pub(crate) async fn calls_are_begun_in_order(store: &dyn Store) {
     let [account] = guests(store).await;
     let save = |based_on: u64| {

@@ -1,4 +1,4 @@
-//! What comes in crowds is asked together: nobody may see that.
+//! Requests that come in crowds are batched: nobody may notice.
 
 use muse_master::store::{Store, StoreError};
 use muse_master::ticket::Play;

@@ -28,7 +28,7 @@ pub(crate) struct World {
     leader: Option<Leader>,
     /// Leaders so far, by which each has a name of its own.
     holders: u64,
-    /// What the last leader still wanted to do when it was stopped.
+    /// Requests that the last leader still had when it was stopped.
     late: Vec<Request>,
     next_id: u64,
     open: bool,
@@ -38,7 +38,7 @@ pub(crate) struct World {
     figures: Figures,
 }
 
-/// What a week came to.
+/// The figures of a week.
 #[derive(Clone, Debug, Default)]
 #[allow(dead_code, reason = "printed")]
 pub(crate) struct Figures {

@@ -21,19 +21,14 @@ pub(crate) fn play<G: DeterministicGame>(
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let mut session = match words.as_slice() {
         ["host", port, ..] => {
-            DeterministicSession::host(("::", port.parse()?), config.clone(), game)?
+            let listen = format!("[::]:{port}");
+            DeterministicSession::host(listen.as_str(), config.clone(), game)?
         }
         ["serve", port] => {
-            let key = muse::load_or_create_key("muse-server.key")?;
-            let (address, public) = (("::", port.parse()?), key.public());
-            DeterministicSession::serve(
-                address,
-                muse::ServerOptions::new(key),
-                public,
-                config.clone(),
-            )?
+            let listen = format!("[::]:{port}");
+            DeterministicSession::serve(listen.as_str(), config.clone())?
         }
-        ["join", address] => DeterministicSession::join(address, config.clone(), game)?,
+        ["join", address] => DeterministicSession::join(*address, config.clone(), game)?,
         _ => return Err("usage: host PORT [FILE] | serve PORT | join muse://HOST:PORT/KEY".into()),
     };
     if let Some(address) = session.address() {

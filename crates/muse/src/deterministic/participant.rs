@@ -21,7 +21,7 @@ use super::links::{Links, OWN_LINK};
 ///
 /// ```
 /// use muse::deterministic::{Participant, match_channel};
-/// use muse::drivers::{Client, Server};
+/// use muse::drivers::{ClientDriver, EndpointDriver};
 /// use muse::lockstep::{MatchConfig, Role};
 /// use muse::{ChannelConfig, Config, Connect, Delivery, Duration, Event, ServerOptions};
 /// # use muse::Schema;
@@ -44,8 +44,8 @@ use super::links::{Links, OWN_LINK};
 /// let transport = Config::new(7).channel(match_channel()).channel(ChannelConfig::new(Delivery::ReliableOrdered));
 /// let key = muse::new_key()?;
 /// let how = Connect::pinned(key.public());
-/// let mut server = Server::bind("127.0.0.1:0", transport.clone(), ServerOptions::new(key))?;
-/// let mut client = Client::connect(server.local_addr()?, transport, how)?;
+/// let mut server = EndpointDriver::bind("127.0.0.1:0", transport.clone(), ServerOptions::new(key))?;
+/// let mut client = ClientDriver::connect(server.local_addr()?, transport, how)?;
 /// let config = MatchConfig::rollback(2);
 /// let mut host = Participant::host(config.clone(), Race::default(), 0, 1)?;
 /// let mut guest = Participant::guest(config, Race::default(), Role::Player, 0, 2, client.connection())?;
@@ -99,7 +99,7 @@ struct Player<G: DeterministicGame> {
     role: Role,
     nonce: u32,
     way: Way,
-    /// Until when a session that was cut off is tried to be replaced.
+    /// Deadline for replacing a session that was cut off.
     back_until: Option<Instant>,
     /// Not before this another session is begun.
     retry_at: Instant,
@@ -270,7 +270,7 @@ impl<G: DeterministicGame> Participant<G> {
             Event::Unanswered { connection } => {
                 if let Some(player) = self.player_of(*connection) {
                     player.way = Way::Cut;
-                    // Whoever was in the match before goes on trying until its time is up.
+                    // A player who was in the match before keeps trying until the time is up.
                     if player.back_until.is_none() {
                         player.is_over = true;
                         self.tell(MatchEvent::Lost);
@@ -555,7 +555,7 @@ impl<G: DeterministicGame> Player<G> {
         changes && self.way != Way::Here
     }
 
-    /// True if the session has ended in a way that another one may mend.
+    /// True if the session has ended in a way that a new one may repair.
     fn is_cut_off(&self) -> bool {
         match self.session.status() {
             Status::Over(reason) => self.may_come_back(reason),
@@ -583,7 +583,7 @@ impl<G: DeterministicGame> Player<G> {
 const BACK_WITHIN: Duration = Duration::from_secs(30);
 /// Time between two attempts to come back.
 const RETRY_EVERY: Duration = Duration::from_millis(500);
-/// A machine that does nothing for so long was suspended.
+/// A machine that does nothing for this long was suspended.
 const SUSPENDED_AFTER: Duration = Duration::from_secs(1);
 /// Packets from a host's own session in one go.
 const EXCHANGES_MAX: usize = 64;

@@ -37,7 +37,7 @@ pub struct GameServer<G: Game> {
     players: BTreeMap<ClientId, EntityId>,
     packet: Vec<u8>,
     /// The master that gave this server its match.
-    #[cfg(feature = "master")]
+    #[cfg(all(feature = "master", not(target_arch = "wasm32")))]
     pub(crate) hosting: Option<Box<crate::master::Hosting>>,
 }
 
@@ -51,6 +51,7 @@ where
     }
 
     /// Opens a room at a relay, for players behind routers; [`line`](Server::line) is what friends paste.
+    #[cfg(not(target_arch = "wasm32"))]
     pub fn room(relay: &str, rules: G) -> Result<Self> {
         Self::listen(Listen::at("[::]:0").room(relay), rules)
     }
@@ -68,7 +69,7 @@ where
             kind,
             players: BTreeMap::new(),
             packet: vec![0; PACKET_BYTES],
-            #[cfg(feature = "master")]
+            #[cfg(all(feature = "master", not(target_arch = "wasm32")))]
             hosting: None,
         })
     }
@@ -94,7 +95,7 @@ where
         let handled = self.handle_events(&mut buffer, &mut handle);
         self.server.keep_buffer(buffer);
         handled?;
-        #[cfg(feature = "master")]
+        #[cfg(all(feature = "master", not(target_arch = "wasm32")))]
         self.turn_host(&mut handle)?;
         self.simulate(&mut handle)?;
         self.send_snapshots();
@@ -177,13 +178,13 @@ where
                     // A damaged packet is the sender's affair; the game's own counters know of it.
                     let _ = self.game.handle_packet(now, client, packet);
                 }
-                #[cfg(feature = "master")]
+                #[cfg(all(feature = "master", not(target_arch = "wasm32")))]
                 ServerEvent::Joined(client) if !self.has_seat_for(client) => {}
                 ServerEvent::Joined(client) => {
                     let event = self.join(client);
                     handle(self, event)?;
                 }
-                #[cfg(feature = "master")]
+                #[cfg(all(feature = "master", not(target_arch = "wasm32")))]
                 ServerEvent::Left(client, _) if !self.keep_seat(client) => {}
                 ServerEvent::Left(client, reason) => {
                     self.game.leave(client);

@@ -13,7 +13,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Signs in as a guest whose secret is kept in this file, made on the first run and readable by its owner alone. Whoever has the file is
+    /// Signs in as a guest whose secret is kept in this file, created on the first run and readable by its owner alone. Anyone who has the file is
     /// the player.
     pub fn guest(path: impl AsRef<Path>) -> io::Result<Self> {
         let key = muse_drivers::load_or_create_key(path)?;

@@ -108,7 +108,7 @@ pub enum MasterEvent {
     Playing(MatchId),
     /// The game server refused the seat, did not answer, or was lost. The seat is asked for again by itself, less and less often.
     SeatLost {
-        /// Which match.
+        /// The match.
         match_id: MatchId,
         /// The cause, in words.
         reason: String,
@@ -117,7 +117,7 @@ pub enum MasterEvent {
     },
     /// The match was called off before it began.
     Cancelled {
-        /// Which match.
+        /// The match.
         match_id: MatchId,
         /// True if the player is back in the queue, false if not; the master has confirmed it.
         waiting: bool,
@@ -167,7 +167,7 @@ pub enum MasterEvent {
 /// A way into a running match.
 #[derive(Clone, Debug)]
 pub struct MatchSeat {
-    /// Which match.
+    /// The match.
     pub match_id: MatchId,
     /// Host and port of the game server.
     pub address: String,

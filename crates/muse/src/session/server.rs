@@ -83,7 +83,7 @@ pub struct ServerSession {
     protocol: Protocol,
     members: BTreeMap<ClientId, Member>,
     clients: BTreeMap<ConnectionId, ClientId>,
-    /// Which id an account has, also of those that are gone.
+    /// The id of each account, also of those that are gone.
     accounts: BTreeMap<u64, ClientId>,
     next: u32,
     /// The message that is being encoded.
@@ -365,7 +365,7 @@ impl ServerSession {
         connection: ConnectionId,
         info: ClientInfo,
     ) -> ClientId {
-        // Without a token nobody can be told from another, so nobody gets an id back.
+        // Without tokens clients cannot be told apart, so nobody gets an id back.
         let known = match info.account {
             0 => None,
             account => self.accounts.get(&account).copied(),

@@ -32,7 +32,7 @@ fn terrible() -> Conditions {
         .loss(0.3)
 }
 
-/// What became of a client's game.
+/// The outcome of a client's game.
 #[derive(Clone, Copy, Debug, Default)]
 struct Figures {
     inputs_in_time: f64,

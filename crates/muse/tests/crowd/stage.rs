@@ -27,7 +27,7 @@ pub(crate) struct Seat<G: Game> {
     session: ClientSession,
 }
 
-/// What a game does besides its rules.
+/// The part of a game besides its rules.
 pub(crate) trait Play<G: Game> {
     fn join(&mut self, game: &mut netcode::Server<G>, client: ClientId);
     fn emitted(&mut self, client: ClientId, event: G::Event);
@@ -139,7 +139,7 @@ where
         self.game.commit();
         let mut packet = [0; PACKET_BYTES];
         while let Some((client, len)) = self.game.poll_packet(now, &mut packet) {
-            // What does not go is lost, as the network might have lost it.
+            // A packet that cannot be sent is lost, as if the network had lost it.
             let _ = self
                 .session
                 .send_packet(now, endpoint, client, &packet[..len]);

@@ -1,4 +1,4 @@
-//! Whoever has a connection may send anything on the channel of the match; it changes nothing for the others.
+//! A connected client may send anything on the channel of the match; it changes nothing for the others.
 
 use muse::deterministic::MATCH_CHANNEL;
 use muse::lockstep::samples::duel::{Buttons, Duel};

@@ -8,7 +8,7 @@ use muse::drivers::{Clock, Driver};
 use muse::lockstep::samples::duel::{Buttons, Duel};
 use muse::lockstep::samples::rts::{Order, Rts};
 use muse::lockstep::{DeterministicGame, Frame, MatchConfig, Rng};
-use muse::{Duration, Refusal, ServerOptions, UdpDriver, UdpOptions};
+use muse::{Duration, Listen, Refusal, UdpDriver, UdpOptions};
 
 type Play<G> = DeterministicSession<G>;
 
@@ -57,8 +57,11 @@ fn duel_config() -> MatchConfig {
 }
 
 fn host() -> Play<Duel> {
-    let key = muse::new_key().expect("randomness");
-    Play::host_with_key("127.0.0.1:0", key, duel_config(), Duel::new(3)).expect("a free port")
+    Play::host(at_loopback(), duel_config(), Duel::new(3)).expect("a free port")
+}
+
+fn at_loopback() -> Listen {
+    Listen::at("127.0.0.1:0").key(muse::new_key().expect("randomness"))
 }
 
 #[test]
@@ -91,12 +94,22 @@ fn a_duel_by_the_address_that_the_host_prints() {
 }
 
 #[test]
+fn a_duel_in_one_program_without_a_socket() {
+    let host = Play::host(Listen::offline(), duel_config(), Duel::new(3));
+    let mut host = host.expect("it needs no socket");
+    let way = host.join_offline().expect("a host has one");
+    let guest = Play::join(way, duel_config(), Duel::new(3)).expect("it needs no socket");
+    let mut rng = Rng::new(1);
+    let bot = || Buttons::from_bits(rng.next() as u8);
+    let mut sessions = [host, guest];
+    play(&mut sessions, 250, bot, || ());
+    assert!(sessions[1].join_offline().is_none());
+}
+
+#[test]
 fn a_strategy_game_through_a_server() {
     let config = MatchConfig::lockstep(3).frame(Duration::from_millis(5));
-    let key = muse::new_key().expect("randomness");
-    let public = key.public();
-    let options = ServerOptions::new(key);
-    let server = Play::<Rts>::serve("127.0.0.1:0", options, public, config.clone());
+    let server = Play::<Rts>::serve(at_loopback(), config.clone());
     let server = server.expect("a free port");
     let address = server.address().expect("a server has one").to_string();
     let mut sessions = vec![server];
@@ -149,7 +162,8 @@ fn a_duel_in_a_relays_room() {
     let clock = Clock::start();
     let mut relay = Relay::new(clock.now(), Limits::default(), [7; 32]);
     let place = driver.local_addr().expect("it is bound");
-    let host = Play::host_room(place, duel_config(), Duel::new(3)).expect("a free port");
+    let room = at_loopback().room(&place.to_string());
+    let host = Play::host(room, duel_config(), Duel::new(3)).expect("a free port");
     let invitation = host.invitation().expect("it has a room").to_string();
     let mut sessions = vec![host];
     let mut turn = || driver.poll(clock.now(), &mut relay).expect("a socket");
@@ -159,7 +173,7 @@ fn a_duel_in_a_relays_room() {
         sessions[0].tick(|_| Buttons::default()).expect("a socket");
         open = sessions[0].poll_relay_event().is_some();
     }
-    sessions.push(Play::join_room(&invitation, duel_config(), Duel::new(3)).expect("a free port"));
+    sessions.push(Play::join(&invitation, duel_config(), Duel::new(3)).expect("a free port"));
     let mut rng = Rng::new(1);
     play(
         &mut sessions,

@@ -14,7 +14,7 @@ pub(crate) struct Node<G: DeterministicGame> {
     pub(crate) endpoint: Endpoint,
     pub(crate) participant: Participant<G>,
     bot: Box<dyn FnMut(Frame) -> G::Input>,
-    /// How to connect again.
+    /// The parameters to connect again with.
     how: Option<Connect>,
     now: Instant,
     buffer: Vec<u8>,
@@ -25,7 +25,7 @@ pub(crate) struct Node<G: DeterministicGame> {
 }
 
 impl<G: DeterministicGame> Node<G> {
-    fn take_in(&mut self) {
+    fn receive(&mut self) {
         let mut buffer = std::mem::take(&mut self.buffer);
         while let Some(event) = self.endpoint.poll_event(&mut buffer) {
             self.participant.handle_event(self.now, &event);
@@ -54,7 +54,7 @@ impl<G: DeterministicGame> Machine for Node<G> {
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
         self.now = now;
         self.endpoint.handle_datagram(now, datagram);
-        self.take_in();
+        self.receive();
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -62,7 +62,7 @@ impl<G: DeterministicGame> Machine for Node<G> {
         if self.endpoint.poll_timeout().is_some_and(|at| at <= now) {
             self.endpoint.handle_timeout(now);
         }
-        self.take_in();
+        self.receive();
         self.advance();
     }
 

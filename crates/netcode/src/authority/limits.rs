@@ -3,179 +3,72 @@
 use glam::Vec3;
 use muse_wire::{Duration, Instant};
 
-use super::{Value, Violation};
+use super::{Judgement, Value, Violation};
 
-/// The side that runs something.
+/// The side that runs something, with the limits on it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Authority {
     /// The server runs it, the client asks.
-    Server(Request),
-    /// The client runs it, the server checks.
-    Validated(Limits),
+    Server(ProposalLimits),
+    /// The client runs it, the server checks. Speeds, rates and distances have a tolerance.
+    Validated(ProposalLimits),
     /// The server passes it on unseen.
-    Forwarded(Forward),
+    Forwarded(ProposalLimits),
 }
 
-/// A limit on how often something may happen: so many times a second in the long run, and several at once after a pause, because
-/// networks bunch what was evenly spaced.
+/// The limits on what a client asks for, does by itself or has passed on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rate {
-    per_second: f32,
+pub struct ProposalLimits {
+    rate: Option<f32>,
     burst: f32,
-}
-
-impl Rate {
-    /// So many times a second, up to 10,000; two at once.
-    pub fn per_second(times: f32) -> Self {
-        let times = if times.is_nan() { 0.0 } else { times };
-        Self {
-            per_second: times.clamp(0.0, 10_000.0),
-            burst: 2.0,
-        }
-    }
-
-    /// No sooner than this after the last time; two at once.
-    pub fn every(pause: Duration) -> Self {
-        Self::per_second(1e6 / pause.as_micros().max(1) as f32)
-    }
-
-    /// So many at once, 1 to 10,000. A cheater can do as many at once after a pause. Default: 2.
-    pub fn burst(mut self, times: f32) -> Self {
-        self.burst = if times.is_nan() {
-            1.0
-        } else {
-            times.clamp(1.0, 10_000.0)
-        };
-        self
-    }
-}
-
-/// The limits on a request to the server.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Request {
-    rate: Option<Rate>,
-    reach: Option<f32>,
-}
-
-impl Request {
-    /// Anything, any time.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Not more often than this. Default: any time.
-    pub fn rate(mut self, rate: Rate) -> Self {
-        self.rate = Some(rate);
-        self
-    }
-
-    /// Only this near; claims then have to say [`between`](super::Claim::between) what. Default: anywhere.
-    pub fn reach(mut self, distance: f32) -> Self {
-        self.reach = Some(distance);
-        self
-    }
-
-    pub(super) fn check(
-        &self,
-        state: &mut State,
-        now: Instant,
-        between: Option<(Vec3, Vec3)>,
-    ) -> Result<(), (Violation, f32)> {
-        check_reach(self.reach, 1.0, between)?;
-        state.take(now, self.rate, 1.0)
-    }
-}
-
-/// The limits on a message that is passed on.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Forward {
-    rate: Option<Rate>,
-    bytes_max: usize,
-}
-
-impl Default for Forward {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Forward {
-    /// Up to 1,024 bytes, any time.
-    pub fn new() -> Self {
-        Self {
-            rate: None,
-            bytes_max: 1_024,
-        }
-    }
-
-    /// Not more often than this. Default: any time.
-    pub fn rate(mut self, rate: Rate) -> Self {
-        self.rate = Some(rate);
-        self
-    }
-
-    /// The longest. Default: 1,024.
-    pub fn bytes_max(mut self, bytes: usize) -> Self {
-        self.bytes_max = bytes;
-        self
-    }
-
-    pub(super) fn check(
-        &self,
-        state: &mut State,
-        now: Instant,
-        value: Value,
-    ) -> Result<(), (Violation, f32)> {
-        if let Value::Bytes(bytes) = value
-            && bytes > self.bytes_max
-        {
-            let excess = bytes as f32 / self.bytes_max.max(1) as f32;
-            return Err((Violation::Size, excess));
-        }
-        state.take(now, self.rate, 1.0)
-    }
-}
-
-/// The limits on what a client does by itself. Speeds, rates and distances are checked with a tolerance, ranges without.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
-    rate: Option<Rate>,
     reach: Option<f32>,
     range: Option<(f32, f32)>,
     speed: Option<f32>,
     window: Duration,
     tolerance: f32,
     once: bool,
+    bytes_max: usize,
 }
 
-impl Default for Limits {
+impl Default for ProposalLimits {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Limits {
-    /// Anything, with a tolerance of 20 % for what is limited.
+impl ProposalLimits {
+    /// Anything up to 1,024 bytes, with a tolerance of 20 % for what a client does by itself.
     pub fn new() -> Self {
         Self {
             rate: None,
+            burst: 2.0,
             reach: None,
             range: None,
             speed: None,
             window: Duration::from_millis(500),
             tolerance: 0.2,
             once: false,
+            bytes_max: 1_024,
         }
     }
 
-    /// Not more often than this: the rate of fire. Default: any time.
-    pub fn rate(mut self, rate: Rate) -> Self {
-        self.rate = Some(rate);
+    /// So many times a second in the long run, up to 10,000: the rate of fire. Default: any time.
+    pub fn rate(mut self, per_second: f32) -> Self {
+        let per_second = if per_second.is_nan() { 0.0 } else { per_second };
+        self.rate = Some(per_second.clamp(0.0, 10_000.0));
         self
     }
 
-    /// Only this near to where the server knows the actor: the muzzle of a shot. Claims then have to say
-    /// [`between`](super::Claim::between) what. Default: anywhere.
+    /// So many at once after a pause, 1 to 10,000, because networks bunch what was evenly spaced. A cheater can do as many.
+    /// Default: 2.
+    pub fn burst(mut self, times: f32) -> Self {
+        let times = if times.is_nan() { 1.0 } else { times };
+        self.burst = times.clamp(1.0, 10_000.0);
+        self
+    }
+
+    /// Only this near to where the server knows the actor: a lever, the muzzle of a shot. Proposals then have to say
+    /// [`between`](super::Proposal::between) what. Default: anywhere.
     pub fn reach(mut self, distance: f32) -> Self {
         self.reach = Some(distance);
         self
@@ -187,7 +80,7 @@ impl Limits {
         self
     }
 
-    /// Limits how fast a place or a number changes, per second. Measured over time: a slow client may catch up for as long as
+    /// ProposalLimits how fast a place or a number changes, per second. Measured over time: a slow client may catch up for as long as
     /// [`window`](Self::window). Needs a beginning, by [`Referee::correct`](super::Referee::correct). Default: at once.
     pub fn speed(mut self, per_second: f32) -> Self {
         self.speed = Some(per_second);
@@ -201,13 +94,10 @@ impl Limits {
         self
     }
 
-    /// A share added to speed, rate and distance, 0 to 10. Default: 0.2.
+    /// A share added to speed, rate and distance of what a client does by itself, 0 to 10. Default: 0.2.
     pub fn tolerance(mut self, share: f32) -> Self {
-        self.tolerance = if share.is_nan() {
-            0.0
-        } else {
-            share.clamp(0.0, 10.0)
-        };
+        let share = if share.is_nan() { 0.0 } else { share };
+        self.tolerance = share.clamp(0.0, 10.0);
         self
     }
 
@@ -217,34 +107,52 @@ impl Limits {
         self
     }
 
+    /// The longest message that is passed on. Default: 1,024.
+    pub fn bytes_max(mut self, bytes: usize) -> Self {
+        self.bytes_max = bytes;
+        self
+    }
+}
+
+impl Authority {
+    /// Returns the judgement of a proposal within the limits, or the violation and how many times beyond the limit it is.
     pub(super) fn check(
         &self,
         state: &mut State,
         now: Instant,
         value: Value,
         between: Option<(Vec3, Vec3)>,
-    ) -> Result<(), (Violation, f32)> {
-        let slack = 1.0 + self.tolerance;
-        check_reach(self.reach, slack, between)?;
-        if let (Value::Number(number), Some((min, max))) = (value, self.range)
-            && !(min..=max).contains(&number)
-        {
-            return Err((Violation::Range, 1.0));
+    ) -> Result<Judgement, (Violation, f32)> {
+        let (limits, slack, judgement) = match self {
+            Self::Server(limits) => (limits, 1.0, Judgement::Run),
+            Self::Validated(limits) => (limits, 1.0 + limits.tolerance, Judgement::Accept),
+            Self::Forwarded(limits) => (limits, 1.0, Judgement::Forward),
+        };
+        check_reach(limits.reach, slack, between)?;
+        match (value, limits.range) {
+            (Value::Number(number), Some((min, max))) if !(min..=max).contains(&number) => {
+                return Err((Violation::Range, 1.0));
+            }
+            (Value::Bytes(bytes), _) if bytes > limits.bytes_max => {
+                let excess = bytes as f32 / limits.bytes_max.max(1) as f32;
+                return Err((Violation::Size, excess));
+            }
+            _ => {}
         }
-        if self.once && state.held {
+        if limits.once && state.held {
             return Err((Violation::Again, 1.0));
         }
-        let used = match self.speed {
-            Some(speed) => state.check_speed(now, value, speed * slack, self.window)?,
+        let used = match limits.speed {
+            Some(speed) => state.check_speed(now, value, speed * slack, limits.window)?,
             None => 0.0,
         };
-        state.take(now, self.rate, slack)?;
-        state.held = self.once;
+        state.take(now, limits, slack)?;
+        state.held = limits.once;
         if value != Value::None {
             state.budget -= used;
             state.value = Some(value);
         }
-        Ok(())
+        Ok(judgement)
     }
 }
 
@@ -290,15 +198,15 @@ impl State {
     fn take(
         &mut self,
         now: Instant,
-        rate: Option<Rate>,
+        limits: &ProposalLimits,
         slack: f32,
     ) -> Result<(), (Violation, f32)> {
-        let Some(rate) = rate else {
+        let Some(rate) = limits.rate else {
             return Ok(());
         };
         let passed = (now - self.tokens_at).as_micros() as f32 / 1e6;
-        let known = self.tokens.unwrap_or(rate.burst);
-        let tokens = (known + passed * rate.per_second * slack).min(rate.burst);
+        let known = self.tokens.unwrap_or(limits.burst);
+        let tokens = (known + passed * rate * slack).min(limits.burst);
         self.tokens_at = self.tokens_at.max(now);
         if tokens < 1.0 {
             self.tokens = Some(tokens);
@@ -342,7 +250,7 @@ fn check_reach(
     let Some(reach) = reach else {
         return Ok(());
     };
-    // A claim without a place could be from anywhere, so it is out of reach.
+    // A proposal without a place could be from anywhere, so it is out of reach.
     let distance = between.map_or(f32::INFINITY, |(actor, target)| actor.distance(target));
     if distance <= reach * slack {
         Ok(())

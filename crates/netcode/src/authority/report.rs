@@ -4,7 +4,7 @@ use core::fmt;
 
 use muse_wire::Instant;
 
-/// The reason for which a claim was refused.
+/// The reason for which a proposal was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Violation {
@@ -66,29 +66,29 @@ impl Violation {
     }
 }
 
-/// Counts of a client's claims, and of those that were refused.
+/// Counts of a client's proposals, and of those that were refused.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct RefereeReport {
     allowed: u64,
     refused: [u64; Violation::ALL.len()],
     worst: [f32; Violation::ALL.len()],
     last: Option<(Instant, Violation)>,
 }
 
-impl Report {
+impl RefereeReport {
     /// Everything that was judged.
-    pub fn claims(&self) -> u64 {
+    pub fn proposals(&self) -> u64 {
         self.allowed + self.refused()
     }
 
-    /// Returns the number of claims that were refused.
+    /// Returns the number of proposals that were refused.
     pub fn refused(&self) -> u64 {
         self.refused.iter().sum()
     }
 
     /// The same as a share of all, 0 when there was nothing.
     pub fn share_refused(&self) -> f64 {
-        self.refused() as f64 / self.claims().max(1) as f64
+        self.refused() as f64 / self.proposals().max(1) as f64
     }
 
     /// Returns the number of refusals for one reason.
@@ -118,9 +118,9 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for RefereeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {} refused", self.refused(), self.claims())?;
+        write!(f, "{} of {} refused", self.refused(), self.proposals())?;
         for violation in Violation::ALL {
             let count = self.count_of(violation);
             if count > 0 {

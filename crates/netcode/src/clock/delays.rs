@@ -7,21 +7,8 @@
 /// The delays of the last [`WINDOW`](Self::WINDOW) packets of one direction, in microseconds.
 ///
 /// Sender and receiver have different clocks, so a delay counts from an unknown origin; only differences mean something.
-///
-/// ```
-/// use muse_netcode::clock::{Delays, Need};
-/// let mut delays = Delays::new();
-/// for index in 0..Delays::WINDOW as i32 {
-///     delays.record(50_000 + index % 10 * 1_000);
-/// }
-/// let need = Need { first: 0, spacing: 20_000, copies: 3, loss: 0.0, miss_share_max: 0.001 };
-/// // Nothing is lost, so waiting for the slowest of them is enough.
-/// assert_eq!(delays.required(&need), Some(59_000));
-/// // With 5 % lost two later packets have to have their chance, too.
-/// assert!(delays.required(&Need { loss: 0.05, ..need }) > Some(50_000 + 40_000));
-/// ```
 #[derive(Clone, Debug)]
-pub struct Delays {
+pub(crate) struct Delays {
     /// In order of arrival, from `next` on.
     ring: Vec<i32>,
     sorted: Vec<i32>,
@@ -31,25 +18,25 @@ pub struct Delays {
 
 /// The packets that have to arrive, for [`Delays::required`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Need {
+pub(crate) struct Need {
     /// The time from the moment that the delay counts from until the first packet that will do is sent, in microseconds.
-    pub first: i32,
+    pub(crate) first: i32,
     /// Time from one packet that will do to the next, in microseconds.
-    pub spacing: i32,
+    pub(crate) spacing: i32,
     /// The number of packets that will do, at least 1.
-    pub copies: u32,
+    pub(crate) copies: u32,
     /// Share of packets that are lost.
-    pub loss: f64,
+    pub(crate) loss: f64,
     /// Share of cases in which nothing may have arrived.
-    pub miss_share_max: f64,
+    pub(crate) miss_share_max: f64,
 }
 
 impl Delays {
     /// Packets remembered.
-    pub const WINDOW: usize = 512;
+    pub(crate) const WINDOW: usize = 512;
 
     /// Nothing measured yet.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             ring: Vec::with_capacity(Self::WINDOW),
             sorted: Vec::with_capacity(Self::WINDOW),
@@ -60,7 +47,7 @@ impl Delays {
 
     /// Records the delay of a packet that arrived. When the last ones differ from all before, the path has changed, and what was
     /// before is forgotten.
-    pub fn record(&mut self, delay: i32) {
+    pub(crate) fn record(&mut self, delay: i32) {
         let delay = delay.clamp(-DELAY_MAX, DELAY_MAX);
         if self.ring.len() == Self::WINDOW {
             let oldest = std::mem::replace(&mut self.ring[self.next], delay);
@@ -79,22 +66,17 @@ impl Delays {
     }
 
     /// Returns the number of delays that are remembered.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ring.len()
     }
 
-    /// True if nothing has been measured.
-    pub fn is_empty(&self) -> bool {
-        self.ring.is_empty()
-    }
-
     /// The mean, or zero.
-    pub fn mean(&self) -> i32 {
+    pub(crate) fn mean(&self) -> i32 {
         (self.sum / (self.len() as i64).max(1)) as i32
     }
 
     /// The delay that this share of the packets did not exceed, or zero.
-    pub fn quantile(&self, share: f64) -> i32 {
+    pub(crate) fn quantile(&self, share: f64) -> i32 {
         let last = self.sorted.len().saturating_sub(1);
         let place = (share.clamp(0.0, 1.0) * last as f64).ceil() as usize;
         self.sorted.get(place).copied().unwrap_or(0)
@@ -102,7 +84,7 @@ impl Delays {
 
     /// The share of packets that take longer than `delay`. Of what was never seen a tenth of a packet is assumed, so that
     /// few measurements give careful answers.
-    pub fn share_above(&self, delay: i32) -> f64 {
+    pub(crate) fn share_above(&self, delay: i32) -> f64 {
         let above = self.len() - self.sorted.partition_point(|&other| other <= delay);
         (above as f64 + UNSEEN) / (self.len() as f64 + 1.0)
     }
@@ -124,7 +106,7 @@ impl Delays {
     }
 
     /// Moves the origin that delays count from: each becomes longer by `by`.
-    pub fn shift(&mut self, by: i32) {
+    pub(crate) fn shift(&mut self, by: i32) {
         let moved = |delay: i32| delay.saturating_add(by).clamp(-DELAY_MAX, DELAY_MAX);
         self.ring
             .iter_mut()
@@ -138,7 +120,7 @@ impl Delays {
     /// The smallest delay with which what is needed is missing in at most the share of cases allowed, if packets are late and
     /// lost independently of each other; at most what makes the slowest of the last copies count. `None` before
     /// anything was measured.
-    pub fn required(&self, need: &Need) -> Option<i32> {
+    pub(crate) fn required(&self, need: &Need) -> Option<i32> {
         let (&fastest, &slowest) = (self.sorted.first()?, self.sorted.last()?);
         let spacing = i64::from(need.spacing.max(0));
         let last = spacing * i64::from(need.copies.saturating_sub(1));
@@ -244,6 +226,26 @@ mod tests {
             }
             assert!(delays.len() >= Delays::WINDOW - CHANGE_PACKETS);
         }
+    }
+
+    #[test]
+    fn losses_ask_for_time_for_later_packets() {
+        let mut delays = Delays::new();
+        for index in 0..Delays::WINDOW as i32 {
+            delays.record(50_000 + index % 10 * 1_000);
+        }
+        let need = Need {
+            first: 0,
+            spacing: 20_000,
+            copies: 3,
+            loss: 0.0,
+            miss_share_max: 0.001,
+        };
+        // Nothing is lost, so waiting for the slowest of them is enough.
+        assert_eq!(delays.required(&need), Some(59_000));
+        // With 5 % lost two later packets have to have their chance, too.
+        let lossy = Need { loss: 0.05, ..need };
+        assert!(delays.required(&lossy) > Some(50_000 + 40_000));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use muse_wire::{Duration, Instant};
 /// The rate of a sender's clock, a few seconds at a time: the quickest packet of each span says how far apart the clocks are, and what
 /// changes from one span to the next is the sender's clock or its path.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Drift {
+pub(crate) struct Drift {
     /// The start of the span, and the shortest delay in it.
     span: Option<(Instant, i32)>,
     /// The same of the span before.
@@ -16,7 +16,7 @@ pub struct Drift {
 
 impl Drift {
     /// Nothing measured.
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             span: None,
             before: None,
@@ -26,7 +26,7 @@ impl Drift {
     }
 
     /// A packet arrived that says to have been under way for so many microseconds, counted from an unknown origin.
-    pub fn record(&mut self, now: Instant, delay: i32) {
+    pub(crate) fn record(&mut self, now: Instant, delay: i32) {
         let Some((began, least)) = &mut self.span else {
             self.span = Some((now, delay));
             return;
@@ -47,12 +47,12 @@ impl Drift {
     }
 
     /// Seconds of the sender's clock in one of ours, over the last two spans; 1 before anything is known.
-    pub fn rate(&self) -> f64 {
+    pub(crate) fn rate(&self) -> f64 {
         self.rate.unwrap_or(1.0)
     }
 
     /// Returns the number of times that the rate has been measured.
-    pub const fn spans(&self) -> u64 {
+    pub(crate) const fn spans(&self) -> u64 {
         self.spans
     }
 }

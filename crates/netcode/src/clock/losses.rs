@@ -2,7 +2,7 @@
 
 /// The share of packets lost of the last [`WINDOW`](Self::WINDOW), from the numbers of those that arrived.
 #[derive(Clone, Debug)]
-pub struct Losses {
+pub(crate) struct Losses {
     highest: Option<u64>,
     /// True if packet `number` arrived, at `number % WINDOW`.
     arrived: [bool; Self::WINDOW],
@@ -13,10 +13,10 @@ pub struct Losses {
 
 impl Losses {
     /// Packets looked back at.
-    pub const WINDOW: usize = 512;
+    pub(crate) const WINDOW: usize = 512;
 
     /// Nothing received.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             highest: None,
             arrived: [false; Self::WINDOW],
@@ -27,7 +27,7 @@ impl Losses {
     }
 
     /// A packet arrived. Says whether it is the newest so far.
-    pub fn record(&mut self, number: u16) -> bool {
+    pub(crate) fn record(&mut self, number: u16) -> bool {
         let Some(highest) = self.highest else {
             // Far from zero, so that numbers before the first one can be told.
             self.begin(u64::from(number) + (1 << 32));
@@ -51,17 +51,12 @@ impl Losses {
     }
 
     /// The share lost, of packets old enough to have arrived if they ever would.
-    pub fn share(&self) -> f64 {
+    pub(crate) fn share(&self) -> f64 {
         f64::from(self.lost) / f64::from(self.judged.max(1))
     }
 
-    /// Returns the number of packets of the window that have been judged.
-    pub fn judged(&self) -> u32 {
-        self.judged
-    }
-
     /// Packets that arrived, each once.
-    pub fn received(&self) -> u64 {
+    pub(crate) fn received(&self) -> u64 {
         self.received
     }
 
@@ -103,7 +98,7 @@ impl Default for Losses {
     }
 }
 
-/// A packet counts as lost once so many later ones have arrived.
+/// A packet counts as lost once this many later ones have arrived.
 const SETTLING: u64 = 16;
 const JUDGED_MAX: u32 = Losses::WINDOW as u32 - SETTLING as u32;
 
@@ -119,7 +114,7 @@ mod tests {
                 losses.record((group * 4 + place).wrapping_add(60_000));
             }
         }
-        assert_eq!((losses.share(), losses.judged()), (0.0, JUDGED_MAX));
+        assert_eq!((losses.share(), losses.judged), (0.0, JUDGED_MAX));
         assert_eq!(losses.received(), 20_000 - 2);
     }
 

@@ -4,7 +4,7 @@ use muse_wire::{Duration, Instant};
 
 /// A position in ticks that advances with time and is steered towards a target: never backwards, and never in a jump.
 #[derive(Clone, Copy, Debug)]
-pub struct Steered {
+pub(crate) struct Steered {
     tick_micros: f64,
     dilation_max: f64,
     at: Instant,
@@ -14,7 +14,7 @@ pub struct Steered {
 
 impl Steered {
     /// A clock at `position`, whose rate may differ by `dilation_max` (0.05 is 5 %) from that of time.
-    pub fn new(tick: Duration, dilation_max: f64, now: Instant, position: f64) -> Self {
+    pub(crate) fn new(tick: Duration, dilation_max: f64, now: Instant, position: f64) -> Self {
         Self {
             tick_micros: tick.as_micros().max(1) as f64,
             dilation_max,
@@ -25,12 +25,12 @@ impl Steered {
     }
 
     /// Lets the time until `now` pass, on the way to `target`, where the clock should be at `now`.
-    pub fn advance(&mut self, now: Instant, target: f64) {
+    pub(crate) fn advance(&mut self, now: Instant, target: f64) {
         self.advance_at_most(now, target, f64::INFINITY);
     }
 
     /// As [`advance`](Self::advance), but at no higher rate than this.
-    pub fn advance_at_most(&mut self, now: Instant, target: f64, rate_max: f64) {
+    pub(crate) fn advance_at_most(&mut self, now: Instant, target: f64, rate_max: f64) {
         let passed = (now - self.at).as_micros() as f64 / self.tick_micros;
         if passed <= 0.0 {
             return;
@@ -48,24 +48,24 @@ impl Steered {
     }
 
     /// Puts the clock somewhere else at once; not for while somebody plays.
-    pub fn set(&mut self, now: Instant, position: f64) {
+    pub(crate) fn set(&mut self, now: Instant, position: f64) {
         self.at = self.at.max(now);
         self.position = position;
         self.rate = 1.0;
     }
 
     /// Returns its position at the last call of [`advance`](Self::advance).
-    pub fn position(&self) -> f64 {
+    pub(crate) fn position(&self) -> f64 {
         self.position
     }
 
     /// Ticks per tick of time: 1 when it is where it should be.
-    pub fn rate(&self) -> f64 {
+    pub(crate) fn rate(&self) -> f64 {
         self.rate
     }
 
     /// Returns the time at which it reached, or will reach at its present rate, this position.
-    pub fn time_of(&self, position: f64) -> Instant {
+    pub(crate) fn time_of(&self, position: f64) -> Instant {
         let micros = (position - self.position) / self.rate * self.tick_micros;
         if micros >= 0.0 {
             self.at + Duration::from_micros(micros as u64)

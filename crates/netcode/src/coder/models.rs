@@ -184,7 +184,7 @@ impl Models {
         std::mem::swap(&mut self.last, &mut self.row);
     }
 
-    /// True if so much changes that the quick way must do.
+    /// True if so much changes that the quick way must be used.
     ///
     /// The thorough way costs some ten times as much per column. So it is taken where few columns are coded per row on average,
     /// because most rows stay as they are, and the cost of a row is bounded on average whatever the game does.

@@ -21,8 +21,6 @@ pub(super) struct Plan {
     pub(super) has_guards: bool,
     /// Number of columns.
     pub(super) width: usize,
-    /// Bits of all columns without any modelling.
-    pub(super) bits: u32,
 }
 
 /// A column.
@@ -169,7 +167,6 @@ impl Plan {
                 .collect(),
             has_guards: items.iter().any(|item| item.guard.is_some()),
             width: columns.len(),
-            bits: items.iter().map(|item| item.bits).sum(),
             items: items.into_boxed_slice(),
         }
     }
@@ -228,7 +225,7 @@ fn place(columns: &[Column], index: usize, order: &mut Vec<usize>, is_placed: &m
         && columns[index].kind == ColumnKind::Number
     {
         for (other, column) in columns.iter().enumerate() {
-            // What decides whether the velocity exists must have been coded.
+            // The column that decides whether the velocity exists must have been coded before.
             let is_decided = column
                 .guard
                 .is_none_or(|guard| order.contains(&usize::from(guard.column())));

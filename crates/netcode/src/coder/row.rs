@@ -216,7 +216,7 @@ fn sparse_row<C: Coding>(
     mut view: View,
 ) -> Result<(), RowError> {
     let rows = references.spread();
-    // Where it was, which both sides know already: what changes near it probably changes alike.
+    // The previous position, which both sides know already: entities near each other probably change alike.
     let place = plan.place_of(rows[0]);
     view.nearness = models.recent.find(place);
     models.errors.fill(0);

@@ -10,7 +10,7 @@ use super::{Motion, turn_between};
 /// A continuing change of velocity: an acceleration that turns and fades. Unknown by default;
 /// [`derive_motion`](super::derive_motion) finds it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Curve {
+pub(super) struct Curve {
     /// The velocity at that instant minus the velocity that its update says.
     lead: Vec3,
     /// At this instant; the [`Motion`]'s own is the mean since the update before.
@@ -127,9 +127,9 @@ const SERIES_BELOW: f32 = 0.1;
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ExtrapolationConfig, Extrapolator, Path, derive_motion};
+    use super::super::{Extrapolator, Path, derive_motion};
     use super::*;
-    use muse_wire::Instant;
+    use muse_wire::{Duration, Instant};
 
     #[test]
     fn both_forms_of_the_integrals_agree() {
@@ -161,7 +161,7 @@ mod tests {
 
     /// A runner who takes up new ways: velocities approach what is wanted, and places follow the new velocity of each step.
     fn runner(ticks: usize) -> Vec<Motion> {
-        let mut motion = Motion::at(Vec3::ZERO);
+        let mut motion = Motion::new(Vec3::ZERO, Vec3::ZERO);
         let mut motions = Vec::new();
         for tick in 0..ticks {
             let bend = tick as f32 * 0.03;
@@ -186,10 +186,9 @@ mod tests {
                 let state = last.map_or(state, |last| derive_motion(&last, state, spans));
                 last = Some(state);
                 let motion = state.after(age as f32 * STEP, path);
-                let config = ExtrapolationConfig::default()
-                    .path(path)
-                    .interval(muse_wire::Duration::from_millis(60));
-                let known = body.get_or_insert_with(|| Extrapolator::new(config, at, motion));
+                let interval = Duration::from_millis(60);
+                let known =
+                    body.get_or_insert_with(|| Extrapolator::new(path, interval, at, motion));
                 known.handle_update(at, motion, |_, to| to);
             }
             if let Some(body) = &mut body {
@@ -221,14 +220,8 @@ mod tests {
 
     #[test]
     fn a_place_far_off_is_no_velocity() {
-        let earlier = Motion {
-            velocity: Vec3::X,
-            ..Motion::at(Vec3::ZERO)
-        };
-        let later = Motion {
-            velocity: Vec3::X * 1.5,
-            ..Motion::at(Vec3::X * 500.0)
-        };
+        let earlier = Motion::new(Vec3::ZERO, Vec3::X);
+        let later = Motion::new(Vec3::X * 500.0, Vec3::X * 1.5);
         assert_eq!(lead(&earlier, &later, 0.05), Vec3::X * 0.25);
         let still = Motion {
             velocity: Vec3::X,

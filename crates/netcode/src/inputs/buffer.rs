@@ -4,7 +4,7 @@ use muse_schema::BitReader;
 use muse_wire::{Duration, Instant};
 
 use super::report::{MISS_SHARE_MAX, STAMP_MICROS};
-use super::{Heard, INPUTS_PER_PACKET_MAX, Input, InputError, Report, Stamp, packet};
+use super::{Heard, INPUTS_PER_PACKET_MAX, Input, InputError, InputReport, Stamp, packet};
 use crate::Tick;
 use crate::clock::{Delays, Drift, Losses, Need, PacketHeader, QUICK_SHARE};
 
@@ -15,7 +15,6 @@ pub struct InputBufferConfig {
     ahead_max: u32,
     repeat_max: u32,
     wait_max: f64,
-    reserve: f64,
     packet_ticks: u32,
 }
 
@@ -27,7 +26,6 @@ impl InputBufferConfig {
             ahead_max: 32,
             repeat_max: 12,
             wait_max: 1.4,
-            reserve: 0.2,
             packet_ticks: 1,
         }
     }
@@ -58,20 +56,9 @@ impl InputBufferConfig {
     }
 
     /// Ticks whose inputs the client sends in one packet; see [`SessionConfig::packet_interval`](crate::SessionConfig::packet_interval), which
-    /// sets it. Default: 1; what is lost then comes again that much later.
+    /// sets it. Default: 1; a lost input is then repeated that much later.
     pub(crate) fn packet_ticks(mut self, ticks: u32) -> Self {
         self.packet_ticks = ticks.clamp(1, INPUTS_PER_PACKET_MAX as u32);
-        self
-    }
-
-    /// Sets how much earlier, in ticks, inputs are asked for than measurements say. Default: 0.2; it covers what the last
-    /// packets did not show.
-    pub fn reserve(mut self, ticks: f64) -> Self {
-        self.reserve = if ticks.is_nan() {
-            0.2
-        } else {
-            ticks.clamp(0.0, 4.0)
-        };
         self
     }
 }
@@ -261,7 +248,7 @@ impl<I: Input> InputBuffer<I> {
     }
 
     /// Returns the report for the client at `now`, in the snapshot of `tick`, whose time by the server's schedule is `due`.
-    pub fn report(&mut self, now: Instant, due: Instant) -> Report {
+    pub fn report(&mut self, now: Instant, due: Instant) -> InputReport {
         let heard = self.heard.map(|(packet, at)| Heard {
             packet,
             held: (now.saturating_since(at).as_micros() / STAMP_MICROS).min(u64::from(u16::MAX))
@@ -270,7 +257,7 @@ impl<I: Input> InputBuffer<I> {
         let eighth = (self.tick_micros() / 8).max(1);
         let tightest = self.margins.iter().copied().min().unwrap_or(0);
         let missed = self.counters.repeated.wrapping_add(self.counters.missing);
-        Report {
+        InputReport {
             heard,
             aim: self.aim(due),
             spare: self.spare(),
@@ -306,9 +293,10 @@ impl<I: Input> InputBuffer<I> {
         self.losses.share()
     }
 
-    /// Returns the measured rate of the client's clock.
-    pub fn drift(&self) -> &Drift {
-        &self.drift
+    /// Returns the rate of the client's clock, and how often it has been measured: seconds of its clock in one of ours, by its last
+    /// packets; 1 before anything is known.
+    pub fn clock_rate(&self) -> (f64, u64) {
+        (self.drift.rate(), self.drift.spans())
     }
 
     fn measure(&mut self, now: Instant, header: PacketHeader, inputs: usize) {
@@ -351,7 +339,7 @@ impl<I: Input> InputBuffer<I> {
             loss: self.losses.share(),
             miss_share_max: MISS_SHARE_MAX,
         })?;
-        let reserve = (f64::from(tick) * self.config.reserve) as i32;
+        let reserve = (f64::from(tick) * RESERVE) as i32;
         let wait_max = (f64::from(tick) * self.config.wait_max) as i32;
         // However much is lost, everybody's play is not delayed without bounds for it.
         let limit = self.delays.quantile(0.99).saturating_add(wait_max + waits);
@@ -440,6 +428,8 @@ impl<I: Input> InputBuffer<I> {
 const SLOTS: usize = 64;
 /// Ticks whose margins the report looks at.
 const MARGINS: usize = 64;
+/// Ticks by which inputs are asked for earlier than measurements say; it covers what the last packets did not show.
+const RESERVE: f64 = 0.2;
 const MARGIN_MAX: u64 = 1_000_000;
 /// Packets after which the lead is computed again, at least.
 const LEAD_EVERY: u32 = 4;

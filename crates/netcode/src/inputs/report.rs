@@ -5,9 +5,9 @@ use muse_wire::{Duration, Instant};
 
 /// A report of how a client's inputs arrive, sent along with every snapshot: at most 15 bytes.
 #[derive(Schema, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct InputReport {
     /// The newest packet that has arrived.
-    pub heard: Option<Heard>,
+    pub(crate) heard: Option<Heard>,
     /// The time, by the client's clock, at which the input of the snapshot's tick should have been sent. Inputs of other ticks should be
     /// sent as many ticks earlier or later.
     pub aim: Option<Stamp>,
@@ -25,7 +25,7 @@ pub struct Report {
     pub slipped: u16,
 }
 
-impl Report {
+impl InputReport {
     /// The spare time, see [`spare`](Self::spare).
     pub fn spare(&self) -> Duration {
         Duration::from_micros(u64::from(self.spare) * STAMP_MICROS)
@@ -49,18 +49,18 @@ impl Report {
 
 /// A packet that has arrived, and how long ago.
 #[derive(Schema, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
+pub(crate) struct Heard {
     /// Its number.
     #[field(fixed)]
-    pub packet: u16,
+    pub(crate) packet: u16,
     /// The time from its arrival to the report, in 16 us; 1 s at most.
     #[field(fixed)]
-    pub held: u16,
+    pub(crate) held: u16,
 }
 
 impl Heard {
     /// Returns the time from the packet's arrival to the report.
-    pub fn held(&self) -> Duration {
+    pub(crate) fn held(&self) -> Duration {
         Duration::from_micros(u64::from(self.held) * STAMP_MICROS)
     }
 }
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn reports_are_small_and_come_back() {
-        let report = Report {
+        let report = InputReport {
             heard: Some(Heard {
                 packet: 60_000,
                 held: 1_250,
@@ -171,17 +171,17 @@ mod tests {
         report.write(&Options::NONE, &mut writer).expect("room");
         let len = writer.finish();
         assert_eq!(len, 15);
-        let read = Report::read(&Options::NONE, &mut BitReader::new(&bytes[..len]));
+        let read = InputReport::read(&Options::NONE, &mut BitReader::new(&bytes[..len]));
         assert_eq!(read, Ok(report));
     }
 
     #[test]
     fn a_tenth_lost_asks_for_copies() {
-        let report = Report {
+        let report = InputReport {
             loss: 26,
-            ..Report::default()
+            ..InputReport::default()
         };
         assert!((report.loss_share() - 0.1).abs() < 0.01);
-        assert!(report.asks_for_copies() && !Report::default().asks_for_copies());
+        assert!(report.asks_for_copies() && !InputReport::default().asks_for_copies());
     }
 }

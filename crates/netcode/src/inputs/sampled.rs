@@ -6,6 +6,17 @@ use crate::TickTime;
 
 /// The inputs of one tick, each from some instant of the tick until the next one's, at most `N`. An input like any other: buffers,
 /// prediction and packets take it as it is, and the game's step goes through its [`parts`](Self::parts).
+///
+/// ```
+/// use muse_netcode::TickTime;
+/// use muse_netcode::inputs::Sampled;
+/// let mut collected = Sampled::<u8, 4>::default();
+/// collected.sample(TickTime::from_ticks(6.25), 7);
+/// collected.sample(TickTime::from_ticks(6.75), 9);
+/// // What is done from frame to frame becomes the input of the tick that follows.
+/// let inputs: Vec<u8> = collected.finish().parts().map(|(input, _)| *input).collect();
+/// assert_eq!(inputs, [0, 7, 9]);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sampled<I, const N: usize> {
     /// The rest repeats the last, so that equal lists are equal.
@@ -23,9 +34,28 @@ impl<I: Clone + PartialEq, const N: usize> Sampled<I, N> {
         }
     }
 
+    /// Records the player's input in a frame at `time`. What comes too soon after another replaces it, so that there are at most
+    /// `N - 1` changes in a tick; a larger `N` makes packets larger.
+    pub fn sample(&mut self, time: TickTime, input: I) {
+        if *self.last() == input {
+            return;
+        }
+        let last = self.samples[N - 1].0;
+        let start = (time.fraction >> 8) as u8;
+        let spacing = 256 / (N - 1).max(1);
+        let too_soon = self.len > 1 && usize::from(start.saturating_sub(last)) < spacing;
+        self.push(if too_soon { last } else { start }, input);
+    }
+
+    /// Ends the tick and returns its inputs. The player goes on doing the last of them.
+    pub fn finish(&mut self) -> Self {
+        let next = Self::held(self.last().clone());
+        std::mem::replace(self, next)
+    }
+
     /// Adds an input that holds from `start` on, in 1/256 of the tick. Replaces the last if that began at the same time or if there is no
     /// place left.
-    pub fn push(&mut self, start: u8, input: I) {
+    fn push(&mut self, start: u8, input: I) {
         let last = self.len as usize - 1;
         let (place, start) = match start > self.samples[last].0 && self.len as usize != N {
             true => (last + 1, start),
@@ -102,62 +132,6 @@ impl<I: Schema + Clone + PartialEq, const N: usize> Schema for Sampled<I, N> {
     }
 }
 
-/// Collects what the player does frame by frame into one [`Sampled`] a tick: at least one input a tick, and at most as many
-/// more as the maximum rate says.
-///
-/// ```
-/// use muse_netcode::inputs::InputSampler;
-/// use muse_netcode::TickTime;
-/// let mut sampler = InputSampler::<u8, 4>::new(3);
-/// sampler.sample(TickTime::from_ticks(6.25), 7);
-/// sampler.sample(TickTime::from_ticks(6.75), 9);
-/// // What is done from frame to frame becomes the input of the tick that follows.
-/// let inputs: Vec<u8> = sampler.finish().parts().map(|(input, _)| *input).collect();
-/// assert_eq!(inputs, [0, 7, 9]);
-/// ```
-#[derive(Clone, Debug)]
-pub struct InputSampler<I, const N: usize> {
-    collected: Sampled<I, N>,
-    /// The start of the last input of the tick, if one was sampled in it.
-    last_start: Option<u8>,
-    spacing: u8,
-}
-
-impl<I: Clone + PartialEq + Default, const N: usize> InputSampler<I, N> {
-    /// Besides the input that held when a tick began, at most `changes_max` in it, 1 to `N - 1`; what comes too soon after
-    /// another replaces it. More changes make packets larger.
-    pub fn new(changes_max: u8) -> Self {
-        let most = changes_max.clamp(1, (N as u8 - 1).max(1));
-        Self {
-            collected: Sampled::default(),
-            last_start: None,
-            spacing: (256 / u16::from(most)).min(255) as u8,
-        }
-    }
-
-    /// Records the player's input in a frame at `time`.
-    pub fn sample(&mut self, time: TickTime, input: I) {
-        if *self.collected.last() == input {
-            return;
-        }
-        let start = (time.fraction >> 8) as u8;
-        let start = match self.last_start {
-            // Too soon: it takes the place of the other, so the newest is never lost.
-            Some(last) if start.saturating_sub(last) < self.spacing => last,
-            _ => start,
-        };
-        self.collected.push(start, input);
-        self.last_start = Some(start);
-    }
-
-    /// The tick is over: its inputs. The player goes on doing the last of them.
-    pub fn finish(&mut self) -> Sampled<I, N> {
-        let next = Sampled::held(self.collected.last().clone());
-        self.last_start = None;
-        std::mem::replace(&mut self.collected, next)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_rate_is_bounded_both_ways() {
-        let mut sampler = InputSampler::<u16, 8>::new(4);
+        let mut sampler = Sampled::<u16, 5>::default();
         for frame in 0..100 {
             sampler.sample(TickTime::from_ticks(3.0 + f64::from(frame) / 100.0), frame);
         }

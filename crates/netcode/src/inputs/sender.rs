@@ -5,56 +5,18 @@ use std::collections::VecDeque;
 use muse_schema::{BitWriter, EncodeError};
 
 use super::report::MISS_SHARE_MAX;
-use super::{INPUTS_PER_PACKET_MAX, Input, Report, packet};
+use super::{INPUTS_PER_PACKET_MAX, Input, InputReport, packet};
 use crate::Tick;
 use crate::clock::PacketHeader;
-
-/// Settings of an [`InputSender`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InputSenderConfig {
-    redundancy_min: usize,
-    redundancy_max: usize,
-    packet_ticks: usize,
-}
-
-impl InputSenderConfig {
-    /// Sets the fewest earlier inputs sent along for each that is new. Default: 2; one that equals its neighbour costs a bit.
-    pub fn redundancy_min(mut self, inputs: usize) -> Self {
-        self.redundancy_min = inputs.min(INPUTS_PER_PACKET_MAX - 1);
-        self
-    }
-
-    /// Ticks from one packet to the next; see [`SessionConfig::packet_interval`](crate::SessionConfig::packet_interval), which sets it.
-    pub(crate) fn packet_ticks(mut self, ticks: u32) -> Self {
-        self.packet_ticks = (ticks as usize).clamp(1, INPUTS_PER_PACKET_MAX);
-        self
-    }
-
-    /// Sets the most earlier inputs sent along for each that is new. Default: 8, at most 14.
-    pub fn redundancy_max(mut self, inputs: usize) -> Self {
-        self.redundancy_max = inputs.min(INPUTS_PER_PACKET_MAX - 1);
-        self
-    }
-}
-
-impl Default for InputSenderConfig {
-    fn default() -> Self {
-        Self {
-            redundancy_min: 2,
-            redundancy_max: 8,
-            packet_ticks: 1,
-        }
-    }
-}
 
 /// Keeps the last inputs and writes them into packets, as many as the measured loss asks for.
 ///
 /// ```
 /// use muse_netcode::Tick;
 /// use muse_netcode::clock::PacketHeader;
-/// use muse_netcode::inputs::{InputSender, InputSenderConfig, Stamp};
+/// use muse_netcode::inputs::{InputSender, Stamp};
 /// use muse_schema::BitWriter;
-/// let mut sender = InputSender::<u8>::new(InputSenderConfig::default());
+/// let mut sender = InputSender::<u8>::new();
 /// sender.push(Tick(7), 3);
 /// let header = PacketHeader { number: 1, stamp: Stamp::default(), doubled: false };
 /// let mut bytes = [0; 64];
@@ -65,7 +27,9 @@ impl Default for InputSenderConfig {
 /// ```
 #[derive(Clone, Debug)]
 pub struct InputSender<I> {
-    config: InputSenderConfig,
+    redundancy_min: usize,
+    redundancy_max: usize,
+    packet_ticks: usize,
     /// The newest first.
     inputs: VecDeque<I>,
     newest: Tick,
@@ -74,17 +38,34 @@ pub struct InputSender<I> {
 
 impl<I: Input> InputSender<I> {
     /// A sender without inputs.
-    pub fn new(config: InputSenderConfig) -> Self {
+    pub fn new() -> Self {
         Self {
-            config,
+            redundancy_min: 2,
+            redundancy_max: 8,
+            packet_ticks: 1,
             inputs: VecDeque::with_capacity(INPUTS_PER_PACKET_MAX),
             newest: Tick(0),
             // Until the first report: enough to bear a few losses in a row.
-            redundancy: 3.clamp(
-                config.redundancy_min,
-                config.redundancy_max.max(config.redundancy_min),
-            ),
+            redundancy: 3,
         }
+    }
+
+    /// Sets the fewest and the most earlier inputs sent along for each that is new. Default: 2 and 8, at most 14; one that equals its
+    /// neighbour costs a bit.
+    #[must_use]
+    pub fn with_redundancy(mut self, min: usize, max: usize) -> Self {
+        self.redundancy_min = min.min(INPUTS_PER_PACKET_MAX - 1);
+        self.redundancy_max = max.clamp(self.redundancy_min, INPUTS_PER_PACKET_MAX - 1);
+        self.redundancy = self
+            .redundancy
+            .clamp(self.redundancy_min, self.redundancy_max);
+        self
+    }
+
+    /// Ticks from one packet to the next; see [`SessionConfig::packet_interval`](crate::SessionConfig::packet_interval), which sets it.
+    pub(crate) fn with_packet_ticks(mut self, ticks: u32) -> Self {
+        self.packet_ticks = (ticks as usize).clamp(1, INPUTS_PER_PACKET_MAX);
+        self
     }
 
     /// Takes the input of the tick that is being simulated. Ticks may be skipped, but never go back.
@@ -104,7 +85,7 @@ impl<I: Input> InputSender<I> {
 
     /// Handles the server's report. An input sent along helps as long as its tick has not been simulated, which the loss
     /// decides: the clock waits for that many packets.
-    pub fn handle_report(&mut self, report: &Report) {
+    pub fn handle_report(&mut self, report: &InputReport) {
         let loss = report.loss_share().min(0.5);
         let mut together = loss;
         let mut copies = 1;
@@ -112,9 +93,8 @@ impl<I: Input> InputSender<I> {
             together *= loss;
             copies += 1;
         }
-        let max = self.config.redundancy_max.max(self.config.redundancy_min);
         // One more than loss alone asks for: a packet that is merely late is made good, too.
-        self.redundancy = copies.clamp(self.config.redundancy_min, max);
+        self.redundancy = copies.clamp(self.redundancy_min, self.redundancy_max);
     }
 
     /// Writes a packet with the newest input and those before it.
@@ -123,7 +103,7 @@ impl<I: Input> InputSender<I> {
         header: PacketHeader,
         writer: &mut BitWriter<'_>,
     ) -> Result<(), EncodeError> {
-        let count = (self.redundancy + 1) * self.config.packet_ticks;
+        let count = (self.redundancy + 1) * self.packet_ticks;
         let count = self.inputs.len().min(count);
         packet::write(
             header,
@@ -135,7 +115,7 @@ impl<I: Input> InputSender<I> {
 
     /// The inputs of the last packet are sent again from now on, as `again` says.
     pub fn handle_sent(&mut self, again: impl Fn(&I) -> I) {
-        for input in self.inputs.iter_mut().take(self.config.packet_ticks) {
+        for input in self.inputs.iter_mut().take(self.packet_ticks) {
             *input = again(input);
         }
     }
@@ -146,17 +126,23 @@ impl<I: Input> InputSender<I> {
     }
 }
 
+impl<I: Input> Default for InputSender<I> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn redundancy_follows_loss() {
-        let mut sender = InputSender::<u8>::new(InputSenderConfig::default());
+        let mut sender = InputSender::<u8>::new();
         let mut redundancy = |loss| {
-            sender.handle_report(&Report {
+            sender.handle_report(&InputReport {
                 loss,
-                ..Report::default()
+                ..InputReport::default()
             });
             sender.redundancy()
         };
@@ -168,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_was_sent_is_sent_again_as_told() {
-        let mut sender = InputSender::new(InputSenderConfig::default().packet_ticks(2));
+        let mut sender = InputSender::new().with_packet_ticks(2);
         for tick in 1..=4 {
             sender.push(Tick(tick), tick);
             if tick == 2 {
@@ -180,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_gap_in_the_ticks_begins_anew() {
-        let mut sender = InputSender::new(InputSenderConfig::default());
+        let mut sender = InputSender::new();
         for (tick, count) in [(5, 1), (6, 2), (6, 2), (4, 2), (9, 1), (10, 2)] {
             sender.push(Tick(tick), tick);
             assert_eq!(sender.inputs.len(), count, "{tick}");
@@ -189,14 +175,11 @@ mod tests {
 
     #[test]
     fn redundancy_stays_within_its_bounds() {
-        let config = InputSenderConfig::default()
-            .redundancy_min(4)
-            .redundancy_max(5);
-        let mut sender = InputSender::<u8>::new(config);
+        let mut sender = InputSender::<u8>::new().with_redundancy(4, 5);
         let mut redundancy = |loss| {
-            sender.handle_report(&Report {
+            sender.handle_report(&InputReport {
                 loss,
-                ..Report::default()
+                ..InputReport::default()
             });
             sender.redundancy()
         };

@@ -14,7 +14,6 @@ pub struct InterestConfig {
     pub(super) adapters_max: usize,
     pub(super) visible_max: usize,
     pub(super) linger: u8,
-    pub(super) subscription_weight: f32,
 }
 
 impl Default for InterestConfig {
@@ -28,7 +27,6 @@ impl Default for InterestConfig {
             adapters_max: 256,
             visible_max: 4_096,
             linger: 0,
-            subscription_weight: 0.5,
         }
     }
 }
@@ -81,12 +79,6 @@ impl InterestConfig {
     /// not flicker. A cheater sees it for as long. Default: 0.
     pub fn linger(mut self, updates: u8) -> Self {
         self.linger = updates;
-        self
-    }
-
-    /// The weight of what is relevant by region or kind only. Default: 0.5.
-    pub fn subscription_weight(mut self, weight: f32) -> Self {
-        self.subscription_weight = length(weight).min(1_000.0);
         self
     }
 }

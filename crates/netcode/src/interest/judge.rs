@@ -1,26 +1,28 @@
 //! The relevance of an entity to an observer: awareness in every medium, and the rules beside it.
 
+use glam::Vec3;
+
 use super::adapters::{Scale, scaled};
 use super::model::{Aspect, auras_touch};
-use super::{Awareness, Glimpse, InterestCounts, Medium, Observer, ObserverId, Relevant, Slot};
+use crate::EntityId;
+
+use super::{Awareness, InterestCounts, Medium, Observer, Relevant, Slot};
 
 /// One observer, judging entities.
 pub(super) struct Judge<'a, F> {
-    pub(super) id: ObserverId,
     pub(super) observer: &'a Observer,
     pub(super) scales: &'a [Scale; Medium::COUNT],
     pub(super) counts: &'a mut InterestCounts,
     pub(super) visible: &'a mut F,
 }
 
-impl<F: FnMut(&Glimpse) -> bool> Judge<'_, F> {
+impl<F: FnMut(EntityId, Vec3, Medium) -> bool> Judge<'_, F> {
     /// Returns the relevance of an entity, if it has any; `reasons` why it may, besides being near.
     pub(super) fn relevance(
         &mut self,
         slot: &Slot,
         reasons: u32,
         old: Option<&Relevant>,
-        subscription_weight: f32,
     ) -> Option<Relevant> {
         if !slot.is_open_to(self.observer, reasons & BY_PIN != 0) {
             return None;
@@ -29,8 +31,8 @@ impl<F: FnMut(&Glimpse) -> bool> Judge<'_, F> {
         if reasons & (BY_PIN | BY_RULE) != 0 {
             (product, weight) = (1.0, weight.max(1.0));
         } else if reasons & BY_SUBSCRIPTION != 0 {
-            product = product.max(subscription_weight);
-            weight = weight.max(subscription_weight);
+            product = product.max(SUBSCRIPTION_WEIGHT);
+            weight = weight.max(SUBSCRIPTION_WEIGHT);
         } else if media == 0 {
             return None;
         }
@@ -84,13 +86,7 @@ impl<F: FnMut(&Glimpse) -> bool> Judge<'_, F> {
 
     fn can_see(&mut self, slot: &Slot, medium: Medium) -> bool {
         self.counts.callbacks += 1;
-        (self.visible)(&Glimpse {
-            observer: self.id,
-            eye: self.observer.eye,
-            entity: slot.entity,
-            position: slot.presence.position,
-            medium,
-        })
+        (self.visible)(slot.entity, slot.presence.position, medium)
     }
 }
 
@@ -100,3 +96,5 @@ pub(super) const BY_PIN: u32 = 1;
 pub(super) const BY_RULE: u32 = 2;
 /// or the observer subscribed to its kind or region.
 pub(super) const BY_SUBSCRIPTION: u32 = 4;
+/// The weight of what is relevant by region or kind only.
+const SUBSCRIPTION_WEIGHT: f32 = 0.5;

@@ -5,69 +5,13 @@ use muse_wire::{Duration, Instant};
 use crate::clock::{Delays, Losses, Need, Steered};
 use crate::{Tick, TickTime};
 
-/// Settings of a [`Playback`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PlaybackConfig {
-    tick: Duration,
-    intervals_max: f64,
-    intervals_start: f64,
-    dilation_max: f64,
-    miss_share_max: f64,
-}
-
-impl PlaybackConfig {
-    /// For ticks of this length.
-    pub fn new(tick: Duration) -> Self {
-        Self {
-            tick: tick.max(Duration::from_micros(100)),
-            intervals_max: 1.85,
-            intervals_start: 2.0,
-            dilation_max: 0.05,
-            miss_share_max: 0.0004,
-        }
-    }
-
-    /// The longest delay, in intervals between snapshots, besides what the slowest of a hundred packets needs. Default: 1.85;
-    /// 1 is the least that has something to interpolate to, 2 outlasts one lost snapshot.
-    pub fn intervals_max(mut self, intervals: f64) -> Self {
-        self.intervals_max = if intervals.is_nan() {
-            1.85
-        } else {
-            intervals.clamp(0.5, 8.0)
-        };
-        self
-    }
-
-    /// Limits how much faster or slower than time others are shown, 0.001 to 0.25. Default: 0.05.
-    pub fn dilation_max(mut self, share: f64) -> Self {
-        self.dilation_max = if share.is_nan() {
-            0.05
-        } else {
-            share.clamp(0.001, 0.25)
-        };
-        self
-    }
-
-    /// Share of time in which there may be nothing to interpolate to, as far as the longest delay allows. Default: 0.0004;
-    /// more shows others sooner.
-    pub fn miss_share_max(mut self, share: f64) -> Self {
-        self.miss_share_max = if share.is_nan() {
-            0.0004
-        } else {
-            share.clamp(0.000_01, 0.5)
-        };
-        self
-    }
-}
-
 /// The instant at which a client shows others: as late as the arrival of snapshots asks for, and no later.
 ///
 /// ```
 /// use muse_netcode::Tick;
-/// use muse_netcode::interpolation::{Playback, PlaybackConfig};
+/// use muse_netcode::interpolation::Playback;
 /// use muse_wire::{Duration, Instant};
-/// let tick = Duration::from_millis(20);
-/// let mut playback = Playback::new(PlaybackConfig::new(tick));
+/// let mut playback = Playback::new(Duration::from_millis(20));
 /// for number in 0..600 {
 ///     let now = Instant::from_millis(1_000 + u64::from(number) * 20);
 ///     playback.handle_snapshot(now, Tick(u32::from(number)), number);
@@ -79,7 +23,7 @@ impl PlaybackConfig {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Playback {
-    config: PlaybackConfig,
+    tick: Duration,
     delays: Delays,
     losses: Losses,
     /// Arrival of the first snapshot less the time of its tick, in microseconds.
@@ -94,10 +38,10 @@ pub struct Playback {
 }
 
 impl Playback {
-    /// Makes a playback to which nothing has arrived yet.
-    pub fn new(config: PlaybackConfig) -> Self {
+    /// Makes a playback for ticks of this length, to which nothing has arrived yet.
+    pub fn new(tick: Duration) -> Self {
         Self {
-            config,
+            tick: tick.max(Duration::from_micros(100)),
             delays: Delays::new(),
             losses: Losses::new(),
             reference: 0,
@@ -131,7 +75,7 @@ impl Playback {
         }
     }
 
-    /// The server let go of so many ticks of time in all, as its [`Report`](crate::inputs::Report) says.
+    /// The server let go of so many ticks of time in all, as its [`InputReport`](crate::inputs::InputReport) says.
     pub fn handle_slipped(&mut self, slipped: u16) {
         let ticks = slipped.wrapping_sub(self.slipped) as i16;
         if ticks > 0 {
@@ -167,8 +111,7 @@ impl Playback {
                 clock.advance_at_most(now, target, rate_max);
             }
             None => {
-                let dilation = self.config.dilation_max;
-                self.clock = Some(Steered::new(self.config.tick, dilation, now, target));
+                self.clock = Some(Steered::new(self.tick, DILATION_MAX, now, target));
             }
         }
     }
@@ -225,13 +168,13 @@ impl Playback {
             spacing: interval as i32,
             copies: COPIES,
             loss: self.losses.share(),
-            miss_share_max: self.config.miss_share_max,
+            miss_share_max: MISS_SHARE_MAX,
         })?;
         let reserve = (interval * RESERVE) as i32;
-        let longest = (interval * self.config.intervals_max) as i32;
+        let longest = (interval * INTERVALS_MAX) as i32;
         let limit = self.delays.quantile(0.99).saturating_add(longest);
         // Before anything is known of the network, the usual depth.
-        let start = (interval * self.config.intervals_start) as i32;
+        let start = (interval * INTERVALS_START) as i32;
         let least = match self.delays.len() {
             0..DELAYS_MIN => self.delays.quantile(1.0).saturating_add(start),
             _ => i32::MIN,
@@ -240,7 +183,7 @@ impl Playback {
     }
 
     fn tick_micros(&self) -> i32 {
-        self.config.tick.as_micros().min(1_000_000) as i32
+        self.tick.as_micros().min(1_000_000) as i32
     }
 }
 
@@ -254,6 +197,15 @@ fn brake(ahead: f64, usual: f64) -> f64 {
     1.0 - BRAKE * (1.0 - ahead / enough)
 }
 
+/// The longest delay, in intervals between snapshots, besides what the slowest of a hundred packets needs: 1 is the least that has
+/// something to interpolate to, 2 outlasts one lost snapshot.
+const INTERVALS_MAX: f64 = 1.85;
+/// The delay before anything is known of the network.
+const INTERVALS_START: f64 = 2.0;
+/// Others are shown faster or slower than time by no more than this.
+const DILATION_MAX: f64 = 0.05;
+/// Share of time in which there may be nothing to interpolate to, as far as the longest delay allows.
+const MISS_SHARE_MAX: f64 = 0.0004;
 /// The slow-down while the last of what is there is shown, as a share of time.
 const BRAKE: f64 = 0.3;
 /// The distance that it may fall behind by that, in intervals.
@@ -266,15 +218,3 @@ const LEAD_EVERY: u32 = 4;
 const DELAYS_MIN: usize = 16;
 const INTERVAL_TICKS_MAX: i64 = 64;
 const INTERVAL_WEIGHT: f64 = 0.125;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_setting_out_of_bounds_becomes_the_nearest_that_is_not() {
-        let config = PlaybackConfig::new(Duration::from_millis(20));
-        assert_eq!(config.intervals_max(1.85), config);
-        assert_eq!(config.intervals_max(0.0), config.intervals_max(0.5));
-    }
-}

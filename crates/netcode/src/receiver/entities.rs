@@ -32,7 +32,7 @@ pub(super) struct Record {
 
 /// The state of an entity's name at the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum EntityStatus {
     /// Nothing has been heard of it yet; it may still come.
     Unknown,
     /// It is here.
@@ -66,28 +66,28 @@ impl Entities {
             .filter(|record| record.id == entity)
     }
 
-    pub(crate) fn fate(&self, entity: EntityId) -> Fate {
+    pub(crate) fn status(&self, entity: EntityId) -> EntityStatus {
         let Some(place) = self.places.get(entity.index() as usize) else {
-            return Fate::Unknown;
+            return EntityStatus::Unknown;
         };
         if place
             .record
             .as_ref()
             .is_some_and(|record| record.id == entity)
         {
-            return Fate::Here;
+            return EntityStatus::Here;
         }
         // Generations count up; those behind the newest heard of will not come any more.
         let newest = match (&place.record, place.gone) {
             (Some(record), _) => record.id,
             (None, Some((gone, _))) => gone,
-            (None, None) => return Fate::Unknown,
+            (None, None) => return EntityStatus::Unknown,
         };
         let behind = newest.generation().wrapping_sub(entity.generation()) % GENERATIONS;
         if behind < GENERATIONS / 2 {
-            Fate::Gone
+            EntityStatus::Gone
         } else {
-            Fate::Unknown
+            EntityStatus::Unknown
         }
     }
 

@@ -3,7 +3,7 @@
 use muse_wire::bytes::Writer;
 use muse_wire::range::Encoder;
 
-use super::View;
+use super::ClientView;
 use super::pattern::Pattern;
 use super::sent::Entry;
 use super::slots::{Life, Slot};
@@ -35,7 +35,7 @@ enum Outcome {
     Full,
 }
 
-impl View {
+impl ClientView {
     /// True if another packet of this tick would have something to carry.
     pub(super) fn has_more(&self) -> bool {
         self.game_loaded && (!self.round.gone.is_empty() || !self.plan.is_empty())

@@ -87,7 +87,7 @@ impl<S: State> Ahead<S> {
             return;
         };
         let mut reader = BitReader::new(&self.input);
-        // What nobody told, or what cannot be read, is to do nothing.
+        // An unknown or unreadable input counts as doing nothing.
         let input = G::Input::read(&Options::NONE, &mut reader).unwrap_or_default();
         let ticks = (tick - *known).clamp(0, i64::from(u32::MAX)) as u32;
         let mut after =

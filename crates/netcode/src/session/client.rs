@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 
 use muse_schema::{BitWriter, Blend, State};
 use muse_wire::bytes::Reader;
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 
 use super::format::{FromClient, ToClient};
 use super::{PacketError, SessionConfig};
 use crate::Claim;
 use crate::clock::{ClientClock, Due};
-use crate::inputs::{InputSender, Report};
+use crate::inputs::{InputReport, InputSender};
 use crate::interpolation::{InterpolationConfig, Playback};
 use crate::prediction::{Effect, Game, PredictionCounters, Predictor, Reconciled};
 use crate::quality::Quality;
@@ -121,11 +121,11 @@ where
             kind,
             distance,
             clock: ClientClock::new(config.clock),
-            sender: InputSender::new(config.sender.packet_ticks(config.packet_interval)),
+            sender: InputSender::new().with_packet_ticks(config.packet_interval),
             predictor: Predictor::new(),
             smoothing: Smoothing::new(config.smoothing),
             receiver,
-            playback: Playback::new(config.playback),
+            playback: Playback::new(config.tick),
             quality: Quality::new(config.quality, now),
             player: None,
             player_version: 0,
@@ -167,8 +167,9 @@ where
         {
             self.player_version = version;
             if player != self.player {
+                log!(debug, ?player, "another entity is ours");
                 self.player = player;
-                // What was predicted is of another entity; it begins with the server's next state of this one.
+                // The predictions were of another entity; prediction begins with the server's next state of this one.
                 self.predictor = Predictor::new();
             }
         }
@@ -277,7 +278,7 @@ where
     /// Returns the claim that a shot fired now carries: the instant that is being shown, and between the states of which ticks. For states that are
     /// interpolated along lines the server then looks at exactly what was shown; where they follow curves,
     /// [`Claim::at`] with [`shown_time`](Self::shown_time) is closer. Take it when drawing, not when the input is asked for: what the
-    /// player saw counts. It should not be older than the last frame, for the server knows how old pictures are.
+    /// player saw counts. It should not be older than the last frame, because the server knows how old pictures are.
     pub fn claim(&self) -> Option<Claim> {
         let at = self.shown_time()?;
         let next = self.snapshots.partition_point(|tick| *tick <= at.tick);
@@ -354,7 +355,7 @@ where
             .update(now, self.clock.round_trip(), self.playback.loss());
     }
 
-    fn handle_report(&mut self, now: Instant, tick: Tick, number: u16, report: &Report) {
+    fn handle_report(&mut self, now: Instant, tick: Tick, number: u16, report: &InputReport) {
         self.clock.handle_snapshot(now, tick, Some(report));
         // Before the snapshot, whose delay would otherwise be too long by the time that the server let go.
         self.playback.handle_slipped(report.slipped);
@@ -363,6 +364,11 @@ where
         // The counter wraps, and a late report says less than is known: then nothing is added.
         let slip = report.slipped.wrapping_sub(self.slipped) as i16;
         if slip > 0 {
+            log!(
+                debug,
+                ticks = slip,
+                "the server let time go: the clock jumps"
+            );
             self.slipped = report.slipped;
             self.slipped_in_all += slip as u64;
         }
@@ -399,6 +405,7 @@ where
             && let Some(after) = self.predictor.state()
         {
             let distance = (self.distance)(&before, after);
+            log!(trace, tick = tick.0, distance, "mispredicted");
             self.smoothing.correct(&before, after, distance);
         }
     }

@@ -6,13 +6,13 @@ use muse_wire::bytes::{Reader, Writer};
 
 use super::PacketError;
 use crate::EntityId;
-use crate::inputs::Report;
+use crate::inputs::InputReport;
 
 /// Before a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct ToClient {
     /// Number of the snapshot, and how the client's inputs come; in its first packet.
-    pub report: Option<(u16, Report)>,
+    pub report: Option<(u16, InputReport)>,
     /// The entity that the client plays, and the number of times that has changed.
     pub player: Option<(u8, Option<EntityId>)>,
 }
@@ -69,7 +69,7 @@ impl ToClient {
         if let Some(number) = number {
             let mut reader = BitReader::new(rest);
             let read =
-                Report::read(&Options::NONE, &mut reader).map_err(|_| PacketError::Header)?;
+                InputReport::read(&Options::NONE, &mut reader).map_err(|_| PacketError::Header)?;
             report = Some((number, read));
             rest = rest
                 .get(reader.position().div_ceil(8) as usize..)
@@ -105,7 +105,7 @@ impl FromClient {
         Self {
             player_version,
             picture_age: picture_age.map(|age| units(age).min(u64::from(UNKNOWN - 1)) as u16),
-            // What is too long ago says nothing of the way any more.
+            // A snapshot from too long ago says nothing about the network any more.
             heard: heard
                 .filter(|(_, held)| *held < u64::from(UNKNOWN))
                 .map(|(number, held)| (number, held as u16)),
@@ -164,10 +164,10 @@ mod tests {
 
     #[test]
     fn headers_survive_the_way() {
-        let report = Report {
+        let report = InputReport {
             heard: Some(Heard { packet: 9, held: 3 }),
             loss: 4,
-            ..Report::default()
+            ..InputReport::default()
         };
         let entity = EntityId::new(70, 3);
         for report in [None, Some((65_535, report))] {

@@ -8,7 +8,7 @@ use super::round_trips::RoundTrips;
 use super::{PacketError, SessionConfig};
 use crate::Shooter;
 use crate::inputs::{Input, InputBuffer, InputForTick};
-use crate::replication::View;
+use crate::replication::ClientView;
 use crate::world::{ClientId, World};
 use crate::{EntityId, Tick};
 
@@ -17,7 +17,7 @@ use crate::{EntityId, Tick};
 pub(super) struct Guest<I> {
     pub inputs: InputBuffer<I>,
     pub taken: InputForTick<I>,
-    pub view: View,
+    pub view: ClientView,
     /// The client's entity, and how often that has changed; the client is told until it says that it knows.
     pub player: Option<EntityId>,
     player_version: u8,
@@ -52,7 +52,7 @@ impl<I: Input> Guest<I> {
         Self {
             inputs: InputBuffer::new(config.inputs.packet_ticks(config.packet_interval), next),
             taken: InputForTick::Missing,
-            view: View::new(world, client),
+            view: ClientView::new(world, client),
             player: None,
             player_version: 0,
             player_known: false,
@@ -70,7 +70,7 @@ impl<I: Input> Guest<I> {
 
     pub(super) fn set_player(&mut self, entity: Option<EntityId>) {
         self.player = entity;
-        // A version and not the entity alone, for the client may be given the same one again.
+        // A version and not the entity alone, because the client may be given the same one again.
         self.player_version = self.player_version.wrapping_add(1);
         self.player_known = false;
         // The weights of the interest depend on it.

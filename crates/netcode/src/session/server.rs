@@ -7,15 +7,14 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use muse_schema::{BitWriter, Options, Schema, State};
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 
 use super::delayed::Delayed;
 use super::guest::{Guest, PLAYER_WEIGHT};
 use super::{PacketError, SessionConfig};
-use crate::clock::Drift;
 use crate::inputs::{InputCounters, InputForTick};
 use crate::prediction::{Game, StepContext, run_step};
-use crate::replication::View;
+use crate::replication::ClientView;
 use crate::scheduler::TickScheduler;
 use crate::world::{ClientId, INPUT_BYTES_MAX, Kind, Kinds, World};
 use crate::{EntityId, Shooter, Tick, WorldError};
@@ -103,6 +102,7 @@ where
         self.world.set_owner(entity, Some(client))?;
         self.watch(client);
         self.set_player(client, Some(entity));
+        log!(debug, ?client, ?entity, "a client joined");
         Ok(entity)
     }
 
@@ -135,6 +135,7 @@ where
 
     /// Removes a client. Its player stays where it is until the game despawns it, and is returned.
     pub fn leave(&mut self, client: ClientId) -> Option<EntityId> {
+        log!(debug, ?client, "a client left");
         self.clients.remove(&client)?.player
     }
 
@@ -155,7 +156,7 @@ where
         self.clients.keys().copied()
     }
 
-    /// Sets the entities that a client may see from now on, with weights (see [`View::set_interest`]); a client for which this is never called sees
+    /// Sets the entities that a client may see from now on, with weights (see [`ClientView::set_interest`]); a client for which this is never called sees
     /// everything. Its own player is always among it.
     pub fn set_interest(
         &mut self,
@@ -191,7 +192,7 @@ where
     }
 
     /// Returns the client's side of replication: to emit events to it alone, and for its counters.
-    pub fn view_mut(&mut self, client: ClientId) -> Option<(&World, &mut View)> {
+    pub fn view_mut(&mut self, client: ClientId) -> Option<(&World, &mut ClientView)> {
         let guest = self.clients.get_mut(&client)?;
         Some((&self.world, &mut guest.view))
     }
@@ -206,9 +207,10 @@ where
         Some(self.clients.get(&client)?.inputs.counters())
     }
 
-    /// Returns the measured rate of the client's clock against the server's, for games that want to know which clients run too fast.
-    pub fn clock_drift(&self, client: ClientId) -> Option<&Drift> {
-        Some(self.clients.get(&client)?.inputs.drift())
+    /// Returns the measured rate of the client's clock against the server's and how often it has been measured, for games that want to know
+    /// which clients run too fast.
+    pub fn clock_rate(&self, client: ClientId) -> Option<(f64, u64)> {
+        Some(self.clients.get(&client)?.inputs.clock_rate())
     }
 
     /// Returns the mean round trip to the client; `None` before the first answer.

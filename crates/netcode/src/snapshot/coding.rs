@@ -449,6 +449,8 @@ fn decode_optional(decoder: &mut Decoder<'_>, present: &mut BitModel) -> Option<
 
 /// Slots that a client can have; gaps between them are taken modulo this, so that a packet may also go backwards.
 pub(crate) const SLOTS_MAX: u32 = 1 << 20;
+/// Slots that both sides have by default.
+pub(crate) const SLOTS_DEFAULT: u32 = 65_536;
 const SLOT_MASK: u32 = SLOTS_MAX - 1;
 const PART_BITS: u32 = PARTS_MAX.ilog2();
 const GENERATION_BITS: u32 = 12;

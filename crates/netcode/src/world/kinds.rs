@@ -33,7 +33,6 @@ use crate::world::{MAIN, PARTS_MAX};
 pub struct Kinds {
     list: Vec<Declared>,
     parts: u8,
-    history: u32,
     tick_rate: f64,
 }
 
@@ -43,18 +42,8 @@ impl Kinds {
         Self {
             list: Vec::new(),
             parts: 1,
-            history: HISTORY_DEFAULT,
             tick_rate: TICK_RATE_DEFAULT,
         }
-    }
-
-    /// Sets for how many ticks a state can serve others as a baseline, 4 to 128, rounded up to a power of two. Default: 64. It should
-    /// cover the longest round trip; beyond it states travel whole. Costs the server that many copies of all rows and the
-    /// client as many of those it sees.
-    #[must_use]
-    pub fn with_history(mut self, ticks: u32) -> Self {
-        self.history = ticks.clamp(HISTORY_MIN, HISTORY_MAX).next_power_of_two();
-        self
     }
 
     /// Sets the ticks per second, 60 by default: so far a declared velocity moves its field in a tick.
@@ -72,9 +61,10 @@ impl Kinds {
         self.tick_rate
     }
 
-    /// Returns the length of [`with_history`](Self::with_history).
+    /// Returns for how many ticks a state can serve others as a baseline. It should cover the longest round trip; beyond it states travel
+    /// whole. Costs the server that many copies of all rows and the client as many of those it sees.
     pub const fn history(&self) -> u32 {
-        self.history
+        HISTORY
     }
 
     /// Declares a kind. Only the order of parts matters; the hash tells when it differs.
@@ -138,7 +128,7 @@ impl Kinds {
     pub fn describe(&self) -> String {
         let mut lines: Vec<String> = self.list.iter().map(Declared::line).collect();
         lines.sort();
-        lines.push(format!("history {} rate {}", self.history, self.tick_rate));
+        lines.push(format!("history {} rate {}", HISTORY, self.tick_rate));
         lines.join("\n")
     }
 
@@ -383,7 +373,6 @@ impl Declared {
 pub const KINDS_MAX: usize = 1_024;
 /// Columns that a state can have, so that its worst encoding fits a packet.
 pub const COLUMNS_MAX: usize = 160;
-const HISTORY_DEFAULT: u32 = 64;
+/// A power of two.
+const HISTORY: u32 = 64;
 const TICK_RATE_DEFAULT: f64 = 60.0;
-const HISTORY_MIN: u32 = 4;
-const HISTORY_MAX: u32 = 128;

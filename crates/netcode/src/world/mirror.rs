@@ -10,8 +10,8 @@ use crate::{EntityId, Tick};
 #[derive(Debug)]
 pub(crate) enum Change {
     Game(u32),
-    Gone(EntityId),
-    Came(EntityId),
+    Despawned(EntityId),
+    Spawned(EntityId),
     Row(EntityId, KindId, Box<[i32]>),
     Removed(EntityId, KindId),
     Relation(EntityId, Option<ClientId>, Option<EntityId>),
@@ -55,11 +55,11 @@ impl World {
             if let Some((old, _)) =
                 noted.take_if(|(old, _)| record.is_none_or(|record| record.id != *old))
             {
-                changes.push(Change::Gone(old));
+                changes.push(Change::Despawned(old));
             }
             if let Some(record) = record {
                 let noted = noted.get_or_insert_with(|| {
-                    changes.push(Change::Came(record.id));
+                    changes.push(Change::Spawned(record.id));
                     (record.id, [None; PARTS_MAX])
                 });
                 self.changes_of(record, tick, &mut noted.1, &mut changes, &mut relations);
@@ -117,9 +117,9 @@ impl World {
                 self.set_game(game);
                 Ok(())
             }
-            Change::Gone(entity) => self.despawn(entity),
-            Change::Came(entity) => {
-                self.take_in(entity);
+            Change::Despawned(entity) => self.despawn(entity),
+            Change::Spawned(entity) => {
+                self.insert(entity);
                 Ok(())
             }
             Change::Row(entity, kind, row) => self.set_row(kind, entity, &row),
@@ -138,7 +138,7 @@ impl World {
     }
 
     /// An entity of exactly this name, without a state yet.
-    fn take_in(&mut self, entity: EntityId) {
+    fn insert(&mut self, entity: EntityId) {
         let vacant = |id| Entity {
             id,
             alive: false,

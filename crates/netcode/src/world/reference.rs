@@ -1,5 +1,5 @@
 //! Names of entities inside states, messages and inputs: as they are, the same everywhere. A client may read the name of an
-//! entity that it has not heard of yet; [`Receiver::fate`](crate::Receiver::fate) tells, and the name holds when it comes.
+//! entity that it has not heard of yet; [`Receiver::status`](crate::Receiver::status) tells, and the name holds when it comes.
 
 use muse_schema::{
     BitReader, BitWriter, Blend, ColumnKind, DecodeError, EncodeError, Leaf, Options, RowReader,

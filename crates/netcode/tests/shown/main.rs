@@ -1,4 +1,4 @@
-//! What `Remotes` shows is where bodies really were at the time it claims to show: on every network and under a byte budget, above all when they
+//! `Remotes` shows bodies where they really were at the time it claims to show: on every network and under a byte budget, above all when they
 //! land and rest.
 //!
 //! `cargo test -p muse-netcode --test shown -- --nocapture` prints every cell.
@@ -115,7 +115,7 @@ fn who_stops_is_shown_where_they_stopped() {
     hold(Motion::StopAndGo);
 }
 
-/// Where every state arrives there is nothing to go on from, and so no way through the floor.
+/// While every state arrives there is nothing to extrapolate, and so no way through the floor.
 #[test]
 fn nobody_is_shown_below_the_floor_while_packets_arrive() {
     for jitter_ms in [10, 30] {

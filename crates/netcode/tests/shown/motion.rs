@@ -1,8 +1,8 @@
-//! Where bodies truly are, as a function of time.
+//! The true positions of bodies, as a function of time.
 
 use glam::Vec3;
 
-/// How a body moves.
+/// The way a body moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Motion {
     /// Jumps on the spot, lands, rests for a while.
@@ -90,13 +90,13 @@ fn resting(place: Vec3, phase: f64, motion: f64, rest: f64) -> Truth {
     }
 }
 
-/// How far into its cycle a time is, and which cycle that is. Ticks are not exact in binary: one that is just short of the next cycle is in it.
+/// Position of a time within its cycle, and the number of that cycle. Ticks are not exact in binary: one that is just short of the next cycle is in it.
 fn phase(seconds: f64, period: f64) -> (f64, u64) {
     let cycle = (seconds / period + 1e-9).floor();
     ((seconds - cycle * period).max(0.0), cycle as u64)
 }
 
-/// How long a body rests; differs between bodies.
+/// Time that a body rests; differs between bodies.
 fn rest(number: u32) -> f64 {
     f64::from(31 + number % 7 * 11) * TICK
 }

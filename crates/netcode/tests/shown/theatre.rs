@@ -14,7 +14,7 @@ use muse_wire::{Duration, Ecn, Instant};
 
 use crate::motion::{Motion, Truth};
 
-/// What is played and over which network.
+/// The bodies that are played, and the network.
 #[derive(Clone, Debug)]
 pub(crate) struct Scene {
     pub(crate) conditions: Conditions,
@@ -22,7 +22,7 @@ pub(crate) struct Scene {
     pub(crate) bytes_per_snapshot: usize,
 }
 
-/// How far what was shown was from the truth.
+/// Distances between what was shown and the truth.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Errors {
     all: Vec<f32>,
@@ -141,7 +141,7 @@ pub(crate) fn play(seed: u64, motion: Motion, scene: &Scene) -> Errors {
     let mut next_frame = Instant::from_micros(seed * 1_237 % 16_000);
     while now < Instant::ZERO + LENGTH {
         while let Some(delivery) = network.poll_deliver(now) {
-            // What came twice or too late is refused.
+            // Duplicates and late packets are refused.
             if delivery.to == server_at {
                 let _ = server.handle_packet(now, WATCHER, delivery.payload);
             } else {

@@ -1,6 +1,8 @@
 //! Bytes from anyone: packets at the client, answers at the server.
 
-use muse_netcode::{Acknowledgement, ClientId, KindOptions, Kinds, Receiver, Tick, View, World};
+use muse_netcode::{
+    Acknowledgement, ClientId, ClientView, KindOptions, Kinds, Receiver, Tick, World,
+};
 
 use crate::game;
 use crate::lossy::Conditions;
@@ -18,7 +20,7 @@ fn damaged_packets_are_refused_or_harmless() {
             simulation.spawn_body();
         }
         let world = &mut simulation.world;
-        let mut view = View::new(world, ClientId(0));
+        let mut view = ClientView::new(world, ClientId(0));
         view.set_interest(
             world
                 .entities()
@@ -146,7 +148,7 @@ fn memory_is_bounded_however_far_a_packet_reaches() {
             .spawn(armor, &game::Armor { strength })
             .expect("room for it");
     }
-    let mut view = View::new(&world, ClientId(0));
+    let mut view = ClientView::new(&world, ClientId(0));
     view.set_interest(
         world
             .entities()

@@ -50,7 +50,7 @@ impl Link {
         }
     }
 
-    /// What has arrived by now, in the order of arrival, which is not that of sending.
+    /// Returns the packets that have arrived by now, in the order of arrival, which is not that of sending.
     pub(crate) fn receive(&mut self, now: u32) -> Vec<Vec<u8>> {
         let (mut due, rest): (Vec<_>, Vec<_>) =
             self.flying.drain(..).partition(|(due, _)| *due <= now);

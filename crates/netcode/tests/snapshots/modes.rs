@@ -1,7 +1,8 @@
 //! Joining late, changing the game, resting, and what a client is told of an entity's life.
 
 use muse_netcode::{
-    Acknowledgement, ClientId, EventClass, Fate, Receiver, Refused, Tick, Update, View, World,
+    Acknowledgement, ClientId, ClientView, EntityStatus, EventClass, Receiver, Refused, Tick,
+    Update, World,
 };
 
 use crate::game::{self, Armor, Handles, Private};
@@ -12,7 +13,7 @@ use crate::simulation::{Client, Simulation};
 struct Pair {
     world: World,
     handles: Handles,
-    view: View,
+    view: ClientView,
     receiver: Receiver,
     tick: u32,
 }
@@ -21,7 +22,7 @@ impl Pair {
     fn new() -> Self {
         let (kinds, handles) = game::kinds();
         let world = World::new(kinds);
-        let view = View::new(&world, ClientId(1));
+        let view = ClientView::new(&world, ClientId(1));
         let mut receiver = Receiver::new(game::kinds().0);
         receiver.set_game(0);
         Self {
@@ -79,7 +80,7 @@ fn the_life_of_an_entity_is_told() {
         .world
         .spawn(body, &game::random_body(&mut random))
         .expect("room for it");
-    assert_eq!(pair.receiver.fate(entity), Fate::Unknown);
+    assert_eq!(pair.receiver.status(entity), EntityStatus::Unknown);
     pair.step();
     let tick = Tick(2);
     pair.world.set_input(entity, b"jump").expect("it exists");
@@ -140,7 +141,7 @@ fn the_life_of_an_entity_is_told() {
         (event.entity, event.tick, event.id),
         (Some(entity), Tick(4), 8)
     );
-    assert_eq!(pair.receiver.fate(entity), Fate::Gone);
+    assert_eq!(pair.receiver.status(entity), EntityStatus::Gone);
     assert!(pair.view.is_gone(entity));
 }
 
@@ -161,7 +162,7 @@ fn a_world_at_rest_costs_a_header() {
         let (_, bytes) = pair.step();
         assert!(bytes <= 10, "{bytes} bytes");
     }
-    // What begins to move after a long rest is still coded against what it was.
+    // A body that begins to move after a long rest is still coded against its old state.
     let first = pair.world.entities().next().expect("there are some");
     let mut state = pair
         .world

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use muse_netcode::{
-    Acknowledgement, ClientId, EntityId, EventClass, Fate, KindId, Receiver, Refused, Tick, Update,
-    View, World,
+    Acknowledgement, ClientId, ClientView, EntityId, EntityStatus, EventClass, KindId, Receiver,
+    Refused, Tick, Update, World,
 };
 
 use crate::game::{self, Handles};
@@ -24,20 +24,20 @@ pub(crate) struct Simulation {
     pub(crate) bodies: BTreeMap<EntityId, game::Body>,
     pub(crate) clients: Vec<Client>,
     pub(crate) events_sent: u16,
-    /// Whether all bodies always move.
+    /// True if all bodies always move.
     pub(crate) restless: bool,
 }
 
 pub(crate) struct Client {
     pub(crate) id: ClientId,
-    pub(crate) view: View,
+    pub(crate) view: ClientView,
     pub(crate) receiver: Receiver,
     pub(crate) conditions: Conditions,
     pub(crate) down: Link,
     pub(crate) up: Link,
     pub(crate) budget: usize,
     pub(crate) packet: usize,
-    /// What it may see at each tick.
+    /// The entities that it may see at each tick.
     pub(crate) interest: BTreeMap<u32, BTreeSet<EntityId>>,
     /// Global events it was told, in order: guaranteed, quickest.
     pub(crate) events: [Vec<u16>; 2],
@@ -47,7 +47,7 @@ pub(crate) struct Client {
     pub(crate) states: BTreeMap<EntityId, u32>,
     /// From this tick on it looks in one direction.
     pub(crate) settles_at: u32,
-    /// Whether it may have to ask the server to begin anew.
+    /// True if it may have to ask the server to start over.
     pub(crate) forgetful: bool,
 }
 
@@ -253,7 +253,7 @@ impl Client {
         receiver.set_game(world.game());
         Self {
             id,
-            view: View::new(world, id),
+            view: ClientView::new(world, id),
             receiver,
             conditions,
             down: Link::default(),
@@ -348,7 +348,7 @@ impl Client {
         while let Some(event) = self.receiver.poll_event() {
             if let Some(entity) = event.entity {
                 assert_eq!(*event.bytes, entity.bits().to_le_bytes());
-                assert_ne!(self.receiver.fate(entity), Fate::Unknown);
+                assert_ne!(self.receiver.status(entity), EntityStatus::Unknown);
                 self.assert_event_has_state(truth, entity, event.tick);
                 self.entity_events.push((event.tick.0, entity));
             } else {

@@ -63,7 +63,7 @@ impl Cell {
     }
 }
 
-/// What was measured in one cell, over all its seeds.
+/// Measurements of one cell, over all its seeds.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
     pub cell: Cell,

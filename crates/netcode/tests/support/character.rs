@@ -4,7 +4,7 @@ use muse_netcode::Tick;
 use muse_netcode::prediction::{Game, StepContext};
 use muse_schema::{Schema, State};
 
-/// What both sides know of a character: on a grid of 1 mm and 1 mm/s.
+/// The state of a character that both sides have: on a grid of 1 mm and 1 mm/s.
 #[derive(State, Clone, Debug, PartialEq)]
 pub(crate) struct Body {
     #[field(range = -2000.0..=2000.0, step = 0.001, interpolate = hermite, velocity = velocity)]
@@ -27,7 +27,7 @@ impl Body {
     }
 }
 
-/// What a player does.
+/// A player's input.
 #[derive(Schema, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Keys {
     #[field(range = -1..=1)]
@@ -82,7 +82,7 @@ impl Game for Rules {
     }
 }
 
-/// A player who keeps changing his mind: what he does in a tick follows from seed and tick alone.
+/// A player who keeps changing their mind: the input of a tick follows from seed and tick alone.
 pub(crate) fn play(seed: u64, tick: Tick) -> Keys {
     let phase = |length: u32, salt: u64| {
         let part = u64::from(tick.0 / length);

@@ -17,13 +17,13 @@ use muse_wire::{Duration, Ecn, Instant};
 
 use super::character::{Body, Rules, play};
 
-/// What a run is like besides the network.
+/// The conditions of a run besides the network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
     pub seed: u64,
     /// Ticks from one snapshot to the next.
     pub update_ticks: u32,
-    /// How much faster than true time the client's clock runs.
+    /// Drift of the client's clock against true time.
     pub drift_ppm: i64,
     /// Frames a second at which the client draws.
     pub frames_per_second: u64,
@@ -54,7 +54,7 @@ impl Setup {
     }
 }
 
-/// What became of one run, from the end of the warm-up on.
+/// The outcome of one run, from the end of the warm-up on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
     pub inputs_in_time: u64,
@@ -67,9 +67,9 @@ pub(crate) struct Outcome {
     pub frames: u64,
     pub underruns: u64,
     pub teleports: u64,
-    /// How long after their mean arrival states were shown, summed over frames.
+    /// Time from their mean arrival until states were shown, summed over frames.
     pub shown_behind_micros: i64,
-    /// How far off the client's idea of the server's time was, in 1/1000 tick, for each frame.
+    /// Error of the client's idea of the server's time, in 1/1000 tick, for each frame.
     pub clock_errors: Vec<u32>,
     /// Delays on the way to the server and to the client.
     pub delays_up: Vec<u64>,
@@ -151,7 +151,7 @@ struct ServerSide {
     setup: Setup,
     game: Server<Rules>,
     other: EntityId,
-    /// Whether the input of each tick came in time.
+    /// True for each tick whose input came in time.
     in_time: Vec<bool>,
     /// The inputs until the end of the warm-up.
     at_start: Option<InputCounters>,

@@ -28,7 +28,7 @@ impl Profile {
         PROFILES
     }
 
-    /// The one of this name.
+    /// Returns the profile of this name.
     pub fn named(name: &str) -> Option<Self> {
         let is_it = |profile: &&Self| profile.name.eq_ignore_ascii_case(name);
         PROFILES.iter().find(is_it).copied()

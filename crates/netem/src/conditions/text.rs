@@ -12,10 +12,10 @@ use super::{Conditions, Jitter, Queue};
 #[non_exhaustive]
 pub enum TextError {
     /// No such knob.
-    #[error("there is no `{0}`; there are {KNOBS}")]
+    #[error("there is no knob `{0}`; the knobs are {KNOBS}")]
     Knob(String),
     /// The knob has no such value.
-    #[error("`{value}` is no value for {knob}; write {expected}")]
+    #[error("`{value}` is not a value for {knob}; write {expected}")]
     Value {
         /// The knob.
         knob: &'static str,
@@ -421,7 +421,7 @@ mod tests {
         let mut link = of("loss=2,rate=1mbit");
         let before = link.clone();
         for (knob, value, hint) in [
-            ("los", "2", "there are rtt, delay"),
+            ("los", "2", "the knobs are rtt, delay"),
             ("loss", "200", "a percentage"),
             ("loss", "-1", "a percentage"),
             ("delay", "soon", "milliseconds"),

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 
 use super::super::packet::{Candidates, End, LegId, Packet};
 use super::peer::{Peer, Step};
@@ -80,6 +80,7 @@ impl Link {
         if let Some(peer) = self.peers.get_mut(&id) {
             self.by_token.remove(&peer.token);
             self.by_token.insert(token, id);
+            log!(debug, peer = ?id, candidates = ?candidates.as_slice(), "looking for a direct way");
             peer.introduce(now, token, candidates);
             self.peers_due = self.peers_due.min(peer.due);
         }

@@ -138,7 +138,7 @@ impl Peer {
         if quiet >= DEAD_AFTER {
             return Step::FallBack;
         }
-        // Also without need now and then, for routers remember only what goes out.
+        // Now and then also without need, because routers keep a mapping only for what goes out.
         if quiet >= WATCH_INTERVAL || now.saturating_since(self.probed) >= REFRESH {
             self.probed = now;
             return Step::Probe;
@@ -158,7 +158,7 @@ impl Peer {
         }
     }
 
-    /// A probe came from `from`; whether to send one there as well, since no way is known yet.
+    /// Handles a probe from `from`. Returns true if one should go there as well, since no way is known yet.
     pub(super) fn on_probe(&mut self, now: Instant, from: SocketAddr) -> bool {
         if self.direct == Some(from) {
             self.heard = now;
@@ -175,7 +175,7 @@ impl Peer {
         matches!(self.phase, Phase::Search(round) if round % DOUBT_ROUNDS == 0)
     }
 
-    /// The peer echoed a probe of ours; whether that is the first sign that a way works.
+    /// Handles an echo of our probe. Returns true if it is the first sign that a way works.
     pub(super) fn on_echo(&mut self, now: Instant, from: SocketAddr) -> bool {
         if self.direct.is_some() {
             if self.direct == Some(from) {
@@ -219,9 +219,10 @@ impl Peer {
     }
 }
 
-/// A search: so many rounds of probes, the first four at this interval, the next four at twice it, and so on.
+/// A search: 12 rounds of probes, the first four at [`ROUND_INTERVAL`], the next four at twice that, the last four at three times that. Both sides have to send
+/// before either one's router lets the other's probes in, and the introductions reach them at different times.
 const ROUNDS: u32 = 12;
-/// After so many a guest has both introduced again: one of the introductions may have been lost.
+/// Rounds after which a guest has both sides introduced again: one of the introductions may have been lost.
 const DOUBT_ROUNDS: u32 = 6;
 const ROUND_INTERVAL: Duration = Duration::from_millis(80);
 /// The interval at which, and the number of times that, the relay is told that a way works before it is given up.
@@ -230,7 +231,8 @@ const REPORTS: u32 = 10;
 /// Pause after a search without success, doubled for each further one.
 const REST: Duration = Duration::from_secs(10);
 const FAILURES_MAX: u32 = 4;
-/// A direct way is looked after so often, refreshed so often, and dead after so much silence.
+/// A direct way is checked this often, refreshed after this time even if it is in use, because routers keep a mapping only for what goes out,
+/// and counts as dead after this much silence: three checks unanswered.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 const REFRESH: Duration = Duration::from_secs(5);
 const DEAD_AFTER: Duration = Duration::from_millis(3_500);

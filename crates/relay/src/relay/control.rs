@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use muse_wire::net::customer;
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 
 use super::super::code::{RoomCode, RoomKey};
 use super::super::cookie::Cookie;
@@ -149,6 +149,7 @@ impl Relay {
         self.by_code.insert(code, slot as u32);
         self.rooms_by_ip.insert(prefix, opened + 1);
         self.stats.rooms_opened += 1;
+        log!(debug, slot, host = %request.from, "opened a room");
         Ok(slot)
     }
 
@@ -204,6 +205,7 @@ impl Relay {
             room.guests.push(slot as u32);
         }
         self.stats.guests_joined += 1;
+        log!(debug, room, slot, guest = %request.from, "a guest joined");
         Ok(slot)
     }
 
@@ -222,6 +224,7 @@ impl Relay {
 
     fn refuse(&mut self, request: &Request, reason: Refusal) {
         self.stats.refused += 1;
+        log!(debug, from = %request.from, ?reason, "refused a request");
         let random = request.random;
         self.say(request.from, &Packet::Refused { random, reason });
     }
@@ -249,6 +252,7 @@ impl Relay {
         self.hear(now, id);
         if known != from {
             self.stats.moves += 1;
+            log!(debug, ?id, %known, %from, "a player moved to another address");
             if let End::Guest = id.end() {
                 if let Some(guest) = self.guests.get_mut(id.slot()) {
                     guest.address = from;
@@ -287,6 +291,12 @@ impl Relay {
             return;
         }
         guest.introduced = now;
+        log!(
+            debug,
+            guest = slot,
+            room = guest.room,
+            "introduced a guest to its host"
+        );
         self.stats.introductions += 1;
         let known = |address, local: &Candidates| {
             let mut candidates = Candidates::NONE;
@@ -322,6 +332,7 @@ impl Relay {
         let Some(room) = self.rooms.get(guest.room as usize) else {
             return;
         };
+        log!(debug, guest = slot, room = guest.room, "a direct way works");
         self.stats.directs += u64::from(!std::mem::replace(&mut guest.found, true));
         let both = [
             (guest.address, guest.guest_id(slot)),
@@ -366,6 +377,7 @@ impl Relay {
         let Some(room) = self.rooms.remove(slot) else {
             return;
         };
+        log!(debug, slot, guests = room.guests.len(), "closed a room");
         self.by_code.remove(&room.code);
         if let Some(count) = self.rooms_by_ip.get_mut(&room.prefix) {
             *count -= 1;
@@ -389,6 +401,7 @@ impl Relay {
         let Some(guest) = self.guests.remove(slot) else {
             return;
         };
+        log!(debug, slot, room = guest.room, "a guest is gone");
         self.by_request.remove(&guest.request);
         let Some(room) = self.rooms.get_mut(guest.room as usize) else {
             return;

@@ -1,4 +1,4 @@
-//! Who means harm: nothing is amplified, nobody is disturbed, nothing grows without bound.
+//! Attackers: nothing is amplified, nobody is disturbed, nothing grows without bound.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Who finds a direct way, and who stays with the relay; the session is finished either way.
+//! Players that find a direct way and players that stay with the relay; the session is finished either way.
 
 use muse_netem::NatKind;
 use muse_relay::{Limits, LinkEvent};

@@ -51,7 +51,11 @@ fn the_relay_follows_a_guest_and_a_host_to_new_addresses() {
     world.talk(Duration::from_secs(12));
     let seen = world.host().relayed.link().public_address();
     assert_eq!(seen.map(|seen| seen.ip()), Some(elsewhere));
-    assert_eq!(world.relay().stats().guests_joined, 1, "nobody joined anew");
+    assert_eq!(
+        world.relay().stats().guests_joined,
+        1,
+        "nobody joined again"
+    );
 }
 
 #[test]
@@ -195,6 +199,6 @@ fn a_room_has_its_rate_and_others_are_not_touched() {
     world.talk(Duration::from_secs(10));
     let stats = *world.relay().stats();
     assert!(stats.limited > 0);
-    // What a bucket holds at first, and what 11 seconds bring.
+    // The initial content of a bucket, and what 11 seconds add.
     assert!(stats.packets_in <= 8 + 30 * 11, "{}", stats.packets_in);
 }

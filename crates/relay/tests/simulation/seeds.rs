@@ -9,7 +9,7 @@ use muse_wire::Duration;
 
 use crate::world::{Place, World, seeds};
 
-/// What happens in a session.
+/// Runs one session with random events.
 fn run(seed: u64) -> World {
     let mut rng = Rng::with_seed(seed);
     let place = |rng: &mut Rng| match rng.u8(0..5) {

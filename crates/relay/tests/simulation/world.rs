@@ -122,7 +122,7 @@ impl Player {
     }
 }
 
-/// Where a player is.
+/// The network that a player is in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place {
     Public,
@@ -365,7 +365,7 @@ fn place(simulation: &mut Simulation<Node>, at: Place, number: u8) -> (NodeId, O
     }
 }
 
-/// How many seeds a test tries: `MUSE_SEEDS`, or so many.
+/// Number of seeds that a test tries: `MUSE_SEEDS`, or the default.
 pub(crate) fn seeds(default: u64) -> u64 {
     let asked = std::env::var("MUSE_SEEDS").ok();
     asked.and_then(|text| text.parse().ok()).unwrap_or(default)

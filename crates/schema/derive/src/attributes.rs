@@ -58,7 +58,7 @@ pub(crate) struct FieldAttributes {
     velocity: Option<Member>,
     interpolate: Option<Ident>,
     tolerance: Option<Expr>,
-    /// Where they stand, if anywhere.
+    /// Position of the attributes in the source, if there are any.
     span: Option<Span>,
 }
 
@@ -93,7 +93,7 @@ impl FieldAttributes {
         Ok(parsed)
     }
 
-    /// What decides how a value becomes bits.
+    /// Reads the attributes that decide how a value becomes bits.
     fn parse_size(&mut self, meta: &ParseNestedMeta<'_>) -> Result<bool> {
         let optional = |meta: &ParseNestedMeta<'_>| match meta.input.peek(Token![=]) {
             true => meta.value()?.parse().map(Some),
@@ -119,8 +119,8 @@ impl FieldAttributes {
         Ok(true)
     }
 
-    /// What a state says about the time between its ticks. Types inside messages may be states as well, so they
-    /// leave it aside; in a message itself it is a mistake.
+    /// Reads the attributes of a state about the time between its ticks. Types inside messages may be states as well, so they
+    /// ignore them; on a message itself they are an error.
     fn parse_movement(&mut self, meta: &ParseNestedMeta<'_>, kind: Kind) -> Result<bool> {
         match name(meta).as_str() {
             "predict" => self.predict = Some(one_of(meta, &["hold", "linear", "quadratic"])?),
@@ -138,7 +138,7 @@ impl FieldAttributes {
         }
     }
 
-    /// Where the attributes stand, if there are any.
+    /// Returns the position of the attributes in the source, if there are any.
     pub(crate) fn span(&self) -> Option<Span> {
         self.span
     }
@@ -148,14 +148,14 @@ impl FieldAttributes {
         self.velocity.as_ref()
     }
 
-    /// Whether it is interpolated along a curve.
+    /// True if it is interpolated along a curve.
     pub(crate) fn is_hermite(&self) -> bool {
         self.interpolate
             .as_ref()
             .is_some_and(|way| way == "hermite")
     }
 
-    /// Whether it goes on by its velocity beyond the last state.
+    /// True if it is extrapolated by its velocity beyond the last state.
     pub(crate) fn moves(&self) -> bool {
         self.interpolate
             .as_ref()

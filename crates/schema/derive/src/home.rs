@@ -1,4 +1,4 @@
-//! Where the generated code finds the traits: games depend on the facade `muse-net` or on `muse-bevy`, our own crates on `muse-schema`.
+//! The path by which generated code finds the traits: games depend on the facade `muse-net` or on `muse-bevy`, our own crates on `muse-schema`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -22,7 +22,7 @@ pub(crate) fn path() -> TokenStream {
     }
 }
 
-/// Whether a manifest names a dependency, in any of the usual forms.
+/// True if a manifest names a dependency, in any of the usual forms.
 fn depends_on(manifest: &str, package: &str) -> bool {
     manifest.lines().map(str::trim).any(|line| {
         let key = line.split(['=', '#']).next().unwrap_or_default().trim();

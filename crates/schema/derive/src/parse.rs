@@ -6,7 +6,7 @@ use syn::{Data, DeriveInput, Error, Fields, GenericParam, Generics, Ident, Membe
 
 use crate::attributes::{FieldAttributes, member_name, message_id};
 
-/// Which derive was asked for.
+/// The derive that was asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `Message`: with an id.
@@ -37,7 +37,7 @@ pub(crate) struct Declaration {
     pub(crate) body: Body,
 }
 
-/// What is in it.
+/// The contents of a declaration.
 pub(crate) enum Body {
     Struct(Vec<FieldDeclaration>),
     Enum(Vec<VariantDeclaration>),

@@ -295,7 +295,7 @@ fn distance_fields(fields: &[FieldDeclaration], home: &TokenStream) -> TokenStre
     quote!(f32::sqrt(0.0 #(#squares)*))
 }
 
-/// How many columns all fields of these variants have, as an expression.
+/// Number of columns that all fields of these variants have, as an expression.
 fn width(variants: &[VariantDeclaration], home: &TokenStream) -> TokenStream {
     let widths = variants
         .iter()

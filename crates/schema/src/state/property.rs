@@ -66,19 +66,7 @@ pub trait Property: Sized + Clone {
         options: &Options,
         row: &mut RowReader<'_>,
     ) -> Result<[Self; N], DecodeError> {
-        let mut failure = None;
-        let items: [Option<Self>; N] = core::array::from_fn(|_| {
-            if failure.is_some() {
-                return None;
-            }
-            Self::load(options, row)
-                .map_err(|error| failure = Some(error))
-                .ok()
-        });
-        match failure {
-            Some(error) => Err(error),
-            None => Ok(items.map(|item| item.expect("without a failure every element was read"))),
-        }
+        crate::try_array(|| Self::load(options, row))
     }
 
     /// Blends an array.

@@ -15,7 +15,7 @@ use crate::DecodeError;
 pub(crate) fn store(parts: [f64; 4], bits: u32) -> [i32; 4] {
     let half = half(bits);
     let square = dot(parts, parts);
-    // What is no rotation is none.
+    // A value that is not a rotation becomes the identity.
     let (parts, scale) = if square > SQUARE_MIN && square < SQUARE_MAX {
         (
             parts,

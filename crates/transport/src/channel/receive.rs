@@ -131,7 +131,7 @@ impl ReceiveChannel {
         frame: &MessageFrame<'_>,
         sink: &mut impl Sink,
     ) -> Result<Admission, Malformed> {
-        // Before any memory is taken, for the total is no more than a claim of the peer.
+        // Before any memory is allocated, because the total is only a claim of the peer.
         if frame
             .fragment
             .is_some_and(|fragment| fragment.total as usize > self.message_max)
@@ -163,7 +163,7 @@ impl ReceiveChannel {
             .slots
             .get(&number)
             .is_some_and(|slot| !slot.is_complete());
-        // A message that is complete and waits for its turn is delivered all the same.
+        // A message that is complete and waits for its turn is delivered nevertheless.
         if unfinished || !self.arrived.contains(number) {
             self.stats.messages_skipped += 1;
             self.arrived.insert(number);

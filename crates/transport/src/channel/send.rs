@@ -779,7 +779,7 @@ impl SendChannel {
     }
 
     fn free_done(&mut self) {
-        // Only from the front, for the store is a ring: one unfinished message keeps the memory of those behind it.
+        // Only from the front, because the store is a ring: one unfinished message keeps the memory of those behind it.
         let is_free = |message: &Outgoing| message.done && !message.skipping;
         if !self.messages.front().is_some_and(is_free) {
             return;

@@ -22,7 +22,7 @@ mod service;
 #[cfg(test)]
 mod tests;
 
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 
 use super::{Ack, Controller, Loss};
 use calm::Calm;
@@ -68,7 +68,7 @@ pub(super) struct Adaptive {
     /// The time at which the last drain ended, and the least round trip of all since the base was last seen.
     drained_at: Instant,
     least_drained: Duration,
-    /// The time from the last dip of the round trip to the next drain while calm: often at first, for a flow that comes late has never seen
+    /// The time from the last dip of the round trip to the next drain while calm: often at first, because a flow that comes late has never seen
     /// the empty path.
     drain_interval: Duration,
     /// Drains in a row that did not empty the queue.
@@ -225,7 +225,7 @@ impl Adaptive {
             _ => {}
         }
         if app_limited || !self.is_used() {
-            // A flow that leaves its window unused adds little to the queue: what it saw is as good as a drain.
+            // A flow that leaves its window unused adds little to the queue: its samples are as good as a drain's.
             if self.delay.base_age(now) > BASE_SPAN {
                 let recent = self.delay.recent();
                 self.delay.set_base(now, recent);
@@ -302,7 +302,7 @@ impl Adaptive {
         } else {
             0.0
         };
-        // Where it left off, if that is not long ago; otherwise the last window that left the queue empty.
+        // Continue where it left off, if that is not long ago; otherwise from the last window that left the queue empty.
         let before = known.max(self.window_empty);
         self.window = resume.max(BETA * before);
         let compete = Compete::new(now, self.window / self.packet, before / self.packet);
@@ -417,6 +417,7 @@ impl Adaptive {
             }
         }
         self.window = self.window.max(self.window_floor().min(before));
+        log!(debug, before, window = self.window, mode = ?self.mode, "loss or mark: smaller window");
     }
 
     /// The window below which losses alone do not push the flow: two round trips at the rate floor, for what is lost stays in flight

@@ -3,7 +3,7 @@
 //! Conditions are bad while the smoothed round-trip time is above a threshold. Its two rates are fixed, so it never floods
 //! a link that carries the good one; it suits games that send the same stream to everybody.
 
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 
 use super::fixed::window_for;
 use super::{Ack, Controller, Loss};
@@ -42,30 +42,23 @@ impl BinaryConfig {
         self
     }
 
-    /// Bytes in a packet (256), which turn the packet rates into byte rates.
-    pub fn packet_size(mut self, bytes: u32) -> Self {
-        self.packet_size = bytes;
-        self
-    }
-
-    /// Conditions are bad while the smoothed RTT is above this (250 ms). A lower one reacts to distance, not to congestion.
-    pub fn threshold(mut self, rtt: Duration) -> Self {
-        self.threshold = rtt;
-        self
-    }
-
     /// Bounds of the time that conditions must stay good before the good mode returns (1 s, where it starts, and 60 s).
     pub fn recovery(mut self, min: Duration, max: Duration) -> Self {
         self.recovery_min = min;
         self.recovery_max = max.max(min);
         self
     }
+}
+
+muse_wire::setters! { BinaryConfig:
+    /// Bytes in a packet (256), which turn the packet rates into byte rates.
+    packet_size: u32,
+
+    /// Conditions are bad while the smoothed RTT is above this (250 ms). A lower one reacts to distance, not to congestion.
+    threshold: Duration,
 
     /// A good mode shorter than this (10 s) doubles the recovery time; each such span spent in it halves it.
-    pub fn patience(mut self, span: Duration) -> Self {
-        self.patience = span.max(Duration::from_micros(1));
-        self
-    }
+    patience: Duration = patience.max(Duration::from_micros(1)),
 }
 
 /// The controller itself.
@@ -132,6 +125,7 @@ impl Binary {
                     if now - since < self.config.patience {
                         self.recovery = (self.recovery * 2).min(self.config.recovery_max);
                     }
+                    log!(debug, recovery = ?self.recovery, "conditions are bad: lower rate");
                     self.mode = Mode::Bad { good_since: None };
                 }
             }
@@ -145,6 +139,7 @@ impl Binary {
                 good_since: Some(good_since),
             } => {
                 if now - good_since >= self.recovery {
+                    log!(debug, "conditions are good again: full rate");
                     self.mode = Mode::Good {
                         since: now,
                         shortened_at: now,

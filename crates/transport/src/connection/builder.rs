@@ -17,16 +17,16 @@ use crate::sent::SentFrame;
 pub(super) struct PacketBuilder<'a> {
     now: Instant,
     pub(super) number: u64,
-    /// What stands behind the header.
+    /// The bytes behind the header.
     body: &'a mut [u8],
     /// The protected section.
     section: &'a mut [u8],
-    /// What must be sent again if the packet is lost.
+    /// Frames that must be sent again if the packet is lost.
     frames: &'a mut Vec<SentFrame>,
     layout: Layout,
 }
 
-/// Where the parts of a packet stand, and what follows from them.
+/// The positions of a packet's parts, and what follows from them.
 #[derive(Default)]
 pub(super) struct Layout {
     /// The peer should acknowledge it.
@@ -50,7 +50,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Whether a protected section is all there is behind the acknowledgements, so that it needs no marker.
+    /// True if a protected section is all there is behind the acknowledgements, so that it needs no marker.
     pub(super) fn is_section_only(&self) -> bool {
         self.section > 0 && self.main == self.ack
     }

@@ -1,6 +1,6 @@
 //! The end of a connection: at once, after everything has arrived, by the peer, or by an error.
 
-use muse_wire::Instant;
+use muse_wire::{Instant, log};
 
 use super::{Connection, Shared};
 use crate::event::CloseReason;
@@ -69,6 +69,7 @@ impl Connection {
         if !self.state.carries_data() {
             return;
         }
+        log!(debug, connection = ?self.id, code, ?reason, "closing");
         let mut end = text.len().min(CLOSE_TEXT_MAX);
         while !text.is_char_boundary(end) {
             end -= 1;

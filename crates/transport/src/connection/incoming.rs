@@ -1,7 +1,7 @@
 //! Handles what arrives: packets, acknowledgements, frames.
 
 use muse_wire::bytes::Reader;
-use muse_wire::{Datagram, Duration, Ecn, Instant};
+use muse_wire::{Datagram, Duration, Ecn, Instant, log};
 
 use super::closing::CODE_PROTOCOL;
 use super::{Connection, Newcomer, Shared};
@@ -73,6 +73,7 @@ impl Connection {
         let out_of_order = self.received.record(now, number, ecn == Ecn::Congested);
         self.stats.packets_received += 1;
         self.stats.bytes_received += len as u64;
+        log!(trace, connection = ?self.id, number, len, "received");
         self.on_heard(now, shared);
         // A late packet from the old address must not move the connection back there, so only the newest one counts.
         if from != self.remote && number > highest {
@@ -83,6 +84,7 @@ impl Connection {
             .handle_payload(now, shared, number, header, payload, out_of_order)
             .is_err()
         {
+            log!(debug, connection = ?self.id, number, "a packet breaks the protocol");
             // The packet was authentic, so the peer itself is at fault: nothing that it sends can be relied on any more.
             self.close(now, CODE_PROTOCOL, "protocol error", CloseReason::Protocol);
         }
@@ -143,7 +145,7 @@ impl Connection {
         }
         let mut demands = Demands::default();
         if header.section {
-            self.on_section(now, shared, number, reader.rest(), &mut demands)?;
+            self.on_section(shared, number, reader.rest(), &mut demands)?;
         } else {
             self.handle_frames(now, shared, number, reader, &mut demands)?;
         }
@@ -223,23 +225,13 @@ impl Connection {
         demands: &mut Demands,
     ) -> Result<(), Malformed> {
         loop {
-            let config = &self.config;
-            let numbered = |channel: u8| {
-                Some(
-                    config
-                        .channels
-                        .get(usize::from(channel))?
-                        .delivery
-                        .is_numbered(),
-                )
-            };
-            let Some(frame) = parse_frame(&mut reader, numbered)? else {
+            let Some(frame) = parse_frame(&mut reader, |it| self.config.is_numbered(it))? else {
                 return Ok(());
             };
             match frame {
                 Frame::Message(message) => self.on_message(shared, &message, demands)?,
                 Frame::Section(section) => {
-                    return self.on_section(now, shared, number, section, demands);
+                    return self.on_section(shared, number, section, demands);
                 }
                 Frame::Parity(body) => {
                     // Each costs as much as a long one, however short it is.
@@ -252,7 +244,7 @@ impl Connection {
                         .decoder()
                         .on_parity(number, body)
                         .map_err(|_| Malformed)?;
-                    self.poll_recovered(now, shared)?;
+                    self.poll_recovered(shared)?;
                 }
                 // A ping carries nothing; being acknowledged is all it is for.
                 Frame::Ping => demands.reliable = true,
@@ -291,37 +283,25 @@ impl Connection {
     /// A protected section arrived: its messages, and what it lets parity bring back.
     fn on_section(
         &mut self,
-        now: Instant,
         shared: &mut Shared,
         number: u64,
         section: &[u8],
         demands: &mut Demands,
     ) -> Result<(), Malformed> {
         self.redundancy.decoder().on_section(number, section);
-        self.handle_section(now, shared, Reader::new(section), demands)?;
-        self.poll_recovered(now, shared)
+        self.handle_section(shared, Reader::new(section), demands)?;
+        self.poll_recovered(shared)
     }
 
     /// The frames of a protected section: messages only.
     fn handle_section(
         &mut self,
-        _now: Instant,
         shared: &mut Shared,
         mut reader: Reader<'_>,
         demands: &mut Demands,
     ) -> Result<(), Malformed> {
         loop {
-            let config = &self.config;
-            let numbered = |channel: u8| {
-                Some(
-                    config
-                        .channels
-                        .get(usize::from(channel))?
-                        .delivery
-                        .is_numbered(),
-                )
-            };
-            match parse_frame(&mut reader, numbered)? {
+            match parse_frame(&mut reader, |it| self.config.is_numbered(it))? {
                 None => return Ok(()),
                 Some(Frame::Message(message)) => self.on_message(shared, &message, demands)?,
                 // Whatever parity brings back is handled a second time if the packet itself comes late; only messages
@@ -332,13 +312,13 @@ impl Connection {
     }
 
     /// Handles what parity has brought back.
-    fn poll_recovered(&mut self, now: Instant, shared: &mut Shared) -> Result<(), Malformed> {
+    fn poll_recovered(&mut self, shared: &mut Shared) -> Result<(), Malformed> {
         let mut section = std::mem::take(&mut shared.recovered);
         let mut result = Ok(());
         while let Some(number) = self.redundancy.decoder().poll_recovered(&mut section) {
             self.stats.packets_recovered += 1;
             let mut demands = Demands::default();
-            result = self.handle_section(now, shared, Reader::new(&section), &mut demands);
+            result = self.handle_section(shared, Reader::new(&section), &mut demands);
             if result.is_err() {
                 break;
             }
@@ -423,7 +403,7 @@ impl Connection {
             .channels
             .get(usize::from(channel))
             .ok_or(Malformed)?;
-        // Where the order is fixed, the priority of a single message must not change it.
+        // In a fixed order, the priority of a single message must not change anything.
         let free = matches!(
             config.delivery,
             Delivery::Unreliable | Delivery::ReliableUnordered
@@ -518,6 +498,7 @@ impl Connection {
             return false;
         };
         if packet.mtu_probe && self.mtu.on_probe_acked(packet.size as usize) {
+            log!(debug, connection = ?self.id, mtu = self.mtu.current(), "larger packets pass");
             self.controller.on_packet_size(self.mtu.current());
         }
         // A packet that was given up and arrived late has left the window already, and its loss has been told to the
@@ -555,7 +536,8 @@ impl Connection {
         // The packet itself is lost although its messages are not: the path dropped it, which congestion control must
         // know.
         if packet.fate == Fate::Outstanding {
-            self.on_packet_lost(now, shared, number, packet.at);
+            self.sent.set_lost(number);
+            self.count_loss(now, &packet);
         }
         self.sent.set_recovered(number);
         self.settle_protected(shared, &packet);
@@ -617,12 +599,6 @@ impl Connection {
         self.timers.set_earlier(Timer::Loss, look_again);
     }
 
-    fn on_packet_lost(&mut self, now: Instant, _shared: &mut Shared, number: u64, _at: Instant) {
-        if let Some(packet) = self.sent.set_lost(number) {
-            self.count_loss(now, &packet);
-        }
-    }
-
     fn count_loss(&mut self, now: Instant, packet: &SentPacket) {
         // A lost probe says that the packet was too large, not that the path is full.
         if packet.mtu_probe {
@@ -630,6 +606,7 @@ impl Connection {
             return;
         }
         self.stats.packets_lost += 1;
+        log!(trace, connection = ?self.id, size = packet.size, window = self.controller.window(), "lost");
         self.redundancy.resolve(true);
         self.controller.on_loss(&Loss {
             now,

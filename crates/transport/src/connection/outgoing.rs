@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use muse_wire::{Duration, Ecn, Instant, Transmit};
+use muse_wire::{Duration, Ecn, Instant, Transmit, log};
 
 use super::active::ChannelSet;
 use super::builder::{Layout, PacketBuilder};
@@ -55,7 +55,7 @@ impl Connection {
         shared: &mut Shared,
         buffer: &mut [u8],
     ) -> Option<Transmit> {
-        // First, for it goes to another address and cannot be part of a train.
+        // First, because it goes to another address and cannot be part of a train.
         if let Some(transmit) = self.poll_challenge(now, shared, buffer) {
             return Some(transmit);
         }
@@ -196,7 +196,7 @@ impl Connection {
             });
         }
         if wants_data && self.may_send(now, rate) {
-            // With the ping, for it may turn out that nothing else fits.
+            // With the ping, because it may turn out that nothing else fits.
             return Some(Plan {
                 data: true,
                 ping: self.ping,
@@ -319,12 +319,13 @@ impl Connection {
             .send
             .seal(number, &header, &mut buffer[HEADER_LEN..], plain);
         let size = HEADER_LEN + sealed;
+        log!(trace, connection = ?self.id, number, len = size, "sent");
         self.record(now, number, size, &plan, &layout, shared);
         size
     }
 
     /// True if a packet of `size` bytes asks for an acknowledgement: a sender that has more to send does so many times per
-    /// window, for the peer may otherwise wait for packets that the window does not let go.
+    /// window, because the peer may otherwise wait for packets that the window does not allow.
     fn asks_for_ack(&mut self, layout: &Layout, size: usize) -> bool {
         if !layout.full {
             self.acks.unasked = 0;
@@ -611,7 +612,7 @@ impl Connection {
         while let Some(channel) = self.active.next(from) {
             from = channel + 1;
             let due = self.send[channel].as_mut().and_then(|half| half.copy_due());
-            // What is due but held back goes with the packet that acknowledgements or the pacer let go.
+            // Frames that are due but held back go with the next packet that acknowledgements or the pacer allow.
             if let Some(due) = due.filter(|&due| due > now) {
                 self.timers.set_earlier(Timer::Redundancy, due);
             }

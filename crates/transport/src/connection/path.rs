@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 
 use super::{Connection, Shared};
 use crate::inbox::{LEVEL_FIRST, Rare};
@@ -47,6 +47,7 @@ impl Connection {
             // The same challenge goes on: the answer to an earlier packet with it counts, too.
             Some(candidate) if candidate.address == from => candidate.received += len,
             _ => {
+                log!(debug, connection = ?self.id, %from, "asking another address whether the peer is there");
                 self.candidate = Some(Box::new(Candidate {
                     address: from,
                     challenge,
@@ -100,6 +101,7 @@ impl Connection {
             return;
         };
         if candidate.tries >= CHALLENGES_MAX {
+            log!(debug, connection = ?self.id, from = %candidate.address, "the other address did not answer");
             self.candidate = None;
             return;
         }

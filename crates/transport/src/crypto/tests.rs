@@ -148,7 +148,7 @@ fn renewal_survives_loss_and_reordering() {
             }
             while on_the_way.len() > 6 {
                 let packet = on_the_way.swap_remove(random.usize(..on_the_way.len()));
-                // What was overtaken by a whole phase and more may be lost, as in the transport's window.
+                // Packets overtaken by more than a whole phase may be lost, as in the transport's window.
                 if packet.number + 10 >= number {
                     assert_eq!(
                         open(&mut server.receive, &packet),

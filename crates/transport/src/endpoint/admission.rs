@@ -24,7 +24,7 @@ const ASKING_SILENCE: Duration = Duration::from_secs(6);
 /// Refusals remembered for clients that missed them; the oldest is forgotten first.
 const REFUSALS_MAX: usize = 256;
 
-/// How many clients may wait for the application's decision, and for how long.
+/// Limits on clients that wait for the application's decision: their number, and the time that each may wait.
 ///
 /// ```
 /// # use muse_netem::{Network, Simulation};
@@ -73,30 +73,24 @@ impl Default for AdmissionLimits {
     }
 }
 
-impl AdmissionLimits {
+muse_wire::setters! { AdmissionLimits:
     /// Clients that may wait at once, 1,024 by default, about 2 KiB each; further ones are refused as by a busy server. Each
     /// takes the place of a connection.
-    pub fn pending_max(mut self, clients: usize) -> Self {
-        self.pending_max = clients;
-        self
-    }
+    pending_max: usize,
 
     /// Time for a decision, 30 s by default, at most [`DECISION_TIMEOUT_MAX`]. Afterwards the client is refused as by a busy
     /// server, and the application is told with [`CloseReason::Undecided`].
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout.min(DECISION_TIMEOUT_MAX);
-        self
-    }
+    timeout: Duration = timeout.min(DECISION_TIMEOUT_MAX),
 }
 
-/// Why a client could not be admitted or denied.
+/// The reason that a client could not be admitted or denied.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AdmissionError {
     /// The client left, was decided about before, or never asked.
     #[error("no client with this id waits for a decision")]
     NotAsking,
-    /// The client was refused all the same, for this reason: its token was used while it waited.
+    /// The client was refused nevertheless, for this reason: its token was used while it waited.
     #[error("the client was refused: {0}")]
     Refused(Refusal),
 }
@@ -329,7 +323,7 @@ impl Endpoint {
         self.release_slot(index);
         let mut reply = [0; REPLY_LEN_MAX];
         let len = self.refuse(now, &asking.request, refusal, &mut reply);
-        // Without a reply left the client is asked about anew when it repeats itself.
+        // Without a reply left the application is asked about the client again when it repeats itself.
         if len > 0 {
             let (random, from) = (asking.request.client_random(), asking.request.from());
             self.admission.remember(random, from, &reply[..len]);

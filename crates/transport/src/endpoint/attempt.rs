@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 
 use super::ConnectError;
 use crate::crypto::Entropy;
@@ -41,7 +41,7 @@ struct Racer {
     remote: SocketAddr,
 }
 
-/// How an attempt goes.
+/// The outcome of an attempt so far.
 pub(super) enum Verdict {
     /// Nothing decided.
     Continue,
@@ -166,6 +166,7 @@ impl Attempt {
     }
 
     fn drop_racer(&mut self, now: Instant, index: usize) {
+        log!(debug, remote = %self.racers[index].remote, "gave an address up");
         self.racers.swap_remove(index);
         self.next_start = now;
     }
@@ -193,6 +194,7 @@ impl Attempt {
     ) -> Result<(), ConnectError> {
         let connecting =
             Connecting::new(&self.config, now, entropy).map_err(|_| ConnectError::Payload)?;
+        log!(debug, %remote, "trying an address");
         self.names.push(connecting.client_random());
         self.racers.push(Racer { connecting, remote });
         self.next_start = now + STAGGER;

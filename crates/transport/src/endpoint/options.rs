@@ -41,19 +41,6 @@ impl ServerOptions {
         self
     }
 
-    /// Limits on handshakes. Default: see [`HandshakeLimits`].
-    pub fn limits(mut self, limits: HandshakeLimits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Asks the application about each client, by [`Event::Asking`](crate::Event::Asking), before it is in. Default: everybody who passes the
-    /// handshake is in.
-    pub fn admission(mut self, limits: AdmissionLimits) -> Self {
-        self.admission = Some(limits);
-        self
-    }
-
     pub(super) fn admission_limits(&self) -> Option<AdmissionLimits> {
         self.admission
     }
@@ -77,6 +64,15 @@ impl ServerOptions {
             limits: self.limits,
         }
     }
+}
+
+muse_wire::setters! { ServerOptions:
+    /// Limits on handshakes. Default: see [`HandshakeLimits`].
+    limits: HandshakeLimits,
+
+    /// Asks the application about each client, by [`Event::Asking`](crate::Event::Asking), before it is in. Default: everybody who passes the
+    /// handshake is in.
+    admission: AdmissionLimits = Some(admission),
 }
 
 /// The terms on which a client connects: whom to trust, and what to say.

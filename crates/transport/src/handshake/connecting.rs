@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use muse_wire::bytes::Reader;
-use muse_wire::{Duration, Instant};
+use muse_wire::{Duration, Instant, log};
 use thiserror::Error;
 
 use super::cookie::COOKIE_LEN;
@@ -48,11 +48,11 @@ pub(crate) struct ConnectingConfig {
     pub(crate) protocol_id: u64,
     /// The same as the server's.
     pub(crate) schema_hash: u64,
-    /// What that is the hash of, to find out what differs.
+    /// The text that this is the hash of, to find out what differs.
     pub(crate) description: Arc<str>,
-    /// What this side wants to receive in the headers of packets.
+    /// The id that this side wants to receive in the headers of packets.
     pub(crate) connection_id: u32,
-    /// Whom to trust.
+    /// The means by which the sides know each other: a pinned key, or a token.
     pub(crate) trust: Trust,
     /// For the server's application, at most 256 bytes; encrypted, but not safe from being repeated.
     pub(crate) payload: Vec<u8>,
@@ -105,7 +105,7 @@ pub(crate) struct Connecting {
     /// The Connect with the newest cookie.
     pub(super) connect: Vec<u8>,
     cookie: [u8; COOKIE_LEN],
-    /// When that cookie came.
+    /// Time at which that cookie came.
     pub(super) cookie_at: Option<Instant>,
     /// The server has another description, and is being asked for it.
     inquiry: Option<Inquiry>,
@@ -195,7 +195,7 @@ impl Connecting {
         self.random
     }
 
-    /// Whether the server has answered at all.
+    /// True if the server has answered at all.
     pub(crate) fn is_answered(&self) -> bool {
         self.cookie_at.is_some()
     }
@@ -286,6 +286,7 @@ impl Connecting {
                     && self.cookie_at.is_some()
                     && !self.config.description.is_empty()
                 {
+                    log!(debug, "refused: asking the server what differs");
                     self.inquiry = Some(Inquiry::new(now, server));
                     return Progress::Continue;
                 }
@@ -293,6 +294,7 @@ impl Connecting {
             }
             Ok(Packet::Wait { random }) if random == self.random && self.cookie_at.is_some() => {
                 // The server is there and the application thinks about it: time to give up starts over.
+                log!(debug, "the server's application has not decided yet");
                 self.deadline = (now + self.config.timeout).min(self.deadline_max);
                 Progress::Waiting
             }
@@ -317,6 +319,7 @@ impl Connecting {
         if self.cookie_at.is_some_and(|at| now < at + COOKIE_KEPT) {
             return;
         }
+        log!(debug, "the server answered with a cookie");
         self.begin_exchange(*cookie);
         self.cookie = *cookie;
         self.cookie_at = Some(now);
@@ -396,6 +399,7 @@ impl fmt::Debug for Connecting {
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 const DELAY_FIRST: Duration = Duration::from_millis(250);
 const DELAY_MAX: Duration = Duration::from_secs(1);
+/// A newer cookie replaces one that is older than this, well before the server's 10 s are over.
 const COOKIE_KEPT: Duration = Duration::from_secs(1);
 /// Exchanges of which an Accept may still come.
 const SESSIONS_MAX: usize = 4;

@@ -1,4 +1,4 @@
-//! What differs: a client that was refused for its description asks for the server's, page by page.
+//! Finds out what differs: a client that was refused for its description asks for the server's, page by page.
 //!
 //! The server remembers nothing: each page is asked for with the cookie, by a packet that is longer than the answer. The client
 //! holds at most [`DESCRIPTION_LEN_MAX`] bytes, asks for a few seconds at most, and believes nothing that does not have the hash of the
@@ -128,7 +128,7 @@ impl Inquiry {
     }
 }
 
-/// How the client's description differs from the server's.
+/// Returns how the client's description differs from the server's.
 pub(crate) fn differences(client: &str, server: &str) -> Vec<Difference> {
     if server.is_empty() {
         return Vec::new();

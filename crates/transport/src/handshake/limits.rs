@@ -4,9 +4,11 @@
 //! another's cell.
 
 use std::hash::{DefaultHasher, Hasher};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
-use muse_wire::{Duration, Instant};
+use muse_wire::Instant;
+use muse_wire::net::{customer, neighbourhood};
+use muse_wire::rate::{Rate, TokenBucket};
 
 use crate::crypto::Entropy;
 
@@ -24,26 +26,11 @@ pub struct HandshakeLimits {
 impl Default for HandshakeLimits {
     fn default() -> Self {
         Self {
-            operations: Rate {
-                per_second: 4_000,
-                burst: 128,
-            },
-            replies: Rate {
-                per_second: 10_000,
-                burst: 1_000,
-            },
-            descriptions: Rate {
-                per_second: 1_000,
-                burst: 500,
-            },
-            address: Rate {
-                per_second: 64,
-                burst: 512,
-            },
-            prefix: Rate {
-                per_second: 256,
-                burst: 2_048,
-            },
+            operations: Rate::new(4_000, 128),
+            replies: Rate::new(10_000, 1_000),
+            descriptions: Rate::new(1_000, 500),
+            address: Rate::new(64, 512),
+            prefix: Rate::new(256, 2_048),
         }
     }
 }
@@ -52,66 +39,48 @@ impl HandshakeLimits {
     /// Operations with public keys, 4,000 a second and 128 at once by default. One takes about 50 us; a handshake
     /// takes 4, with a token 7. Beyond the limit a Connect is dropped and the client tries again.
     pub fn operations(mut self, per_second: u32, burst: u32) -> Self {
-        self.operations = Rate {
-            per_second,
-            burst: burst.max(OPERATIONS_BURST_MIN),
-        };
+        self.operations = rate(per_second, burst.max(OPERATIONS_BURST_MIN));
         self
     }
 
     /// Cookies and refusals, 10,000 a second and 1,000 at once by default: what a flood with false addresses costs
     /// in sending.
     pub fn replies(mut self, per_second: u32, burst: u32) -> Self {
-        self.replies = Rate { per_second, burst };
+        self.replies = rate(per_second, burst);
         self
     }
 
     /// Pages of the description for clients that do not share it, about 1 kB each, 1,000 a second and 500 at once by default.
     pub fn descriptions(mut self, per_second: u32, burst: u32) -> Self {
-        self.descriptions = Rate { per_second, burst };
+        self.descriptions = rate(per_second, burst);
         self
     }
 
     /// Handshakes from one IPv4 address or IPv6 /64, once proven; 64 a second and 512 at once by default. Players behind
     /// one NAT or relay share it. Loopback is exempt.
     pub fn per_address(mut self, per_second: u32, burst: u32) -> Self {
-        self.address = Rate { per_second, burst };
+        self.address = rate(per_second, burst);
         self
     }
 
     /// Handshakes from one IPv4 /24 or IPv6 /48, once proven; 256 a second and 2,048 at once by default.
     pub fn per_prefix(mut self, per_second: u32, burst: u32) -> Self {
-        self.prefix = Rate { per_second, burst };
+        self.prefix = rate(per_second, burst);
         self
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Rate {
-    per_second: u32,
-    burst: u32,
-}
-
-impl Rate {
-    /// Takes `cost` from a bucket, kept as the time when it will be full again; says whether there was enough.
-    fn take(&self, full_at: &mut Instant, now: Instant, cost: u32) -> bool {
-        let each = Duration::from_secs(1) / u64::from(self.per_second.max(1));
-        let after = (*full_at).max(now) + each * u64::from(cost);
-        let enough = after - now <= each * u64::from(self.burst.max(1));
-        if enough {
-            *full_at = after;
-        }
-        enough
-    }
+fn rate(per_second: u32, burst: u32) -> Rate {
+    Rate::new(per_second.max(1), burst.max(1))
 }
 
 /// The state of all limits.
 pub(super) struct Limiter {
     limits: HandshakeLimits,
-    operations: Instant,
-    replies: Instant,
-    descriptions: Instant,
-    cells: Box<[[Instant; CELLS]; ROWS]>,
+    operations: TokenBucket,
+    replies: TokenBucket,
+    descriptions: TokenBucket,
+    cells: [Vec<TokenBucket>; ROWS],
     hash_key: [u8; 16],
 }
 
@@ -119,39 +88,43 @@ impl Limiter {
     pub(super) fn new(limits: HandshakeLimits, entropy: &mut dyn Entropy) -> Self {
         let mut hash_key = [0; 16];
         entropy.fill(&mut hash_key);
+        let full = |rate| TokenBucket::full(Instant::ZERO, rate);
+        let HandshakeLimits {
+            address, prefix, ..
+        } = limits;
         Self {
             limits,
-            operations: Instant::ZERO,
-            replies: Instant::ZERO,
-            descriptions: Instant::ZERO,
-            cells: Box::new([[Instant::ZERO; CELLS]; ROWS]),
+            operations: full(limits.operations),
+            replies: full(limits.replies),
+            descriptions: full(limits.descriptions),
+            cells: [address, address, prefix, prefix].map(|rate| vec![full(rate); CELLS]),
             hash_key,
         }
     }
 
     /// True if `cost` operations with public keys may be done now.
     pub(super) fn operations(&mut self, now: Instant, cost: u32) -> bool {
-        self.limits.operations.take(&mut self.operations, now, cost)
+        self.operations
+            .admit(now, self.limits.operations, cost.into())
     }
 
     /// True if a reply may be sent now.
     pub(super) fn reply(&mut self, now: Instant) -> bool {
-        self.limits.replies.take(&mut self.replies, now, 1)
+        self.replies.admit(now, self.limits.replies, 1)
     }
 
-    /// Whether a page of the description may be sent now.
+    /// True if a page of the description may be sent now.
     pub(super) fn description(&mut self, now: Instant) -> bool {
-        let full_at = &mut self.descriptions;
-        self.limits.descriptions.take(full_at, now, 1)
+        self.descriptions.admit(now, self.limits.descriptions, 1)
     }
 
-    /// Whether a proven address may begin another handshake now.
+    /// True if a proven address may begin another handshake now.
     pub(super) fn handshake(&mut self, now: Instant, from: SocketAddr) -> bool {
-        let (address, prefix) = match from.ip().to_canonical() {
-            ip if ip.is_loopback() => return true,
-            IpAddr::V4(ip) => (u64::from(ip.to_bits()), u64::from(ip.to_bits() >> 8)),
-            IpAddr::V6(ip) => ((ip.to_bits() >> 64) as u64, (ip.to_bits() >> 80) as u64),
-        };
+        let ip = from.ip().to_canonical();
+        if ip.is_loopback() {
+            return true;
+        }
+        let (address, prefix) = (customer(ip), neighbourhood(ip));
         let (per_address, per_prefix) = (self.limits.address, self.limits.prefix);
         // Two rows for each: strangers share one cell by chance, hardly two. Rows 0 and 1 are addresses, 2 and 3 prefixes.
         self.take_either([0, 1], address, per_address, now)
@@ -161,7 +134,7 @@ impl Limiter {
     fn take_either(&mut self, rows: [u8; 2], key: u64, rate: Rate, now: Instant) -> bool {
         rows.into_iter().fold(false, |taken, row| {
             let cell = self.cell(row, key);
-            rate.take(&mut self.cells[usize::from(row)][cell], now, 1) || taken
+            self.cells[usize::from(row)][cell].admit(now, rate, 1) || taken
         })
     }
 
@@ -181,6 +154,8 @@ const OPERATIONS_BURST_MIN: u32 = 8;
 
 #[cfg(test)]
 mod tests {
+    use muse_wire::Duration;
+
     use super::*;
     use crate::SeededEntropy;
 

@@ -4,8 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use muse_wire::Instant;
 use muse_wire::bytes::Writer;
+use muse_wire::{Instant, log};
 
 use super::cookie::CookieJar;
 use super::inquiry::page_of;
@@ -23,9 +23,9 @@ pub(crate) struct ListenerConfig {
     pub(crate) protocol_id: u64,
     /// Clients with another schema are refused.
     pub(crate) schema_hash: u64,
-    /// What that is the hash of, for clients that want to know what differs.
+    /// The text that this is the hash of, for clients that want to know what differs.
     pub(crate) description: Arc<str>,
-    /// What clients pin and tokens are sealed to.
+    /// The key that clients pin and tokens are sealed to.
     pub(crate) key: ServerKey,
     /// Checks tokens; without it tokens are refused.
     pub(crate) verifier: Option<TokenVerifier>,
@@ -113,7 +113,9 @@ impl Listener {
         match Packet::parse(self.config.protocol_id, datagram) {
             Ok(Packet::Hello { version, random }) => {
                 self.counters.hellos += 1;
+                log!(trace, client = %from, version, "hello");
                 if version != VERSION {
+                    log!(debug, client = %from, version, "refused a client of another version");
                     return self.reply_refusal(now, &random, &version_refusal(version), reply);
                 }
                 self.reply_cookie(now, from, &random, reply)
@@ -121,6 +123,7 @@ impl Listener {
             Ok(Packet::Connect(connect)) => {
                 self.counters.connects += 1;
                 if connect.version != VERSION {
+                    log!(debug, client = %from, version = connect.version, "refused a client of another version");
                     return self.reply_refusal(
                         now,
                         &connect.random,
@@ -134,6 +137,7 @@ impl Listener {
                 {
                     // Too old, from before a restart, or the client's address changed: it gets another.
                     self.counters.cookies_invalid += 1;
+                    log!(debug, client = %from, "a cookie is too old, or of another address");
                     return self.reply_cookie(now, from, &connect.random, reply);
                 }
                 match self.admit(now, unix_now_s, from, &connect, &resumable) {
@@ -143,6 +147,7 @@ impl Listener {
                     }
                     Err(Rejection::Dropped) => Outcome::Nothing,
                     Err(Rejection::Refused(refusal)) => {
+                        log!(debug, client = %from, %refusal, "refused a client");
                         self.reply_refusal(now, &connect.random, &refusal, reply)
                     }
                 }
@@ -161,6 +166,7 @@ impl Listener {
             }
             Err(Ignored::Protocol) => {
                 self.counters.other_protocol += 1;
+                log!(debug, client = %from, "ignored a handshake with another protocol id");
                 Outcome::Nothing
             }
         }
@@ -249,6 +255,7 @@ impl Listener {
         // Checked before anything is computed: repeating a Connect must cost the sender more than us.
         if self.recent.contains(now, &connect.random) {
             self.counters.replayed += 1;
+            log!(debug, client = %from, "dropped a repeated request");
             return Err(Rejection::Dropped);
         }
         let Some(mode) = connect.mode() else {
@@ -257,6 +264,7 @@ impl Listener {
         };
         if self.recent.is_full() || !self.limiter.handshake(now, from) {
             self.counters.prefix_limited += 1;
+            log!(debug, client = %from, "dropped a request: too many from there");
             return Err(Rejection::Dropped);
         }
         let suite = self.agree(mode, connect)?;
@@ -317,7 +325,7 @@ impl Listener {
             .map_or(Outcome::Nothing, Outcome::Reply)
     }
 
-    /// What needs no cryptography: the kind of protection and the schema.
+    /// Checks that need no cryptography: the kind of protection and the schema.
     fn agree(&self, mode: Mode, connect: &Connect<'_>) -> Result<Suite, Refusal> {
         let suite = match mode {
             Mode::DangerInsecure if !self.config.danger_insecure => return Err(Refusal::Insecure),
@@ -351,7 +359,7 @@ impl Listener {
         let invalid = Refusal::Token(crate::token::TokenError::Invalid);
         let verifier = self.config.verifier.as_ref().ok_or(invalid)?;
         let key = &self.config.key;
-        // What can be seen without public keys comes first; each costly step pays from the budget before it is made.
+        // Checks that need no public keys come first; each costly step pays from the budget before it is made.
         let checked = verifier
             .check(
                 connect.token,

@@ -150,27 +150,20 @@ impl<'a> Packet<'a> {
 
 impl<'a> Connect<'a> {
     fn parse(mut reader: Reader<'a>) -> Result<Self, EndOfBytes> {
-        let version = reader.u16()?;
-        let random = reader.array()?;
-        let cookie = reader.array()?;
-        let connection_id = reader.u32()?;
-        let suites = reader.u8()?;
-        let mode = reader.u8()?;
-        let schema_hash = reader.u64()?;
-        let token_len = usize::from(reader.u16()?);
-        let token = reader.slice(token_len)?;
-        let message_len = usize::from(reader.u16()?);
-        let message = reader.slice(message_len)?;
+        fn prefixed<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], EndOfBytes> {
+            let len = usize::from(reader.u16()?);
+            reader.slice(len)
+        }
         Ok(Self {
-            version,
-            random,
-            cookie,
-            connection_id,
-            suites,
-            mode,
-            schema_hash,
-            token,
-            message,
+            version: reader.u16()?,
+            random: reader.array()?,
+            cookie: reader.array()?,
+            connection_id: reader.u32()?,
+            suites: reader.u8()?,
+            mode: reader.u8()?,
+            schema_hash: reader.u64()?,
+            token: prefixed(&mut reader)?,
+            message: prefixed(&mut reader)?,
         })
     }
 
@@ -277,21 +270,12 @@ impl<'a> Reason<'a> {
                 code: *code,
                 text: cut(text),
             },
-            Refusal::Full => Self::Plain(REASON_FULL),
-            Refusal::TokenRequired => Self::Plain(REASON_TOKEN_REQUIRED),
-            Refusal::Token(TokenError::Expired) => Self::Plain(REASON_TOKEN_EXPIRED),
-            Refusal::Token(TokenError::Used) => Self::Plain(REASON_TOKEN_USED),
-            Refusal::Token(TokenError::WrongServer) => Self::Plain(REASON_TOKEN_WRONG_SERVER),
-            Refusal::Token(TokenError::OtherProtocol) => Self::Plain(REASON_TOKEN_OTHER_PROTOCOL),
-            Refusal::Token(TokenError::NotYetValid) => Self::Plain(REASON_TOKEN_NOT_YET_VALID),
-            Refusal::Token(TokenError::UnknownKey) => Self::Plain(REASON_TOKEN_UNKNOWN_KEY),
-            Refusal::Token(TokenError::Invalid | TokenError::Full) => {
-                Self::Plain(REASON_TOKEN_INVALID)
-            }
-            Refusal::WrongKey => Self::Plain(REASON_WRONG_KEY),
-            Refusal::Busy => Self::Plain(REASON_BUSY),
-            Refusal::Insecure => Self::Plain(REASON_INSECURE),
+            Refusal::Token(TokenError::Full) => Self::Plain(REASON_TOKEN_INVALID),
             Refusal::Other(number) => Self::Plain(*number),
+            plain => {
+                let number = PLAIN.iter().find(|(_, refusal)| refusal == plain);
+                Self::Plain(number.map_or(REASON_TOKEN_INVALID, |(number, _)| *number))
+            }
         }
     }
 
@@ -312,19 +296,10 @@ impl<'a> Reason<'a> {
                 code,
                 text: text.to_owned(),
             },
-            Self::Plain(REASON_FULL) => Refusal::Full,
-            Self::Plain(REASON_TOKEN_REQUIRED) => Refusal::TokenRequired,
-            Self::Plain(REASON_TOKEN_INVALID) => Refusal::Token(TokenError::Invalid),
-            Self::Plain(REASON_TOKEN_EXPIRED) => Refusal::Token(TokenError::Expired),
-            Self::Plain(REASON_TOKEN_USED) => Refusal::Token(TokenError::Used),
-            Self::Plain(REASON_TOKEN_WRONG_SERVER) => Refusal::Token(TokenError::WrongServer),
-            Self::Plain(REASON_TOKEN_OTHER_PROTOCOL) => Refusal::Token(TokenError::OtherProtocol),
-            Self::Plain(REASON_TOKEN_NOT_YET_VALID) => Refusal::Token(TokenError::NotYetValid),
-            Self::Plain(REASON_TOKEN_UNKNOWN_KEY) => Refusal::Token(TokenError::UnknownKey),
-            Self::Plain(REASON_WRONG_KEY) => Refusal::WrongKey,
-            Self::Plain(REASON_BUSY) => Refusal::Busy,
-            Self::Plain(REASON_INSECURE) => Refusal::Insecure,
-            Self::Plain(number) => Refusal::Other(number),
+            Self::Plain(number) => {
+                let known = PLAIN.iter().find(|(known, _)| *known == number);
+                known.map_or(Refusal::Other(number), |(_, refusal)| refusal.clone())
+            }
         }
     }
 }
@@ -498,19 +473,23 @@ const KIND_DESCRIPTION: u8 = 8;
 
 const REASON_VERSION: u8 = 1;
 const REASON_SCHEMA: u8 = 2;
-const REASON_FULL: u8 = 3;
-const REASON_TOKEN_REQUIRED: u8 = 4;
 const REASON_TOKEN_INVALID: u8 = 5;
-const REASON_TOKEN_EXPIRED: u8 = 6;
-const REASON_TOKEN_USED: u8 = 7;
-const REASON_TOKEN_WRONG_SERVER: u8 = 8;
-const REASON_WRONG_KEY: u8 = 9;
 const REASON_DENIED: u8 = 10;
-const REASON_BUSY: u8 = 11;
-const REASON_INSECURE: u8 = 12;
-const REASON_TOKEN_OTHER_PROTOCOL: u8 = 13;
-const REASON_TOKEN_NOT_YET_VALID: u8 = 14;
-const REASON_TOKEN_UNKNOWN_KEY: u8 = 15;
+/// Refusals of which the number says everything.
+static PLAIN: [(u8, Refusal); 12] = [
+    (3, Refusal::Full),
+    (4, Refusal::TokenRequired),
+    (REASON_TOKEN_INVALID, Refusal::Token(TokenError::Invalid)),
+    (6, Refusal::Token(TokenError::Expired)),
+    (7, Refusal::Token(TokenError::Used)),
+    (8, Refusal::Token(TokenError::WrongServer)),
+    (9, Refusal::WrongKey),
+    (11, Refusal::Busy),
+    (12, Refusal::Insecure),
+    (13, Refusal::Token(TokenError::OtherProtocol)),
+    (14, Refusal::Token(TokenError::NotYetValid)),
+    (15, Refusal::Token(TokenError::UnknownKey)),
+];
 
 /// Kind and protocol id.
 const PREFIX_LEN: usize = 1 + 8;

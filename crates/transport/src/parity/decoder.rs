@@ -158,7 +158,7 @@ impl Decoder {
             });
             self.next = self.history.len() - 1;
         } else {
-            // What leaves the history must not be taken for missing, and rebuilt, later on.
+            // Packets that leave the history must not be taken for missing, and rebuilt, later on.
             self.floor = self
                 .floor
                 .max(self.history[self.next].packet.saturating_add(1));

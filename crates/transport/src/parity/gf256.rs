@@ -24,7 +24,7 @@ pub(crate) fn mul_add(target: &mut [u8], source: &[u8], factor: u8) {
     let len = target.len().min(source.len());
     let (target, target_rest) = target[..len].split_at_mut(len - len % LANES);
     let (source, source_rest) = source[..len].split_at(len - len % LANES);
-    // What each bit of a source byte contributes to the product.
+    // The contribution of each bit of a source byte to the product.
     let mut contributions = [factor; 8];
     for bit in 1..8 {
         contributions[bit] = double(contributions[bit - 1]);

@@ -100,7 +100,7 @@ impl TokenVerifier {
         if lifetime_s > LIFETIME_S_MAX {
             return Err(TokenError::Invalid);
         }
-        // What is told from here on is in the token, in the server's public key and on its clock: nothing that a forger
+        // Errors from here on reveal only what is in the token, in the server's public key and on its clock: nothing that a forger
         // does not have.
         if token.protocol_id != protocol_id {
             return Err(TokenError::OtherProtocol);
@@ -249,7 +249,7 @@ pub enum TokenError {
     #[error("the token is for another server")]
     WrongServer,
     /// The server cannot remember more used tokens.
-    #[error("the server cannot take more tokens now")]
+    #[error("the server cannot accept more tokens now")]
     Full,
 }
 

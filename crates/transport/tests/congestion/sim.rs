@@ -64,13 +64,13 @@ impl Path {
 pub(crate) struct Flow {
     pub(crate) controller: Box<dyn Controller>,
     pub(crate) start: Duration,
-    /// How much longer its round trip is than the path's.
+    /// Round-trip time that this flow has in addition to the path's.
     pub(crate) detour: Duration,
     /// Bytes per second that the application offers, in ticks of 16 ms with packets of at most 300 bytes; `None` for all it can.
     pub(crate) demand: Option<u64>,
 }
 
-/// What was measured.
+/// Measurements of one run.
 pub(crate) struct Outcome {
     /// Per flow, bytes delivered in each tenth of a second.
     pub(crate) delivered: Vec<Vec<u64>>,
@@ -352,7 +352,7 @@ impl World {
             at = at.max(sender.arrives_after + 1);
             sender.arrives_after = at;
         }
-        // What the sender wrongly takes as lost has been delivered all the same.
+        // Packets that the sender wrongly takes for lost have been delivered nevertheless.
         self.outcome.delivered[flow as usize][(self.now / (NANOS / 10)) as usize] += bytes as u64;
         let held = match self.path.ack_interval.as_micros() * 1_000 {
             0 => 0,

@@ -1,10 +1,10 @@
-//! Whether a connection kept the promises of its channels.
+//! Checks that a connection kept the promises of its channels.
 
 use std::collections::BTreeMap;
 
 use muse_transport::{Delivery, Outcome};
 
-use crate::pair::{Happening, Side};
+use crate::pair::{OwnedEvent, Side};
 use crate::scenario::{Sent, Story, content};
 
 /// Panics when a promise was broken.
@@ -31,19 +31,19 @@ pub(crate) fn story(story: &Story) {
     );
 }
 
-fn interruptions_alternate(news: &[Happening]) {
+fn interruptions_alternate(news: &[OwnedEvent]) {
     let mut interrupted = false;
     for what in news {
         match what {
-            Happening::Interrupted => assert!(!std::mem::replace(&mut interrupted, true)),
-            Happening::Resumed => assert!(std::mem::replace(&mut interrupted, false)),
+            OwnedEvent::Interrupted => assert!(!std::mem::replace(&mut interrupted, true)),
+            OwnedEvent::Resumed => assert!(std::mem::replace(&mut interrupted, false)),
             _ => {}
         }
     }
     assert!(!interrupted);
 }
 
-/// What `side` sent on `channel`.
+/// Checks what `side` sent on `channel`.
 fn one_channel(story: &Story, side: Side, channel: u8) {
     let delivery = story.deliveries[usize::from(channel)];
     let sent = &story.sent[side.index()][usize::from(channel)];
@@ -115,7 +115,7 @@ fn one_channel(story: &Story, side: Side, channel: u8) {
     delivered_receipts_hold(sent, &outcomes, &order, delivery, &context());
 }
 
-/// Which message this is; it must be exactly as it was sent.
+/// Returns the index of this message; it must be exactly as it was sent.
 fn identify(story: &Story, side: Side, channel: u8, sent: &[Sent], payload: &[u8]) -> usize {
     let first = payload
         .first_chunk()
@@ -172,7 +172,7 @@ fn match_in_order(
     order
 }
 
-/// What became of the messages for which a receipt was asked: exactly one each, and none for others.
+/// Returns the outcome of the messages for which a receipt was asked: exactly one each, and none for others.
 fn outcomes(story: &Story, side: Side, channel: u8, sent: &[Sent]) -> BTreeMap<u64, Outcome> {
     let delivery = story.deliveries[usize::from(channel)];
     let mut outcomes = BTreeMap::new();
@@ -210,7 +210,7 @@ fn delivered_receipts_hold(
         let Some(outcome) = outcomes.get(&message.id.number) else {
             continue;
         };
-        // What arrives after a newer one has arrived, but is not shown any more.
+        // Messages that arrive after a newer one, and are not shown any more.
         let overtaken = match delivery {
             // Of many large ones that it puts together at once a receiver drops the oldest.
             Delivery::Unreliable => message.len > 1_024,

@@ -12,7 +12,7 @@ use muse_transport::{
 };
 use muse_wire::{Duration, Instant};
 
-/// Which end of the connection.
+/// An end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Side {
     Client,
@@ -36,7 +36,7 @@ impl Side {
 
 /// An [`Event`] that owns what it says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Happening {
+pub(crate) enum OwnedEvent {
     Connected,
     Refused(Refusal),
     Unanswered,
@@ -53,7 +53,7 @@ pub(crate) enum Happening {
 pub(crate) struct Entry {
     pub(crate) at: Instant,
     pub(crate) side: Side,
-    pub(crate) what: Happening,
+    pub(crate) what: OwnedEvent,
 }
 
 /// A client and a server.
@@ -67,12 +67,12 @@ pub(crate) struct Pair {
     buffer: Vec<u8>,
 }
 
-/// Where the server listens.
+/// The address on which the server listens.
 pub(crate) fn server_address() -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 2], 2_000))
 }
 
-/// Where the client is at first.
+/// The client's first address.
 pub(crate) fn client_address() -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], 1_000))
 }
@@ -193,16 +193,16 @@ impl Pair {
     }
 
     pub(crate) fn is_connected(&self) -> bool {
-        let is_connected = |entry: &&Entry| entry.what == Happening::Connected;
+        let is_connected = |entry: &&Entry| entry.what == OwnedEvent::Connected;
         self.log.iter().filter(is_connected).count() == 2
     }
 
-    /// What happened to one side, messages left out.
-    pub(crate) fn news(&self, side: Side) -> Vec<Happening> {
+    /// Returns the events of one side, messages left out.
+    pub(crate) fn news(&self, side: Side) -> Vec<OwnedEvent> {
         let of_side = self.log.iter().filter(|entry| entry.side == side);
         of_side
             .map(|entry| entry.what.clone())
-            .filter(|what| !matches!(what, Happening::Message { .. } | Happening::Receipt(_)))
+            .filter(|what| !matches!(what, OwnedEvent::Message { .. } | OwnedEvent::Receipt(_)))
             .collect()
     }
 
@@ -211,7 +211,7 @@ impl Pair {
         let of_side = self.log.iter().filter(|entry| entry.side == side);
         of_side
             .filter_map(|entry| match &entry.what {
-                Happening::Message {
+                OwnedEvent::Message {
                     channel: on,
                     payload,
                 } if *on == channel => Some(&payload[..]),
@@ -222,7 +222,7 @@ impl Pair {
 
     pub(crate) fn closed(&self, side: Side) -> Option<&CloseReason> {
         self.log.iter().find_map(|entry| match &entry.what {
-            Happening::Closed(reason) if entry.side == side => Some(reason),
+            OwnedEvent::Closed(reason) if entry.side == side => Some(reason),
             _ => None,
         })
     }
@@ -268,22 +268,22 @@ impl Pair {
     }
 }
 
-fn own(event: &Event<'_>) -> Happening {
+fn own(event: &Event<'_>) -> OwnedEvent {
     match event {
-        Event::Connected { .. } => Happening::Connected,
-        Event::Refused { reason, .. } => Happening::Refused(reason.clone()),
-        Event::Unanswered { .. } => Happening::Unanswered,
+        Event::Connected { .. } => OwnedEvent::Connected,
+        Event::Refused { reason, .. } => OwnedEvent::Refused(reason.clone()),
+        Event::Unanswered { .. } => OwnedEvent::Unanswered,
         Event::Message {
             channel, payload, ..
-        } => Happening::Message {
+        } => OwnedEvent::Message {
             channel: *channel,
             payload: payload.to_vec(),
         },
-        Event::Receipt { receipt, .. } => Happening::Receipt(*receipt),
-        Event::Interrupted { .. } => Happening::Interrupted,
-        Event::Resumed { .. } => Happening::Resumed,
-        Event::AddressChanged { address, .. } => Happening::AddressChanged(*address),
-        Event::Closed { reason, .. } => Happening::Closed(reason.clone()),
+        Event::Receipt { receipt, .. } => OwnedEvent::Receipt(*receipt),
+        Event::Interrupted { .. } => OwnedEvent::Interrupted,
+        Event::Resumed { .. } => OwnedEvent::Resumed,
+        Event::AddressChanged { address, .. } => OwnedEvent::AddressChanged(*address),
+        Event::Closed { reason, .. } => OwnedEvent::Closed(reason.clone()),
         other => unreachable!("an event that the tests do not know: {other:?}"),
     }
 }

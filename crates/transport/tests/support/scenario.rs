@@ -9,7 +9,7 @@ use muse_transport::{
 };
 use muse_wire::Duration;
 
-use crate::pair::{Happening, Pair, Side};
+use crate::pair::{OwnedEvent, Pair, Side};
 
 /// Nothing heard for this long interrupts.
 pub(crate) const SILENCE: Duration = Duration::from_secs(2);
@@ -29,7 +29,7 @@ pub(crate) struct Sent {
     pub(crate) receipt: bool,
 }
 
-/// What a run leaves behind to be judged.
+/// The record of a run, to be judged.
 pub(crate) struct Story {
     pub(crate) pair: Pair,
     pub(crate) seed: u64,
@@ -160,7 +160,7 @@ fn millis(rng: &mut Rng, most: u64) -> Duration {
     Duration::from_micros(rng.u64(0..=most * 1_000))
 }
 
-/// What message `index` of a channel says.
+/// The payload of message `index` of a channel.
 pub(crate) fn content(seed: u64, side: Side, channel: u8, index: usize, len: usize) -> Vec<u8> {
     let mut payload = vec![0; len];
     let name = (index as u64) << 16 | u64::from(channel) << 8 | side.index() as u64;
@@ -177,7 +177,7 @@ impl Story {
         let ticks = rng.u64(100..500);
         let mut incidents = self.draw_incidents(rng, ticks);
         let start = self.pair.now();
-        // How many messages in a thousand ticks each channel gets.
+        // Number of messages in a thousand ticks for each channel.
         let rates: Vec<u64> = (0..12).map(|_| [20, 200, 1_000][rng.usize(..3)]).collect();
         let mut large = rng.u8(..4);
         for tick in 0..ticks {
@@ -328,7 +328,7 @@ impl Story {
         let of_side = self.pair.log.iter().filter(|entry| entry.side == side);
         of_side
             .filter_map(|entry| match entry.what {
-                Happening::Receipt(receipt) if receipt.id.channel == channel => Some(receipt),
+                OwnedEvent::Receipt(receipt) if receipt.id.channel == channel => Some(receipt),
                 _ => None,
             })
             .collect()

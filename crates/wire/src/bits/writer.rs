@@ -178,7 +178,7 @@ impl<'a> BitWriter<'a> {
         let bytes = self.pending.to_le_bytes();
         self.buffer[self.flushed..][..8].copy_from_slice(&bytes);
         self.flushed += 8;
-        // What did not fit; nothing when the accumulator was empty.
+        // The bits that did not fit; none when the accumulator was empty.
         self.pending = value.checked_shr(64 - self.pending_len).unwrap_or(0);
         self.pending_len = len - 64;
     }

@@ -81,8 +81,8 @@ impl Stage {
         if let Some(counters) = self.server.input_counters(client) {
             seat.conduct.note_inputs(counters, excused);
         }
-        if let Some(drift) = self.server.clock_drift(client) {
-            seat.conduct.note_clock(&config, drift, excused);
+        if let Some(rate) = self.server.clock_rate(client) {
+            seat.conduct.note_clock(&config, rate, excused);
         }
         if excused {
             return;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use muse_biobot::{Audience, Level, Mode, Profile, Stage, StageConfig};
 use muse_biobot_web::online::config;
-use muse_drivers::{Server, WebListener, WebOptions, new_key};
+use muse_drivers::{EndpointDriver, WebListener, WebOptions, new_key};
 use muse_netcode::ClientId;
 use muse_transport::{ConnectionId, Event, ServerOptions};
 
@@ -30,7 +30,7 @@ fn main() -> std::io::Result<()> {
     let config = config().schema(schema);
     let key = new_key()?;
     let public = key.public();
-    let server = Server::bind("127.0.0.1:0", config, ServerOptions::new(key))?;
+    let server = EndpointDriver::bind("127.0.0.1:0", config, ServerOptions::new(key))?;
     let web = WebListener::bind(WebOptions::new(server.local_addr()?))?;
     println!("{{\"address\":\"{}\",\"key\":\"{public}\"}}", web.address());
     let server = server.with_web(web)?;
@@ -48,7 +48,7 @@ fn main() -> std::io::Result<()> {
 }
 
 struct Game {
-    server: Server,
+    server: EndpointDriver,
     stage: Stage,
     players: BTreeMap<ClientId, ConnectionId>,
 }

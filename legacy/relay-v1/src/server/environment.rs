@@ -29,7 +29,7 @@ pub(super) struct Environment {
     pub(super) datagrams: TokenBucket,
     pub(super) packets: TokenBucket,
     pub(super) bytes: TokenBucket,
-    /// What has arrived on the stream and is not a whole packet yet, or is beyond the budget.
+    /// Bytes that have arrived on the stream and are not a whole packet yet, or are beyond the budget.
     pub(super) input: Vec<u8>,
     pub(super) waits_for_budget: bool,
     /// Nothing more will arrive on the stream.
@@ -137,7 +137,7 @@ impl Environment {
             self.output.shrink_to(OUTPUT_KEPT_MAX);
             self.output_start = 0;
         } else if self.output_start > OUTPUT_KEPT_MAX {
-            // What is written need not stay in memory while the rest waits.
+            // Written bytes need not stay in memory while the rest waits.
             self.output.drain(..self.output_start);
             self.output_start = 0;
         }

@@ -91,13 +91,13 @@ impl Bench {
         }
     }
 
-    /// What a stream got since the last call, as control and data.
+    /// Returns what a stream received since the last call, as control and data.
     pub(crate) fn received(&mut self, stream: u16) -> Vec<(u8, Vec<u8>)> {
         let bytes = self.streams.remove(&stream).unwrap_or_default();
         frames(&bytes)
     }
 
-    /// What a client's usual endpoint got since the last call.
+    /// Returns what a client's usual endpoint received since the last call.
     pub(crate) fn received_udp(&mut self, number: u16) -> Vec<Vec<u8>> {
         let to = udp_peer(number);
         let (mine, others) = std::mem::take(&mut self.datagrams)

@@ -61,7 +61,7 @@ impl World {
         self.places[number].node
     }
 
-    /// What happened at a host since this was asked last.
+    /// Returns the events at a host since the last call.
     pub(crate) fn take_events(&mut self, number: usize) -> Vec<Event> {
         std::mem::take(&mut self.places[number].events)
     }

@@ -7,9 +7,9 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use muse_drivers::Client;
+use muse::Event;
+use muse::drivers::ClientDriver;
 use muse_relay_web::config;
-use muse_transport::Event;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: native INVITATION COUNT MARK".into());
     };
     let count: usize = count.parse()?;
-    let mut client = Client::accept_invitation(&invitation.parse()?, config())?;
+    let mut client = ClientDriver::accept_invitation(&invitation.parse()?, config())?;
     let (mut heard, mut sent, mut over) = (0, 0, None);
     let until = Instant::now() + PATIENCE;
     while heard < count || sent < count {

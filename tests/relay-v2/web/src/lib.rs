@@ -8,12 +8,13 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use muse_relay::{Invitation, Link, LinkEvent, Relayed, RoomKey};
-use muse_transport::{
-    ChannelConfig, Config, Connect, ConnectionId, Delivery, Endpoint, Entropy, Event, ServerKey,
-    ServerOptions, ServerPublicKey,
+use muse::drivers::relay::{Invitation, Link, LinkEvent, Relayed, RoomKey};
+use muse::transport::Entropy;
+use muse::wire::{Datagram, Ecn, Link as Carrier, Machine};
+use muse::{
+    ChannelConfig, Config, Connect, ConnectionId, Delivery, Duration, Endpoint, Event, Instant,
+    ServerKey, ServerOptions, ServerPublicKey,
 };
-use muse_wire::{Datagram, Duration, Ecn, Instant, Link as Carrier, Machine};
 use serde_json::{Value, json};
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -74,26 +75,26 @@ impl Peer {
         Ok(Self::new(endpoint, link, None))
     }
 
-    /// What guests join the room by.
+    /// Returns the code that guests join the room by.
     pub fn code(&self) -> String {
         self.machine.link().code().to_string()
     }
 
-    /// The host's public key, in hexadecimal digits; nothing at a guest.
+    /// Returns the host's public key, in hexadecimal digits; nothing at a guest.
     #[wasm_bindgen(js_name = publicKey)]
     pub fn public_key(&self) -> String {
         let key = self.key.as_ref().map(|key| key.public().to_string());
         key.unwrap_or_default()
     }
 
-    /// The host's private key, for the test to look for where it must not be; nothing at a guest.
+    /// Returns the host's private key, for the test to look for where it must not be; nothing at a guest.
     #[wasm_bindgen(js_name = dangerPrivateKey)]
     pub fn danger_private_key(&self) -> Vec<u8> {
         let key = self.key.as_ref().map(|key| key.to_bytes().to_vec());
         key.unwrap_or_default()
     }
 
-    /// An invitation for players over UDP, who find the relay at `relay`.
+    /// Returns an invitation for players over UDP, who find the relay at `relay`.
     pub fn invitation(&self, relay: &str) -> Result<String, String> {
         let key = self.key.as_ref().ok_or("only a host invites")?;
         let invitation = Invitation {
@@ -104,7 +105,7 @@ impl Peer {
         Ok(invitation.to_string())
     }
 
-    /// The session with the relay received this.
+    /// Handles a datagram that the session with the relay received.
     #[wasm_bindgen(js_name = handleDatagram)]
     pub fn handle_datagram(&mut self, now: f64, mut bytes: Vec<u8>) {
         let datagram = Datagram {
@@ -123,7 +124,7 @@ impl Peer {
         }
     }
 
-    /// What the session with the relay is to send next.
+    /// Returns the next datagram that the session with the relay is to send.
     #[wasm_bindgen(js_name = pollTransmit)]
     pub fn poll_transmit(&mut self, now: f64) -> Option<Vec<u8>> {
         if self.outgoing.is_empty() {
@@ -135,7 +136,7 @@ impl Peer {
         self.outgoing.pop_front()
     }
 
-    /// Milliseconds until [`advance`](Self::advance) has something to do.
+    /// Returns the milliseconds until [`advance`](Self::advance) has something to do.
     #[wasm_bindgen(js_name = pollTimeout)]
     pub fn poll_timeout(&mut self, now: f64) -> f64 {
         let due = self.machine.poll_timeout();
@@ -161,7 +162,7 @@ impl Peer {
         }
     }
 
-    /// What happened next, as JSON: `{"type": ...}` and what belongs to it.
+    /// Returns the next event as JSON: `{"type": ...}` and what belongs to it.
     #[wasm_bindgen(js_name = pollEvent)]
     pub fn poll_event(&mut self) -> Option<String> {
         if let Some(event) = self.machine.link_mut().poll_event() {
@@ -226,7 +227,7 @@ impl std::fmt::Debug for Peer {
     }
 }
 
-/// What all peers agree on, in browsers and elsewhere: channel 0 may lose what it carries, channel 1 keeps all of it in order.
+/// The settings of all peers, in browsers and elsewhere: channel 0 may lose what it carries, channel 1 keeps all of it in order.
 pub fn config() -> Config {
     Config::new(PROTOCOL)
         .channel(ChannelConfig::new(Delivery::Unreliable))

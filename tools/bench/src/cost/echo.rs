@@ -11,7 +11,7 @@ use muse_transport::{
 use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
 use serde::{Deserialize, Serialize};
 
-/// What the server did while it was counted.
+/// The server's work while it was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EchoReport {
     /// Messages sent back.
@@ -90,7 +90,7 @@ struct Inbox {
 struct Outbox {
     bytes: Vec<u8>,
     used: usize,
-    /// Where in the bytes each begins.
+    /// Position of each in the bytes.
     packets: Vec<(usize, Transmit)>,
 }
 
@@ -234,9 +234,9 @@ fn client_address(number: u16) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 2], number + 1))
 }
 
-/// What is counted, by callgrind's name for it.
+/// The function that is counted, by callgrind's name for it.
 pub(super) const MEASURED_FUNCTION: &str = "server_tick_counted";
-/// What the figure stands for.
+/// Description of the workload behind the figure.
 pub(super) const DESCRIPTION: &str = "50 clients, each 20 unreliable and 2 reliable messages/s of 64 bytes, echoed once a tick of 16 ms; server's endpoint, without sockets";
 
 const SERVER: SocketAddr = SocketAddr::new(

@@ -14,7 +14,7 @@ use super::{
     Counts, MESSAGE_LEN, RELIABLE, UNRELIABLE, config, localhost, server_key, socket_options,
 };
 
-/// How many there are and what they say.
+/// The number of clients and their messages.
 #[derive(Args)]
 pub(crate) struct ClientsArguments {
     /// The server.
@@ -32,15 +32,15 @@ pub(crate) struct ClientsArguments {
     /// Every so many messages one is reliable; 0 for none.
     #[arg(long, default_value_t = 0)]
     reliable_every: u64,
-    /// How long they talk.
+    /// Seconds of traffic.
     #[arg(long)]
     seconds: u64,
-    /// How long they talk before anything is counted.
+    /// Seconds of traffic before anything is counted.
     #[arg(long, default_value_t = 0)]
     warm_up_seconds: u64,
 }
 
-/// What the clients counted.
+/// The clients' counters.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ClientsReport {
     /// Messages sent.
@@ -49,7 +49,7 @@ pub(crate) struct ClientsReport {
     pub(crate) received: Counts,
     /// Messages that a queue had no room for.
     pub(crate) refused: u64,
-    /// How far the clients fell behind their own beat at worst.
+    /// Largest delay of the clients behind their own schedule.
     pub(crate) lag_ms_max: f64,
     /// Connections that were interrupted or ended.
     pub(crate) cut: u64,
@@ -201,5 +201,5 @@ const TURN: Duration = Duration::from_millis(5);
 const CONNECT_MAX: Duration = Duration::from_secs(60);
 /// Attempts under way at a time.
 const CONNECTING_MAX: usize = 100;
-/// How long to wait for what is still on its way.
+/// Time to wait for what is still on its way.
 const LAST_ECHO_MAX: Duration = Duration::from_secs(3);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Counts, config, localhost, server_key, socket_options};
 
-/// How the server runs.
+/// Arguments of the server.
 #[derive(Args)]
 pub(crate) struct ServerArguments {
     /// Length of a tick.
@@ -23,7 +23,7 @@ pub(crate) struct ServerArguments {
     drain: bool,
 }
 
-/// What the server counted.
+/// The server's counters.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ServerReport {
     /// Messages that arrived, from `go` on as all counts of messages.

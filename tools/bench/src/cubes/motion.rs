@@ -178,7 +178,7 @@ impl From<bodies::Body> for Body {
 
 const BODIES: usize = 1_000;
 const ROWS_PER_PACKET: usize = 200;
-/// How much older the oldest reference is than the baseline.
+/// Frames by which the oldest reference is older than the baseline.
 const OLDER_MAX: usize = 4;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The flood: handshakes from many addresses, none of which is ever completed.
 //!
 //! Half of them are sound Hellos, which ask for a cookie; a quarter sound Connects with a cookie of another server; a quarter
-//! bytes by chance behind the protocol id.
+//! random bytes behind the protocol id.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::crowd;
 
-/// Whom to flood.
+/// The server to flood.
 #[derive(Args)]
 pub struct FloodArguments {
     /// The server.
@@ -27,7 +27,7 @@ pub struct FloodArguments {
     train: u8,
 }
 
-/// What was sent and what came back.
+/// Packets sent, and answers received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FloodReport {
     /// Datagrams sent.
@@ -125,7 +125,7 @@ impl Machine for Flood {
     }
 }
 
-/// What is sent: two Hellos, a Connect and a garbled one in turn, all different.
+/// Makes the packets to send: two Hellos, a Connect and a garbled one in turn, all different.
 fn questions(server: SocketAddr) -> anyhow::Result<Vec<Vec<u8>>> {
     let mut other = Endpoint::new(crowd::config()?, SeededEntropy::danger_seeded(1));
     let key = ServerKey::generate(&mut SeededEntropy::danger_seeded(2));

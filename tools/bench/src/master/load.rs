@@ -20,7 +20,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
-/// What is asked as fast as it is answered.
+/// A request that is repeated as fast as it is answered.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     /// *Play*, twice in a row: once into the queue and once out of it again, a durable commit each. Only what enters counts.
@@ -35,7 +35,7 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    /// Whether all are still there.
+    /// Checks that all are still there.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         match self.lost.load(Ordering::Relaxed) {
             0 => Ok(()),
@@ -99,7 +99,7 @@ pub(super) struct Askers {
 }
 
 impl Askers {
-    /// How many of what is counted were answered so far.
+    /// Returns how many requests were answered so far.
     pub(super) fn counted(&mut self) -> anyhow::Result<u64> {
         match self.all.try_join_next() {
             // They go on for ever, unless something fails.

@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::load::{Http, open_push};
 
-/// Seconds from *play* to the seat of every match that a crowd of players found: each waits at random, plays, gives his seat up, and
+/// Seconds from *play* to the seat of every match that a crowd of players found: each waits for a random time, plays, gives up their seat, and
 /// comes again.
 pub(super) async fn times_to_match(authority: &str, window: Duration) -> anyhow::Result<Vec<f64>> {
     let until = Instant::now() + window;
@@ -81,7 +81,7 @@ struct Player {
     socket: WebSocketStream<TcpStream>,
 }
 
-/// When things happened after *play*.
+/// Times of events after *play*.
 #[derive(Clone, Copy)]
 struct Found {
     matched: Duration,
@@ -112,7 +112,7 @@ impl Player {
         }
     }
 
-    /// Does nothing but stay.
+    /// Stays connected and does nothing else.
     async fn idle(&mut self, time: Duration) -> anyhow::Result<()> {
         let until = tokio::time::Instant::now() + time;
         while let Ok(heard) = tokio::time::timeout_at(until, self.hear()).await {
@@ -147,7 +147,7 @@ impl Player {
 const CROWD: usize = 40;
 /// Longest time between two matches of one player.
 const THINK_MAX: Duration = Duration::from_secs(8);
-/// Who is the last to play has nobody left to play with, and knows it after this long.
+/// Time after which the last player left knows that there is nobody to play with.
 const ALONE: Duration = Duration::from_secs(5);
 /// Time for the fleet to have a warm server again.
 const REFILL: Duration = Duration::from_millis(700);

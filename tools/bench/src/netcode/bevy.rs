@@ -37,7 +37,7 @@ struct Run {
     still: Sample,
 }
 
-/// What one run showed.
+/// The figures of one run.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Sample {
     /// UDP payload to all clients, per body, client and tick.
@@ -50,7 +50,7 @@ struct Sample {
     updates: f64,
 }
 
-/// What the clients' program says.
+/// The report of the clients' program.
 #[derive(Clone, Copy, Debug, Deserialize)]
 struct Watched {
     updates: u64,

@@ -1,4 +1,4 @@
-//! What a server costs: its part of a simulation run again, alone and in one go, so that CPU time is told exactly.
+//! The cost of a server: its part of a simulation run again, alone and in one go, so that CPU time is told exactly.
 
 use std::net::UdpSocket;
 use std::time::Duration;

@@ -15,7 +15,7 @@ use muse_wire::{Duration, Instant};
 
 use crate::cubes::motion::{Body, Moving, TICKS_PER_SECOND};
 
-/// How many of what.
+/// The numbers of entities and clients.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
     pub(crate) entities: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Setup {
     pub(crate) interest: Interest,
 }
 
-/// What a client sees.
+/// The part of the world that a client sees.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Interest {
     /// All entities but every fiftieth, others for each client, and others again in each second.
@@ -66,7 +66,7 @@ struct Packet {
     bytes: Vec<u8>,
 }
 
-/// What went over the links.
+/// Traffic over the links.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Traffic {
     pub(crate) packets: u64,

@@ -31,21 +31,21 @@ use super::super::table::write_aligned;
 use load::{Kind, LoadArguments, LoadReport};
 use muse_program::relay::v2::{LimitArguments, Server};
 
-/// How to measure.
+/// Options of the measurement.
 pub(crate) struct Options<'a> {
-    /// How long each run lasts.
+    /// Seconds that each run lasts.
     pub(crate) seconds: u64,
-    /// How often everything is run.
+    /// Number of times everything is run.
     pub(crate) rounds: usize,
-    /// How often latency is measured.
+    /// Number of times latency is measured.
     pub(crate) latency_rounds: usize,
     /// Print the bars.
     pub(crate) bars: bool,
-    /// Where to write everything.
+    /// The file to write all results to.
     pub(crate) json: Option<&'a Path>,
 }
 
-/// Which program of the benchmark to run.
+/// The program of the benchmark to run.
 #[derive(Subcommand)]
 pub(crate) enum RoleName {
     /// Relay v2.
@@ -194,7 +194,7 @@ fn measure(
     })
 }
 
-/// What stands between the players.
+/// The program between the players.
 enum Forwarder {
     Ours(Role, u16),
     Coturn(std::process::Child),
@@ -322,7 +322,7 @@ fn latency(runs: &[Run], kind: Kind, size: usize, of: Percentile) -> f64 {
     times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// What a forwarder adds to the time that players need without one.
+/// Returns what a forwarder adds to the time that players need without one.
 fn added(runs: &[Run], kind: Kind, size: usize, of: Percentile) -> f64 {
     match kind {
         Kind::None => f64::NAN,
@@ -363,7 +363,7 @@ fn bars(runs: &[Run]) -> Vec<Bar> {
     bars
 }
 
-/// Whether a program is there.
+/// True if a program is installed.
 fn exists(program: &str) -> bool {
     Command::new(program)
         .arg("--version")
@@ -380,7 +380,7 @@ const PAIRS: usize = 16;
 const CAPACITY_MIN: f64 = 100_000.0;
 const SHARE_MIN: f64 = 0.6;
 const LATENCY_MAX: f64 = 1.5;
-/// How long a run for latency lasts.
+/// Duration of a run for latency.
 const LATENCY_SECONDS: u64 = 1;
 /// In the real-time class, where that is allowed.
 const PRIORITY: &str = "20";

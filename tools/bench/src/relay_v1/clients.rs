@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::hostile::Hostile;
 use super::{DATA_LEN, TCP_PER_SECOND};
 
-/// How many there are and what they say.
+/// The number of clients and their messages.
 #[derive(Args)]
 pub(crate) struct ClientsArguments {
     /// The relay.
@@ -29,7 +29,7 @@ pub(crate) struct ClientsArguments {
     /// UDP packets a second of each.
     #[arg(long)]
     rate: u64,
-    /// How long they talk.
+    /// Seconds of traffic.
     #[arg(long)]
     seconds: u64,
     /// Others misbehave meanwhile.
@@ -37,7 +37,7 @@ pub(crate) struct ClientsArguments {
     hostile: bool,
 }
 
-/// What they counted, from `go` on.
+/// The clients' counters, from `go` on.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ClientsReport {
     /// Broadcasts sent.
@@ -50,7 +50,7 @@ pub(crate) struct ClientsReport {
     pub(crate) tcp_received: u64,
     /// Connections that ended.
     pub(crate) cut: u64,
-    /// How far the clients fell behind their own beat at worst.
+    /// Largest delay of the clients behind their own schedule.
     pub(crate) lag_ms_max: f64,
 }
 
@@ -87,7 +87,7 @@ struct OneClient {
     tcp: TcpStream,
     udp: UdpDriver,
     datagrams: Datagrams,
-    /// What is left of the last packet: bytes of data to come, or the bytes of its header that have come.
+    /// Rest of the last packet: bytes of data to come, or the bytes of its header that have come.
     data_left: usize,
     header: Vec<u8>,
     ended: bool,
@@ -303,9 +303,9 @@ impl Machine for Datagrams {
     }
 }
 
-/// What the clients' packets are known by.
+/// The tag of the clients' packets.
 const KIND: u8 = 1;
 const TURN: Duration = Duration::from_millis(10);
 const WARM_UP: Duration = Duration::from_secs(1);
-/// How long to wait for what is still under way.
+/// Time to wait for what is still under way.
 const LAST_WORDS_MAX: Duration = Duration::from_millis(500);

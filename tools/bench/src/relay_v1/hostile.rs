@@ -42,7 +42,7 @@ impl Hostile {
         })
     }
 
-    /// What they do in one turn. Nothing of it has to succeed.
+    /// Does one turn of their attacks. None of it has to succeed.
     pub(super) fn turn(&mut self) {
         let datagram = |address| {
             let header = DatagramHeader {

@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 use super::Spread;
 use muse_program::relay::v1::{LimitArguments, Server};
 
-/// How it runs.
+/// Arguments of the server.
 #[derive(Args)]
 pub(crate) struct ServerArguments {
     #[command(flatten)]
     limits: LimitArguments,
 }
 
-/// What it saw from `go` on.
+/// The server's counters from `go` on.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ServerReport {
     /// Ticks.
     pub(crate) ticks: u64,
-    /// How late they began.
+    /// Lateness of their beginning.
     pub(crate) lateness_ms: Spread,
-    /// How long it took until everything was with the system.
+    /// Time until everything was with the system.
     pub(crate) work_ms: Spread,
     /// UDP packets that left.
     pub(crate) datagrams_out: u64,

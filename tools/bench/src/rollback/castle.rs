@@ -7,7 +7,7 @@ use muse_lockstep::{Rng, Schedule};
 
 use super::counted::ROUNDS;
 
-/// What stands and walks in the castle, the players who wake it, and who is run when.
+/// The castle's bodies, the players who wake them, and the schedule of who is run when.
 struct Castle {
     entities: Vec<Entity>,
     players: [[i64; 2]; 4],

@@ -1,4 +1,4 @@
-//! What is counted by callgrind: saving, loading and rolling back, against copying memory and plain steps.
+//! Counts by callgrind: saving, loading and rolling back, against copying memory and plain steps.
 
 use std::fs;
 use std::hint::black_box;
@@ -43,7 +43,7 @@ impl Costs {
         self.rollback_8 / self.steps_8
     }
 
-    /// What sleeping and slower bots save, with what deciding about them costs taken off.
+    /// Returns what sleeping and slower bots save, less the cost of deciding about them.
     pub(crate) fn sleeping_saved_percent(&self) -> f64 {
         100.0 - self.castle_due * 100.0 / self.castle_all
     }

@@ -16,11 +16,11 @@ pub(crate) trait Side {
     fn handle(&mut self, now: Instant, packet: &mut [u8]);
     /// Runs what is due, with the input that `input` gives for a frame, and puts packets into `out`.
     fn run(&mut self, now: Instant, input: &dyn Fn(u32) -> u8, out: &mut Vec<Vec<u8>>);
-    /// What was done so far.
+    /// Returns the counts so far.
     fn counts(&self) -> Counts;
 }
 
-/// What a machine has done.
+/// The work of one machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Counts {
     /// Frames run for the first time.
@@ -31,7 +31,7 @@ pub(crate) struct Counts {
     pub(crate) resimulated: u64,
 }
 
-/// What all machines together have done.
+/// The work of all machines together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Report {
     /// Frames, rollbacks and frames run again, of all machines.
@@ -205,7 +205,7 @@ impl Duel {
     }
 }
 
-/// What a player does: buttons that change every ten frames on average, the same for every library.
+/// A player's inputs: buttons that change every ten frames on average, the same for every library.
 fn script(seed: u64) -> Vec<u8> {
     let mut rng = muse_lockstep::Rng::new(seed);
     let mut buttons = 0;

@@ -12,7 +12,7 @@ pub(crate) struct Agent {
     matches: u32,
 }
 
-/// What the bot is to do.
+/// An order for the bot.
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Go to this game server.

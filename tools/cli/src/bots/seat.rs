@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use muse_biobot::net::{MatchClient, MatchNews, protocol};
 use muse_biobot::{Command, Level, Player, ToPlayer};
-use muse_drivers::Client;
+use muse_drivers::ClientDriver;
 use muse_transport::{Connect, ConnectionStats, Event};
 use muse_wire::Instant;
 
 /// A connection to a game server and the match on it.
 pub(crate) struct Seat {
-    link: Client,
+    link: ClientDriver,
     client: MatchClient,
     state: State,
-    /// How the match ended.
+    /// The result of the match.
     result: Option<ToPlayer>,
     buffer: Vec<u8>,
 }
 
-/// How the connection is.
+/// The state of the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Connecting,
@@ -35,7 +35,7 @@ impl Seat {
         name: &str,
         level: Option<Arc<Level>>,
     ) -> anyhow::Result<Self> {
-        let link = Client::connect(address, protocol().0.config(), how)?;
+        let link = ClientDriver::connect(address, protocol().0.config(), how)?;
         Ok(Self {
             client: MatchClient::new(link.connection(), name, level),
             link,
@@ -87,7 +87,7 @@ impl Seat {
         self.client.player()
     }
 
-    /// How the match ended; none while it goes on.
+    /// Returns the result of the match; none while it goes on.
     pub(crate) const fn result(&self) -> Option<&ToPlayer> {
         self.result.as_ref()
     }

@@ -1,4 +1,4 @@
-//! What a bot sent, received and saw while it played, for benchmarks.
+//! Counts what a bot sent, received and saw while it played, for benchmarks.
 
 use muse_biobot::player::NetStatistics;
 use muse_biobot::{Phase, Player, Stance};
@@ -23,7 +23,7 @@ pub(crate) struct Tally {
     net: NetStatistics,
 }
 
-/// What was counted in steady play.
+/// Counters of steady play.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     seconds: f64,

@@ -11,7 +11,7 @@ use muse_biobot::cheats::Report;
 use muse_biobot::{
     Audience, Level, Mode, Movement, Outcome, Phase, Profile, Stage, StageConfig, ToPlayer,
 };
-use muse_drivers::Server;
+use muse_drivers::EndpointDriver;
 use muse_master_client::AccountId;
 use muse_master_client::messages::{Assignment, Outcome as MatchOutcome};
 use muse_netcode::ClientId;
@@ -19,13 +19,13 @@ use muse_transport::CloseReason;
 use muse_wire::{Duration, Instant};
 use serde::Serialize;
 
-use super::duty::{Duty, Standing};
 use super::lateness::{Late, Lateness};
 use super::locals::Locals;
+use super::master_link::{MasterLink, Standing};
+use super::monitor::Monitor;
 use super::records::Tape;
-use super::watch::Watch;
 
-/// What is to be played.
+/// The settings of a match.
 #[derive(Clone, Debug)]
 pub(crate) struct MatchPlan {
     /// Another level than the mode's own.
@@ -41,7 +41,7 @@ pub(crate) struct MatchPlan {
 }
 
 impl MatchPlan {
-    /// What the master asks for; where it says nothing, what the command line said.
+    /// Returns the match that the master asks for; where it says nothing, the command line's settings apply.
     fn assigned(&self, assignment: &Assignment) -> Self {
         let choice = |name: &str| assignment.preferences.choices.get(name).map(String::as_str);
         let mode = match choice("mode") {
@@ -92,7 +92,7 @@ struct Arrived {
     until: Instant,
 }
 
-/// A seat whose player went and may come back.
+/// A seat whose player left and may come back.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     account: AccountId,
@@ -105,32 +105,32 @@ pub(crate) struct Host {
     session: ServerSession,
     /// The channel of messages.
     messages: Channel,
-    duty: Option<Duty>,
+    master: Option<MasterLink>,
     plan: MatchPlan,
-    /// There from the master's assignment on; by hand, from the first player on.
+    /// Exists from the master's assignment on; without a master, from the first player on.
     stage: Option<Stage>,
     guests: BTreeMap<ClientId, Guest>,
-    /// Who has come and of whom the master has not told yet.
+    /// Players who have connected and of whom the master has not told yet.
     arrivals: Vec<Arrived>,
     /// Bots that fill the match up.
     locals: Locals,
-    /// Which slot an account had last, for the result.
+    /// The slot that each account had last, for the result.
     slots: BTreeMap<AccountId, u8>,
     kept: Vec<Kept>,
     lateness: Lateness,
     tape: Option<Tape>,
-    /// Up to when the tape has it.
+    /// Time of the last write to the tape.
     taped: Instant,
-    watch: Watch,
-    /// On the players as they were when the match ended.
+    monitor: Monitor,
+    /// The report on the players as it was when the match ended.
     report: Option<Report>,
-    /// When the match ended, which the players are still to learn.
+    /// Time at which the match ended, while the players are still to learn it.
     ended: Option<Instant>,
     buffer: Vec<u8>,
     packet: Vec<u8>,
 }
 
-/// What a benchmark reads.
+/// The figures that a benchmark reads.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Figures {
     pub(crate) late: Late,
@@ -141,7 +141,7 @@ impl Host {
     pub(crate) fn new(
         server: Server,
         plan: MatchPlan,
-        duty: Option<Duty>,
+        master: Option<MasterLink>,
         tape: Option<Tape>,
     ) -> Self {
         let (protocol, messages) = muse_biobot::net::protocol();
@@ -149,12 +149,12 @@ impl Host {
             server,
             session: ServerSession::new(protocol),
             messages,
-            duty,
+            master,
             plan,
             stage: None,
             guests: BTreeMap::new(),
             arrivals: Vec::new(),
-            watch: Watch::default(),
+            monitor: Monitor::default(),
             locals: Locals::default(),
             slots: BTreeMap::new(),
             kept: Vec::new(),
@@ -174,41 +174,41 @@ impl Host {
         let wait = due.map_or(LOOK_EVERY, |due| due.saturating_since(self.server.now()));
         self.server.wait(wait.min(LOOK_EVERY))?;
         self.server.poll()?;
-        self.take_in();
+        self.receive();
         let now = self.server.now();
-        if let Some(duty) = &mut self.duty
-            && let Some(assignment) = duty.turn(now, &mut self.server)?
+        if let Some(master) = &mut self.master
+            && let Some(assignment) = master.turn(now, &mut self.server)?
         {
-            tracing::info!(number = assignment.match_id.0, "hosts a match");
+            tracing::info!(number = assignment.match_id.0, "hosting a match");
             self.plan = self.plan.assigned(&assignment);
             self.open(now);
         }
-        self.let_in(now);
+        self.admit(now);
         self.tick(now);
-        self.speak();
+        self.send_messages();
         self.keep_seats(now);
-        self.send_away();
+        self.disconnect_unseated();
         self.tell_master();
         if let Some(stage) = &self.stage {
-            self.watch.look(now, stage);
+            self.monitor.look(now, stage);
         }
         self.record(now);
         self.server.flush()?;
         Ok(())
     }
 
-    /// Whether the match is over and everybody has been told, or the master has no use for this server.
+    /// True if the match is over and everybody has been told, or the master has no use for this server.
     pub(crate) fn is_over(&self) -> bool {
         let told = |since: Instant| {
             self.guests.is_empty() || self.server.now().saturating_since(since) >= FAREWELL_MAX
         };
-        match &self.duty {
-            Some(duty) => duty.has_ended() && self.ended.is_none_or(told),
+        match &self.master {
+            Some(master) => master.has_ended() && self.ended.is_none_or(told),
             None => self.ended.is_some_and(told),
         }
     }
 
-    /// Ends whatever goes on: players are told, and the master, if there still is one, that nothing counts.
+    /// Ends a match that is still running: tells the players, and the master, if there still is one, that nothing counts.
     pub(crate) fn close(&mut self, has_master: bool) -> anyhow::Result<()> {
         if let (Some(tape), Some(stage)) = (&mut self.tape, &mut self.stage) {
             tape.append(&stage.finish_recording());
@@ -219,12 +219,12 @@ impl Host {
         }
         self.server.flush()?;
         let since = self.server.now();
-        let duty = self.duty.as_mut().filter(|_| has_master);
-        if let Some(duty) = duty.filter(|duty| !duty.has_ended()) {
-            duty.finish(MatchOutcome::Aborted, false, |_| 0);
-            while !duty.has_ended() && self.server.now().saturating_since(since) < FAREWELL_MAX {
+        let master = self.master.as_mut().filter(|_| has_master);
+        if let Some(master) = master.filter(|master| !master.has_ended()) {
+            master.finish(MatchOutcome::Aborted, false, |_| 0);
+            while !master.has_ended() && self.server.now().saturating_since(since) < FAREWELL_MAX {
                 self.server.poll()?;
-                duty.turn(self.server.now(), &mut self.server)?;
+                master.turn(self.server.now(), &mut self.server)?;
                 self.server.flush()?;
                 self.server.wait(LOOK_EVERY)?;
             }
@@ -232,7 +232,7 @@ impl Host {
         Ok(())
     }
 
-    /// What players tried that they should not have.
+    /// Returns the report of what players tried that they should not have.
     pub(crate) fn report(&self) -> Report {
         let now = || self.stage.as_ref().map(Stage::report);
         self.report.clone().or_else(now).unwrap_or_default()
@@ -258,20 +258,20 @@ impl Host {
 
     /// The master's number of the match.
     pub(crate) fn match_number(&self) -> Option<u64> {
-        self.duty.as_ref().and_then(Duty::match_number)
+        self.master.as_ref().and_then(MasterLink::match_number)
     }
 
-    fn take_in(&mut self) {
+    fn receive(&mut self) {
         let mut buffer = std::mem::take(&mut self.buffer);
         while let Some(event) = self.server.poll_event(&mut buffer) {
             let now = self.server.now();
             let endpoint = self.server.endpoint_mut();
             match self.session.handle_event::<()>(now, endpoint, event) {
-                Some(ServerEvent::Joined(client)) => self.come(client),
-                Some(ServerEvent::Left(client, reason)) => self.go(client, &reason),
+                Some(ServerEvent::Joined(client)) => self.handle_joined(client),
+                Some(ServerEvent::Left(client, reason)) => self.handle_left(client, &reason),
                 Some(ServerEvent::Packet(client, packet)) if self.guests.contains_key(&client) => {
                     if let Some(stage) = &mut self.stage {
-                        // The stage counts what is damaged.
+                        // The stage counts damaged packets.
                         let _ = stage.handle_packet(now, client, packet);
                     }
                 }
@@ -288,7 +288,7 @@ impl Host {
         self.buffer = buffer;
     }
 
-    /// The stage is there from now on, with its bots.
+    /// Creates the stage with its bots, if there is none yet.
     fn open(&mut self, now: Instant) {
         if self.stage.is_none() {
             let mut stage = self.plan.stage(now);
@@ -302,15 +302,15 @@ impl Host {
         }
     }
 
-    fn come(&mut self, client: ClientId) {
+    fn handle_joined(&mut self, client: ClientId) {
         let now = self.server.now();
         let account = self.session.info(client).map_or(0, |info| info.account);
-        let has_seat = |duty: &Duty| duty.has_seat(AccountId(account));
-        if self.duty.as_ref().is_some_and(|duty| !has_seat(duty)) {
+        let has_seat = |master: &MasterLink| master.has_seat(AccountId(account));
+        if self.master.as_ref().is_some_and(|master| !has_seat(master)) {
             return self.disconnect(client, CODE_REFUSED, "no seat in this match");
         }
-        // Without tokens nobody can be told from another, so nobody gets a seat back.
-        let account = match self.duty {
+        // Without tokens players cannot be told apart, so nobody gets a seat back.
+        let account = match self.master {
             Some(_) => AccountId(account),
             None => AccountId(u64::from(client.0)),
         };
@@ -329,12 +329,12 @@ impl Host {
         });
     }
 
-    /// Who has come is let in when the master has told who that is, or has not told for too long.
-    fn let_in(&mut self, now: Instant) {
+    /// Admits those who have connected once the master has told who they are, or has not told for too long.
+    fn admit(&mut self, now: Instant) {
         let arrivals = std::mem::take(&mut self.arrivals);
         for arrived in arrivals {
-            let duty = self.duty.as_ref();
-            let unknown = duty.is_some_and(|duty| duty.profile(arrived.account).is_none());
+            let master = self.master.as_ref();
+            let unknown = master.is_some_and(|master| master.profile(arrived.account).is_none());
             match unknown && now < arrived.until {
                 true => self.arrivals.push(arrived),
                 false => self.seat(arrived),
@@ -346,7 +346,10 @@ impl Host {
         let Arrived {
             client, account, ..
         } = arrived;
-        let known = self.duty.as_ref().and_then(|duty| duty.profile(account));
+        let known = self
+            .master
+            .as_ref()
+            .and_then(|master| master.profile(account));
         let known = known.cloned().unwrap_or_default();
         let Some(stage) = &mut self.stage else {
             return;
@@ -360,7 +363,7 @@ impl Host {
         };
         match stage.join(client, profile) {
             Ok(slot) => {
-                tracing::info!(%account, slot, "came");
+                tracing::info!(%account, slot, "joined");
                 self.kept.retain(|kept| kept.account != account);
                 self.slots.insert(account, slot);
                 self.guests.insert(client, Guest { account });
@@ -372,18 +375,18 @@ impl Host {
         }
     }
 
-    fn go(&mut self, client: ClientId, reason: &CloseReason) {
+    fn handle_left(&mut self, client: ClientId, reason: &CloseReason) {
         self.arrivals.retain(|arrived| arrived.client != client);
         let Some(guest) = self.guests.remove(&client) else {
             return;
         };
         let now = self.server.now();
-        tracing::info!(account = %guest.account, ?reason, "went");
+        tracing::info!(account = %guest.account, ?reason, "left");
         let Some(stage) = &mut self.stage else {
             return;
         };
         stage.leave(client);
-        // Who was silent has had the time already.
+        // A lost client has been silent for as long as a seat is kept already.
         let until = match reason {
             CloseReason::Lost => now,
             _ => now + SEAT_KEPT,
@@ -412,7 +415,7 @@ impl Host {
             let packet = &self.packet[..len];
             if self.guests.contains_key(&client) {
                 let endpoint = self.server.endpoint_mut();
-                // What does not go is lost, as the network might have lost it.
+                // A packet that cannot be sent is lost, as if the network had lost it.
                 let _ = self.session.send_packet(now, endpoint, client, packet);
             } else {
                 self.locals.handle_packet(now, client, packet);
@@ -420,18 +423,18 @@ impl Host {
         }
     }
 
-    fn speak(&mut self) {
+    fn send_messages(&mut self) {
         let Some(stage) = &mut self.stage else {
             return;
         };
         while let Some((audience, message)) = stage.poll_message() {
             self.locals.handle_message(audience, &message);
-            if let (Some(duty), ToPlayer::Progress { checkpoint, owned }, Audience::One(one)) =
-                (&mut self.duty, &message, audience)
+            if let (Some(master), ToPlayer::Progress { checkpoint, owned }, Audience::One(one)) =
+                (&mut self.master, &message, audience)
                 && let Some(guest) = self.guests.get(&one)
                 && self.plan.mode == Mode::Cooperative
             {
-                duty.save(guest.account, *checkpoint, *owned);
+                master.save(guest.account, *checkpoint, *owned);
             }
             let bytes = message.encode();
             let now = self.server.now();
@@ -442,7 +445,7 @@ impl Host {
                     Audience::One(one) => one == *client,
                 };
                 if meant {
-                    // A queue that is full is that of a client that is gone; the connection says so soon.
+                    // Only a client that is gone has a full queue; its connection will time out soon.
                     let _ = self
                         .session
                         .send_bytes(now, endpoint, *client, self.messages, &bytes);
@@ -458,15 +461,15 @@ impl Host {
                 self.session
                     .finish(now, endpoint, *client, CODE_OVER, "the match is over");
             }
-            self.hand_in();
+            self.submit_result();
         }
     }
 
-    fn hand_in(&mut self) {
+    fn submit_result(&mut self) {
         let Some(outcome) = self.stage.as_ref().and_then(Stage::outcome) else {
             return;
         };
-        let Some(duty) = &mut self.duty else {
+        let Some(master) = &mut self.master else {
             return;
         };
         let how = match outcome.cancelled {
@@ -476,20 +479,20 @@ impl Host {
         let together = self.plan.mode == Mode::Cooperative;
         if outcome.phase == Phase::Won {
             let escaped = self.guests.values().map(|guest| guest.account);
-            escaped.for_each(|account| duty.begin_anew(account));
+            escaped.for_each(|account| master.start_over(account));
         }
         let slots = &self.slots;
-        duty.finish(how, together, |account| {
+        master.finish(how, together, |account| {
             let slot = slots.get(&account);
             let line = |slot: &u8| outcome.table.iter().find(|line| line.slot == *slot);
             slot.and_then(line).map_or(0, |line| i64::from(line.points))
         });
     }
 
-    /// Who has no seat any more is sent away.
-    fn send_away(&mut self) {
-        if let Some(duty) = &self.duty {
-            let is_out = |(_, guest): &(&ClientId, &Guest)| !duty.has_seat(guest.account);
+    /// Disconnects players who have no seat any more.
+    fn disconnect_unseated(&mut self) {
+        if let Some(master) = &self.master {
+            let is_out = |(_, guest): &(&ClientId, &Guest)| !master.has_seat(guest.account);
             let out = self.guests.iter().filter(is_out);
             let out: Vec<ClientId> = out.map(|(client, _)| *client).collect();
             for client in out {
@@ -498,13 +501,13 @@ impl Host {
         }
     }
 
-    /// Seats that nobody came back to are given up.
+    /// Gives up seats that nobody came back to in time.
     fn keep_seats(&mut self, now: Instant) {
-        let duty = &mut self.duty;
+        let master = &mut self.master;
         self.kept.retain(|kept| {
             let over = kept.until <= now;
-            if over && let Some(duty) = duty.as_mut() {
-                duty.give_up(kept.account);
+            if over && let Some(master) = master.as_mut() {
+                master.give_up(kept.account);
             }
             !over
         });
@@ -520,8 +523,8 @@ impl Host {
     }
 
     fn tell_master(&mut self) {
-        if let (Some(duty), Some(stage)) = (&mut self.duty, &self.stage) {
-            duty.tell(Standing {
+        if let (Some(master), Some(stage)) = (&mut self.master, &self.stage) {
+            master.tell(Standing {
                 phase: stage.round().phase,
                 present: self.guests.values().map(|guest| guest.account).collect(),
             });
@@ -535,17 +538,17 @@ impl Host {
     }
 }
 
-/// Why a connection is closed: the match is over.
+/// Close code: the match is over.
 const CODE_OVER: u16 = 0;
-/// Why a connection is closed: it may not play.
+/// Close code: this player may not play.
 const CODE_REFUSED: u16 = 1;
 /// The time for which a player waits for the master to tell who they are.
 const PROFILE_WAIT: Duration = Duration::from_secs(3);
-/// How long a seat is kept for a player who closed the connection.
+/// Time that a seat is kept for a player who closed the connection.
 const SEAT_KEPT: Duration = Duration::from_secs(10);
-/// How often a recording goes to its file: so much is lost if the program is killed.
+/// Interval at which a recording is flushed to its file: so much is lost if the program is killed.
 const TAPE_EVERY: Duration = Duration::from_secs(1);
-/// Longest time for farewells.
+/// Longest time to wait until everybody has been told of the end.
 const FAREWELL_MAX: Duration = Duration::from_secs(3);
-/// How long the loop sleeps at most, so that the master and signals are heard.
+/// Longest sleep of the loop, so that the master and signals are heard.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

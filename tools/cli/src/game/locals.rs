@@ -1,4 +1,4 @@
-//! Bots in the server's own process, which fill a match up: whole clients, over memory.
+//! Bots in the server's own process that fill a match up: complete clients, connected through memory.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use muse_wire::Instant;
 
 use muse::session::PACKET_BYTES;
 
-/// All of them.
+/// All local bots.
 #[derive(Default)]
 pub(crate) struct Locals {
     all: Vec<Local>,
@@ -23,7 +23,7 @@ struct Local {
 }
 
 impl Locals {
-    /// So many bots take a seat, numbered from `first` on.
+    /// Seats `count` bots, numbered from `first` on.
     pub(crate) fn seat(
         stage: &mut Stage,
         count: u8,
@@ -56,7 +56,7 @@ impl Locals {
         }
     }
 
-    /// They do what is due.
+    /// Runs every bot whose tick is due.
     pub(crate) fn play(&mut self, stage: &mut Stage, now: Instant) {
         for local in &mut self.all {
             while let Some(message) = local.player.poll_message() {
@@ -73,7 +73,7 @@ impl Locals {
         }
     }
 
-    /// The stage has a packet for one of them, perhaps.
+    /// Gives a packet of the stage to the bot it is for, if it is for one.
     pub(crate) fn handle_packet(&mut self, now: Instant, client: ClientId, bytes: &[u8]) {
         let mut all = self.all.iter_mut();
         if let Some(local) = all.find(|local| local.client == client) {
@@ -81,7 +81,7 @@ impl Locals {
         }
     }
 
-    /// The stage says something.
+    /// Gives a message of the stage to the bots it is for.
     pub(crate) fn handle_message(&mut self, audience: Audience, message: &ToPlayer) {
         for local in &mut self.all {
             match audience {

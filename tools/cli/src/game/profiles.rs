@@ -1,4 +1,4 @@
-//! What players have unlocked: told by the master when a match begins, told to it when there is more.
+//! Players' names and progress: loaded from the master when a match begins, saved there when there is more.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use muse_master_client::messages::PlayerProfile;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What is known of the players of a match.
+/// The profiles of the players of a match.
 #[derive(Debug, Default)]
 pub(crate) struct Profiles {
     known: BTreeMap<AccountId, Known>,
 }
 
-/// What is known of a player.
+/// The profile of a player.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Known {
     /// Guests have none.
@@ -21,7 +21,7 @@ pub(crate) struct Known {
     pub(crate) progress: Progress,
 }
 
-/// What a player has unlocked, as the master keeps it.
+/// The things that a player has unlocked, as the master keeps them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Progress {
@@ -32,7 +32,7 @@ pub(crate) struct Progress {
 }
 
 impl Profiles {
-    /// The master has told. What is no progress counts as none.
+    /// Takes over a profile that the master sent. A document that is not this game's progress counts as none.
     pub(crate) fn handle_profile(&mut self, profile: &PlayerProfile) {
         let progress = serde_json::from_value(profile.document.clone()).unwrap_or_default();
         let known = Known {
@@ -46,7 +46,7 @@ impl Profiles {
         self.known.get(&account)
     }
 
-    /// A player has got so far. What is to be kept, if that is more than before.
+    /// Notes how far a player has got. Returns the document to save, if that is more than before.
     pub(crate) fn advance(
         &mut self,
         account: AccountId,
@@ -59,15 +59,15 @@ impl Profiles {
         })
     }
 
-    /// A player has escaped.
-    pub(crate) fn begin_anew(&mut self, account: AccountId) -> Option<Value> {
+    /// Notes that a player has escaped. Returns the document to save.
+    pub(crate) fn start_over(&mut self, account: AccountId) -> Option<Value> {
         self.change(account, |progress| Progress {
             checkpoint: 0,
             ..progress
         })
     }
 
-    /// Nothing is changed of whom nothing is known: what he had would be lost.
+    /// Changes nothing while a player's progress is unknown: it would overwrite what the master has.
     fn change(
         &mut self,
         account: AccountId,
@@ -102,8 +102,8 @@ mod tests {
         assert_eq!(profiles.advance(account, 1, 8), None);
         let more = profiles.advance(account, 4, 7);
         assert_eq!(more, Some(json!({"checkpoint": 4, "owned": 15})));
-        let anew = profiles.begin_anew(account);
-        assert_eq!(anew, Some(json!({"checkpoint": 0, "owned": 15})));
+        let over = profiles.start_over(account);
+        assert_eq!(over, Some(json!({"checkpoint": 0, "owned": 15})));
         profiles.handle_profile(&PlayerProfile {
             account,
             name: Some("Ada".to_owned()),

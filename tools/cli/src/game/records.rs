@@ -1,4 +1,4 @@
-//! What is kept of a match: the recording, the report on its players, and why the program crashed if it did.
+//! Records of a match: the recording, the report on its players, and why the program crashed if it did.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -9,17 +9,17 @@ use anyhow::Context;
 
 use super::host::Host;
 
-/// A directory, or nothing to be kept.
+/// The directory of records, if there is one.
 pub(crate) struct Records {
     directory: Option<PathBuf>,
 }
 
 impl Records {
-    /// Makes the directory, and has a crash of this program recorded there.
+    /// Creates the directory, and has a crash of this program recorded there.
     pub(crate) fn open(directory: Option<&Path>) -> anyhow::Result<Self> {
         if let Some(directory) = directory {
             fs::create_dir_all(directory)
-                .with_context(|| format!("cannot make {}", directory.display()))?;
+                .with_context(|| format!("cannot create {}", directory.display()))?;
             record_crashes(directory.join(format!("crash-{}.txt", std::process::id())));
         }
         Ok(Self {
@@ -27,7 +27,7 @@ impl Records {
         })
     }
 
-    /// Writes down how the match went.
+    /// Writes the report of the match.
     pub(crate) fn write(&self, host: &Host) -> anyhow::Result<()> {
         let Some(directory) = &self.directory else {
             return Ok(());
@@ -43,7 +43,7 @@ impl Records {
     }
 }
 
-/// The recording of a match on its way to a file. If that fails the match goes on without.
+/// Writes the recording of a match to a file. If that fails the match goes on without one.
 pub(crate) struct Tape {
     /// A file, or the directory of one that is named after the match.
     place: PathBuf,
@@ -52,7 +52,7 @@ pub(crate) struct Tape {
 }
 
 impl Tape {
-    /// To this file, or to one in the directory; none without either.
+    /// A tape to this file, or to one in the directory; none without either.
     pub(crate) fn new(replay: Option<&Path>, directory: Option<&Path>) -> Option<Self> {
         let place = replay.or(directory)?.to_owned();
         Some(Self {
@@ -62,7 +62,7 @@ impl Tape {
         })
     }
 
-    /// The match begins. Whether it is recorded.
+    /// Opens the file when the match begins. Returns true if it is recorded.
     pub(crate) fn begin(&mut self, number: Option<u64>) -> bool {
         let path = match self.named {
             true => self.place.clone(),
@@ -89,11 +89,11 @@ fn match_name(number: Option<u64>) -> String {
     number.map_or("match".to_owned(), |number| format!("match-{number}"))
 }
 
-/// The message goes to the file as well as to where it went before.
+/// Writes the message of a panic to the file, and passes it on to the previous hook.
 fn record_crashes(file: PathBuf) {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |crash| {
-        // If it cannot be written, the other place has it.
+        // If the file cannot be written, the previous hook still reports the panic.
         let _ = fs::write(&file, format!("{crash}\n"));
         before(crash);
     }));

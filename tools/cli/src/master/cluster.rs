@@ -1,4 +1,4 @@
-//! What `muse master` is told about a cluster of game servers.
+//! The arguments of `muse master` about a cluster of game servers.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,12 @@ use clap::Args;
 use muse_master::MasterConfig;
 use muse_master::fleet::agones::AgonesConfig;
 
-/// Where the game servers are that Agones keeps.
+/// The cluster whose game servers Agones manages.
 #[derive(Args)]
 #[command(next_help_heading = "Game servers of a cluster, through Agones")]
 #[group(id = "cluster")]
 pub(crate) struct Arguments {
-    /// Address of Agones' allocator, such as https://agones-allocator.agones-system: its servers are used instead of child processes. They enrol with
+    /// Address of Agones' allocator, such as https://agones-allocator.agones-system: its servers are used instead of child processes. They register with
     /// the key in MUSE_FLEET_KEY.
     #[arg(long, value_name = "URL")]
     agones_allocator: Option<String>,
@@ -22,31 +22,31 @@ pub(crate) struct Arguments {
     /// The namespace of the fleets.
     #[arg(long, value_name = "NAME", default_value = "default")]
     agones_namespace: String,
-    /// Certificate that the allocator asks for, as a PEM file.
+    /// Client certificate for the allocator, as a PEM file.
     #[arg(long, value_name = "FILE", requires = "agones_key")]
     agones_cert: Option<PathBuf>,
     /// The certificate's key as a PEM file.
     #[arg(long, value_name = "FILE", requires = "agones_cert")]
     agones_key: Option<PathBuf>,
-    /// Authority that signed the allocator's own certificate, as a PEM file.
+    /// Certificate authority of the allocator's own certificate, as a PEM file.
     #[arg(long, value_name = "FILE")]
     agones_ca: Option<PathBuf>,
-    /// Address of the cluster's interface if it is neither that of this pod nor in KUBECONFIG.
+    /// Address of the Kubernetes API, if it is neither this pod's nor in KUBECONFIG.
     #[arg(long, value_name = "URL")]
     agones_kubernetes: Option<String>,
-    /// Matches at once on one machine of the cluster.
+    /// Most matches at once on one machine of the cluster.
     #[arg(long, value_name = "N", default_value_t = 20)]
     agones_matches_per_host: usize,
 }
 
 impl Arguments {
-    /// The master with the cluster, if one is named.
+    /// Adds the cluster to the master's configuration, if one is named.
     pub(crate) fn apply(&self, config: MasterConfig) -> anyhow::Result<MasterConfig> {
         let Some(allocator) = &self.agones_allocator else {
             return Ok(config);
         };
         let key = std::env::var("MUSE_FLEET_KEY")
-            .context("set MUSE_FLEET_KEY to the key with which game servers enrol")?;
+            .context("set MUSE_FLEET_KEY to the key with which game servers register")?;
         let mut agones = AgonesConfig::new(allocator, &self.agones_game, &key)
             .namespace(&self.agones_namespace)
             .matches_per_host(self.agones_matches_per_host);

@@ -1,7 +1,7 @@
 //! The master that a game server belongs to, and where players reach it.
 //!
-//! A master that starts servers as child processes says it by the environment. In a cluster the environment names the master and the fleet's key,
-//! and Agones says the rest.
+//! A master that starts servers as child processes sets environment variables. In a cluster they name the master and the fleet's key,
+//! and Agones provides the rest.
 
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
@@ -13,7 +13,7 @@ use muse_wire::Instant;
 #[cfg(feature = "agones")]
 use super::sidecar::Sidecar;
 
-/// What a game server is told before it starts.
+/// The settings that a game server is given before it starts.
 pub(crate) struct Enrolment {
     config: MatchHostConfig,
     #[cfg(feature = "agones")]
@@ -21,7 +21,7 @@ pub(crate) struct Enrolment {
 }
 
 impl Enrolment {
-    /// None if no master has started this program. In a cluster it waits for Agones.
+    /// Reads the environment; none if no master has started this program. In a cluster it waits for Agones.
     #[cfg_attr(not(feature = "agones"), expect(unused_variables))]
     pub(crate) fn from_environment(protocol_id: u64) -> anyhow::Result<Option<Self>> {
         if std::env::var_os("MUSE_MASTER").is_some()

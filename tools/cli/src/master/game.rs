@@ -7,7 +7,7 @@ use std::time::{Duration, Instant as Clock};
 
 use anyhow::Context;
 use muse::master::{AccountId, HostEvent, MatchOutcome, MatchPhase};
-use muse_drivers::{Server, new_key};
+use muse_drivers::{EndpointDriver, new_key};
 use muse_transport::token::TokenVerifier;
 use muse_transport::{ChannelConfig, Config, ConnectionId, Delivery, Event, ServerOptions};
 
@@ -24,7 +24,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let public = key.public();
     let options = ServerOptions::new(key).tokens(TokenVerifier::new());
     let listen = enrolment.listen_address();
-    let server = Server::bind(listen, config(), options)
+    let server = EndpointDriver::bind(listen, config(), options)
         .with_context(|| format!("cannot listen at {listen}"))?;
     let mut game = Game {
         host: enrolment.start(server.now(), &public)?,
@@ -44,14 +44,14 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the game without rules and its players agree on.
+/// The configuration that the game without rules and its players share.
 pub(super) fn config() -> Config {
     Config::new(PROTOCOL).channel(ChannelConfig::new(Delivery::ReliableOrdered))
 }
 
 struct Game {
     host: EnrolledHost,
-    server: Server,
+    server: EndpointDriver,
     players: BTreeMap<AccountId, ConnectionId>,
     phase: MatchPhase,
     until: Clock,

@@ -1,4 +1,4 @@
-//! `muse master-player`: a player without a game, who stays with a master as a real one would and prints what happens, one line each.
+//! `muse master-player`: a player without a game, which stays connected to a master as a real one would and prints every event on a line of its own.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use clap::Args;
 use muse::master::{
     Account, Master, MasterEvent, MatchEnding, MatchSeat, Preferences, QueueStatus,
 };
-use muse_drivers::Client;
+use muse_drivers::ClientDriver;
 use muse_transport::Event;
 
 use super::game::config;
 use crate::interrupt::Interrupt;
 
-/// Which master, and who plays.
+/// The master, and the player.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Address of the master, or several with commas between: `https://play.example.com`, or host and port.
@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     /// Key of the device, at least 16 characters.
     #[arg(long, value_name = "KEY")]
     device_key: String,
-    /// Asks for a match when online, and again after each.
+    /// Queue for a match when online, and again after each match.
     #[arg(long)]
     play: bool,
     /// PEM file of certificates to trust besides those of the system.
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 struct Player {
     master: Master,
-    game: Option<Client>,
+    game: Option<ClientDriver>,
     play: bool,
 }
 
@@ -81,7 +81,7 @@ impl Player {
     }
 
     fn join(&mut self, seat: &MatchSeat) -> anyhow::Result<()> {
-        let client = Client::connect(seat.address.as_str(), config(), seat.connect());
+        let client = ClientDriver::connect(seat.address.as_str(), config(), seat.connect());
         self.game = Some(client.context("cannot connect to the game server")?);
         Ok(())
     }

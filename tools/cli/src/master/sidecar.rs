@@ -1,8 +1,8 @@
-//! A game server's life with Agones, through the program that Agones puts beside it.
+//! A game server's connection to Agones, through the sidecar that Agones runs beside it.
 //!
-//! Three things are not as they seem. `ready` only asks, so the server is ready when the watch says so, and it is asked again until then. What a
-//! server labels itself with gets `agones.dev/sdk-` in front. And the task that carries the signs of life ends without a word
-//! when the other side restarts, so each sign checks that somebody still takes it, and begins anew if not.
+//! Three things are not as they seem. `ready` is only a request: the server is ready when the watch says so, and the request is repeated until then.
+//! Labels that a server gives itself get the prefix `agones.dev/sdk-`. And the task that carries health pings ends silently
+//! when the sidecar restarts, so each ping checks that somebody still receives it, and starts a new task if not.
 
 use std::sync::mpsc as std_mpsc;
 use std::thread::JoinHandle;
@@ -26,14 +26,14 @@ enum Command {
     Ready,
 }
 
-/// What Agones says about this server.
+/// The state that Agones reports about this server.
 struct Posted {
     name: String,
     address: String,
 }
 
 impl Sidecar {
-    /// Waits until Agones says where this server is, and begins to give signs of life.
+    /// Waits until Agones knows this server's address, and starts to send health pings.
     pub(crate) fn connect(protocol_id: u64) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -70,12 +70,12 @@ impl Sidecar {
         &self.name
     }
 
-    /// Where players reach it.
+    /// Returns the address at which players reach it.
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
-    /// A match may come. Says so once, however often it is called.
+    /// Marks the server as ready for a match. Only the first call has an effect.
     pub(crate) fn ready(&mut self) {
         if !std::mem::replace(&mut self.asked, true)
             && let Some(commands) = &self.commands
@@ -87,7 +87,7 @@ impl Sidecar {
 
 impl Drop for Sidecar {
     fn drop(&mut self) {
-        // Without a sender the thread says goodbye and ends.
+        // Without a sender the thread tells Agones to shut the server down, and ends.
         self.commands = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -95,9 +95,11 @@ impl Drop for Sidecar {
     }
 }
 
-/// Connects, labels this server and finds out where it is. Agones knows the address when the pod has a machine.
+/// Connects, labels this server and finds out its address, which Agones knows once the pod is scheduled.
 async fn begin(protocol_id: u64) -> anyhow::Result<(Sdk, Posted)> {
-    let mut sdk = Sdk::new(None, None).await.context("no sidecar of Agones")?;
+    let mut sdk = Sdk::new(None, None)
+        .await
+        .context("cannot reach the Agones sidecar")?;
     let own = |label: &'static str| label.trim_start_matches(SDK_PREFIX);
     sdk.set_label(own(PROTOCOL), protocol_label(protocol_id))
         .await?;
@@ -118,7 +120,7 @@ async fn begin(protocol_id: u64) -> anyhow::Result<(Sdk, Posted)> {
     }
 }
 
-/// Gives signs of life until nobody sends commands any more, then says goodbye.
+/// Sends health pings until nobody sends commands any more, then tells Agones to shut the server down.
 async fn live(mut sdk: Sdk, mut commands: mpsc::UnboundedReceiver<Command>) {
     let healthy = tokio::spawn(stay_healthy(sdk.clone()));
     let mut getting_ready = None;
@@ -135,15 +137,15 @@ async fn live(mut sdk: Sdk, mut commands: mpsc::UnboundedReceiver<Command>) {
     healthy.abort();
 }
 
-/// A sign of life every two seconds, whatever becomes of the other side meanwhile.
+/// Sends a health ping every two seconds, even if the sidecar restarts meanwhile.
 async fn stay_healthy(sdk: Sdk) {
     let mut beat = tokio::time::interval(HEALTH_EVERY);
     let mut signs = sdk.health_check();
     loop {
         beat.tick().await;
-        // A task that has ended takes no more; one that is stuck is full.
+        // The channel of a task that has ended is closed; that of one that is stuck is full.
         if signs.try_send(()).is_err() {
-            tracing::warn!("Agones does not take signs of life, again");
+            tracing::warn!("Agones does not receive health pings; reconnecting");
             signs = sdk.health_check();
             let _ = signs.try_send(());
         }
@@ -162,7 +164,7 @@ async fn get_ready(mut sdk: Sdk) {
     }
 }
 
-/// Asks, and waits until it is so.
+/// Asks once, and waits until the watch confirms it.
 async fn ask_ready(sdk: &mut Sdk) -> anyhow::Result<()> {
     // The watch first: a change in between would be missed.
     let mut watch = sdk.watch_gameserver().await?;
@@ -176,11 +178,12 @@ async fn ask_ready(sdk: &mut Sdk) -> anyhow::Result<()> {
     Err(anyhow!("the watch ended"))
 }
 
-/// What Agones puts in front of what servers say themselves.
+/// The prefix that Agones puts before labels and annotations that servers set themselves.
 const SDK_PREFIX: &str = "agones.dev/sdk-";
 /// Agones counts a server as lost after three times five seconds without a sign, by default.
 const HEALTH_EVERY: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Time for the cluster to make a server ready before it is asked again.
 const READY_MAX: Duration = Duration::from_secs(10);
+/// The process ends even if Agones does not answer.
 const GOODBYE_MAX: Duration = Duration::from_secs(5);

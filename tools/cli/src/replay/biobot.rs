@@ -1,11 +1,11 @@
-//! A recorded match of Biobot: who played, what happened, any instant of it, and whether it goes the same way again.
+//! A recorded match of Biobot: its players, its events, the state at any tick, and its verification.
 
 use muse_biobot::replay::{Recording, RecordingError, verify};
 use muse_biobot::{TICKS_PER_SECOND, ToPlayer};
 
 use super::Arguments;
 
-/// Prints, and verifies if asked to; whether it is sound.
+/// Prints, and verifies if asked to. Returns true if the recording is sound.
 pub(super) fn examine(bytes: &[u8], arguments: &Arguments) -> anyhow::Result<bool> {
     let mut recording = Recording::parse(bytes.to_vec())?;
     match arguments.frame {

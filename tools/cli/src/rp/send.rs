@@ -13,12 +13,12 @@ use super::events::Lines;
 use super::sockets::Sockets;
 use crate::interrupt::Interrupt;
 
-/// To whom, and what.
+/// The server, and the messages.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse rp send --to 127.0.0.1:7777 --channel reliable --type 300 --count 100 --size 64 --gap-ms 10
 
-A payload begins with the message's number from 0, in four bytes, little-endian, as far as the size allows; the rest counts on from
+A payload begins with the message's number from 0, in four bytes, little-endian, as far as the size allows; the following bytes count up from
 the number's low byte. It ends when everything is acknowledged and nothing has come back for a while.
 Exit code 1: not connected, or not everything acknowledged."
 )]
@@ -26,25 +26,25 @@ pub(super) struct Arguments {
     /// The server's name or address, and its reliable port.
     #[arg(long, value_name = "HOST:P")]
     to: String,
-    /// Which channel.
+    /// Channel to send on.
     #[arg(long, value_enum, default_value_t = ChannelName::Reliable)]
     channel: ChannelName,
     /// The type of the messages.
     #[arg(long = "type", value_name = "T", default_value_t = 1)]
     kind: u16,
-    /// How many messages.
+    /// Number of messages.
     #[arg(long, value_name = "N", default_value_t = 1)]
     count: u32,
     /// Bytes of payload of each.
     #[arg(long, value_name = "S", default_value_t = 4, value_parser = value_parser!(u16).range(0..=PAYLOAD_MAX as i64))]
     size: u16,
-    /// Time between messages; without it as fast as the window allows.
-    #[arg(long, value_name = "G", default_value_t = 0, value_parser = value_parser!(u64).range(0..=3_600_000))]
+    /// Time between messages in milliseconds; 0 for as fast as the window allows.
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = value_parser!(u64).range(0..=3_600_000))]
     gap_ms: u64,
-    /// How long nothing may have come back before it ends.
+    /// Time without an answer after which it ends, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 500, value_parser = value_parser!(u64).range(0..=3_600_000))]
     linger_ms: u64,
-    /// How long an attempt to connect takes; there are five.
+    /// Time-out of each of five attempts to connect, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = value_parser!(u64).range(1..=3_600_000))]
     connect_ms: u64,
 }
@@ -181,7 +181,7 @@ fn payload(number: u32, size: usize) -> Vec<u8> {
     payload
 }
 
-/// The server's address; IPv4 if it has both, as the original speaks nothing else.
+/// Returns the server's address; IPv4 if it has both, as the original supports nothing else.
 fn resolve(server: &str) -> anyhow::Result<SocketAddr> {
     let hint =
         || format!("cannot look up {server:?}; it should be HOST:PORT, as in 192.0.2.7:7777");

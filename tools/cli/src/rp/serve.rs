@@ -12,12 +12,12 @@ use super::events::Lines;
 use super::sockets::Sockets;
 use crate::interrupt::Interrupt;
 
-/// Where to listen, and what to promise.
+/// The ports to listen on, and the promised reliability.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse rp serve --reliable-port 7777 --partial-port 7778 --window 10 --percent 80 --echo
 
-The ports are also said on standard error, once it listens."
+Once it listens, it prints its ports on standard error."
 )]
 pub(super) struct Arguments {
     /// Port of the reliable channel; 0 lets the system choose.
@@ -26,25 +26,25 @@ pub(super) struct Arguments {
     /// Port of the partially reliable channel; 0 lets the system choose.
     #[arg(long, value_name = "Q", default_value_t = 7_778)]
     partial_port: u16,
-    /// Messages under way at once, and the window that the promise is about.
+    /// Messages in flight at once, and the window to which the guarantee applies.
     #[arg(long, value_name = "W", default_value_t = 64, value_parser = value_parser!(u32).range(1..=65_535))]
     window: u32,
-    /// Share of each window that surely arrives on the partially reliable channel.
+    /// Share of each window that is guaranteed to arrive on the partially reliable channel, in per cent.
     #[arg(long, value_name = "R", default_value_t = 80, value_parser = value_parser!(u8).range(0..=100))]
     percent: u8,
     /// Send every message back, on its channel and with its type.
     #[arg(long)]
     echo: bool,
-    /// Address to listen at; `0.0.0.0` is all of IPv4, which is what the original speaks, `::` IPv6 too.
+    /// Address to listen on; `0.0.0.0` is all of IPv4, which is all that the original supports, `::` IPv6 too.
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0")]
     listen: IpAddr,
     /// Most clients at once.
     #[arg(long, value_name = "N", default_value_t = 64)]
     connections: usize,
-    /// Time between pings.
+    /// Time between pings, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = value_parser!(u64).range(1..=3_600_000))]
     ping_ms: u64,
-    /// How long a client may leave pings unanswered.
+    /// Time after which a client that does not answer pings is disconnected, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = value_parser!(u64).range(1..=3_600_000))]
     time_out_ms: u64,
 }
@@ -86,7 +86,7 @@ fn handle_events(sockets: &mut Sockets, echo: bool) -> anyhow::Result<()> {
             Event::Message(message) => {
                 Lines.received(&message)?;
                 let (channel, kind) = (message.channel, message.kind);
-                // What the original lets one send can be longer than what it reads.
+                // The original can send longer messages than it can read.
                 if echo
                     && let Err(error) =
                         host.send(message.connection, channel, kind, &message.payload)

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use muse_drivers::Client;
+use muse_drivers::ClientDriver;
 use muse_transport::{Connect, ServerPublicKey};
 
 /// A server that ends with the test.
@@ -41,18 +41,18 @@ impl Game {
     }
 
     /// A client of it, with the channels of the game.
-    pub(crate) fn connect(&self) -> Client {
+    pub(crate) fn connect(&self) -> ClientDriver {
         self.connect_as(muse_biobot::schema())
     }
 
     /// The same, of a version of the game.
-    pub(crate) fn connect_as(&self, schema: u64) -> Client {
+    pub(crate) fn connect_as(&self, schema: u64) -> ClientDriver {
         let config = muse_biobot::net::protocol().0.config().schema(schema);
         let how = Connect::pinned(self.key);
-        Client::connect(self.address.as_str(), config, how).expect("a socket")
+        ClientDriver::connect(self.address.as_str(), config, how).expect("a socket")
     }
 
-    /// What it says until it ends, and whether it ended well.
+    /// Waits for the end; returns its output, and whether it ended well.
     pub(crate) fn end(mut self) -> (String, bool) {
         let mut text = String::new();
         self.output.read_to_string(&mut text).expect("text");

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use glam::Vec3;
-use muse_netcode::extrapolation::{ExtrapolationConfig, Extrapolator, Motion, Path, derive_motion};
+use muse_netcode::extrapolation::{Extrapolator, Motion, Path, derive_motion};
 use muse_netcode::interpolation::Interpolated;
 use muse_netcode::{Client, EntityId, Remotes, Tick, TickTime, Update};
 use muse_wire::Instant;
@@ -199,10 +199,7 @@ impl Entity {
         if self.last.as_ref().is_some_and(|(last, _)| *last >= tick) {
             return;
         }
-        let mut motion = Motion {
-            velocity: Vec3::from_array(state.velocity),
-            ..Motion::at(Vec3::from_array(state.position))
-        };
+        let mut motion = Motion::new(state.position.into(), state.velocity.into());
         if let Some((last, earlier)) = &self.last {
             let seconds = (tick - *last) as f32 * TICK.as_secs_f64() as f32;
             motion = derive_motion(earlier, motion, seconds);
@@ -211,13 +208,8 @@ impl Entity {
         for (path, body) in PATHS.into_iter().zip(&mut self.ahead) {
             let motion = motion.after(age, path);
             match body {
-                Some(body) => {
-                    body.handle_update(now, motion, |_, to| to);
-                }
-                None => {
-                    let config = ExtrapolationConfig::default().path(path).interval(TICK);
-                    *body = Some(Extrapolator::new(config, now, motion));
-                }
+                Some(body) => body.handle_update(now, motion, |_, to| to),
+                None => *body = Some(Extrapolator::new(path, TICK, now, motion)),
             }
         }
     }

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 
 use glam::Vec3;
-use muse_netcode::EntityId;
 use muse_netcode::authority::{
-    Authority, Claim, Client, Judgement, Limits, Referee, Subject, Value,
+    Authority, Judgement, Proposal, ProposalLimits, Referee, Subject, Value,
 };
+use muse_netcode::{ClientId, EntityId};
 use muse_netem::{Jitter, Network};
 use muse_wire::{Duration, Ecn, Instant};
 
@@ -15,14 +15,14 @@ use crate::stage::conditions;
 
 pub(super) fn plot() -> Plot {
     let run = run();
-    let report = run.referee.report(Client(1)).expect("it joined");
+    let report = run.referee.report(ClientId(1)).expect("it joined");
     Plot::new(
         "Authority: the client runs, the server checks",
         &format!(
             "20 claims a second over a network with 40 ms of jitter; 6 m/s are allowed. Until 4 s the player is honest, and nothing is refused although packets bunch. Then \
              it runs twice as fast, and at 8 s it jumps: {} of {} claims are refused and counted, and the others see what was accepted.",
             report.refused(),
-            report.claims(),
+            report.proposals(),
         ),
     )
     .panel(
@@ -42,9 +42,9 @@ struct Run {
 
 fn run() -> Run {
     const POSITION: Subject = Subject::Property(0);
-    let limits = Limits::new().speed(6.0);
+    let limits = ProposalLimits::new().speed(6.0);
     let mut referee = Referee::new().with(POSITION, Authority::Validated(limits));
-    let (player, body) = (Client(1), EntityId::from_bits(1));
+    let (player, body) = (ClientId(1), EntityId::from_bits(1));
     referee.join(player);
     referee.own(player, body);
     referee.correct(
@@ -84,8 +84,8 @@ fn run() -> Run {
         while let Some(delivery) = network.poll_deliver(now) {
             let bytes = delivery.payload.try_into().expect("four bytes");
             let place = Vec3::X * f32::from_le_bytes(bytes);
-            let claim = Claim::new(POSITION, body).value(Value::Place(place));
-            let judgement = run.referee.judge(now, player, &claim);
+            let proposal = Proposal::new(POSITION, body).value(Value::Place(place));
+            let judgement = run.referee.judge(now, player, &proposal);
             if let Judgement::Refuse(_) = judgement {
                 run.refused.push((now.as_secs_f64(), f64::from(place.x)));
             }

@@ -1,7 +1,7 @@
 //! A body on a curve, shown without waiting for its next state.
 
 use glam::Vec3;
-use muse_netcode::extrapolation::{ExtrapolationConfig, Extrapolator, Motion, Path, derive_motion};
+use muse_netcode::extrapolation::{Extrapolator, Motion, Path, derive_motion};
 use muse_netcode::{EntityId, Server, SessionConfig, Tick};
 use muse_wire::{Duration, Instant};
 
@@ -98,10 +98,7 @@ impl Track {
             return;
         }
         let interval = TICK * u64::from(INTERVAL_TICKS);
-        let config = ExtrapolationConfig::default()
-            .path(self.path)
-            .interval(interval);
-        self.body = Some(Extrapolator::new(config, now, motion));
+        self.body = Some(Extrapolator::new(self.path, interval, now, motion));
     }
 }
 
@@ -146,10 +143,7 @@ impl Watch {
             let (Some(state), Some(time)) = (state, client.clock().server_time()) else {
                 continue;
             };
-            let mut motion = Motion {
-                velocity: Vec3::from_array(state.velocity),
-                ..Motion::at(Vec3::from_array(state.position))
-            };
+            let mut motion = Motion::new(state.position.into(), state.velocity.into());
             if let Some((last, earlier)) = &self.last {
                 let seconds = (*tick - *last) as f32 * TICK.as_secs_f64() as f32;
                 motion = derive_motion(earlier, motion, seconds);

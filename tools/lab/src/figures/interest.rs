@@ -127,7 +127,9 @@ impl Map {
                 let moved = interest.move_to(*entity, *place, *velocity);
                 moved.expect("it was placed");
             }
-            let view = interest.update(player, |_| true).expect("it was added");
+            let view = interest
+                .update(player, |_, _, _| true)
+                .expect("it was added");
             told += view.entries().len();
         }
         let view = interest.view(player).expect("it was added");

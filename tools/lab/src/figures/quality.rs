@@ -1,6 +1,6 @@
 //! The quality of the connection that the player is told.
 
-use muse_netcode::quality::{Level, Presence};
+use muse_netcode::quality::{Liveness, QualityLevel};
 use muse_netem::Jitter;
 use muse_wire::{Duration, Instant};
 
@@ -109,16 +109,16 @@ impl Scene for Watch {
         self.jitter.push((now, quality.jitter().as_millis_f64()));
         self.loss.push((now, quality.loss() * 100.0));
         let level = match quality.level() {
-            Level::Good => 0.0,
-            Level::Fair => 1.0,
-            Level::Poor => 2.0,
+            QualityLevel::Good => 0.0,
+            QualityLevel::Fair => 1.0,
+            QualityLevel::Poor => 2.0,
         };
         step(&mut self.level, (now, level));
-        let presence = match quality.presence() {
-            Presence::Here => 0.0,
-            Presence::Frozen => 1.0,
-            Presence::Reconnecting => 2.0,
-            Presence::Gone => 3.0,
+        let presence = match quality.liveness() {
+            Liveness::Here => 0.0,
+            Liveness::Frozen => 1.0,
+            Liveness::Reconnecting => 2.0,
+            Liveness::Gone => 3.0,
         };
         step(&mut self.presence, (now, presence));
     }

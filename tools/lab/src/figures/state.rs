@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use muse_netcode::prediction::{StepContext, run_step};
-use muse_netcode::{ClientId, EntityId, Kind, KindOptions, Kinds, Receiver, Tick, View, World};
+use muse_netcode::{
+    ClientId, ClientView, EntityId, Kind, KindOptions, Kinds, Receiver, Tick, World,
+};
 use muse_netem::Network;
 use muse_schema::State;
 use muse_wire::{Ecn, Instant};
@@ -98,7 +100,7 @@ fn bytes<S: State + for<'a> From<&'a Body>>() -> f64 {
 struct Replica<S> {
     kind: Kind<S>,
     world: World,
-    view: View,
+    view: ClientView,
     receiver: Receiver,
     bodies: Vec<(EntityId, Body)>,
     network: Network,
@@ -118,7 +120,7 @@ impl<S: State + for<'a> From<&'a Body>> Replica<S> {
                 (entity.expect("there is room"), body)
             })
             .collect();
-        let mut view = View::new(&world, ClientId(1));
+        let mut view = ClientView::new(&world, ClientId(1));
         view.set_interest(bodies.iter().map(|(entity, _)| (*entity, 1.0)));
         let mut receiver = Receiver::new(declared::<S>().0);
         receiver.set_game(0);

@@ -1,4 +1,4 @@
-//! A relay's figures as a page for Prometheus.
+//! A relay's metrics as a page for Prometheus.
 //!
 //! A thread of its own answers; the loop that is measured only writes a text when one has been asked for.
 
@@ -40,15 +40,15 @@ impl Metrics {
         Ok(Self { address, asked })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Hands the page over if somebody waits for it.
+    /// Publishes the page if a client is waiting for it.
     pub fn publish_if_asked(&self, page: impl FnOnce() -> String) {
         if let Ok(reply) = self.asked.try_recv() {
-            // Whoever asked may have gone.
+            // The client that asked may have disconnected.
             let _ = reply.send(page());
         }
     }
@@ -66,6 +66,26 @@ async fn answer(State(ask): State<SyncSender<oneshot::Sender<String>>>) -> Respo
         _ => (StatusCode::SERVICE_UNAVAILABLE, "not now\n").into_response(),
     }
 }
+
+/// Writes a page: for each figure its kind, its name behind the prefix, its help, and its value or a label with a value for each cause.
+macro_rules! metrics {
+    (@ $page:ident $prefix:literal) => {};
+    (@ $page:ident $prefix:literal counter $name:ident $help:literal => $label:ident { $($cause:ident: $value:expr),+ }; $($rest:tt)*) => {
+        let causes = [$((stringify!($cause), $value)),+];
+        $page.counters(concat!($prefix, stringify!($name)), $help, stringify!($label), &causes);
+        metrics!(@ $page $prefix $($rest)*);
+    };
+    (@ $page:ident $prefix:literal $kind:ident $name:ident $help:literal => $value:expr; $($rest:tt)*) => {
+        $page.$kind(concat!($prefix, stringify!($name)), $help, $value);
+        metrics!(@ $page $prefix $($rest)*);
+    };
+    ($prefix:literal; $($figures:tt)+) => {{
+        let mut page = $crate::relay::metrics::Page::default();
+        metrics!(@ page $prefix $($figures)+);
+        page.finish()
+    }};
+}
+pub(super) use metrics;
 
 /// A page under construction.
 #[derive(Default)]
@@ -93,9 +113,9 @@ impl Page {
     }
 
     /// Adds a number that goes up and down.
-    pub fn gauge(&mut self, name: &str, help: &str, value: f64) {
+    pub fn gauge(&mut self, name: &str, help: &str, value: usize) {
         self.head(name, help, "gauge");
-        self.line(name, None, None, value);
+        self.line(name, None, None, value as f64);
     }
 
     /// Adds times in their buckets.

@@ -10,56 +10,56 @@ use muse_relay_v1::{CLIENTS_MAX, Limits, Relay};
 use muse_stream::{StreamDriver, Turn};
 use muse_wire::{Duration, Instant};
 
-use super::metrics::{Histogram, Page};
+use super::metrics::{Histogram, metrics};
 
 /// Limits, each with its default.
 #[derive(Args, Clone, Debug)]
 #[group(id = "limits_v1")]
 #[command(next_help_heading = "Limits with --v1")]
 pub struct LimitArguments {
-    /// Clients at a time; one more is refused.
+    /// Most clients at a time; further ones are refused.
     #[arg(long, value_name = "N", default_value_t = CLIENTS_MAX as u64, value_parser = clap::value_parser!(u64).range(1..=CLIENTS_MAX as u64))]
     clients: u64,
-    /// Clients at a time from one IP address.
+    /// Most clients at a time from one IP address.
     #[arg(long, value_name = "N", default_value_t = CLIENTS_MAX as u64, value_parser = clap::value_parser!(u64).range(1..=CLIENTS_MAX as u64))]
     clients_per_ip: u64,
-    /// UDP packets a second from one client; what is beyond is dropped.
+    /// UDP packets per second from one client; packets beyond that are dropped.
     #[arg(long, value_name = "N", default_value_t = 500)]
     udp_rate: u32,
-    /// UDP packets at once from one client.
+    /// Largest burst of UDP packets from one client.
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     udp_burst: u32,
-    /// Bytes of UDP held for the tick from one client; what is beyond is dropped.
+    /// Bytes of UDP from one client that are queued for the tick; packets beyond that are dropped.
     #[arg(long, value_name = "BYTES", default_value_t = 256 << 10)]
     udp_held: usize,
-    /// TCP packets a second from one client; what is beyond waits with the client.
+    /// TCP packets per second from one client; beyond that its connection is not read.
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
     tcp_rate: u32,
-    /// TCP packets at once from one client.
+    /// Largest burst of TCP packets from one client.
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
     tcp_burst: u32,
-    /// TCP bytes a second from one client; what is beyond waits with the client.
+    /// TCP bytes per second from one client; beyond that its connection is not read.
     #[arg(long, value_name = "BYTES", default_value_t = 2 << 20, value_parser = clap::value_parser!(u32).range(1..))]
     tcp_bytes_rate: u32,
-    /// TCP bytes at once from one client.
+    /// Largest burst of TCP bytes from one client.
     #[arg(long, value_name = "BYTES", default_value_t = 512 << 10, value_parser = clap::value_parser!(u32).range(1..))]
     tcp_bytes_burst: u32,
-    /// Bytes of TCP held for the tick from all clients; when it is full, nobody is read until the tick.
+    /// Bytes of TCP from all clients that are queued for the tick; when they are reached, no connection is read until the tick.
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     tcp_held: usize,
-    /// Bytes that may wait for a client that does not read; with more it is cut off.
+    /// Bytes that may wait for a client that does not read; with more it is disconnected.
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 20)]
     tcp_unsent: usize,
-    /// How long a client may read nothing while bytes wait for it; then it is cut off.
+    /// Seconds that a client may read nothing while bytes wait for it; then it is disconnected.
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     stall_seconds: u64,
     /// Time between UDP keep-alives.
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     keep_alive_seconds: u64,
-    /// Take UDP for a client from any IP address, not only from that of its TCP connection. Anybody can then speak in its name.
+    /// Accept UDP for a client from any IP address, not only from that of its TCP connection. Anybody can then send in its name.
     #[arg(long)]
     danger_any_udp_source: bool,
-    /// Give the system UDP packets one by one instead of several for one client at once.
+    /// Send UDP packets one by one instead of several for one client in one system call.
     #[arg(long)]
     no_udp_gso: bool,
 }
@@ -112,7 +112,7 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn local_addr(&self) -> anyhow::Result<SocketAddr> {
         Ok(self.driver.local_addr()?)
     }
@@ -122,7 +122,7 @@ impl Server {
         &self.relay
     }
 
-    /// Handles what arrives, until the next tick at most.
+    /// Handles arriving packets, until the next tick at most.
     pub fn turn(&mut self) -> anyhow::Result<Turn> {
         let turn = self
             .driver
@@ -135,7 +135,7 @@ impl Server {
         Ok(turn)
     }
 
-    /// Ends: no new clients, the others may finish within `time`, then what is held is sent and the connections are closed.
+    /// Shuts down: accepts no new clients, lets the others go on for `time`, then sends what is queued and closes the connections.
     pub fn drain(mut self, time: SystemDuration) -> anyhow::Result<()> {
         self.driver.stop_listening();
         self.relay.refuse_clients();
@@ -143,7 +143,7 @@ impl Server {
         while self.relay.clients() > 0 && self.clock.now() < deadline {
             self.turn()?;
         }
-        // The last tick, and what is left of it.
+        // The last tick, and the bytes that remain of it.
         let (tick, deadline) = (self.relay.tick(), self.clock.now() + LAST_WORDS_MAX);
         while self.relay.tick() == tick || self.has_unsent(deadline) {
             self.turn()?;
@@ -163,127 +163,49 @@ impl Server {
 
     /// The page that Prometheus reads.
     pub fn metrics(&self) -> String {
-        let (stats, udp) = (self.relay.stats(), self.driver.udp().counters());
-        let mut page = Page::default();
-        let clients = self.relay.clients() as f64;
-        page.gauge("muse_relay_v1_clients", "Active clients.", clients);
-        page.gauge(
-            "muse_relay_v1_udp_endpoints",
-            "Active clients whose UDP endpoint is known.",
-            self.relay.endpoints() as f64,
-        );
-        page.gauge(
-            "muse_relay_v1_held_bytes",
-            "Bytes held for the next tick.",
-            self.relay.held_bytes() as f64,
-        );
-        page.gauge(
-            "muse_relay_v1_unsent_bytes",
-            "Bytes that wait for clients that do not read.",
-            self.relay.unsent_bytes() as f64,
-        );
-        page.counter(
-            "muse_relay_v1_clients_total",
-            "Clients that were given an address.",
-            stats.accepted,
-        );
-        page.counter(
-            "muse_relay_v1_refused_total",
-            "Connections refused because there were too many clients.",
-            stats.refused,
-        );
-        page.counters(
-            "muse_relay_v1_ended_total",
-            "Clients that are gone, by cause.",
-            "cause",
-            &[
-                ("left", stats.left),
-                ("length", stats.cut_length),
-                ("slow", stats.cut_slow),
-            ],
-        );
-        self.traffic_metrics(&mut page);
-        page.counters(
-            "muse_relay_v1_udp_dropped_total",
-            "UDP packets that were not passed on, by cause.",
-            "cause",
-            &[
-                ("malformed", stats.datagrams_malformed),
-                ("unknown", stats.datagrams_unknown),
-                ("spoofed", stats.datagrams_spoofed),
-                ("limited", stats.datagrams_limited),
-                ("superseded", stats.datagrams_superseded),
-                ("stale", stats.datagrams_stale),
-                ("unsent", stats.datagrams_unsent),
-                ("unreachable", udp.unreachable + udp.oversized),
-            ],
-        );
-        page.counter("muse_relay_v1_ticks_total", "Ticks.", stats.ticks);
-        page.counter(
-            "muse_relay_v1_ticks_missed_total",
-            "Ticks left out because the one before was a whole tick late.",
-            stats.ticks_missed,
-        );
-        page.histogram(
-            "muse_relay_v1_tick_lateness_seconds",
-            "How late ticks began.",
-            &self.lateness,
-        );
-        page.histogram(
-            "muse_relay_v1_tick_work_seconds",
-            "How long it took to send what a tick had.",
-            &self.work,
-        );
-        page.finish()
-    }
-
-    fn traffic_metrics(&self, page: &mut Page) {
-        let stats = self.relay.stats();
-        page.counters(
-            "muse_relay_v1_tcp_packets_total",
-            "TCP packets, by direction.",
-            "direction",
-            &[("in", stats.packets_in), ("out", stats.packets_out)],
-        );
-        page.counters(
-            "muse_relay_v1_tcp_bytes_total",
-            "TCP bytes, by direction.",
-            "direction",
-            &[
-                ("in", stats.stream_bytes_in),
-                ("out", stats.stream_bytes_out),
-            ],
-        );
-        page.counters(
-            "muse_relay_v1_tcp_dropped_total",
-            "TCP packets that were not passed on, by cause.",
-            "cause",
-            &[
-                ("ignored", stats.packets_ignored),
-                ("inactive", stats.packets_undeliverable),
-            ],
-        );
-        page.counters(
-            "muse_relay_v1_udp_packets_total",
-            "UDP packets, by direction.",
-            "direction",
-            &[("in", stats.datagrams_in), ("out", stats.datagrams_out)],
-        );
-        page.counters(
-            "muse_relay_v1_udp_bytes_total",
-            "UDP bytes, by direction.",
-            "direction",
-            &[
-                ("in", stats.datagram_bytes_in),
-                ("out", stats.datagram_bytes_out),
-            ],
-        );
+        let (relay, stats) = (&self.relay, self.relay.stats());
+        let udp = self.driver.udp().counters();
+        metrics! { "muse_relay_v1_";
+            gauge clients "Active clients." => relay.clients();
+            gauge udp_endpoints "Active clients whose UDP endpoint is known." => relay.endpoints();
+            gauge held_bytes "Bytes held for the next tick." => relay.held_bytes();
+            gauge unsent_bytes "Bytes that wait for clients that do not read." => relay.unsent_bytes();
+            counter clients_total "Clients that were given an address." => stats.accepted;
+            counter refused_total "Connections refused because there were too many clients." => stats.refused;
+            counter ended_total "Clients that are gone, by cause." => cause {
+                left: stats.left, length: stats.cut_length, slow: stats.cut_slow
+            };
+            counter tcp_packets_total "TCP packets, by direction." => direction {
+                in: stats.packets_in, out: stats.packets_out
+            };
+            counter tcp_bytes_total "TCP bytes, by direction." => direction {
+                in: stats.stream_bytes_in, out: stats.stream_bytes_out
+            };
+            counter tcp_dropped_total "TCP packets that were not passed on, by cause." => cause {
+                ignored: stats.packets_ignored, inactive: stats.packets_undeliverable
+            };
+            counter udp_packets_total "UDP packets, by direction." => direction {
+                in: stats.datagrams_in, out: stats.datagrams_out
+            };
+            counter udp_bytes_total "UDP bytes, by direction." => direction {
+                in: stats.datagram_bytes_in, out: stats.datagram_bytes_out
+            };
+            counter udp_dropped_total "UDP packets that were not passed on, by cause." => cause {
+                malformed: stats.datagrams_malformed, unknown: stats.datagrams_unknown, spoofed: stats.datagrams_spoofed,
+                limited: stats.datagrams_limited, superseded: stats.datagrams_superseded, stale: stats.datagrams_stale,
+                unsent: stats.datagrams_unsent, unreachable: udp.unreachable + udp.oversized
+            };
+            counter ticks_total "Ticks." => stats.ticks;
+            counter ticks_missed_total "Ticks left out because the one before was a whole tick late." => stats.ticks_missed;
+            histogram tick_lateness_seconds "How late ticks began." => &self.lateness;
+            histogram tick_work_seconds "How long it took to send what a tick had." => &self.work;
+        }
     }
 }
 
-/// How often the loop looks up when nothing is due.
+/// Longest wait of the loop when nothing is due.
 const WAIT_MAX: Duration = Duration::from_millis(50);
-/// Datagrams taken in at a time before the tick has its turn.
+/// Datagrams received at a time before the tick has its turn.
 const RECEIVE_LIMIT: usize = 512;
-/// How long what was said last may take to leave.
+/// Time that the last messages may take to leave.
 const LAST_WORDS_MAX: Duration = Duration::from_millis(1_500);

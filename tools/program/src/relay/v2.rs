@@ -15,38 +15,38 @@ use muse_drivers::{
 use muse_relay::{Limits, Relay};
 use muse_wire::{Duration, Machine};
 
-use super::metrics::Page;
+use super::metrics::metrics;
 
 /// Limits, each with its default.
 #[derive(Args, Clone, Debug)]
 #[group(id = "limits_v2")]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArguments {
-    /// Rooms at a time; one more is refused.
+    /// Most rooms at a time; further ones are refused.
     #[arg(long, value_name = "N", default_value_t = 4_096, value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     rooms: u32,
-    /// Rooms at a time from one IP address (IPv6: /64).
+    /// Most rooms at a time from one IP address (IPv6: /64).
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     rooms_per_ip: u32,
-    /// Guests at a time, in all rooms.
+    /// Most guests at a time, in all rooms.
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     guests: u32,
-    /// Guests at a time in one room.
+    /// Most guests at a time in one room.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     guests_per_room: u32,
-    /// Guests at a time in one room from one IP address (IPv6: /64).
+    /// Most guests at a time in one room from one IP address (IPv6: /64).
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     guests_per_ip: u32,
-    /// Packets a second that a room may send, in all directions; what is beyond is dropped.
+    /// Packets per second that a room may send, in all directions; packets beyond that are dropped.
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
     room_packets: u32,
-    /// Bytes a second that a room may send, in all directions; what is beyond is dropped.
+    /// Bytes per second that a room may send, in all directions; packets beyond that are dropped.
     #[arg(long, value_name = "BYTES", default_value_t = 4_000_000, value_parser = clap::value_parser!(u32).range(1..))]
     room_bytes: u32,
-    /// How many milliseconds' worth of those may come at once.
+    /// Largest burst, in milliseconds of these rates.
     #[arg(long, value_name = "MS", default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..=60_000))]
     room_burst_ms: u32,
-    /// Requests to open or join a second from one IP address (IPv6: /64).
+    /// Requests per second to open or join a room from one IP address (IPv6: /64).
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
     requests: u32,
     /// Seconds of silence after which a room or a guest is forgotten.
@@ -75,25 +75,25 @@ impl LimitArguments {
 #[group(id = "web_v2")]
 #[command(next_help_heading = "Browsers")]
 pub struct WebArguments {
-    /// Let browsers in as well, at this TCP port; usually the number of the UDP port, 0 lets the system choose.
+    /// Accept browsers as well, at this TCP port; usually the number of the UDP port, 0 lets the system choose.
     #[arg(long, value_name = "PORT", conflicts_with = "v1")]
     web: Option<u16>,
-    /// UDP port of WebTransport, another than the relay's; unless told otherwise the system chooses.
+    /// UDP port of WebTransport, which must not be the relay's; by default the system chooses.
     #[arg(long, value_name = "PORT", requires = "web", default_value_t = 0)]
     web_transport_port: u16,
-    /// PEM file of a certificate chain, for pages that come over HTTPS; with --web-key.
+    /// PEM file of a certificate chain, for pages served over HTTPS; needs --web-key.
     #[arg(long, value_name = "FILE", requires = "web", requires = "web_key")]
     web_certificate: Option<PathBuf>,
     /// PEM file of the certificate's private key.
     #[arg(long, value_name = "FILE", requires = "web_certificate")]
     web_key: Option<PathBuf>,
-    /// Let in only pages of this origin, as in `https://game.example`; may be given several times.
+    /// Accept only pages of this origin, as in `https://game.example`; can be repeated.
     #[arg(long, value_name = "ORIGIN", requires = "web")]
     web_origin: Vec<String>,
-    /// Browsers at a time; one more is refused.
+    /// Most browsers at a time; further ones are refused.
     #[arg(long, value_name = "N", requires = "web", default_value_t = 1_024)]
     web_sessions: usize,
-    /// Browsers at a time from one IP address (IPv6: /64).
+    /// Most browsers at a time from one IP address (IPv6: /64).
     #[arg(long, value_name = "N", requires = "web", default_value_t = 64)]
     web_sessions_per_ip: usize,
 }
@@ -132,13 +132,13 @@ pub struct Server {
 impl Server {
     /// Listens at `address`.
     pub fn bind(address: SocketAddr, limits: &LimitArguments) -> anyhow::Result<Self> {
-        // One turn takes in what fits into the second cache, so that what is passed on is still there.
+        // One turn receives no more than fits into the second-level cache, so that packets are still cached when they are forwarded.
         let options = UdpOptions::default().receive_limit(RECEIVE_LIMIT);
         let driver = UdpDriver::bind(address, &options)
             .with_context(|| format!("cannot listen at {address}; choose another address"))?;
         let clock = Clock::start();
         let mut seed = [0; 32];
-        fill_random(&mut seed).context("the system gives no randomness")?;
+        fill_random(&mut seed).context("the system provides no randomness")?;
         Ok(Self {
             relay: Relay::new(clock.now(), limits.limits(), seed),
             driver: UdpWebDriver::new(driver),
@@ -146,7 +146,7 @@ impl Server {
         })
     }
 
-    /// Lets browsers in, if they are wanted.
+    /// Accepts browsers, if they are wanted.
     pub fn with_web(mut self, web: &WebArguments) -> anyhow::Result<Self> {
         if let Some(web) = web.listen(self.driver.local_addr()?)? {
             self.driver = self.driver.with_web(web)?;
@@ -154,17 +154,17 @@ impl Server {
         Ok(self)
     }
 
-    /// Where pages ask for the way in, if browsers are let in.
+    /// Returns the address at which pages ask for the way in, if browsers are admitted.
     pub fn web_address(&self) -> Option<SocketAddr> {
         self.driver.web().map(WebListener::address)
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn local_addr(&self) -> anyhow::Result<SocketAddr> {
         Ok(self.driver.local_addr()?)
     }
 
-    /// Handles what arrives; waits for a moment when nothing does.
+    /// Handles arriving packets; waits for a moment when there are none.
     pub fn turn(&mut self) -> anyhow::Result<()> {
         let now = self.clock.now();
         let received = self
@@ -186,7 +186,7 @@ impl Server {
         Ok(())
     }
 
-    /// Ends: tells everybody, lets nobody in, and goes on until all rooms are closed or `time` is up.
+    /// Shuts down: tells everybody, admits nobody, and goes on until all rooms are closed or `time` is up.
     pub fn drain(mut self, time: SystemDuration) -> anyhow::Result<()> {
         self.relay.drain();
         let deadline = self.clock.now() + Duration::from(time);
@@ -199,133 +199,55 @@ impl Server {
     /// The page that Prometheus reads.
     pub fn metrics(&self) -> String {
         let (stats, udp) = (self.relay.stats(), self.driver.udp().counters());
-        let mut page = Page::default();
-        let (rooms, guests) = (self.relay.rooms() as f64, self.relay.guests() as f64);
-        page.gauge("muse_relay_rooms", "Rooms at present.", rooms);
-        page.gauge("muse_relay_guests", "Guests at present.", guests);
-        page.counters(
-            "muse_relay_packets_total",
-            "Packets of players, by direction.",
-            "direction",
-            &[("in", stats.packets_in), ("out", stats.packets_out)],
-        );
-        page.counters(
-            "muse_relay_bytes_total",
-            "Bytes of players' packets, by direction.",
-            "direction",
-            &[("in", stats.bytes_in), ("out", stats.bytes_out)],
-        );
-        page.counter(
-            "muse_relay_control_total",
-            "Packets for the relay itself.",
-            stats.control_in,
-        );
-        page.counters(
-            "muse_relay_dropped_total",
-            "Packets that went nowhere, by cause.",
-            "cause",
-            &[
-                ("malformed", stats.malformed),
-                ("unknown", stats.unknown),
-                ("limited", stats.limited),
-                ("overflowed", stats.overflowed),
-                ("unproven", stats.unproven),
-                ("throttled", stats.throttled),
-                ("refused", stats.refused),
-                ("unreachable", udp.unreachable + udp.oversized),
-            ],
-        );
-        page.counter(
-            "muse_relay_rooms_total",
-            "Rooms that were opened.",
-            stats.rooms_opened,
-        );
-        page.counters(
-            "muse_relay_rooms_ended_total",
-            "Rooms that are gone, by cause.",
-            "cause",
-            &[
-                ("closed", stats.rooms_closed),
-                ("silent", stats.rooms_expired),
-            ],
-        );
-        page.counter(
-            "muse_relay_guests_total",
-            "Guests that joined.",
-            stats.guests_joined,
-        );
-        page.counters(
-            "muse_relay_guests_ended_total",
-            "Guests that are gone, by cause.",
-            "cause",
-            &[
-                ("left", stats.guests_left),
-                ("silent", stats.guests_expired),
-            ],
-        );
-        page.counter(
-            "muse_relay_moves_total",
-            "Proven changes of address.",
-            stats.moves,
-        );
-        page.counter(
-            "muse_relay_introductions_total",
-            "Times that two players were told each other's addresses.",
-            stats.introductions,
-        );
-        page.counter(
-            "muse_relay_directs_total",
-            "Pairs that found a direct way.",
-            stats.directs,
-        );
-        if let Some(web) = self.driver.web() {
-            web_metrics(&mut page, web);
+        let page = metrics! { "muse_relay_";
+            gauge rooms "Rooms at present." => self.relay.rooms();
+            gauge guests "Guests at present." => self.relay.guests();
+            counter packets_total "Packets of players, by direction." => direction {
+                in: stats.packets_in, out: stats.packets_out
+            };
+            counter bytes_total "Bytes of players' packets, by direction." => direction {
+                in: stats.bytes_in, out: stats.bytes_out
+            };
+            counter control_total "Packets for the relay itself." => stats.control_in;
+            counter dropped_total "Packets that went nowhere, by cause." => cause {
+                malformed: stats.malformed, unknown: stats.unknown, limited: stats.limited, overflowed: stats.overflowed,
+                unproven: stats.unproven, throttled: stats.throttled, refused: stats.refused,
+                unreachable: udp.unreachable + udp.oversized
+            };
+            counter rooms_total "Rooms that were opened." => stats.rooms_opened;
+            counter rooms_ended_total "Rooms that are gone, by cause." => cause {
+                closed: stats.rooms_closed, silent: stats.rooms_expired
+            };
+            counter guests_total "Guests that joined." => stats.guests_joined;
+            counter guests_ended_total "Guests that are gone, by cause." => cause {
+                left: stats.guests_left, silent: stats.guests_expired
+            };
+            counter moves_total "Proven changes of address." => stats.moves;
+            counter introductions_total "Times that two players were told each other's addresses." => stats.introductions;
+            counter directs_total "Pairs that found a direct way." => stats.directs;
+        };
+        let Some(web) = self.driver.web() else {
+            return page;
+        };
+        let counters = web.counters();
+        page + &metrics! { "muse_relay_web_";
+            gauge sessions "Browsers at present." => web.sessions();
+            counter sessions_total "Sessions of browsers, by what became of them." => outcome {
+                opened: counters.sessions_opened, closed: counters.sessions_closed, refused: counters.sessions_refused,
+                misbehaved: counters.violations
+            };
+            counter datagrams_total "Datagrams of browsers, by direction." => direction {
+                in: counters.datagrams_received, out: counters.datagrams_sent
+            };
+            counter dropped_total "Datagrams of browsers that went nowhere, by cause." => cause {
+                incoming: counters.dropped_incoming, outgoing: counters.dropped_outgoing, oversized: counters.oversized,
+                unreachable: counters.unreachable
+            };
         }
-        page.finish()
     }
 }
 
-fn web_metrics(page: &mut Page, web: &WebListener) {
-    let counters = web.counters();
-    page.gauge(
-        "muse_relay_web_sessions",
-        "Browsers at present.",
-        web.sessions() as f64,
-    );
-    page.counters(
-        "muse_relay_web_sessions_total",
-        "Sessions of browsers, by what became of them.",
-        "outcome",
-        &[
-            ("opened", counters.sessions_opened),
-            ("closed", counters.sessions_closed),
-            ("refused", counters.sessions_refused),
-            ("misbehaved", counters.violations),
-        ],
-    );
-    page.counters(
-        "muse_relay_web_datagrams_total",
-        "Datagrams of browsers, by direction.",
-        "direction",
-        &[
-            ("in", counters.datagrams_received),
-            ("out", counters.datagrams_sent),
-        ],
-    );
-    page.counters(
-        "muse_relay_web_dropped_total",
-        "Datagrams of browsers that went nowhere, by cause.",
-        "cause",
-        &[
-            ("incoming", counters.dropped_incoming),
-            ("outgoing", counters.dropped_outgoing),
-            ("oversized", counters.oversized),
-            ("unreachable", counters.unreachable),
-        ],
-    );
-}
-
-/// How often the loop looks up when nothing is due.
+/// Longest wait of the loop when nothing is due.
 const WAIT_MAX: Duration = Duration::from_millis(50);
-/// Datagrams taken in at a time.
+/// Datagrams received at a time.
 const RECEIVE_LIMIT: usize = 256;

@@ -17,7 +17,7 @@ use super::{CLIENTS, Setup};
 pub(super) struct Client {
     /// As its packets show it, which is how answers must be addressed.
     pub(super) address: SocketAddr,
-    /// Which of our addresses it talks to.
+    /// The address of ours that it talks to.
     pub(super) local_ip: Option<IpAddr>,
     /// Its socket towards the server.
     pub(super) port: Port,
@@ -33,9 +33,9 @@ pub(super) struct Clients {
     free: Vec<u32>,
     by_address: FxHashMap<SocketAddr, u32>,
     max: usize,
-    /// How many there have been.
+    /// Number of clients so far.
     pub(super) seen: u64,
-    /// What the links of those that were forgotten have counted.
+    /// Counters of the links of clients that were forgotten.
     past: [Counters; 2],
 }
 
@@ -131,7 +131,7 @@ impl Clients {
         slot.client.as_mut().map(|client| (id, client))
     }
 
-    /// That client, unless it has been forgotten.
+    /// Returns the client of this id, unless it has been forgotten.
     pub(super) fn with_id(&self, id: Id) -> Option<&Client> {
         let slot = self.slots.get(id.index as usize)?;
         slot.client
@@ -162,7 +162,7 @@ impl Clients {
         }
     }
 
-    /// What all links have counted, of clients that are gone too.
+    /// Returns the counters of all links, of clients that are gone too.
     pub(super) fn counters(&self, way: Way) -> Counters {
         self.iter().fold(self.past[way.index()], |sum, client| {
             sum.plus(client.links[way.index()].counters())
@@ -198,5 +198,5 @@ impl Clients {
     }
 }
 
-/// Who has been silent for so long makes room for a newcomer when all places are taken.
+/// Silence after which a client makes room for a newcomer when all places are taken.
 const QUIET: Duration = Duration::from_secs(5);

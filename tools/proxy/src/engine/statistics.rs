@@ -1,4 +1,4 @@
-//! What the proxy has done, for people and for the page.
+//! The proxy's statistics, for people and for the page.
 
 use hdrhistogram::Histogram;
 use muse_netem::Counters;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::super::way::Way;
 use super::Engine;
 
-/// Packets that went wrong for reasons that nobody asked for.
+/// Packets lost for other reasons than the configured conditions.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Trouble {
     /// From clients for which there was no place.
@@ -25,11 +25,11 @@ pub struct Trouble {
     pub strangers: u64,
     /// Other errors of sockets.
     pub socket_errors: u64,
-    /// Dropped by the system before the proxy could read them, where it says so.
+    /// Dropped by the system before the proxy could read them, on systems that report it.
     pub kernel_drops: u64,
 }
 
-/// How late the proxy was with what it had to send.
+/// Lateness of the proxy with what it had to send.
 #[derive(Clone, Debug)]
 pub struct Lag {
     micros: Histogram<u32>,
@@ -49,7 +49,7 @@ impl Lag {
         self.micros.saturating_record(lag.as_micros());
     }
 
-    /// At most so many microseconds for this share of all packets.
+    /// Returns the delay in microseconds that this share of all packets did not exceed.
     pub(crate) fn quantile_us(&self, quantile: f64) -> u64 {
         self.micros.value_at_quantile(quantile)
     }
@@ -81,7 +81,7 @@ pub struct Statistics {
 }
 
 impl Engine {
-    /// What happened so far.
+    /// Returns the statistics so far.
     pub fn statistics(&self) -> Statistics {
         let ways = Way::BOTH.map(|way| match &self.shared {
             Some(links) => *links[way.index()].counters(),
@@ -115,7 +115,7 @@ impl Engine {
         self.clients.iter().map(line).collect()
     }
 
-    /// What Linux says about packets for which a socket had no room.
+    /// Returns Linux's count of packets for which a socket had no room.
     fn kernel_drops(&self) -> u64 {
         let mut ports: Vec<u16> = self.clients.iter().map(|it| it.local.port()).collect();
         ports.push(self.listener.local_addr().port());
@@ -140,9 +140,9 @@ fn drops_of(table: &str, ports: &[u16]) -> u64 {
     table.lines().filter_map(line_drops).sum()
 }
 
-/// Later than this is counted here.
+/// Longer delays are counted as this.
 const LAG_MICROS_MAX: u64 = 60_000_000;
-/// Digits that are told apart.
+/// Significant digits of the histogram.
 const LAG_DIGITS: u8 = 3;
 
 #[cfg(test)]

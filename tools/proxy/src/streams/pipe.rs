@@ -22,7 +22,7 @@ pub(super) struct Pipe {
     arrived: usize,
     /// Bytes that may wait for the rate; none where there is no rate.
     queue_bytes: Option<u64>,
-    /// Whether the source may have something to read.
+    /// True if the source may have something to read.
     pub(super) readable: bool,
     /// The time for which a reminder has been asked.
     reminder: Option<Instant>,
@@ -37,7 +37,7 @@ enum End {
     Told,
 }
 
-/// What a pipe did.
+/// The work that a pipe did.
 #[derive(Debug, Default)]
 pub(super) struct Moved {
     pub(super) bytes: u64,
@@ -66,7 +66,7 @@ impl Pipe {
             .set_conditions(now, Arc::new(conditions.for_streams()));
     }
 
-    /// Whether the other side knows that there will be no more.
+    /// True if the other side knows that there will be no more.
     pub(super) fn is_over(&self) -> bool {
         self.end == End::Told
     }
@@ -123,7 +123,7 @@ impl Pipe {
         moved
     }
 
-    /// Takes in what there is and what there is room for. Says when to look again if the link has no room.
+    /// Reads as much as there is room for. Returns when to try again if the link has no room.
     fn read(&mut self, now: Instant, mut from: &TcpStream, moved: &mut Moved) -> Option<Instant> {
         let mut buffer = [0; READ_BYTES];
         while self.readable && self.end == End::Open && self.bytes.len() < WINDOW_BYTES {
@@ -197,7 +197,7 @@ impl Pipe {
 const WINDOW_BYTES: usize = 4 << 20;
 /// Read at a time.
 const READ_BYTES: usize = 16 << 10;
-/// What a segment carries.
+/// Bytes that a segment carries.
 const PIECE_BYTES: usize = 1_460;
 /// IP and TCP headers.
 const HEADERS_BYTES: usize = 40;

@@ -139,7 +139,7 @@ impl Echo {
                 if &buffer[..len] == END {
                     return;
                 }
-                // Whoever has gone misses it.
+                // A client that is gone misses it.
                 let _ = server.send_to(&buffer[..len], from);
             }
         });

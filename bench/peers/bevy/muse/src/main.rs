@@ -58,7 +58,7 @@ fn protocol() -> Protocol<Rules> {
 
 fn run_server(options: &Options) {
     let config = protocol().transport(GAME);
-    let link = muse::drivers::Server::bind("127.0.0.1:0", config, ServerOptions::new(key()))
+    let link = muse::drivers::EndpointDriver::bind("127.0.0.1:0", config, ServerOptions::new(key()))
         .expect("a free port on the loopback interface");
     let port = link.local_addr().expect("it is bound").port();
     let scene = Scene {
@@ -91,7 +91,7 @@ fn drift(mut scene: ResMut<Scene>, mut bodies: Query<(&Number, &mut Body)>) {
 fn run_clients(options: &Options) {
     let connect = |server| {
         let how = Connect::pinned(key().public());
-        let link = muse::drivers::Client::connect(server, protocol().transport(GAME), how)
+        let link = muse::drivers::ClientDriver::connect(server, protocol().transport(GAME), how)
             .expect("a socket on the loopback interface");
         let mut app = App::new();
         app.add_plugins(ClientPlugin::new(protocol()))

@@ -198,7 +198,7 @@ impl MasterSocket {
     pub fn poll(&mut self) -> Option<MasterArrival> {
         loop {
             let (attempt, arrival) = self.arrivals.try_recv().ok()?;
-            // What a connection said that is not wanted any more is no news; answers belong to none.
+            // Messages of a connection that is no longer wanted are dropped; answers to requests belong to no connection.
             if attempt == self.attempts || matches!(arrival, MasterArrival::Answer(_)) {
                 return Some(arrival);
             }
@@ -352,7 +352,7 @@ impl Worker {
             }
             let _ = socket.close(None).await;
         };
-        // Whoever does not listen is left anyway.
+        // The connection ends even if the master does not read the last messages in time.
         let _ = timeout(CLOSE_MAX, farewell).await;
         match is_dropped {
             true => Err(Ended::Dropped),
@@ -444,5 +444,5 @@ const REQUESTS_MAX: usize = 4;
 const SEND_MAX: Duration = Duration::from_secs(10);
 /// Longest call over HTTP.
 const CALL_MAX: Duration = Duration::from_secs(10);
-/// Longest farewell.
+/// Longest time for the last messages and the close.
 const CLOSE_MAX: Duration = Duration::from_millis(500);

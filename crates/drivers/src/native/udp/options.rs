@@ -16,83 +16,50 @@ pub struct UdpOptions {
     pub(crate) sieve: bool,
 }
 
-impl UdpOptions {
+muse_wire::setters! { UdpOptions:
     /// Bytes of receive buffer to ask the kernel for. Default 4 MB: two ticks of 10,000 clients. The kernel grants less
     /// where its limit is lower (`net.core.rmem_max` on Linux);
     /// [`UdpDriver::receive_buffer`](super::UdpDriver::receive_buffer) says how much. Costs memory only while it fills.
-    pub fn receive_buffer(mut self, bytes: usize) -> Self {
-        self.receive_buffer = bytes;
-        self
-    }
+    receive_buffer: usize,
 
     /// Bytes of send buffer to ask the kernel for. Default 4 MB. When it is full, what is unsent waits in the driver.
-    pub fn send_buffer(mut self, bytes: usize) -> Self {
-        self.send_buffer = bytes;
-        self
-    }
+    send_buffer: usize,
 
     /// Sets whether a socket bound to an IPv6 address takes IPv4 as well. Default true. IPv4 peers appear to the machine as
     /// plain IPv4 addresses either way.
-    pub fn dual_stack(mut self, on: bool) -> Self {
-        self.dual_stack = on;
-        self
-    }
+    dual_stack: bool,
 
     /// Sets whether congestion marks are sent and read. Default true. Reading costs some 45 ns a datagram, in the kernel.
-    pub fn ecn(mut self, on: bool) -> Self {
-        self.ecn = on;
-        self
-    }
+    ecn: bool,
 
     /// Sets whether several datagrams for one destination go to the kernel as one (segmentation offload), where it can.
     /// Default true; the driver falls back by itself when a network device refuses.
-    pub fn gso(mut self, on: bool) -> Self {
-        self.gso = on;
-        self
-    }
+    gso: bool,
 
     /// Sets whether the kernel may hand over several datagrams of one sender at once, where it can. Default true. The
     /// machine sees single datagrams either way. Always on in the portable path.
-    pub fn gro(mut self, on: bool) -> Self {
-        self.gro = on;
-        self
-    }
+    gro: bool,
 
     /// Sets whether routers must not fragment our datagrams. Default true: path MTU discovery needs it, and a fragment lost
     /// is a datagram lost. Always on in the portable path.
-    pub fn dont_fragment(mut self, on: bool) -> Self {
-        self.dont_fragment = on;
-        self
-    }
+    dont_fragment: bool,
 
     /// Sets whether several sockets of this user may share the port. Default false; [`bind_shards`](crate::bind_shards) sets
     /// it. A process of the same user can then take part of the traffic.
-    pub fn reuse_port(mut self, on: bool) -> Self {
-        self.reuse_port = on;
-        self
-    }
+    reuse_port: bool,
 
     /// Sets whether to use the path of the other platforms on Linux too: one system call per destination, through
     /// `quinn-udp`. Default false. For sandboxes that lack `sendmmsg`, and for tests.
-    pub fn portable(mut self, on: bool) -> Self {
-        self.portable = on;
-        self
-    }
+    portable: bool,
 
     /// Most datagrams that one `receive` takes from the socket, give or take one batch. Default 8,192. Bounds a tick
     /// under a flood; what is left stays in the socket's buffer.
-    pub fn receive_limit(mut self, datagrams: usize) -> Self {
-        self.receive_limit = datagrams;
-        self
-    }
+    receive_limit: usize,
 
     /// Sets whether the kernel drops a random part of the handshakes while more of them come than the socket's buffer holds
     /// between two looks at it: otherwise a flood of them crowds out players' packets. Only for sockets that carry the Muse
-    /// protocol. Default false; [`Server`](crate::Server) sets it. Linux only.
-    pub fn sieve(mut self, on: bool) -> Self {
-        self.sieve = on;
-        self
-    }
+    /// protocol. Default false; [`EndpointDriver::bind`](crate::EndpointDriver::bind) sets it. Linux only.
+    sieve: bool,
 }
 
 impl Default for UdpOptions {

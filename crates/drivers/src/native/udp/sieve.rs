@@ -18,7 +18,7 @@ pub(super) struct Sieve {
 }
 
 impl Sieve {
-    /// For a socket with a receive buffer of so many bytes.
+    /// A sieve for a socket with a receive buffer of this many bytes.
     pub(super) fn new(buffer: usize) -> Self {
         Self {
             pass_max: (buffer / HANDSHAKE_COST).clamp(PASS_LEAST, PASS_MOST),
@@ -27,7 +27,7 @@ impl Sieve {
         }
     }
 
-    /// One look at the socket brought so many handshakes. Says how fine the sieve must be from now on if that changes.
+    /// Notes how many handshakes one read of the socket brought. Returns how fine the sieve must be from now on, if that changes.
     pub(super) fn judge(&mut self, now: Instant, handshakes: usize) -> Option<u32> {
         let before = self.shift;
         if handshakes > self.pass_max {

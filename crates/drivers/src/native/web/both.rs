@@ -71,7 +71,7 @@ impl Driver for UdpWebDriver {
         }
     }
 
-    /// That of the socket.
+    /// The address of the UDP socket.
     fn local_addr(&self) -> io::Result<SocketAddr> {
         self.udp.local_addr()
     }

@@ -41,6 +41,8 @@ fn hash(identity: &Identity) -> io::Result<[u8; 32]> {
 
 /// The time after which a certificate is replaced.
 pub(super) const RENEW_AFTER: Duration = Duration::from_secs(6 * DAY_S);
+/// A browser whose clock is up to a day slow accepts a new certificate.
 const BEGINS_BEFORE: Duration = Duration::from_secs(DAY_S);
+/// A day less than the two weeks that browsers allow.
 const VALID_FOR: Duration = Duration::from_secs(13 * DAY_S);
 const DAY_S: u64 = 24 * 60 * 60;

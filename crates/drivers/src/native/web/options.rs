@@ -35,12 +35,6 @@ impl WebOptions {
         }
     }
 
-    /// UDP port of WebTransport. Default: any that is free; name one if a firewall has to let it through.
-    pub fn transport_port(mut self, port: u16) -> Self {
-        self.transport_port = port;
-        self
-    }
-
     /// A certificate chain and its private key, as PEM files, for WebTransport and for WebSockets, which are then encrypted (`wss:`) too; a
     /// page that comes over HTTPS needs that. Default: WebTransport has a certificate of our own making, renewed every
     /// week, whose hash `GET /link` tells; WebSockets are not encrypted by their link, and Muse encrypts inside of either.
@@ -56,19 +50,6 @@ impl WebOptions {
         self
     }
 
-    /// Sessions at once, those that are being made included. Default: 1,024. Each may hold some 300 kB in queues, and a few kB when
-    /// quiet.
-    pub fn sessions_max(mut self, sessions: usize) -> Self {
-        self.sessions_max = sessions;
-        self
-    }
-
-    /// Sessions at once from one IPv4 address or IPv6 /64. Default: 64; players behind one router share it.
-    pub fn sessions_per_address(mut self, sessions: usize) -> Self {
-        self.sessions_per_address = sessions;
-        self
-    }
-
     /// Lets datagrams be as long as those of a relay are, which has 8 bytes to put in front: 1,208. Default: 1,200, what the transport
     /// needs.
     pub fn for_relay(mut self) -> Self {
@@ -80,4 +61,16 @@ impl WebOptions {
     pub(super) fn allows(&self, origin: Option<&str>) -> bool {
         self.origins.is_empty() || origin.is_some_and(|it| self.origins.iter().any(|o| o == it))
     }
+}
+
+muse_wire::setters! { WebOptions:
+    /// UDP port of WebTransport. Default: any that is free; name one if a firewall has to let it through.
+    transport_port: u16,
+
+    /// Sessions at once, those that are being made included. Default: 1,024. Each may hold some 300 kB in queues, and a few kB when
+    /// quiet.
+    sessions_max: usize,
+
+    /// Sessions at once from one IPv4 address or IPv6 /64. Default: 64; players behind one router share it.
+    sessions_per_address: usize,
 }

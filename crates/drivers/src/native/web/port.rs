@@ -115,7 +115,7 @@ impl Port {
         shared.wake();
     }
 
-    /// Returns when nothing has come for so long that nobody can be there: soon if nothing ever came.
+    /// Returns once the browser has been silent for so long that it must be gone: sooner if nothing ever came.
     pub(super) async fn silence(&self) {
         loop {
             let heard_ms = self.heard_ms.load(Ordering::Relaxed);

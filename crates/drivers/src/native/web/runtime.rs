@@ -162,7 +162,7 @@ async fn renew(
     }
 }
 
-/// Lets sessions say their last, for a second at most.
+/// Lets sessions send their last messages, for a second at most.
 async fn finish(doors: &Doors) {
     let until = tokio::time::Instant::now() + FINISH_WITHIN;
     while doors.inside() > 0 && tokio::time::Instant::now() < until {

@@ -5,8 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use data_encoding::BASE64;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -116,17 +118,16 @@ impl Sockets {
 
     /// The answer to `GET /link`.
     fn links(&self) -> String {
-        let certificates = match self.harbour.shared().certificate_hash() {
-            Some(hash) => format!("\"{}\"", base64(&hash)),
-            None => String::new(),
-        };
-        format!(
-            "{{\"muse\":1,\"webtransport\":{{\"port\":{},\"path\":\"{path}\",\"certificates\":[{certificates}]}},\
-             \"websocket\":{{\"path\":\"{path}\",\"secure\":{}}}}}",
-            self.transport_port,
-            self.tls.is_some(),
-            path = http::PATH,
-        )
+        // As JavaScript's `atob` reads it.
+        let hash = self.harbour.shared().certificate_hash();
+        let certificates: Vec<String> = hash.iter().map(|hash| BASE64.encode(hash)).collect();
+        let (path, port, secure) = (http::PATH, self.transport_port, self.tls.is_some());
+        json!({
+            "muse": 1,
+            "webtransport": { "port": port, "path": path, "certificates": certificates },
+            "websocket": { "path": path, "secure": secure },
+        })
+        .to_string()
     }
 }
 
@@ -181,7 +182,7 @@ where
     while let Some(bytes) = to_browser.recv().await {
         port.sent(bytes.len());
         sink.feed(Message::Binary(bytes.into())).await?;
-        // What was said in one tick goes out together.
+        // Messages of one tick go out together.
         while let Ok(bytes) = to_browser.try_recv() {
             port.sent(bytes.len());
             sink.feed(Message::Binary(bytes.into())).await?;
@@ -201,44 +202,8 @@ fn socket_config(message_max: usize) -> WebSocketConfig {
     config
 }
 
-/// Base64 with padding, as JavaScript's `atob` reads it.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |place: usize| u32::from(chunk.get(place).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..4 {
-            text.push(if place <= chunk.len() {
-                DIGITS[(bits >> (18 - 6 * place) & 63) as usize] as char
-            } else {
-                '='
-            });
-        }
-    }
-    text
-}
-
 /// TLS and the request have to be done by then.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// The time that a closing frame may take.
 const GOODBYE_WITHIN: Duration = Duration::from_millis(500);
 const AFTER_ERROR: Duration = Duration::from_millis(100);
-
-#[cfg(test)]
-mod tests {
-    use super::base64;
-
-    #[test]
-    fn base64_is_that_of_rfc_4648() {
-        for (bytes, text) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foobar", "Zm9vYmFy"),
-        ] {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-    }
-}

@@ -70,7 +70,7 @@ pub(super) fn server_config(socket: std::net::UdpSocket, identity: Identity) -> 
 impl Transports {
     async fn converse(&self, incoming: IncomingSession, pass: Pass) {
         let request = tokio::time::timeout(HANDSHAKE_WITHIN, incoming).await;
-        let Some(connection) = self.let_in(request).await else {
+        let Some(connection) = self.accept(request).await else {
             Shared::count(&self.harbour.shared().refused, 1);
             return;
         };
@@ -85,7 +85,7 @@ impl Transports {
     }
 
     /// Answers a request for a session.
-    async fn let_in<E, T>(
+    async fn accept<E, T>(
         &self,
         request: Result<Result<SessionRequest, E>, T>,
     ) -> Option<Connection> {
@@ -153,7 +153,7 @@ async fn read_stream(stream: &mut RecvStream, len_max: usize) -> Result<Vec<u8>,
     while len < bytes.len() {
         match stream.read(&mut bytes[len..]).await {
             Ok(Some(more)) => len += more,
-            // What a stream that broke off carried is lost, as datagrams are.
+            // The content of a stream that broke off is lost, as datagrams are.
             Ok(None) | Err(_) => {
                 bytes.truncate(len);
                 return Ok(bytes);
@@ -196,7 +196,7 @@ async fn send_stream(connection: &Connection, bytes: &[u8]) -> Option<()> {
     stream.finish().await.ok()
 }
 
-/// From so many sessions on, addresses are proven before anything is done for them.
+/// Number of sessions from which addresses are proven before anything is done for them.
 const PROVE_FROM: usize = 64;
 /// QUIC, HTTP/3 and the session have to be done by then.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
@@ -204,7 +204,7 @@ const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 const STREAM_WITHIN: Duration = Duration::from_secs(5);
 /// The time that what was said last may take to be sent.
 const LINGER: Duration = Duration::from_millis(100);
-/// A connection is given up after so much silence, in milliseconds; browsers say 30 s.
+/// Silence in milliseconds after which a connection is given up; browsers use 30 s.
 const IDLE_MS: u32 = 30_000;
 /// Often enough for the bindings of routers.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);

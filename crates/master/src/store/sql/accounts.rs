@@ -261,7 +261,7 @@ pub(in crate::store) fn save_progress(
     Ok(based_on + 1)
 }
 
-/// The database answers: one row at most, whatever there is.
+/// Checks that the database answers: reads one row at most.
 pub(in crate::store) fn ready(sql: &mut dyn Sql) -> Result<()> {
     sql.rows("SELECT epoch FROM leases LIMIT 1", &[]).map(drop)
 }

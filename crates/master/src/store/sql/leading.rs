@@ -283,7 +283,7 @@ pub(in crate::store) fn end_match(
     sql.execute_all(&writes)?;
     let mut requeued = Vec::new();
     for ticket in ending.requeue {
-        // Whoever did something else meanwhile stays with that.
+        // A player who did something else meanwhile stays with that.
         if insert_ticket(sql, &ticket)? {
             requeued.push(ticket);
         }

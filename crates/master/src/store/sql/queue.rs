@@ -140,7 +140,7 @@ pub(super) fn removal(tickets: impl Iterator<Item = TicketId>) -> Result<[Write;
 /// A press of *play*: by whom, with which preferences, true if they insist on being in the queue, and when.
 pub(in crate::store) type Pressed = (AccountId, Preferences, bool, Instant);
 
-/// Does *play* for everybody who pressed it, in a few statements however many they are.
+/// Handles *play* for everybody who pressed it, in a few statements no matter how many they are.
 pub(in crate::store) fn play(
     sql: &mut dyn Sql,
     pressed: &[Pressed],
@@ -158,7 +158,7 @@ pub(in crate::store) fn play(
         })
         .collect();
     write(sql, decided.iter().flatten().flatten())?;
-    // Who plays with others or has pressed twice: after them, and one after the other.
+    // Players in a party and those who pressed twice come after the others, one by one.
     let pairs = pressed.iter().zip(decided);
     pairs
         .map(|(pressed, decided)| decided.map_or_else(|| play_alone(sql, pressed), Ok))

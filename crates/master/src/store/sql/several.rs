@@ -163,7 +163,7 @@ pub(in crate::store) fn hosted(sql: &mut dyn Sql, server: ServerId) -> Result<Op
     }
 }
 
-/// A master that was not seen for so long counts as away, and its players with it.
+/// Time after which a master that was not seen counts as away, and its players with it.
 const AWAY: Duration = Duration::from_secs(15);
 /// After this it is forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(60);

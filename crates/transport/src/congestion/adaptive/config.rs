@@ -20,30 +20,18 @@ impl Default for AdaptiveConfig {
     }
 }
 
-impl AdaptiveConfig {
+muse_wire::setters! { AdaptiveConfig:
     /// Most bytes in flight (16 MiB). It bounds the memory for what may have to be sent again; never less than two packets.
-    pub fn window_max(mut self, bytes: usize) -> Self {
-        self.window_max = bytes;
-        self
-    }
+    window_max: usize,
 
     /// Packets in flight before anything is known about the path (10). More starts faster and may overflow a short queue.
-    pub fn window_initial(mut self, packets: u32) -> Self {
-        self.window_initial = packets.max(2);
-        self
-    }
+    window_initial: u32 = window_initial.max(2),
 
     /// Bytes per second below which losses alone never push the flow (32,000): what a game cannot do without. Delay
     /// still can. A high floor adds to the congestion of a thin link that drops instead of queueing.
-    pub fn rate_floor(mut self, bytes_per_second: u32) -> Self {
-        self.rate_floor = bytes_per_second;
-        self
-    }
+    rate_floor: u32,
 
     /// Packets that the flow wants to have waiting in the bottleneck's queue (2). More holds a larger share beside others and on
     /// jittery paths, and delays everybody.
-    pub fn queue_packets(mut self, packets: u32) -> Self {
-        self.queue_packets = packets.max(1);
-        self
-    }
+    queue_packets: u32 = queue_packets.max(1),
 }

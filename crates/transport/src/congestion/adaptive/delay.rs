@@ -58,7 +58,7 @@ impl Delay {
             service,
         } = sample;
         if lacks < LACKS_LITTLE && self.base_lacks >= LACKS_LITTLE {
-            // What a full packet takes longer on the same empty path, or else this flow would see a queue where others see none.
+            // The additional time of a full packet on the same empty path; without it this flow would see a queue where others see none.
             let longer = Duration::from_secs_f64(self.base_lacks * service.as_secs_f64());
             (self.base, self.base_lacks) = ((self.base + longer).min(rtt), lacks);
         }

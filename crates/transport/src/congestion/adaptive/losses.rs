@@ -98,7 +98,7 @@ impl Losses {
             self.acquitted = ACQUITTED_BATCHES;
             return Verdict::Mistaken;
         }
-        // What is lost in every batch may be lost to a queue that is always full: now and then try a smaller window.
+        // Losses in every batch may come from a queue that is always full: try a smaller window now and then.
         let trial = usize::from(self.since_blame) > BATCHES;
         let more_than_usual = share > SHARE_TOLERATED + 2.0 * least;
         let overflow = high > HIGH_SHARE || (more_than_usual && self.acquitted == 0);

@@ -16,7 +16,7 @@ fn the_documented_exchanges_stay_as_they_are() {
         });
         let mut entropy = SeededEntropy::danger_seeded(1);
         let mut config = config(trust);
-        // What is offered depends on the machine; the vectors are of the suite that all have.
+        // The offered suites depend on the machine; the vectors use the one that all machines have.
         config.suites = Suite::ChaCha20Poly1305.bit();
         let mut client = Connecting::new(&config, Instant::ZERO, &mut entropy).expect("valid");
         let hello = transmit(&mut client, Instant::ZERO);

@@ -95,7 +95,7 @@ fn who_only_saw_the_token_does_not_get_in_and_does_not_spend_it() {
     assert_eq!(
         present(&mut server, stolen, 3).err(),
         Some(Refusal::WrongKey),
-        "nor does he take over the session"
+        "nor do they take over the session"
     );
 }
 

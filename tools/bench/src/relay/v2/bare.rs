@@ -53,7 +53,7 @@ pub(super) fn run() -> anyhow::Result<()> {
                 segment_size: (meta.stride < meta.len).then_some(meta.stride),
                 src_ip: None,
             };
-            // What the socket does not take is lost, as in a router.
+            // Datagrams that the socket does not accept are lost, as in a router.
             let _ = state.try_send(UdpSockRef::from(&socket), &transmit);
         }
     }
@@ -61,7 +61,7 @@ pub(super) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Who speaks with whom.
+/// The pairs of players.
 #[derive(Default)]
 struct Partners {
     by_address: FxHashMap<SocketAddr, SocketAddr>,
@@ -69,7 +69,7 @@ struct Partners {
 }
 
 impl Partners {
-    /// Where a datagram goes. A registration goes back to its sender, once the pair is complete.
+    /// Returns the destination of a datagram. A registration goes back to its sender, once the pair is complete.
     fn of(&mut self, from: SocketAddr, contents: &[u8]) -> Option<SocketAddr> {
         let &[super::load::REGISTRATION, pair, side] = contents else {
             return self.by_address.get(&from).copied();

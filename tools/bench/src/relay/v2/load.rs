@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{PAIRS, turn};
 
-/// What stands between the players.
+/// The kind of program between the players.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub(crate) enum Kind {
     /// Nothing.
@@ -37,7 +37,7 @@ impl Kind {
         }
     }
 
-    /// What its rows are called.
+    /// Title of its rows.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::None => "nothing",
@@ -48,19 +48,19 @@ impl Kind {
     }
 }
 
-/// How they play.
+/// The load of the players.
 #[derive(Args)]
 pub(crate) struct LoadArguments {
-    /// What stands between them.
+    /// The kind of program between them.
     #[arg(long)]
     kind: Kind,
-    /// Where it listens.
+    /// Its address.
     #[arg(long)]
     server: SocketAddr,
     /// Bytes of each packet, without what the forwarder needs.
     #[arg(long)]
     size: usize,
-    /// How long.
+    /// Duration in seconds.
     #[arg(long)]
     seconds: u64,
     /// Packets a second; as many as arrive without it.
@@ -68,14 +68,14 @@ pub(crate) struct LoadArguments {
     rate: Option<u64>,
 }
 
-/// What they saw.
+/// The players' observations.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct LoadReport {
     /// Packets sent.
     pub(crate) sent: u64,
     /// Packets that arrived.
     pub(crate) received: u64,
-    /// How long it took.
+    /// Time that it took.
     pub(crate) seconds: f64,
     /// Half took at most this long.
     pub(crate) p50_us: f64,
@@ -84,7 +84,7 @@ pub(crate) struct LoadReport {
 }
 
 impl LoadReport {
-    /// How much of what was sent arrived.
+    /// Share of what was sent that arrived.
     pub(crate) fn arrived_percent(&self) -> f64 {
         100.0 * self.received as f64 / self.sent.max(1) as f64
     }
@@ -266,7 +266,7 @@ impl Players {
             let under_way = sent.saturating_sub(received + self.lost());
             if sent < allowed && (under_way < WINDOW || stalled) {
                 if stalled {
-                    // What has not come by now is lost.
+                    // Packets that have not arrived by now are lost.
                     self.receivers[0].machine.port().given_up += under_way;
                     progress = SystemInstant::now();
                 }

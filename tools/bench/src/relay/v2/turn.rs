@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-/// Whether coturn is there.
+/// True if coturn is installed.
 pub(super) fn is_installed() -> bool {
     super::exists(PROGRAM)
 }
@@ -52,7 +52,7 @@ pub(super) fn await_program(pid: u32) -> anyhow::Result<()> {
     }
 }
 
-/// What stands in front of a packet of `size` bytes.
+/// Returns the header in front of a packet of `size` bytes.
 pub(super) fn header(size: usize) -> [u8; 4] {
     let [high, low] = (size as u16).to_be_bytes();
     let [first, second] = CHANNEL.to_be_bytes();
@@ -122,7 +122,7 @@ fn xor_address(address: SocketAddr) -> anyhow::Result<[u8; 8]> {
 }
 
 const PROGRAM: &str = "turnserver";
-/// Where it listens, in a network of its own.
+/// Port that it listens on, in a network of its own.
 pub(super) const PORT: u16 = 3_478;
 const ALLOCATE: u16 = 0x0003;
 const CHANNEL_BIND: u16 = 0x0009;

@@ -1,8 +1,11 @@
 //! The source of `now`: the operating system's monotonic clock, read by the driver of a machine.
 
+#[cfg(not(target_arch = "wasm32"))]
 use std::time::{Instant as SystemInstant, SystemTime};
 
 use muse_wire::{Duration, Instant};
+#[cfg(target_arch = "wasm32")]
+use web_time::{Instant as SystemInstant, SystemTime};
 
 /// A monotonic clock whose origin is the moment it was started.
 ///

@@ -4,11 +4,13 @@
 use std::io;
 use std::time::Duration;
 
-use muse_drivers::{AsyncClient, AsyncServer, AsyncUdp, Clock, Driver, UdpOptions, new_key};
+use muse_drivers::{
+    AsyncClientDriver, AsyncEndpointDriver, AsyncUdp, Clock, Driver, UdpOptions, new_key,
+};
 use muse_relay::{Invitation, Limits, LinkEvent, Refusal, Relay, RoomCode};
 use muse_transport::{ChannelConfig, Config, Connect, Delivery, Event, ServerOptions};
 
-async fn serve(mut server: AsyncServer) -> io::Result<usize> {
+async fn serve(mut server: AsyncEndpointDriver) -> io::Result<usize> {
     let (mut buffer, mut echoed) = (Vec::new(), 0);
     loop {
         match server.next_event(&mut buffer).await? {
@@ -28,7 +30,7 @@ async fn serve(mut server: AsyncServer) -> io::Result<usize> {
     }
 }
 
-async fn ask(mut client: AsyncClient) -> io::Result<Vec<u8>> {
+async fn ask(mut client: AsyncClientDriver) -> io::Result<Vec<u8>> {
     let (mut buffer, mut answers) = (Vec::new(), Vec::new());
     while answers.len() < 50 {
         match client.next_event(&mut buffer).await? {
@@ -55,8 +57,8 @@ fn questions_are_answered_and_dropping_the_client_ends_it() -> io::Result<()> {
         let key = new_key()?;
         let how = Connect::pinned(key.public());
         let here = "127.0.0.1:0".parse().expect("an address");
-        let server = AsyncServer::bind(here, config.clone(), ServerOptions::new(key))?;
-        let client = AsyncClient::connect(server.local_addr()?, config, how)?;
+        let server = AsyncEndpointDriver::bind(here, config.clone(), ServerOptions::new(key))?;
+        let client = AsyncClientDriver::connect(server.local_addr()?, config, how).await?;
         let served = tokio::spawn(serve(server));
         let patience = Duration::from_secs(30);
         let answers = tokio::time::timeout(patience, ask(client))
@@ -93,7 +95,7 @@ fn a_room_is_joined_by_its_invitation_and_the_relay_is_left() -> io::Result<()> 
         let key = new_key()?;
         let host_key = *key.public().as_bytes();
         let here = "127.0.0.1:0".parse().expect("an address");
-        let mut server = AsyncServer::bind(here, config.clone(), ServerOptions::new(key))?;
+        let mut server = AsyncEndpointDriver::bind(here, config.clone(), ServerOptions::new(key))?;
         let code = server.open_room(relay)?;
         assert!(matches!(
             server.next_relay_event().await?,
@@ -105,7 +107,7 @@ fn a_room_is_joined_by_its_invitation_and_the_relay_is_left() -> io::Result<()> 
             code,
             host_key,
         };
-        let mut client = AsyncClient::accept_invitation(&invitation, config)?;
+        let mut client = AsyncClientDriver::accept_invitation(&invitation, config)?;
         assert!(matches!(
             client.next_relay_event().await?,
             LinkEvent::Joined { .. }
@@ -150,7 +152,7 @@ fn a_room_that_is_not_there_is_refused() -> io::Result<()> {
         let config = Config::new(3).channel(ChannelConfig::new(Delivery::ReliableOrdered));
         let code: RoomCode = "0123-4567-89AB".parse().expect("a code");
         let how = Connect::pinned(new_key()?.public());
-        let mut client = AsyncClient::join(relay()?, code, config, how)?;
+        let mut client = AsyncClientDriver::join(relay()?, code, config, how)?;
         let event = tokio::time::timeout(Duration::from_secs(30), client.next_relay_event())
             .await
             .expect("an answer")?;

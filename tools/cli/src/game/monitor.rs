@@ -1,4 +1,4 @@
-//! What players try, in the log while the match goes on.
+//! Logs cheating attempts while the match goes on.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use muse_biobot::Stage;
 use muse_biobot::cheats::Offence;
 use muse_wire::{Duration, Instant};
 
-/// How much of each player's conduct has been logged.
+/// Counts how much of each player's conduct has been logged.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
+pub(crate) struct Monitor {
     logged: BTreeMap<(u64, &'static str), u32>,
     next: Instant,
 }
 
-impl Watch {
+impl Monitor {
     /// Looks once a second, and logs what is new: the first of its kind, and then each time that there is twice as much.
     pub(crate) fn look(&mut self, now: Instant, stage: &Stage) {
         if now < self.next {

@@ -1,8 +1,8 @@
-//! The master's side of a match of Biobot: takes it, reports it, keeps what players unlock, hands in the result.
+//! The connection of a match of Biobot to the master: accepts the match, reports on it, saves what players unlock, submits the result.
 
 use muse::master::{HostEvent, MatchEnding, MatchOutcome, MatchPhase};
 use muse_biobot::Phase as RoundPhase;
-use muse_drivers::Server;
+use muse_drivers::EndpointDriver;
 use muse_master_client::AccountId;
 use muse_master_client::messages::Assignment;
 use muse_transport::ServerPublicKey;
@@ -11,19 +11,19 @@ use muse_wire::Instant;
 use super::profiles::{Known, Profiles};
 use crate::master::enrolment::{EnrolledHost, Enrolment};
 
-/// The master's side of a match.
-pub(crate) struct Duty {
+/// A match's connection to the master.
+pub(crate) struct MasterLink {
     host: EnrolledHost,
     profiles: Profiles,
 }
 
-/// How a match stands, for the master.
+/// The state of a match, for the master.
 pub(crate) struct Standing {
     pub(crate) phase: RoundPhase,
     pub(crate) present: Vec<AccountId>,
 }
 
-impl Duty {
+impl MasterLink {
     /// Starts to connect.
     pub(crate) fn new(
         enrolment: Enrolment,
@@ -36,7 +36,7 @@ impl Duty {
         })
     }
 
-    /// Does what is due, and says which match is to be hosted when the master has one.
+    /// Does what is due; returns the match to host when the master has assigned one.
     pub(crate) fn turn(
         &mut self,
         now: Instant,
@@ -53,7 +53,7 @@ impl Duty {
                 }
                 HostEvent::SeatOpened(account) => self.host.ask_profile(account, GAME),
                 HostEvent::Profile(profile) => self.profiles.handle_profile(&profile),
-                // Whoever has no seat is disconnected each turn, and the end is asked for by name.
+                // Players without a seat are disconnected in each turn of the host, which also asks `has_ended`.
                 _ => {}
             }
         }
@@ -65,31 +65,31 @@ impl Duty {
         self.host.has_seat(account)
     }
 
-    /// What is known of a player; none until the master has told.
+    /// Returns what is known of a player; none until the master has answered.
     pub(crate) fn profile(&self, account: AccountId) -> Option<&Known> {
         self.profiles.known(account)
     }
 
-    /// A player has reached a checkpoint or found a weapon: the master keeps it.
+    /// Has the master save that a player reached a checkpoint or found a weapon.
     pub(crate) fn save(&mut self, account: AccountId, checkpoint: u8, owned: u8) {
         if let Some(document) = self.profiles.advance(account, checkpoint, owned) {
             self.host.save_progress(account, GAME, document);
         }
     }
 
-    /// A player has escaped: the next time starts at the beginning, with the weapons that were found.
-    pub(crate) fn begin_anew(&mut self, account: AccountId) {
-        if let Some(document) = self.profiles.begin_anew(account) {
+    /// Notes that a player has escaped: the next match starts at the beginning, with the weapons that were found.
+    pub(crate) fn start_over(&mut self, account: AccountId) {
+        if let Some(document) = self.profiles.start_over(account) {
             self.host.save_progress(account, GAME, document);
         }
     }
 
-    /// A player's seat is given up.
+    /// Gives up a player's seat.
     pub(crate) fn give_up(&mut self, account: AccountId) {
         self.host.give_up_seat(account);
     }
 
-    /// Tells the master how the match stands, at once if that has changed.
+    /// Reports the state of the match to the master, at once if it has changed.
     pub(crate) fn tell(&mut self, standing: Standing) {
         let phase = match standing.phase {
             RoundPhase::Waiting => MatchPhase::Connecting,
@@ -99,7 +99,7 @@ impl Duty {
         self.host.report(phase, standing.present, 0);
     }
 
-    /// Hands in the result: points by account.
+    /// Submits the result: points by account.
     pub(crate) fn finish(
         &mut self,
         ending: MatchEnding,
@@ -131,5 +131,5 @@ impl Duty {
     }
 }
 
-/// What progress in this game is called.
+/// The name under which the master keeps progress in this game.
 const GAME: &str = "biobot";

@@ -12,34 +12,34 @@ use crate::world::ClientId;
 /// game.
 ///
 /// ```
-/// use muse_netcode::Host;
+/// use muse_netcode::LocalClient;
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/runner.in"));
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let (mut server, client) = (server(Instant::ZERO), client(Instant::ZERO));
 /// server.join(ClientId(0), &Runner { x: 0.0 })?;
-/// let mut host = Host::new(&mut server, ClientId(0), client);
+/// let mut local = LocalClient::new(&mut server, ClientId(0), client);
 /// for milli in 0..2_000 {
 ///     let now = Instant::from_millis(milli);
 ///     while server.poll_tick(now, &mut Rules, |_, ()| ()).is_some() {}
 ///     server.commit();
-///     host.tick(now, &mut server, &mut Rules, |_| true)?;
+///     local.tick(now, &mut server, &mut Rules, |_| true)?;
 /// }
-/// assert!(host.game.predicted().expect("it plays").x > 8.0);
+/// assert!(local.game.predicted().expect("it plays").x > 8.0);
 /// # Ok(())
 /// # }
 /// ```
-pub struct Host<G: Game> {
+pub struct LocalClient<G: Game> {
     /// Its client.
     pub game: Client<G>,
     id: ClientId,
     buffer: Vec<u8>,
 }
 
-impl<G: Game> Host<G>
+impl<G: Game> LocalClient<G>
 where
     G::Player: State,
 {
-    /// Makes a host of the client with this id, which has joined the server before.
+    /// Makes a local client of the client with this id, which has joined the server before.
     pub fn new(server: &mut Server<G>, id: ClientId, game: Client<G>) -> Self {
         server.set_local(id);
         Self {

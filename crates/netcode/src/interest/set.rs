@@ -7,7 +7,7 @@ use super::model::Observer;
 /// The entities that an observer perceives: the result of [`Interest::update`](super::Interest::update), in the order of the
 /// entities' indices.
 #[derive(Debug)]
-pub struct View {
+pub struct InterestSet {
     pub(super) observer: Observer,
     pub(super) entries: Vec<Relevant>,
     /// The entries of the update before; kept for their memory.
@@ -16,7 +16,7 @@ pub struct View {
     pub(super) left: Vec<EntityId>,
 }
 
-impl View {
+impl InterestSet {
     pub(super) fn new(observer: Observer) -> Self {
         Self {
             observer,

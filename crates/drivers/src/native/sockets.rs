@@ -1,0 +1,289 @@
+//! The sockets of an [`EndpointDriver`](crate::EndpointDriver): UDP, with a relay and browsers where they are wanted.
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use muse_relay::{Link, LinkEvent, RoomCode, RoomKey, Through};
+use muse_transport::{Config, ServerOptions};
+use muse_wire::{Duration, Instant, Machine};
+
+#[cfg(feature = "web")]
+use crate::web::{RECEIVE_MAX, WebListener, WithWeb};
+use crate::{Driver, EndpointDriver, UdpDriver, UdpOptions, bind_shards};
+
+/// The links of an endpoint that lead out of the process; none for one that is offline.
+#[derive(Default)]
+pub(crate) struct Sockets {
+    udp: Option<UdpDriver>,
+    /// The relay that peers may come through.
+    relay: Option<Link>,
+    /// The listener for browsers.
+    #[cfg(feature = "web")]
+    web: Option<WebListener>,
+}
+
+impl Sockets {
+    pub(crate) fn udp(driver: UdpDriver) -> Self {
+        Self {
+            udp: Some(driver),
+            ..Self::default()
+        }
+    }
+
+    /// Receives what has arrived and handles what has become due.
+    pub(crate) fn receive<M: Machine>(&mut self, now: Instant, machine: &mut M) -> io::Result<()> {
+        #[cfg(feature = "web")]
+        if let Some(web) = &mut self.web {
+            web.take_in(now, machine, RECEIVE_MAX);
+            let mut machine = WithWeb { machine, web };
+            return receive(self.udp.as_mut(), self.relay.as_mut(), now, &mut machine);
+        }
+        receive(self.udp.as_mut(), self.relay.as_mut(), now, machine)
+    }
+
+    /// Sends what is to be sent.
+    pub(crate) fn flush<M: Machine>(&mut self, now: Instant, machine: &mut M) -> io::Result<()> {
+        #[cfg(feature = "web")]
+        if let Some(web) = &self.web {
+            let mut machine = WithWeb { machine, web };
+            return flush(self.udp.as_mut(), self.relay.as_mut(), now, &mut machine);
+        }
+        flush(self.udp.as_mut(), self.relay.as_mut(), now, machine)
+    }
+
+    /// Sleeps until something has arrived, for `timeout` at most. False on time-out.
+    pub(crate) fn wait(&self, timeout: Duration) -> io::Result<bool> {
+        let Some(udp) = &self.udp else {
+            std::thread::sleep(timeout.into());
+            return Ok(false);
+        };
+        #[cfg(feature = "web")]
+        if let Some(web) = &self.web {
+            if !web.fall_asleep() {
+                return Ok(true);
+            }
+            let woken = udp.wait(timeout);
+            web.wake_up();
+            return woken;
+        }
+        udp.wait(timeout)
+    }
+
+    /// Returns when the relay's link has something to do.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.relay.as_ref().and_then(Link::poll_timeout)
+    }
+
+    /// Leaves the relay's room.
+    pub(crate) fn leave(&mut self) {
+        if let Some(link) = &mut self.relay {
+            link.leave();
+        }
+    }
+
+    /// Lets peers come through a relay as well.
+    pub(crate) fn set_relay(&mut self, relay: SocketAddr, link: Link) -> io::Result<()> {
+        let here = crate::native::relay::local_address(relay, self.local_addr()?);
+        self.relay = Some(link.local_addresses(here.as_slice()));
+        Ok(())
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        let offline = || io::Error::new(io::ErrorKind::AddrNotAvailable, "it has no socket");
+        self.udp.as_ref().ok_or_else(offline)?.local_addr()
+    }
+}
+
+impl fmt::Debug for Sockets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.udp, f)
+    }
+}
+
+impl EndpointDriver {
+    /// Listens at `address`: `"[::]:7000"` for both IP versions, port 0 for any port.
+    pub fn bind(
+        address: impl ToSocketAddrs,
+        config: Config,
+        options: ServerOptions,
+    ) -> io::Result<Self> {
+        let mut failure = None;
+        for address in address.to_socket_addrs()? {
+            match UdpDriver::bind(address, &socket_options()) {
+                Ok(driver) => return Self::with_driver(driver, config, options),
+                Err(error) => {
+                    failure = Some(io::Error::new(error.kind(), format!("{address}: {error}")))
+                }
+            }
+        }
+        Err(failure.unwrap_or_else(no_address))
+    }
+
+    /// Listens at a socket of the caller's choice.
+    pub fn with_driver(
+        driver: UdpDriver,
+        config: Config,
+        options: ServerOptions,
+    ) -> io::Result<Self> {
+        let mut driver = Self::new(Sockets::udp(driver), config)?;
+        driver.endpoint.listen(options);
+        Ok(driver)
+    }
+
+    /// Listens with up to `count` servers at one address, each to be run by a thread of its own; see [`bind_shards`]
+    /// for when there are fewer. `options` is asked for each shard's options: give all of them the same key.
+    ///
+    /// A connection stays with the shard that accepted it, whatever address its packets come from. A handshake needs no
+    /// state that shards would have to share: its packets come from one address, so that one shard gets all of them, and
+    /// one that moves meanwhile starts over. Limits count per shard: connections, handshakes, and the single use of
+    /// connect tokens, so that a stolen token could be used once in each until its holder connects or it expires.
+    pub fn bind_shards(
+        address: impl ToSocketAddrs,
+        config: Config,
+        count: usize,
+        mut options: impl FnMut(usize) -> ServerOptions,
+    ) -> io::Result<Vec<Self>> {
+        let address = address.to_socket_addrs()?.next().ok_or_else(no_address)?;
+        let drivers = bind_shards(address, count, &socket_options())?;
+        let shard = |(number, driver): (usize, UdpDriver)| {
+            let config = config
+                .clone()
+                .shard(u8::try_from(number).unwrap_or(u8::MAX));
+            Self::with_driver(driver, config, options(number))
+        };
+        drivers.into_iter().enumerate().map(shard).collect()
+    }
+
+    /// Admits browsers as well: the same connections, events and channels, whatever the link of a client is. One listener; a new
+    /// one replaces the one before. [`wait`](Self::wait) wakes up for browsers too.
+    ///
+    /// ```
+    /// use muse_drivers::{EndpointDriver, WebListener, WebOptions, new_key};
+    /// use muse_transport::{ChannelConfig, Config, Delivery, ServerOptions};
+    /// let config = Config::new(7).channel(ChannelConfig::new(Delivery::ReliableOrdered));
+    /// let server = EndpointDriver::bind("127.0.0.1:0", config, ServerOptions::new(new_key()?))?;
+    /// let mut server = server.with_web(WebListener::bind(WebOptions::new("127.0.0.1:0".parse().expect("an address")))?)?;
+    /// println!("browsers ask http://{}/link", server.web().expect("just given").address());
+    /// server.tick(|_, _| {})?;
+    /// assert_eq!(server.web().map(WebListener::sessions), Some(0));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[cfg(feature = "web")]
+    pub fn with_web(mut self, mut web: WebListener) -> io::Result<Self> {
+        web.wake_at(self.local_addr()?)?;
+        self.sockets.web = Some(web);
+        Ok(self)
+    }
+
+    /// Returns the listener for browsers, for its addresses and counters.
+    #[cfg(feature = "web")]
+    pub fn web(&self) -> Option<&WebListener> {
+        self.sockets.web.as_ref()
+    }
+
+    /// Opens a room at a relay, so that clients behind routers can come by its code, and others as before. One room at a time; a
+    /// new one replaces the one before. [`poll_relay_event`](Self::poll_relay_event) says when it is open. An
+    /// [`Invitation`](muse_relay::Invitation) holds the code together with the server's key.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// # use muse_drivers::{ClientDriver, EndpointDriver, new_key};
+    /// # use muse_transport::{ChannelConfig, Config, Delivery, ServerOptions};
+    /// use muse_relay::Invitation;
+    /// let config = Config::new(7).channel(ChannelConfig::new(Delivery::ReliableOrdered));
+    /// let key = new_key()?;
+    /// let host_key = *key.public().as_bytes();
+    /// let mut server = EndpointDriver::bind("127.0.0.1:0", config.clone(), ServerOptions::new(key))?;
+    /// let relay = "127.0.0.1:7788".parse().expect("an address");
+    /// let code = server.open_room(relay)?;
+    /// let text = Invitation { relay, code, host_key }.to_string(); // to be sent to a friend, who does:
+    /// let invitation: Invitation = text.parse().expect("copied whole");
+    /// assert_eq!((invitation.code, invitation.host_key), (code, host_key));
+    /// let client = ClientDriver::accept_invitation(&invitation, config)?;
+    /// # drop(client);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn open_room(&mut self, relay: SocketAddr) -> io::Result<RoomCode> {
+        let mut key = [0; 16];
+        crate::fill_random(&mut key)?;
+        let key = RoomKey::new(key);
+        let link = Link::open(self.now(), relay, key, crate::native::relay::seed()?);
+        self.sockets.set_relay(relay, link)?;
+        Ok(key.code())
+    }
+
+    /// Returns the next event of the relay, for one that has opened or joined a room.
+    pub fn poll_relay_event(&mut self) -> Option<LinkEvent> {
+        self.sockets.relay.as_mut()?.poll_event()
+    }
+
+    /// Returns the link to the relay, for one that has opened or joined a room.
+    pub fn relay(&self) -> Option<&Link> {
+        self.sockets.relay.as_ref()
+    }
+
+    /// Returns the socket's own address.
+    ///
+    /// # Errors
+    /// There is no socket: it is offline.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.sockets.local_addr()
+    }
+
+    /// Returns the socket, for its counters; `None` offline.
+    pub fn udp(&self) -> Option<&UdpDriver> {
+        self.sockets.udp.as_ref()
+    }
+}
+
+/// Receives what has arrived, through a relay as well, and handles what has become due.
+fn receive<M: Machine>(
+    driver: Option<&mut UdpDriver>,
+    link: Option<&mut Link>,
+    now: Instant,
+    machine: &mut M,
+) -> io::Result<()> {
+    fn receive<M: Machine>(
+        driver: Option<&mut UdpDriver>,
+        now: Instant,
+        machine: &mut M,
+    ) -> io::Result<()> {
+        if let Some(driver) = driver {
+            driver.receive(now, machine)?;
+        }
+        if machine.poll_timeout().is_some_and(|due| due <= now) {
+            machine.handle_timeout(now);
+        }
+        Ok(())
+    }
+    match link {
+        None => receive(driver, now, machine),
+        Some(link) => receive(driver, now, &mut Through { machine, link }),
+    }
+}
+
+/// Sends what is to be sent, through a relay as well.
+fn flush<M: Machine>(
+    driver: Option<&mut UdpDriver>,
+    link: Option<&mut Link>,
+    now: Instant,
+    machine: &mut M,
+) -> io::Result<()> {
+    match (driver, link) {
+        (None, _) => crate::memory::flush_nowhere(now, machine),
+        (Some(driver), None) => driver.flush(now, machine)?,
+        (Some(driver), Some(link)) => driver.flush(now, &mut Through { machine, link })?,
+    };
+    Ok(())
+}
+
+fn no_address() -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, "the name has no address")
+}
+
+/// A server's socket drops what cannot be the protocol's before it is looked at.
+fn socket_options() -> UdpOptions {
+    UdpOptions::default().sieve(true)
+}
