@@ -1,7 +1,8 @@
 //! Snapshot packets at the client and answers at the server: damaged ones, invented ones, and sound ones between.
 
 use muse_netcode::{
-    Acknowledgement, ClientId, EventClass, Kind, KindOptions, Kinds, Receiver, Tick, ClientView, World,
+    Acknowledgement, ClientId, ClientView, EventClass, Kind, KindOptions, Kinds, Receiver, Tick,
+    World,
 };
 use muse_schema::State;
 
@@ -75,7 +76,13 @@ pub fn run(data: &[u8]) {
 }
 
 /// A tick with packets and an answer, damaged by `noise`.
-fn exchange(world: &mut World, view: &mut ClientView, receiver: &mut Receiver, tick: u32, noise: &[u8]) {
+fn exchange(
+    world: &mut World,
+    view: &mut ClientView,
+    receiver: &mut Receiver,
+    tick: u32,
+    noise: &[u8],
+) {
     world.commit(Tick(tick)).expect("in order");
     let visible: Vec<_> = world.entities().map(|entity| (entity, 1.0)).collect();
     view.set_interest(visible);
