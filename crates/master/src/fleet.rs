@@ -88,12 +88,15 @@ pub(crate) async fn open(
     for other in &config.other_masters {
         masters.push_str(&format!(",ws://{other}"));
     }
-    let processes = ProcessConfig::new(config.game.clone(), &masters)
-        .host(&config.game_host)
-        .warm(config.warm)
-        .matches_max(config.matches_max)
-        .first_port(config.first_port)
-        .logs(config.logs.clone());
+    let processes = ProcessConfig {
+        command: config.game.clone(),
+        masters,
+        host: config.game_host.clone(),
+        warm: config.warm,
+        matches_max: config.matches_max,
+        first_port: config.first_port,
+        logs: config.logs.clone(),
+    };
     let fleet = ProcessFleet::new(processes, Arc::clone(keys), hub, bus);
     if !config.game.is_empty() {
         let fleet = fleet.clone();

@@ -21,55 +21,27 @@ use crate::clock;
 use crate::director::{NoServer, Placement};
 use crate::hub::{Hub, lock};
 use crate::operators::ServerLine;
-use crate::ports::{FIRST_PORT, Ports};
+use crate::ports::Ports;
 use crate::secrets::Keys;
 
-/// Options of a [`ProcessFleet`].
+/// Options of a [`ProcessFleet`], as the master's have them.
 #[derive(Clone, Debug)]
-pub struct ProcessConfig {
-    command: Vec<String>,
-    master: String,
-    host: String,
-    warm: usize,
-    matches_max: usize,
-    first_port: u16,
-    logs: Option<PathBuf>,
-}
-
-impl ProcessConfig {
-    /// Starts `command` (program and arguments), which connects to `master`, for example `ws://127.0.0.1:7777`.
-    pub fn new(command: Vec<String>, master: &str) -> Self {
-        Self {
-            command,
-            master: master.to_owned(),
-            host: "127.0.0.1".to_owned(),
-            warm: 1,
-            matches_max: 20,
-            first_port: FIRST_PORT,
-            logs: None,
-        }
-    }
-
-    /// The address at which players reach the servers, 127.0.0.1 by default.
-    pub fn host(mut self, host: &str) -> Self {
-        host.clone_into(&mut self.host);
-        self
-    }
-}
-
-muse_wire::setters! { ProcessConfig:
-    /// Servers that wait for a match, 1 by default. Each costs a process and a port; without any, a match waits for one to start.
-    warm: usize,
-
-    /// Matches at once, 20 by default.
-    matches_max: usize,
-
-    /// The first port, 8888 by default; there are as many as matches and warm servers.
-    first_port: u16,
-
-    /// A folder for what the servers write, one file each, the newest 200 of them; none by default, and then their errors go where the
-    /// master's go. A file and not a pipe, because servers outlive their master.
-    logs: Option<PathBuf>,
+pub(crate) struct ProcessConfig {
+    /// Program and arguments.
+    pub(crate) command: Vec<String>,
+    /// The addresses of masters that servers connect to.
+    pub(crate) masters: String,
+    /// The address at which players reach the servers.
+    pub(crate) host: String,
+    /// Servers that wait for a match.
+    pub(crate) warm: usize,
+    /// Matches at once.
+    pub(crate) matches_max: usize,
+    /// The first port; there are as many as matches and warm servers.
+    pub(crate) first_port: u16,
+    /// A folder for what the servers write, one file each, the newest 200 of them. A file and not a pipe, because servers outlive their
+    /// master.
+    pub(crate) logs: Option<PathBuf>,
 }
 
 /// Child processes.
@@ -109,7 +81,12 @@ enum Standing {
 
 impl ProcessFleet {
     /// A fleet without servers; [`start`](Self::start) fills the warm pool.
-    pub fn new(config: ProcessConfig, keys: Arc<Keys>, hub: Arc<Hub>, bus: Arc<dyn Bus>) -> Self {
+    pub(crate) fn new(
+        config: ProcessConfig,
+        keys: Arc<Keys>,
+        hub: Arc<Hub>,
+        bus: Arc<dyn Bus>,
+    ) -> Self {
         let ports = config
             .matches_max
             .saturating_add(config.warm)
@@ -207,7 +184,7 @@ impl ProcessFleet {
         };
         Command::new(program)
             .args(arguments)
-            .env("MUSE_MASTER", &config.master)
+            .env("MUSE_MASTER", &config.masters)
             .env("MUSE_SERVER_CREDENTIAL", self.inner.keys.server(server))
             .env("MUSE_SERVER_ADDRESS", format!("{}:{port}", config.host))
             .env("MUSE_SERVER_PORT", port.to_string())

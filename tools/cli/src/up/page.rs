@@ -1,4 +1,4 @@
-//! Where the built page is.
+//! The place of the built page.
 
 use std::path::{Path, PathBuf};
 
