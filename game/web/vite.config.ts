@@ -1,4 +1,4 @@
-// How the page is built: one bundle and one Worker, both as modules, into dist/.
+// Build of the page: one bundle and one Worker, both as modules, into dist/.
 
 import { defineConfig } from "vite";
 

@@ -1,4 +1,4 @@
-//! What a co-operative match costs its server: `cargo run --release -p muse-biobot --example cost`.
+//! Measures what a co-operative match costs its server: `cargo run --release -p muse-biobot --example cost`.
 //!
 //! Two bots play the level; ticks in which at least eight enemies are awake are timed: inputs, simulation, snapshots, messages.
 

@@ -246,7 +246,7 @@ impl Player {
         }
     }
 
-    /// What a shot fired now would claim to have seen.
+    /// The view that a shot fired now would claim.
     pub fn claim(&self) -> Option<muse_netcode::Claim> {
         self.client.claim()
     }

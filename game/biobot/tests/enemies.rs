@@ -1,4 +1,4 @@
-//! What enemies do: they come to their range and fire at what they see, differ by seed and difficulty, and the boss falls to two hits at
+//! Enemies come to their range and fire at what they see, differ by seed and difficulty, and the boss falls to two hits at
 //! a time only.
 #![allow(clippy::panic, reason = "a test fails by it")]
 

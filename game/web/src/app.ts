@@ -27,7 +27,7 @@ import { watchScreen } from "./ui/watch.ts";
 
 export class App implements Actions {
   readonly settings: Settings;
-  /** What the page's address asks for; docs/game.md lists it. */
+  /** Parameters of the page's address; docs/game.md lists them. */
   private readonly parameters = new URLSearchParams(location.search);
   account: number | undefined;
   room: string | undefined;
@@ -296,7 +296,7 @@ export class App implements Actions {
     }
   }
 
-  /** Whoever came by a friend's address goes into his room, once. */
+  /** A player who came by a friend's address enters the friend's room, once. */
   private async enterInvitedRoom(): Promise<void> {
     const code = this.invitation;
     this.invitation = null;

@@ -36,7 +36,7 @@ export const ATTRACT_LEVEL: Level = {
   ],
 };
 
-/** What goes on at a time, in seconds. */
+/** The moment at a time, in seconds. */
 export function attractMoment(seconds: number): Moment {
   const round = { mode: Mode.Cooperative, phase: Phase.Playing, ticksLeft: 0, points: [], kills: [], deaths: [], checkpoint: 0, weakPoints: [0, 0] as [number, number] };
   const look = Math.sin(seconds * 0.4);
@@ -60,7 +60,7 @@ export function attractMoment(seconds: number): Moment {
   };
 }
 
-/** Where the picture is taken from; it drifts. */
+/** The camera's place and direction; it drifts. */
 export function attractCamera(seconds: number): { at: Triple; towards: Triple } {
   const drift = Math.sin(seconds * 0.13);
   return { at: [0.6 + drift * 0.7, 1.35 + Math.cos(seconds * 0.17) * 0.12, 5.4], towards: [1.5 + drift * 0.2, 1.25, -2] };

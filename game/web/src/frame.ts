@@ -117,7 +117,7 @@ export const DEVICE = {
   PRESSED: 3,
   /** Slot of who holds it, -1 for nobody. */
   HOLDER: 4,
-  /** Where it is now; moves for lifts, doors and platforms. */
+  /** Its position; moves for lifts, doors and platforms. */
   X: 5,
   Y: 6,
   Z: 7,
@@ -147,12 +147,12 @@ export const EFFECT = {
   X: 3,
   Y: 4,
   Z: 5,
-  /** Where to (end of a tracer), or the normal of what was hit. */
+  /** End of a tracer, or the normal of the surface that was hit. */
   TO_X: 6,
   TO_Y: 7,
   TO_Z: 8,
   WEAPON: 9,
-  /** What was hit; see the level's materials. */
+  /** Material of what was hit; see the level's materials. */
   MATERIAL: 10,
   AMOUNT: 11,
 } as const;
@@ -252,7 +252,7 @@ export class Frame {
     return this.floats[HEADER.SECTIONS + 2 * SECTIONS[section].index + 1]!;
   }
 
-  /** Where record `record` of a section begins: `floats[at(...) + ROBOT.X]`. */
+  /** Index of the first float of record `record` in a section: `floats[at(...) + ROBOT.X]`. */
   at(section: SectionName, record: number): number {
     const { index, stride } = SECTIONS[section];
     return this.floats[HEADER.SECTIONS + 2 * index]! + stride * record;

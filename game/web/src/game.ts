@@ -9,6 +9,7 @@ import type { DeviceView, Moment, RobotView, Triple } from "./model.ts";
 import { Moments, readMoment } from "./moment.ts";
 import { Objectives } from "./objectives.ts";
 import type { GameEvent, Mode } from "./protocol.ts";
+import type { View } from "./render/camera.ts";
 import type { Stage } from "./render/stage.ts";
 import { keyLabel, type Settings } from "./settings.ts";
 import type { GameSounds } from "./sound/game_sounds.ts";
@@ -61,7 +62,7 @@ export class Game {
     parts.stage.setView(mode === "versus" ? "first" : "shoulder");
   }
 
-  /** What is on the screen, or undefined before the first frame. */
+  /** The moment on the screen, or undefined before the first frame. */
   get seen(): Moment | undefined {
     return this.lastSeen;
   }
@@ -91,7 +92,7 @@ export class Game {
       moment,
       yaw: look.yaw,
       hint: this.mode === "cooperative" && moment.own !== undefined && !this.watching ? this.objectives.hint(moment.own.slot, own) : undefined,
-      crosshair: this.parts.stage.crosshair(own),
+      crosshair: this.view === "side" ? undefined : this.parts.stage.crosshair(own),
       project: (point) => this.parts.stage.project(point),
       sees: (point) => this.parts.stage.sees(point),
       names: this.names,
@@ -140,12 +141,12 @@ export class Game {
     }
   }
 
-  /** What is held has changed: it is told at once, since the next picture may take long. */
+  /** Tells a change of what is held at once, since the next picture may take long. */
   heldChanged(): void {
     this.sendInput(0);
   }
 
-  /** A key went down; whether it was used. */
+  /** Handles a key that went down, and returns true if it was used. */
   key(key: string): boolean {
     const { keys } = this.parts.settings;
     if (key === "F3") {
@@ -201,12 +202,12 @@ export class Game {
     this.parts.stage = stage;
   }
 
-  /** Whether something of the game's own needs the pointer: no reason to open the pause menu. */
+  /** True if something of the game's own needs the pointer: no reason to open the pause menu. */
   get wantsPointer(): boolean {
     return this.chat.open || this.netGraph.open || this.vote !== undefined || this.watching;
   }
 
-  /** Whether the gamepad steers a menu of the game's own instead of the robot. */
+  /** True if the gamepad steers a menu of the game's own instead of the robot. */
   get wantsMenu(): boolean {
     return this.vote !== undefined || this.watching;
   }
@@ -255,8 +256,9 @@ export class Game {
   }
 
   private changeView(): void {
+    const views: View[] = this.watching ? ["shoulder", "first", "side"] : ["shoulder", "first"];
     const { view } = this.parts.stage.view;
-    this.parts.stage.setView(view === "first" ? "shoulder" : "first");
+    this.parts.stage.setView(views[(views.indexOf(view) + 1) % views.length] ?? "shoulder");
   }
 
   /** Looks where the level says when the robot appears somewhere: what the robot itself says is by then what this page has sent. */
@@ -304,13 +306,13 @@ export class Game {
     return this.names[slot] || `Robot ${slot + 1}`;
   }
 
-  /** Whether everything that a switch opens stands open for good. */
+  /** True if everything that a switch opens stands open for good. */
   private isDone(id: string, devices: readonly DeviceView[]): boolean {
     const doors = this.level.devices.flatMap(({ what: { door } }, index) => (door?.needs.of.includes(id) === true ? [{ door, index }] : []));
     return doors.length > 0 && doors.every(({ door, index }) => door.needs.latch === true && (devices.find((view) => view.index === index)?.progress ?? 0) > 0.99);
   }
 
-  /** What the use key would do here. */
+  /** The line that says what the use key would do here. */
   private prompt({ own, devices }: Moment): string {
     if (own === undefined || !own.alive || this.timeline !== undefined) return "";
     for (const view of devices) {

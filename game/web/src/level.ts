@@ -131,7 +131,7 @@ export function devicePlace(device: DeviceSpec): Triple {
   return box === undefined ? [0, 0, 0] : middle(box);
 }
 
-/** Where one looks who appears here; undefined where nobody does. */
+/** Yaw of a robot that appears here; undefined where none does. */
 export function spawnYaw(level: Level, place: Triple): number | undefined {
   const spawns = [...level.spawns, ...level.checkpoints.flatMap((checkpoint) => checkpoint.spawns)];
   const far = ({ at }: Spawn): number => Math.hypot(at[0] - place[0], at[1] - place[1], at[2] - place[2]);

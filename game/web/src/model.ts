@@ -1,4 +1,4 @@
-// What the page draws, apart from how it arrived. moment.ts fills these types from the Worker's frames; everything that
+// Types of what the page draws, apart from how it arrived. moment.ts fills these types from the Worker's frames; everything that
 // draws, sounds or writes numbers on the screen reads them and nothing else.
 
 export type Triple = [number, number, number];
@@ -69,7 +69,7 @@ export interface DeviceView {
   pressed: boolean;
   /** Slot of the robot that holds it, or -1. */
   holder: number;
-  /** Where it is now. */
+  /** Its position in this moment. */
   position: Triple;
 }
 
@@ -142,7 +142,7 @@ export interface NetView {
   jumps: number;
   /** The same just after the link had been cut, which are no jumps. */
   resumed: number;
-  /** What this page does to its own link. */
+  /** Conditions that this page puts on its own link. */
   conditionDelayMs: number;
   conditionJitterMs: number;
   /** 0 to 1. */

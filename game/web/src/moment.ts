@@ -50,7 +50,7 @@ export class Moments {
     this.offsetMs = Math.min(this.offsetMs + 0.02, nowMs - moment.timeMs);
   }
 
-  /** What happened since this was last asked; no effect is lost between two pictures, and none comes twice. */
+  /** Effects since the last call; no effect is lost between two pictures, and none comes twice. */
   drainEffects(): EffectView[] {
     const effects = this.pending;
     this.pending = [];
@@ -69,7 +69,7 @@ export class Moments {
     this.offsetMs = Number.POSITIVE_INFINITY;
   }
 
-  /** What to draw now: one interval behind the newest frame, between the last two. */
+  /** The moment to draw now: one interval behind the newest frame, between the last two. */
   at(nowMs: number): Moment | undefined {
     const { before, newest } = this;
     if (newest === undefined || before === undefined) return newest;

@@ -1,5 +1,5 @@
 /**
- * What the page and its Worker say to each other.
+ * Messages between the page and its Worker.
  *
  * The Worker owns the WASM client, the connection and all timers; the page draws, reads input and plays sounds. The page sends
  * `input` once per picture it draws and asks for nothing: each `input` is answered by one `frame`, and a page that sends none (a
@@ -56,7 +56,7 @@ export interface StartServer {
   address: string;
   key?: string;
   token?: string;
-  /** The first link to try. `webtransport` unless told otherwise; the other one follows if it fails. */
+  /** The first link to try. `webtransport` by default; the other one follows if it fails. */
   prefer?: LinkKind;
 }
 
@@ -78,7 +78,7 @@ export interface Loaded {
 }
 
 /**
- * What the player does, sent once per picture. The Worker takes the newest at each tick, and keeps a press of `jump`, `fire`, `reload`,
+ * The player's input, sent once per picture. The Worker takes the newest at each tick, and keeps a press of `jump`, `fire`, `reload`,
  * `use` or `weapon` that was let go within a tick until the tick has seen it.
  */
 export interface Input {
@@ -107,7 +107,7 @@ export interface Chat {
   text: string;
 }
 
-/** What to do when somebody dropped: wait and go on, or end the match. */
+/** A vote after somebody dropped: wait and go on, or end the match. */
 export interface Vote {
   kind: "vote";
   choice: "continue" | "finish";
@@ -204,7 +204,7 @@ export type FromWorker =
   /** The answer to `api`; status 0 if the master could not be reached. */
   | { kind: "api"; id: number; status: number; body: unknown };
 
-/** What carries the packets. */
+/** The link that carries the packets. */
 export type LinkKind = "webtransport" | "websocket" | "memory";
 
 export type GameEvent =
@@ -219,7 +219,7 @@ export type GameEvent =
   | { type: "closed"; reason: string; text: string }
   /** The first message of a match. Build the level, then send `loaded`. */
   | { type: "welcome"; slot: number; mode: Mode; seed: number; level: Level }
-  /** Who plays: index is the slot, an empty text is nobody. */
+  /** Players by slot; an empty text is nobody. */
   | { type: "names"; names: string[] }
   | { type: "chat"; slot: number; text: string }
   | { type: "kill"; killer: number; victim: number; weapon: number }

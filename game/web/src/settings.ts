@@ -1,4 +1,4 @@
-// What a player has chosen and the browser remembers: keys, sensitivity, quality, shake, volume, name. Anything unreadable in the store
+// Settings of a player that the browser remembers: keys, sensitivity, quality, shake, volume, name. Anything unreadable in the store
 // falls back to the default, field by field, so that an old or damaged entry never keeps anyone out.
 
 export type Quality = "low" | "medium" | "high";
@@ -113,7 +113,7 @@ export function saveSettings(store: Store, settings: Settings): void {
   store.setItem(STORE_KEY, JSON.stringify(settings));
 }
 
-/** Gives `action` a key; whoever had it gets the old one, so that no action is ever without a key. */
+/** Gives `action` a key; the action that had it gets the old one, so that no action is ever without a key. */
 export function rebind(settings: Settings, action: Action, key: string): void {
   const previous = settings.keys[action];
   for (const other of ACTIONS) {
@@ -122,7 +122,7 @@ export function rebind(settings: Settings, action: Action, key: string): void {
   settings.keys[action] = key;
 }
 
-/** How a key is written on the screen. */
+/** Name of a key as it is written on the screen. */
 export function keyLabel(key: string): string {
   const mouse = ["Left button", "Middle button", "Right button"];
   if (key.startsWith("Mouse")) return mouse[Number(key.slice(5))] ?? `Button ${key.slice(5)}`;

@@ -51,7 +51,7 @@ export class Solids {
   }
 }
 
-/** Where a ray enters a box or a ramp, or `limit`. A ray that begins inside meets nothing: a camera in a wall must get out. */
+/** Distance at which a ray enters a box or a ramp, or `limit`. A ray that begins inside meets nothing: a camera in a wall must get out. */
 function castBody(body: Body, from: Triple, direction: Triple, limit: number): number {
   let enter = 0;
   let leave = limit;

@@ -14,7 +14,7 @@ interface Scope {
 }
 const scope = globalThis as unknown as Scope;
 
-/** What a session is for: a server, until the client says that the connection is over. */
+/** The server that sessions are opened to, until the client says that the connection is over. */
 interface Server {
   address: string;
   prefer: LinkKind;
@@ -285,7 +285,7 @@ const RETRY_MS = 250;
 const RETRY_MS_MAX = 2_000;
 const GOODBYE_MS = 200;
 
-// What the page says before the client is there waits.
+// Messages of the page wait until the client is there.
 const early: ToWorker[] = [];
 scope.onmessage = ({ data }) => early.push(data);
 init({ module_or_path: new URL("./wasm/biobot_bg.wasm", import.meta.url) }).then(

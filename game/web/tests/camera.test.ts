@@ -3,7 +3,10 @@
 import { Vector3 } from "three";
 import { describe, expect, it } from "vitest";
 import type { Solid } from "../src/level.ts";
+import { attractMoment } from "../src/attract.ts";
+import type { Moment, RobotView, Triple } from "../src/model.ts";
 import { EYE_HEIGHT, lookDirection, ViewCamera } from "../src/render/camera.ts";
+import { SideCamera } from "../src/render/side_camera.ts";
 import { Solids } from "../src/solids.ts";
 
 const wall: Solid = { min: [-10, 0, 1], max: [10, 5, 2] };
@@ -84,5 +87,57 @@ describe("ViewCamera", () => {
     shaken.shake(1);
     shaken.update({ position: [0, 0, 0], yaw: 0, pitch: 0, aim: 0 }, () => 10, 1 / 60);
     expect(shaken.camera.rotation.z).not.toBe(0);
+  });
+});
+
+describe("SideCamera", () => {
+  const camera = new ViewCamera().camera;
+  const moment: Moment = { ...attractMoment(0), enemies: [] };
+
+  /** A robot that looks along -z. */
+  function robotAt(position: Triple): RobotView {
+    const [robot] = moment.robots;
+    if (robot === undefined) throw new Error("the title has robots");
+    return { ...robot, position, yaw: 0 };
+  }
+
+  it("sees the robot's face", () => {
+    new SideCamera().update(camera, robotAt([0, 0, 0]), moment, castOf(new Solids([])), 1 / 60);
+    expect(camera.position.z).toBeLessThan(-1);
+    expect(camera.getWorldDirection(new Vector3()).z).toBeGreaterThan(0.2);
+  });
+
+  it("stays on the robot's side of a wall", () => {
+    const before: Solid = { min: [-10, 0, -2], max: [10, 5, -1] };
+    new SideCamera().update(camera, robotAt([0, 0, 0]), moment, castOf(new Solids([before])), 1 / 60);
+    expect(camera.position.z).toBeGreaterThan(-1);
+    expect(camera.position.length()).toBeGreaterThan(2);
+  });
+
+  it("has the opponent in the picture as well", () => {
+    const [enemy] = attractMoment(0).enemies;
+    if (enemy === undefined) throw new Error("the title has enemies");
+    const there = { ...enemy, position: [0, 0, -8] as Triple };
+    new SideCamera().update(camera, robotAt([0, 0, 0]), { ...moment, enemies: [there] }, castOf(new Solids([])), 1 / 60);
+    camera.updateMatrixWorld();
+    for (const place of [new Vector3(0, 1, 0), new Vector3(0, 1, -8)]) {
+      const { x, z } = place.project(camera);
+      expect(Math.abs(x)).toBeLessThan(0.9);
+      expect(z).toBeLessThan(1);
+    }
+  });
+
+  it("keeps its place while the robot walks, and cuts when a wall comes between", () => {
+    const side = new SideCamera();
+    const pillar: Solid = { min: [-40, 0, -40], max: [40, 5, -20] };
+    const solids = new Solids([pillar]);
+    side.update(camera, robotAt([0, 0, 0]), moment, castOf(solids), 1 / 60);
+    const offset = camera.position.clone();
+    for (let step = 1; step <= 36; step += 1) {
+      side.update(camera, robotAt([0, 0, -step / 2]), moment, castOf(solids), 1 / 20);
+      if (step === 10) expect(camera.position.clone().sub(new Vector3(0, 0, -5)).distanceTo(offset)).toBeLessThan(0.01);
+    }
+    expect(camera.position.z).toBeGreaterThan(-20);
+    expect(camera.position.distanceTo(new Vector3(0, 1.1, -18))).toBeGreaterThan(2);
   });
 });

@@ -129,7 +129,7 @@ async function move() {
   for (const [index, page] of players.entries()) {
     const there = await players[1 - index].evaluate(() => window.biobot.match.position);
     const seen = ([x, , z]) => window.biobot.match.others.some(({ position }) => Math.hypot(position[0] - x, position[2] - z) < 0.5);
-    await until(page, "the other where he is", seen, there);
+    await until(page, "the other in the right place", seen, there);
     await picture(page, `match-${page.player}`);
   }
 }
@@ -200,7 +200,7 @@ async function cutOff() {
   const [x, , z] = await one.evaluate(() => window.biobot.match.position);
   await route(one, [["walk", [x * 0.7, z + 1.5], 0.5]]);
   const there = await one.evaluate(() => window.biobot.match.position);
-  await until(other, "the other where he is", ([x, , z]) => window.biobot.match.others.some(({ position }) => Math.hypot(position[0] - x, position[2] - z) < 0.5), there);
+  await until(other, "the other in the right place", ([x, , z]) => window.biobot.match.others.some(({ position }) => Math.hypot(position[0] - x, position[2] - z) < 0.5), there);
 }
 
 async function cutOffTooLong() {
@@ -213,7 +213,7 @@ async function cutOffTooLong() {
   await until(one, "the end of the cut", () => window.cutOver === true);
   await until(one, "the master", () => window.biobot.screen === "home" && window.biobot.online && window.biobot.match === undefined);
   await picture(one, "returned");
-  await until(other, "that he is alone", () => window.biobot.match?.others.length === 0);
+  await until(other, "that the player is alone", () => window.biobot.match?.others.length === 0);
   // Who is left goes home as well.
   await home(other);
   for (const page of players) await until(page, "the master", () => window.biobot.screen === "home" && window.biobot.online);
@@ -275,7 +275,7 @@ async function invitation() {
   await other.press("#room-join", "Enter");
   await until(other, "the room", (wanted) => window.biobot.room === wanted, code);
   for (const page of players) await home(page);
-  // Whoever made the room asks for a match for all in it.
+  // The player who made the room asks for a match for all in it.
   await one.click("#play");
   await one.click("#find");
   await Promise.all(players.map(playing));
@@ -317,7 +317,7 @@ async function bySlot() {
   return slot === 0 ? players : [players[1], players[0]];
 }
 
-/** Goes a way, leg by leg; who dies on it begins again where the game puts him. */
+/** Goes a way, leg by leg; a player who dies on it starts over where the game puts them. */
 async function route(page, legs, tries = 6) {
   let ended = "";
   for (let attempt = 0; attempt < tries; attempt += 1) {

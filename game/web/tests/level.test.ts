@@ -1,4 +1,4 @@
-// What the page reads out of a level's file.
+// Reading a level's file in the page.
 
 import { describe, expect, it } from "vitest";
 import { spawnYaw, toLevel } from "../src/level.ts";

@@ -83,7 +83,7 @@ describe("Moments", () => {
     expect(moments.at(5046)?.own?.position[0]).toBeGreaterThan(1.8);
   });
 
-  it("begins anew when the Worker's clock does", () => {
+  it("starts over when the Worker's clock does", () => {
     const moments = new Moments();
     moments.take(at(9000, 4), 5000);
     moments.take(at(10, 1), 5016);

@@ -219,7 +219,7 @@ async function switches(page) {
   await until(page, "no lag compensation", () => window.biobot.match.net.lagCompensation === 0);
 }
 
-/** How long it takes from a key to the robot's first movement, in the page: the quickest of some, since the machine may be busy. */
+/** Milliseconds from a key to the robot's first movement, in the page: the quickest of some, since the machine may be busy. */
 async function answerMs(page) {
   let quickest = Number.POSITIVE_INFINITY;
   for (const code of ["KeyW", "KeyS", "KeyW", "KeyS", "KeyW"]) quickest = Math.min(quickest, await page.evaluate(answered, code));

@@ -14,7 +14,7 @@ export function install() {
   const soon = () => new Promise((resolve) => setTimeout(resolve, 12));
   const ground = ([x, , z], [toX, toZ]) => Math.hypot(toX - x, toZ - z);
 
-  /** What the pilot sees, or why it cannot go on. */
+  /** The pilot's view, or the reason why it cannot go on. */
   function see() {
     const { match, screen } = window.biobot;
     if (match === undefined || screen !== "game") throw new Error(`no match: ${screen}`);
@@ -103,6 +103,6 @@ export function install() {
       });
     },
   };
-  /** Where to aim, above the feet. */
+  /** Height to aim at, above the feet. */
   const HEIGHTS = { Cat: 0.45, Tank: 0.9, Wasp: 0 };
 }

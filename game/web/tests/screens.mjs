@@ -3,7 +3,7 @@
 //   node tests/screens.mjs [address]
 //
 // Without an address it serves dist/ itself; then there is no master, and the screens that need one show how that looks. With the address of a running
-// `muse up` it queues as well. With POSTER set, biobot.png is the README's picture, at quality high. CHROMIUM names the browser, /usr/bin/chromium unless told otherwise.
+// `muse up` it queues as well. CHROMIUM names the browser, /usr/bin/chromium by default.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -47,7 +47,6 @@ const address = given ?? server.resolvedUrls.local[0];
 const failures = [];
 try {
   for (const size of SIZES) await walk(size);
-  if (process.env.POSTER !== undefined) await poster();
 } finally {
   await server?.close();
 }
@@ -73,28 +72,6 @@ async function walk(size) {
   } finally {
     await context.close();
     rmSync(profile, { recursive: true, force: true });
-  }
-}
-
-/** The picture of the README (docs/pictures/biobot.png): both robots in the first room, at quality high. */
-async function poster() {
-  const directory = process.env.PICTURES ?? join(ROOT, "pictures");
-  const browser = await chromium.launch({ executablePath, args: FLAGS });
-  try {
-    const page = await browser.newPage({ viewport: SIZES[0] });
-    const walker = new Walker(page, directory);
-    await page.goto(`${address}?quality=high`);
-    await page.fill("#name", "Ada");
-    await page.click("#practice");
-    await page.click("#start-practice");
-    await walker.until(() => window.biobot.match?.phase === "Playing" && window.biobot.match.others.length === 1);
-    // The partner is under way to the barrier: both are seen, and where they go.
-    await walker.until(() => window.biobot.match.others[0].position[2] < 3.5);
-    await walker.see("game", "biobot");
-  } catch (error) {
-    failures.push(`poster: ${error.message}`);
-  } finally {
-    await browser.close();
   }
 }
 

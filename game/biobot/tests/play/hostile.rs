@@ -89,7 +89,7 @@ fn messages_out_of_turn_are_counted_and_do_nothing() {
     );
 }
 
-/// What a player does who cheats, and what becomes of it.
+/// Plays a match in which one player cheats, and returns it with the place where the cheat began.
 fn cheat(
     seconds: u32,
     mut act: impl FnMut(&mut muse_biobot::Player) -> Command,

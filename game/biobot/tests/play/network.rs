@@ -31,7 +31,7 @@ impl Restless {
         }
     }
 
-    /// What it does in the next 5 ms.
+    /// Returns its command for the next 5 ms.
     pub(crate) fn act(&mut self) -> Command {
         if self.left == 0 {
             self.left = self.rng.u32(20..160);
@@ -241,7 +241,7 @@ fn steady_play_fits_into_its_bytes() {
     }
 }
 
-/// What the transport adds to a datagram, about: a header of 7 bytes, a tag of 16, the head of a frame, acknowledgements.
+/// Bytes that the transport adds to a datagram, about: a header of 7, a tag of 16, the head of a frame, acknowledgements.
 const TRANSPORT_BYTES: f64 = 28.0;
 
 #[test]

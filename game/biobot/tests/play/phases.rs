@@ -1,4 +1,4 @@
-//! How a match begins and ends, and who drops out of it.
+//! A match begins and ends, and players drop out of it.
 
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ pub(crate) struct Table {
     sent: u64,
     conditions: Conditions,
     seed: u64,
-    /// What every player has unlocked.
+    /// The checkpoint that every player has unlocked.
     checkpoint: u8,
 }
 
@@ -235,7 +235,7 @@ impl Table {
             .expect("it is in the match")
     }
 
-    /// Whether a device is active.
+    /// True if a device is active.
     pub(crate) fn active(&self, id: &str) -> bool {
         let index = self.stage.level().device(id).expect("the level has it");
         let world = self.stage.server().world();

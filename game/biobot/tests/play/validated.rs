@@ -45,7 +45,7 @@ fn claim(table: &mut Table, ticks: u32, mut place: impl FnMut(u32, &Robot) -> Pl
     });
 }
 
-/// Where it is, and so far beyond.
+/// A claimed place: that of the robot, moved by `way`.
 fn beyond(robot: &Robot, way: Vec3) -> Place {
     Place {
         position: (robot.feet() + way).into(),
@@ -151,7 +151,7 @@ fn others_see_no_more_of_a_cheat_than_its_last_honest_place() {
     assert!(table.robot(1).position[0] < 12.0, "{:?}", table.robot(1));
 }
 
-/// What both models cost, for `docs/game.md`.
+/// Compares the costs of both models, for `docs/game.md`.
 #[test]
 fn both_models_are_compared() {
     for movement in [Movement::Server, Movement::Validated] {

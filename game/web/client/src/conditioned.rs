@@ -15,7 +15,7 @@ pub struct Conditioned {
     next: u64,
 }
 
-/// How bad a link is, each way.
+/// Conditions of a bad link, the same each way.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Weather {
     /// Milliseconds that everything takes longer.

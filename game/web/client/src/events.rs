@@ -1,4 +1,4 @@
-//! What the page is told: messages of the game server as `protocol.ts` has them.
+//! Events for the page: messages of the game server in the form of `protocol.ts`.
 
 use std::collections::VecDeque;
 
@@ -165,7 +165,7 @@ fn slot(slot: Option<u8>) -> i32 {
     slot.map_or(-1, i32::from)
 }
 
-/// What a player can do about a page that is not of the server's version.
+/// Advice for a page that is not of the server's version.
 const OTHER_VERSION: &str = "This page is of another version than the game server. Reload it; if this is said again, the server is the older one.";
 /// Events that may wait.
 const WAITING_MAX: usize = 1_024;

@@ -1,4 +1,4 @@
-//! What the player does, as a page says it: the newest, and presses that were let go before a tick saw them.
+//! The player's commands as a page sends them: the newest, and presses that ended before a tick saw them.
 
 use muse_biobot::Command;
 
@@ -36,7 +36,7 @@ impl Hands {
         }
     }
 
-    /// What a tick takes.
+    /// The command for the next tick.
     pub fn command(&self) -> Command {
         Command {
             jump: self.now.jump || self.pressed.jump,

@@ -67,7 +67,7 @@ pub struct Client {
     link: u8,
 }
 
-/// What is played.
+/// The match that is played or watched.
 #[derive(Debug, Default)]
 enum Game {
     #[default]
@@ -77,7 +77,7 @@ enum Game {
     Watched(Box<Watched>),
 }
 
-/// What a page says that concerns the client alone; see `protocol.ts`.
+/// A message of the page that concerns the client alone; see `protocol.ts`.
 #[derive(Debug, Deserialize)]
 #[serde(
     tag = "kind",
@@ -215,13 +215,13 @@ impl Client {
         }
     }
 
-    /// What carries the packets now: 1 WebTransport, 2 WebSocket.
+    /// Sets the link that carries the packets: 1 WebTransport, 2 WebSocket.
     #[wasm_bindgen(js_name = setLink)]
     pub fn set_link(&mut self, link: u8) {
         self.link = link;
     }
 
-    /// What the player does; see [`Hands::set`].
+    /// Sets the player's input; see [`Hands::set`].
     pub fn input(&mut self, forward: i8, right: i8, buttons: u8, weapon: u8, yaw: f32, pitch: f32) {
         self.hands
             .set((forward, right), buttons, weapon, (yaw, pitch));
@@ -302,7 +302,7 @@ impl Client {
         }
     }
 
-    /// What the session is to send next.
+    /// Returns the next datagram that the session is to send.
     #[wasm_bindgen(js_name = pollTransmit)]
     pub fn poll_transmit(&mut self, now: f64) -> Option<Vec<u8>> {
         match &mut self.game {
@@ -437,7 +437,7 @@ impl Client {
         }
     }
 
-    /// What the Worker is to do for the master's sake; see [`Master::poll_action`].
+    /// Returns the next thing to do for the connection with the master; see [`Master::poll_action`].
     #[wasm_bindgen(js_name = pollMasterAction)]
     pub fn poll_master_action(&mut self) -> Option<String> {
         let action = self.master.as_mut()?.poll_action()?;
@@ -504,7 +504,7 @@ impl Client {
     }
 }
 
-/// How to connect: a token knows its server, a key is checked against the server.
+/// Chooses how to connect: a token names its server, a key is checked against the server.
 fn connect(key: &str, token: &str) -> Result<Connect, String> {
     if !token.is_empty() {
         let token = muse_transport::token::ConnectToken::from_text(token);
@@ -517,7 +517,7 @@ fn connect(key: &str, token: &str) -> Result<Connect, String> {
         .map_err(|error| error.to_string())
 }
 
-/// How far the picture of the own robot is from what is predicted.
+/// Distance between the shown and the predicted place of the own robot.
 fn correction(player: &Player) -> f32 {
     let (Some(own), Some(predicted)) = (&player.last_frame().own, player.predicted()) else {
         return 0.0;

@@ -14,10 +14,10 @@ use serde::Deserialize;
 
 use crate::conditioned::{Conditioned, Weather};
 
-/// What the page asks for.
+/// A practice match as the page asks for it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Wanted {
-    /// What is played.
+    /// The mode.
     pub game: Mode,
     /// The player's name.
     pub name: String,
@@ -27,15 +27,15 @@ pub struct Wanted {
     /// 0 easy, 1 normal, 2 hard.
     #[serde(default = "normal")]
     pub difficulty: u8,
-    /// What chance goes by; anything if left out.
+    /// Random seed; any if left out.
     #[serde(default)]
     pub seed: Option<u32>,
-    /// What was saved with the account.
+    /// Progress that was saved with the account.
     #[serde(default)]
     pub progress: Option<Progress>,
 }
 
-/// What a player has unlocked.
+/// Progress of a player: what is unlocked.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Progress {

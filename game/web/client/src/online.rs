@@ -21,7 +21,7 @@ pub struct Online {
     rates: Rates,
 }
 
-/// How the connection is.
+/// State of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// It is being made.
@@ -107,7 +107,7 @@ impl Online {
         self.measure(now);
     }
 
-    /// What the session is to send next.
+    /// Returns the next datagram that the session is to send.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
         self.wire.poll_transmit(now)
     }
@@ -137,7 +137,7 @@ impl Online {
         self.wire.close(now);
     }
 
-    /// How the connection is.
+    /// State of the connection.
     pub fn state(&self) -> State {
         self.state
     }

@@ -42,7 +42,7 @@ impl Watched {
         })
     }
 
-    /// What the page is told of it: the level, who played, how long it is.
+    /// Tells the page the level, the players and the length of the recording.
     pub fn introduce(&self, events: &mut Events) {
         let level = self.recording.level();
         events.welcome(Some(self.slot), level.mode, self.recording.seed(), level);
@@ -103,7 +103,7 @@ impl Watched {
         self.slot
     }
 
-    /// What is to be drawn now, and where.
+    /// The frame to draw now, and its level.
     pub fn frame(&mut self) -> (&Frame, &Arc<Level>) {
         (self.recording.frame(self.at, self.slot), &self.level)
     }

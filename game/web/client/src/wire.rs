@@ -76,7 +76,7 @@ impl Wire {
         }
     }
 
-    /// What the session is to send next.
+    /// Returns the next datagram that the session is to send.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
         let mut packet = [0; DATAGRAM_MAX];
         while let Some(transmit) = self.endpoint.poll_transmit(now, &mut packet) {
@@ -101,7 +101,7 @@ impl Wire {
         .min()
     }
 
-    /// What happened next; a payload that comes with it is put into `buffer`.
+    /// Returns the next event; a payload that comes with it is put into `buffer`.
     pub fn poll_event<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<Event<'b>> {
         self.endpoint.poll_event(buffer)
     }

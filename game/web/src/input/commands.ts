@@ -3,7 +3,7 @@
 import type { Input } from "../protocol.ts";
 import type { Action, Settings } from "../settings.ts";
 
-/** Where the player looks. */
+/** Direction in which the player looks. */
 export interface Look {
   yaw: number;
   pitch: number;

@@ -10,7 +10,7 @@ export class InputDevices {
   onKey: (key: string, event: KeyboardEvent | MouseEvent) => boolean = () => false;
   onLook: (x: number, y: number) => void = () => undefined;
   onWheel: (steps: number) => void = () => undefined;
-  /** What is held has changed. */
+  /** Called when what is held has changed. */
   onChange: () => void = () => undefined;
 
   constructor(private readonly canvas: () => HTMLCanvasElement) {
@@ -98,7 +98,7 @@ function connectedPad(): Gamepad | undefined {
   return navigator.getGamepads?.().find((found) => found?.connected === true) ?? undefined;
 }
 
-/** Whether a key belongs to what has the focus: all of them to a line of text, arrows to a slider, Enter and Space to a button. */
+/** True if a key belongs to what has the focus: all of them to a line of text, arrows to a slider, Enter and Space to a button. */
 function isFor(target: EventTarget | null, key: string): boolean {
   if (target instanceof HTMLButtonElement) return key === "Enter" || key === "Space";
   if (!(target instanceof HTMLInputElement)) return false;

@@ -13,7 +13,7 @@ export class PadMenu {
   private readonly since = new Map<MenuKey, number>();
   private readonly repeated = new Map<MenuKey, number>();
 
-  /** What was pressed since the last time; a direction that is held repeats. */
+  /** Keys pressed since the last call; a direction that is held repeats. */
   poll(pad: PadButtons, nowMs: number): MenuKey[] {
     const keys: MenuKey[] = [];
     for (const key of ALL) {

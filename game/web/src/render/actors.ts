@@ -117,7 +117,7 @@ export class Actors {
   }
 }
 
-/** A player's bolt has his colour, an enemy's is red, the boss's orange. */
+/** A player's bolt has the player's colour, an enemy's is red, the boss's orange. */
 export function boltColour(bolt: BoltView, moment: Moment): number {
   if (bolt.weapon >= ENEMY_BOLT) return bolt.weapon === ENEMY_BOLT + 3 ? BOSS_GLOW : ENEMY_GLOW;
   const owner = moment.robots.find((robot) => robot.entity === bolt.owner);

@@ -1,11 +1,12 @@
-// Where the picture is taken from: over the shoulder or through the eyes. The look comes straight from the mouse and waits for nothing; the
+// The player's camera: over the shoulder or through the eyes. The look comes straight from the mouse and waits for nothing; the
 // place follows the robot. Over the shoulder, a ray keeps the camera out of walls.
 
 import { PerspectiveCamera, Vector3 } from "three";
 import type { Triple } from "../model.ts";
 import { ease } from "./motion.ts";
 
-export type View = "shoulder" | "first";
+/** `side` is for recordings: see side_camera.ts. */
+export type View = "shoulder" | "first" | "side";
 
 /** Distance along a ray to the first thing in the way, at most `limit`. */
 export type Cast = (from: Vector3, direction: Vector3, limit: number) => number;
@@ -27,7 +28,7 @@ export class ViewCamera {
   private time = 0;
   private lastFeet = Number.NaN;
 
-  /** Whether a wall has pushed the camera so near that the own robot would fill the picture. */
+  /** True if a wall has pushed the camera so near that the own robot would fill the picture. */
   get crowded(): boolean {
     return this.view === "shoulder" && this.distance < CROWDED_METRES;
   }

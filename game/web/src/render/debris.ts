@@ -1,4 +1,4 @@
-// What is left of something that was destroyed: its own parts, thrown apart from where they were, bouncing once or twice on the floor that
+// Debris of something that was destroyed: its own parts, thrown apart from where they were, bouncing once or twice on the floor that
 // the caller names, then sinking away.
 
 import { Mesh, type Object3D, Quaternion, type Scene, Vector3 } from "three";

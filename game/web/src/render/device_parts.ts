@@ -8,7 +8,7 @@ import { Shape } from "./shape.ts";
 const STEEL = 0x767d99;
 const WARNING = 0xe0b13a;
 
-/** A stand whose plate looks up at whoever comes; `height` is where hands go. */
+/** A stand whose plate looks up at the player; `height` is where hands go. */
 export function pedestal(colour: number, height: number): BufferGeometry {
   return new Shape()
     .box([0.62, 0.12, 0.62], HULL_DARK, { at: [0, 0.06, 0] })
@@ -61,7 +61,7 @@ export function door(size: Triple, colour: number): BufferGeometry {
   return shape.build();
 }
 
-/** What lifts and platforms are: a slab with a bright rim and a machine below. */
+/** A lift or platform: a slab with a bright rim and a machine below. */
 export function deck(size: Triple, colour: number, lift: boolean): BufferGeometry {
   const [width, height, depth] = size;
   const shape = new Shape().box(size, STEEL);

@@ -146,7 +146,7 @@ export class Devices {
     }
   }
 
-  /** Where a stand's foot goes: on what is below, or hanging in the air a little below the hand. */
+  /** Height of a stand's foot: on what is below, or hanging in the air a little below the hand. */
   private floorBelow(at: Triple): number {
     const hit = this.solids.cast(at, [0, -1, 0], 2.5);
     return at[1] - (hit.distance < 2.5 ? hit.distance : 1);

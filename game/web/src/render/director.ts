@@ -16,7 +16,7 @@ import type { Robot, RobotEvents } from "./robot.ts";
 
 export class Director implements ActorListener {
   solids: Solids | undefined;
-  /** Where the own weapon's muzzle is in the first person, when it is not the rig's. */
+  /** Place of the own weapon's muzzle in the first person, when it is not the rig's. */
   ownMuzzle: ((target: Vector3) => Vector3) | undefined;
 
   constructor(
@@ -25,7 +25,7 @@ export class Director implements ActorListener {
     private readonly camera: ViewCamera,
   ) {}
 
-  /** What the game says has happened. Call before the actors are updated. */
+  /** Shows what the game says has happened. Call before the actors are updated. */
   happened(list: readonly EffectView[], muzzleOf: (slot: number, target: Vector3) => Vector3 | undefined): void {
     for (const effect of list) this.one(effect, muzzleOf);
   }

@@ -15,7 +15,7 @@ interface Flash {
   size: number;
 }
 
-/** What a struck material gives. */
+/** Particles of a struck material. */
 interface Struck {
   sparks: number;
   dust: number;

@@ -38,7 +38,7 @@ export abstract class Enemy {
     return events;
   }
 
-  /** Where its shots leave, in the world. */
+  /** Place in the world where its shots leave. */
   abstract muzzle(target: Vector3): Vector3;
   protected abstract pose(view: EnemyView, speed: number, seconds: number): void;
 

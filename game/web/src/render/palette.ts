@@ -5,7 +5,7 @@ import { Color, Vector3 } from "three";
 
 export const SKY_TOP = 0x4a4482;
 export const SKY_HORIZON = 0xf2a679;
-/** How strong they are, and where the sun stands. */
+/** Their strength, and the sun's place. */
 export const KEY_STRENGTH = 2.7;
 export const SKY_STRENGTH = 2.9;
 export const SUN = new Vector3(-0.5, 0.74, 0.4).normalize();

@@ -8,7 +8,7 @@ import { angleBetween, ease, easeAngle, Spring } from "./motion.ts";
 import { HIP_HEIGHT, robotGeometry, THIGH_LENGTH, UPPER_ARM_LENGTH } from "./robot_parts.ts";
 import { weaponModel } from "./weapon_models.ts";
 
-/** What happened to a robot in this frame. */
+/** Events of a robot in this frame. */
 export interface RobotEvents {
   stepped: boolean;
   jumped: boolean;
@@ -68,7 +68,7 @@ export class Robot {
     this.hand.add(this.weapon);
   }
 
-  /** Where shots leave, in the world. */
+  /** Place in the world where shots leave. */
   muzzle(target: Vector3): Vector3 {
     const { muzzle } = weaponModel(this.shown.weapon, this.slot);
     return this.weapon.localToWorld(target.set(...muzzle));

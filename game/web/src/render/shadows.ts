@@ -1,4 +1,4 @@
-// Round shadows under whoever stands or flies, where there are no real ones (quality low): without them everything would seem to float.
+// Round shadows under robots and enemies, where there are no real ones (quality low): without them everything would seem to float.
 
 import { CircleGeometry, Mesh, MeshBasicMaterial, type Scene, type Texture } from "three";
 import { type Moment, Species, Stance, type Triple } from "../model.ts";

@@ -5,7 +5,7 @@ import { BoxGeometry, BufferAttribute, BufferGeometry, Color, ConeGeometry, Cyli
 import { mergeGeometries } from "three/addons/utils/BufferGeometryUtils.js";
 import type { Triple } from "../model.ts";
 
-/** Where a piece goes, and whether it shines by itself. */
+/** Place of a piece, and its own light. */
 export interface Placement {
   at?: Triple;
   turn?: Triple;

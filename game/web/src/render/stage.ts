@@ -17,6 +17,7 @@ import { useSimpleLight } from "./materials.ts";
 import { ease } from "./motion.ts";
 import { glowingPipeline, type Pipeline, plainPipeline } from "./pipeline.ts";
 import { RoundShadows } from "./shadows.ts";
+import { SideCamera } from "./side_camera.ts";
 import { Sky } from "./sky.ts";
 import { buildWorld } from "./world.ts";
 
@@ -42,6 +43,7 @@ export class Stage {
   private readonly director: Director;
   private readonly actors: Actors;
   private readonly hands: Hands;
+  private readonly side = new SideCamera();
   private readonly shadows: RoundShadows | undefined;
   private solids = new Solids([]);
   private devices: Devices | undefined;
@@ -50,7 +52,7 @@ export class Stage {
   /** Share of the pixels of quality low, and the time of a picture that it follows. */
   private scale = 1;
   private pace = 0.03;
-  /** Where the own shot would go, recoil included, and how far. */
+  /** Direction and distance of an own shot, recoil included. */
   private aim: Look = { yaw: 0, pitch: 0 };
   private aimDistance = 60;
 
@@ -113,7 +115,8 @@ export class Stage {
     this.director.happened(effects, (slot, target) => this.muzzleOf(moment, slot, target));
     if (own !== undefined) {
       this.aim = { yaw: look.yaw, pitch: look.pitch + own.recoil };
-      this.view.update({ position: own.position, ...this.aim, aim: own.aim }, this.cast, seconds);
+      if (this.view.view === "side") this.side.update(this.view.camera, own, moment, this.cast, seconds);
+      else this.view.update({ position: own.position, ...this.aim, aim: own.aim }, this.cast, seconds);
       if (first) this.hands.update(own, look.yaw, look.pitch, seconds);
       else this.hands.hide();
       this.measureAim(moment, seconds);
@@ -146,23 +149,24 @@ export class Stage {
   }
 
   setView(view: View): void {
+    this.side.cut();
     this.view.view = view;
   }
 
-  /** Where a point of the world is on the screen. */
+  /** The place of a point of the world on the screen. */
   project(point: Triple): ScreenPoint {
     projected.set(...point).project(this.view.camera);
     return { x: (projected.x * 0.5 + 0.5) * innerWidth, y: (0.5 - projected.y * 0.5) * innerHeight, behind: projected.z > 1 };
   }
 
-  /** Whether nothing of the level is between the camera and a point. */
+  /** True if nothing of the level is between the camera and a point. */
   sees(point: Triple): boolean {
     projected.set(...point).sub(this.view.camera.position);
     const distance = projected.length();
     return this.cast(this.view.camera.position, projected.divideScalar(Math.max(distance, 1e-6)), distance) >= distance - 0.01;
   }
 
-  /** Where the own shot would go, on the screen: beside the middle when the camera looks over the shoulder at something near. */
+  /** The place on the screen that an own shot would hit: beside the middle when the camera looks over the shoulder at something near. */
   crosshair(own: Triple): ScreenPoint {
     eyeOf(own, EYE_HEIGHT, eye).addScaledVector(lookDirection(this.aim.yaw, this.aim.pitch, ahead), this.aimDistance);
     return this.project([eye.x, eye.y, eye.z]);

@@ -63,7 +63,7 @@ export class SoundEngine {
     if (this.master !== undefined) this.master.gain.value = volume;
   }
 
-  /** Where the ears are. */
+  /** Moves the ears. */
   listen(at: Triple, forward: Triple): void {
     const listener = this.context?.listener;
     if (listener === undefined || listener.positionX === undefined) return;

@@ -1,4 +1,4 @@
-// What everything sounds like: each sound is a short list of tones and noises. Weapons differ in weight, steps in material.
+// Sounds: each one is a short list of tones and noises. Weapons differ in weight, steps in material.
 
 import type { Noise, Tone } from "./engine.ts";
 

@@ -1,4 +1,4 @@
-// What screens may do. The application implements it; screens know nothing else of it.
+// Actions that screens may take. The application implements them; screens know nothing else of it.
 
 import type { ApiAnswer } from "../link.ts";
 import type { Api, Mode, Preferences } from "../protocol.ts";

@@ -99,7 +99,7 @@ export function moveFocus(root: HTMLElement, key: string): boolean {
   return true;
 }
 
-/** What Enter, left and right do to what has the focus, for a gamepad: presses a button, moves a slider. */
+/** Does what Enter, left and right do to the element with the focus, for a gamepad: presses a button, moves a slider. */
 export function take(key: string): void {
   const active = document.activeElement;
   if (active instanceof HTMLButtonElement && key === "Enter") active.click();

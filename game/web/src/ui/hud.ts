@@ -1,4 +1,4 @@
-// What lies over the game: health, weapon, objective, names, feed, scores. Elements are made once; an update writes only what has changed.
+// The display over the game: health, weapon, objective, names, feed, scores. Elements are made once; an update writes only what has changed.
 
 import { MAGAZINE_SIZES, Mode, type Moment, type NetView, Phase, RELOAD_TICKS, type RobotView, Species, Stance, TICKS_PER_SECOND, type Triple, WEAPON_NAMES } from "../model.ts";
 import type { Hint } from "../objectives.ts";
@@ -12,7 +12,8 @@ export interface HudInput {
   moment: Moment;
   yaw: number;
   hint: Hint | undefined;
-  crosshair: ScreenPoint;
+  /** Undefined where the picture is not taken from the player. */
+  crosshair: ScreenPoint | undefined;
   project: (point: Triple) => ScreenPoint;
   sees: (point: Triple) => boolean;
   names: readonly string[];
@@ -58,7 +59,7 @@ export class Hud {
   update(input: HudInput): void {
     const { moment } = input;
     const own = moment.own;
-    this.crosshair.hidden = own === undefined || !own.alive || input.scores;
+    this.crosshair.hidden = own === undefined || !own.alive || input.scores || input.crosshair === undefined;
     if (own !== undefined) this.updateOwn(own, input);
     this.updateHint(input);
     this.updateRound(moment);
@@ -117,7 +118,7 @@ export class Hud {
     const spread = [0, 7, 10, 26, 5][own.weapon] ?? 7;
     const speed = Math.hypot(own.velocity[0], own.velocity[2]);
     this.crosshair.style.setProperty("--gap", `${(spread + speed * 0.8 + own.recoil * 90) * (1 - own.aim * 0.6)}px`);
-    this.crosshair.style.transform = `translate(${input.crosshair.x}px, ${input.crosshair.y}px)`;
+    if (input.crosshair !== undefined) this.crosshair.style.transform = `translate(${input.crosshair.x}px, ${input.crosshair.y}px)`;
   }
 
   private updateHint({ hint, moment, project }: HudInput): void {

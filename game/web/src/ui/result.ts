@@ -1,4 +1,4 @@
-// How it ended, and the way into another round.
+// The result of a match, and the way into another round.
 
 import type { ResultLine } from "../protocol.ts";
 import { playerStyle } from "../render/palette.ts";

@@ -39,7 +39,7 @@ export class Screens {
     this.shown = undefined;
   }
 
-  /** Whether the key was used. */
+  /** Handles a key, and returns true if it was used. */
   key(key: string): boolean {
     const { shown } = this;
     if (shown === undefined) return false;

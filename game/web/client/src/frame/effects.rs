@@ -1,4 +1,4 @@
-//! What happened, for eyes and ears: shots with where they ended, impacts, deaths, what one's own robot did.
+//! Effects to see and hear: shots with their ends, impacts, deaths, and what one's own robot did.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::{effect, effect_kind};
 /// Makes effects of frames, and remembers what it needs of those before.
 #[derive(Debug, Default)]
 pub struct Happenings {
-    /// Who was alive, and in which life.
+    /// Robots by entity: alive or not, and the number of the life.
     robots: BTreeMap<u32, (bool, u8)>,
     enemies: BTreeMap<u32, bool>,
     checkpoint: Option<u8>,
@@ -36,7 +36,7 @@ struct Shot {
 }
 
 impl Happenings {
-    /// What happened since the last frame.
+    /// Returns the effects since the last frame.
     pub(super) fn of(&mut self, frame: &Frame, level: &Level) -> &[Record] {
         self.records.clear();
         for seen in &frame.seen {
@@ -89,7 +89,7 @@ impl Happenings {
         &self.records
     }
 
-    /// What one's own robot did.
+    /// Adds an effect of one's own robot.
     fn own(&mut self, frame: &Frame, level: &Level, tick: Tick, what: &Effect) {
         let Some(own) = &frame.own else { return };
         let (slot, entity) = (f32::from(own.robot.slot), own.entity.bits());
@@ -173,7 +173,7 @@ impl Happenings {
         }
     }
 
-    /// Who died and who came back, and checkpoints.
+    /// Adds deaths, respawns and checkpoints.
     fn lives(&mut self, frame: &Frame) {
         let own = frame.own.iter().map(|own| (own.entity, &own.robot));
         let others = frame
@@ -232,7 +232,7 @@ fn record(kind: u32, slot: f32, entity: u32, at: [f32; 3], to: [f32; 3]) -> Reco
     record
 }
 
-/// What moves and stops shots, as it is shown.
+/// Moving bodies that stop shots, as they are shown.
 fn bodies(frame: &Frame, level: &Level) -> Vec<Body> {
     let devices = level.devices.iter().zip(&frame.devices).enumerate();
     devices
@@ -240,7 +240,7 @@ fn bodies(frame: &Frame, level: &Level) -> Vec<Body> {
         .collect()
 }
 
-/// How far on its way a shot meets a robot or an enemy as shown; what counts is decided by the server.
+/// Share of its way after which a shot meets a robot or an enemy as shown; what counts is decided by the server.
 fn nearest_body(frame: &Frame, shot: &Shot, way: Vec3) -> Option<f32> {
     let own = frame.own.iter().map(|own| (own.entity, own.robot.middle()));
     let others = frame.robots.iter().map(|it| (it.entity, it.robot.middle()));
@@ -264,7 +264,7 @@ fn nearest_body(frame: &Frame, shot: &Shot, way: Vec3) -> Option<f32> {
         .min_by(f32::total_cmp)
 }
 
-/// Where on its way a line enters a ball, 0 to 1.
+/// Share of its way, 0 to 1, at which a line enters a ball.
 fn meets(from: Vec3, way: Vec3, middle: Vec3, radius: f32) -> Option<f32> {
     let length = way.length();
     let direction = way / length.max(f32::MIN_POSITIVE);
@@ -275,7 +275,7 @@ fn meets(from: Vec3, way: Vec3, middle: Vec3, radius: f32) -> Option<f32> {
     (inside > 0.0 && (0.0..length).contains(&enters)).then_some(enters / length)
 }
 
-/// What robots and enemies are made of: `Material::Metal`.
+/// The material of robots and enemies: `Material::Metal`.
 const METAL: f32 = 1.0;
 /// Effects of one frame.
 const EFFECTS_MAX: usize = 256;

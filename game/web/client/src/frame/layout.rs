@@ -158,7 +158,7 @@ pub mod device {
     pub const PRESSED: usize = 3;
     /// Slot of who holds it, -1 for nobody.
     pub const HOLDER: usize = 4;
-    /// Where it is now; moves for lifts, doors and platforms.
+    /// Its position; moves for lifts, doors and platforms.
     pub const X: usize = 5;
     /// Up.
     pub const Y: usize = 6;
@@ -208,7 +208,7 @@ pub mod effect {
     pub const Y: usize = 4;
     /// Towards the back.
     pub const Z: usize = 5;
-    /// Where to (end of a tracer), or the normal of what was hit.
+    /// End of a tracer, or the normal of the surface that was hit.
     pub const TO_X: usize = 6;
     /// To y.
     pub const TO_Y: usize = 7;
@@ -216,7 +216,7 @@ pub mod effect {
     pub const TO_Z: usize = 8;
     /// Weapon.
     pub const WEAPON: usize = 9;
-    /// What was hit; see the level's materials.
+    /// Material of what was hit; see the level's materials.
     pub const MATERIAL: usize = 10;
     /// Amount.
     pub const AMOUNT: usize = 11;

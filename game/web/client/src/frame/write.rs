@@ -7,7 +7,7 @@ use muse_netcode::{EntityId, Tick};
 use super::{Floats, Happenings, bolt, device, enemy, header, net, robot, round};
 use crate::conditioned::Weather;
 
-/// How the connection is, beside what the netcode knows.
+/// State of the connection, beside what the netcode knows.
 #[derive(Clone, Copy, Debug)]
 pub struct Connection {
     /// Bits of [`flags`](super::flags).
@@ -16,7 +16,7 @@ pub struct Connection {
     pub link: u8,
     /// Bytes a second through the session, both ways; the netcode's own where there is no session.
     pub bytes: Option<(f32, f32)>,
-    /// What the sliders say.
+    /// Conditions set by the sliders.
     pub weather: Weather,
     /// Which techniques are on.
     pub switches: Switches,

@@ -19,7 +19,7 @@ pub(crate) fn field(frame: &[f32], section: usize, record: usize, field: usize) 
     frame[offset + SECTIONS[section].1 * record + field]
 }
 
-/// How many records a section has.
+/// Number of records in a section.
 pub(crate) fn count(frame: &[f32], section: usize) -> usize {
     frame[header::SECTIONS + 2 * section + 1] as usize
 }
