@@ -164,7 +164,7 @@ pub fn link() -> (MemoryDriver, MemoryDriver) {
 #[derive(Debug, Default)]
 pub(crate) struct MemoryEnds {
     ends: Vec<MemoryDriver>,
-    /// How many links there have been: each has an address of its own.
+    /// Number of links so far: each has an address of its own.
     count: u32,
 }
 

@@ -169,9 +169,9 @@ fn ticks(rewind: &Rewind, span: Duration) -> u32 {
     u32::try_from(ticks).unwrap_or(u32::MAX)
 }
 
-/// How long before the hit was judged the victim must have been in cover.
+/// Time before the hit was judged for which the victim must have been in cover.
 const COVER_MIN: Duration = Duration::from_millis(50);
-/// How long a victim may think, besides its round trip.
+/// Time that a victim may take to object, besides its round trip.
 const GRACE: Duration = Duration::from_millis(50);
-/// How long a hit stays provisional at most.
+/// Longest time that a hit stays provisional.
 const WINDOW_MAX: Duration = Duration::from_millis(250);

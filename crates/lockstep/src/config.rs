@@ -196,7 +196,7 @@ muse_wire::setters! { MatchConfig:
     /// Saved frames: what rollback returns to, and the trace of a desynchronisation. Default: 512. Costs that many states of memory.
     history: u32,
 
-    /// Saves only every n-th frame. Default: 1. For states that are dear to save: costs up to n - 1 steps more in a rollback.
+    /// Saves only every n-th frame. Default: 1. For states that are expensive to save: costs up to n - 1 steps more in a rollback.
     save_every: u32 = save_every.max(1),
 
     /// Compares checksums every n-th frame, rounded up to saved ones. Default: 6 in rollback (100 ms), 1 in lockstep. Costs an encoding

@@ -179,7 +179,7 @@ muse_wire::setters! { MasterConfig:
     /// default: one master alone.
     nats: &str = Some(nats.to_owned()),
 
-    /// Hosts and ports of other masters with the same database, or of what stands in front of all of them; none by default. Game servers of this
+    /// Hosts and ports of other masters with the same database, or of a load balancer in front of all of them; none by default. Game servers of this
     /// master turn to them when it is gone, so that their matches go on and count.
     other_masters: &[&str] = other_masters.iter().map(|&master| master.to_owned()).collect(),
 }

@@ -156,5 +156,5 @@ fn unix_time() -> u64 {
     muse::drivers::clock::unix_time().as_micros() / 1_000_000
 }
 
-/// How long a test waits for what must come; nothing depends on it when all is well.
+/// Time that a test waits for what must come; nothing depends on it when all is well.
 const PATIENCE: Patience = Patience::from_secs(30);

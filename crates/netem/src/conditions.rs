@@ -262,7 +262,7 @@ muse_wire::setters! { Conditions:
     /// 100 ms.
     queue: Queue,
 
-    /// Largest IP packet in bytes, headers included; larger ones vanish without a word. Default: unlimited.
+    /// Largest IP packet in bytes, headers included; larger ones vanish silently. Default: unlimited.
     mtu: usize = Some(mtu),
 }
 

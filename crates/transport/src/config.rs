@@ -412,7 +412,7 @@ muse_wire::setters! { Config:
     congestion: Congestion,
 
     /// Largest message taken and accepted. Default: 16 MiB. Both sides should have the same; a game whose messages are
-    /// small should say so, for it bounds from below what a [connection](Self::connection_memory) may hold.
+    /// small should say so, because it bounds from below what a [connection](Self::connection_memory) may hold.
     message_max: usize,
 
     /// Longest time an acknowledgement of reliable data waits for a packet to travel in. Default: 50 ms. Shorter costs

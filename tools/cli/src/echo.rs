@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the invitation once the room is open, and what else happens at the relay.
+/// Prints the invitation once the room is open; logs other events of the relay.
 fn report_relay(server: &mut EndpointDriver, key: &ServerPublicKey) -> anyhow::Result<()> {
     while let Some(event) = server.poll_relay_event() {
         match event {

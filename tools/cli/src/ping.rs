@@ -66,14 +66,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Begins to connect, and says what the server is called.
+/// Begins to connect; returns the client and the server's address.
 fn begin(arguments: &Arguments, timeout: Duration) -> anyhow::Result<(ClientDriver, SocketAddr)> {
     if arguments.server.starts_with("muse2:") {
         let invitation: Invitation = arguments.server.parse()?;
         let key = ServerPublicKey::from_bytes(invitation.host_key);
         let how = Connect::pinned(key).timeout(timeout.into());
         let client = ClientDriver::join(invitation.relay, invitation.code, config(), how)
-            .with_context(|| format!("cannot begin to join at {}", invitation.relay))?;
+            .with_context(|| format!("cannot join through the relay {}", invitation.relay))?;
         return Ok((client, invitation.relay));
     }
     let server = resolve(&arguments.server)?;
@@ -82,7 +82,7 @@ fn begin(arguments: &Arguments, timeout: Duration) -> anyhow::Result<(ClientDriv
         .context("--key is missing: the key that the server printed when it started")?;
     let how = Connect::pinned(key).timeout(timeout.into());
     let client = ClientDriver::connect(server, config(), how)
-        .with_context(|| format!("cannot begin to connect to {server}"))?;
+        .with_context(|| format!("cannot connect to {server}"))?;
     Ok((client, server))
 }
 

@@ -284,7 +284,7 @@ impl DerefMut for AsyncClientDriver {
 impl Drop for AsyncEndpointDriver {
     fn drop(&mut self) {
         say_goodbye(self.now(), &mut self.endpoint);
-        // What was said goes first: a relay that is left passes nothing on.
+        // Queued messages go first: a relay that was left forwards nothing.
         let _ = self.flush();
         if let Some(link) = &mut self.link {
             link.leave();

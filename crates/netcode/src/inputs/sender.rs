@@ -45,7 +45,7 @@ impl<I: Input> InputSender<I> {
             packet_ticks: 1,
             inputs: VecDeque::with_capacity(INPUTS_PER_PACKET_MAX),
             newest: Tick(0),
-            // Until the first report: enough to bear a few losses in a row.
+            // Until the first report: enough to survive a few losses in a row.
             redundancy: 3,
         }
     }
