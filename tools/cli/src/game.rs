@@ -107,7 +107,7 @@ pub(crate) enum PlayMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mover {
     /// The server; players predict it.
-    EndpointDriver,
+    Server,
     /// Players, within what the server finds possible.
     Validated,
 }

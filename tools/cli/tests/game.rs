@@ -15,7 +15,7 @@ use server::Game;
 
 /// A player who walks in a circle.
 struct Walker {
-    link: Client,
+    link: ClientDriver,
     player: Option<Player>,
     name: &'static str,
     heard: Vec<ToPlayer>,

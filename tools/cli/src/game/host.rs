@@ -101,7 +101,7 @@ struct Kept {
 
 /// One match and who is connected to it.
 pub(crate) struct Host {
-    server: Server,
+    server: EndpointDriver,
     session: ServerSession,
     /// The channel of messages.
     messages: Channel,
@@ -139,7 +139,7 @@ pub(crate) struct Figures {
 
 impl Host {
     pub(crate) fn new(
-        server: Server,
+        server: EndpointDriver,
         plan: MatchPlan,
         master: Option<MasterLink>,
         tape: Option<Tape>,

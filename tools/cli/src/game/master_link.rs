@@ -40,7 +40,7 @@ impl MasterLink {
     pub(crate) fn turn(
         &mut self,
         now: Instant,
-        server: &mut Server,
+        server: &mut EndpointDriver,
     ) -> anyhow::Result<Option<Assignment>> {
         let mut assigned = None;
         while let Some(event) = self.host.turn(now, server.endpoint_mut())? {
