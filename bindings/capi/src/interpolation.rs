@@ -121,7 +121,7 @@ pub unsafe extern "C" fn muse_playback_new(
     unsafe {
         with(muse, |inner| {
             let place = memory::place(playback)?;
-            place.put(inner.insert(Playback::new(PlaybackConfig::new(tick(tick_us)?)))?);
+            place.put(inner.insert(Playback::new(tick(tick_us)?))?);
             Ok(())
         })
     }

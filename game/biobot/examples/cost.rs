@@ -5,10 +5,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant as Clock};
 
+use muse::netcode::ClientId;
+use muse::wire::Instant;
 use muse_biobot::bots::Brain;
 use muse_biobot::{Command, Level, Player, Profile, Stage, StageConfig};
-use muse_netcode::ClientId;
-use muse_wire::Instant;
 
 /// Times of ticks, in microseconds.
 #[derive(Default)]

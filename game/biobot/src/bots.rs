@@ -11,8 +11,8 @@ mod plan;
 use std::sync::Arc;
 
 use glam::{Vec2, Vec3};
-use muse_netcode::Tick;
-use muse_wire::Instant;
+use muse::netcode::Tick;
+use muse::wire::Instant;
 
 use crate::collision::Body;
 use crate::level::{Area, Level};
@@ -85,7 +85,7 @@ impl Skill {
 /// use std::sync::Arc;
 /// use muse_biobot::bots::{Brain, Skill};
 /// use muse_biobot::{Level, Practice};
-/// use muse_wire::Instant;
+/// use muse::wire::Instant;
 /// let level = Arc::new(Level::escape());
 /// let mut practice = Practice::new(Level::escape(), 2, 7, Instant::ZERO);
 /// let rash = Skill::default().pause_ticks(0);

@@ -5,7 +5,7 @@
 //! client does not send what its own prediction says will lead to nothing. Prediction errs when inputs come late, so of what that explains a
 //! few are forgiven: [`CheatConfig`] says how many.
 
-use muse_netcode::inputs::InputCounters;
+use muse::netcode::inputs::InputCounters;
 
 /// A kind of cheat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

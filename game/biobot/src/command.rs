@@ -1,7 +1,7 @@
 //! The input of a player for one tick, as prediction takes it.
 
-use muse_netcode::Claim;
-use muse_schema::{BitReader, BitWriter, Options, Schema};
+use muse::netcode::Claim;
+use muse::schema::{BitReader, BitWriter, Options, Schema};
 
 /// The input of a player for one tick. Jumping, firing, reloading and using are actions of their own; where to is said by the look.
 ///
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_claim_travels_with_fire_only() {
-        let claim = Some(Claim::at(muse_netcode::TickTime::from_ticks(7.5)));
+        let claim = Some(Claim::at(muse::netcode::TickTime::from_ticks(7.5)));
         let idle = Command {
             claim,
             ..Command::default()

@@ -8,7 +8,7 @@ mod walker;
 mod wasp;
 
 use glam::Vec3;
-use muse_netcode::{EntityId, Tick, World};
+use muse::netcode::{EntityId, Tick, World};
 
 use crate::collision::Body;
 use crate::level::Level;

@@ -14,7 +14,7 @@ use thiserror::Error;
 use crate::collision::{Body, Collision, grid};
 use crate::nav::{Mesh, Size};
 use crate::states::{Device, Mode, Species};
-use muse_netcode::Tick;
+use muse::netcode::Tick;
 
 /// A level.
 ///

@@ -38,14 +38,14 @@ pub use states::{
 
 use std::fmt::Write;
 
-use muse_netcode::SessionConfig;
-use muse_netcode::clock::ClockConfig;
-use muse_netcode::inputs::InputBufferConfig;
-use muse_netcode::interpolation::InterpolationConfig;
-use muse_netcode::quality::QualityConfig;
-use muse_netcode::smoothing::SmoothingConfig;
-use muse_schema::{Schema, State, fnv1a};
-use muse_wire::Duration;
+use muse::netcode::SessionConfig;
+use muse::netcode::clock::ClockConfig;
+use muse::netcode::inputs::InputBufferConfig;
+use muse::netcode::interpolation::InterpolationConfig;
+use muse::netcode::quality::QualityConfig;
+use muse::netcode::smoothing::SmoothingConfig;
+use muse::schema::{Schema, State, fnv1a};
+use muse::wire::Duration;
 
 /// Length of a tick: 50 a second.
 pub const TICK: Duration = Duration::from_millis(20);

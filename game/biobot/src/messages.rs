@@ -1,6 +1,6 @@
 //! The messages that travel reliably and in order, beside the netcode's packets.
 
-use muse_schema::{BitReader, BitWriter, DecodeError, EncodeError, Options, Schema};
+use muse::schema::{BitReader, BitWriter, DecodeError, EncodeError, Options, Schema};
 
 use crate::{Mode, Movement, Phase};
 

@@ -6,12 +6,12 @@
 //! was: with a new life, so that what the player has sent meanwhile, which went on from elsewhere, counts no more.
 
 use glam::Vec3;
-use muse_netcode::authority::{
+use muse::netcode::authority::{
     Authority, Judgement, Proposal, ProposalLimits, Referee, Subject, Value,
 };
-use muse_netcode::{ClientId, EntityId, Tick};
-use muse_schema::Schema;
-use muse_wire::Instant;
+use muse::netcode::{ClientId, EntityId, Tick};
+use muse::schema::Schema;
+use muse::wire::Instant;
 use serde::{Deserialize, Serialize};
 
 use crate::cheats::Offence;

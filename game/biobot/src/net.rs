@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use muse::session::{ClientEvent, ClientSession, PACKET_BYTES};
+use muse::wire::{Duration, Instant};
 use muse::{Channel, ChannelConfig, Delivery, Endpoint, Protocol};
-use muse_wire::{Duration, Instant};
 
 use crate::{
     CONNECTION_MEMORY, Command, ENDPOINT_MEMORY, Level, MESSAGE_MAX, PROTOCOL, Player, ToPlayer,

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use glam::Vec3;
-use muse_netcode::prediction::EffectChange;
-use muse_netcode::{Client, EntityId, PacketError, Remotes, Tick, Update};
-use muse_wire::Instant;
+use muse::netcode::prediction::EffectChange;
+use muse::netcode::{Client, EntityId, PacketError, Remotes, Tick, Update};
+use muse::wire::Instant;
 
 use crate::level::Level;
 use crate::messages::{FromPlayer, Name, ToPlayer, VERSION};
@@ -52,7 +52,7 @@ impl Default for Switches {
 /// ```
 /// use std::sync::Arc;
 /// use muse_biobot::{Command, Level, Player};
-/// use muse_wire::Instant;
+/// use muse::wire::Instant;
 /// let now = Instant::from_secs(1);
 /// let mut player = Player::new(now, Arc::new(Level::escape()), "Ada");
 /// assert!(player.poll_message().is_some(), "it greets");
@@ -247,7 +247,7 @@ impl Player {
     }
 
     /// The view that a shot fired now would claim.
-    pub fn claim(&self) -> Option<muse_netcode::Claim> {
+    pub fn claim(&self) -> Option<muse::netcode::Claim> {
         self.client.claim()
     }
 

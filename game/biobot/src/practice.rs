@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use muse_netcode::ClientId;
-use muse_wire::Instant;
+use muse::netcode::ClientId;
+use muse::wire::Instant;
 
 use crate::level::Level;
 use crate::player::Player;
@@ -14,7 +14,7 @@ use crate::{Command, Mode, ToPlayer};
 ///
 /// ```
 /// use muse_biobot::{Command, Level, Phase, Practice};
-/// use muse_wire::Instant;
+/// use muse::wire::Instant;
 /// let mut practice = Practice::new(Level::escape(), 2, 7, Instant::ZERO);
 /// for milli in (0..2_000).step_by(10) {
 ///     practice.tick(Instant::from_millis(milli), |_slot, _player| Command::default());

@@ -127,7 +127,7 @@ impl Recorder {
 /// ```
 /// use std::sync::Arc;
 /// use muse_biobot::{Command, Level, Practice, StageConfig};
-/// use muse_wire::Instant;
+/// use muse::wire::Instant;
 /// let config = StageConfig::new(Arc::new(Level::arena())).cancels(false);
 /// let mut practice = Practice::recorded(config, 2, Instant::ZERO);
 /// for milli in (0..3_000).step_by(10) {

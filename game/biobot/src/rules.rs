@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use glam::{Vec2, Vec3};
-use muse_netcode::Tick;
-use muse_netcode::prediction::{Game, StepContext};
+use muse::netcode::Tick;
+use muse::netcode::prediction::{Game, StepContext};
 
 use crate::Command;
 use crate::cheats::Offence;
@@ -128,8 +128,8 @@ impl Surroundings {
 /// ```
 /// use std::sync::Arc;
 /// use muse_biobot::{Command, Level, Robot, Rules};
-/// use muse_netcode::Tick;
-/// use muse_netcode::prediction::{StepContext, run_step};
+/// use muse::netcode::Tick;
+/// use muse::netcode::prediction::{StepContext, run_step};
 /// let level = Arc::new(Level::escape());
 /// let mut rules = Rules::new(level.clone());
 /// let mut robot = Robot::new(0, level.spawns[0].at, level.spawns[0].yaw);

@@ -10,9 +10,9 @@ mod seats;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use muse_netcode::inputs::InputError;
-use muse_netcode::{ClientId, EntityId, PacketError, Server, Tick};
-use muse_wire::Instant;
+use muse::netcode::inputs::InputError;
+use muse::netcode::{ClientId, EntityId, PacketError, Server, Tick};
+use muse::wire::Instant;
 use thiserror::Error;
 
 use crate::cheats::{CheatConfig, Offence, PlayerReport, Report};
@@ -212,8 +212,8 @@ pub enum JoinError {
 /// ```
 /// use std::sync::Arc;
 /// use muse_biobot::{Level, Phase, Profile, Stage, StageConfig};
-/// use muse_netcode::ClientId;
-/// use muse_wire::Instant;
+/// use muse::netcode::ClientId;
+/// use muse::wire::Instant;
 /// let config = StageConfig::new(Arc::new(Level::escape()));
 /// let mut stage = Stage::new(config, Instant::ZERO);
 /// stage.join(ClientId(1), Profile { id: 1, name: "Ada".into(), ..Profile::default() })?;

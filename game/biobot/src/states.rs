@@ -4,8 +4,8 @@
 //! that is what keeps a match within its bytes.
 
 use glam::Vec3;
-use muse_netcode::{Kind, KindOptions, Kinds, Tick};
-use muse_schema::{Schema, State};
+use muse::netcode::{Kind, KindOptions, Kinds, Tick};
+use muse::schema::{Schema, State};
 use serde::{Deserialize, Serialize};
 
 use crate::weapons::{self, WEAPONS};

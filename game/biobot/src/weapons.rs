@@ -1,7 +1,7 @@
 //! The weapons: a table of constants, and where shots go.
 
 use glam::{Vec2, Vec3};
-use muse_netcode::Tick;
+use muse::netcode::Tick;
 
 /// The way in which a weapon hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

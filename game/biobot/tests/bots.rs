@@ -11,10 +11,10 @@ mod table;
 
 use std::sync::Arc;
 
+use muse::wire::Duration;
 use muse_biobot::bots::Brain;
 use muse_biobot::{Level, Phase, StageConfig};
 use muse_netem::{Conditions, Jitter};
-use muse_wire::Duration;
 
 use table::Table;
 

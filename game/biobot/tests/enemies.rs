@@ -5,10 +5,10 @@
 use std::collections::BTreeSet;
 
 use glam::Vec3;
+use muse::netcode::{EntityId, Tick, World};
 use muse_biobot::collision::Body;
 use muse_biobot::enemies::{EnemyHit, Horde, HordeContext, RobotThere};
 use muse_biobot::{Enemy, KindIds, Level, Mode, Robot, Round, Species, Stance, kinds};
-use muse_netcode::{EntityId, Tick, World};
 
 /// A horde, and somebody who stands somewhere.
 struct Yard {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use muse::netcode::{Client, ClientId, EntityId, PacketError, Refused, Server};
+use muse::wire::{Duration, Instant};
 use muse_biobot::{
     Bolt, Command, Device, Enemy, Level, Robot, Round, Rules, Species, Stance, kinds,
     session_config,
 };
-use muse_netcode::{Client, ClientId, EntityId, PacketError, Refused, Server};
-use muse_wire::{Duration, Instant};
 
 /// Something of a kind that changes at random: a little, much, or not at all.
 struct Being {

@@ -63,17 +63,7 @@ const DIRECTIONS: [(&str, &[&str]); 29] = [
     ("muse-typescript", &["muse-net"]),
     (
         "muse-biobot-web",
-        &[
-            "muse-net",
-            "muse-wire",
-            "muse-netem",
-            "muse-transport",
-            "muse-netcode",
-            "muse-master-client",
-            "muse-biobot",
-            // The server of its example.
-            "muse-drivers",
-        ],
+        &["muse-net", "muse-netem", "muse-biobot"],
     ),
     ("muse-relay-web", &["muse-net"]),
     ("muse-bench-workload", &[]),
@@ -114,17 +104,7 @@ const DIRECTIONS: [(&str, &[&str]); 29] = [
     ),
     ("muse-lab", &["*"]),
     ("muse-cli", &["*"]),
-    (
-        "muse-biobot",
-        &[
-            "muse-net",
-            "muse-wire",
-            "muse-schema",
-            "muse-netcode",
-            "muse-lagcomp",
-            "muse-lockstep",
-        ],
-    ),
+    ("muse-biobot", &["muse-net"]),
 ];
 /// Crates that a crate's tests and examples may use besides: the virtual network, sockets, and types to send.
 const IN_TESTS: [&str; 3] = ["muse-netem", "muse-drivers", "muse-schema"];

@@ -9,11 +9,10 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use muse::token::ConnectToken;
-use muse::transport::Entropy;
 use muse::wire::{Datagram, Ecn, Link, Machine};
 use muse::{
     CloseReason, Connect, ConnectionId, Duration, Endpoint, Event, Instant, Outcome, Refusal,
-    SendOptions, ServerPublicKey,
+    SendOptions, ServerPublicKey, SystemEntropy,
 };
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -75,7 +74,7 @@ impl Connection {
         };
         let timeout = settings.timeout();
         let config = settings.into_config()?.link(LINK);
-        let mut endpoint = Endpoint::new(config, Random::new()?);
+        let mut endpoint = Endpoint::new(config, SystemEntropy::new().map_err(text)?);
         let now = at(now_ms);
         endpoint.set_unix_time(now, unix_s as u64);
         let how = how.hello(hello).timeout(timeout);
@@ -322,22 +321,6 @@ fn end(reason: CloseReason) -> (u16, String) {
     }
 }
 
-/// The browser's randomness, which has been seen to work.
-struct Random;
-
-impl Random {
-    fn new() -> Result<Self, String> {
-        getrandom::fill(&mut [0; 16]).map_err(text)?;
-        Ok(Self)
-    }
-}
-
-impl Entropy for Random {
-    fn fill(&mut self, bytes: &mut [u8]) {
-        getrandom::fill(bytes).expect("the source of randomness has worked before");
-    }
-}
-
 fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
@@ -371,12 +354,13 @@ mod tests {
 
     /// Lets a client with these lines and this greeting meet a server that denies strangers, until something is told.
     fn meet(shared: &str, hello: &[u8]) -> (EventKind, Connection) {
-        let key = ServerKey::generate(&mut Random);
+        let mut entropy = SystemEntropy::new().expect("randomness");
+        let key = ServerKey::generate(&mut entropy);
         let config = Config::new(7)
             .channel(ChannelConfig::new(Delivery::ReliableOrdered))
             .shared(SHARED)
             .build();
-        let mut server = Endpoint::new(config.expect("one channel"), Random);
+        let mut server = Endpoint::new(config.expect("one channel"), entropy);
         server.listen(ServerOptions::new(key.clone()).admission(AdmissionLimits::default()));
         let mut settings = Settings::new(7);
         let added = settings.channel("reliable-ordered", 0, 0, "balanced", "normal");

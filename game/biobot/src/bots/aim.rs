@@ -1,7 +1,7 @@
 //! Whom a bot shoots at, and how well: it has to see them, react, turn and aim.
 
 use glam::{Quat, Vec3};
-use muse_netcode::{EntityId, Tick};
+use muse::netcode::{EntityId, Tick};
 
 use super::Skill;
 use crate::collision::Body;

@@ -1,7 +1,7 @@
 //! The movement of a bot: along the mesh, over jumps, on and off what moves, and never into a pit on purpose.
 
 use glam::{Vec2, Vec3};
-use muse_netcode::Tick;
+use muse::netcode::Tick;
 
 use crate::collision::Body;
 use crate::level::Level;

@@ -1,7 +1,7 @@
 //! One enemy: what its species is like, whom it is after, and how it shoots.
 
 use glam::Vec3;
-use muse_netcode::EntityId;
+use muse::netcode::EntityId;
 
 use super::{HordeContext, RobotThere};
 use crate::TICK_SECONDS;

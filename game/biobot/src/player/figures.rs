@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use glam::{Vec2, Vec3};
-use muse_netcode::{Client, EntityId};
-use muse_wire::{Duration, Instant};
+use muse::netcode::{Client, EntityId};
+use muse::wire::{Duration, Instant};
 
 use crate::mover::RUN_SPEED;
 use crate::rules::Rules;
@@ -129,7 +129,7 @@ impl Figures {
 
     pub(super) fn statistics(&mut self, now: Instant, client: &Client<Rules>) -> NetStatistics {
         self.turn(now);
-        let millis = |span: Option<muse_wire::Duration>| {
+        let millis = |span: Option<muse::wire::Duration>| {
             span.map_or(0.0, |span| (span.as_secs_f64() * 1e3) as f32)
         };
         let quality = client.quality();

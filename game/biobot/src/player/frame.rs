@@ -1,9 +1,9 @@
 //! Everything that is to be drawn at an instant.
 
 use glam::Vec3;
-use muse_netcode::interpolation::Source;
-use muse_netcode::{EntityId, Tick, TickTime};
-use muse_wire::Instant;
+use muse::netcode::interpolation::Source;
+use muse::netcode::{EntityId, Tick, TickTime};
+use muse::wire::Instant;
 
 use super::{NetStatistics, Player};
 use crate::TICK_SECONDS;

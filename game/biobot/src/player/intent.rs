@@ -3,8 +3,8 @@
 //! The rules pass over a jump in the air, a shot of a weapon that cools down or a use of nothing. An honest client knows as much from its own
 //! prediction, and does not send them: so they say something about who does, and they need no bytes.
 
-use muse_netcode::Tick;
-use muse_netcode::prediction::{StepContext, run_step};
+use muse::netcode::Tick;
+use muse::netcode::prediction::{StepContext, run_step};
 
 use crate::command::Command;
 use crate::movement::{Movement, place_of};

@@ -1,7 +1,7 @@
 //! The chunks of a file; `docs/replay.md` is their standard.
 
-use muse_lockstep::checksum;
-use muse_schema::Schema;
+use muse::lockstep::checksum;
+use muse::schema::Schema;
 
 use super::RecordingError;
 use crate::Command;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use muse_netcode::ClientId;
-use muse_schema::{BitReader, BitWriter, Options, Schema};
-use muse_wire::Instant;
+use muse::netcode::ClientId;
+use muse::schema::{BitReader, BitWriter, Options, Schema};
+use muse::wire::Instant;
 use serde::{Deserialize, Serialize};
 
 use crate::level::Level;

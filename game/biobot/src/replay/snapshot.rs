@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use muse_schema::State;
+use muse::schema::State;
 
 use crate::messages::ToPlayer;
 use crate::stage::Stage;

@@ -1,8 +1,8 @@
 //! A recorded match, at any instant and from any player's eyes.
 
 use glam::Vec3;
-use muse_netcode::{EntityId, TickTime};
-use muse_schema::{Blend, State};
+use muse::netcode::{EntityId, TickTime};
+use muse::schema::{Blend, State};
 
 use super::RecordingError;
 use super::container::Chunks;
@@ -22,7 +22,7 @@ use crate::states::{Bolt, Device, Enemy, Robot, Round};
 /// use std::sync::Arc;
 /// use muse_biobot::replay::Recording;
 /// use muse_biobot::{Command, Level, Practice, StageConfig};
-/// use muse_wire::Instant;
+/// use muse::wire::Instant;
 /// let config = StageConfig::new(Arc::new(Level::arena())).cancels(false);
 /// let mut practice = Practice::recorded(config, 2, Instant::ZERO);
 /// for milli in (0..3_000).step_by(10) {

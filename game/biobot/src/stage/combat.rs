@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use glam::Vec3;
-use muse_lagcomp::{Admission, Hit, Shot};
-use muse_netcode::{ClientId, EntityId, Server, Tick};
+use muse::lagcomp::{Admission, Hit, Shot};
+use muse::netcode::{ClientId, EntityId, Server, Tick};
 
 use super::past::{HEAD, Past, Targets};
 use super::{Audience, Stage};
@@ -423,7 +423,7 @@ impl Stage {
             let damage = (f32::from(constants.damage) * (1.0 - far) * 0.7) as u8;
             let blown = Hit {
                 entity,
-                part: muse_lagcomp::Part(0),
+                part: muse::lagcomp::Part(0),
                 share: 1.0,
                 point: at,
                 normal: Vec3::Y,

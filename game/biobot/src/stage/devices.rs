@@ -1,7 +1,7 @@
 //! Levers, buttons, plates, doors and lifts: who may use them, and what they do.
 
 use glam::Vec3;
-use muse_netcode::{EntityId, World};
+use muse::netcode::{EntityId, World};
 
 use super::Stage;
 use crate::enemies::RobotThere;

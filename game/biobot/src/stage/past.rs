@@ -1,12 +1,12 @@
 //! The past of everybody: shots are judged by what their shooter saw.
 
 use glam::{Quat, Vec3};
-use muse_lagcomp::{
+use muse::lagcomp::{
     Admission, Hit, HitVolume, Part, Placement, Pose, Rewind, RewindConfig, Rig, RigId, Scope,
     Shot, Verdict, Volume,
 };
-use muse_netcode::{ClientId, EntityId, Server, Tick};
-use muse_wire::Duration;
+use muse::netcode::{ClientId, EntityId, Server, Tick};
+use muse::wire::Duration;
 
 use crate::Command;
 use crate::collision::{Body, Collision};

@@ -1,7 +1,7 @@
 //! The seats of players, which are kept for a while; votes; chat.
 
-use muse_netcode::prediction::{StepContext, run_step};
-use muse_netcode::{ClientId, EntityId};
+use muse::netcode::prediction::{StepContext, run_step};
+use muse::netcode::{ClientId, EntityId};
 
 use super::conduct::Before;
 use super::{Audience, JoinError, Profile, Stage};

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use muse::wire::Duration;
 use muse_biobot::bots::Brain;
 use muse_biobot::cheats::Offence;
 use muse_biobot::{Command, Level, Movement, Place, Player, StageConfig};
 use muse_netem::{Conditions, Jitter};
-use muse_wire::Duration;
 
 use crate::table::{Table, yard};
 

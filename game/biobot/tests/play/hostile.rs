@@ -148,8 +148,8 @@ fn nobody_fires_faster_than_the_weapon_or_without_rounds() {
 
 #[test]
 fn nobody_chooses_the_past_to_shoot_at() {
-    use muse_netcode::Claim;
-    use muse_netcode::TickTime;
+    use muse::netcode::Claim;
+    use muse::netcode::TickTime;
     let long_ago = Claim::at(TickTime::from_ticks(10.0));
     let (table, _) = cheat(3, |_| Command {
         fire: true,

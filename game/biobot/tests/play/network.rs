@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use muse::wire::Duration;
 use muse_biobot::{Command, Player, StageConfig};
 use muse_netem::{Conditions, Jitter};
-use muse_wire::Duration;
 
 use crate::table::{Table, yard};
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use muse::wire::Duration;
 use muse_biobot::replay::{Recording, RecordingError, verify};
 use muse_biobot::{Command, FromPlayer, Level, StageConfig, ToPlayer};
 use muse_netem::{Conditions, Jitter};
-use muse_wire::Duration;
 
 use crate::network::Restless;
 use crate::table::Table;
@@ -60,7 +60,7 @@ fn a_recorded_match_runs_again_to_the_same_sums() {
 #[test]
 fn the_container_is_the_one_of_every_replay() {
     let (file, _) = recorded();
-    let replay = muse_lockstep::replay::Replay::parse(&file).expect("a replay");
+    let replay = muse::lockstep::replay::Replay::parse(&file).expect("a replay");
     assert_eq!(replay.problem(), None);
     assert_eq!(replay.header().seats, 4);
     assert_eq!(replay.header().frame_micros, 20_000);

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use muse::netcode::ClientId;
+use muse::wire::{Duration, Ecn, Instant};
 use muse_biobot::stage::JoinError;
 use muse_biobot::{Audience, Command, Level, Player, Profile, Robot, Stage, StageConfig, ToPlayer};
-use muse_netcode::ClientId;
 use muse_netem::{Conditioner, Conditions, Packet};
-use muse_wire::{Duration, Ecn, Instant};
 
 /// A match, and everything that is under way in it.
 pub(crate) struct Table {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use glam::Vec3;
+use muse::wire::Duration;
 use muse_biobot::cheats::Offence;
 use muse_biobot::{Command, Movement, Place, Player, Robot, StageConfig};
 use muse_netem::{Conditions, Jitter};
-use muse_wire::Duration;
 
 use crate::network::Restless;
 use crate::table::{Table, yard};

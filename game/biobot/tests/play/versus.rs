@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use muse::wire::Duration;
 use muse_biobot::player::Switches;
 use muse_biobot::weapons::angles;
 use muse_biobot::{Command, Level, Phase, Player, StageConfig, ToPlayer};
 use muse_netem::{Conditions, Jitter};
-use muse_wire::Duration;
 
 use crate::table::{Table, yard};
 

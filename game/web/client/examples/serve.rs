@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use muse::drivers::{EndpointDriver, WebListener, WebOptions, new_key};
+use muse::netcode::ClientId;
+use muse::transport::{ConnectionId, Event, ServerOptions};
 use muse_biobot::{Audience, Level, Mode, Profile, Stage, StageConfig};
 use muse_biobot_web::online::config;
-use muse_drivers::{EndpointDriver, WebListener, WebOptions, new_key};
-use muse_netcode::ClientId;
-use muse_transport::{ConnectionId, Event, ServerOptions};
 
 fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);

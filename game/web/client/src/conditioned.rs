@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use muse::wire::{Duration, Ecn, Instant};
 use muse_netem::{Conditioner, Conditions, Jitter, Packet};
-use muse_wire::{Duration, Ecn, Instant};
 
 /// Holds datagrams back, and loses some, as its [`Weather`] says.
 #[derive(Debug)]

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
+use muse::netcode::Tick;
+use muse::transport::{CloseReason, Refusal};
 use muse_biobot::messages::Name;
 use muse_biobot::{Level, Mode, Phase, SLOTS_MAX, TICKS_PER_SECOND, ToPlayer};
-use muse_netcode::Tick;
-use muse_transport::{CloseReason, Refusal};
 use serde_json::{Value, json};
 
 /// Events that wait for the page.

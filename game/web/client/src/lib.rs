@@ -9,7 +9,6 @@
 //! - [`master`] is the way to a match; [`trial`] a match that plays itself, to compare programs by.
 
 pub mod conditioned;
-pub mod entropy;
 pub mod events;
 pub mod frame;
 pub mod hands;
@@ -20,11 +19,11 @@ pub mod trial;
 pub mod watched;
 pub mod wire;
 
+use muse::transport::{Connect, ServerPublicKey};
+use muse::wire::Instant;
 use muse_biobot::messages::{CHAT_BYTES_MAX, clean};
 use muse_biobot::player::{Seen, Switches};
 use muse_biobot::{FromPlayer, Player};
-use muse_transport::{Connect, ServerPublicKey};
-use muse_wire::Instant;
 use serde::Deserialize;
 use serde_json::json;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -146,7 +145,7 @@ impl Client {
             }
         };
         let now = instant(now);
-        let mut offline = Offline::start(now, &wanted, entropy::seed());
+        let mut offline = Offline::start(now, &wanted, seed());
         offline.set_weather(now, self.weather);
         offline.player_mut().set_switches(self.switches);
         let level = std::sync::Arc::clone(offline.stage().level());
@@ -386,7 +385,7 @@ impl Client {
     /// Begins to connect to the master, and stays with it.
     #[wasm_bindgen(js_name = masterStart)]
     pub fn master_start(&mut self, now: f64) {
-        self.master = Some(Master::start(instant(now), entropy::seed()));
+        self.master = Some(Master::start(instant(now), seed()));
     }
 
     /// Leaves the master and everything that came of it.
@@ -507,7 +506,7 @@ impl Client {
 /// Chooses how to connect: a token names its server, a key is checked against the server.
 fn connect(key: &str, token: &str) -> Result<Connect, String> {
     if !token.is_empty() {
-        let token = muse_transport::token::ConnectToken::from_text(token);
+        let token = muse::transport::token::ConnectToken::from_text(token);
         return token
             .map(Connect::token)
             .map_err(|error| format!("the connect token is damaged: {error}"));
@@ -523,6 +522,14 @@ fn correction(player: &Player) -> f32 {
         return 0.0;
     };
     own.robot.feet().distance(predicted.feet())
+}
+
+/// Returns a seed for what need not be secret.
+fn seed() -> u64 {
+    let mut bytes = [0; 8];
+    // Without randomness nothing can connect, which says so itself.
+    let _ = muse::drivers::fill_random(&mut bytes);
+    u64::from_le_bytes(bytes)
 }
 
 fn instant(ms: f64) -> Instant {

@@ -1,13 +1,13 @@
 //! The page's connection to the master, as a Worker runs it: texts and times in, texts out.
 //!
-//! [`muse_master_client::PlayerLink`] decides; the Worker owns the WebSocket and the HTTP calls. What it is to do comes as JSON from
+//! [`muse::master::PlayerLink`] decides; the Worker owns the WebSocket and the HTTP calls. What it is to do comes as JSON from
 //! [`Master::poll_action`], what the page may show from [`Master::poll_event`].
 
-use muse_master_client::messages::Outcome;
-use muse_master_client::{
+use muse::master::MatchEnding;
+use muse::master::{
     MasterMachine, MasterStep, PlayerAction, PlayerEvent, PlayerLink, PlayerLinkConfig, Preferences,
 };
-use muse_wire::{Duration, Instant};
+use muse::wire::{Duration, Instant};
 use serde_json::{Value, json};
 
 /// The connection of one signed-in player to the master.
@@ -138,7 +138,7 @@ impl Master {
                     json!({"type": "game-lost", "match": match_id.0})
                 }
                 PlayerEvent::MatchCancelled { match_id, .. } => {
-                    json!({"type": "back", "match": match_id.0, "outcome": Outcome::Cancelled})
+                    json!({"type": "back", "match": match_id.0, "outcome": MatchEnding::Cancelled})
                 }
                 PlayerEvent::MatchOver(id, outcome) => {
                     json!({"type": "back", "match": id.0, "outcome": outcome})

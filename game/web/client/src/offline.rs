@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
+use muse::netcode::ClientId;
+use muse::wire::Instant;
 use muse_biobot::bots::{Brain, Skill};
 use muse_biobot::{
     Audience, Command, FromPlayer, Level, Mode, Player, Profile, Stage, StageConfig, ToPlayer,
 };
-use muse_netcode::ClientId;
-use muse_wire::Instant;
 use serde::Deserialize;
 
 use crate::conditioned::{Conditioned, Weather};

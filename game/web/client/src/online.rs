@@ -1,13 +1,13 @@
 //! A match on a game server: the player's side on top of a [`Wire`].
 
+use muse::SystemEntropy;
+use muse::transport::{Config, Connect};
+use muse::wire::{Duration, Instant};
 use muse_biobot::net::{MatchClient, MatchNews, protocol};
 use muse_biobot::{FromPlayer, Player, ToPlayer};
-use muse_transport::{Config, Connect};
-use muse_wire::{Duration, Instant};
 use serde_json::json;
 
 use crate::conditioned::Weather;
-use crate::entropy::BrowserEntropy;
 use crate::events::{self, Events};
 use crate::hands::Hands;
 use crate::wire::Wire;
@@ -47,7 +47,7 @@ impl Online {
     /// Begins to connect.
     pub fn connect(now: Instant, unix_s: u64, name: &str, how: Connect) -> Result<Self, String> {
         let config = config().build().map_err(|error| error.to_string())?;
-        let entropy = BrowserEntropy::new().map_err(|error| error.to_string())?;
+        let entropy = SystemEntropy::new().map_err(|error| error.to_string())?;
         let wire = Wire::connect(now, config, how, entropy, unix_s);
         let wire = wire.map_err(|error| error.to_string())?;
         Ok(Self {

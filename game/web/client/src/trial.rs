@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
+use muse::wire::{Duration, Instant};
 use muse_biobot::bots::Brain;
 use muse_biobot::{Level, Mode, Practice, StageConfig};
-use muse_wire::{Duration, Instant};
 use serde_json::json;
 use wasm_bindgen::prelude::wasm_bindgen;
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use muse::netcode::Tick;
+use muse::wire::Instant;
 use muse_biobot::player::Frame;
 use muse_biobot::replay::{Recording, RecordingError};
 use muse_biobot::{Level, TICK, TICKS_PER_SECOND};
-use muse_netcode::Tick;
-use muse_wire::Instant;
 use serde_json::json;
 
 use crate::events::Events;

@@ -5,10 +5,10 @@
 
 use std::net::SocketAddr;
 
-use muse_transport::{
+use muse::transport::{
     Config, Connect, ConnectError, ConnectionId, ConnectionStats, Endpoint, Entropy, Event,
 };
-use muse_wire::{Datagram, Ecn, Instant, Link, Machine};
+use muse::wire::{Datagram, Ecn, Instant, Link, Machine};
 
 use crate::conditioned::{Conditioned, Weather};
 

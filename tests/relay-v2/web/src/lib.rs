@@ -13,7 +13,7 @@ use muse::transport::Entropy;
 use muse::wire::{Datagram, Ecn, Link as Carrier, Machine};
 use muse::{
     ChannelConfig, Config, Connect, ConnectionId, Delivery, Duration, Endpoint, Event, Instant,
-    ServerKey, ServerOptions, ServerPublicKey,
+    ServerKey, ServerOptions, ServerPublicKey, SystemEntropy,
 };
 use serde_json::{Value, json};
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -49,7 +49,7 @@ pub struct Peer {
 impl Peer {
     /// Opens a room, with keys that nobody else learns.
     pub fn host(now: f64, unix_s: f64) -> Result<Peer, String> {
-        let mut entropy = BrowserEntropy::new()?;
+        let mut entropy = SystemEntropy::new().map_err(|error| error.to_string())?;
         let (mut room, mut seed) = ([0; 16], [0; 32]);
         entropy.fill(&mut room);
         entropy.fill(&mut seed);
@@ -64,7 +64,7 @@ impl Peer {
     pub fn guest(now: f64, unix_s: f64, code: &str, key: &str) -> Result<Peer, String> {
         let code = code.parse().map_err(|error| format!("{code}: {error}"))?;
         let key: ServerPublicKey = key.parse().map_err(|error| format!("{key}: {error}"))?;
-        let mut entropy = BrowserEntropy::new()?;
+        let mut entropy = SystemEntropy::new().map_err(|error| error.to_string())?;
         let mut seed = [0; 32];
         entropy.fill(&mut seed);
         let mut endpoint = endpoint(now, unix_s, entropy)?;
@@ -237,7 +237,7 @@ pub fn config() -> Config {
         .resume_within(Duration::from_secs(30))
 }
 
-fn endpoint(now: f64, unix_s: f64, entropy: BrowserEntropy) -> Result<Endpoint, String> {
+fn endpoint(now: f64, unix_s: f64, entropy: SystemEntropy) -> Result<Endpoint, String> {
     let config = config().link(CARRIER).build();
     let mut endpoint = Endpoint::new(config.map_err(|error| error.to_string())?, entropy);
     endpoint.set_unix_time(instant(now), unix_s as u64);
@@ -262,25 +262,6 @@ fn instant(ms: f64) -> Instant {
 /// A session leads to one relay: the address only has to be the same each time.
 fn relay_address() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 1))
-}
-
-/// `crypto.getRandomValues` in a browser, the operating system elsewhere.
-struct BrowserEntropy {
-    /// Made by [`new`](Self::new) only, which has seen the source work.
-    _checked: (),
-}
-
-impl BrowserEntropy {
-    fn new() -> Result<Self, String> {
-        getrandom::fill(&mut [0; 16]).map_err(|error| error.to_string())?;
-        Ok(Self { _checked: () })
-    }
-}
-
-impl Entropy for BrowserEntropy {
-    fn fill(&mut self, bytes: &mut [u8]) {
-        getrandom::fill(bytes).expect("the source of randomness has worked before");
-    }
 }
 
 const PROTOCOL: u64 = 0x7265_6c61_7920_7765;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use glam::Vec3;
+use muse::netcode::Tick;
 use muse_biobot::collision::Body;
 use muse_biobot::player::{Frame, Seen};
 use muse_biobot::weapons::{self, Sort};
 use muse_biobot::{Effect, Level, ROBOT_HEIGHT, Species};
-use muse_netcode::Tick;
 
 use super::{effect, effect_kind};
 

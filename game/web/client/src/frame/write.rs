@@ -1,8 +1,8 @@
 //! From a player's frame to floats.
 
+use muse::netcode::{EntityId, Tick};
 use muse_biobot::player::{BoltShown, DeviceShown, EnemyShown, Frame, NetStatistics, Switches};
 use muse_biobot::{Level, Phase, Robot, Round, SLOTS_MAX, TICK_SECONDS};
-use muse_netcode::{EntityId, Tick};
 
 use super::{Floats, Happenings, bolt, device, enemy, header, net, robot, round};
 use crate::conditioned::Weather;

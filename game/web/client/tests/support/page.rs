@@ -4,13 +4,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use muse::netcode::ClientId;
+use muse::transport::{ConnectionId, Endpoint, Event, SeededEntropy, ServerKey, ServerOptions};
+use muse::wire::{Datagram, Ecn, Instant, Machine};
 use muse_biobot::{Audience, Level, Mode, Profile, Stage, StageConfig};
 use muse_biobot_web::Client;
 use muse_biobot_web::frame::{SECTIONS, header};
 use muse_biobot_web::online::config;
-use muse_netcode::ClientId;
-use muse_transport::{ConnectionId, Endpoint, Event, SeededEntropy, ServerKey, ServerOptions};
-use muse_wire::{Datagram, Ecn, Instant, Machine};
 use serde_json::Value;
 
 /// One field of one record of a frame.
