@@ -110,14 +110,20 @@ async fn what_is_no_request_is_answered_with_nothing() {
         .expect("open");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.expect("an answer");
-    let port = format!(
-        "\"port\":{},\"path\":\"/muse\"",
-        web.transport_address().port()
-    );
-    assert!(
-        answer.starts_with("HTTP/1.1 200 OK") && answer.contains(&port),
-        "{answer}"
-    );
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a body");
+    assert!(head.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    let links: serde_json::Value = serde_json::from_str(body).expect("JSON");
+    let certificate = web.certificate_hash().expect("made by itself");
+    let expected = serde_json::json!({
+        "muse": 1,
+        "webtransport": {
+            "port": web.transport_address().port(),
+            "path": "/muse",
+            "certificates": [data_encoding::BASE64.encode(&certificate)],
+        },
+        "websocket": { "path": "/muse", "secure": false },
+    });
+    assert_eq!(links, expected);
     let path = Pipe::open_at(&web, WebKind::WebTransport, "/other").await;
     assert!(path.is_err());
 }
