@@ -39,7 +39,10 @@ pub(crate) fn serve() -> muse::Result<()> {
     let mut server = GameServer::hosted(Race)?; // master, credentials and port from the environment
     while !server.has_ended() {
         server.tick(|game, event| match event {
-            MatchAssigned(plan) => Ok(println!("match {} of {:?}", plan.match_id, plan.players)),
+            MatchAssigned(plan) => {
+                println!("match {} of {:?}", plan.match_id, plan.players);
+                Ok(())
+            }
             Joined(client) => game.spawn(client, Player::default()),
             TickFinished(_) => finish_if_over(game),
             _ => Ok(()), // a player who is cut off keeps the seat for ten seconds, and comes back to it
@@ -98,6 +101,9 @@ fn main() -> muse::Result<()> {
     match (words.get(1).map(String::as_str), words.get(2)) {
         (Some("serve"), _) => serve(),
         (Some("play"), Some(url)) => play(url),
-        _ => Ok(println!("usage: race serve | race play URL")),
+        _ => {
+            println!("usage: race serve | race play URL");
+            Ok(())
+        }
     }
 }
