@@ -15,8 +15,7 @@ use super::references::Factors;
 /// Neither allocates, but for once, when rows that mostly stay as they are first need the larger models. Then comes [`start_packet`](Self::start_packet).
 ///
 /// A row that turned out too long for its packet is taken back by copying: keep a second `Models`, and `copy_from` in
-/// either direction, but only near the end of the packet, where the next row may not fit
-/// ([`RowCoder::row_len_max`](super::RowCoder::row_len_max)).
+/// either direction, but only near the end of the packet, where the next row may not fit.
 #[derive(Clone, Debug)]
 pub struct Models {
     /// Per column in the order of coding, for what is quick.

@@ -126,7 +126,7 @@ where
     }
 
     /// Marks a client as part of this program: its packets are polled with [`poll_packet_to`](Self::poll_packet_to), and
-    /// [`poll_packet`](Self::poll_packet) leaves them out. [`Host`](super::Host) does this.
+    /// [`poll_packet`](Self::poll_packet) leaves them out. [`LocalClient`](super::LocalClient) does this.
     pub fn set_local(&mut self, client: ClientId) {
         if let Some(guest) = self.clients.get_mut(&client) {
             guest.is_local = true;
