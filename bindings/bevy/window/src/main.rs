@@ -222,7 +222,11 @@ fn main() -> std::io::Result<ExitCode> {
         muse::new_key()?,
     );
     let public = key.public();
-    let link = muse::drivers::EndpointDriver::bind("127.0.0.1:0", config.clone(), ServerOptions::new(key))?;
+    let link = muse::drivers::EndpointDriver::bind(
+        "127.0.0.1:0",
+        config.clone(),
+        ServerOptions::new(key),
+    )?;
     let address = link.local_addr()?;
     let connect =
         || muse::drivers::ClientDriver::connect(address, config.clone(), Connect::pinned(public));
