@@ -40,5 +40,6 @@ fuzz: ## Run every fuzz target for FUZZ_SECONDS seconds (default 60)
 fmt: ## Format everything
 	cargo fmt --all
 	cd bench/peers && cargo fmt
+	cd bench/peers/bevy && cargo fmt -p muse-bench-bevy -p bevy-muse -p bevy-peers
 	cd bindings/bevy/window && cargo fmt
 	cd fuzz && cargo fmt

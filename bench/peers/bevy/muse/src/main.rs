@@ -58,8 +58,9 @@ fn protocol() -> Protocol<Rules> {
 
 fn run_server(options: &Options) {
     let config = protocol().transport(GAME);
-    let link = muse::drivers::EndpointDriver::bind("127.0.0.1:0", config, ServerOptions::new(key()))
-        .expect("a free port on the loopback interface");
+    let link =
+        muse::drivers::EndpointDriver::bind("127.0.0.1:0", config, ServerOptions::new(key()))
+            .expect("a free port on the loopback interface");
     let port = link.local_addr().expect("it is bound").port();
     let scene = Scene {
         bodies: Bodies::new(options.entities),
