@@ -143,7 +143,7 @@ local function checksum_holds(buffer)
     return step(state, rest) == buffer(len, 8):le_uint64()
 end
 
-local LENGTHS = { [1] = { 64, 1500 }, [2] = { 53, 53 }, [3] = { 384, 1017 }, [4] = { 33, 342 }, [5] = { 34, 200 } }
+local LENGTHS = { [1] = { 64, 1500 }, [2] = { 53, 53 }, [3] = { 384, 1017 }, [4] = { 33, 342 }, [5] = { 34, 200 }, [6] = { 33, 33 } }
 
 local function is_handshake(buffer)
     local len = buffer:len()
@@ -223,6 +223,11 @@ BODIES[5] = function(buffer, tree, last)
         tree:add(f.detail, buffer(26, last - 26))
     end
     return last
+end
+
+BODIES[6] = function(buffer, tree)
+    tree:add(f.random, buffer(9, 16))
+    return 25
 end
 
 local function dissect_handshake(buffer, pinfo, tree)
@@ -536,7 +541,7 @@ function muse.dissector(buffer, pinfo, tree)
     if buffer:len() == 0 then
         return 0
     end
-    local handshake = buffer:len() >= 34 and LENGTHS[buffer(0, 1):uint()] ~= nil
+    local handshake = buffer:len() >= 33 and LENGTHS[buffer(0, 1):uint()] ~= nil
     if not handshake and not is_data(buffer) then
         return 0
     end
@@ -552,7 +557,7 @@ end
 
 -- A handshake proves itself, and what follows between the same addresses belongs to it. A connection that moved is known by its id.
 local function heuristic(buffer, pinfo, tree)
-    local handshake = buffer:len() >= 34 and is_handshake(buffer)
+    local handshake = buffer:len() >= 33 and is_handshake(buffer)
     if not handshake and (buffer:len() < HEADER_LEN or not is_data(buffer) or not seen[buffer(1, 4):le_uint()]) then
         return false
     end

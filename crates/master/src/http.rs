@@ -186,6 +186,8 @@ pub(crate) fn bearer(parts: &Parts) -> Option<&str> {
 #[openapi(
     info(title = "Muse master server"),
     modifiers(&Bearer),
+    // Named by a path alone, which does not bring it along.
+    components(schemas(crate::operators::Sanction)),
     paths(
         accounts::guest, accounts::sign_in, accounts::refresh, accounts::sign_out_everywhere, accounts::account,
         accounts::delete, accounts::set_password, accounts::export, accounts::progress, accounts::save_progress,
