@@ -135,11 +135,6 @@ impl Conditions {
         self.jitter
     }
 
-    /// True if a datagram never arrives before an earlier one.
-    pub fn keeps_order(&self) -> bool {
-        self.keep_order
-    }
-
     /// Share of datagrams lost in the long run, at random and in bursts together.
     pub fn loss_share(&self) -> f64 {
         match self.burst.map_or(0.0, |chain| chain.mean_loss()) {
@@ -188,11 +183,6 @@ impl Conditions {
                 u64::try_from(bits / 8).unwrap_or(u64::MAX)
             }
         })
-    }
-
-    /// Largest IP packet, if there is a limit.
-    pub fn mtu_bytes(&self) -> Option<usize> {
-        self.mtu
     }
 
     /// Removes the limit of [`rate`](Self::rate).

@@ -104,14 +104,7 @@ impl Network {
         payload: &[u8],
     ) {
         self.advance(now);
-        self.tap.see(Sighting {
-            at: now,
-            stage: Stage::Sent,
-            from,
-            to,
-            ecn,
-            payload,
-        });
+        self.tap.see(now, Stage::Sent, (from, to), ecn, payload);
         let sender = self
             .by_address
             .get(&from)
@@ -136,14 +129,8 @@ impl Network {
             }
             Err(cause) => {
                 self.unrouted.count(cause);
-                self.tap.see(Sighting {
-                    at: now,
-                    stage: Stage::Lost(cause),
-                    from,
-                    to,
-                    ecn,
-                    payload,
-                });
+                self.tap
+                    .see(now, Stage::Lost(cause), (from, to), ecn, payload);
             }
         }
     }
@@ -167,14 +154,7 @@ impl Network {
                     let packet = Packet::new(to, self.delivered.len(), ecn);
                     self.nodes[node.index()].stats.received.count(packet);
                     let payload = &self.delivered;
-                    self.tap.see(Sighting {
-                        at,
-                        stage: Stage::Delivered,
-                        from,
-                        to,
-                        ecn,
-                        payload,
-                    });
+                    self.tap.see(at, Stage::Delivered, (from, to), ecn, payload);
                     return Some(Delivery {
                         at,
                         node,
@@ -187,14 +167,8 @@ impl Network {
                 Err(cause) => {
                     self.unrouted.count(cause);
                     let payload = &self.delivered;
-                    self.tap.see(Sighting {
-                        at,
-                        stage: Stage::Lost(cause),
-                        from,
-                        to: outer,
-                        ecn,
-                        payload,
-                    });
+                    self.tap
+                        .see(at, Stage::Lost(cause), (from, outer), ecn, payload);
                 }
             }
         }
@@ -346,14 +320,8 @@ impl Network {
                 payload,
                 ..
             } = parcel;
-            self.tap.see(Sighting {
-                at,
-                stage: Stage::Lost(cause),
-                from,
-                to,
-                ecn,
-                payload: &payload,
-            });
+            self.tap
+                .see(at, Stage::Lost(cause), (from, to), ecn, &payload);
             return self.flight.recycle(payload);
         }
         parcel.hops_passed += 1;

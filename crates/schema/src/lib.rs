@@ -134,8 +134,8 @@ pub use muse_schema_derive::{Message, Schema, State};
 pub use options::{LENGTH_MAX_DEFAULT, Leaf, Options, Range};
 pub use registry::{Registry, RegistryError};
 pub use state::{
-    Blend, Column, ColumnKind, Columns, Form, Guard, Interpolate, Predict, Property, RowReader,
-    RowWriter, State, Template, ValueDifference,
+    Blend, Column, ColumnKind, Columns, Guard, Interpolate, Predict, Property, RowReader,
+    RowWriter, State, Template,
 };
 
 /// The bit reader and writer that encodings are made of.

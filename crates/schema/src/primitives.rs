@@ -1,5 +1,7 @@
 //! Encodings of booleans, integers and floats.
 
+use std::convert::identity;
+
 use muse_wire::bits::{Width, zag_zig, zig_zag};
 
 use crate::state::rotation;
@@ -26,12 +28,11 @@ impl Schema for bool {
     }
 }
 
-/// The body that all integers share; `$plain` and `$varint` are expressions over the value and the other end's bits.
+/// The body that all integers share; `$to_bits` and `$from_bits` turn the value into the number of a varint and back.
 macro_rules! integer {
-    ($type:ident, $unsigned:ident, $signed:literal, $width:expr, $to_bits:expr, $from_bits:expr
-        $(, $bytes:item)*) => {
+    ($type:ident, $unsigned:ident, $to_bits:expr, $from_bits:expr $(, $bytes:item)*) => {
         impl Schema for $type {
-            const TYPE: Type = Type::Integer { bits: $type::BITS as u8, signed: $signed };
+            const TYPE: Type = Type::Integer { bits: $type::BITS as u8, signed: $type::MIN != 0 };
             const LEAF: Leaf =
                 Leaf::Integer { min: $type::MIN as i128, max: $type::MAX as i128 };
 
@@ -40,7 +41,7 @@ macro_rules! integer {
                     Range::Integer { min, max } => u64::from(bits_for((max - min) as u64)),
                     _ if options.bits.is_some() => options.bits.map_or(0, u64::from),
                     _ if options.fixed => u64::from($type::BITS),
-                    _ => integer_bits_min($width, $type::BITS),
+                    _ => integer_bits_min($type::BITS),
                 }
             }
 
@@ -56,7 +57,7 @@ macro_rules! integer {
                 if let Some(count) = options.bits {
                     return Ok(writer.bits(u64::from(*self as $unsigned), count)?);
                 }
-                match $width {
+                match width($type::BITS) {
                     Some(width) if !options.fixed => writer.varint($to_bits(*self), width)?,
                     // As many bits as the type has, so the cast keeps all of them.
                     _ => writer.bits(u64::from(*self as $unsigned), $type::BITS)?,
@@ -73,7 +74,7 @@ macro_rules! integer {
                 if let Some(count) = options.bits {
                     return Ok(reader.bits(count)? as $type);
                 }
-                match $width {
+                match width($type::BITS) {
                     Some(width) if !options.fixed => {
                         let value = $from_bits(reader.varint(width)?);
                         Self::try_from(value).map_err(|_| DecodeError::OutOfRange)
@@ -90,10 +91,8 @@ macro_rules! integer {
 integer!(
     u8,
     u8,
-    false,
-    None::<Width>,
     u64::from,
-    std::convert::identity,
+    identity,
     /// The bytes as they are, unless a range makes them shorter.
     fn write_slice(
         items: &[Self],
@@ -128,55 +127,13 @@ integer!(
         Ok(reader.bytes(&mut items[start..])?)
     }
 );
-integer!(
-    i8,
-    u8,
-    true,
-    None::<Width>,
-    |value| zig_zag(i64::from(value)),
-    zag_zig
-);
-integer!(
-    u16,
-    u16,
-    false,
-    Some(Width::Bits16),
-    u64::from,
-    std::convert::identity
-);
-integer!(
-    i16,
-    u16,
-    true,
-    Some(Width::Bits16),
-    |value| zig_zag(i64::from(value)),
-    zag_zig
-);
-integer!(
-    u32,
-    u32,
-    false,
-    Some(Width::Bits32),
-    u64::from,
-    std::convert::identity
-);
-integer!(
-    i32,
-    u32,
-    true,
-    Some(Width::Bits32),
-    |value| zig_zag(i64::from(value)),
-    zag_zig
-);
-integer!(
-    u64,
-    u64,
-    false,
-    Some(Width::Bits64),
-    u64::from,
-    std::convert::identity
-);
-integer!(i64, u64, true, Some(Width::Bits64), zig_zag, zag_zig);
+integer!(u16, u16, u64::from, identity);
+integer!(u32, u32, u64::from, identity);
+integer!(u64, u64, u64::from, identity);
+integer!(i8, u8, folded, zag_zig);
+integer!(i16, u16, folded, zag_zig);
+integer!(i32, u32, folded, zag_zig);
+integer!(i64, u64, folded, zag_zig);
 
 macro_rules! float {
     ($type:ident) => {
@@ -292,9 +249,25 @@ macro_rules! float {
 float!(f32);
 float!(f64);
 
+/// The size of the varint for an integer of this many bits; bytes have none.
+#[inline(always)]
+const fn width(type_bits: u32) -> Option<Width> {
+    match type_bits {
+        16 => Some(Width::Bits16),
+        32 => Some(Width::Bits32),
+        64 => Some(Width::Bits64),
+        _ => None,
+    }
+}
+
+#[inline(always)]
+fn folded(value: impl Into<i64>) -> u64 {
+    zig_zag(value.into())
+}
+
 /// Fewest bits of an integer without range: a prefix and one group of four, or all.
-fn integer_bits_min(width: Option<Width>, type_bits: u32) -> u64 {
-    match width {
+fn integer_bits_min(type_bits: u32) -> u64 {
+    match width(type_bits) {
         Some(Width::Bits16) => 6,
         Some(Width::Bits32) => 7,
         Some(Width::Bits64) => 8,

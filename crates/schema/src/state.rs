@@ -16,13 +16,11 @@ mod floats;
 pub(crate) mod grid;
 mod numbers;
 mod property;
-mod report;
 pub(crate) mod rotation;
 
-pub use column::{Column, ColumnKind, Form, Guard, Predict, Template};
+pub use column::{Column, ColumnKind, Guard, Predict, Template};
 pub use columns::Columns;
 pub use property::Property;
-pub use report::ValueDifference;
 
 /// The state of an entity at a tick. Derive it; fields take the attributes listed at the [crate](crate#states).
 ///
@@ -65,7 +63,7 @@ pub use report::ValueDifference;
     label = "not a state",
     note = "write `#[derive(State, Clone)]` above it"
 )]
-pub trait State: Sized + Clone {
+pub trait State: Sized + Clone + 'static {
     /// Description and hash. It determines the columns.
     const TYPE: Type;
 

@@ -5,7 +5,7 @@
 //! the order in which a driver calls them. The rest is what wire formats are made of: [`bytes`] and
 //! [`bits`] readers that cannot read past the end, modular [`sequence`] numbers, an adaptive binary
 //! [`range`] coder, and the [`partial`] reliability receiver that MUSE-RP and the transport share. Limits are made of [`rate`]s and of
-//! parts of addresses ([`net`]). Machines say what they do with [`log!`], behind the feature `tracing`.
+//! parts of addresses ([`net`]); maps with keys that strangers choose are [`keyed`]. Machines say what they do with [`log!`], behind the feature `tracing`.
 //!
 //! ```
 //! use muse_wire::{Duration, Instant};
@@ -15,8 +15,10 @@
 
 pub mod bits;
 pub mod bytes;
+pub mod keyed;
 pub mod log;
 pub mod machine;
+mod named;
 pub mod net;
 pub mod partial;
 pub mod range;

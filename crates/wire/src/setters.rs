@@ -27,6 +27,7 @@ macro_rules! setters {
         impl $options {
             $(
                 $(#[$meta])*
+                #[must_use]
                 pub fn $name(mut self, $name: $type) -> Self {
                     self.$name = $crate::setters!(@ $name $($value)?);
                     self

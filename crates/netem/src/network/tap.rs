@@ -43,9 +43,23 @@ pub(super) struct Tap(pub(super) Option<Watcher>);
 pub(super) type Watcher = Box<dyn FnMut(Sighting<'_>) + Send>;
 
 impl Tap {
-    pub(super) fn see(&mut self, sighting: Sighting<'_>) {
+    pub(super) fn see(
+        &mut self,
+        at: Instant,
+        stage: Stage,
+        (from, to): (SocketAddr, SocketAddr),
+        ecn: Ecn,
+        payload: &[u8],
+    ) {
         if let Some(watcher) = &mut self.0 {
-            watcher(sighting);
+            watcher(Sighting {
+                at,
+                stage,
+                from,
+                to,
+                ecn,
+                payload,
+            });
         }
     }
 }

@@ -1,7 +1,5 @@
 //! One integer of a state, and what is known about it.
 
-use crate::Variant;
-
 /// One integer of a state as it travels. [`Columns`](crate::Columns) makes them from a type.
 ///
 /// A real number is `offset + step * value`. Columns of hand-made tests: [`Column::new`], then set the public fields.
@@ -28,11 +26,6 @@ pub struct Column {
     pub offset: f64,
     /// The value of one step of the integer.
     pub step: f64,
-    /// The first column of the value that this one is part of: itself, or one of a few before it for texts, numbers of 64
-    /// bits and quaternions.
-    pub head: u16,
-    /// The form in which the value that starts here is shown.
-    pub form: Form,
 }
 
 impl Column {
@@ -49,14 +42,7 @@ impl Column {
             guard: None,
             offset: 0.0,
             step: 1.0,
-            head: 0,
-            form: Form::Number,
         }
-    }
-
-    /// The number that an integer stands for.
-    pub fn real(&self, value: i32) -> f64 {
-        self.offset + self.step * f64::from(value)
     }
 }
 
@@ -134,39 +120,6 @@ impl Guard {
             Self::Above { value, .. } => found > value,
         }
     }
-}
-
-/// The form in which the value that starts at a column is shown.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Form {
-    /// [`Column::real`] of the integer.
-    Number,
-    /// `true` or `false`.
-    Flag,
-    /// `some` or `none`.
-    Presence,
-    /// The name of a variant.
-    Choice(&'static [Variant]),
-    /// Bits as `0b101`.
-    Bits,
-    /// A number without sign of 32 bits.
-    Unsigned,
-    /// An integer of 64 bits, the lower half first.
-    Wide {
-        /// True if it has a sign.
-        signed: bool,
-    },
-    /// A float of 32 bits, as it is.
-    Float32,
-    /// A float of 64 bits as it is, the lower half first.
-    Float64,
-    /// A quaternion.
-    Rotation,
-    /// Length in bytes, then four bytes of text to a column.
-    Text,
-    /// Length in bytes, then four bytes to a column.
-    Bytes,
 }
 
 /// A column of a [`Type::Opaque`](crate::Type::Opaque).

@@ -3,7 +3,7 @@
 use core::ops::Deref;
 
 use super::check::bounds;
-use super::column::{Column, ColumnKind, Form, Guard, Predict};
+use super::column::{Column, ColumnKind, Guard, Predict};
 use crate::{Field, Options, Range, State, Type, Variant};
 
 /// The columns of a state, in the order of its rows.
@@ -170,20 +170,17 @@ impl Builder {
         match ty {
             Type::Bool => {
                 let column = self.push("", ColumnKind::Flag, 0, 1);
-                column.form = Form::Flag;
                 column.predict = options.predict.unwrap_or_default();
             }
             Type::Integer { bits, signed } => self.add_integer(*bits, *signed, options),
             Type::Float { bits } => self.add_float(*bits, options),
-            Type::Text => self.add_packed(Form::Text, options),
-            Type::List(element) if element.is_packed(options) => {
-                self.add_packed(Form::Bytes, options);
-            }
+            Type::Text => self.add_packed(options),
+            Type::List(element) if element.is_packed(options) => self.add_packed(options),
             Type::List(element) => self.add_list(element, options),
             Type::Array { element, len } => self.add_array(element, *len, options),
             Type::Optional(inner) => {
                 let column = self.next();
-                self.push("", ColumnKind::Flag, 0, 1).form = Form::Presence;
+                self.push("", ColumnKind::Flag, 0, 1);
                 self.guarded(Guard::Equals { column, value: 1 }, |builder| {
                     builder.add(inner, options);
                 });
@@ -199,12 +196,7 @@ impl Builder {
             Type::Enum { variants, .. } => self.add_enum(variants),
             Type::Opaque { columns, .. } => {
                 for template in *columns {
-                    let reference = template.kind == ColumnKind::Reference;
-                    let column =
-                        self.push(template.name, template.kind, template.min, template.max);
-                    if reference {
-                        column.form = Form::Unsigned;
-                    }
+                    self.push(template.name, template.kind, template.min, template.max);
                 }
             }
         }
@@ -240,11 +232,11 @@ impl Builder {
         }
     }
 
-    fn add_enum(&mut self, variants: &'static [Variant]) {
+    fn add_enum(&mut self, variants: &[Variant]) {
         let column = self.next();
         if variants.len() > 1 {
             let last = variants.len() as i32 - 1;
-            self.push("", ColumnKind::Choice, 0, last).form = Form::Choice(variants);
+            self.push("", ColumnKind::Choice, 0, last);
         }
         for (variant, value) in variants.iter().zip(0..) {
             let add = |builder: &mut Self| {
@@ -262,16 +254,14 @@ impl Builder {
         if let Some(count) = options.bits {
             self.push_bits("", count.min(32));
             if count > 32 {
-                let head = self.next() - 1;
-                self.push_bits("high", count - 32).head = head;
+                self.push_bits("high", count - 32);
             }
             return;
         }
         if bits == 64 && is_wide(options) {
             let column = self.push("", ColumnKind::Number, i32::MIN, i32::MAX);
-            column.form = Form::Wide { signed };
             column.predict = predict;
-            self.push_part("high", ColumnKind::Number, i32::MIN, i32::MAX);
+            self.push("high", ColumnKind::Number, i32::MIN, i32::MAX);
             return;
         }
         let (least, most) = match options.range {
@@ -289,9 +279,6 @@ impl Builder {
         );
         column.predict = predict;
         column.offset = base as f64;
-        if bits == 32 && !signed && options.range == Range::Whole {
-            column.form = Form::Unsigned;
-        }
     }
 
     fn add_float(&mut self, bits: u8, options: &Options) {
@@ -299,14 +286,9 @@ impl Builder {
             Range::Angle { .. } => ColumnKind::Angle,
             Range::Float { .. } => ColumnKind::Number,
             _ => {
-                let form = if bits == 64 {
-                    Form::Float64
-                } else {
-                    Form::Float32
-                };
-                self.push("", ColumnKind::Raw, i32::MIN, i32::MAX).form = form;
+                self.push("", ColumnKind::Raw, i32::MIN, i32::MAX);
                 if bits == 64 {
-                    self.push_part("high", ColumnKind::Raw, i32::MIN, i32::MAX);
+                    self.push("high", ColumnKind::Raw, i32::MIN, i32::MAX);
                 }
                 return;
             }
@@ -322,10 +304,10 @@ impl Builder {
         match (element, options.rotation) {
             (Type::Float { .. }, Some(bits)) if len == 4 => {
                 let predict = options.predict.unwrap_or(Predict::Linear);
-                self.push("", ColumnKind::RotationLargest, 0, 3).form = Form::Rotation;
+                self.push("", ColumnKind::RotationLargest, 0, 3);
                 let half = 1 << (bits - 1);
                 for name in ["0", "1", "2"] {
-                    let column = self.push_part(name, ColumnKind::RotationPart, -half, half - 1);
+                    let column = self.push(name, ColumnKind::RotationPart, -half, half - 1);
                     column.predict = predict;
                     column.step = core::f64::consts::FRAC_1_SQRT_2 / f64::from(half - 1);
                 }
@@ -356,18 +338,17 @@ impl Builder {
         }
     }
 
-    fn add_packed(&mut self, form: Form, options: &Options) {
+    fn add_packed(&mut self, options: &Options) {
         let head = self.next();
         let max = options.state_max();
-        self.push("", ColumnKind::Number, 0, max as i32).form = form;
+        self.push("", ColumnKind::Number, 0, max as i32);
         for index in 0..(max as usize).div_ceil(BYTES_PER_COLUMN) {
             let guard = Guard::Above {
                 column: head,
                 value: (index * BYTES_PER_COLUMN) as i32,
             };
             let outer = self.guard.replace(guard);
-            let column = self.push_part(&index.to_string(), ColumnKind::Raw, i32::MIN, i32::MAX);
-            column.head = head;
+            self.push(&index.to_string(), ColumnKind::Raw, i32::MIN, i32::MAX);
             self.guard = outer;
         }
     }
@@ -415,28 +396,17 @@ impl Builder {
         self.path.truncate(before);
         column.field = self.field;
         column.guard = self.guard;
-        column.head = self.next();
         self.list.push(column);
         self.list.last_mut().expect("it was just pushed")
     }
 
-    /// Another column of the value that the last one belongs to.
-    fn push_part(&mut self, name: &str, kind: ColumnKind, min: i32, max: i32) -> &mut Column {
-        let head = self.list.last().map_or(0, |column| column.head);
-        let column = self.push(name, kind, min, max);
-        column.head = head;
-        column
-    }
-
     /// A set of at most 32 bits.
-    fn push_bits(&mut self, name: &str, count: u32) -> &mut Column {
+    fn push_bits(&mut self, name: &str, count: u32) {
         let (min, max) = match count {
             0..=31 => (0, (1 << count) - 1),
             _ => (i32::MIN, i32::MAX),
         };
-        let column = self.push(name, ColumnKind::Bits, min, max);
-        column.form = Form::Bits;
-        column
+        self.push(name, ColumnKind::Bits, min, max);
     }
 
     fn extend_path(&mut self, name: &str) {

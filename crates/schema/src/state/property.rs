@@ -13,7 +13,7 @@ use crate::{DecodeError, Options, Type};
     note = "ready-made are bool, integers of 8 to 64 bits, f32, f64, String, Vec, Option, arrays and tuples; \
             instead of usize use u32 or u64; the vectors and quaternions of glam need the feature `glam`"
 )]
-pub trait Property: Sized + Clone {
+pub trait Property: Sized + Clone + 'static {
     /// The description of the type; with the attributes it determines the columns.
     const TYPE: Type;
 
