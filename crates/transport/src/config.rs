@@ -14,13 +14,14 @@ use thiserror::Error;
 use crate::congestion::Congestion;
 use crate::handshake::DESCRIPTION_LEN_MAX;
 use crate::memory::{Budgets, message_cost};
+use crate::steering::{SHARDS_MAX, Shard};
 
 /// Most channels of a connection.
 pub const CHANNELS_MAX: usize = 256;
 /// Largest value that [`Config::message_max`] takes.
 pub const MESSAGE_LIMIT: usize = 48 << 20;
 /// Connections beyond [`Config::connections_max`] that a full server has at most: holders of tokens who come back, until
-/// they have taken over their sessions and the old connections are closed.
+/// they have taken over their sessions and the old connections are closed. Further ones get no answer until then, and ask again by themselves.
 pub const RESUMING_MAX: usize = 64;
 /// Messages of one reliable channel that may be on their way at once.
 pub const CHANNEL_WINDOW: u64 = 8_192;
@@ -156,6 +157,7 @@ pub struct ChannelConfig {
     pub(crate) weight: u8,
     pub(crate) queue_bytes: usize,
     pub(crate) queue_messages: usize,
+    pub(crate) queue_age: Duration,
 }
 
 impl ChannelConfig {
@@ -168,6 +170,7 @@ impl ChannelConfig {
             weight: 16,
             queue_bytes: 8 << 20,
             queue_messages: 65_536 / 2,
+            queue_age: QUEUE_AGE,
         }
     }
 
@@ -202,6 +205,18 @@ impl ChannelConfig {
         self
     }
 
+    /// Longest time that congestion may hold back a message of an [unreliable](Delivery::Unreliable) or
+    /// [sequenced](Delivery::Sequenced) channel before it is dropped unsent, the oldest first. Default: 250 ms.
+    ///
+    /// Without it a path that is too narrow makes everything late, by as much as the queue holds. The newest message of a
+    /// sequenced channel stays however old it is, for nothing better has come; so does one whose first fragment has left.
+    /// Nothing is dropped while the path carries what is sent, however rarely the endpoint is polled. Longer loses less and
+    /// delivers later; [`Duration::MAX`] never drops. Reliable channels, which must deliver, ignore it.
+    pub const fn queue_age(mut self, age: Duration) -> Self {
+        self.queue_age = age;
+        self
+    }
+
     /// Returns its delivery guarantee.
     pub const fn delivery(&self) -> Delivery {
         self.delivery
@@ -222,7 +237,6 @@ impl ChannelConfig {
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) protocol: u64,
-    schema: u64,
     /// Lines that both sides must share.
     shared: Vec<String>,
     pub(crate) channels: Vec<ChannelConfig>,
@@ -237,7 +251,7 @@ pub struct Config {
     connection_memory: Option<usize>,
     endpoint_memory: Option<usize>,
     pub(crate) rekey_after: u64,
-    pub(crate) shard: u8,
+    pub(crate) shard: Shard,
 }
 
 impl Config {
@@ -246,7 +260,6 @@ impl Config {
     pub fn new(protocol: u64) -> Self {
         Self {
             protocol,
-            schema: 0,
             shared: Vec::new(),
             channels: Vec::new(),
             link: Link::UDP,
@@ -260,7 +273,7 @@ impl Config {
             connection_memory: None,
             endpoint_memory: None,
             rekey_after: 1 << 20,
-            shard: 0,
+            shard: Shard::ALONE,
         }
     }
 
@@ -302,6 +315,15 @@ impl Config {
     pub fn shared(mut self, description: &str) -> Self {
         let lines = description.lines().filter(|line| !line.is_empty());
         self.shared.extend(lines.map(str::to_owned));
+        self
+    }
+
+    /// Sets the place of this endpoint among `count` that share a port, numbered from 0, at most [`SHARDS_MAX`]. Default: it is alone.
+    ///
+    /// The number becomes the low byte of every connection id, and tokens that belong to another endpoint are refused: give each the datagrams that
+    /// [`shard_of`](crate::steering::shard_of) says are its, the same [secret for cookies](crate::ServerOptions::cookie_secret) and the same clock.
+    pub fn shard(mut self, number: usize, count: usize) -> Self {
+        self.shard = Shard { number, count };
         self
     }
 
@@ -350,6 +372,10 @@ impl Config {
                 count: self.connections_max,
             });
         }
+        if !self.shard.is_possible() {
+            let Shard { number, count } = self.shard;
+            return Err(ConfigError::Shard { number, count });
+        }
         let bytes = self.agreement().description.len();
         if bytes > DESCRIPTION_LEN_MAX {
             return Err(ConfigError::Shared { bytes });
@@ -386,9 +412,6 @@ impl Config {
         lines.extend(
             channels.map(|(number, channel)| format!("channel {number} {}", channel.delivery)),
         );
-        if self.schema != 0 {
-            lines.push(format!("schema hash {:016x}", self.schema));
-        }
         lines.sort_unstable();
         lines.dedup();
         let mut description = lines.join("\n");
@@ -401,10 +424,6 @@ impl Config {
 }
 
 muse_wire::setters! { Config:
-    /// A hash that both sides must share, of something that is not [described](Self::shared): a mismatch is refused, but only the
-    /// hash is named. Default: 0, nothing.
-    schema: u64,
-
     /// Sets the properties of the link below. Default: UDP.
     link: Link,
 
@@ -455,9 +474,6 @@ muse_wire::setters! { Config:
     /// Packets sent before a connection renews its keys, at least 1 and at most 2^23. Default: 2^20. A renewal costs both
     /// sides about two microseconds.
     rekey_after: u64,
-
-    /// Number of this endpoint among several that share a port; it becomes the low byte of every connection id. Default: 0.
-    shard: u8,
 }
 
 /// The description that both sides must share: lines in order, each with a line feed, and their hash.
@@ -516,9 +532,19 @@ pub enum ConfigError {
         /// The number given.
         count: usize,
     },
+    /// The endpoint has no place among those that share its port.
+    #[error(
+        "shard {number} of {count}: numbers are 0 to {count} - 1, and there are at most {SHARDS_MAX}"
+    )]
+    Shard {
+        /// The number given.
+        number: usize,
+        /// The number of endpoints.
+        count: usize,
+    },
     /// The description of what both sides must share is too long.
     #[error(
-        "{bytes} bytes describe what both sides must share: it must be at most {DESCRIPTION_LEN_MAX}; describe less, or give a hash with Config::schema"
+        "{bytes} bytes describe what both sides must share: it must be at most {DESCRIPTION_LEN_MAX}; describe less, or give a line with the hash of the rest"
     )]
     Shared {
         /// Its length.
@@ -535,6 +561,8 @@ pub enum ConfigError {
     },
 }
 
+/// Longest time that congestion may hold back what need not arrive, by default.
+const QUEUE_AGE: Duration = Duration::from_millis(250);
 /// Memory for received messages of a connection, by default.
 const CONNECTION_MEMORY: usize = 32 << 20;
 /// Memory for received messages of an endpoint, by default.
@@ -568,6 +596,11 @@ mod tests {
             one().connections_max(0).build(),
             Err(ConfigError::Connections { .. })
         ));
+        assert!(one().shard(255, 256).build().is_ok());
+        for (number, count) in [(1, 1), (0, 0), (0, 257)] {
+            let wrong = one().shard(number, count).build();
+            assert!(matches!(wrong, Err(ConfigError::Shard { .. })));
+        }
         let large = || one().message_max(MESSAGE_LIMIT);
         assert!(large().build().is_ok(), "the defaults follow");
         for wrong in [
@@ -582,24 +615,23 @@ mod tests {
     }
 
     #[test]
-    fn the_agreement_depends_on_channels_and_schema() {
+    fn the_agreement_depends_on_channels_and_shared_lines() {
         let a = Config::new(1).channel(ChannelConfig::new(Delivery::Unreliable));
         let b = Config::new(1).channel(ChannelConfig::new(Delivery::Sequenced));
         assert_ne!(a.agreement(), b.agreement());
-        assert_ne!(a.agreement(), a.clone().schema(5).agreement());
         assert_ne!(a.agreement(), a.clone().shared("tick rate 50").agreement());
         assert_eq!(
-            a.clone().shared("2 B\n\n1 A").schema(5).agreement(),
-            a.clone().schema(5).shared("1 A\n2 B\n").agreement(),
+            a.clone().shared("2 B\n\n1 A").shared("3 C").agreement(),
+            a.clone().shared("3 C").shared("1 A\n2 B\n").agreement(),
             "whatever the order"
         );
         let c = a.clone().channel(ChannelConfig::new(
             Delivery::partially_reliable(100, 90).expect("sensible"),
         ));
-        let description = c.shared("1 A").schema(5).agreement().description;
+        let description = c.shared("1 A").agreement().description;
         assert_eq!(
             &*description,
-            "1 A\nchannel 0 unreliable\nchannel 1 partially reliable 90 % of 100\nschema hash 0000000000000005\n"
+            "1 A\nchannel 0 unreliable\nchannel 1 partially reliable 90 % of 100\n"
         );
         let long = "x".repeat(DESCRIPTION_LEN_MAX);
         assert!(matches!(

@@ -90,6 +90,12 @@ pub trait Controller: Send + fmt::Debug {
         let _ = bytes;
     }
 
+    /// Makes the pacer of a connection whose full packets have `packet_size` bytes. [`Pacer::new`] unless overridden: its burst lets a
+    /// game that flushes once a tick do so at once, and keeps a lower rate from being felt until it is used up.
+    fn pacer(&self, packet_size: usize) -> Pacer {
+        Pacer::new(packet_size)
+    }
+
     /// Bytes that may be in flight.
     fn window(&self) -> usize;
 

@@ -7,6 +7,8 @@
 mod active;
 mod builder;
 mod closing;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod forge;
 mod incoming;
 mod outgoing;
 mod path;
@@ -27,7 +29,7 @@ use crate::channel::receive::ReceiveChannel;
 use crate::channel::send::{Options, SendChannel};
 use crate::config::Config;
 use crate::congestion::{Budget, Controller, Pacer};
-use crate::crypto::Keys;
+use crate::crypto::{Entropy, Keys};
 use crate::event::{CloseReason, ConnectionId, MessageId, SendError, SendOptions};
 use crate::handshake::ClientRandom;
 use crate::inbox::{Inbox, LEVEL_FIRST, LEVEL_LAST, Rare};
@@ -38,6 +40,7 @@ use crate::rtt::Rtt;
 use crate::sent::{SentFrame, SentPackets};
 use crate::stats::{ChannelStats, ConnectionStats};
 use crate::timer::{Timer, Timers};
+use crate::traps;
 
 /// Longest time between two probes.
 const PROBE_INTERVAL_MAX: Duration = Duration::from_secs(1);
@@ -65,6 +68,8 @@ pub(crate) struct Connection {
     state: State,
     received: ReceivedPackets,
     sent: SentPackets,
+    /// Packets until a number is left out.
+    trap_in: u32,
     rtt: Rtt,
     timers: Timers,
     controller: Box<dyn Controller>,
@@ -92,6 +97,10 @@ pub(crate) struct Connection {
     /// The number of recent packets that were full, up to a limit, and the time at which that limit was last reached.
     pressure: u8,
     pressed_at: Instant,
+    /// The time at which congestion control last held back messages, while any wait.
+    held_at: Option<Instant>,
+    /// Messages wait for an acknowledgement to open the window; the pacer would open by itself.
+    window_blocks: bool,
     /// The last transmit took all there was to send.
     pub(crate) drained: bool,
     /// The channel whose turn it is among equals.
@@ -167,9 +176,9 @@ struct Bandwidth {
     rate: u64,
 }
 
-/// The parts that connections of an endpoint share: the inbox and scratch space.
-#[derive(Default)]
+/// The parts that connections of an endpoint share: the inbox, randomness and scratch space.
 pub(crate) struct Shared {
+    pub(crate) entropy: Box<dyn Entropy>,
     pub(crate) inbox: Inbox,
     /// Messages and fragments that the endpoint's memory budget refused.
     pub(crate) pieces_refused: u64,
@@ -186,6 +195,25 @@ pub(crate) struct Shared {
     pool: Vec<Vec<u8>>,
 }
 
+impl Shared {
+    pub(crate) fn new(entropy: impl Entropy + 'static) -> Self {
+        Self {
+            entropy: Box::new(entropy),
+            inbox: Inbox::default(),
+            pieces_refused: 0,
+            looked_away: Duration::ZERO,
+            ack_block: AckBlock::default(),
+            acks: false,
+            frames: Vec::new(),
+            lost: Vec::new(),
+            section: Vec::new(),
+            recovered: Vec::new(),
+            parity: Vec::new(),
+            pool: Vec::new(),
+        }
+    }
+}
+
 impl Connection {
     pub(crate) fn new(
         id: ConnectionId,
@@ -194,6 +222,7 @@ impl Connection {
         remote_id: u32,
         remote: SocketAddr,
         now: Instant,
+        entropy: &mut dyn Entropy,
     ) -> Self {
         keys.send.set_rekey_after(config.rekey_after);
         let mtu = Mtu::new(config.link.datagram_min, config.link.datagram_max);
@@ -201,6 +230,7 @@ impl Connection {
         timers.set(Timer::Silence, now + config.silence);
         timers.set(Timer::KeepAlive, now + config.keep_alive);
         let channels = config.channels.len();
+        let controller = config.congestion.build(mtu.current(), now);
         Self {
             id,
             keys,
@@ -209,10 +239,11 @@ impl Connection {
             state: State::Open,
             received: ReceivedPackets::new(),
             sent: SentPackets::new(),
+            trap_in: traps::draw_first(entropy),
             rtt: Rtt::new(),
             timers,
-            controller: config.congestion.build(mtu.current(), now),
-            pacer: Pacer::new(mtu.current()),
+            pacer: controller.pacer(mtu.current()),
+            controller,
             send: std::iter::repeat_with(|| None).take(channels).collect(),
             receive: std::iter::repeat_with(|| None).take(channels).collect(),
             budgets: config.budgets(),
@@ -233,6 +264,8 @@ impl Connection {
             ping: false,
             pressure: 0,
             pressed_at: Instant::ZERO,
+            held_at: None,
+            window_blocks: false,
             drained: false,
             turn: 0,
             marks: 0,
@@ -453,6 +486,31 @@ impl Connection {
         self.timers.set(Timer::Deadline, next);
     }
 
+    /// Drops what congestion has held back for too long.
+    #[cold]
+    #[inline(never)]
+    fn drop_stale(&mut self, now: Instant, shared: &mut Shared, held_at: Instant) {
+        let (id, inbox) = (self.id, &mut shared.inbox);
+        let mut next = Instant::FAR_FUTURE;
+        let mut from = 0;
+        while let Some(channel) = self.active.next(from) {
+            from = channel + 1;
+            let Some(half) = self.send[channel].as_mut() else {
+                continue;
+            };
+            let (dropped, at) =
+                half.drop_stale(now, held_at, &mut |receipt| inbox.receipt(id, receipt));
+            self.stats.messages_stale += dropped;
+            next = next.min(at);
+            // It may have been the last that a connection waited for which is to be closed.
+            if dropped > 0 && !self.state.is_open() {
+                next = now;
+            }
+        }
+        // Wakes the sender up, which looks again.
+        self.timers.set_earlier(Timer::Deadline, next);
+    }
+
     fn on_silence(&mut self, now: Instant, shared: &mut Shared) {
         // The application never heard of it, so it is not told of its end either.
         if !self.is_announced() {
@@ -530,24 +588,36 @@ impl Connection {
         self.set_probe_timer(now);
     }
 
-    /// Sets the probe timer from what is in flight.
+    /// Sets the probe timer from what is in flight and what waits for it to be acknowledged.
     fn set_probe_timer(&mut self, now: Instant) {
-        let waiting = self.sent.has_reliable_outstanding()
+        let must_arrive = self.sent.has_reliable_outstanding()
             || (self.has_partial
                 && self
                     .send
                     .iter()
                     .flatten()
                     .any(|half| half.awaits_progress()));
-        if !waiting || !self.state.carries_data() {
+        let backed_off = |ack_delay| {
+            let timeout = self.rtt.probe_timeout(ack_delay);
+            let doublings = self.probes.count.saturating_sub(PROBES_EAGER).min(6);
+            (timeout * (1 << doublings)).min(PROBE_INTERVAL_MAX.max(timeout))
+        };
+        let mut at = Instant::FAR_FUTURE;
+        if must_arrive {
+            at = self.sent.last_reliable_at() + backed_off(self.config.ack_delay);
+        }
+        // Nobody sends lost unreliable messages again, but as long as they count as in flight nothing new may leave. The
+        // peer takes its time to acknowledge them.
+        if self.window_blocks {
+            let lazy = self.config.ack_delay * incoming::ACK_LAZINESS;
+            at = at.min(self.sent.last_eliciting_at() + backed_off(lazy));
+        }
+        if at == Instant::FAR_FUTURE || !self.state.carries_data() {
             self.timers.stop(Timer::Probe);
             return;
         }
-        let timeout = self.rtt.probe_timeout(self.config.ack_delay);
-        let backed_off = (timeout * (1 << self.probes.count.saturating_sub(PROBES_EAGER).min(6)))
-            .min(PROBE_INTERVAL_MAX.max(timeout));
-        let at = (self.sent.last_reliable_at() + backed_off).max(now + Duration::from_millis(1));
-        self.timers.set(Timer::Probe, at);
+        self.timers
+            .set(Timer::Probe, at.max(now + Duration::from_millis(1)));
     }
 
     /// Gives back memory while nothing goes on.

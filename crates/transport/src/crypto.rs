@@ -25,6 +25,7 @@ use sha2::Sha256;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
+pub(crate) use entropy::draw_keyed;
 pub use entropy::{Entropy, SeededEntropy};
 pub(crate) use key_log::KeyLog;
 #[cfg(not(target_arch = "wasm32"))]

@@ -2,6 +2,7 @@
 
 mod admission;
 mod attempt;
+mod bans;
 mod messages;
 mod options;
 mod schedule;
@@ -10,14 +11,15 @@ mod sessions;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use muse_wire::keyed::KeyedMap;
 use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit, log};
-use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use self::admission::{Admission, Asking};
 pub use self::admission::{AdmissionError, AdmissionLimits};
 pub use self::attempt::ADDRESSES_MAX;
 use self::attempt::{Attempt, Verdict};
+use self::bans::Bans;
 pub use self::messages::Broadcast;
 pub use self::options::{Connect, ServerOptions};
 use self::schedule::Schedule;
@@ -25,7 +27,7 @@ use self::sessions::Sessions;
 use crate::config::{Agreement, CONNECTIONS_LIMIT, Config};
 use crate::congestion::Budget;
 use crate::connection::{CODE_REPLACED, Connection, Newcomer, Shared};
-use crate::crypto::{Entropy, KeyLog};
+use crate::crypto::{Entropy, KeyLog, draw_keyed};
 use crate::event::{CloseReason, ConnectionId, Event, MessageId, SendError, SendOptions};
 use crate::handshake::{
     ClientRandom, ConnectRequest, HANDSHAKE_LEN_MAX, HandshakeCounters, Listener, Outcome,
@@ -90,17 +92,14 @@ pub struct Endpoint {
     config: Arc<Config>,
     /// The description that both sides must share.
     agreement: Agreement,
-    entropy: Box<dyn Entropy>,
-    /// Challenges and the like: unpredictable, cheap.
-    rng: fastrand::Rng,
     listener: Option<Listener>,
     slots: Vec<Slot>,
     free: Vec<u32>,
     in_use: usize,
     /// Attempts of ours, by the random that names them.
-    attempts: FxHashMap<ClientRandom, u32>,
+    attempts: KeyedMap<ClientRandom, u32>,
     /// Clients that wait for a decision, and accepted ones that have not sent a packet yet.
-    unconfirmed: FxHashMap<ClientRandom, u32>,
+    unconfirmed: KeyedMap<ClientRandom, u32>,
     sessions: Sessions,
     admission: Admission,
     shared: Shared,
@@ -112,6 +111,7 @@ pub struct Endpoint {
     /// Unix time in seconds at `Instant::ZERO`.
     unix_origin_s: u64,
     counters: EndpointCounters,
+    bans: Bans,
     key_log: Option<KeyLog>,
 }
 
@@ -137,6 +137,8 @@ enum Occupant {
 pub struct EndpointCounters {
     /// Datagrams that are no packets of the protocol.
     pub datagrams_unknown: u64,
+    /// Datagrams from addresses that were banned.
+    pub datagrams_banned: u64,
     /// Packets for connections that do not exist.
     pub packets_stray: u64,
     /// Packets that did not authenticate or came twice.
@@ -169,29 +171,27 @@ pub enum ConnectError {
 impl Endpoint {
     /// An endpoint that does not listen. `config` is what [`Config::build`] returned; `entropy` makes keys.
     pub fn new(config: Config, entropy: impl Entropy + 'static) -> Self {
-        let mut entropy: Box<dyn Entropy> = Box::new(entropy);
-        let mut seed = [0; 8];
-        entropy.fill(&mut seed);
+        let mut shared = Shared::new(entropy);
+        let keyed = draw_keyed(&mut *shared.entropy);
         Self {
             agreement: config.agreement(),
             config: Arc::new(config),
-            entropy,
-            rng: fastrand::Rng::with_seed(u64::from_le_bytes(seed)),
             listener: None,
             slots: Vec::new(),
             free: Vec::new(),
             in_use: 0,
-            attempts: FxHashMap::default(),
-            unconfirmed: FxHashMap::default(),
-            sessions: Sessions::default(),
+            attempts: KeyedMap::with_hasher(keyed.clone()),
+            unconfirmed: KeyedMap::with_hasher(keyed.clone()),
+            sessions: Sessions::new(keyed.clone()),
             admission: Admission::default(),
-            shared: Shared::default(),
+            shared,
             schedule: Schedule::default(),
             replies: std::collections::VecDeque::new(),
             spare_replies: Vec::new(),
             encoded: Vec::new(),
             unix_origin_s: 0,
             counters: EndpointCounters::default(),
+            bans: Bans::new(keyed),
             key_log: None,
         }
     }
@@ -199,8 +199,8 @@ impl Endpoint {
     /// Admits clients from now on.
     pub fn listen(&mut self, options: ServerOptions) {
         self.admission.limits = options.admission_limits();
-        let config = options.into_listener(self.config.protocol, &self.agreement);
-        self.listener = Some(Listener::new(config, &mut self.entropy));
+        let config = options.into_listener(&self.config, &self.agreement);
+        self.listener = Some(Listener::new(config, &mut self.shared.entropy));
     }
 
     /// Tells the wall-clock time, which connect tokens need to expire. Drivers do it.
@@ -236,7 +236,7 @@ impl Endpoint {
         let id = ConnectionId::new(index, slot.generation);
         log!(debug, connection = ?id, addresses = ?to, "connecting");
         let config = how.into_config(self.config.protocol, &self.agreement, slot.local_id);
-        match Attempt::new(now, to, config, &mut *self.entropy) {
+        match Attempt::new(now, to, config, &mut *self.shared.entropy) {
             Ok(attempt) => slot.occupant = Occupant::Attempt(Box::new(attempt)),
             Err(error) => {
                 self.release_slot(index);
@@ -403,7 +403,7 @@ impl Endpoint {
         (ConnectionId::new(index, slot.generation) == connection).then_some(index)
     }
 
-    fn with_connection<T>(
+    pub(crate) fn with_connection<T>(
         &mut self,
         connection: ConnectionId,
         act: impl FnOnce(&mut Connection, &mut Shared) -> T,
@@ -433,8 +433,7 @@ impl Endpoint {
             return;
         };
         let announced = connection.is_announced();
-        let challenge = self.rng.u64(..).to_le_bytes();
-        if !connection.handle_packet(now, &mut self.shared, header, datagram, challenge) {
+        if !connection.handle_packet(now, &mut self.shared, header, datagram) {
             self.counters.packets_rejected += 1;
             return;
         }
@@ -531,7 +530,8 @@ impl Endpoint {
                 .danger_log(log, false, slot.local_id, remote_id);
         }
         log!(debug, connection = ?id, client = %from, "accepted a client, which has to send a packet");
-        let mut connection = Connection::new(id, config, accepted.keys, remote_id, from, now);
+        let (keys, entropy) = (accepted.keys, &mut *self.shared.entropy);
+        let mut connection = Connection::new(id, config, keys, remote_id, from, now, entropy);
         let newcomer = Newcomer {
             random,
             accept: reply[..accepted.len].to_vec(),
@@ -601,7 +601,7 @@ impl Endpoint {
         let Occupant::Attempt(attempt) = &mut self.slots[index].occupant else {
             return;
         };
-        let verdict = attempt.handle(now, from, name, datagram, &mut *self.entropy);
+        let verdict = attempt.handle(now, from, name, datagram, &mut *self.shared.entropy);
         self.follow(now, index, verdict);
     }
 
@@ -631,8 +631,9 @@ impl Endpoint {
                         .danger_log(log, true, slot.local_id, remote_id);
                 }
                 let config = Arc::clone(&self.config);
+                let (keys, entropy) = (established.keys, &mut *self.shared.entropy);
                 let mut connection =
-                    Connection::new(id, config, established.keys, remote_id, remote, now);
+                    Connection::new(id, config, keys, remote_id, remote, now, entropy);
                 // The server waits for a packet before it believes in us.
                 connection.greet();
                 slot.occupant = Occupant::Connection(Box::new(connection));
@@ -707,8 +708,10 @@ impl Endpoint {
         };
         let slot = &mut self.slots[index];
         slot.generation = slot.generation.wrapping_add(1);
+        let mut random = [0];
+        self.shared.entropy.fill(&mut random);
         slot.local_id =
-            u32::from(self.config.shard) | (index as u32) << 8 | u32::from(self.rng.u8(..)) << 24;
+            self.config.shard.number as u32 | (index as u32) << 8 | u32::from(random[0]) << 24;
         self.in_use += 1;
         Some(index)
     }
@@ -759,6 +762,10 @@ fn is_resumable(sessions: &Sessions, slots: &[Slot], token: &TokenId) -> bool {
 
 impl Machine for Endpoint {
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
+        if self.bans.contain(datagram.from.ip()) {
+            self.counters.datagrams_banned += 1;
+            return;
+        }
         if let Some(header) = Header::parse(datagram.payload) {
             self.handle_data(now, &header, datagram);
             return;
@@ -795,7 +802,7 @@ impl Machine for Endpoint {
                     connection.handle_timeout(now, &mut self.shared);
                 }
                 Occupant::Attempt(attempt) => {
-                    let verdict = attempt.handle_timeout(now, &mut *self.entropy);
+                    let verdict = attempt.handle_timeout(now, &mut *self.shared.entropy);
                     self.follow(now, index, verdict);
                     continue;
                 }

@@ -147,7 +147,8 @@ pub enum Outcome {
     Delivered,
     /// It was lost and is not sent again.
     Lost,
-    /// Its deadline passed, or a newer message made it needless, before it was known to have arrived.
+    /// Its deadline passed, a newer message made it needless, or congestion held it back for too long, before it was known to
+    /// have arrived.
     Expired,
 }
 
@@ -269,6 +270,9 @@ pub enum CloseReason {
     Lost,
     /// The peer broke the protocol.
     Protocol,
+    /// One side acknowledged a packet that the other never sent: it does not tell the truth about what it has received, so that it is sent
+    /// more than the path carries.
+    FalseAck,
     /// The holder of its token connected again.
     Replaced,
     /// The application did not decide in time about the client, which was refused as by a busy server.
@@ -283,6 +287,7 @@ impl fmt::Display for CloseReason {
             Self::ByUs => f.write_str("closed here"),
             Self::Lost => f.write_str("nothing was heard for too long"),
             Self::Protocol => f.write_str("the peer broke the protocol"),
+            Self::FalseAck => f.write_str("a packet was acknowledged that was never sent"),
             Self::Replaced => f.write_str("the same player connected again"),
             Self::Undecided => f.write_str("the application did not decide in time"),
         }

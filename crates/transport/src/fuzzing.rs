@@ -9,13 +9,17 @@ use std::net::SocketAddr;
 use muse_schema::fnv1a;
 use muse_wire::{Duration, Instant};
 
-pub use self::connection::{hostile_peer, operations, packet};
+pub use self::connection::{Meter, Work, honest_peer, hostile_peer, operations, packet};
+pub use crate::connection::forge::Forgery;
 use crate::crypto::{Keys, SeededEntropy, ServerKey};
+use crate::endpoint::Endpoint;
+use crate::event::ConnectionId;
 use crate::handshake::{
     Connecting, ConnectingConfig, DESCRIPTION_LEN_MAX, DIFFERENCES_MAX, HANDSHAKE_LEN_MAX,
     HandshakeLimits, Inquiry, Listener, ListenerConfig, Outcome, Progress, REPLY_LEN_MAX, Refusal,
     Trust, differences, page_of, repair_for_fuzzing,
 };
+use crate::steering::Shard;
 use crate::token::{ConnectToken, TokenGrant, TokenIssuer, TokenVerifier};
 
 /// Bytes as operations on a handshake: packets are sent, repeated, changed, cut and made up, clients come from several
@@ -28,6 +32,21 @@ pub fn handshake(data: &[u8]) -> bool {
         table.step(*operation);
     }
     table.admitted
+}
+
+/// Seals a packet that no honest peer sends under the keys of a connection of `endpoint`, and returns its length and destination; `None` if
+/// there is no such connection. `buffer` holds a datagram.
+pub fn forge(
+    endpoint: &mut Endpoint,
+    now: Instant,
+    connection: ConnectionId,
+    forgery: Forgery,
+    buffer: &mut [u8],
+) -> Option<(SocketAddr, usize)> {
+    endpoint.with_connection(connection, |connection, _| {
+        let len = connection.forge(now, forgery, buffer).ok()?;
+        Some((connection.remote, len))
+    })?
 }
 
 /// Bytes as a token that a client holds, and as one shown to a server.
@@ -133,6 +152,8 @@ impl Table {
             token_required: false,
             danger_insecure: true,
             limits: HandshakeLimits::default(),
+            shard: Shard::ALONE,
+            cookie_secret: None,
         };
         Self {
             listener: Listener::new(config, &mut SeededEntropy::danger_seeded(1)),

@@ -27,6 +27,7 @@ pub(crate) use inquiry::{Inquiry, differences, page_of};
 pub use limits::HandshakeLimits;
 pub use listener::HandshakeCounters;
 pub(crate) use listener::{ConnectRequest, Listener, ListenerConfig, Outcome};
+pub(crate) use packet::CONNECT_TOKEN_OFFSET;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use packet::repair as repair_for_fuzzing;
 

@@ -29,8 +29,10 @@ mod received;
 mod rtt;
 mod sent;
 mod stats;
+pub mod steering;
 mod timer;
 pub mod token;
+mod traps;
 pub mod typed;
 mod work;
 

@@ -67,6 +67,12 @@ impl ReceivedPackets {
                 && !self.is_refused(number))
     }
 
+    /// True if `number`, which is in the window, has arrived.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn has_arrived(&self, number: u64) -> bool {
+        self.arrived.contains(number)
+    }
+
     /// Takes back what [`record`](Self::record) said: the packet is not acknowledged, as if it had been lost. It is not new
     /// any more either.
     pub(crate) fn refuse(&mut self, number: u64) {

@@ -8,6 +8,7 @@ use muse_wire::{Duration, Instant};
 
 use crate::numbers::NumberSet;
 use crate::packet::PACKET_NUMBER_FIRST;
+use crate::traps::Traps;
 use crate::work;
 
 /// Most packets remembered; a sender that reaches it waits.
@@ -88,6 +89,7 @@ pub(crate) struct SentPackets {
     in_flight: usize,
     outstanding: usize,
     outstanding_reliable: usize,
+    last_eliciting_at: Instant,
     last_reliable_at: Instant,
     /// Packets of which an acknowledgement would be news: in flight, or taken as lost.
     unsettled: NumberSet,
@@ -97,6 +99,8 @@ pub(crate) struct SentPackets {
     recovered: NumberSet,
     /// Lost packets whose frames have not been given back to their channels.
     unhandled: NumberSet,
+    /// Numbers that were left out.
+    traps: Traps,
     acked_highest: Option<u64>,
     packet_threshold: u64,
     reorder_extra: Duration,
@@ -128,11 +132,13 @@ impl SentPackets {
             in_flight: 0,
             outstanding: 0,
             outstanding_reliable: 0,
+            last_eliciting_at: Instant::ZERO,
             last_reliable_at: Instant::ZERO,
             unsettled: NumberSet::default(),
             lost: NumberSet::default(),
             recovered: NumberSet::default(),
             unhandled: NumberSet::default(),
+            traps: Traps::default(),
             acked_highest: None,
             packet_threshold: PACKET_THRESHOLD_INITIAL,
             reorder_extra: Duration::ZERO,
@@ -159,6 +165,11 @@ impl SentPackets {
         self.outstanding_reliable > 0
     }
 
+    /// Returns the time at which the newest packet was sent that the peer acknowledges.
+    pub(crate) fn last_eliciting_at(&self) -> Instant {
+        self.last_eliciting_at
+    }
+
     /// Returns the time at which the newest packet with something that must arrive was sent.
     pub(crate) fn last_reliable_at(&self) -> Instant {
         self.last_reliable_at
@@ -172,7 +183,32 @@ impl SentPackets {
     /// Returns the number of packets sent after the newest that the peer has acknowledged.
     pub(crate) fn unconfirmed(&self) -> u64 {
         let acked = self.acked_highest.unwrap_or(PACKET_NUMBER_FIRST - 1);
-        self.next_number() - 1 - acked
+        self.distance(acked, self.next_number() - 1)
+    }
+
+    /// Leaves out the next number: no packet will ever have it.
+    pub(crate) fn set_trap(&mut self) {
+        self.traps.insert(self.next_number());
+        let nothing = NewPacket {
+            at: Instant::ZERO,
+            size: 0,
+            eliciting: false,
+            app_limited: true,
+            mtu_probe: false,
+            reliable: false,
+        };
+        self.push(nothing, &[]);
+    }
+
+    /// True if one of `from..to` was never sent, so that nobody can have received it: it was left out, or comes before the first.
+    #[inline]
+    pub(crate) fn has_unsent(&self, from: u64, to: u64) -> bool {
+        (from < to && from < PACKET_NUMBER_FIRST) || self.traps.any_in(from, to)
+    }
+
+    /// The number of packets sent after `earlier` up to `later`.
+    fn distance(&self, earlier: u64, later: u64) -> u64 {
+        later - earlier - self.traps.count_in(earlier + 1, later + 1)
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -210,6 +246,7 @@ impl SentPackets {
         };
         if packet.eliciting {
             self.in_flight += record.in_flight();
+            self.last_eliciting_at = packet.at;
             self.unsettled.insert(self.next_number());
         }
         self.packets.push_back(record);
@@ -272,7 +309,7 @@ impl SentPackets {
         if let Some(highest) = acked_highest
             && number < highest
         {
-            let distance = highest - number;
+            let distance = self.distance(number, highest);
             self.packet_threshold = self
                 .packet_threshold
                 .max(distance + 1)
@@ -368,7 +405,7 @@ impl SentPackets {
             let at = self.get(number)?.at;
             let lost_at = at + loss_delay;
             // Either is enough: so many newer packets have arrived, or the time for it is over.
-            if lost_at <= now || highest - number >= self.packet_threshold {
+            if lost_at <= now || self.distance(number, highest) >= self.packet_threshold {
                 self.set_lost(number);
                 lost.push(number);
             } else if look_again.is_none_or(|at| lost_at < at) {
@@ -546,6 +583,41 @@ mod tests {
         assert!(sent.loss_delay(RTT, RTT, Duration::ZERO) > before);
         assert_eq!(sent.packet_threshold, 8);
         assert!(sent.settle(now, FIRST, RTT).is_none(), "news only once");
+    }
+
+    #[test]
+    fn a_number_that_was_left_out_is_no_packet() {
+        let mut sent = sent(1, 1);
+        sent.set_trap();
+        for _ in 0..4 {
+            let packet = NewPacket {
+                at: Instant::from_millis(1),
+                size: 100,
+                eliciting: true,
+                app_limited: true,
+                mtu_probe: false,
+                reliable: true,
+            };
+            sent.push(packet, &[]);
+        }
+        assert_eq!((sent.in_flight(), sent.unconfirmed()), (500, 5));
+        assert!(sent.has_unsent(FIRST + 1, FIRST + 2) && !sent.has_unsent(FIRST + 2, u64::MAX));
+        assert!(sent.has_unsent(FIRST - 1, FIRST) && !sent.has_unsent(FIRST, FIRST + 1));
+        assert!(!sent.has_unsent(FIRST - 1, FIRST - 1), "names nothing");
+        let now = Instant::from_millis(50);
+        let mut lost = Vec::new();
+        for number in [FIRST + 2, FIRST + 3] {
+            assert!(sent.settle(now, number, RTT).is_some());
+            sent.set_acked_highest(number);
+            sent.detect_losses(now, RTT, &mut lost);
+        }
+        assert_eq!(lost, [], "two packets after it have arrived");
+        sent.settle(now, FIRST + 4, RTT);
+        sent.set_acked_highest(FIRST + 4);
+        sent.detect_losses(now, RTT, &mut lost);
+        assert_eq!(lost, [FIRST], "three have, and only a packet can be lost");
+        assert!(sent.settle(now, FIRST + 1, RTT).is_none());
+        assert_eq!((sent.in_flight(), sent.unconfirmed()), (100, 1));
     }
 
     #[test]

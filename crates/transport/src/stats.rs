@@ -20,6 +20,8 @@ pub struct ChannelStats {
     pub messages_expired: u64,
     /// Messages that a newer one made needless (reliable sequenced).
     pub messages_superseded: u64,
+    /// Messages that congestion held back for longer than [`queue_age`](crate::ChannelConfig::queue_age), dropped unsent.
+    pub messages_stale: u64,
     /// Messages delivered to the application.
     pub messages_received: u64,
     /// Their bytes.
@@ -68,6 +70,9 @@ pub struct ConnectionStats {
     pub packets_lost: u64,
     /// Packets taken as lost that arrived after all.
     pub packets_lost_spuriously: u64,
+    /// Messages of all channels that congestion held back for longer than
+    /// [`queue_age`](crate::ChannelConfig::queue_age), dropped unsent.
+    pub messages_stale: u64,
     /// Packets of ours that the peer reconstructed from parity.
     pub packets_recovered_by_peer: u64,
     /// Packets of the peer reconstructed here.

@@ -22,6 +22,7 @@
 
 mod format;
 mod replay;
+mod shown;
 mod text;
 mod verifier;
 
@@ -33,8 +34,9 @@ use thiserror::Error;
 use zeroize::Zeroizing;
 
 use crate::crypto::{Entropy, SECRET_LEN, Secret, ServerPublicKey, noise_builder};
-pub(crate) use format::PUBLIC_LEN_MAX;
 use format::PublicToken;
+pub(crate) use format::{PUBLIC_LEN_MAX, TOKEN_ID_OFFSET};
+pub use shown::{SHOWN_LEN_MAX, TokenHolder};
 pub(crate) use verifier::Verified;
 pub use verifier::{KeyError, TokenError, TokenVerifier};
 

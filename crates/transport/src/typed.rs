@@ -200,7 +200,7 @@ impl<C> Dispatcher<C> {
         Ok(())
     }
 
-    /// Every message type named so far, for [`Config::schema`](crate::Config::schema).
+    /// Every message type named so far, for [`Config::shared`](crate::Config::shared).
     pub fn registry(&self) -> &Registry {
         &self.registry
     }

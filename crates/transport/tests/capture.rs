@@ -137,6 +137,7 @@ impl Session {
             self.send(0, ORDERED_BALANCED, 60, SendOptions::default());
         }
         self.advance_until(self.simulation.now() + Duration::from_secs(8));
+        self.tell_stale();
         let connection = self.connections[0].expect("the client's own");
         let now = self.simulation.now();
         self.simulation
@@ -214,6 +215,18 @@ impl Session {
         });
         for (side, channel, payload) in heard {
             self.tell("received", side, channel, 0, &payload);
+        }
+    }
+
+    /// Says how many unreliable messages congestion held back until they were dropped, which nobody finds on the wire.
+    fn tell_stale(&mut self) {
+        for (side, node) in [self.client, self.server].into_iter().enumerate() {
+            let connection = self.connections[side].expect("both are connected");
+            let stats = self.simulation.node(node);
+            let stats = stats.channel_stats(connection, UNRELIABLE);
+            let count = stats.expect("an open connection").messages_stale;
+            let who = ["client", "server"][side];
+            writeln!(self.account, "stale {who} {UNRELIABLE} {count}").expect("a string takes all");
         }
     }
 

@@ -335,12 +335,12 @@ fn attempt(server_config: Config, client_config: Config, wrong_key: bool) -> Pai
 #[test]
 fn refusals_say_why() {
     let plain = || config().build().expect("sensible");
-    let other_schema = || config().schema(5).build().expect("sensible");
+    let other_lines = || config().shared("5 Five").build().expect("sensible");
     let other_channels = || {
         let more = config().channel(ChannelConfig::new(Delivery::Sequenced));
         more.build().expect("sensible")
     };
-    for server in [other_schema(), other_channels()] {
+    for server in [other_lines(), other_channels()] {
         let pair = attempt(server, plain(), false);
         let news = pair.news(Side::Client);
         assert!(
@@ -420,4 +420,23 @@ fn a_peer_that_breaks_the_protocol_is_thrown_out() {
         assert_eq!(pair.closed(side), Some(&CloseReason::Protocol), "{side:?}");
     }
     assert_nothing_left(&pair);
+}
+
+#[test]
+fn nothing_is_heard_from_a_banned_address_and_nobody_comes_back_from_there() {
+    let mut pair = connected(40);
+    pair.node_mut(Side::Server).ban(client_address().ip());
+    close(&mut pair, Side::Server, 9, "enough");
+    pair.advance_for(Duration::from_secs(1));
+    assert_eq!(pair.closed(Side::Client), Some(&by_peer(9, "enough")));
+    let (_, public) = server_key(40);
+    let now = pair.now();
+    let client = pair.node_mut(Side::Client);
+    let again = client.connect(now, server_address(), Connect::pinned(public));
+    again.expect("a free place");
+    pair.advance_for(Duration::from_secs(15));
+    let unanswered = |event: &OwnedEvent| matches!(event, OwnedEvent::Unanswered);
+    assert!(pair.news(Side::Client).iter().any(unanswered));
+    let counters = pair.node(Side::Server).counters();
+    assert!(counters.datagrams_banned > 3, "{counters:?}");
 }

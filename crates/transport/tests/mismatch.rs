@@ -135,12 +135,3 @@ fn a_server_that_does_not_say_costs_three_seconds_and_the_refusal_remains() {
     );
     assert_modest(&pair);
 }
-
-#[test]
-fn hashes_are_compared_where_there_is_no_description() {
-    let mut pair = meet(config().schema(5), config().schema(6), 4);
-    pair.advance(Instant::from_secs(5));
-    let here_and_there =
-        "`schema hash 0000000000000006` here, `schema hash 0000000000000005` there";
-    assert_eq!(told(&pair).0, [here_and_there]);
-}

@@ -9,8 +9,8 @@ use std::net::SocketAddr;
 use muse_netem::{Conditions, Network, NodeId, Simulation};
 use muse_transport::token::{ConnectToken, TokenError, TokenGrant, TokenIssuer, TokenVerifier};
 use muse_transport::{
-    ChannelConfig, CloseReason, Config, Connect, ConnectionId, Delivery, Endpoint, Event, Refusal,
-    SeededEntropy, ServerOptions,
+    ChannelConfig, CloseReason, Config, Connect, ConnectionId, Delivery, Endpoint, Event,
+    HandshakeLimits, Refusal, SeededEntropy, ServerOptions,
 };
 use muse_wire::{Duration, Instant};
 use pair::{server_address, server_key};
@@ -49,7 +49,10 @@ impl World {
         verifier.add_key(1, &issuer.public_key()).expect("a key");
         let mut server = Endpoint::new(config.clone(), SeededEntropy::danger_seeded(3));
         server.set_unix_time(Instant::ZERO, UNIX_S);
-        server.listen(ServerOptions::new(server_key(1).0).tokens(verifier));
+        // As many at once as there are: the limit of operations is another promise.
+        let limits = HandshakeLimits::default().operations(100_000, 10_000);
+        let options = ServerOptions::new(server_key(1).0).tokens(verifier);
+        server.listen(options.limits(limits));
         let mut network = Network::new(1);
         network.set_default(Conditions::default().delay(DELAY));
         let mut simulation = Simulation::new(network);
@@ -241,6 +244,29 @@ fn a_session_that_was_closed_is_not_resumed_while_it_lingers() {
 }
 
 #[test]
+fn everybody_comes_back_to_a_full_server_at_once() {
+    let sessions = muse_transport::RESUMING_MAX + 20;
+    let mut world = World::new(sessions);
+    let tokens: Vec<_> = (0..sessions as u64)
+        .map(|account| world.token(account))
+        .collect();
+    let old: Vec<_> = tokens.iter().map(|token| world.join(token)).collect();
+    let connected = world.run(world.server, Duration::from_secs(8));
+    assert_eq!(connected.len(), sessions);
+    // A router starts again: all of them are gone without a word, and back at other addresses.
+    for node in old {
+        world.simulation.detach(node);
+    }
+    let back: Vec<_> = tokens.iter().map(|token| world.join(token)).collect();
+    world.run(world.server, Duration::from_secs(9));
+    for node in back {
+        let seen = world.run(node, Duration::ZERO);
+        assert!(matches!(seen[..], [OwnedEvent::Connected(..)]), "{seen:?}");
+    }
+    assert_eq!(world.connections().len(), sessions);
+}
+
+#[test]
 fn a_full_server_admits_a_bounded_number_of_returning_players_at_once() {
     let beyond = muse_transport::RESUMING_MAX;
     let sessions = beyond + 3;
@@ -257,6 +283,12 @@ fn a_full_server_admits_a_bounded_number_of_returning_players_at_once() {
         world.join_in_silence(token);
     }
     assert_eq!(world.accepted() - before, beyond as u64);
-    assert_eq!(world.run(world.server, CONFIRM_TIMEOUT), []);
-    assert_eq!(world.connections(), settled);
+    // Those who stay silent close nobody; the three who found no place come in when the silent ones are given up.
+    let seen = world.run(world.server, CONFIRM_TIMEOUT);
+    let connected = |event: &&OwnedEvent| matches!(event, OwnedEvent::Connected(..));
+    assert_eq!(seen.iter().filter(connected).count(), 3, "{seen:?}");
+    let now = world.connections();
+    assert_eq!(now.len(), sessions);
+    let stayed = settled.iter().filter(|old| now.contains(old)).count();
+    assert_eq!(stayed, beyond);
 }

@@ -3,6 +3,8 @@
 //! Every message has a number. It stays here until it is *done*: acknowledged, expired, superseded, given up, or, on
 //! the unreliable modes, sent. Its payload lies in a [`Store`], so that nothing is allocated per message.
 
+mod stale;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use muse_wire::bytes::Writer;
@@ -35,6 +37,7 @@ pub(crate) struct SendChannel {
     pub(crate) weight: u8,
     queue_bytes: usize,
     queue_messages: usize,
+    queue_age: Duration,
     /// Number of `messages[0]`.
     base: u64,
     messages: VecDeque<Outgoing>,
@@ -71,6 +74,7 @@ struct Outgoing {
     /// Some piece has been lost before.
     resent: bool,
     pieces: Pieces,
+    queued_at: Instant,
     deadline: Instant,
 }
 
@@ -130,6 +134,7 @@ impl SendChannel {
             weight: config.weight,
             queue_bytes: config.queue_bytes,
             queue_messages: config.queue_messages,
+            queue_age: config.queue_age,
             base: MESSAGE_NUMBER_FIRST,
             messages: VecDeque::new(),
             store: Store::default(),
@@ -196,6 +201,7 @@ impl SendChannel {
             } else {
                 Pieces::Whole(0)
             },
+            queued_at: now,
             deadline,
         });
         self.deadline_next = self.deadline_next.min(deadline);

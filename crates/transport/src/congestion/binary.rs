@@ -6,7 +6,7 @@
 use muse_wire::{Duration, Instant, log};
 
 use super::fixed::window_for;
-use super::{Ack, Controller, Loss};
+use super::{Ack, Controller, Loss, Pacer};
 
 /// Constants of the binary controller; the defaults are Fiedler's.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,8 @@ impl BinaryConfig {
 }
 
 muse_wire::setters! { BinaryConfig:
-    /// Bytes in a packet (256), which turn the packet rates into byte rates.
+    /// Bytes in a packet (256), which turn the packet rates into byte rates. Shorter packets count as if they were as long, longer ones
+    /// by their length.
     packet_size: u32,
 
     /// Conditions are bad while the smoothed RTT is above this (250 ms). A lower one reacts to distance, not to congestion.
@@ -168,6 +169,12 @@ impl Controller for Binary {
         self.update(loss.now);
     }
 
+    fn pacer(&self, _: usize) -> Pacer {
+        // The modes are rates of packets, whatever their size; and a burst worth seconds would hide a change of mode for as long.
+        let packet = self.config.packet_size as usize;
+        Pacer::with_burst(packet * BURST_PACKETS, Duration::ZERO).packet_min(packet)
+    }
+
     fn window(&self) -> usize {
         window_for(self.rate())
     }
@@ -180,6 +187,9 @@ impl Controller for Binary {
         *self = Self::new(self.config, now);
     }
 }
+
+/// Packets that may leave at once: a tick that came a little early need not wait.
+const BURST_PACKETS: usize = 2;
 
 #[cfg(test)]
 mod tests {

@@ -19,6 +19,8 @@ pub struct Pacer {
     rate: Option<u64>,
     burst_bytes: u32,
     burst_span: Duration,
+    /// The least that a packet takes out of the bucket.
+    packet_min: usize,
 }
 
 impl Pacer {
@@ -37,7 +39,14 @@ impl Pacer {
             rate: None,
             burst_bytes,
             burst_span: span,
+            packet_min: 0,
         }
+    }
+
+    /// Counts every packet as one of at least `bytes`, so that the rate bounds packets a second as well.
+    pub fn packet_min(mut self, bytes: usize) -> Self {
+        self.packet_min = bytes;
+        self
     }
 
     /// Bytes that may leave now at `rate` bytes per second; everything if there is no rate.
@@ -65,9 +74,10 @@ impl Pacer {
         usize::try_from(self.tokens).unwrap_or(0)
     }
 
-    /// Takes `bytes` out of the bucket. A packet may be larger than what is available: the debt delays the next ones.
+    /// Takes a packet of `bytes` out of the bucket. It may be larger than what is available: the debt delays the next ones.
     pub fn consume(&mut self, bytes: usize) {
         if self.rate.is_some() {
+            let bytes = bytes.max(self.packet_min);
             self.tokens = self
                 .tokens
                 .saturating_sub(i64::try_from(bytes).unwrap_or(i64::MAX));

@@ -18,6 +18,8 @@ pub(crate) const CLOSE_TEXT_MAX: usize = 255;
 pub(crate) const CODE_PROTOCOL: u16 = 0xFFFF;
 /// Code of a close because the holder of the token connected again.
 pub(crate) const CODE_REPLACED: u16 = 0xFFFE;
+/// Code of a close after the peer acknowledged a packet that was never sent.
+pub(crate) const CODE_FALSE_ACK: u16 = 0xFFFD;
 
 /// The state of a connection in its life.
 #[derive(Debug, PartialEq, Eq)]
@@ -125,6 +127,7 @@ impl Connection {
                 let reason = match code {
                     CODE_PROTOCOL => CloseReason::Protocol,
                     CODE_REPLACED => CloseReason::Replaced,
+                    CODE_FALSE_ACK => CloseReason::FalseAck,
                     _ => CloseReason::ByPeer {
                         code,
                         text: String::from_utf8_lossy(text).into_owned(),

@@ -3,7 +3,7 @@
 use muse_wire::bytes::Reader;
 use muse_wire::{Datagram, Duration, Ecn, Instant, log};
 
-use super::closing::CODE_PROTOCOL;
+use super::closing::{CODE_FALSE_ACK, CODE_PROTOCOL};
 use super::{Connection, Newcomer, Shared};
 use crate::channel::receive::{Admission, ReceiveChannel, Sink};
 use crate::config::Delivery;
@@ -20,7 +20,7 @@ use crate::timer::Timer;
 /// Reliable packets after which an acknowledgement goes out without delay.
 const ACK_EVERY: u32 = 16;
 /// An acknowledgement that only informs (of unreliable messages) waits this many times longer.
-const ACK_LAZINESS: u64 = 5;
+pub(super) const ACK_LAZINESS: u64 = 5;
 /// A missing packet concerns the sender for this many packets.
 const GAP_RECENT: u64 = 8;
 /// Packets of ours that the peer may not have heard of before we take our acknowledgements for lost.
@@ -50,7 +50,6 @@ impl Connection {
         shared: &mut Shared,
         header: &Header,
         datagram: Datagram<'_>,
-        challenge: [u8; 8],
     ) -> bool {
         let Datagram {
             from,
@@ -77,7 +76,7 @@ impl Connection {
         self.on_heard(now, shared);
         // A late packet from the old address must not move the connection back there, so only the newest one counts.
         if from != self.remote && number > highest {
-            self.on_other_address(now, from, len, challenge);
+            self.on_other_address(now, shared, from, len);
         }
         let payload = &payload[..plain];
         if self
@@ -137,11 +136,12 @@ impl Connection {
             // Taken out, since handling it needs the rest of `shared`; put back even after an error, for its memory.
             let mut block = std::mem::take(&mut shared.ack_block);
             let result = block.parse(&mut reader, self.sent.next_number() - 1);
-            if result.is_ok() {
-                self.handle_acks(now, shared, &block);
-            }
+            let honest = result.is_err() || self.handle_acks(now, shared, &block);
             shared.ack_block = block;
             result?;
+            if !honest {
+                self.on_false_ack(now);
+            }
         }
         let mut demands = Demands::default();
         if header.section {
@@ -159,6 +159,14 @@ impl Connection {
         self.note_ack_duty(now, header, &demands, out_of_order);
         self.close_if_finished(now);
         Ok(())
+    }
+
+    /// The peer acknowledged a number that no packet had.
+    #[cold]
+    #[inline(never)]
+    fn on_false_ack(&mut self, now: Instant) {
+        let text = "a packet was acknowledged that was never sent";
+        self.close(now, CODE_FALSE_ACK, text, CloseReason::FalseAck);
     }
 
     fn note_ack_duty(
@@ -437,7 +445,8 @@ impl Connection {
         result
     }
 
-    fn handle_acks(&mut self, now: Instant, shared: &mut Shared, block: &AckBlock) {
+    /// Returns false if the peer cannot have received what it acknowledges.
+    fn handle_acks(&mut self, now: Instant, shared: &mut Shared, block: &AckBlock) -> bool {
         let newest = self.sent.get(block.newest).copied();
         let mut sample = None;
         // Only the newest packet gives a sample: for older ones nobody knows how long the peer held the acknowledgement
@@ -462,6 +471,9 @@ impl Connection {
             // However long a run is, only the packets are visited for which it is news.
             let mut end = number;
             number -= run.missing;
+            if run.recovered && self.sent.has_unsent(number, end) {
+                return false;
+            }
             while run.recovered
                 && let Some(found) = self.sent.last_unrecovered(number, end)
             {
@@ -470,6 +482,9 @@ impl Connection {
             }
             end = number;
             number -= run.arrived;
+            if self.sent.has_unsent(number, end) {
+                return false;
+            }
             while let Some(found) = self.sent.last_unsettled(number, end) {
                 end = found;
                 let rtt = if found == block.newest { sample } else { None };
@@ -484,6 +499,7 @@ impl Connection {
             self.probes.count = 0;
             self.set_probe_timer(now);
         }
+        true
     }
 
     /// Returns whether it was news.

@@ -13,6 +13,7 @@ use crate::channel::send::Put;
 use crate::packet::{self, HEADER_LEN, Header, emit};
 use crate::sent::NewPacket;
 use crate::timer::Timer;
+use crate::traps;
 
 /// Datagrams in one segmented transmit.
 const SEGMENTS_MAX: usize = 64;
@@ -69,7 +70,7 @@ impl Connection {
             } else {
                 segment
             };
-            let Some(plan) = self.plan(now, rate) else {
+            let Some(plan) = self.plan(now, shared, rate) else {
                 self.drained = true;
                 break;
             };
@@ -158,7 +159,7 @@ impl Connection {
     }
 
     /// Returns the contents of the next packet, if there should be one now.
-    fn plan(&mut self, now: Instant, rate: Option<u64>) -> Option<Plan> {
+    fn plan(&mut self, now: Instant, shared: &mut Shared, rate: Option<u64>) -> Option<Plan> {
         match &self.state {
             State::Open | State::Finishing { .. } => {}
             State::Closing { pending, .. } | State::Draining { pending } => {
@@ -182,6 +183,10 @@ impl Connection {
                 ..Plan::default()
             });
         }
+        // Before anything is chosen to leave, a probe's contents too.
+        if let Some(held_at) = self.held_at {
+            self.drop_stale(now, shared, held_at);
+        }
         // Probes ignore window and pacer: when all acknowledgements are lost, nothing else gets the connection going
         // again.
         let probing = self.probes.pending > 0;
@@ -195,13 +200,19 @@ impl Connection {
                 ..Plan::default()
             });
         }
-        if wants_data && self.may_send(now, rate) {
+        self.window_blocks = false;
+        if !wants_data {
+            self.held_at = None;
+        } else if self.may_send(now, rate) {
             // With the ping, because it may turn out that nothing else fits.
             return Some(Plan {
                 data: true,
                 ping: self.ping,
                 ..Plan::default()
             });
+        } else {
+            self.held_at = Some(now);
+            self.drop_stale(now, shared, now);
         }
         // Acknowledgements are never held back by the window, or both sides could wait for each other.
         let bare = self.acks.at_once || self.ping || self.path_response.is_some();
@@ -262,11 +273,10 @@ impl Connection {
         let window = self.controller.window().max(self.calm_window(now));
         // With nothing in flight one packet may always go, however small the window: otherwise no acknowledgement could
         // open it.
-        if self.sent.in_flight() > 0 && self.sent.in_flight() + size > window {
-            return false;
-        }
+        let in_flight = self.sent.in_flight();
         // The ring of sent packets bounds memory; acknowledgements and losses make room in it.
-        if self.sent.is_full() {
+        if in_flight > 0 && in_flight + size > window || self.sent.is_full() {
+            self.window_blocks = true;
             return false;
         }
         if self.pacer.available(now, rate) == 0 {
@@ -538,6 +548,10 @@ impl Connection {
             },
             &shared.frames,
         );
+        self.trap_in -= 1;
+        if self.trap_in == 0 {
+            self.set_trap(shared);
+        }
         self.stats.packets_sent += 1;
         self.stats.bytes_sent += size as u64;
         if layout.eliciting {
@@ -580,6 +594,14 @@ impl Connection {
         self.ping = false;
         self.path_response = None;
         self.probes.pending = self.probes.pending.saturating_sub(1);
+    }
+
+    /// Leaves out the next packet number.
+    #[cold]
+    #[inline(never)]
+    fn set_trap(&mut self, shared: &mut Shared) {
+        self.sent.set_trap();
+        self.trap_in = traps::draw_distance(&mut *shared.entropy);
     }
 
     fn on_close_sent(&mut self, now: Instant) {

@@ -39,15 +39,18 @@ impl Connection {
     pub(super) fn on_other_address(
         &mut self,
         now: Instant,
+        shared: &mut Shared,
         from: SocketAddr,
         len: usize,
-        challenge: [u8; 8],
     ) {
         match &mut self.candidate {
             // The same challenge goes on: the answer to an earlier packet with it counts, too.
             Some(candidate) if candidate.address == from => candidate.received += len,
             _ => {
                 log!(debug, connection = ?self.id, %from, "asking another address whether the peer is there");
+                // Secret randomness, because the answer to it proves the address.
+                let mut challenge = [0; 8];
+                shared.entropy.fill(&mut challenge);
                 self.candidate = Some(Box::new(Candidate {
                     address: from,
                     challenge,

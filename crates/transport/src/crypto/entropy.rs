@@ -1,5 +1,6 @@
 //! The source of secret randomness: a provider given by the driver, never the operating system behind our back.
 
+use muse_wire::keyed::Keyed;
 use sha2::{Digest, Sha256};
 
 /// Gives random bytes that nobody can predict.
@@ -21,6 +22,13 @@ impl<E: Entropy + ?Sized> Entropy for Box<E> {
     fn fill(&mut self, bytes: &mut [u8]) {
         (**self).fill(bytes);
     }
+}
+
+/// Draws the secret of maps whose keys strangers choose.
+pub(crate) fn draw_keyed(entropy: &mut dyn Entropy) -> Keyed {
+    let mut secret = [0; 16];
+    entropy.fill(&mut secret);
+    Keyed::new(secret)
 }
 
 /// Reproducible bytes for tests and simulation: anyone who knows the seed knows every key.

@@ -190,6 +190,13 @@ impl Endpoint {
             .is_some_and(|token| is_resumable(&self.sessions, &self.slots, &token));
         let beyond = if resumes { RESUMING_MAX } else { 0 };
         let Some(index) = self.take_slot(self.config.connections_max + beyond) else {
+            // Whoever comes back has a place: it is free once others who came back before have taken over theirs. The client asks again by itself.
+            if resumes {
+                if let Some(listener) = &mut self.listener {
+                    listener.counters_mut().resuming_limited += 1;
+                }
+                return;
+            }
             self.refuse(now, &request, &Refusal::Full, reply);
             return;
         };

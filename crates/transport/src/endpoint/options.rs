@@ -5,8 +5,8 @@ use std::sync::Arc;
 use muse_wire::Duration;
 
 use super::admission::AdmissionLimits;
-use crate::config::Agreement;
-use crate::crypto::{ServerKey, ServerPublicKey};
+use crate::config::{Agreement, Config};
+use crate::crypto::{Secret, ServerKey, ServerPublicKey};
 use crate::handshake::{ConnectingConfig, HandshakeLimits, ListenerConfig, Trust};
 use crate::token::{ConnectToken, TokenVerifier};
 
@@ -21,6 +21,7 @@ pub struct ServerOptions {
     limits: HandshakeLimits,
     danger_insecure: bool,
     admission: Option<AdmissionLimits>,
+    cookie_secret: Option<Secret>,
 }
 
 impl ServerOptions {
@@ -32,12 +33,20 @@ impl ServerOptions {
             limits: HandshakeLimits::default(),
             danger_insecure: false,
             admission: None,
+            cookie_secret: None,
         }
     }
 
     /// Admits only holders of connect tokens. Default: everybody who knows the key.
     pub fn tokens(mut self, verifier: TokenVerifier) -> Self {
         self.verifier = Some(verifier);
+        self
+    }
+
+    /// Sets the secret of the cookies by which clients prove their addresses, for endpoints that [share a port](crate::Config::shard): a client may get its
+    /// cookie from one and come with it to another. Make another one whenever the server starts. Default: random.
+    pub fn cookie_secret(mut self, secret: [u8; 32]) -> Self {
+        self.cookie_secret = Some(Secret::new(secret));
         self
     }
 
@@ -52,9 +61,9 @@ impl ServerOptions {
         self
     }
 
-    pub(super) fn into_listener(self, protocol_id: u64, agreement: &Agreement) -> ListenerConfig {
+    pub(super) fn into_listener(self, config: &Config, agreement: &Agreement) -> ListenerConfig {
         ListenerConfig {
-            protocol_id,
+            protocol_id: config.protocol,
             schema_hash: agreement.hash,
             description: Arc::clone(&agreement.description),
             key: self.key,
@@ -62,6 +71,8 @@ impl ServerOptions {
             verifier: self.verifier,
             danger_insecure: self.danger_insecure,
             limits: self.limits,
+            shard: config.shard,
+            cookie_secret: self.cookie_secret,
         }
     }
 }

@@ -4,15 +4,15 @@
 //! shown that it has the keys; only then does the old connection give way. Connections are named by their id, which is
 //! never used again, so that an entry cannot come to mean somebody else's.
 
-use rustc_hash::FxHashMap;
+use muse_wire::keyed::{Keyed, KeyedMap};
 
 use crate::event::ConnectionId;
 use crate::token::TokenId;
 
 /// The sessions that began with a token and have not ended.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Sessions {
-    of: FxHashMap<TokenId, Session>,
+    of: KeyedMap<TokenId, Session>,
 }
 
 #[derive(Debug)]
@@ -23,6 +23,12 @@ struct Session {
 }
 
 impl Sessions {
+    pub(super) fn new(keyed: Keyed) -> Self {
+        Self {
+            of: KeyedMap::with_hasher(keyed),
+        }
+    }
+
     /// The connection that the holder of `token` has.
     pub(super) fn current(&self, token: &TokenId) -> Option<ConnectionId> {
         self.of.get(token).map(|session| session.current)
@@ -86,7 +92,7 @@ mod tests {
     fn an_entry_lasts_as_long_as_its_session() {
         let token = TokenId::from_bytes([7; 16]);
         let [first, second, third] = [1, 2, 3].map(|index| ConnectionId::new(index, 1));
-        let mut sessions = Sessions::default();
+        let mut sessions = Sessions::new(Keyed::new([1; 16]));
         assert_eq!(sessions.begin(token, first), None);
         assert_eq!(sessions.begin(token, second), None);
         assert_eq!(sessions.begin(token, third), Some(second));

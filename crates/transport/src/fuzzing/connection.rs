@@ -47,18 +47,36 @@ pub fn packet(data: &[u8]) {
     }
 }
 
+/// Runs what a connection does for the fuzzer, which counts its cost.
+pub trait Meter {
+    /// Runs one thing that a connection does.
+    fn run(&mut self, work: Work, act: &mut dyn FnMut());
+
+    /// Told after each packet how many bytes of received messages the connection accounts for.
+    fn check(&mut self, _accounted: usize) {}
+}
+
+/// The kind of something that a connection does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A datagram of so many bytes arrives.
+    Receive(usize),
+    /// The application sends a message of so many bytes.
+    Send(usize),
+    /// Time passes, and packets are sent.
+    Pass,
+}
+
 /// Bytes as the packets of an authenticated peer that breaks every rule: nothing panics, and what it can make us hold
-/// is bounded.
-pub fn hostile_peer(data: &[u8]) {
-    let here = Keys::new(SUITE, PROTOCOL, &secret(1), &secret(2));
+/// is bounded. The first byte says whether the application reads messages after each packet or never.
+pub fn hostile_peer(data: &[u8], meter: &mut dyn Meter) {
+    let Some((&mode, mut rest)) = data.split_first() else {
+        return;
+    };
     let mut there = Keys::new(SUITE, PROTOCOL, &secret(2), &secret(1));
-    let id = ConnectionId::new(0, 1);
-    let mut connection = Connection::new(id, Arc::new(config()), here, 7, PEER, Instant::ZERO);
-    let mut shared = Shared::default();
-    let mut now = Instant::ZERO;
+    let mut end = End::new(1, 2);
     let mut number = PACKET_NUMBER_FIRST;
-    let (mut packet, mut message) = ([0; 1_500], Vec::new());
-    let mut rest = data;
+    let mut packet = [0; 1_500];
     while let Some((&[flags, ahead, len], after)) = rest.split_first_chunk::<3>() {
         let (payload, after) = after.split_at(usize::from(len).min(after.len()));
         rest = after;
@@ -77,30 +95,160 @@ pub fn hostile_peer(data: &[u8]) {
         let sealed = there
             .send
             .seal(number, &bytes, &mut packet[HEADER_LEN..], payload.len());
-        let datagram = Datagram {
-            from: PEER,
-            ecn: Ecn::NotCapable,
-            payload: &mut packet[..HEADER_LEN + sealed],
-        };
-        connection.handle_packet(now, &mut shared, &header, datagram, [flags; 8]);
+        end.receive(&mut packet[..HEADER_LEN + sealed], meter);
         if flags & 8 != 0 {
-            let channel = ahead % 6;
-            let _ = connection.send(now, &mut shared, channel, payload, &Default::default());
+            end.send(ahead % 6, payload, meter);
         }
-        now += Duration::from_millis(u64::from(flags >> 4) * 20);
-        if connection.next_timeout() <= now {
-            connection.handle_timeout(now, &mut shared);
+        end.now += Duration::from_millis(u64::from(flags >> 4) * 20);
+        end.pass(meter, |_| {});
+        let is_read = mode & 1 == 0;
+        if is_read {
+            end.read();
         }
-        for _ in 0..4 {
-            connection.poll_transmit(now, &mut shared, &mut packet);
-        }
-        while shared.inbox.pop(&mut message).is_some() {}
-        let held = shared.inbox.ledger.held(id);
-        assert_eq!(held, connection.held(), "nothing else is counted");
+        let held = end.shared.inbox.ledger.held(end.id);
+        let in_channels = end.connection.held();
+        assert!(held >= in_channels, "all of it is counted");
+        // Otherwise messages wait for the application as well.
+        assert!(!is_read || held == in_channels, "nothing else is counted");
         assert!(held <= config().budgets().connection);
-        if connection.is_dead() {
+        meter.check(held);
+        if end.connection.is_dead() {
             return;
         }
+    }
+}
+
+/// Two honest peers that send each other messages of all kinds and sizes over a network that loses some packets: what the packets of a
+/// hostile one are measured by. Only what the first end does is metered.
+pub fn honest_peer(meter: &mut dyn Meter) {
+    let mut ends = [End::new(1, 2), End::new(2, 1)];
+    let mut packets = Vec::new();
+    for round in 0..HONEST_ROUNDS {
+        for end in &mut ends {
+            // Many small messages, some of a packet's size, few that need many packets, one.
+            let (count, len) = match round % 8 {
+                0 => (60, 1),
+                1 => (12, 100),
+                2 => (2, 8_000),
+                3 => (30, round % 40),
+                4 => (4, 1_000),
+                5 => (90, round % 3),
+                _ => (1, round % 200),
+            };
+            for message in 0..count {
+                end.send((message % 6) as u8, &vec![7; len], &mut Unmetered);
+            }
+        }
+        for index in 0..2 {
+            let [first, second] = &mut ends;
+            let (from, to) = if index == 0 {
+                (first, second)
+            } else {
+                (second, first)
+            };
+            packets.clear();
+            from.pass(&mut Unmetered, |bytes| packets.push(bytes.to_vec()));
+            for (number, packet) in packets.iter_mut().enumerate() {
+                if (round + number) % 9 != 5 {
+                    match index {
+                        0 => to.receive(packet, &mut Unmetered),
+                        _ => to.receive(packet, meter),
+                    }
+                }
+            }
+        }
+        for end in &mut ends {
+            end.now += Duration::from_millis(if round % 16 < 8 { 10 } else { 2 });
+            end.read();
+            assert!(
+                !end.connection.is_dead(),
+                "honest peers understand each other"
+            );
+        }
+    }
+}
+
+/// Runs everything, and counts nothing.
+struct Unmetered;
+
+impl Meter for Unmetered {
+    fn run(&mut self, _: Work, act: &mut dyn FnMut()) {
+        act();
+    }
+}
+
+/// One end of a connection, with what an endpoint has for it.
+struct End {
+    id: ConnectionId,
+    connection: Connection,
+    shared: Shared,
+    now: Instant,
+    message: Vec<u8>,
+}
+
+impl End {
+    fn new(send: u8, receive: u8) -> Self {
+        let keys = Keys::new(SUITE, PROTOCOL, &secret(send), &secret(receive));
+        let id = ConnectionId::new(0, 1);
+        let mut shared = Shared::new(SeededEntropy::danger_seeded(u64::from(send)));
+        let (agreed, entropy) = (Arc::new(config()), &mut *shared.entropy);
+        Self {
+            id,
+            connection: Connection::new(id, agreed, keys, 7, PEER, Instant::ZERO, entropy),
+            shared,
+            now: Instant::ZERO,
+            message: Vec::new(),
+        }
+    }
+
+    fn receive(&mut self, packet: &mut [u8], meter: &mut dyn Meter) {
+        let len = packet.len();
+        let Some(header) = Header::parse(packet) else {
+            return;
+        };
+        meter.run(Work::Receive(len), &mut || {
+            let datagram = Datagram {
+                from: PEER,
+                ecn: Ecn::NotCapable,
+                payload: &mut *packet,
+            };
+            self.connection
+                .handle_packet(self.now, &mut self.shared, &header, datagram);
+        });
+    }
+
+    fn send(&mut self, channel: u8, message: &[u8], meter: &mut dyn Meter) {
+        meter.run(Work::Send(message.len()), &mut || {
+            let options = Default::default();
+            // A queue that is full refuses it.
+            let _ = self
+                .connection
+                .send(self.now, &mut self.shared, channel, message, &options);
+        });
+    }
+
+    /// Does what is due, and hands out at most [`PACKETS_AT_ONCE`] packets.
+    fn pass(&mut self, meter: &mut dyn Meter, mut sent: impl FnMut(&[u8])) {
+        meter.run(Work::Pass, &mut || {
+            if self.connection.next_timeout() <= self.now {
+                self.connection.handle_timeout(self.now, &mut self.shared);
+            }
+        });
+        let mut buffer = [0; 1_500];
+        for _ in 0..PACKETS_AT_ONCE {
+            let mut transmit = None;
+            meter.run(Work::Pass, &mut || {
+                transmit = self
+                    .connection
+                    .poll_transmit(self.now, &mut self.shared, &mut buffer);
+            });
+            let Some(transmit) = transmit else { return };
+            transmit.datagrams(&buffer).for_each(&mut sent);
+        }
+    }
+
+    fn read(&mut self) {
+        while self.shared.inbox.pop(&mut self.message).is_some() {}
     }
 }
 
@@ -116,6 +264,10 @@ pub fn operations(data: &[u8]) -> u64 {
 }
 
 const ORDERED: u8 = 4;
+/// Packets of a connection between two that it receives.
+const PACKETS_AT_ONCE: usize = 16;
+/// Enough that the round trip, the rate and the share of parity have settled.
+const HONEST_ROUNDS: usize = 1_000;
 const SUITE: Suite = Suite::ChaCha20Poly1305;
 const PROTOCOL: u64 = 9;
 const PEER: SocketAddr = SocketAddr::new(
@@ -295,8 +447,24 @@ mod tests {
         for seed in 0..3_000 {
             let data = noise(seed, 300);
             packet(&data);
-            hostile_peer(&data);
+            hostile_peer(&data, &mut Unmetered);
         }
+    }
+
+    #[test]
+    fn honest_peers_stay_connected() {
+        let mut longest = 0;
+        struct Longest<'a>(&'a mut usize);
+        impl Meter for Longest<'_> {
+            fn run(&mut self, work: Work, act: &mut dyn FnMut()) {
+                if let Work::Receive(len) = work {
+                    *self.0 = len.max(*self.0);
+                }
+                act();
+            }
+        }
+        honest_peer(&mut Longest(&mut longest));
+        assert!(longest > 1_000, "full packets arrive: {longest}");
     }
 
     #[test]

@@ -8,9 +8,11 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
 use super::ClientRandom;
-use crate::crypto::{Entropy, SECRET_LEN, Secret, expand};
+use crate::crypto::{SECRET_LEN, Secret, expand};
 
 /// Makes and checks cookies with a key that is replaced every minute; the key before is still good.
+///
+/// Jars with the same secret take each other's cookies if their clocks are less than a second apart.
 pub(super) struct CookieJar {
     secret: Secret,
     epoch: u64,
@@ -19,10 +21,8 @@ pub(super) struct CookieJar {
 }
 
 impl CookieJar {
-    pub(super) fn new(entropy: &mut dyn Entropy) -> Self {
-        let mut secret = Secret::new([0; SECRET_LEN]);
-        entropy.fill(&mut secret[..]);
-        let current = keyed(&secret);
+    pub(super) fn new(secret: Secret) -> Self {
+        let current = key_of(&secret, 0);
         Self {
             previous: current.clone(),
             current,
@@ -61,18 +61,18 @@ impl CookieJar {
         ) else {
             return false;
         };
-        let age_ms = (now.as_millis() as u32).wrapping_sub(u32::from_le_bytes(*time));
-        let age = Duration::from_millis(u64::from(age_ms));
-        if age > LIFETIME {
+        // Wraps with the clock's 32 bits; negative if another jar made it, whose clock is ahead.
+        let age_ms = (now.as_millis() as u32).wrapping_sub(u32::from_le_bytes(*time)) as i32;
+        if age_ms > LIFETIME.as_millis() as i32 || age_ms < -SKEW_MS {
             return false;
         }
-        let same_epoch = epoch_of(now.as_millis().saturating_sub(u64::from(age_ms))) == self.epoch;
-        let key = if same_epoch {
-            &self.current
-        } else {
-            &self.previous
+        let baked_ms = now.as_millis().saturating_add_signed(-i64::from(age_ms));
+        let key = match epoch_of(baked_ms) {
+            epoch if epoch == self.epoch => self.current.clone(),
+            epoch if epoch + 1 == self.epoch => self.previous.clone(),
+            epoch => key_of(&self.secret, epoch),
         };
-        tag(key.clone(), *time, from, random).ct_eq(claimed).into()
+        tag(key, *time, from, random).ct_eq(claimed).into()
     }
 
     fn rotate(&mut self, now: Instant) {
@@ -80,16 +80,8 @@ impl CookieJar {
         if epoch <= self.epoch {
             return;
         }
-        let mut next = Secret::new([0; SECRET_LEN]);
-        expand(
-            &self.secret,
-            &[b"muse cookie", &epoch.to_le_bytes()],
-            &mut next[..],
-        );
-        self.secret = next;
-        let current = keyed(&self.secret);
-        // After a long pause the key before is too old for any living cookie, whatever it is.
-        self.previous = std::mem::replace(&mut self.current, current);
+        self.current = key_of(&self.secret, epoch);
+        self.previous = key_of(&self.secret, epoch - 1);
         self.epoch = epoch;
     }
 }
@@ -98,8 +90,14 @@ fn epoch_of(millis: u64) -> u64 {
     millis / ROTATION.as_millis()
 }
 
-fn keyed(secret: &Secret) -> Hmac<Sha256> {
-    Hmac::new_from_slice(&secret[..]).expect("HMAC takes keys of any length")
+/// The key of one minute: of the first the secret itself, of the others a part that follows from it, so that jars agree whatever they have seen.
+fn key_of(secret: &Secret, epoch: u64) -> Hmac<Sha256> {
+    let mut key = secret.clone();
+    if epoch > 0 {
+        let info: [&[u8]; 2] = [b"muse cookie", &epoch.to_le_bytes()];
+        expand(secret, &info, &mut key[..]);
+    }
+    Hmac::new_from_slice(&key[..]).expect("HMAC takes keys of any length")
 }
 
 fn tag(
@@ -126,13 +124,18 @@ const TIME_LEN: usize = 4;
 const TAG_LEN: usize = 16;
 /// The time for which a cookie is good.
 pub(super) const LIFETIME: Duration = Duration::from_secs(10);
+/// The difference between the clocks of two jars that take each other's cookies.
+const SKEW_MS: i32 = 1_000;
 /// The time for which its key is used; longer than a cookie lives.
 const ROTATION: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SeededEntropy;
+
+    fn jar(seed: u8) -> CookieJar {
+        CookieJar::new(Secret::new([seed; SECRET_LEN]))
+    }
 
     fn address(text: &str) -> SocketAddr {
         text.parse().expect("an address")
@@ -152,7 +155,7 @@ mod tests {
             u64::from(u32::MAX) - 5_000,
             1 << 40,
         ] {
-            let mut jar = CookieJar::new(&mut SeededEntropy::danger_seeded(1));
+            let mut jar = jar(1);
             let start = Instant::from_millis(start_ms);
             let cookie = jar.bake(start, from, &[1; 16]);
             assert!(jar.check(start, from, &[1; 16], &cookie), "{start_ms}");
@@ -180,12 +183,22 @@ mod tests {
     #[test]
     fn another_server_does_not_take_it() {
         let from = address("[2001:db8::1]:5000");
-        let cookie = CookieJar::new(&mut SeededEntropy::danger_seeded(1)).bake(
-            Instant::ZERO,
-            from,
-            &[1; 16],
-        );
-        let mut other = CookieJar::new(&mut SeededEntropy::danger_seeded(2));
+        let cookie = jar(1).bake(Instant::ZERO, from, &[1; 16]);
+        let mut other = jar(2);
         assert!(!other.check(Instant::ZERO, from, &[1; 16], &cookie));
+    }
+
+    #[test]
+    fn another_shard_takes_it_although_its_clock_is_a_little_different() {
+        let from = address("192.0.2.1:5000");
+        for start_ms in [59_900, 60_000, 119_500, 5_000_000] {
+            for (ahead_ms, good) in [(0, true), (-900, true), (9_000, true), (-1_100, false)] {
+                let (mut one, mut other) = (jar(1), jar(1));
+                let cookie = one.bake(Instant::from_millis(start_ms), from, &[1; 16]);
+                let there = Instant::from_millis(start_ms.saturating_add_signed(ahead_ms));
+                let taken = other.check(there, from, &[1; 16], &cookie);
+                assert_eq!(taken, good, "{start_ms} {ahead_ms}");
+            }
+        }
     }
 }

@@ -3,14 +3,15 @@
 //! All in fixed memory: rates per address are kept in hashed cells, whose key is secret, so that nobody can aim at
 //! another's cell.
 
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::BuildHasher;
 use std::net::SocketAddr;
 
 use muse_wire::Instant;
+use muse_wire::keyed::Keyed;
 use muse_wire::net::{customer, neighbourhood};
 use muse_wire::rate::{Rate, TokenBucket};
 
-use crate::crypto::Entropy;
+use crate::crypto::{Entropy, draw_keyed};
 
 /// The most that a server spends on strangers. Each pair is a rate per second and how much may come at once, at
 /// least one.
@@ -81,13 +82,11 @@ pub(super) struct Limiter {
     replies: TokenBucket,
     descriptions: TokenBucket,
     cells: [Vec<TokenBucket>; ROWS],
-    hash_key: [u8; 16],
+    keyed: Keyed,
 }
 
 impl Limiter {
     pub(super) fn new(limits: HandshakeLimits, entropy: &mut dyn Entropy) -> Self {
-        let mut hash_key = [0; 16];
-        entropy.fill(&mut hash_key);
         let full = |rate| TokenBucket::full(Instant::ZERO, rate);
         let HandshakeLimits {
             address, prefix, ..
@@ -98,7 +97,7 @@ impl Limiter {
             replies: full(limits.replies),
             descriptions: full(limits.descriptions),
             cells: [address, address, prefix, prefix].map(|rate| vec![full(rate); CELLS]),
-            hash_key,
+            keyed: draw_keyed(entropy),
         }
     }
 
@@ -139,11 +138,7 @@ impl Limiter {
     }
 
     fn cell(&self, row: u8, key: u64) -> usize {
-        let mut hasher = DefaultHasher::new();
-        hasher.write(&self.hash_key);
-        hasher.write_u8(row);
-        hasher.write_u64(key);
-        hasher.finish() as usize % CELLS
+        self.keyed.hash_one((row, key)) as usize % CELLS
     }
 }
 

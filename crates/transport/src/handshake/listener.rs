@@ -14,8 +14,9 @@ use super::packet::{self, ACCEPT_FIXED_LEN, Connect, Describe, Ignored, Packet, 
 use super::recent::{RECENT_MAX, Recent};
 use super::session::{Mode, Session};
 use super::{ClientRandom, PAYLOAD_LEN_MAX, Refusal, VERSION};
-use crate::crypto::{Entropy, Keys, Ratchet, ServerKey, Suite};
-use crate::token::{TokenId, TokenVerifier, Verified};
+use crate::crypto::{Entropy, Keys, Ratchet, Secret, ServerKey, Suite};
+use crate::steering::Shard;
+use crate::token::{TokenError, TokenId, TokenVerifier, Verified};
 
 /// The configuration of a [`Listener`].
 pub(crate) struct ListenerConfig {
@@ -35,6 +36,10 @@ pub(crate) struct ListenerConfig {
     pub(crate) danger_insecure: bool,
     /// The limits on the cost of strangers.
     pub(crate) limits: HandshakeLimits,
+    /// The place among the listeners behind the port.
+    pub(crate) shard: Shard,
+    /// The secret of cookies, if others have the same.
+    pub(crate) cookie_secret: Option<Secret>,
 }
 
 /// Answers handshake packets. It holds fixed memory, however many strangers knock; its tokens' memory is bounded too.
@@ -73,9 +78,10 @@ pub(crate) struct Accepted {
 
 impl Listener {
     /// A listener whose secrets come from `entropy`.
-    pub(crate) fn new(config: ListenerConfig, entropy: &mut dyn Entropy) -> Self {
+    pub(crate) fn new(mut config: ListenerConfig, entropy: &mut dyn Entropy) -> Self {
+        let secret = config.cookie_secret.take();
         Self {
-            cookies: CookieJar::new(entropy),
+            cookies: CookieJar::new(secret.unwrap_or_else(|| random_secret(entropy))),
             limiter: Limiter::new(config.limits, entropy),
             recent: Recent::new(RECENT_MAX),
             entropy: Ratchet::new(entropy),
@@ -356,7 +362,7 @@ impl Listener {
         if connect.token.is_empty() {
             return Ok(None);
         }
-        let invalid = Refusal::Token(crate::token::TokenError::Invalid);
+        let invalid = Refusal::Token(TokenError::Invalid);
         let verifier = self.config.verifier.as_ref().ok_or(invalid)?;
         let key = &self.config.key;
         // Checks that need no public keys come first; each costly step pays from the budget before it is made.
@@ -369,6 +375,10 @@ impl Listener {
                 resumable,
             )
             .map_err(Refusal::from)?;
+        // Another listener remembers whether it was used.
+        if !self.config.shard.serves(&checked.id()) {
+            return Err(Refusal::Token(TokenError::WrongServer).into());
+        }
         spend(
             &mut self.limiter,
             &mut self.counters,
@@ -514,6 +524,8 @@ pub struct HandshakeCounters {
     pub withdrawn: u64,
     /// Refused because too many waited for a decision.
     pub pending_limited: u64,
+    /// Holders of tokens who come back to a full server, left to ask again because too many others came back at the same time.
+    pub resuming_limited: u64,
     /// Sent away, with or without a reply.
     pub refused: u64,
     /// Dropped: not a handshake packet that a server takes.
@@ -554,6 +566,12 @@ fn spend(
     }
     counters.operations_limited += 1;
     Err(Rejection::Dropped)
+}
+
+fn random_secret(entropy: &mut dyn Entropy) -> Secret {
+    let mut secret = Secret::default();
+    entropy.fill(&mut secret[..]);
+    secret
 }
 
 fn version_refusal(client: u16) -> Refusal {

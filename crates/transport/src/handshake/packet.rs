@@ -464,7 +464,7 @@ pub(super) fn checksum_of(protocol_id: u64, body: &[u8]) -> [u8; CHECKSUM_LEN] {
 
 const KIND_HELLO: u8 = 1;
 const KIND_COOKIE: u8 = 2;
-const KIND_CONNECT: u8 = 3;
+const KIND_CONNECT: u8 = crate::steering::CONNECT_FIRST;
 const KIND_ACCEPT: u8 = 4;
 const KIND_REFUSE: u8 = 5;
 const KIND_WAIT: u8 = 6;
@@ -498,6 +498,8 @@ pub(super) const HELLO_LEN: usize = 64;
 const COOKIE_OFFSET: usize = PREFIX_LEN + 2 + CLIENT_RANDOM_LEN;
 /// Connection id, suites, mode, schema hash, token's length.
 const BOUND_FIXED_LEN: usize = 4 + 1 + 1 + 8 + 2;
+/// Offset of the token in a Connect that has one.
+pub(crate) const CONNECT_TOKEN_OFFSET: usize = COOKIE_OFFSET + COOKIE_LEN + BOUND_FIXED_LEN;
 /// A Connect is padded to this; no reply to it is longer.
 pub(super) const CONNECT_LEN_MIN: usize = 384;
 /// With the longest token and payload; fits every link.

@@ -16,6 +16,7 @@ use muse_wire::{Duration, Instant};
 use super::connecting::{ConnectError, Established};
 use super::*;
 use crate::crypto::{Keys, SeededEntropy, ServerKey, Suite};
+use crate::steering::Shard;
 use crate::token::{ConnectToken, TokenGrant, TokenId, TokenIssuer, TokenVerifier};
 
 const PROTOCOL: u64 = 0x4d55_5345_0000_0001;
@@ -66,6 +67,8 @@ impl Server {
             token_required: false,
             danger_insecure: false,
             limits: HandshakeLimits::default(),
+            shard: Shard::ALONE,
+            cookie_secret: None,
         };
         change(&mut config);
         Self {

@@ -128,7 +128,9 @@ fn read_address(reader: &mut Reader<'_>) -> Option<SocketAddr> {
 /// Longest public part: header, eight IPv6 addresses, the longest user data, signature.
 pub(crate) const PUBLIC_LEN_MAX: usize =
     HEADER_FIXED_LEN + SERVERS_MAX * 19 + 2 + SEALED_LEN_MIN + USER_DATA_LEN_MAX + SIGNATURE_LEN;
-const HEADER_FIXED_LEN: usize = 1 + 8 + 4 + TOKEN_ID_LEN + 8 + 8 + 32 + 1;
+/// Offset of the token's name: version, protocol id and the key's number precede it.
+pub(crate) const TOKEN_ID_OFFSET: usize = 1 + 8 + 4;
+const HEADER_FIXED_LEN: usize = TOKEN_ID_OFFSET + TOKEN_ID_LEN + 8 + 8 + 32 + 1;
 const SEALED_LEN_MIN: usize = SEALED_OVERHEAD + SEALED_FIXED_LEN;
 const SIGNATURE_LEN: usize = 64;
 const FORMAT_VERSION: u8 = 1;

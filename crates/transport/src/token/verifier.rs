@@ -182,6 +182,11 @@ pub(crate) struct Checked<'a> {
 }
 
 impl Checked<'_> {
+    /// Returns the token's name.
+    pub(crate) fn id(&self) -> TokenId {
+        self.token.id
+    }
+
     /// Opens what is sealed to the server: one Diffie-Hellman. Call it after [`TokenVerifier::verify`].
     pub(crate) fn open(
         &self,

@@ -78,6 +78,12 @@ impl Bench {
             .expire(self.now, &mut |receipt| receipts.push(receipt));
     }
 
+    fn drop_stale(&mut self, held_at: Instant) -> u64 {
+        let receipts = &mut self.receipts;
+        let tell = &mut |receipt| receipts.push(receipt);
+        self.channel.drop_stale(self.now, held_at, tell).0
+    }
+
     fn outcomes(&self) -> Vec<(u64, Outcome)> {
         self.receipts
             .iter()
@@ -366,4 +372,69 @@ fn the_oldest_of_what_was_lost_goes_first() {
         bench.lose(&[sent[lost]]);
     }
     assert_eq!(bench.packet(1_000), sent);
+}
+
+#[test]
+fn congestion_costs_a_channel_its_oldest_messages() {
+    let mut bench = Bench::new(Delivery::Unreliable, Repair::Balanced);
+    let held_at = bench.now + Duration::from_millis(100);
+    bench.push(b"old", with_receipt());
+    bench.push(b"old and less urgent", at_level(3));
+    bench.now = held_at;
+    bench.push(b"young", Options::default());
+    bench.now += Duration::from_millis(149);
+    bench.push(b"after", with_receipt());
+    assert_eq!(bench.drop_stale(held_at), 0, "not yet");
+    bench.now += Duration::from_millis(1);
+    assert_eq!(bench.drop_stale(held_at), 2, "250 ms old");
+    assert_eq!(bench.outcomes(), [(FIRST, Outcome::Expired)]);
+    bench.now += Duration::from_secs(1);
+    assert_eq!(bench.drop_stale(held_at), 1);
+    assert_eq!(bench.drop_stale(held_at), 0, "it was not held back");
+    bench.packet(100);
+    assert_eq!(bench.channel.stats.messages_stale, 3);
+    assert_eq!(bench.channel.queued(), (0, 0));
+}
+
+#[test]
+fn the_newest_of_a_sequenced_channel_stays() {
+    let mut bench = Bench::new(Delivery::Sequenced, Repair::Balanced);
+    for _ in 0..5 {
+        bench.push(b"here", with_receipt());
+    }
+    let held_at = bench.now;
+    bench.now += Duration::from_secs(9);
+    assert_eq!(bench.drop_stale(held_at), 4);
+    assert_eq!(bench.packet(100), [(FIRST + 4, WHOLE)]);
+}
+
+#[test]
+fn a_message_that_has_begun_to_leave_is_finished() {
+    let mut bench = Bench::new(Delivery::Unreliable, Repair::Balanced);
+    bench.push(&[7; 3_000], Options::default());
+    bench.push(&[7; 3_000], Options::default());
+    assert_eq!(bench.packet(1_150), [(FIRST, 0)]);
+    let held_at = bench.now;
+    bench.now += Duration::from_millis(300);
+    assert_eq!(bench.drop_stale(held_at), 1, "the second");
+    assert_eq!(bench.packet(1_150), [(FIRST, 1)]);
+    assert_eq!(bench.packet(1_150), [(FIRST, 2)]);
+    assert!(bench.packet(1_150).is_empty());
+}
+
+#[test]
+fn what_must_arrive_is_kept_however_old_it_is() {
+    for delivery in [
+        Delivery::ReliableUnordered,
+        Delivery::ReliableOrdered,
+        Delivery::ReliableSequenced,
+        Delivery::partially_reliable(10, 50).expect("sensible"),
+    ] {
+        let mut bench = Bench::new(delivery, Repair::Balanced);
+        bench.push(b"hello", Options::default());
+        let held_at = bench.now;
+        bench.now += Duration::from_secs(9);
+        assert_eq!(bench.drop_stale(held_at), 0);
+        assert_eq!(bench.packet(100).len(), 1);
+    }
 }

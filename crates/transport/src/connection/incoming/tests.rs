@@ -8,7 +8,7 @@ use muse_wire::bytes::Writer;
 use super::*;
 use crate::config::{ChannelConfig, Config, Delivery};
 use crate::congestion::Congestion;
-use crate::crypto::{Keys, SECRET_LEN, Secret, Suite};
+use crate::crypto::{Keys, SECRET_LEN, Secret, SeededEntropy, Suite};
 use crate::packet::{AckRun, PACKET_NUMBER_FIRST};
 use crate::sent::SENT_MAX;
 use crate::work;
@@ -46,14 +46,26 @@ impl Victim {
         .expect("sensible");
         let id = ConnectionId::new(0, 1);
         let now = Instant::from_secs(1);
-        let connection = Connection::new(id, Arc::new(config), keys(1, 2), 7, PEER, now);
+        let mut shared = Shared::new(SeededEntropy::danger_seeded(1));
+        let (config, entropy) = (Arc::new(config), &mut *shared.entropy);
+        let mut connection = Connection::new(id, config, keys(1, 2), 7, PEER, now, entropy);
+        // A hostile peer that knows all traps.
+        connection.trap_in = u32::MAX;
         Self {
             connection,
-            shared: Shared::default(),
+            shared,
             peer: keys(2, 1),
             number: PACKET_NUMBER_FIRST,
             now,
         }
+    }
+
+    /// The other end of `connection`, as a whole connection.
+    fn peer_of(connection: &Connection, shared: &mut Shared, now: Instant) -> Connection {
+        let secret = |byte: u8| Secret::new([byte; SECRET_LEN]);
+        let keys = Keys::new(Suite::ChaCha20Poly1305, 9, &secret(2), &secret(1));
+        let (id, config) = (ConnectionId::new(1, 1), Arc::clone(&connection.config));
+        Connection::new(id, config, keys, 7, PEER, now, &mut *shared.entropy)
     }
 
     /// Sends `count` packets with a reliable message each and returns the newest number.
@@ -103,7 +115,7 @@ impl Victim {
         };
         let (connection, shared, now) = (&mut self.connection, &mut self.shared, self.now);
         let steps = work::steps_of(|| {
-            assert!(connection.handle_packet(now, shared, &header, datagram, [0; 8]));
+            assert!(connection.handle_packet(now, shared, &header, datagram));
         });
         (steps, len)
     }
@@ -117,6 +129,17 @@ impl Victim {
         };
         self.receive(Some(&block), &[]).0
     }
+}
+
+/// Lets a packet arrive at `connection`.
+fn deliver(connection: &mut Connection, shared: &mut Shared, now: Instant, packet: &mut [u8]) {
+    let header = Header::parse(packet).expect("a data packet");
+    let datagram = Datagram {
+        from: PEER,
+        ecn: Ecn::NotCapable,
+        payload: packet,
+    };
+    assert!(connection.handle_packet(now, shared, &header, datagram));
 }
 
 const PEER: SocketAddr = SocketAddr::new(
@@ -145,11 +168,10 @@ fn a_recovered_run_costs_no_more_the_older_the_connection() {
         newest + 4
     };
     let honest = victim.acknowledge(newest, &[arrived(0, false, 1), arrived(1, true, 2)]);
-    // Everything since the first packet, and before it, is said to be recovered.
-    let hostile = victim.acknowledge(
-        newest,
-        &[arrived(0, false, 1), arrived(newest - 1, true, 0)],
-    );
+    // Everything since the first packet is said to be recovered.
+    let all = newest - PACKET_NUMBER_FIRST;
+    let hostile = victim.acknowledge(newest, &[arrived(0, false, 1), arrived(all, true, 0)]);
+    assert!(victim.connection.is_open());
     assert!(
         hostile <= COST_RATIO_MAX * honest,
         "{hostile} steps, {honest} for an honest packet"
@@ -186,4 +208,145 @@ fn a_second_parity_frame_in_a_packet_breaks_the_protocol() {
         victim.receive(None, &PARITY.repeat(count));
         assert_eq!(victim.connection.is_open(), lawful, "{count} frames");
     }
+}
+
+/// A peer that acknowledges `block` after `count` packets of ours, of which the last number was left out, and what we think of it.
+fn judged(count: u32, block: impl FnOnce(u64) -> Vec<AckRun>) -> (Victim, u64) {
+    let mut victim = Victim::new();
+    victim.connection.trap_in = count;
+    victim.send(count as usize);
+    victim.connection.trap_in = u32::MAX;
+    let newest = victim.send(2);
+    let runs = block(newest);
+    victim.acknowledge(newest, &runs);
+    (victim, newest)
+}
+
+#[test]
+fn who_acknowledges_a_number_that_was_left_out_is_caught() {
+    // All but what was left out: honest, and nothing is missing.
+    let (victim, newest) = judged(100, |_| vec![arrived(0, false, 2), arrived(1, false, 100)]);
+    let Victim { connection, .. } = &victim;
+    assert!(connection.is_open());
+    assert_eq!(newest, PACKET_NUMBER_FIRST + 102);
+    let stats = connection.stats();
+    assert_eq!((stats.packets_sent, stats.packets_lost), (102, 0));
+    assert!(stats.loss < 1e-6 && connection.sent.in_flight() == 0);
+    for claims in [
+        vec![arrived(0, false, 103)],
+        vec![arrived(0, false, 3)],
+        vec![arrived(0, false, 1), arrived(1, false, 1)],
+        vec![arrived(0, false, 2), arrived(1, true, 0)],
+    ] {
+        let (mut victim, _) = judged(100, |_| claims);
+        let Victim {
+            connection,
+            shared,
+            now,
+            ..
+        } = &mut victim;
+        assert!(!connection.is_open());
+        let timeout = connection.next_timeout();
+        let mut packet = [0; 1_500];
+        while connection
+            .poll_transmit(*now, shared, &mut packet)
+            .is_some()
+        {}
+        connection.handle_timeout(timeout + Duration::from_secs(9), shared);
+        let mut buffer = Vec::new();
+        let event = shared.inbox.pop(&mut buffer);
+        let reason = CloseReason::FalseAck;
+        assert!(
+            matches!(&event, Some(crate::Event::Closed { reason: told, .. }) if *told == reason),
+            "{event:?}"
+        );
+    }
+}
+
+#[test]
+fn who_acknowledges_what_comes_before_the_first_packet_is_caught() {
+    let first = |runs: &[AckRun]| {
+        let mut victim = Victim::new();
+        let newest = victim.send(3);
+        victim.acknowledge(newest, runs);
+        victim.connection.is_open()
+    };
+    // Three packets were sent. That something before them is missing says nothing.
+    assert!(first(&[arrived(0, false, 3)]));
+    assert!(first(&[arrived(0, false, 1), arrived(2, true, 0)]));
+    assert!(first(&[arrived(0, false, 3), arrived(5, false, 0)]));
+    for claims in [
+        vec![arrived(0, false, 4)],
+        vec![arrived(0, false, 1), arrived(3, true, 0)],
+        vec![arrived(0, false, 3), arrived(9, true, 0)],
+        vec![arrived(0, false, 3), arrived(9, false, 1)],
+    ] {
+        assert!(!first(&claims), "{claims:?}");
+    }
+}
+
+/// Forgeries of the suite of hostile clients, at a server that leaves out a number.
+#[test]
+fn forged_recoveries_are_caught_unless_they_name_what_arrived() {
+    use crate::connection::forge::Forgery;
+    for (forgery, lawful) in [
+        (Forgery::RecoveredArrived, true),
+        (Forgery::Recovered, false),
+    ] {
+        let mut victim = Victim::new();
+        victim.connection.trap_in = 100;
+        let Victim {
+            connection: server,
+            shared,
+            now,
+            ..
+        } = &mut victim;
+        let mut client = Victim::peer_of(server, shared, *now);
+        let mut packet = [0; 1_500];
+        for _ in 0..300 {
+            server
+                .send(*now, shared, 0, b"a", &Default::default())
+                .expect("room");
+            let sent = server.poll_transmit(*now, shared, &mut packet);
+            deliver(
+                &mut client,
+                shared,
+                *now,
+                &mut packet[..sent.expect("sent").len],
+            );
+        }
+        for _ in 0..3 {
+            let len = client.forge(*now, forgery, &mut packet[..1_200]);
+            deliver(server, shared, *now, &mut packet[..len.expect("room")]);
+        }
+        assert_eq!(server.is_open(), lawful, "{forgery:?}");
+    }
+}
+
+#[test]
+fn an_acknowledgement_of_what_is_left_out_last_is_caught() {
+    let mut victim = Victim::new();
+    victim.connection.trap_in = 10;
+    let trap = victim.send(10);
+    assert_eq!(trap, PACKET_NUMBER_FIRST + 10);
+    victim.acknowledge(trap, &[arrived(0, false, 1)]);
+    assert!(!victim.connection.is_open());
+}
+
+#[test]
+fn the_challenge_of_an_address_is_secret_randomness() {
+    struct Constant;
+    impl crate::Entropy for Constant {
+        fn fill(&mut self, bytes: &mut [u8]) {
+            bytes.fill(0xA5);
+        }
+    }
+    let mut victim = Victim::new();
+    victim.shared.entropy = Box::new(Constant);
+    let from = SocketAddr::new(PEER.ip(), PEER.port() + 1);
+    victim
+        .connection
+        .on_other_address(victim.now, &mut victim.shared, from, 100);
+    let candidate = victim.connection.candidate.as_ref().expect("asked");
+    assert_eq!(candidate.challenge, [0xA5; 8]);
 }

@@ -250,6 +250,8 @@ fn a_stale_cookie_is_replaced_on_the_way() {
             token_required: false,
             danger_insecure: false,
             limits: HandshakeLimits::default(),
+            shard: Shard::ALONE,
+            cookie_secret: None,
         },
         &mut SeededEntropy::danger_seeded(78),
     );
