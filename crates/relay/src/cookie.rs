@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use hkdf::hmac::{Hmac, KeyInit, Mac};
+use muse_wire::keyed::Keyed;
 use muse_wire::{Duration, Instant};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
@@ -54,6 +55,14 @@ impl Secrets {
         u64::from_le_bytes(*full.first_chunk().expect("a hash has 32 bytes"))
     }
 
+    /// The secret of maps whose keys strangers choose.
+    pub(super) fn keyed(&self) -> Keyed {
+        let mut mac = self.key.clone();
+        mac.update(b"keyed");
+        let full: [u8; 32] = mac.finalize().into_bytes().into();
+        Keyed::new(*full.first_chunk().expect("a hash has 32 bytes"))
+    }
+
     fn tagged(&self, time: u32, address: SocketAddr, subject: u64) -> Cookie {
         let ip = match address.ip() {
             IpAddr::V4(ip) => ip.to_ipv6_mapped(),
@@ -93,6 +102,14 @@ mod tests {
         let there = SocketAddr::from(([192, 0, 2, 1], 6));
         assert!(!secrets.check(now, there, 7, &cookie));
         assert!(!Secrets::new(&[2; 32]).check(now, here, 7, &cookie));
+    }
+
+    #[test]
+    fn maps_are_hashed_with_a_secret_of_their_relay() {
+        use std::hash::BuildHasher;
+        let hash = |seed: u8| Secrets::new(&[seed; 32]).keyed().hash_one("a code");
+        assert_eq!(hash(1), hash(1));
+        assert_ne!(hash(1), hash(2));
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub use limits::Limits;
 pub use link::{Link, LinkEvent, LinkState};
 pub use nearest::{Report, choose};
 pub use packet::{LegId, Refusal};
-pub use relay::Relay;
+pub use relay::{HostTokens, MasterKey, Relay, host_token_issuer};
 pub use stats::Stats;
 pub use survey::{RELAYS_MAX, Survey};
 pub use through::{Relayed, Through};

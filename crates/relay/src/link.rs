@@ -4,19 +4,22 @@
 //! addresses; the link says for each datagram whether it goes through the relay or straight to the peer.
 
 mod asking;
+mod banning;
 mod meeting;
 mod peer;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
+use muse_transport::token::ConnectToken;
+use muse_wire::keyed::KeyedMap;
 use muse_wire::{Duration, Instant, log};
-use rustc_hash::FxHashMap;
 
 use super::code::{RoomCode, RoomKey};
 use super::cookie::{Cookie, Secrets};
 use super::packet::{Candidates, End, LegId, Packet, Refusal};
 use asking::{ASK_INTERVAL_MAX, KEEP_INTERVAL};
+use banning::Bans;
 use peer::Peer;
 
 /// A host's or a guest's link to a relay.
@@ -28,6 +31,10 @@ pub struct Link {
     secrets: Secrets,
     direct: bool,
     local: Candidates,
+    /// The host's right to open a room, at a relay that demands one.
+    token: Option<ConnectToken>,
+    /// Bans that the relay has not confirmed.
+    bans: Bans,
     state: State,
     /// The time at which the state has something to do.
     state_due: Instant,
@@ -41,8 +48,8 @@ pub struct Link {
     /// The time at which some peer has something to do, or earlier.
     peers_due: Instant,
     /// Peers by the direct address that they have or had.
-    by_address: FxHashMap<SocketAddr, LegId>,
-    by_token: FxHashMap<[u8; 8], LegId>,
+    by_address: KeyedMap<SocketAddr, LegId>,
+    by_token: KeyedMap<[u8; 8], LegId>,
     out: VecDeque<(SocketAddr, Packet)>,
     events: VecDeque<LinkEvent>,
 }
@@ -137,12 +144,16 @@ impl Link {
     }
 
     fn new(now: Instant, relay: SocketAddr, role: Role, seed: [u8; 32]) -> Self {
+        let secrets = Secrets::new(&seed);
+        let keyed = secrets.keyed();
         let mut link = Self {
             relay,
             role,
-            secrets: Secrets::new(&seed),
+            secrets,
             direct: true,
             local: Candidates::NONE,
+            token: None,
+            bans: Bans::default(),
             state: State::Over,
             state_due: Instant::FAR_FUTURE,
             public: None,
@@ -150,8 +161,8 @@ impl Link {
             draining: false,
             peers: BTreeMap::new(),
             peers_due: Instant::FAR_FUTURE,
-            by_address: FxHashMap::default(),
-            by_token: FxHashMap::default(),
+            by_address: KeyedMap::with_hasher(keyed.clone()),
+            by_token: KeyedMap::with_hasher(keyed),
             out: VecDeque::new(),
             events: VecDeque::new(),
         };
@@ -173,6 +184,13 @@ impl Link {
             self.local.push(*address);
         }
         self.local = self.local.local_only();
+        self
+    }
+
+    /// The host's token, for a relay that opens rooms for holders of its master's tokens alone. Default none. To be called before the
+    /// link is used. One with user data, or with more addresses than one, may be too long: then the relay refuses.
+    pub fn token(mut self, token: ConnectToken) -> Self {
+        self.token = Some(token);
         self
     }
 
@@ -211,6 +229,19 @@ impl Link {
             Role::Host(key) => key.code(),
             Role::Guest(code) => code,
         }
+    }
+
+    /// Returns the id by which the relay knows us; `None` while we are not in the room.
+    pub fn id(&self) -> Option<LegId> {
+        match self.state {
+            State::Ready(ready) => Some(ready.id),
+            State::Asking(_) | State::Over => None,
+        }
+    }
+
+    /// Returns the number of peers to which a direct way is looked for or in use.
+    pub fn peers(&self) -> usize {
+        self.peers.len()
     }
 
     /// True if the way to this peer, by its virtual or its direct address, is direct at present.
@@ -261,11 +292,12 @@ impl Link {
             (Role::Guest(_), State::Ready(ready)) if ready.id == leg => host_id(),
             _ => return None,
         };
-        if let Some(peer) = self.peers.get_mut(&id)
-            && peer.is_left_behind(now)
-        {
-            // The other side has gone back to the relay: so do we.
-            self.fall_back(now, id);
+        if let Some(peer) = self.peers.get_mut(&id) {
+            peer.seen = now;
+            if peer.is_left_behind(now) {
+                // The other side has gone back to the relay: so do we.
+                self.fall_back(now, id);
+            }
         }
         Some(id.virtual_address())
     }
@@ -280,6 +312,7 @@ impl Link {
             && peer.proven == Some(from)
         {
             peer.heard = now;
+            peer.seen = now;
             if peer.direct.is_none() {
                 self.switch(now, id);
             }
@@ -320,7 +353,7 @@ impl Link {
 
     /// Returns the time at which [`handle_timeout`](Self::handle_timeout) is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let due = self.state_due.min(self.peers_due);
+        let due = self.state_due.min(self.peers_due).min(self.bans.due());
         (due != Instant::FAR_FUTURE).then_some(due)
     }
 
@@ -335,6 +368,9 @@ impl Link {
         }
         if now >= self.peers_due {
             self.step_peers(now);
+        }
+        if now >= self.bans.due() {
+            self.send_bans(now);
         }
     }
 
@@ -404,6 +440,7 @@ impl Link {
                     }
                 }
             }
+            (Packet::Banned { random, .. }, _) => self.bans.confirm(random),
             (Packet::Draining { .. }, _) if !self.draining => {
                 self.draining = true;
                 self.event(LinkEvent::Draining);

@@ -115,6 +115,10 @@ pub enum Refusal {
     Draining,
     /// The relay speaks another version.
     Version,
+    /// The host of the room has banned this guest.
+    Banned,
+    /// The relay opens rooms for holders of a token of its master alone, and there was none or it is not good.
+    NoToken,
     /// A number that this version does not know.
     Unknown(u8),
 }
@@ -127,6 +131,8 @@ impl Refusal {
             Self::RoomFull => 3,
             Self::Draining => 4,
             Self::Version => 5,
+            Self::Banned => 6,
+            Self::NoToken => 7,
             Self::Unknown(code) => code,
         }
     }
@@ -138,6 +144,8 @@ impl Refusal {
             3 => Self::RoomFull,
             4 => Self::Draining,
             5 => Self::Version,
+            6 => Self::Banned,
+            7 => Self::NoToken,
             code => Self::Unknown(code),
         }
     }
@@ -185,6 +193,40 @@ impl std::fmt::Debug for Candidates {
     }
 }
 
+/// A token that its holder shows to open a room ([`ConnectToken::show`](muse_transport::token::ConnectToken::show)), or none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ShownToken {
+    bytes: [u8; TOKEN_LEN_MAX],
+    len: usize,
+}
+
+impl ShownToken {
+    /// None.
+    pub const NONE: Self = Self {
+        bytes: [0; TOKEN_LEN_MAX],
+        len: 0,
+    };
+
+    /// These bytes; `None` if there are more than [`TOKEN_LEN_MAX`].
+    pub fn new(shown: &[u8]) -> Option<Self> {
+        let mut token = Self::NONE;
+        token.bytes.get_mut(..shown.len())?.copy_from_slice(shown);
+        token.len = shown.len();
+        Some(token)
+    }
+
+    /// Its bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl std::fmt::Debug for ShownToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ShownToken({} bytes)", self.len)
+    }
+}
+
 /// A part of a packet.
 trait Field: Sized {
     fn read(reader: &mut Reader<'_>) -> Option<Self>;
@@ -218,6 +260,13 @@ fields! {
     RoomCode: |reader| Self::from_bits(reader.u64().ok()?), |code, writer| writer.u64(code.bits());
     Refusal: |reader| Some(Self::from_code(reader.u8().ok()?)), |reason, writer| writer.u8(reason.code());
     SocketAddr: |reader| read_address(reader).ok()?, |address, writer| write_address(writer, *address);
+    ShownToken: |reader| {
+        let len = usize::from(reader.u16().ok()?);
+        Self::new(reader.slice(len).ok()?)
+    }, |token, writer| {
+        writer.u16(token.len as u16)?;
+        writer.slice(token.as_slice())
+    };
     LegId: |reader| {
         let mut bytes = [0; 8];
         bytes[..7].copy_from_slice(&reader.array::<7>().ok()?);
@@ -246,6 +295,7 @@ macro_rules! packets {
         /// Everything but forwarded datagrams.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
+        #[expect(clippy::large_enum_variant, reason = "a packet is made, written and gone; few ever wait")]
         pub enum Packet {
             $($(#[$doc])* $name { $($(#[$field_doc])* $field: $type,)* },)+
         }
@@ -305,6 +355,8 @@ packets! {
         key: RoomKey,
         /// Our addresses in local networks.
         local: Candidates,
+        /// The right to open a room, at a relay that demands one.
+        token: ShownToken,
     }
     /// The room is open.
     Opened(0x44) {
@@ -427,6 +479,24 @@ packets! {
         /// Of the Probe.
         nonce: [u8; 8],
     }
+    /// To the relay: never let this guest into the room again.
+    Ban(0x55, KEEP_LEN) {
+        /// The room.
+        id: LegId,
+        /// Names the request.
+        random: [u8; 8],
+        /// The host's end of the way to the guest; any other id for none.
+        guest: LegId,
+        /// Addresses that the guest is known to have besides.
+        addresses: Candidates,
+    }
+    /// The answer to a Ban.
+    Banned(0x56) {
+        /// The room.
+        id: LegId,
+        /// Of the Ban.
+        random: [u8; 8],
+    }
 }
 
 impl Packet {
@@ -494,8 +564,10 @@ pub const VERSION: u8 = 2;
 pub const DATA_HEADER_LEN: usize = 8;
 /// Most addresses under which somebody may be reached.
 pub const CANDIDATES_MAX: usize = 5;
-/// Longest packet.
-pub const PACKET_LEN_MAX: usize = 192;
+/// Longest token that an Open carries: one that names one address and has no user data has at most 267 bytes.
+pub const TOKEN_LEN_MAX: usize = 320;
+/// Longest packet: an Open with a token.
+pub const PACKET_LEN_MAX: usize = 480;
 /// Length of a Hello; its answer has 48 bytes.
 const HELLO_LEN: usize = 64;
 /// Length of an Open or Join; an answer and an introduction have 35 and at most 112 bytes.
@@ -546,6 +618,7 @@ mod tests {
                 key,
                 direct: true,
                 local,
+                token: ShownToken::new(&[7; TOKEN_LEN_MAX]).expect("no more than fits"),
             },
             Packet::Opened {
                 random,
@@ -582,6 +655,13 @@ mod tests {
             Packet::Draining { id },
             Packet::Probe { token, nonce },
             Packet::Echo { token, nonce },
+            Packet::Ban {
+                id,
+                random,
+                guest: id,
+                addresses: local,
+            },
+            Packet::Banned { id, random },
         ]
     }
 
@@ -610,6 +690,8 @@ mod tests {
         assert!(len(|packet| matches!(packet, Packet::Kept { .. })) <= keep);
         assert!(len(|packet| matches!(packet, Packet::Challenge { .. })) <= keep);
         assert!(len(|packet| matches!(packet, Packet::Gone { .. })) <= DATA_HEADER_LEN);
+        let ban = len(|packet| matches!(packet, Packet::Ban { .. }));
+        assert!(len(|packet| matches!(packet, Packet::Banned { .. })) <= ban);
         let join = len(|packet| matches!(packet, Packet::Join { .. }));
         let answer = len(|packet| matches!(packet, Packet::Joined { .. }));
         let introduction = len(|packet| matches!(packet, Packet::Introduce { .. }));

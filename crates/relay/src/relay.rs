@@ -1,23 +1,30 @@
 //! The relay itself: rooms, guests, and datagrams between them.
 
 mod control;
+mod fairness;
+mod gate;
 mod outbox;
+mod requests;
 mod table;
 
 use std::net::SocketAddr;
 
+use muse_transport::token::TokenId;
+use muse_wire::keyed::KeyedMap;
 use muse_wire::rate::{Rate, TokenBucket};
 use muse_wire::{Datagram, Duration, Instant, Machine, Transmit};
-use rustc_hash::FxHashMap;
 
 use super::code::RoomCode;
 use super::cookie::Secrets;
 use super::limits::Limits;
 use super::packet::{DATA_HEADER_LEN, End, LegId, PACKET_LEN_MAX, Packet};
-use super::rate::{Addresses, Rates};
+use super::rate::Addresses;
 use super::stats::Stats;
+use fairness::Fairness;
+pub(crate) use gate::occasion;
+pub use gate::{HostTokens, MasterKey, host_token_issuer};
 use outbox::Outbox;
-use table::{Guest, Room, Slab};
+use table::{Guest, Room, Slab, Tally};
 
 /// A relay for Muse traffic.
 ///
@@ -27,21 +34,30 @@ use table::{Guest, Room, Slab};
 /// use muse_relay::{Limits, Relay};
 /// use muse_wire::{Instant, Machine};
 /// let seed = [0; 32]; // a driver takes it from the operating system
-/// let mut relay = Relay::new(Instant::ZERO, Limits::default(), seed);
+/// let mut relay = Relay::danger_open(Instant::ZERO, Limits::default(), seed);
 /// assert_eq!((relay.rooms(), relay.guests()), (0, 0));
 /// assert!(relay.poll_transmit(Instant::ZERO, &mut [0; 1_500]).is_none());
 /// ```
 pub struct Relay {
     limits: Limits,
-    rates: Rates,
+    /// None if anybody may open a room.
+    tokens: Option<HostTokens>,
+    fairness: Fairness,
     secrets: Secrets,
     rooms: Slab<Room>,
     guests: Slab<Guest>,
-    by_code: FxHashMap<RoomCode, u32>,
+    by_code: KeyedMap<RoomCode, u32>,
     /// Guests by the address and number of their request, so that a repeated request changes nothing.
-    by_request: FxHashMap<(SocketAddr, [u8; 8]), u32>,
-    rooms_by_ip: FxHashMap<u64, u32>,
+    by_request: KeyedMap<(SocketAddr, [u8; 8]), u32>,
+    by_token: KeyedMap<TokenId, u32>,
+    rooms_from: Tally,
+    guests_from: Tally,
     requests: Addresses,
+    /// Checks of tokens, which are operations with public keys.
+    checks: TokenBucket,
+    checks_rate: Rate,
+    /// Unix time in seconds at `Instant::ZERO`.
+    unix_origin_s: u64,
     /// Answers to strangers: cookies and news of ids that do not exist.
     strangers: TokenBucket,
     strangers_rate: Rate,
@@ -54,23 +70,36 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// An empty relay. `seed` is secret randomness: anyone who knows it can forge proofs of addresses.
-    pub fn new(now: Instant, limits: Limits, seed: [u8; 32]) -> Self {
-        let burst = Duration::from_millis(u64::from(limits.burst_ms));
-        let mut secrets = Secrets::new(&seed);
+    /// An empty relay, at which hosts with such a token open rooms. `seed` is secret randomness: anyone who knows it can forge proofs
+    /// of addresses. [`set_unix_time`](Self::set_unix_time) comes next, as tokens expire.
+    pub fn new(now: Instant, limits: Limits, tokens: HostTokens, seed: [u8; 32]) -> Self {
+        let mut relay = Self::danger_open(now, limits, seed);
+        relay.tokens = Some(tokens);
+        relay
+    }
+
+    /// An empty relay, at which anybody may open rooms within the limits: for tests, for a machine that only friends can reach, and for
+    /// who wants to carry strangers' traffic.
+    pub fn danger_open(now: Instant, limits: Limits, seed: [u8; 32]) -> Self {
+        let secrets = Secrets::new(&seed);
+        let keyed = secrets.keyed();
         let requests = Rate::over(limits.requests_per_second, REQUESTS_WINDOW);
         let strangers_rate = Rate::over(STRANGERS_PER_SECOND, STRANGERS_WINDOW);
+        let checks_rate = Rate::over(CHECKS_PER_SECOND, CHECKS_WINDOW);
         Self {
-            rates: Rates {
-                packets: Rate::over(limits.packets_per_second, burst),
-                bytes: Rate::over(limits.bytes_per_second, burst),
-            },
+            tokens: None,
+            fairness: Fairness::new(now, &limits),
             rooms: Slab::new(limits.rooms),
             guests: Slab::new(limits.guests),
-            by_code: FxHashMap::default(),
-            by_request: FxHashMap::default(),
-            rooms_by_ip: FxHashMap::default(),
-            requests: Addresses::new(now, secrets.draw(), requests),
+            by_code: KeyedMap::with_hasher(keyed.clone()),
+            by_request: KeyedMap::with_hasher(keyed.clone()),
+            by_token: KeyedMap::with_hasher(keyed.clone()),
+            rooms_from: Tally::new(&keyed),
+            guests_from: Tally::new(&keyed),
+            requests: Addresses::new(now, keyed, requests),
+            checks: TokenBucket::full(now, checks_rate),
+            checks_rate,
+            unix_origin_s: 0,
             strangers: TokenBucket::full(now, strangers_rate),
             strangers_rate,
             outbox: Outbox::new(),
@@ -81,6 +110,11 @@ impl Relay {
             secrets,
             limits,
         }
+    }
+
+    /// Tells the wall-clock time, which tokens need to expire.
+    pub fn set_unix_time(&mut self, now: Instant, unix_s: u64) {
+        self.unix_origin_s = unix_s.saturating_sub(now.as_micros() / 1_000_000);
     }
 
     /// Admits nothing more, and tells everybody, so that they find another way. What is there goes on.
@@ -124,11 +158,12 @@ impl Relay {
             }
             _ => return self.on_unknown(now, id, from),
         };
-        if !room.meter.admit(now, &self.rates, payload.len()) {
+        let len = payload.len();
+        let (shares, meter) = (&mut self.fairness, &mut guest.meter);
+        if !shares.admit(now, &mut room.meter, meter, len) {
             self.stats.limited += 1;
             return;
         }
-        let len = payload.len();
         if !self
             .outbox
             .push(to, ecn, &out.data_header(), &payload[DATA_HEADER_LEN..])
@@ -196,6 +231,7 @@ impl Relay {
     fn say(&mut self, to: SocketAddr, packet: &Packet) {
         let mut buffer = [0; PACKET_LEN_MAX];
         let len = packet.emit(&mut buffer);
+        self.fairness.count(len);
         if !self
             .outbox
             .push(to, muse_wire::Ecn::NotCapable, &buffer[..len], &[])
@@ -300,3 +336,6 @@ const REQUESTS_WINDOW: Duration = Duration::from_secs(4);
 /// Answers to unproven addresses: a bound on the traffic that a flood with forged ones can cause.
 const STRANGERS_PER_SECOND: u32 = 10_000;
 const STRANGERS_WINDOW: Duration = Duration::from_millis(250);
+/// Tokens that are checked: two operations with public keys each, together about a tenth of a core.
+const CHECKS_PER_SECOND: u32 = 500;
+const CHECKS_WINDOW: Duration = Duration::from_millis(250);

@@ -19,13 +19,14 @@ pub struct Stats {
     pub malformed: u64,
     /// Datagrams for ids that do not exist.
     pub unknown: u64,
-    /// Datagrams beyond the rate of their room.
+    /// Datagrams beyond the rate of their guest, or of their room or the relay and beyond their share of it.
     pub limited: u64,
     /// Datagrams that came while too many waited to be sent.
     pub overflowed: u64,
     /// Requests whose cookie was not good.
     pub unproven: u64,
-    /// Requests beyond the rate of their address, and answers to strangers beyond the relay's.
+    /// Requests beyond the rate of their address, packets for the relay beyond the rate of their guest or room, and answers to strangers and checks of tokens
+    /// beyond the relay's.
     pub throttled: u64,
     /// Requests that were refused.
     pub refused: u64,
@@ -41,6 +42,8 @@ pub struct Stats {
     pub guests_left: u64,
     /// Guests that fell silent.
     pub guests_expired: u64,
+    /// Guests that their host banned.
+    pub guests_banned: u64,
     /// Proven changes of address.
     pub moves: u64,
     /// Times that a host and a guest were told each other's addresses.

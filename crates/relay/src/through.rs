@@ -29,7 +29,7 @@ use super::packet::{DATA_HEADER_LEN, LegId, PACKET_LEN_MAX, is_relay_packet};
 /// let (at_relay, at_host, at_guest) = ("192.0.2.1:1".parse()?, "192.0.2.2:2".parse()?, "192.0.2.3:3".parse()?);
 /// let now = Instant::from_secs(1);
 /// let key = RoomKey::new([7; 16]);
-/// let mut relay = Relay::new(now, Limits::default(), [1; 32]);
+/// let mut relay = Relay::danger_open(now, Limits::default(), [1; 32]);
 /// let mut host = Relayed::new(Talker::default(), Link::open(now, at_relay, key, [2; 32]).direct(false));
 /// let mut guest = Relayed::new(Talker::default(), Link::join(now, at_relay, key.code(), [3; 32]).direct(false));
 ///

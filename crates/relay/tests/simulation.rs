@@ -1,5 +1,11 @@
 //! The relay in virtual time: hosts and guests behind routers, with the transport above and the relay between.
 
+#[path = "simulation/bans.rs"]
+mod bans;
+#[path = "simulation/crowd.rs"]
+mod crowd;
+#[path = "simulation/forgetting.rs"]
+mod forgetting;
 #[path = "simulation/hostile.rs"]
 mod hostile;
 #[path = "simulation/lan.rs"]
@@ -12,5 +18,9 @@ mod nearest;
 mod rooms;
 #[path = "simulation/seeds.rs"]
 mod seeds;
+#[path = "simulation/shares.rs"]
+mod shares;
+#[path = "simulation/tokens.rs"]
+mod tokens;
 #[path = "simulation/world.rs"]
 mod world;

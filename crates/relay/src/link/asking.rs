@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use muse_wire::{Duration, Instant};
 
-use super::super::packet::{LegId, Packet, Refusal, VERSION};
+use super::super::packet::{LegId, Packet, Refusal, ShownToken, VERSION};
+use super::super::relay::occasion;
 use super::{Asking, Link, LinkEvent, Ready, Role, State, host_id};
 
 impl Link {
@@ -52,13 +53,20 @@ impl Link {
                 version: VERSION,
                 random,
             },
-            (Some((cookie, _)), Role::Host(key)) => Packet::Open {
-                random,
-                cookie,
-                key,
-                direct,
-                local,
-            },
+            (Some((cookie, _)), Role::Host(key)) => {
+                let shown = self.token.as_ref().and_then(|token| {
+                    let occasion = occasion(&random, &cookie, &key);
+                    ShownToken::new(&token.show(&occasion))
+                });
+                Packet::Open {
+                    random,
+                    cookie,
+                    key,
+                    direct,
+                    local,
+                    token: shown.unwrap_or(ShownToken::NONE),
+                }
+            }
             (Some((cookie, _)), Role::Guest(code)) => Packet::Join {
                 random,
                 cookie,

@@ -42,7 +42,14 @@ impl Link {
             }
             Step::Report => self.say(self.relay, Packet::Works { id: leg, token }),
             Step::Acquaint => self.say(self.relay, Packet::Acquaint { id: leg }),
-            Step::FallBack => self.fall_back(now, id),
+            Step::FallBack => {
+                let gone = peer.gone;
+                self.fall_back(now, id);
+                if gone {
+                    self.remove_peer(id);
+                }
+            }
+            Step::Forget => self.remove_peer(id),
         }
     }
 
@@ -71,7 +78,7 @@ impl Link {
             _ => return,
         };
         if !self.peers.contains_key(&id) {
-            if self.peers.len() >= PEERS_MAX {
+            if self.peers.len() >= PEERS_MAX && !self.make_place() {
                 return;
             }
             let nonce = self.secrets.draw().to_le_bytes();
@@ -126,6 +133,10 @@ impl Link {
         }
         self.peers_due = self.peers_due.min(now);
         let told = peer.told;
+        let forgotten = peer.remember(from);
+        if let Some(address) = forgotten {
+            self.forget_address(address, id);
+        }
         self.by_address.insert(from, id);
         if told {
             self.switch(now, id);
@@ -156,15 +167,43 @@ impl Link {
         });
     }
 
-    /// The relay has forgotten the way to a peer. If that is gone direct, it needs no relay.
+    /// The relay has forgotten the way to a peer. One that is gone direct needs no relay, for as long as that lasts.
     pub(super) fn forget_peer(&mut self, leg: LegId) {
         let id = self.virtual_of(leg);
-        if let Some(peer) = self.peers.get(&id)
-            && peer.direct.is_none()
-        {
+        match self.peers.get_mut(&id) {
+            Some(peer) if peer.direct.is_some() => peer.gone = matches!(self.role, Role::Host(_)),
+            Some(_) => self.remove_peer(id),
+            None => {}
+        }
+    }
+
+    /// Forgets the peer that is missed least: one that the relay has forgotten, else one without a direct way that was silent for
+    /// longest. Data for its direct address still go there. False if there is no such peer.
+    fn make_place(&mut self) -> bool {
+        let peers = self.peers.iter();
+        let idle = peers.filter(|(_, peer)| peer.gone || peer.direct.is_none());
+        let least = idle.min_by_key(|(_, peer)| (!peer.gone, peer.seen));
+        let least = least.map(|(id, _)| *id);
+        least.map(|id| self.remove_peer(id)).is_some()
+    }
+
+    pub(super) fn remove_peer(&mut self, id: LegId) {
+        let Some(peer) = self.peers.remove(&id) else {
+            return;
+        };
+        log!(debug, peer = ?id, "forgot a peer");
+        if self.by_token.get(&peer.token) == Some(&id) {
             self.by_token.remove(&peer.token);
-            self.peers.remove(&id);
-            self.by_address.retain(|_, other| *other != id);
+        }
+        for address in peer.addresses() {
+            self.forget_address(address, id);
+        }
+    }
+
+    /// An address is no longer that of `id`; it may be another's.
+    fn forget_address(&mut self, address: SocketAddr, id: LegId) {
+        if self.by_address.get(&address) == Some(&id) {
+            self.by_address.remove(&address);
         }
     }
 }

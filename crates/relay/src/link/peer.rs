@@ -21,9 +21,15 @@ pub(super) struct Peer {
     pub(super) direct: Option<SocketAddr>,
     /// The time at which something came from there last.
     pub(super) heard: Instant,
+    /// The time at which the peer was last heard of, whichever way.
+    pub(super) seen: Instant,
+    /// The relay has forgotten the way to it: once the direct one ends, so do we.
+    pub(super) gone: bool,
     /// The time at which [`step`](Self::step) has something to do.
     pub(super) due: Instant,
     candidates: Candidates,
+    /// The direct addresses that it had last, the newest first.
+    addresses: [Option<SocketAddr>; ADDRESSES_MAX],
     phase: Phase,
     switched: Instant,
     probed: Instant,
@@ -55,6 +61,8 @@ pub(super) enum Step {
     Acquaint,
     /// The direct way is dead.
     FallBack,
+    /// Nothing was heard of it for long: forget it.
+    Forget,
 }
 
 impl Peer {
@@ -67,8 +75,11 @@ impl Peer {
             told: false,
             direct: None,
             heard: now,
+            seen: now,
+            gone: false,
             due: now,
             candidates: Candidates::NONE,
+            addresses: [None; ADDRESSES_MAX],
             phase: Phase::Rest,
             switched: now,
             probed: now,
@@ -82,6 +93,8 @@ impl Peer {
         let searching = matches!(self.phase, Phase::Search(round) if round < ROUNDS);
         self.token = token;
         self.candidates = candidates;
+        self.seen = now;
+        self.gone = false;
         if self.direct.is_none() && !searching {
             self.proven = None;
             self.told = false;
@@ -108,11 +121,7 @@ impl Peer {
                 self.failures = (self.failures + 1).min(FAILURES_MAX);
                 // Only guests ask, so that both sides search at the same time.
                 let pause = REST * (1 << (self.failures - 1));
-                self.due = if is_guest {
-                    now + pause
-                } else {
-                    Instant::FAR_FUTURE
-                };
+                self.due = now + if is_guest { pause } else { REST };
                 Step::Nothing
             }
             Phase::Report(count) => {
@@ -126,6 +135,7 @@ impl Peer {
                 self.due = now + REST;
                 match is_guest {
                     true => Step::Acquaint,
+                    false if now.saturating_since(self.seen) >= FORGET_AFTER => Step::Forget,
                     false => Step::Nothing,
                 }
             }
@@ -158,8 +168,24 @@ impl Peer {
         }
     }
 
+    /// Remembers a direct address; returns the one that is forgotten for it.
+    pub(super) fn remember(&mut self, address: SocketAddr) -> Option<SocketAddr> {
+        let known = self.addresses.iter().position(|it| *it == Some(address));
+        let last = known.unwrap_or(ADDRESSES_MAX - 1);
+        let forgotten = self.addresses[last].filter(|_| known.is_none());
+        self.addresses.copy_within(..last, 1);
+        self.addresses[0] = Some(address);
+        forgotten
+    }
+
+    /// Returns the direct addresses that it had last.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> + use<> {
+        self.addresses.into_iter().flatten()
+    }
+
     /// Handles a probe from `from`. Returns true if one should go there as well, since no way is known yet.
     pub(super) fn on_probe(&mut self, now: Instant, from: SocketAddr) -> bool {
+        self.seen = now;
         if self.direct == Some(from) {
             self.heard = now;
         }
@@ -177,6 +203,7 @@ impl Peer {
 
     /// Handles an echo of our probe. Returns true if it is the first sign that a way works.
     pub(super) fn on_echo(&mut self, now: Instant, from: SocketAddr) -> bool {
+        self.seen = now;
         if self.direct.is_some() {
             if self.direct == Some(from) {
                 self.heard = now;
@@ -238,5 +265,9 @@ const REFRESH: Duration = Duration::from_secs(5);
 const DEAD_AFTER: Duration = Duration::from_millis(3_500);
 /// Pause between the end of a direct way and the next search.
 const AGAIN: Duration = Duration::from_secs(2);
+/// A host forgets a peer without a direct way that it has not heard of for so long: longer than relays keep silent guests.
+const FORGET_AFTER: Duration = Duration::from_secs(90);
+/// Direct addresses of a peer that are remembered: data for one that it had a moment ago still find it.
+const ADDRESSES_MAX: usize = 4;
 /// The time after the switch in which datagrams may still come through the relay.
 const LATECOMERS: Duration = Duration::from_secs(3);

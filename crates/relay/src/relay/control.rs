@@ -2,23 +2,13 @@
 
 use std::net::SocketAddr;
 
-use muse_wire::net::customer;
 use muse_wire::{Duration, Instant, log};
 
-use super::super::code::{RoomCode, RoomKey};
 use super::super::cookie::Cookie;
-use super::super::packet::{Candidates, End, LegId, Packet, Refusal, VERSION};
-use super::super::rate::Meter;
-use super::Relay;
-use super::table::{Guest, Room};
-
-/// A request and its sender.
-struct Request {
-    from: SocketAddr,
-    random: [u8; 8],
-    direct: bool,
-    local: Candidates,
-}
+use super::super::packet::{Candidates, End, LegId, Packet};
+use super::requests::Request;
+use super::table::Guest;
+use super::{Relay, occasion};
 
 impl Relay {
     pub(super) fn handle_control(&mut self, now: Instant, from: SocketAddr, bytes: &[u8]) {
@@ -35,10 +25,12 @@ impl Relay {
                 key,
                 direct,
                 local,
+                token,
             } => {
                 let request = Request::new(from, random, direct, local);
                 if self.is_welcome(now, &request, &cookie) {
-                    self.on_open(now, &request, key);
+                    let occasion = occasion(&random, &cookie, &key);
+                    self.on_open(now, &request, key, &token, &occasion);
                 }
             }
             Packet::Join {
@@ -53,15 +45,18 @@ impl Relay {
                     self.on_join(now, &request, code);
                 }
             }
-            Packet::Keep { id } => self.on_keep(now, from, id, bytes.len()),
-            Packet::Response { id, proof } => self.on_response(now, from, id, &proof),
-            Packet::Leave { id } => self.on_leave(from, id),
-            Packet::Acquaint { id } => {
-                if self.address_of(id) == Some(from) && id.end() != End::Room {
-                    self.introduce(now, id.slot());
+            Packet::Keep { id }
+            | Packet::Response { id, .. }
+            | Packet::Leave { id }
+            | Packet::Acquaint { id }
+            | Packet::Works { id, .. }
+            | Packet::Ban { id, .. } => {
+                if self.may_say(now, id, bytes.len()) {
+                    self.handle_member(now, from, packet, bytes.len());
+                } else {
+                    self.stats.throttled += 1;
                 }
             }
-            Packet::Works { id, token } => self.on_works(from, id, token),
             _ => {
                 self.stats.control_in -= 1;
                 self.stats.malformed += 1;
@@ -69,164 +64,81 @@ impl Relay {
         }
     }
 
-    fn on_hello(&mut self, now: Instant, from: SocketAddr, version: u8, random: [u8; 8]) {
-        if version != VERSION {
-            let reason = Refusal::Version;
-            self.say_to_stranger(now, from, &Packet::Refused { random, reason });
-            return;
-        }
-        let cookie = self.secrets.bake(now, from, u64::from_le_bytes(random));
-        let answer = Packet::Cookie {
-            random,
-            cookie,
-            observed: from,
-        };
-        self.say_to_stranger(now, from, &answer);
-    }
-
-    /// True if a request comes from where it says, and not too often.
-    fn is_welcome(&mut self, now: Instant, request: &Request, cookie: &Cookie) -> bool {
-        let subject = u64::from_le_bytes(request.random);
-        if !self.secrets.check(now, request.from, subject, cookie) {
-            self.stats.unproven += 1;
-            // Too old, or of a relay before a restart: with a new one it can go on.
-            self.on_hello(now, request.from, VERSION, request.random);
-            return false;
-        }
-        let admitted = self.requests.admit(now, request.from);
-        self.stats.throttled += u64::from(!admitted);
-        admitted
-    }
-
-    fn on_open(&mut self, now: Instant, request: &Request, key: RoomKey) {
-        let code = key.code();
-        let slot = match self.by_code.get(&code) {
-            // Repeated, or its host has come back from elsewhere: it has the key.
-            Some(&slot) => slot as usize,
-            None => match self.open(now, request, code) {
-                Ok(slot) => slot,
-                Err(reason) => return self.refuse(request, reason),
+    /// Handles what the owner of an id says, or somebody who claims to be.
+    fn handle_member(&mut self, now: Instant, from: SocketAddr, packet: Packet, len: usize) {
+        match packet {
+            Packet::Keep { id } => self.on_keep(now, from, id, len),
+            Packet::Response { id, proof } => self.on_response(now, from, id, &proof),
+            Packet::Leave { id } => self.on_leave(from, id),
+            Packet::Acquaint { id }
+                if self.address_of(id) == Some(from) && id.end() != End::Room =>
+            {
+                self.introduce(now, id.slot());
+            }
+            Packet::Works { id, token } => self.on_works(from, id, token),
+            Packet::Ban {
+                id,
+                random,
+                guest,
+                addresses,
+            } => match self.address_of(id) {
+                None => self.on_unknown(now, id, from),
+                Some(known) if known == from && id.end() == End::Room => {
+                    self.ban(id.slot(), guest, &addresses);
+                    self.say(from, &Packet::Banned { id, random });
+                }
+                Some(_) => self.challenge(now, id, from, len),
             },
-        };
+            _ => {}
+        }
+    }
+
+    /// True if the owner of an id says no more than it may. Somebody who claims an id that does not exist has limits of their own.
+    fn may_say(&mut self, now: Instant, id: LegId, len: usize) -> bool {
+        let guest = self.guests.get_mut(id.slot());
+        if let End::Guest = id.end() {
+            let guest = guest.filter(|guest| guest.tag == id.tag());
+            return guest.is_none_or(|guest| self.fairness.admit_guest(now, &mut guest.meter, len));
+        }
+        let room = self.room_of(id).and_then(|room| self.rooms.get_mut(room));
+        room.is_none_or(|room| self.fairness.admit_host(now, &mut room.meter, len))
+    }
+
+    /// Bans a guest of a room, and everybody there who came from the same places.
+    fn ban(&mut self, slot: usize, guest: LegId, addresses: &Candidates) {
+        let way = self.guests.get(guest.slot()).filter(|way| {
+            let owned = way.room as usize == slot && way.host_tag == guest.tag();
+            owned && guest.end() == End::Host
+        });
+        let known = way.map(|way| [way.address, way.request.0]);
         let Some(room) = self.rooms.get_mut(slot) else {
             return;
         };
-        room.address = request.from;
-        room.local = request.local;
-        room.direct = request.direct;
-        room.heard = now;
-        let id = room.id(slot);
-        let answer = Packet::Opened {
-            random: request.random,
-            id,
-            observed: request.from,
+        let known = known.iter().flatten();
+        known
+            .chain(addresses.as_slice())
+            .for_each(|address| room.ban(address.ip()));
+        let guests = room.guests.iter().copied();
+        let is_banned = |slot: &u32| {
+            let guest = self.guests.get(*slot as usize);
+            guest.is_some_and(|guest| {
+                room.is_banned(guest.address.ip()) || room.is_banned(guest.request.0.ip())
+            })
         };
-        self.say(request.from, &answer);
+        let banned: Vec<u32> = guests.filter(is_banned).collect();
+        for guest in banned {
+            self.stats.guests_banned += 1;
+            self.expel(guest as usize);
+        }
     }
 
-    fn open(&mut self, now: Instant, request: &Request, code: RoomCode) -> Result<usize, Refusal> {
-        if self.draining {
-            return Err(Refusal::Draining);
+    /// Forgets a guest, and tells it and its host.
+    fn expel(&mut self, slot: usize) {
+        if let Some(guest) = self.guests.get(slot) {
+            let (to, id) = (guest.address, guest.guest_id(slot));
+            self.say(to, &Packet::Gone { id });
+            self.drop_guest(slot);
         }
-        let prefix = customer(request.from.ip());
-        let opened = self.rooms_by_ip.get(&prefix).copied().unwrap_or(0);
-        if opened >= self.limits.rooms_per_ip {
-            return Err(Refusal::NoPlace);
-        }
-        let room = Room {
-            tag: self.secrets.draw() as u32,
-            code,
-            address: request.from,
-            prefix,
-            local: request.local,
-            direct: request.direct,
-            meter: Meter::full(now, &self.rates),
-            heard: now,
-            challenged: Instant::ZERO,
-            guests: Vec::new(),
-        };
-        let slot = self.rooms.insert(room).ok_or(Refusal::NoPlace)?;
-        self.by_code.insert(code, slot as u32);
-        self.rooms_by_ip.insert(prefix, opened + 1);
-        self.stats.rooms_opened += 1;
-        log!(debug, slot, host = %request.from, "opened a room");
-        Ok(slot)
-    }
-
-    fn on_join(&mut self, now: Instant, request: &Request, code: RoomCode) {
-        let name = (request.from, request.random);
-        let slot = match self.by_request.get(&name) {
-            Some(&slot) => slot as usize,
-            None => match self.join(now, request, code) {
-                Ok(slot) => slot,
-                Err(reason) => return self.refuse(request, reason),
-            },
-        };
-        let Some(guest) = self.guests.get_mut(slot) else {
-            return;
-        };
-        guest.heard = now;
-        let answer = Packet::Joined {
-            random: request.random,
-            id: guest.guest_id(slot),
-            observed: request.from,
-        };
-        self.say(request.from, &answer);
-        self.introduce(now, slot);
-    }
-
-    fn join(&mut self, now: Instant, request: &Request, code: RoomCode) -> Result<usize, Refusal> {
-        if self.draining {
-            return Err(Refusal::Draining);
-        }
-        let room = *self.by_code.get(&code).ok_or(Refusal::NoSuchRoom)?;
-        if !self.has_place(room as usize, request.from) {
-            return Err(Refusal::RoomFull);
-        }
-        let tags = self.secrets.draw();
-        let guest = Guest {
-            room,
-            tag: tags as u32,
-            host_tag: (tags >> 32) as u32,
-            address: request.from,
-            heard: now,
-            challenged: Instant::ZERO,
-            introduced: Instant::ZERO,
-            token: self.secrets.draw().to_le_bytes(),
-            request: (request.from, request.random),
-            local: request.local,
-            direct: request.direct,
-            found: false,
-        };
-        let slot = self.guests.insert(guest).ok_or(Refusal::NoPlace)?;
-        self.by_request
-            .insert((request.from, request.random), slot as u32);
-        if let Some(room) = self.rooms.get_mut(room as usize) {
-            room.guests.push(slot as u32);
-        }
-        self.stats.guests_joined += 1;
-        log!(debug, room, slot, guest = %request.from, "a guest joined");
-        Ok(slot)
-    }
-
-    /// True if a room takes another guest, and another one from this address.
-    fn has_place(&self, room: usize, from: SocketAddr) -> bool {
-        let Some(room) = self.rooms.get(room) else {
-            return false;
-        };
-        let guests = room.guests.iter();
-        let neighbours = guests
-            .filter_map(|slot| self.guests.get(*slot as usize))
-            .filter(|guest| customer(guest.address.ip()) == customer(from.ip()));
-        room.guests.len() < self.limits.guests_per_room
-            && neighbours.count() < self.limits.guests_per_ip
-    }
-
-    fn refuse(&mut self, request: &Request, reason: Refusal) {
-        self.stats.refused += 1;
-        log!(debug, from = %request.from, ?reason, "refused a request");
-        let random = request.random;
-        self.say(request.from, &Packet::Refused { random, reason });
     }
 
     fn on_keep(&mut self, now: Instant, from: SocketAddr, id: LegId, len: usize) {
@@ -254,6 +166,10 @@ impl Relay {
             self.stats.moves += 1;
             log!(debug, ?id, %known, %from, "a player moved to another address");
             if let End::Guest = id.end() {
+                let room = self.room_of(id).and_then(|room| self.rooms.get(room));
+                if room.is_some_and(|room| room.is_banned(from.ip())) {
+                    return self.expel(id.slot());
+                }
                 if let Some(guest) = self.guests.get_mut(id.slot()) {
                     guest.address = from;
                 }
@@ -278,7 +194,7 @@ impl Relay {
     }
 
     /// Tells a host and a guest where the other one may be reached, if both want to know.
-    fn introduce(&mut self, now: Instant, slot: usize) {
+    pub(super) fn introduce(&mut self, now: Instant, slot: usize) {
         let Some(guest) = self.guests.get_mut(slot) else {
             return;
         };
@@ -379,17 +295,14 @@ impl Relay {
         };
         log!(debug, slot, guests = room.guests.len(), "closed a room");
         self.by_code.remove(&room.code);
-        if let Some(count) = self.rooms_by_ip.get_mut(&room.prefix) {
-            *count -= 1;
-            if *count == 0 {
-                self.rooms_by_ip.remove(&room.prefix);
-            }
+        if let Some(token) = &room.token {
+            self.by_token.remove(token);
         }
+        self.rooms_from.remove(room.opened_from);
         for guest in room.guests {
             self.stats.guests_left += 1;
             let slot = guest as usize;
-            if let Some(guest) = self.guests.remove(slot) {
-                self.by_request.remove(&guest.request);
+            if let Some(guest) = self.remove_guest(slot) {
                 let id = guest.guest_id(slot);
                 self.say(guest.address, &Packet::Gone { id });
             }
@@ -398,11 +311,10 @@ impl Relay {
 
     /// Forgets a guest and tells its host.
     pub(super) fn drop_guest(&mut self, slot: usize) {
-        let Some(guest) = self.guests.remove(slot) else {
+        let Some(guest) = self.remove_guest(slot) else {
             return;
         };
         log!(debug, slot, room = guest.room, "a guest is gone");
-        self.by_request.remove(&guest.request);
         let Some(room) = self.rooms.get_mut(guest.room as usize) else {
             return;
         };
@@ -410,16 +322,12 @@ impl Relay {
         let (to, id) = (room.address, guest.host_id(slot));
         self.say(to, &Packet::Gone { id });
     }
-}
 
-impl Request {
-    fn new(from: SocketAddr, random: [u8; 8], direct: bool, local: Candidates) -> Self {
-        Self {
-            from,
-            random,
-            direct,
-            local: local.local_only(),
-        }
+    fn remove_guest(&mut self, slot: usize) -> Option<Guest> {
+        let guest = self.guests.remove(slot)?;
+        self.by_request.remove(&guest.request);
+        self.guests_from.remove(guest.request.0.ip());
+        Some(guest)
     }
 }
 

@@ -1,12 +1,16 @@
 //! Rooms and guests: addresses and counters, and nothing else.
 
-use std::net::SocketAddr;
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
 
+use muse_transport::token::TokenId;
 use muse_wire::Instant;
+use muse_wire::keyed::{Keyed, KeyedMap};
+use muse_wire::net::{customer, neighbourhood};
 
 use super::super::code::RoomCode;
 use super::super::packet::{Candidates, End, LegId};
-use super::super::rate::Meter;
+use super::fairness::{GuestMeter, RoomMeter};
 
 /// A room and its host.
 #[derive(Debug)]
@@ -15,18 +19,60 @@ pub(super) struct Room {
     pub(super) code: RoomCode,
     /// The address of the host, proven.
     pub(super) address: SocketAddr,
-    /// The prefix that the room counts for.
-    pub(super) prefix: u64,
+    /// The address that the room counts for: the one from which it was opened.
+    pub(super) opened_from: IpAddr,
+    /// The token by which it was opened.
+    pub(super) token: Option<TokenId>,
     pub(super) local: Candidates,
     pub(super) direct: bool,
-    pub(super) meter: Meter,
+    pub(super) meter: RoomMeter,
     pub(super) heard: Instant,
     pub(super) challenged: Instant,
     /// Slots of its guests.
     pub(super) guests: Vec<u32>,
+    /// Customers ([`customer`]) that may not join, the oldest ban first.
+    banned: VecDeque<u64>,
 }
 
 impl Room {
+    /// A room that nobody has joined.
+    pub(super) fn new(
+        now: Instant,
+        code: RoomCode,
+        tag: u32,
+        address: SocketAddr,
+        meter: RoomMeter,
+    ) -> Self {
+        Self {
+            tag,
+            code,
+            address,
+            opened_from: address.ip(),
+            token: None,
+            local: Candidates::NONE,
+            direct: false,
+            meter,
+            heard: now,
+            challenged: Instant::ZERO,
+            guests: Vec::new(),
+            banned: VecDeque::new(),
+        }
+    }
+
+    /// Lets nobody in from where `ip` is any more.
+    pub(super) fn ban(&mut self, ip: IpAddr) {
+        if !self.is_banned(ip) {
+            if self.banned.len() >= BANS_MAX {
+                self.banned.pop_front();
+            }
+            self.banned.push_back(customer(ip));
+        }
+    }
+
+    pub(super) fn is_banned(&self, ip: IpAddr) -> bool {
+        self.banned.contains(&customer(ip))
+    }
+
     pub(super) fn id(&self, slot: usize) -> LegId {
         LegId::new(self.tag, slot, End::Room)
     }
@@ -52,6 +98,7 @@ pub(super) struct Guest {
     pub(super) direct: bool,
     /// True if the direct way was found at some time.
     pub(super) found: bool,
+    pub(super) meter: GuestMeter,
 }
 
 impl Guest {
@@ -61,6 +108,47 @@ impl Guest {
 
     pub(super) fn host_id(&self, slot: usize) -> LegId {
         LegId::new(self.host_tag, slot, End::Host)
+    }
+}
+
+/// Numbers of rooms or guests by the address that they came from.
+#[derive(Debug)]
+pub(super) struct Tally {
+    customers: KeyedMap<u64, u32>,
+    networks: KeyedMap<u64, u32>,
+}
+
+impl Tally {
+    pub(super) fn new(keyed: &Keyed) -> Self {
+        Self {
+            customers: KeyedMap::with_hasher(keyed.clone()),
+            networks: KeyedMap::with_hasher(keyed.clone()),
+        }
+    }
+
+    /// True if there are fewer than so many of its customer and of its network.
+    pub(super) fn has_place(&self, ip: IpAddr, of_customer: u32, of_network: u32) -> bool {
+        let count = |counts: &KeyedMap<u64, u32>, key| counts.get(&key).copied().unwrap_or(0);
+        count(&self.customers, customer(ip)) < of_customer
+            && count(&self.networks, neighbourhood(ip)) < of_network
+    }
+
+    pub(super) fn add(&mut self, ip: IpAddr) {
+        *self.customers.entry(customer(ip)).or_default() += 1;
+        *self.networks.entry(neighbourhood(ip)).or_default() += 1;
+    }
+
+    pub(super) fn remove(&mut self, ip: IpAddr) {
+        fn subtract(counts: &mut KeyedMap<u64, u32>, key: u64) {
+            if let Some(count) = counts.get_mut(&key) {
+                *count -= 1;
+                if *count == 0 {
+                    counts.remove(&key);
+                }
+            }
+        }
+        subtract(&mut self.customers, customer(ip));
+        subtract(&mut self.networks, neighbourhood(ip));
     }
 }
 
@@ -131,3 +219,6 @@ impl<T> Slab<T> {
         self.slots.get_mut(slot)?.as_mut()
     }
 }
+
+/// Bans of a room that are remembered; beyond that the oldest is forgotten.
+const BANS_MAX: usize = 1_024;

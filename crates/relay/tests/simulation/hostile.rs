@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use muse_netem::{NatKind, Stage};
-use muse_relay::packet::{Candidates, PACKET_LEN_MAX, Packet, VERSION};
+use muse_relay::packet::{Candidates, PACKET_LEN_MAX, Packet, ShownToken, VERSION};
 use muse_relay::{LegId, Limits, RoomKey};
 use muse_wire::{Duration, Ecn};
 
@@ -21,7 +21,7 @@ fn made_up(rng: &mut fastrand::Rng) -> Vec<u8> {
     local.push(SocketAddr::from(([10, 0, 0, 1], 5)));
     let key = RoomKey::new([rng.u8(..); 16]);
     let (token, nonce, direct) = ([rng.u8(..); 8], random, true);
-    let packet = match rng.u8(0..12) {
+    let packet = match rng.u8(0..13) {
         0 => Packet::Hello {
             version: VERSION,
             random,
@@ -33,6 +33,7 @@ fn made_up(rng: &mut fastrand::Rng) -> Vec<u8> {
             key,
             direct,
             local,
+            token: ShownToken::NONE,
         },
         3 => Packet::Join {
             random,
@@ -47,7 +48,13 @@ fn made_up(rng: &mut fastrand::Rng) -> Vec<u8> {
         7 => Packet::Acquaint { id },
         8 => Packet::Works { id, token },
         9 => Packet::Probe { token, nonce },
-        10 => {
+        10 => Packet::Ban {
+            id,
+            random,
+            guest: id,
+            addresses: local,
+        },
+        11 => {
             let mut data = id.data_header().to_vec();
             data.resize(8 + rng.u8(..) as usize, 0xAB);
             return data;

@@ -148,7 +148,7 @@ impl World {
         let mut network = Network::new(seed);
         network.set_default(conditions);
         let mut simulation = Simulation::new(network);
-        let relay = Relay::new(Instant::ZERO, limits, [seed as u8; 32]);
+        let relay = Relay::danger_open(Instant::ZERO, limits, [seed as u8; 32]);
         let relay = simulation.add(RELAY, Node::Relay(Box::new(relay)));
         let mut entropy = SeededEntropy::danger_seeded(seed);
         let server = ServerKey::generate(&mut entropy);
@@ -290,7 +290,7 @@ impl World {
         let now = self.simulation.now();
         let mut seed = [0xA5; 32];
         seed[..8].copy_from_slice(&now.as_micros().to_le_bytes());
-        let fresh = Relay::new(now, limits, seed);
+        let fresh = Relay::danger_open(now, limits, seed);
         self.simulation
             .attach(self.relay, Node::Relay(Box::new(fresh)));
     }
