@@ -31,52 +31,31 @@ impl RewindConfig {
         }
     }
 
-    /// The oldest instant that a shot may be judged at; a shot that is older is judged in the present, and the shooter
-    /// has to lead. Larger is fairer to shooters with slow links and less fair to those who are shot. Default: 250 ms.
-    pub fn limit(mut self, limit: Duration) -> Self {
-        self.limit = limit.min(Duration::from_secs(1));
-        self
-    }
-
-    /// Sets how much longer the past is remembered: for hits that are contested. Default: 350 ms.
-    pub fn margin(mut self, margin: Duration) -> Self {
-        self.margin = margin.min(Duration::from_secs(2));
-        self
-    }
-
-    /// Sets how far a shot's instant may lie from what the server expects. A cheater can choose within it; below the time between two frames honest players
-    /// are refused. Default: 25 ms.
-    pub fn tolerance(mut self, tolerance: Duration) -> Self {
-        self.tolerance = tolerance;
-        self
-    }
-
-    /// Longest delay, besides the round trip and the wait of its inputs, that a client is believed. Default: 150 ms.
-    pub fn interpolation_max(mut self, delay: Duration) -> Self {
-        self.interpolation_max = delay;
-        self
-    }
-
-    /// A target that has moved further than this since the instant of the shot is judged where it is now: distance is
-    /// speed times time, and nobody should be hit that far from where it is. On a platform only the way on the
-    /// platform counts. Default: 4.
-    pub fn displacement_max(mut self, distance: f32) -> Self {
-        self.displacement_max = distance.max(0.0);
-        self
-    }
-
-    /// Entities are refused when their index is not below this. Each costs 64 bytes, and 28 for every bone, times
-    /// the ticks that are remembered. Default: 4,096.
-    pub fn entities_max(mut self, entities: usize) -> Self {
-        self.entities_max = entities;
-        self
-    }
-
     /// Returns the number of ticks that are remembered: enough for limit and margin, and one on either side.
     pub fn ticks(&self) -> u32 {
         let span = (self.limit + self.margin).as_micros();
         (span.div_ceil(self.tick.as_micros()) + 2).min(TICKS_MAX) as u32
     }
+}
+
+muse_wire::setters! { RewindConfig:
+    /// The oldest instant that a shot may be judged at; a shot that is older is judged in the present, and the shooter
+    /// has to lead. Larger is fairer to shooters with slow links and less fair to those who are shot. Default: 250 ms.
+    limit: Duration = limit.min(Duration::from_secs(1)),
+    /// Sets how much longer the past is remembered: for hits that are contested. Default: 350 ms.
+    margin: Duration = margin.min(Duration::from_secs(2)),
+    /// Sets how far a shot's instant may lie from what the server expects. A cheater can choose within it; below the time between two frames honest players
+    /// are refused. Default: 25 ms.
+    tolerance: Duration,
+    /// Longest delay, besides the round trip and the wait of its inputs, that a client is believed. Default: 150 ms.
+    interpolation_max: Duration,
+    /// A target that has moved further than this since the instant of the shot is judged where it is now: distance is
+    /// speed times time, and nobody should be hit that far from where it is. On a platform only the way on the
+    /// platform counts. Default: 4.
+    displacement_max: f32 = displacement_max.max(0.0),
+    /// Entities are refused when their index is not below this. Each costs 64 bytes, and 28 for every bone, times
+    /// the ticks that are remembered. Default: 4,096.
+    entities_max: usize,
 }
 
 /// The reason for which [`Rewind`](super::Rewind) refused something.

@@ -34,18 +34,6 @@ impl Shot {
         }
     }
 
-    /// Sets the range of the shot.
-    pub fn range(mut self, range: f32) -> Self {
-        self.range = range;
-        self
-    }
-
-    /// Sets the radius of the shot, up to 10. Default: 0.
-    pub fn radius(mut self, radius: f32) -> Self {
-        self.radius = radius;
-        self
-    }
-
     /// Origin and direction are relative to a platform, on which the shooter stands; the platform is rewound, too.
     pub fn on(mut self, platform: EntityId) -> Self {
         self.platform = Some(platform);
@@ -65,6 +53,13 @@ impl Shot {
         self.radius = self.radius.clamp(0.0, RADIUS_MAX);
         (self.range > 0.0).then_some(self)
     }
+}
+
+muse_wire::setters! { Shot:
+    /// Sets the range of the shot.
+    range: f32,
+    /// Sets the radius of the shot, up to 10. Default: 0.
+    radius: f32,
 }
 
 /// Something that flies.

@@ -141,12 +141,6 @@ impl HitVolume {
         }
     }
 
-    /// Hangs on a bone, instead of on the entity itself.
-    pub fn bone(mut self, bone: u8) -> Self {
-        self.bone = Some(bone);
-        self
-    }
-
     /// Moved away from the origin of the bone or entity.
     pub fn offset(mut self, offset: Vec3) -> Self {
         self.offset.position = offset;
@@ -158,12 +152,13 @@ impl HitVolume {
         self.offset = pose;
         self
     }
+}
 
+muse_wire::setters! { HitVolume:
+    /// Hangs on a bone, instead of on the entity itself.
+    bone: u8 = Some(bone),
     /// Sets the part of the body that it is, for the damage.
-    pub fn part(mut self, part: Part) -> Self {
-        self.part = part;
-        self
-    }
+    part: Part,
 }
 
 /// The volumes of a sort of entity. Platforms that carry others and cannot be hit have none.

@@ -2,15 +2,13 @@
 //!
 //! Projective velocity blending: the body goes on from where it is shown and is led to where the last update says it should be by the
 //! time the next one is due. Paths that bend are followed as they bend ([`Path::Curved`], [`Path::Turning`]) instead of along their tangents.
-//! The other way, for bodies that follow inputs, is to simulate them with the last input known: [`by_last_input`].
+//! The other way, for bodies that follow inputs, is to predict them ([`Game::predicts`](crate::prediction::Game::predicts)).
 
 mod curve;
 
 use glam::{Quat, Vec3};
 use muse_wire::{Duration, Instant};
 
-use crate::Tick;
-use crate::prediction::{Game, StepContext, run_step};
 use crate::smoothing::IGNORE_BELOW;
 
 use curve::Curve;
@@ -203,27 +201,6 @@ pub fn derive_motion(earlier: &Motion, later: Motion, seconds: f32) -> Motion {
     }
 }
 
-/// Another's state after `ticks` more, if its player goes on doing what it did last (DOOM III's way). `ticks` is cut at
-/// [`BY_INPUT_TICKS_MAX`].
-pub fn by_last_input<G: Game>(
-    game: &mut G,
-    state: &G::Player,
-    input: &G::Input,
-    tick: Tick,
-    ticks: u32,
-) -> G::Player {
-    let mut state = state.clone();
-    for step in 1..=ticks.min(BY_INPUT_TICKS_MAX) {
-        let emit = &mut |_| ();
-        let mut context = StepContext::new(tick + step, false, emit);
-        run_step(game, &mut state, input, &mut context);
-    }
-    state
-}
-
-/// Most ticks that [`by_last_input`] simulates.
-pub const BY_INPUT_TICKS_MAX: u32 = 32;
-
 /// The rotation by so many seconds of turning.
 fn turn(angular_velocity: Vec3, seconds: f32) -> Quat {
     Quat::from_scaled_axis(angular_velocity * seconds)
@@ -348,33 +325,5 @@ mod tests {
             "{at_once}, {later}"
         );
         assert_eq!(shown_after(50.0)[0], 50.0);
-    }
-
-    #[derive(muse_schema::State, Clone, Debug, PartialEq)]
-    struct Runner {
-        #[field(range = -100.0..=100.0, step = 0.01)]
-        x: f32,
-    }
-
-    struct Rules;
-
-    impl Game for Rules {
-        type Player = Runner;
-        type Input = u8;
-        type Event = Tick;
-
-        fn step(&mut self, state: &mut Runner, input: &u8, context: &mut StepContext<'_, Tick>) {
-            state.x += f32::from(*input) * 0.1;
-            context.emit(context.tick);
-        }
-    }
-
-    #[test]
-    fn others_go_on_doing_what_they_did_last() {
-        let start = Runner { x: 1.0 };
-        let ahead = |ticks| by_last_input(&mut Rules, &start, &2, Tick(10), ticks).x;
-        assert_eq!(ahead(0), 1.0);
-        assert!((ahead(5) - 2.0).abs() < 0.001);
-        assert_eq!(ahead(u32::MAX), ahead(BY_INPUT_TICKS_MAX));
     }
 }

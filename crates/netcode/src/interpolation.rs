@@ -79,6 +79,8 @@ pub struct Interpolated<S> {
     states: VecDeque<(Tick, S)>,
     smoothing: Smoothing<S>,
     shown_at: Option<f64>,
+    /// The state before smoothing that was shown last, if something was in its way.
+    stopped: Option<S>,
     snaps: u64,
 }
 
@@ -102,6 +104,8 @@ pub enum Source {
     Beyond,
     /// From where it stopped: the next is overdue for too long.
     Stopped,
+    /// From the client's own prediction: it is where it is by now.
+    Predicted,
 }
 
 impl Source {
@@ -123,6 +127,7 @@ impl<S: State> Interpolated<S> {
             states: VecDeque::with_capacity(Self::STATES_MAX),
             smoothing: Smoothing::new(config.smoothing),
             shown_at: None,
+            stopped: None,
             snaps: 0,
         }
     }
@@ -142,6 +147,7 @@ impl<S: State> Interpolated<S> {
         }
         // A late state changes the curve under what is being shown; the difference is blended away.
         let before = self.shown_at.and_then(|at| self.curve(at));
+        let before = before.map(|shown| self.stopped.take().unwrap_or(shown.state));
         if self.states.len() == Self::STATES_MAX {
             if place == 0 {
                 return false;
@@ -154,10 +160,8 @@ impl<S: State> Interpolated<S> {
         // The state shown at this very instant now lies on another curve.
         let after = self.shown_at.and_then(|at| self.curve(at));
         if let (Some(before), Some(after)) = (before, after) {
-            let distance = (self.distance)(&before.state, &after.state);
-            let correction = self
-                .smoothing
-                .correct(&before.state, &after.state, distance);
+            let distance = (self.distance)(&before, &after.state);
+            let correction = self.smoothing.correct(&before, &after.state, distance);
             self.snaps += u64::from(correction == Correction::Snapped);
         }
         true
@@ -165,6 +169,16 @@ impl<S: State> Interpolated<S> {
 
     /// Returns the state to draw at `time`, which never goes back; `None` before the first state.
     pub fn show(&mut self, time: TickTime) -> Option<Shown<S>> {
+        self.show_within(time, |_, ahead| ahead)
+    }
+
+    /// As [`show`](Self::show), in a world with obstacles: while the next state is overdue, `stop` gets the last state and the one that the entity would have by
+    /// now, and returns how far it gets.
+    pub fn show_within(
+        &mut self,
+        time: TickTime,
+        mut stop: impl FnMut(&S, S) -> S,
+    ) -> Option<Shown<S>> {
         let at = time.ticks();
         if let Some(last) = self.shown_at.replace(at) {
             let seconds = (at - last) as f32 * self.config.tick_seconds;
@@ -174,7 +188,12 @@ impl<S: State> Interpolated<S> {
         while self.states.len() > 2 && f64::from(self.states[1].0.0) <= at {
             self.states.pop_front();
         }
-        let shown = self.curve(at)?;
+        let mut shown = self.curve(at)?;
+        self.stopped = None;
+        if let (true, Some((_, last))) = (shown.source.is_underrun(), self.states.back()) {
+            shown.state = stop(last, shown.state);
+            self.stopped = Some(shown.state.clone());
+        }
         Some(Shown {
             state: self.smoothing.show(&shown.state),
             source: shown.source,

@@ -4,13 +4,19 @@
 //! server's for every tick whose input came in time. Where it is not, the client takes the server's and simulates
 //! again what came after. Effects of a tick happen once, however often it is simulated ([`Effect`]).
 //!
-//! One state is predicted: a player's, or that of everything near it; see [`Predicted`].
+//! A client predicts its own player, and with it whatever the game wants: the ball that it kicks, those whom it touches, everything in a radius. Such
+//! a [`Scene`] is simulated together, saved each tick, and set to the server's states and simulated again where anything in it was wrong.
 
+mod budget;
 mod effects;
+mod group;
+mod predictor;
+mod scene;
 
+pub(crate) use budget::Budget;
 pub use effects::{Effect, EffectChange};
-
-use std::collections::VecDeque;
+pub(crate) use predictor::{Change, Predictor, Reconciled};
+pub use scene::{Candidate, Scene};
 
 use muse_schema::State;
 use muse_wire::Duration;
@@ -18,7 +24,6 @@ use muse_wire::Duration;
 use crate::Tick;
 use crate::inputs::Input;
 use crate::session::SessionConfig;
-use effects::Effects;
 
 /// The rules of a game: what an input does to a state in one tick. The same on both sides.
 ///
@@ -51,9 +56,9 @@ use effects::Effects;
 /// assert!((runner.x - 0.2).abs() < 1e-6);
 /// assert_eq!(heard, ["footstep", "footstep"]);
 /// ```
-pub trait Game {
-    /// The state that is predicted.
-    type Player: Predicted;
+pub trait Game: Sized {
+    /// The state of a player.
+    type Player: State;
     /// The input of a player for a tick.
     type Input: Input;
     /// An event in a step that is to be seen or heard once; `()` if there is nothing.
@@ -62,6 +67,10 @@ pub trait Game {
     /// Ticks of the simulation a second, the same on both sides.
     const TICKS_PER_SECOND: u32 = 60;
 
+    /// The number of entities that a client predicts at most besides its own player. Default: none. Each costs a step in every tick, and again for
+    /// each tick since the server's state whenever one of them was predicted wrongly.
+    const PREDICTED_MAX: usize = 0;
+
     /// One tick. It must depend on its arguments only, and on what both sides have in common.
     fn step(
         &mut self,
@@ -69,6 +78,28 @@ pub trait Game {
         input: &Self::Input,
         context: &mut StepContext<'_, Self::Event>,
     );
+
+    /// One tick of everything that is simulated together: by default each player by [`step`](Self::step). For games whose players move other things, or
+    /// each other. The same on the server, where the scene is all players and all entities of
+    /// [predicted](crate::KindOptions::predicted) kinds, and on a client, where it is what that client predicts of it. It must depend on the scene
+    /// only, and on what both sides have in common.
+    fn step_scene(&mut self, scene: &mut Scene<Self>) {
+        scene.step_players(self);
+    }
+
+    /// Returns whether the client whose player is `own` predicts another player, or an entity of a [predicted](crate::KindOptions::predicted) kind, and
+    /// which first if there is not room for all: the one with the smallest number, such as the distance. `None` leaves it interpolated. By
+    /// default everything is predicted, as far as [`PREDICTED_MAX`](Self::PREDICTED_MAX) allows. Asked with every snapshot, on both sides.
+    fn predicts(&self, own: &Self::Player, other: &Candidate<'_>) -> Option<f32> {
+        let _ = (own, other);
+        Some(0.0)
+    }
+
+    /// Returns the part of an input that others may know, who predict this player by it; kinds are declared with
+    /// [`inputs`](crate::KindOptions::inputs) for that. By default all of it. Bytes are sent whenever it changes.
+    fn shared(input: &Self::Input) -> Self::Input {
+        input.clone()
+    }
 
     /// Returns the part of an input that is sent again with later packets, in case the first was lost: by default all of it. What a later input
     /// says again, such as where the player is, need not be sent twice. The server may then step with either.
@@ -86,10 +117,7 @@ pub trait Game {
 
     /// Returns how far apart two players look, in metres or whatever unit the game has. By default
     /// [`State::distance`].
-    fn distance(one: &Self::Player, other: &Self::Player) -> f32
-    where
-        Self::Player: State,
-    {
+    fn distance(one: &Self::Player, other: &Self::Player) -> f32 {
         one.distance(other)
     }
 }
@@ -104,7 +132,7 @@ pub struct StepContext<'a, E> {
 }
 
 impl<'a, E> StepContext<'a, E> {
-    /// Makes the context of a step outside of a [`Predictor`], such as the server's; events go to `emit`.
+    /// Makes the context of a step outside of a session; events go to `emit`.
     pub fn new(tick: Tick, first_run: bool, emit: &'a mut dyn FnMut(E)) -> Self {
         Self {
             tick,
@@ -128,27 +156,7 @@ impl<E> std::fmt::Debug for StepContext<'_, E> {
     }
 }
 
-/// A state that can be predicted. Every [`State`] can: that is prediction of the owner's player only. To predict a whole world, write it for a
-/// type that holds all of it.
-pub trait Predicted: Clone {
-    /// True if the other differs beyond tolerance, so that a correction is due.
-    fn differs(&self, other: &Self) -> bool;
-
-    /// Onto the grid that both sides share.
-    fn snap(&mut self);
-}
-
-impl<S: State> Predicted for S {
-    fn differs(&self, other: &Self) -> bool {
-        State::differs(self, other)
-    }
-
-    fn snap(&mut self) {
-        *self = self.snapped();
-    }
-}
-
-/// Runs one step and puts the state onto its grid: what the server does in each tick, and a [`Predictor`], too.
+/// Runs one step and puts the state onto its grid: what both sides do in each tick.
 pub fn run_step<G: Game>(
     game: &mut G,
     state: &mut G::Player,
@@ -156,68 +164,7 @@ pub fn run_step<G: Game>(
     context: &mut StepContext<'_, G::Event>,
 ) {
     game.step(state, input, context);
-    state.snap();
-}
-
-/// Predicts by simulating ahead, and reconciles with the server.
-///
-/// Call [`predict`](Self::predict) for each tick that the clock says, [`reconcile`](Self::reconcile) for each state that the server
-/// sends, and [`poll_effect`](Self::poll_effect) until `None` after either.
-///
-/// ```
-/// # use muse_netcode::prediction::{Game, StepContext};
-/// # use muse_schema::State;
-/// #[derive(State, Clone, Debug, PartialEq)]
-/// struct Score(u16);
-/// # struct Rules;
-/// # impl Game for Rules {
-/// #     type Player = Score;
-/// #     type Input = u8;
-/// #     type Event = ();
-/// #     fn step(&mut self, state: &mut Score, input: &u8, _: &mut StepContext<'_, ()>) {
-/// #         state.0 += u16::from(*input);
-/// #     }
-/// # }
-/// use muse_netcode::Tick;
-/// use muse_netcode::prediction::{Predictor, Reconciled};
-/// let mut predictor = Predictor::<Rules>::new();
-/// predictor.reconcile(&mut Rules, Tick(9), &Score(100));
-/// for tick in 10..15 {
-///     predictor.predict(&mut Rules, Tick(tick), 1);
-/// }
-/// assert_eq!(predictor.state(), Some(&Score(105)));
-/// assert_eq!(predictor.reconcile(&mut Rules, Tick(11), &Score(102)), Reconciled::Confirmed);
-/// // The server says otherwise for tick 12: it is believed, and ticks 13 and 14 are simulated again.
-/// let corrected = Reconciled::Corrected { before: Score(105), again: 2 };
-/// assert_eq!(predictor.reconcile(&mut Rules, Tick(12), &Score(150)), corrected);
-/// assert_eq!(predictor.state(), Some(&Score(152)));
-/// ```
-#[derive(Debug)]
-pub struct Predictor<G: Game> {
-    /// The newest state from the server, or one that was confirmed by it, and what was predicted since.
-    base: Option<(Tick, G::Player)>,
-    /// Ticks after the base without gaps, with the state after each.
-    predicted: VecDeque<(G::Input, G::Player)>,
-    effects: Effects<G::Event>,
-    counters: PredictionCounters,
-}
-
-/// The outcome of a state from the server.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Reconciled<S> {
-    /// The client had predicted it.
-    Confirmed,
-    /// The client had not: it took the server's and simulated the ticks after it again.
-    Corrected {
-        /// The state that was predicted for now before, which is where smoothing starts from.
-        before: S,
-        /// The number of ticks that were simulated again.
-        again: u32,
-    },
-    /// There was nothing to compare it with, so prediction starts from it.
-    Started,
-    /// It is older than what the server has said before.
-    Outdated,
+    *state = state.snapped();
 }
 
 /// Counts of right and wrong predictions.
@@ -225,167 +172,19 @@ pub enum Reconciled<S> {
 pub struct PredictionCounters {
     /// States of the server that had been predicted.
     pub confirmed: u64,
-    /// States of the server that had not.
+    /// States of the own player that had not.
     pub corrected: u64,
-    /// Steps run again because of those.
+    /// Snapshots in which the own player was as predicted, and something else was not.
+    pub corrected_others: u64,
+    /// Snapshots with which other entities were predicted than before.
+    pub regrouped: u64,
+    /// Ticks simulated again because of those.
     pub steps_again: u64,
+    /// Entities that are predicted now, besides the own player.
+    pub others: u32,
+    /// Entities that the game wants predicted, and that are not because there are too many.
+    pub left_out: u32,
 }
 
-impl<G: Game> Predictor<G> {
-    /// Ticks that can be ahead of the server's answer: 2 s at 60 a second. Beyond, prediction pauses.
-    pub const AHEAD_MAX: usize = 128;
-
-    /// Makes a predictor that waits for the server's first state.
-    pub fn new() -> Self {
-        Self {
-            base: None,
-            predicted: VecDeque::with_capacity(Self::AHEAD_MAX),
-            effects: Effects::new(),
-            counters: PredictionCounters::default(),
-        }
-    }
-
-    /// Simulates `tick` with the player's input. Does nothing before the server's first state, for a tick that is known already,
-    /// and while the server's answer is too long overdue; ticks that were skipped are simulated with the input before them.
-    pub fn predict(&mut self, game: &mut G, tick: Tick, input: G::Input) {
-        let Some(next) = self.next_tick() else {
-            return;
-        };
-        // The clock may leave out ticks after the program stood still, but states follow each other without gaps.
-        let skipped = (tick - next).clamp(0, Self::AHEAD_MAX as i64) as u32;
-        for step in 0..skipped {
-            let held = self.predicted.back().map(|(input, _)| input.clone());
-            self.predict_one(game, next + step, held.unwrap_or_default());
-        }
-        if tick - next >= 0 {
-            self.predict_one(game, tick, input);
-        }
-    }
-
-    /// Compares what the server says the state was after `tick` with what was predicted for it.
-    pub fn reconcile(
-        &mut self,
-        game: &mut G,
-        tick: Tick,
-        state: &G::Player,
-    ) -> Reconciled<G::Player> {
-        let Some((base, _)) = &self.base else {
-            self.base = Some((tick, state.clone()));
-            return Reconciled::Started;
-        };
-        let steps = tick - *base;
-        if steps <= 0 {
-            return Reconciled::Outdated;
-        }
-        // The server is ahead of what was predicted, so there is nothing to compare: its state is the start of what
-        // follows.
-        if steps > self.predicted.len() as i64 {
-            self.predicted.clear();
-            self.effects.confirm(tick);
-            self.base = Some((tick, state.clone()));
-            return Reconciled::Started;
-        }
-        let place = steps as usize - 1;
-        let differs = self.predicted[place].1.differs(state);
-        if !differs {
-            let confirmed = self.predicted.drain(..=place).next_back();
-            // The predicted state stays, not the server's: within the tolerance they may differ, and what was simulated
-            // since went on from this one.
-            self.base = confirmed.map(|(_, state)| (tick, state));
-            self.effects.confirm(tick);
-            self.counters.confirmed += 1;
-            return Reconciled::Confirmed;
-        }
-        // The state on the screen now, to be blended away from.
-        let before = self.predicted[self.predicted.len() - 1].1.clone();
-        self.predicted.drain(..=place);
-        self.base = Some((tick, state.clone()));
-        self.effects.confirm(tick);
-        let again = self.simulate_again(game, tick, state.clone());
-        self.counters.corrected += 1;
-        Reconciled::Corrected { before, again }
-    }
-
-    /// The newest state: predicted, or the server's if nothing is.
-    pub fn state(&self) -> Option<&G::Player> {
-        let predicted = self.predicted.back().map(|(_, state)| state);
-        predicted.or(self.base.as_ref().map(|(_, state)| state))
-    }
-
-    /// The tick of [`state`](Self::state).
-    pub fn tick(&self) -> Option<Tick> {
-        let (base, _) = self.base.as_ref()?;
-        Some(*base + self.predicted.len() as u32)
-    }
-
-    /// The state after `tick`, if that is not too long ago: for drawing between two ticks.
-    pub fn state_at(&self, tick: Tick) -> Option<&G::Player> {
-        let (base, state) = self.base.as_ref()?;
-        match tick - *base {
-            0 => Some(state),
-            steps => {
-                let place = usize::try_from(steps - 1).ok()?;
-                self.predicted.get(place).map(|(_, state)| state)
-            }
-        }
-    }
-
-    /// The newest tick that the server has spoken about, and the state after it.
-    pub fn confirmed(&self) -> Option<(Tick, &G::Player)> {
-        self.base.as_ref().map(|(tick, state)| (*tick, state))
-    }
-
-    /// The next thing to show, take back or forget about.
-    pub fn poll_effect(&mut self) -> Option<Effect<G::Event>> {
-        self.effects.poll()
-    }
-
-    /// Returns the counts of right and wrong predictions so far.
-    pub fn counters(&self) -> &PredictionCounters {
-        &self.counters
-    }
-
-    fn next_tick(&self) -> Option<Tick> {
-        self.tick().map(|tick| tick + 1)
-    }
-
-    fn predict_one(&mut self, game: &mut G, tick: Tick, input: G::Input) {
-        // Memory and the cost of a correction are bounded; the player stands still until the server is heard again.
-        if self.predicted.len() == Self::AHEAD_MAX {
-            return;
-        }
-        let Some(mut state) = self.state().cloned() else {
-            return;
-        };
-        let effects = &mut self.effects;
-        let emit = &mut |event| effects.emit(tick, event);
-        let mut context = StepContext::new(tick, true, emit);
-        run_step(game, &mut state, &input, &mut context);
-        self.predicted.push_back((input, state));
-    }
-
-    fn simulate_again(&mut self, game: &mut G, base: Tick, mut state: G::Player) -> u32 {
-        // Events of these ticks are compared with those of the first time: the same ones are not shown twice, others are
-        // taken back.
-        self.effects.begin_again();
-        let mut tick = base;
-        for (input, predicted) in &mut self.predicted {
-            tick = tick + 1;
-            let effects = &mut self.effects;
-            let emit = &mut |event| effects.emit(tick, event);
-            let mut context = StepContext::new(tick, false, emit);
-            run_step(game, &mut state, input, &mut context);
-            predicted.clone_from(&state);
-        }
-        self.effects.end_again();
-        let again = self.predicted.len() as u32;
-        self.counters.steps_again += u64::from(again);
-        again
-    }
-}
-
-impl<G: Game> Default for Predictor<G> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -36,24 +36,15 @@ impl QualityConfig {
         self.better_after = better_after;
         self
     }
+}
 
+muse_wire::setters! { QualityConfig:
     /// After so long without a packet the game freezes. Default: 500 ms.
-    pub fn frozen_after(mut self, silence: Duration) -> Self {
-        self.frozen_after = silence;
-        self
-    }
-
+    frozen_after: Duration,
     /// After so long without a packet the client tries to connect again. Default: 3 s.
-    pub fn reconnect_after(mut self, silence: Duration) -> Self {
-        self.reconnect_after = silence;
-        self
-    }
-
+    reconnect_after: Duration,
     /// After so long without a packet it gives up. Default: 20 s.
-    pub fn gone_after(mut self, silence: Duration) -> Self {
-        self.gone_after = silence;
-        self
-    }
+    gone_after: Duration,
 }
 
 impl Default for QualityConfig {

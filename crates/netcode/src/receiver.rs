@@ -143,6 +143,11 @@ impl Receiver {
         self.game = Some(game);
     }
 
+    /// The kinds.
+    pub(crate) const fn kinds(&self) -> &Arc<Kinds> {
+        &self.kinds
+    }
+
     /// The game that the server plays, as soon as a packet told. Load it, then call [`set_game`](Self::set_game).
     pub const fn game_of_server(&self) -> Option<u32> {
         self.game_of_server

@@ -72,6 +72,8 @@ pub struct ClientView {
     client: ClientId,
     slots_max: usize,
     player: Option<EntityId>,
+    /// The other entities that the client predicts, in order.
+    predicted: Vec<EntityId>,
     slots: Slots,
     interest: Vec<(EntityId, u32)>,
     interest_changed: bool,
@@ -114,6 +116,7 @@ impl ClientView {
             client,
             slots_max: SLOTS_DEFAULT as usize,
             player: None,
+            predicted: Vec::new(),
             slots: Slots::default(),
             interest: Vec::new(),
             interest_changed: false,
@@ -162,6 +165,13 @@ impl ClientView {
     /// interest: the client compares its predictions with it.
     pub const fn set_player(&mut self, player: Option<EntityId>) {
         self.player = player;
+    }
+
+    /// Sets what the client predicts besides its player: it is in every snapshot as well.
+    pub(crate) fn set_predicted(&mut self, predicted: impl Iterator<Item = EntityId>) {
+        self.predicted.clear();
+        self.predicted.extend(predicted);
+        self.predicted.sort_unstable();
     }
 
     /// Emits an event of the last committed tick to this client alone.
@@ -544,8 +554,10 @@ impl ClientView {
             else {
                 continue;
             };
-            // The client's own player is always sent: predictions are confirmed by it.
-            if !slot.wants(object, tick) && Some(slot.entity) != self.player {
+            // The client's own player is always sent, and what it predicts with it: predictions are confirmed by it.
+            let is_player = Some(slot.entity) == self.player;
+            let is_predicted = self.predicted.binary_search(&slot.entity).is_ok();
+            if !slot.wants(object, tick) && !is_player && !is_predicted {
                 continue;
             }
             let unheard = slot.baseline == NEVER;
@@ -555,6 +567,8 @@ impl ClientView {
                 slot.weight / 4
             } else if object.touched < tick && slot.lacks(object) {
                 slot.weight.saturating_mul(REST_URGENCY)
+            } else if is_predicted {
+                slot.weight.saturating_mul(PREDICTED_URGENCY)
             } else {
                 slot.weight
             };
@@ -632,6 +646,8 @@ pub struct ViewStats {
 
 /// The factor by which the priority of an entity that came to rest grows faster until the client was told.
 const REST_URGENCY: u32 = 8;
+/// The factor by which the priority of what the client predicts grows faster: it corrects itself by that.
+const PREDICTED_URGENCY: u32 = 8;
 /// The time after which an entity that had no turn comes before all that have waited for less, whatever the weights: even after a loss
 /// and a long round trip nothing waits for a second.
 const WAIT_SECONDS_MAX: f64 = 0.3;

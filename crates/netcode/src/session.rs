@@ -3,10 +3,10 @@
 //! They hold no socket and no thread: bytes in, bytes out, over any link that carries datagrams. Dedicated server, listen
 //! server, offline over memory, spectator and late join are the same two types, wired differently.
 
-mod ahead;
 mod client;
 mod delayed;
 mod format;
+mod ghost;
 mod guest;
 mod local;
 mod remotes;
@@ -72,70 +72,33 @@ impl SessionConfig {
     pub(crate) fn tick_rate(&self) -> f64 {
         1e6 / self.tick.as_micros().max(1) as f64
     }
+}
 
+muse_wire::setters! { SessionConfig:
     /// Sets how long after it happened [`Server::watch_delayed`] shows the world, up to ten minutes. Default: none; costs the server
     /// a second world and a note of everything that changes in the meantime.
-    pub fn spectator_delay(mut self, delay: Duration) -> Self {
-        self.spectator_delay = delay.min(SPECTATOR_DELAY_MAX);
-        self
-    }
-
+    spectator_delay: Duration = spectator_delay.min(SPECTATOR_DELAY_MAX),
     /// Sets the ticks from one snapshot to the next. Default: 1; more saves bytes, and shows others that much later.
-    pub fn snapshot_interval(mut self, ticks: u32) -> Self {
-        self.snapshot_interval = ticks.max(1);
-        self
-    }
-
+    snapshot_interval: u32 = snapshot_interval.max(1),
     /// Sets the ticks from one packet of a client to the next, 1 to 7, on both sides the same: each carries the inputs of so many ticks. Default:
     /// 1; more saves bytes where a datagram costs more than what is in it, and inputs wait for each other. What is lost is made
     /// good by the packet after it, which comes that much later: servers ask for inputs earlier when there is loss.
-    pub fn packet_interval(mut self, ticks: u32) -> Self {
-        self.packet_interval = ticks.clamp(1, PACKET_INTERVAL_MAX);
-        self
-    }
-
+    packet_interval: u32 = packet_interval.clamp(1, PACKET_INTERVAL_MAX),
     /// Limits the bytes of a snapshot; [`Server::set_budget`] can say less. Default: 16,384; a smaller number spreads
     /// a late join over more ticks.
-    pub fn bytes_per_snapshot(mut self, bytes: usize) -> Self {
-        self.bytes_per_snapshot = bytes;
-        self
-    }
-
+    bytes_per_snapshot: usize,
     /// Limits the ticks that a server which fell behind simulates at once; see [`TickScheduler`](crate::scheduler::TickScheduler). Default: 5.
-    pub fn catch_up_max(mut self, ticks: u32) -> Self {
-        self.catch_up_max = ticks.max(1);
-        self
-    }
-
+    catch_up_max: u32 = catch_up_max.max(1),
     /// Sets how the server buffers inputs.
-    pub fn inputs(mut self, inputs: InputBufferConfig) -> Self {
-        self.inputs = inputs;
-        self
-    }
-
+    inputs: InputBufferConfig,
     /// Sets how the client's clock is steered.
-    pub fn clock(mut self, clock: ClockConfig) -> Self {
-        self.clock = clock;
-        self
-    }
-
+    clock: ClockConfig,
     /// Sets how others are shown.
-    pub fn interpolation(mut self, interpolation: InterpolationConfig) -> Self {
-        self.interpolation = interpolation;
-        self
-    }
-
+    interpolation: InterpolationConfig,
     /// Sets how the client's own player comes back after a correction.
-    pub fn smoothing(mut self, smoothing: SmoothingConfig) -> Self {
-        self.smoothing = smoothing;
-        self
-    }
-
+    smoothing: SmoothingConfig,
     /// Sets what counts as a good connection.
-    pub fn quality(mut self, quality: QualityConfig) -> Self {
-        self.quality = quality;
-        self
-    }
+    quality: QualityConfig,
 }
 
 /// Most ticks of inputs that wait for each other: two packets' worth has to fit into one.

@@ -15,25 +15,20 @@ pub struct SmoothingConfig {
 }
 
 impl SmoothingConfig {
-    /// Differences larger than this are shown at once: a body that slides through half the map looks worse than one that
-    /// appears. Default: 5.
-    pub fn snap_above(mut self, distance: f32) -> Self {
-        self.snap_above = distance;
-        self
-    }
-
-    /// Speed at which a large difference shrinks at most, in the game's own measure a second. Default: 10; faster is
-    /// truer, slower is smoother.
-    pub fn speed(mut self, speed: f32) -> Self {
-        self.speed = speed.max(0.001);
-        self
-    }
-
     /// Time after which a third of the difference is left. Default: 100 ms; shorter is truer, longer is smoother.
     pub fn time(mut self, time: Duration) -> Self {
         self.time_seconds = (time.as_secs_f64() as f32).max(0.001);
         self
     }
+}
+
+muse_wire::setters! { SmoothingConfig:
+    /// Differences larger than this are shown at once: a body that slides through half the map looks worse than one that
+    /// appears. Default: 5.
+    snap_above: f32,
+    /// Speed at which a large difference shrinks at most, in the game's own measure a second. Default: 10; faster is
+    /// truer, slower is smoother.
+    speed: f32 = speed.max(0.001),
 }
 
 impl Default for SmoothingConfig {
@@ -70,6 +65,8 @@ pub(crate) struct Smoothing<S> {
     /// The size of the difference when all of it was left, and how fast it shrinks.
     distance: f32,
     time_seconds: f32,
+    /// True if the speed stays the same until little is left.
+    is_steady: bool,
 }
 
 impl<S: State> Smoothing<S> {
@@ -81,7 +78,26 @@ impl<S: State> Smoothing<S> {
             share: 0.0,
             distance: 0.0,
             time_seconds: config.time_seconds,
+            is_steady: false,
         }
+    }
+
+    /// As [`new`](Self::new), and a large difference shrinks at the same speed until little is left: it is gone sooner, and never faster.
+    pub(crate) fn steady(config: SmoothingConfig) -> Self {
+        Self {
+            is_steady: true,
+            ..Self::new(config)
+        }
+    }
+
+    /// True if what is shown is not where its ghost is.
+    pub(crate) const fn is_active(&self) -> bool {
+        self.difference.is_some()
+    }
+
+    /// Shows the ghost as it is from now on.
+    pub(crate) fn clear(&mut self) {
+        self.difference = None;
     }
 
     /// The ghost is moved from `before` to `after`, which are `distance` apart in the game's own measure.
@@ -109,7 +125,17 @@ impl<S: State> Smoothing<S> {
 
     /// Advances by this time.
     pub(crate) fn advance(&mut self, seconds: f32) {
-        self.share *= (-seconds.max(0.0) / self.time_seconds).exp();
+        let seconds = seconds.max(0.0);
+        let decayed = match self.is_steady {
+            // The difference may go on as fast as it likes in the end, because then it is slower than the limit.
+            true => self.share * (-seconds / self.config.time_seconds).exp(),
+            false => self.share * (-seconds / self.time_seconds).exp(),
+        };
+        let slowest = match self.is_steady {
+            true => self.share - seconds * self.config.speed / self.distance.max(f32::MIN_POSITIVE),
+            false => decayed,
+        };
+        self.share = decayed.max(slowest);
         if self.share < SHARE_MIN {
             self.difference = None;
         }

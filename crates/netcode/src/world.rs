@@ -137,6 +137,12 @@ impl World {
             .map(|record| record.id)
     }
 
+    /// All entities that have a state of this kind.
+    pub(crate) fn entities_of(&self, kind: KindId) -> impl Iterator<Item = EntityId> + '_ {
+        let objects = self.tables[kind.place()].objects();
+        objects.filter_map(|object| Some(self.object(object)?.entity))
+    }
+
     /// Spawns an entity in this state. It is seen from the next [`commit`](Self::commit) on.
     pub fn spawn<S: State>(&mut self, kind: Kind<S>, state: &S) -> Result<EntityId, WorldError> {
         let entity = self.allocate()?;
@@ -551,6 +557,9 @@ pub enum WorldError {
     /// Inputs have at most [`INPUT_BYTES_MAX`] bytes.
     #[error("the input is longer than {INPUT_BYTES_MAX} bytes")]
     InputTooLong,
+    /// A spectator is to watch later than it happens, and nothing says how much later.
+    #[error("there is no delay for spectators: set SessionConfig::spectator_delay")]
+    NoDelay,
     /// Events have at most [`EVENT_BYTES_MAX`] bytes.
     #[error("the event is longer than {EVENT_BYTES_MAX} bytes")]
     EventTooLong,

@@ -146,3 +146,39 @@ fn a_gap_is_bridged_stopped_and_closed_without_a_jump() {
     assert!(apart(last.expect("shown"), truth) < 0.02);
     assert_eq!(body.snaps(), 0);
 }
+
+/// A runner at 10 units a second turns back at a wall at 5 while nothing arrives: on the screen it waits at the wall.
+#[test]
+fn what_is_overdue_stops_at_a_wall_and_goes_on_without_a_jump() {
+    let config = InterpolationConfig::new(TICK);
+    let mut body = Interpolated::new(config, |a: &Straight, b: &Straight| {
+        apart(a.position, b.position)
+    });
+    let at = |tick: u32| {
+        let x = tick as f32 * 0.2;
+        Straight {
+            position: [if x > 5.0 { 10.0 - x } else { x }, 0.0],
+        }
+    };
+    let (mut last, mut furthest, mut beyond) = (None, 0.0_f32, 0);
+    for step in 0..200 {
+        if step % 4 == 0 && !(24..34).contains(&(step / 4)) {
+            body.handle_state(Tick(step / 4), at(step / 4));
+        }
+        let time = TickTime::from_ticks(f64::from(step) / 4.0 - 2.0);
+        let stop = |_: &Straight, ahead: Straight| Straight {
+            position: ahead.position.map(|x| x.min(5.0)),
+        };
+        let shown = body.show_within(time, stop).expect("states");
+        beyond += u32::from(shown.source == Source::Beyond);
+        let x = shown.state.position[0];
+        furthest = furthest.max(x);
+        if let Some(last) = last {
+            let step: f32 = x - last;
+            assert!(step.abs() < 0.15, "a jump from {last} to {x}");
+        }
+        last = Some(x);
+    }
+    assert!(beyond > 20, "{beyond}");
+    assert!(furthest <= 5.0 && furthest > 4.9, "{furthest}");
+}

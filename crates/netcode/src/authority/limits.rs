@@ -67,30 +67,9 @@ impl ProposalLimits {
         self
     }
 
-    /// Only this near to where the server knows the actor: a lever, the muzzle of a shot. Proposals then have to say
-    /// [`between`](super::Proposal::between) what. Default: anywhere.
-    pub fn reach(mut self, distance: f32) -> Self {
-        self.reach = Some(distance);
-        self
-    }
-
     /// A number within these. Default: any.
     pub fn range(mut self, min: f32, max: f32) -> Self {
         self.range = Some((min, max));
-        self
-    }
-
-    /// ProposalLimits how fast a place or a number changes, per second. Measured over time: a slow client may catch up for as long as
-    /// [`window`](Self::window). Needs a beginning, by [`Referee::correct`](super::Referee::correct). Default: at once.
-    pub fn speed(mut self, per_second: f32) -> Self {
-        self.speed = Some(per_second);
-        self
-    }
-
-    /// Sets for how long a client may have been slow and catch up. Longer forgives worse links and lets cheaters jump
-    /// further. Default: 500 ms.
-    pub fn window(mut self, window: Duration) -> Self {
-        self.window = window;
         self
     }
 
@@ -106,12 +85,20 @@ impl ProposalLimits {
         self.once = true;
         self
     }
+}
 
+muse_wire::setters! { ProposalLimits:
+    /// Only this near to where the server knows the actor: a lever, the muzzle of a shot. Proposals then have to say
+    /// [`between`](super::Proposal::between) what. Default: anywhere.
+    reach: f32 = Some(reach),
+    /// ProposalLimits how fast a place or a number changes, per second. Measured over time: a slow client may catch up for as long as
+    /// [`window`](Self::window). Needs a beginning, by [`Referee::correct`](super::Referee::correct). Default: at once.
+    speed: f32 = Some(speed),
+    /// Sets for how long a client may have been slow and catch up. Longer forgives worse links and lets cheaters jump
+    /// further. Default: 500 ms.
+    window: Duration,
     /// The longest message that is passed on. Default: 1,024.
-    pub fn bytes_max(mut self, bytes: usize) -> Self {
-        self.bytes_max = bytes;
-        self
-    }
+    bytes_max: usize,
 }
 
 impl Authority {

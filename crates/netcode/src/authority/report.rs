@@ -4,65 +4,33 @@ use core::fmt;
 
 use muse_wire::Instant;
 
-/// The reason for which a proposal was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Violation {
-    /// The client never joined; not counted anywhere.
-    Stranger,
-    /// Nobody chose an authority for it, or a property without a beginning.
-    Undeclared,
-    /// A number that is none, or beyond a billion.
-    NotANumber,
-    /// An entity of somebody else.
-    NotTheOwner,
-    /// More subjects than are remembered.
-    TooMany,
-    /// Too often.
-    Rate,
-    /// Too far away.
-    Distance,
-    /// Too fast.
-    Speed,
-    /// Outside its range.
-    Range,
-    /// A second time, where once is allowed.
-    Again,
-    /// Too large.
-    Size,
-}
-
-impl Violation {
-    /// All of them.
-    pub const ALL: [Self; 11] = [
-        Self::Stranger,
-        Self::Undeclared,
-        Self::NotANumber,
-        Self::NotTheOwner,
-        Self::TooMany,
-        Self::Rate,
-        Self::Distance,
-        Self::Speed,
-        Self::Range,
-        Self::Again,
-        Self::Size,
-    ];
-
-    /// In a few words.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Stranger => "unknown client",
-            Self::Undeclared => "not declared",
-            Self::NotANumber => "not a number",
-            Self::NotTheOwner => "not the owner",
-            Self::TooMany => "too many subjects",
-            Self::Rate => "too often",
-            Self::Distance => "too far away",
-            Self::Speed => "too fast",
-            Self::Range => "out of range",
-            Self::Again => "once more",
-            Self::Size => "too large",
-        }
+muse_wire::named! {
+    /// The reason for which a proposal was refused.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[non_exhaustive]
+    pub enum Violation {
+        /// The client never joined; not counted anywhere.
+        Stranger = "unknown client",
+        /// Nobody chose an authority for it, or a property without a beginning.
+        Undeclared = "not declared",
+        /// A number that is none, or beyond a billion.
+        NotANumber = "not a number",
+        /// An entity of somebody else.
+        NotTheOwner = "not the owner",
+        /// More subjects than are remembered.
+        TooMany = "too many subjects",
+        /// Too often.
+        Rate = "too often",
+        /// Too far away.
+        Distance = "too far away",
+        /// Too fast.
+        Speed = "too fast",
+        /// Outside its range.
+        Range = "out of range",
+        /// A second time, where once is allowed.
+        Again = "once more",
+        /// Too large.
+        Size = "too large",
     }
 }
 

@@ -30,20 +30,6 @@ impl InputBufferConfig {
         }
     }
 
-    /// Sets how many ticks ahead of the next one inputs are kept; those beyond are refused, and the client is told to slow down. Default:
-    /// 32, at most 64; each costs the memory of an input.
-    pub fn ahead_max(mut self, ticks: u32) -> Self {
-        self.ahead_max = ticks.clamp(2, 64);
-        self
-    }
-
-    /// Sets how many ticks in a row the last input is repeated before the player does nothing. Default: 12; more carries a
-    /// runner over a longer gap, and over a cliff.
-    pub fn repeat_max(mut self, ticks: u32) -> Self {
-        self.repeat_max = ticks;
-        self
-    }
-
     /// Limits the mean wait of inputs, in ticks, besides what the slowest of a hundred packets needs. Default: 1.4;
     /// less makes play more immediate, and more ticks go without their input when packets are lost.
     pub fn wait_max(mut self, ticks: f64) -> Self {
@@ -61,6 +47,15 @@ impl InputBufferConfig {
         self.packet_ticks = ticks.clamp(1, INPUTS_PER_PACKET_MAX as u32);
         self
     }
+}
+
+muse_wire::setters! { InputBufferConfig:
+    /// Sets how many ticks ahead of the next one inputs are kept; those beyond are refused, and the client is told to slow down. Default:
+    /// 32, at most 64; each costs the memory of an input.
+    ahead_max: u32 = ahead_max.clamp(2, 64),
+    /// Sets how many ticks in a row the last input is repeated before the player does nothing. Default: 12; more carries a
+    /// runner over a longer gap, and over a cliff.
+    repeat_max: u32,
 }
 
 /// A player's input for a tick, as far as the server knows.

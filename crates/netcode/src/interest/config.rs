@@ -31,56 +31,25 @@ impl Default for InterestConfig {
     }
 }
 
-impl InterestConfig {
+muse_wire::setters! { InterestConfig:
     /// Sets the coordinates that make the cells. Default: x and z, with y up.
-    pub fn plane(mut self, plane: Plane) -> Self {
-        self.plane = plane;
-        self
-    }
-
+    plane: Plane,
     /// Edge of the smallest cells, 0.01 to 1,000,000. A quarter to a half of the usual focus is a good choice: smaller costs more
     /// cells to look into, larger more entities to measure in vain. Default: 32.
-    pub fn cell(mut self, edge: f32) -> Self {
-        self.cell = length(edge).clamp(0.01, 1e6);
-        self
-    }
-
+    cell: f32 = length(cell).clamp(0.01, 1e6),
     /// Entities are refused when their index is not below this. Costs up to 360 bytes each. Default: 65,536.
-    pub fn entities_max(mut self, entities: usize) -> Self {
-        self.entities_max = entities;
-        self
-    }
-
+    entities_max: usize,
     /// Observers are refused when their number is not below this. Default: 1,024.
-    pub fn observers_max(mut self, observers: usize) -> Self {
-        self.observers_max = observers;
-        self
-    }
-
+    observers_max: usize,
     /// Regions with something in them. Default: 4,096.
-    pub fn regions_max(mut self, regions: usize) -> Self {
-        self.regions_max = regions;
-        self
-    }
-
+    regions_max: usize,
     /// Adapters are refused when their number is not below this. Each costs every update a comparison. Default: 256.
-    pub fn adapters_max(mut self, adapters: usize) -> Self {
-        self.adapters_max = adapters;
-        self
-    }
-
+    adapters_max: usize,
     /// Entities relevant to one observer: beyond it only those that weigh most. Costs 40 bytes each. Default: 4,096.
-    pub fn visible_max(mut self, entities: usize) -> Self {
-        self.visible_max = entities;
-        self
-    }
-
+    visible_max: usize,
     /// Sets for how many updates an entity stays relevant after it was last perceived, so that things behind a fence do
     /// not flicker. A cheater sees it for as long. Default: 0.
-    pub fn linger(mut self, updates: u8) -> Self {
-        self.linger = updates;
-        self
-    }
+    linger: u8,
 }
 
 /// The reason for which [`Interest`](super::Interest) refused something.

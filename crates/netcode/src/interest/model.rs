@@ -87,12 +87,6 @@ impl Extent {
         self
     }
 
-    /// The strength at the rim, 0.01 to 1.
-    pub fn edge(mut self, strength: f32) -> Self {
-        self.edge = length(strength).clamp(0.01, 1.0);
-        self
-    }
-
     /// Only within this angle (radians) of where the owner faces; it is left 0.15 radians further out. An owner that
     /// faces nowhere perceives all around.
     pub fn cone(mut self, half_angle: f32) -> Self {
@@ -106,12 +100,6 @@ impl Extent {
         };
         self.cosine_enter = cosine(angle);
         self.cosine_leave = cosine(angle + CONE_LEAVE);
-        self
-    }
-
-    /// Within this distance the cone does not matter: one notices what is close behind.
-    pub fn near(mut self, distance: f32) -> Self {
-        self.near = length(distance);
         self
     }
 
@@ -145,6 +133,13 @@ impl Extent {
         let share = ((at.distance - full) / (radius - full)).min(1.0);
         1.0 - share * (1.0 - self.edge)
     }
+}
+
+muse_wire::setters! { Extent:
+    /// The strength at the rim, 0.01 to 1.
+    edge: f32 = length(edge).clamp(0.01, 1.0),
+    /// Within this distance the cone does not matter: one notices what is close behind.
+    near: f32 = length(near),
 }
 
 /// The direction and distance of something as its counterpart sees it.
@@ -200,42 +195,6 @@ impl Presence {
         }
     }
 
-    /// Sets the direction it faces, for a nimbus that is a cone. Default: nowhere.
-    pub fn facing(mut self, direction: Vec3) -> Self {
-        self.facing = unit(direction);
-        self
-    }
-
-    /// Its kind, below 256, for subscriptions. Default: 0.
-    pub fn kind(mut self, kind: u16) -> Self {
-        self.kind = kind;
-        self
-    }
-
-    /// The layers it is on: only observers that share one can perceive it, by whatever means. Default: all.
-    pub fn layers(mut self, layers: u32) -> Self {
-        self.layers = layers;
-        self
-    }
-
-    /// The region it belongs to; observers that subscribe to it perceive it at any distance. Default: none.
-    pub fn region(mut self, region: u32) -> Self {
-        self.region = Some(region);
-        self
-    }
-
-    /// A factor of its priority, 0 to 1,000. Default: 1.
-    pub fn importance(mut self, factor: f32) -> Self {
-        self.importance = length(factor).min(1_000.0);
-        self
-    }
-
-    /// Relevant to every observer that shares a layer, wherever it is (Tribes' *ghost always*). Default: no.
-    pub fn always(mut self, always: bool) -> Self {
-        self.always = always;
-        self
-    }
-
     /// Sets the extent in which it can be perceived in a medium. Default: everywhere by sight, not at all otherwise.
     pub fn nimbus(mut self, medium: Medium, nimbus: Extent) -> Self {
         let aura = self.bodies[medium.index()].map_or(f32::INFINITY, |body| body.aura);
@@ -256,6 +215,21 @@ impl Presence {
         self.bodies[medium.index()] = None;
         self
     }
+}
+
+muse_wire::setters! { Presence:
+    /// Sets the direction it faces, for a nimbus that is a cone. Default: nowhere.
+    facing: Vec3 = unit(facing),
+    /// Its kind, below 256, for subscriptions. Default: 0.
+    kind: u16,
+    /// The layers it is on: only observers that share one can perceive it, by whatever means. Default: all.
+    layers: u32,
+    /// The region it belongs to; observers that subscribe to it perceive it at any distance. Default: none.
+    region: u32 = Some(region),
+    /// A factor of its priority, 0 to 1,000. Default: 1.
+    importance: f32 = length(importance).min(1_000.0),
+    /// Relevant to every observer that shares a layer, wherever it is (Tribes' *ghost always*). Default: no.
+    always: bool,
 }
 
 /// An entity in one medium.
@@ -298,24 +272,6 @@ impl Observer {
             regions: Vec::new(),
             pinned: Vec::new(),
         }
-    }
-
-    /// Sets the direction it faces, for cones. Default: nowhere.
-    pub fn facing(mut self, direction: Vec3) -> Self {
-        self.facing = unit(direction);
-        self
-    }
-
-    /// The layers it perceives. Default: all.
-    pub fn layers(mut self, layers: u32) -> Self {
-        self.layers = layers;
-        self
-    }
-
-    /// Its own entity: always relevant, and adapters held by it work on the observer. Default: none.
-    pub fn body(mut self, entity: EntityId) -> Self {
-        self.body = Some(entity);
-        self
     }
 
     /// Sets how far it perceives in a medium. The cost of an update grows with what lies within. Default: not at all.
@@ -380,6 +336,15 @@ impl Observer {
         }
         self
     }
+}
+
+muse_wire::setters! { Observer:
+    /// Sets the direction it faces, for cones. Default: nowhere.
+    facing: Vec3 = unit(facing),
+    /// The layers it perceives. Default: all.
+    layers: u32,
+    /// Its own entity: always relevant, and adapters held by it work on the observer. Default: none.
+    body: EntityId = Some(body),
 }
 
 /// An observer in one medium.

@@ -15,13 +15,15 @@ pub struct Effect<E> {
     pub change: EffectChange,
 }
 
-/// The news about an event. Each is emitted once, and then either confirmed or cancelled, once.
+/// The news about an event. Each is emitted once, and then confirmed, contradicted or cancelled, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EffectChange {
     /// It happens now: show what may be shown before the server agrees (a muzzle flash, a sound).
     Emitted,
-    /// The server's state of its tick has come: show the rest.
+    /// The server's state of its tick has come, as predicted: show the rest.
     Confirmed,
+    /// The server's state of its tick has come and is another than predicted: it may not have happened. Leave it to what the server tells.
+    Contradicted,
     /// A correction made it undone: take it back if it can be.
     Cancelled,
 }
@@ -83,9 +85,14 @@ impl<E: Clone + PartialEq> Effects<E> {
         self.settle(|pending| !pending.seen, EffectChange::Cancelled);
     }
 
-    /// The server has spoken about all ticks up to this one.
+    /// The server has agreed with all ticks up to this one.
     pub(super) fn confirm(&mut self, tick: Tick) {
         self.settle(|pending| pending.tick <= tick, EffectChange::Confirmed);
+    }
+
+    /// The server has spoken about all ticks up to this one, and says otherwise.
+    pub(super) fn contradict(&mut self, tick: Tick) {
+        self.settle(|pending| pending.tick <= tick, EffectChange::Contradicted);
     }
 
     pub(super) fn poll(&mut self) -> Option<Effect<E>> {

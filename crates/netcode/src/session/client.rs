@@ -1,6 +1,7 @@
 //! The client of a game: predicts its own player, shows others, keeps its clock.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use muse_schema::{BitWriter, Blend, State};
 use muse_wire::bytes::Reader;
@@ -12,7 +13,7 @@ use crate::Claim;
 use crate::clock::{ClientClock, Due};
 use crate::inputs::{InputReport, InputSender};
 use crate::interpolation::{InterpolationConfig, Playback};
-use crate::prediction::{Effect, Game, PredictionCounters, Predictor, Reconciled};
+use crate::prediction::{Budget, Change, Effect, Game, PredictionCounters, Predictor, Reconciled};
 use crate::quality::Quality;
 use crate::receiver::{Receiver, Update};
 use crate::smoothing::{Smoothing, SmoothingConfig};
@@ -77,11 +78,11 @@ use crate::{EntityId, Event, Tick, TickTime};
 /// ```
 pub struct Client<G: Game> {
     config: SessionConfig,
-    kind: Kind<G::Player>,
     distance: fn(&G::Player, &G::Player) -> f32,
     clock: ClientClock,
     sender: InputSender<G::Input>,
     predictor: Predictor<G>,
+    budget: Budget,
     smoothing: Smoothing<G::Player>,
     receiver: Receiver,
     playback: Playback,
@@ -118,11 +119,11 @@ where
         let mut receiver = Receiver::new(kinds.with_tick_rate(config.tick_rate()));
         receiver.set_game(0);
         Self {
-            kind,
             distance,
             clock: ClientClock::new(config.clock),
             sender: InputSender::new().with_packet_ticks(config.packet_interval),
-            predictor: Predictor::new(),
+            budget: Budget::new(G::PREDICTED_MAX),
+            predictor: Predictor::new(Arc::clone(receiver.kinds()), kind, None),
             smoothing: Smoothing::new(config.smoothing),
             receiver,
             playback: Playback::new(config.tick),
@@ -170,7 +171,7 @@ where
                 log!(debug, ?player, "another entity is ours");
                 self.player = player;
                 // The predictions were of another entity; prediction begins with the server's next state of this one.
-                self.predictor = Predictor::new();
+                self.predictor.set_own(player);
             }
         }
         self.reconcile(rules, tick);
@@ -257,15 +258,7 @@ where
         let after = self.predictor.state_at(time.tick).unwrap_or(newest);
         let ghost = before.map_or_else(
             || after.clone(),
-            |before| {
-                before.blend(
-                    after,
-                    Blend {
-                        share: time.share(),
-                        seconds: self.config.tick.as_secs_f64() as f32,
-                    },
-                )
-            },
+            |before| before.blend(after, self.blend(time)),
         );
         Some(self.smoothing.show(&ghost))
     }
@@ -315,13 +308,65 @@ where
     }
 
     /// Returns the counts of right and wrong predictions.
-    pub fn prediction(&self) -> &PredictionCounters {
+    pub fn prediction(&self) -> PredictionCounters {
         self.predictor.counters()
+    }
+
+    /// Returns the entities that are predicted besides the own player. [`Remotes`](super::Remotes) shows them where they are now.
+    pub fn predicted_others(&self) -> impl Iterator<Item = EntityId> + '_ {
+        self.predictor.others()
+    }
+
+    /// Limits the entities that are predicted besides the own player, below [`Game::PREDICTED_MAX`]: for machines that are too slow for all of them. Those that
+    /// the rules rank last are interpolated.
+    pub fn set_predicted_max(&mut self, count: usize) {
+        self.predictor.set_limit(count);
+    }
+
+    /// Takes note of the time that [`handle_packet`](Self::handle_packet) and [`poll_packet`](Self::poll_packet) took, measured by the caller, so that a slow
+    /// machine predicts fewer entities instead of falling behind: with three tenths of the time spent there, a quarter fewer.
+    pub fn handle_cost(&mut self, now: Instant, spent: Duration) {
+        if let Some(limit) = self.budget.handle_cost(now, spent) {
+            log!(
+                debug,
+                limit,
+                "the machine's speed allows so many predicted entities"
+            );
+            self.predictor.set_limit(limit);
+        }
     }
 
     /// Returns the settings for [`Remotes`](super::Remotes).
     pub const fn interpolation(&self) -> InterpolationConfig {
         self.config.interpolation
+    }
+
+    /// Another entity that is predicted, between two ticks; `None` if it is not.
+    pub(super) fn predicted_between<S: State>(&self, entity: EntityId) -> Option<S> {
+        if !self.predictor.predicts(entity) {
+            return None;
+        }
+        let time = self.clock.play_time()?;
+        let newest = self.predictor.tick()?.min(time.tick);
+        let after: S = self.predictor.other_at(entity, newest)?;
+        let before: Option<S> = self.predictor.other_at(entity, time.tick.back(1));
+        Some(match before {
+            Some(before) => before.blend(&after, self.blend(time)),
+            None => after,
+        })
+    }
+
+    /// The corrections that are newer than the one with this number.
+    pub(super) fn corrections_after(&self, number: u64) -> impl Iterator<Item = &Change> {
+        let corrections = self.predictor.corrections().iter();
+        corrections.filter(move |change| change.number > number)
+    }
+
+    fn blend(&self, time: TickTime) -> Blend {
+        Blend {
+            share: time.share(),
+            seconds: self.tick_seconds(),
+        }
     }
 
     pub(super) const fn smoothing(&self) -> SmoothingConfig {
@@ -393,18 +438,15 @@ where
     }
 
     fn reconcile(&mut self, rules: &mut G, tick: Tick) {
-        let Some(player) = self.player else {
-            return;
-        };
-        // That of the packet's own tick: a prediction can only be compared with the state of the same tick.
-        let Some(state) = self.receiver.state_at(self.kind, player, tick) else {
-            return;
-        };
-        let reconciled = self.predictor.reconcile(rules, tick, &state);
+        let reconciled = self.predictor.reconcile(rules, tick, &self.receiver);
         if let Reconciled::Corrected { before, .. } = reconciled
             && let Some(after) = self.predictor.state()
         {
             let distance = (self.distance)(&before, after);
+            // Something else was wrong.
+            if distance == 0.0 {
+                return;
+            }
             log!(trace, tick = tick.0, distance, "mispredicted");
             self.smoothing.correct(&before, after, distance);
         }

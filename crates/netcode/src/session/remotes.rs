@@ -1,16 +1,16 @@
-//! Everything of one kind that others move, as it is shown.
+//! Everything of one kind but the own player, as it is shown: interpolated, or predicted.
 
 use std::collections::BTreeMap;
 
 use muse_schema::State;
 
 use super::Client;
-use super::ahead::Ahead;
+use super::ghost::Ghost;
 use crate::interpolation::{Interpolated, InterpolationConfig, Shown};
 use crate::prediction::Game;
 use crate::receiver::Update;
 use crate::world::Kind;
-use crate::{EntityId, Tick};
+use crate::{EntityId, Tick, TickTime};
 
 /// The entities of one kind, interpolated. Give it every update that the client polls, then draw what [`show`](Self::show) gives.
 ///
@@ -65,7 +65,7 @@ struct Remote<S> {
     states: Interpolated<S>,
     /// It is shown until then, for what is shown is in the past.
     gone_at: Option<Tick>,
-    ahead: Option<Ahead<S>>,
+    ghost: Ghost<S>,
 }
 
 impl<S: State> Remotes<S> {
@@ -80,19 +80,17 @@ impl<S: State> Remotes<S> {
     }
 
     /// Handles an update of the client.
-    pub fn handle_update<G: Game>(&mut self, client: &Client<G>, update: &Update)
-    where
-        G::Player: State,
-    {
+    pub fn handle_update<G: Game>(&mut self, client: &Client<G>, update: &Update) {
         match *update {
             Update::State { entity, kind, tick } if kind == self.kind.id() => {
                 let Some(state) = client.receiver().state_at(self.kind, entity, tick) else {
                     return;
                 };
+                let smoothing = client.smoothing();
                 let remote = self.entities.entry(entity).or_insert_with(|| Remote {
                     states: Interpolated::new(self.config, self.distance),
                     gone_at: None,
-                    ahead: None,
+                    ghost: Ghost::new(smoothing),
                 });
                 remote.gone_at = None;
                 remote.states.handle_state(tick, state);
@@ -108,55 +106,45 @@ impl<S: State> Remotes<S> {
         }
     }
 
-    /// Returns what to draw now: all but the client's own player, which is predicted.
+    /// Returns what to draw now: all but the client's own player. What the client predicts is where it is by now, everything else where it was a moment
+    /// ago, and what goes over from one to the other moves there within a second or so.
     pub fn show<G: Game>(
         &mut self,
         client: &Client<G>,
-    ) -> impl Iterator<Item = (EntityId, Shown<S>)>
-    where
-        G::Player: State,
-    {
+    ) -> impl Iterator<Item = (EntityId, Shown<S>)> {
+        self.show_within(client, |_, ahead| ahead)
+    }
+
+    /// As [`show`](Self::show), in a world with obstacles: for an entity whose next state is overdue, `stop` gets the last state and the one that it would have by
+    /// now if nothing were in its way, and returns how far it gets. So nobody runs through a wall because a packet was lost.
+    pub fn show_within<G: Game>(
+        &mut self,
+        client: &Client<G>,
+        mut stop: impl FnMut(&S, S) -> S,
+    ) -> impl Iterator<Item = (EntityId, Shown<S>)> {
         let (time, own) = (client.shown_time(), client.player());
         if let Some(time) = time {
             self.entities
                 .retain(|_, remote| remote.gone_at.is_none_or(|gone| gone > time.tick));
         }
-        self.entities
-            .iter_mut()
-            .filter(move |(entity, _)| Some(**entity) != own)
-            .filter_map(move |(entity, remote)| Some((*entity, remote.states.show(time?)?)))
-    }
-
-    /// The other way to draw them (DOOM III's): where they are by now if their players go on doing what they did last, at the same instant
-    /// as the client's own player. For games in which players push each other; it errs where [`show`](Self::show) is late. The
-    /// kind must be the players', declared with [`inputs`](crate::KindOptions::inputs). Up to 32 steps for each and every
-    /// frame in which something arrived.
-    pub fn show_ahead<G: Game<Player = S>>(
-        &mut self,
-        client: &Client<G>,
-        rules: &mut G,
-    ) -> impl Iterator<Item = (EntityId, S)> {
-        let (time, own) = (client.clock().play_time(), client.player());
-        let (smoothing, distance) = (client.smoothing(), self.distance);
-        self.entities.retain(|_, remote| {
-            remote
-                .gone_at
-                .is_none_or(|gone| time.is_none_or(|time| gone > time.tick))
-        });
+        let (distance, play_time) = (self.distance, client.clock().play_time());
         self.entities
             .iter_mut()
             .filter(move |(entity, _)| Some(**entity) != own)
             .filter_map(move |(entity, remote)| {
-                let (tick, state) = remote.states.newest()?;
-                let input = client.receiver().input(*entity);
-                let ahead = remote.ahead.get_or_insert_with(|| Ahead::new(smoothing));
-                ahead.handle_news(
-                    rules,
-                    (tick, state),
-                    input.map(|(_, input)| input),
-                    distance,
-                );
-                Some((*entity, ahead.show(rules, time?, client.tick_seconds())?))
+                let shown = remote.states.show_within(time?, &mut stop)?;
+                let predicted = client.predicted_between(*entity);
+                for change in client.corrections_after(remote.ghost.corrections) {
+                    remote
+                        .ghost
+                        .handle_correction(change.number, change.of(*entity), distance);
+                }
+                let seconds =
+                    play_time.map_or(0.0, TickTime::ticks) * f64::from(client.tick_seconds());
+                Some((
+                    *entity,
+                    remote.ghost.show(seconds, shown, predicted, distance),
+                ))
             })
     }
 

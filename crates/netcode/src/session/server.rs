@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use muse_schema::{BitWriter, Options, Schema, State};
 use muse_wire::{Duration, Instant, log};
@@ -13,10 +14,10 @@ use super::delayed::Delayed;
 use super::guest::{Guest, PLAYER_WEIGHT};
 use super::{PacketError, SessionConfig};
 use crate::inputs::{InputCounters, InputForTick};
-use crate::prediction::{Game, StepContext, run_step};
+use crate::prediction::{Candidate, Game, Scene};
 use crate::replication::ClientView;
 use crate::scheduler::TickScheduler;
-use crate::world::{ClientId, INPUT_BYTES_MAX, Kind, Kinds, World};
+use crate::world::{ClientId, INPUT_BYTES_MAX, Kind, KindId, Kinds, World};
 use crate::{EntityId, Shooter, Tick, WorldError};
 
 /// The server's side of a session with predicted players.
@@ -55,6 +56,11 @@ pub struct Server<G: Game> {
     world: World,
     scheduler: TickScheduler,
     clients: BTreeMap<ClientId, Guest<G::Input>>,
+    scene: Scene<G>,
+    /// The clients of players, in the order of their entities.
+    played: Vec<(EntityId, ClientId)>,
+    /// The scene's entities while it is made.
+    joining: Vec<(EntityId, KindId, Option<ClientId>)>,
     /// The tick that was simulated and is not committed.
     open: Option<(Tick, Instant)>,
     /// The next client whose packets of the committed tick are polled.
@@ -78,6 +84,9 @@ where
             tells_inputs: world.tells_inputs(kind.id()),
             scheduler: TickScheduler::new(config.tick, now).catch_up_max(config.catch_up_max),
             clients: BTreeMap::new(),
+            scene: Scene::new(Arc::clone(world.kinds()), kind),
+            played: Vec::new(),
+            joining: Vec::new(),
             open: None,
             sending: None,
             delayed: (delay > 0).then(|| Box::new(Delayed::new(&world, delay as u32))),
@@ -115,14 +124,16 @@ where
 
     /// Adds a client that watches what happened [`SessionConfig::spectator_delay`] ago, and so can tell no player what the player
     /// should not know. Nothing newer leaves the server for it.
-    pub fn watch_delayed(&mut self, client: ClientId) {
-        let Some(delayed) = &self.delayed else {
-            return self.watch(client);
-        };
+    ///
+    /// # Errors
+    /// [`WorldError::NoDelay`] without such a delay.
+    pub fn watch_delayed(&mut self, client: ClientId) -> Result<(), WorldError> {
+        let delayed = self.delayed.as_ref().ok_or(WorldError::NoDelay)?;
         let next = self.scheduler.next().back(delayed.ticks());
         let mut guest = Guest::new(&self.config, delayed.world(), client, next);
         guest.is_delayed = true;
         self.clients.insert(client, guest);
+        Ok(())
     }
 
     /// Marks a client as part of this program: its packets are polled with [`poll_packet_to`](Self::poll_packet_to), and
@@ -237,7 +248,8 @@ where
         guest.handle_packet(now, bytes)
     }
 
-    /// Begins the next tick if it is time: takes every client's input and runs the rules for its player. Commits the tick before if the
+    /// Begins the next tick if it is time: takes every client's input and runs the rules for the players and what they are
+    /// simulated with. Commits the tick before if the
     /// game has not.
     pub fn poll_tick(
         &mut self,
@@ -249,7 +261,7 @@ where
         self.commit();
         let due = self.scheduler.poll(now)?;
         let past = self.delayed.as_ref().map_or(0, |delayed| delayed.ticks());
-        // In the order of client ids, so that the same inputs give the same world on every machine.
+        self.played.clear();
         for (client, guest) in &mut self.clients {
             // The match stood still for so long; the next report says so, and clients shift their clocks.
             guest.inputs.handle_slip(due.slipped);
@@ -258,25 +270,90 @@ where
                 false => due.tick,
             };
             guest.take(tick, due.due);
-            let Some(player) = guest.player else {
-                continue;
-            };
-            let Some(mut state) = self.world.state(self.kind, player) else {
-                continue;
-            };
-            let emit = &mut |event| emitted(*client, event);
-            // A server simulates each tick once.
-            let mut context = StepContext::new(due.tick, true, emit);
-            let input = guest.taken.input();
-            run_step(rules, &mut state, &input, &mut context);
-            // It was read from there, so it is there.
-            let _ = self.world.set(self.kind, player, &state);
-            if self.tells_inputs {
-                tell_input(&mut self.world, player, &input);
+            self.played
+                .extend(guest.player.map(|player| (player, *client)));
+        }
+        self.set_scene();
+        // A server simulates each tick once.
+        self.scene.step(rules, due.tick, true);
+        self.scene.write_back(&mut self.world);
+        for (player, event) in self.scene.drain_events() {
+            let found = self
+                .played
+                .binary_search_by_key(&player, |(entity, _)| *entity);
+            if let Ok(found) = found {
+                emitted(self.played[found].1, event);
             }
+        }
+        if self.tells_inputs {
+            self.tell_inputs();
+        }
+        if G::PREDICTED_MAX > 0 {
+            self.find_predicted(rules);
         }
         self.open = Some((due.tick, due.due));
         Some(due.tick)
+    }
+
+    /// Puts players with their inputs, and what they are simulated with, into the scene: in the order of entities, which is the same on every machine.
+    fn set_scene(&mut self) {
+        self.played.sort_unstable();
+        self.played.dedup_by_key(|(entity, _)| *entity);
+        self.joining.clear();
+        let players = self.played.iter();
+        self.joining
+            .extend(players.map(|(entity, client)| (*entity, self.kind.id(), Some(*client))));
+        for kind in self.world.kinds().predicted(self.kind.id()) {
+            let others = self.world.entities_of(kind);
+            self.joining
+                .extend(others.map(|entity| (entity, kind, None)));
+        }
+        self.joining.sort_unstable_by_key(|(entity, ..)| *entity);
+        self.scene.clear();
+        for (entity, kind, client) in &self.joining {
+            let Some(row) = self.world.row(*kind, *entity) else {
+                continue;
+            };
+            let guest = client.and_then(|client| self.clients.get(&client));
+            let input = guest.map(|guest| guest.taken.input());
+            self.scene.add(*entity, *kind, row, input);
+        }
+    }
+
+    /// Tells everyone who sees a player what it does, to predict it by that.
+    fn tell_inputs(&mut self) {
+        for (player, client) in &self.played {
+            if let Some(guest) = self.clients.get(client) {
+                let input = G::shared(&guest.taken.input());
+                tell_input(&mut self.world, *player, &input);
+            }
+        }
+    }
+
+    /// Finds out what each client predicts, which is then in each of its snapshots.
+    fn find_predicted(&mut self, rules: &G) {
+        let kinds = self.world.kinds();
+        for (player, client) in &self.played {
+            let Some(own) = self.scene.player(*player) else {
+                continue;
+            };
+            let members = self.scene.members().iter();
+            let others = members.filter(|member| member.entity != *player);
+            let predicted = others.filter(|member| {
+                let candidate = Candidate {
+                    kinds,
+                    entity: member.entity,
+                    kind: member.kind,
+                    row: self.scene.row_in(self.scene.rows(), member),
+                };
+                rules.predicts(&own, &candidate).is_some()
+            });
+            if let Some(guest) = self.clients.get_mut(client) {
+                guest
+                    .view
+                    .set_predicted(predicted.map(|member| member.entity));
+            }
+        }
     }
 
     /// Ends a tick: clients will be told the world as it is now.

@@ -1,8 +1,9 @@
 //! The kinds of state: declared alike by server and clients, compared by hash.
 
+use std::any::TypeId;
 use std::marker::PhantomData;
 
-use muse_schema::{Columns, State, fnv1a};
+use muse_schema::{Columns, State};
 use thiserror::Error;
 
 use crate::coder::RowCoder;
@@ -27,7 +28,7 @@ use crate::world::{MAIN, PARTS_MAX};
 /// };
 /// let (server, ..) = declare();
 /// let (client, ..) = declare();
-/// assert_eq!(server.hash(), client.hash());
+/// assert_eq!(server.describe(), client.describe());
 /// ```
 #[derive(Clone, Debug)]
 pub struct Kinds {
@@ -70,7 +71,11 @@ impl Kinds {
     /// Declares a kind. Only the order of parts matters; the hash tells when it differs.
     pub fn register<S: State>(&mut self, options: KindOptions) -> Result<Kind<S>, KindError> {
         let columns = Columns::of::<S>();
-        let id = self.declare(S::TYPE.to_string(), columns, options)?;
+        let typed = Typed {
+            id: TypeId::of::<S>(),
+            differ: rows_differ::<S>,
+        };
+        let id = self.declare(S::TYPE.to_string(), columns, options, typed)?;
         Ok(Kind {
             id,
             state: PhantomData,
@@ -82,6 +87,7 @@ impl Kinds {
         description: String,
         columns: Columns,
         options: KindOptions,
+        typed: Typed,
     ) -> Result<KindId, KindError> {
         if self.list.iter().any(|kind| kind.options.id == options.id) {
             return Err(KindError::DuplicateId(options.id));
@@ -115,13 +121,9 @@ impl Kinds {
             columns,
             description,
             options,
+            typed,
         });
         Ok(id)
-    }
-
-    /// Returns one number for all declarations: it is the same on both sides or they do not understand each other.
-    pub fn hash(&self) -> u64 {
-        fnv1a(self.describe().as_bytes())
     }
 
     /// Returns all declarations, a line each: two sides whose lines differ do not understand each other.
@@ -167,6 +169,23 @@ impl Kinds {
     /// The columns of a kind.
     pub fn columns(&self, kind: KindId) -> Option<&Columns> {
         Some(&self.kind(kind)?.columns)
+    }
+
+    /// The kinds that are simulated together with players, besides the players' own.
+    pub(crate) fn predicted(&self, players: KindId) -> impl Iterator<Item = KindId> + '_ {
+        let predicted = self.list.iter().filter(|kind| kind.is_predicted());
+        let predicted = predicted.map(|kind| kind.id);
+        predicted.filter(move |kind| *kind != players)
+    }
+
+    /// True if states of this kind are of this type.
+    pub(crate) fn is<S: State>(&self, kind: KindId) -> bool {
+        self.at(kind.place()).typed.id == TypeId::of::<S>()
+    }
+
+    /// True if two states of a kind differ beyond the tolerance of their fields.
+    pub(crate) fn differ(&self, kind: KindId, one: &[i32], other: &[i32]) -> bool {
+        one != other && (self.at(kind.place()).typed.differ)(one, other)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Declared> {
@@ -252,6 +271,7 @@ pub struct KindOptions {
     id: u16,
     part: Option<Audience>,
     inputs: bool,
+    predicted: bool,
 }
 
 impl KindOptions {
@@ -261,6 +281,7 @@ impl KindOptions {
             id,
             part: None,
             inputs: false,
+            predicted: false,
         }
     }
 
@@ -277,6 +298,14 @@ impl KindOptions {
     #[must_use]
     pub const fn inputs(mut self) -> Self {
         self.inputs = true;
+        self
+    }
+
+    /// Makes entities of this kind part of the scene that players are simulated in ([`Game::step_scene`](crate::prediction::Game::step_scene)), so that
+    /// clients can predict them; off by default. The players' own kind need not say so.
+    #[must_use]
+    pub const fn predicted(mut self) -> Self {
+        self.predicted = true;
         self
     }
 }
@@ -322,6 +351,21 @@ pub(crate) struct Declared {
     bounds: Option<Box<[[i32; 2]]>>,
     description: String,
     options: KindOptions,
+    typed: Typed,
+}
+
+/// The type of a kind's states.
+#[derive(Clone, Copy, Debug)]
+struct Typed {
+    id: TypeId,
+    differ: fn(&[i32], &[i32]) -> bool,
+}
+
+fn rows_differ<S: State>(one: &[i32], other: &[i32]) -> bool {
+    match (S::from_row(one), S::from_row(other)) {
+        (Ok(one), Ok(other)) => one.differs(&other),
+        _ => true,
+    }
 }
 
 impl Declared {
@@ -332,6 +376,10 @@ impl Declared {
     #[inline]
     pub(crate) const fn inputs(&self) -> bool {
         self.options.inputs
+    }
+
+    pub(crate) const fn is_predicted(&self) -> bool {
+        self.options.predicted
     }
 
     /// Moves every value to the nearest one that its column allows.
@@ -365,7 +413,9 @@ impl Declared {
             Some(Audience::Others) => "others",
         };
         let inputs = if options.inputs { " inputs" } else { "" };
-        format!("{} {audience} {part}{inputs} {description}", options.id)
+        let predicted = if options.predicted { " predicted" } else { "" };
+        let id = options.id;
+        format!("{id} {audience} {part}{inputs}{predicted} {description}")
     }
 }
 

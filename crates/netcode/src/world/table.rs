@@ -54,6 +54,14 @@ impl Table {
         self.free.push(row);
     }
 
+    /// The objects that have a row.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = u32> + '_ {
+        self.objects
+            .iter()
+            .copied()
+            .filter(|object| *object != NONE)
+    }
+
     pub(crate) fn current(&self, row: u32) -> &[i32] {
         let start = row as usize * self.width;
         &self.current[start..start + self.width]

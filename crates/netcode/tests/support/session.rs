@@ -285,7 +285,7 @@ impl ClientSide {
         if judged {
             self.delays.push((now - sent).as_micros());
         }
-        let before = *self.game.prediction();
+        let before = self.game.prediction();
         let local = local(&self.setup, now);
         // One that came too late is of no use.
         if self.game.handle_packet(local, &mut Rules, payload).is_ok() {
