@@ -164,8 +164,14 @@ impl MatchConfig {
 
     /// A number that tells whether two sides play the same game by the same rules.
     pub fn contract<G: DeterministicGame>(&self) -> u64 {
-        let line = format!(
-            "{PROTOCOL_VERSION} {} {} {:?} {} {} {} {}",
+        fnv1a(self.describe::<G>().as_bytes())
+    }
+
+    /// Returns everything that all machines of a match must share, a line each.
+    pub fn describe<G: DeterministicGame>(&self) -> String {
+        format!(
+            "lockstep version {PROTOCOL_VERSION}\nstate type {}\ninput type {}\nmatch mode {:?}\nmatch seats {}\nframe length {} us\n\
+             input delay {}\ncheck interval {}\n",
             G::TYPE,
             <G::Input as muse_schema::Schema>::TYPE,
             self.mode,
@@ -173,8 +179,7 @@ impl MatchConfig {
             self.frame.as_micros(),
             self.delay,
             self.check_interval(),
-        );
-        fnv1a(line.as_bytes())
+        )
     }
 }
 

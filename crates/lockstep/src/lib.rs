@@ -9,7 +9,7 @@
 //! - [`MatchConfig::rollback`]: nobody waits; missing inputs are guessed, and wrong guesses are run again.
 //! - Checksums are compared all the time. A machine that differs is repaired, and a [`Report`] names the first frame and field.
 //! - Players may join a match under way, come back, or watch; a [`replay`] holds a match in a file.
-//! - Aids for determinism: [`Rng`], [`Fixed`], [`strict`], [`SyncTest`], `lint` (feature `lint`); [`Schedule`] lets entities sleep.
+//! - Aids for determinism: [`Rng`], [`strict`], [`SyncTest`], and `templates/clippy.toml` for the game's crate; [`Schedule`] lets entities sleep.
 //!
 //! `docs/lockstep.md` defines the packets, `docs/replay.md` the file.
 
@@ -17,12 +17,9 @@ mod blob;
 mod checksum;
 mod config;
 mod diff;
-mod fixed;
 mod frame;
 mod game;
 mod link;
-#[cfg(feature = "lint")]
-pub mod lint;
 mod orderer;
 mod packet;
 pub mod replay;
@@ -38,7 +35,6 @@ mod sync_test;
 pub use checksum::checksum;
 pub use config::{DELAY_MAX, HISTORY_MAX, Late, MatchConfig, MatchConfigError, Mode};
 pub use diff::{Difference, describe, differences, is_lossless};
-pub use fixed::Fixed;
 pub use frame::{Frame, SEATS_MAX, Seat};
 pub use game::{DeterministicGame, EVENTS_PER_FRAME_MAX, STATE_BYTES_LIMIT, Step, decode, encode};
 pub use orderer::{LinkId, Notice, Orderer};

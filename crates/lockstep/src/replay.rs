@@ -9,6 +9,7 @@
 //! assert_eq!(Replay::parse(b"GIF89a").err(), Some(ReplayError::NotAReplay));
 //! ```
 
+mod container;
 mod read;
 mod verify;
 mod write;
@@ -17,10 +18,9 @@ use core::fmt;
 
 use thiserror::Error;
 
-use crate::checksum::checksum;
 use crate::config::Mode;
-use crate::frame::Frame;
 
+pub use container::{CHUNK_HEADER_BYTES, Chunks, File};
 pub use read::{FrameInputs, Replay};
 pub use verify::{Outcome, PlayError, play, verify};
 pub use write::Recorder;
@@ -82,65 +82,4 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Kinds of chunks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Chunk {
-    Header,
-    State,
-    Inputs,
-    Checks,
-    Snapshot,
-    Index,
-    End,
-}
-
-impl Chunk {
-    const ALL: [Self; 7] = [
-        Self::Header,
-        Self::State,
-        Self::Inputs,
-        Self::Checks,
-        Self::Snapshot,
-        Self::Index,
-        Self::End,
-    ];
-
-    const fn letter(self) -> u8 {
-        match self {
-            Self::Header => b'H',
-            Self::State => b'S',
-            Self::Inputs => b'I',
-            Self::Checks => b'C',
-            Self::Snapshot => b'W',
-            Self::Index => b'X',
-            Self::End => b'E',
-        }
-    }
-}
-
-/// Appends a chunk: letter, length, checksum, content.
-fn push_chunk(file: &mut Vec<u8>, chunk: Chunk, content: &[u8]) {
-    file.push(chunk.letter());
-    file.extend((content.len() as u32).to_le_bytes());
-    file.extend(chunk_sum(chunk.letter(), content).to_le_bytes());
-    file.extend(content);
-}
-
-/// The low half of the content's checksum, with the letter mixed in.
-fn chunk_sum(letter: u8, content: &[u8]) -> u32 {
-    (checksum(content) as u32).rotate_left(u32::from(letter) % 32) ^ u32::from(letter)
-}
-
-/// A state's place in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    frame: Frame,
-    offset: u64,
-}
-
-const MAGIC: [u8; 8] = *b"MUSERPLY";
 const VERSION: u16 = 1;
-/// Letter, length, checksum.
-const CHUNK_HEADER_BYTES: usize = 9;
-/// Largest chunk.
-const CHUNK_BYTES_MAX: usize = 32 * 1024 * 1024;

@@ -1,15 +1,14 @@
 //! Saving, loading and rolling back take no memory.
 
 use muse_lockstep::samples::duel::{Buttons, Duel};
-use muse_lockstep::samples::plain::{PlainHost, PlainPeer};
+use muse_lockstep::samples::plain::PlainPeer;
 use muse_lockstep::{MatchConfig, Rng, Session, Status};
 use muse_wire::{Instant, Machine};
 
 #[test]
 fn a_rollback_takes_no_memory() {
     let config = MatchConfig::rollback(2).begins_with(1).delay(0);
-    let host = PlainHost::new(config, Duel::new(1), 1).expect("the settings make sense");
-    let mut peer = PlainPeer::Host(Box::new(host));
+    let mut peer = PlainPeer::host(config, Duel::new(1), 1).expect("the settings make sense");
     let mut buffer = [0; 1_500];
     let mut rng = Rng::new(4);
     for millis in 0..12_000 {

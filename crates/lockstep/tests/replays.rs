@@ -2,7 +2,7 @@
 
 use muse_lockstep::replay::{Problem, Recorder, Replay, ReplayError, play, verify};
 use muse_lockstep::samples::duel::{Buttons, Duel};
-use muse_lockstep::samples::plain::{PlainHost, PlainPeer};
+use muse_lockstep::samples::plain::PlainPeer;
 use muse_lockstep::{Frame, MatchConfig, Rng};
 use muse_netem::{Network, Simulation};
 use muse_wire::Duration;
@@ -10,10 +10,10 @@ use muse_wire::Duration;
 /// A match of a player alone, recorded for so many seconds, and its last confirmed state.
 fn record(seconds: u64, finish: bool) -> (Vec<u8>, Frame, Duel) {
     let config = MatchConfig::rollback(2).begins_with(1);
-    let host = PlainHost::new(config.clone(), Duel::new(1), 1).expect("the settings make sense");
+    let host = PlainPeer::host(config.clone(), Duel::new(1), 1).expect("the settings make sense");
     let mut simulation = Simulation::new(Network::new(1));
     let address = std::net::SocketAddr::from(([192, 0, 2, 1], 1));
-    let node = simulation.add(address, PlainPeer::Host(Box::new(host)));
+    let node = simulation.add(address, host);
     let mut recorder = Recorder::new(&config);
     let mut file = Vec::new();
     let mut rng = Rng::new(2);

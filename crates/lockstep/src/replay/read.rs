@@ -4,19 +4,16 @@ use muse_wire::bytes::{EndOfBytes, Reader};
 
 use crate::config::Mode;
 use crate::frame::{Frame, SEATS_MAX};
-use crate::replay::{
-    CHUNK_BYTES_MAX, CHUNK_HEADER_BYTES, Chunk, Header, MAGIC, Place, Problem, ReplayError,
-    VERSION, chunk_sum,
-};
+use crate::replay::container::{CHECKS, Chunks, END, INPUTS, SNAPSHOT, STATE};
+use crate::replay::{Header, Problem, ReplayError};
 
 /// A replay in memory.
 #[derive(Clone, Debug)]
 pub struct Replay<'a> {
-    bytes: &'a [u8],
     header: Header,
     /// Chunks of inputs: their first frame, how many, and their content.
     inputs: Vec<(Frame, u32, &'a [u8])>,
-    states: Vec<Place>,
+    states: Vec<(Frame, &'a [u8])>,
     checks: Vec<(Frame, u64)>,
     snapshots: Vec<(Frame, &'a [u8])>,
     problem: Option<Problem>,
@@ -34,22 +31,8 @@ pub struct FrameInputs<'a> {
 impl<'a> Replay<'a> {
     /// Reads a file. An error only if not even its header can be read; for the rest see [`problem`](Self::problem).
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ReplayError> {
-        let mut reader = Reader::new(bytes);
-        if reader.array() != Ok(MAGIC) {
-            return Err(ReplayError::NotAReplay);
-        }
-        let version = reader.u16().map_err(|_| ReplayError::NoHeader)?;
-        if version != VERSION {
-            return Err(ReplayError::Version(version));
-        }
-        let first = MAGIC.len() + 4;
-        let (chunk, content, next) = chunk_at(bytes, first).map_err(|_| ReplayError::NoHeader)?;
-        let header = match chunk {
-            Some(Chunk::Header) => Header::parse(content).map_err(|_| ReplayError::NoHeader)?,
-            _ => return Err(ReplayError::NoHeader),
-        };
+        let (header, chunks) = Chunks::parse(bytes)?;
         let mut replay = Self {
-            bytes,
             header,
             inputs: Vec::new(),
             states: Vec::new(),
@@ -57,7 +40,9 @@ impl<'a> Replay<'a> {
             snapshots: Vec::new(),
             problem: Some(Problem::Unfinished),
         };
-        replay.read_chunks(next);
+        if let Err(problem) = replay.read_chunks(chunks) {
+            replay.problem = Some(problem);
+        }
         Ok(replay)
     }
 
@@ -73,7 +58,7 @@ impl<'a> Replay<'a> {
 
     /// The first frame that can be run, and the one after the last.
     pub fn frames(&self) -> (Frame, Frame) {
-        let first = self.states.first().map_or(Frame(0), |place| place.frame);
+        let first = self.states.first().map_or(Frame(0), |(first, _)| *first);
         let mut end = first;
         for (start, count, _) in &self.inputs {
             // Frames after a gap cannot be run.
@@ -86,25 +71,15 @@ impl<'a> Replay<'a> {
 
     /// The newest stored state that is not after `frame`, encoded.
     pub fn state_before(&self, frame: Frame) -> Option<(Frame, &'a [u8])> {
-        let index = self.states.partition_point(|place| place.frame <= frame);
-        let place = self.states.get(index.checked_sub(1)?)?;
-        let (_, content, _) = chunk_at(self.bytes, place.offset as usize).ok()?;
-        Some((place.frame, content.get(4..)?))
+        let index = self.states.partition_point(|(at, _)| *at <= frame);
+        self.states.get(index.checked_sub(1)?).copied()
     }
 
     /// The inputs of a frame.
     pub fn inputs(&self, frame: Frame) -> Option<FrameInputs<'a>> {
-        let index = self.inputs.partition_point(|(first, ..)| *first <= frame);
-        let (first, count, content) = self.inputs.get(index.checked_sub(1)?)?;
-        if frame.since(*first) >= *count {
-            return None;
-        }
-        let mut reader = Reader::new(content);
-        let mut current = FrameInputs::default();
-        for _ in 0..=frame.since(*first) {
-            read_frame(&mut reader, usize::from(self.header.seats), &mut current).ok()?;
-        }
-        Some(current)
+        let mut cursor = Cursor::new(self);
+        cursor.seek(frame)?;
+        Some(cursor.current)
     }
 
     /// The checksums of states before frames.
@@ -122,47 +97,27 @@ impl<'a> Replay<'a> {
         self.states.len()
     }
 
-    fn read_chunks(&mut self, mut at: usize) {
-        while at < self.bytes.len() {
-            let (chunk, content, next) = match chunk_at(self.bytes, at) {
-                Ok(found) => found,
-                Err(problem) => {
-                    self.problem = Some(problem);
-                    return;
-                }
-            };
-            let read = match chunk {
-                Some(chunk) => self.read_chunk(chunk, content, at),
-                // Of a later version that this one can do without.
-                None => Ok(()),
-            };
-            if read.is_err() {
-                self.problem = Some(Problem::Damaged { at });
-                return;
-            }
-            at = next;
+    fn read_chunks(&mut self, chunks: Chunks<'a>) -> Result<(), Problem> {
+        for chunk in chunks {
+            let (at, letter, content) = chunk?;
+            let read = self.read_chunk(letter, content);
+            read.map_err(|_| Problem::Damaged { at })?;
         }
+        Ok(())
     }
 
-    fn read_chunk(&mut self, chunk: Chunk, content: &'a [u8], at: usize) -> Result<(), EndOfBytes> {
+    fn read_chunk(&mut self, letter: u8, content: &'a [u8]) -> Result<(), EndOfBytes> {
         let mut reader = Reader::new(content);
-        match chunk {
-            Chunk::State => {
-                let place = Place {
-                    frame: Frame(reader.u32()?),
-                    offset: at as u64,
-                };
+        match letter {
+            STATE => {
+                let frame = Frame(reader.u32()?);
                 // In order, or seeking would go astray.
-                if self
-                    .states
-                    .last()
-                    .is_some_and(|last| last.frame >= place.frame)
-                {
+                if self.states.last().is_some_and(|(last, _)| *last >= frame) {
                     return Err(EndOfBytes);
                 }
-                self.states.push(place);
+                self.states.push((frame, reader.rest()));
             }
-            Chunk::Inputs => {
+            INPUTS => {
                 let first = Frame(reader.u32()?);
                 let after = self
                     .inputs
@@ -180,17 +135,65 @@ impl<'a> Replay<'a> {
                 }
                 self.inputs.push((first, count, rest));
             }
-            Chunk::Checks => {
+            CHECKS => {
                 while !reader.is_empty() {
                     self.checks.push((Frame(reader.u32()?), reader.u64()?));
                 }
             }
-            Chunk::Snapshot => self.snapshots.push((Frame(reader.u32()?), reader.rest())),
-            Chunk::End => self.problem = None,
-            // Only needed by who does not want to read the whole file.
-            Chunk::Index | Chunk::Header => {}
+            SNAPSHOT => self.snapshots.push((Frame(reader.u32()?), reader.rest())),
+            END => self.problem = None,
+            // The index, for who does not want to read the whole file, and what this version can do without.
+            _ => {}
         }
         Ok(())
+    }
+}
+
+/// Reads the inputs of one frame after the other, and each byte of them once: a frame may be as it was before, so that to look each one up
+/// from the beginning of its chunk would take the square of their number.
+#[derive(Debug)]
+pub(super) struct Cursor<'r, 'a> {
+    replay: &'r Replay<'a>,
+    /// The chunk that is being read, and how many frames of it have been.
+    chunk: Option<usize>,
+    read: u32,
+    reader: Reader<'a>,
+    current: FrameInputs<'a>,
+}
+
+impl<'r, 'a> Cursor<'r, 'a> {
+    pub(super) fn new(replay: &'r Replay<'a>) -> Self {
+        Self {
+            replay,
+            chunk: None,
+            read: 0,
+            reader: Reader::new(&[]),
+            current: FrameInputs::default(),
+        }
+    }
+
+    /// Returns the inputs of a frame; quickly if it is the one after the last.
+    pub(super) fn seek(&mut self, frame: Frame) -> Option<&FrameInputs<'a>> {
+        let chunks = &self.replay.inputs;
+        let index = chunks.partition_point(|(first, ..)| *first <= frame);
+        let index = index.checked_sub(1)?;
+        let (first, count, content) = chunks.get(index)?;
+        let wanted = frame.since(*first);
+        if wanted >= *count {
+            return None;
+        }
+        if self.chunk != Some(index) || self.read > wanted + 1 {
+            self.chunk = Some(index);
+            self.read = 0;
+            self.reader = Reader::new(content);
+            self.current = FrameInputs::default();
+        }
+        let seats = usize::from(self.replay.header.seats);
+        while self.read <= wanted {
+            read_frame(&mut self.reader, seats, &mut self.current).ok()?;
+            self.read += 1;
+        }
+        Some(&self.current)
     }
 }
 
@@ -219,28 +222,6 @@ impl Header {
             frame_micros: reader.u32()?,
         })
     }
-}
-
-/// A chunk and where the next one begins; `None` for a kind that is not known.
-type Found<'a> = (Option<Chunk>, &'a [u8], usize);
-
-fn chunk_at(bytes: &[u8], at: usize) -> Result<Found<'_>, Problem> {
-    let truncated = Problem::Truncated { at };
-    let rest = bytes.get(at..).ok_or(truncated)?;
-    let mut reader = Reader::new(rest);
-    let mut head = || Ok::<_, EndOfBytes>((reader.u8()?, reader.u32()? as usize, reader.u32()?));
-    let (letter, len, sum) = head().map_err(|_| truncated)?;
-    if len > CHUNK_BYTES_MAX {
-        return Err(Problem::Damaged { at });
-    }
-    let content = reader.slice(len).map_err(|_| truncated)?;
-    if chunk_sum(letter, content) != sum {
-        return Err(Problem::Damaged { at });
-    }
-    let chunk = Chunk::ALL
-        .into_iter()
-        .find(|chunk| chunk.letter() == letter);
-    Ok((chunk, content, at + CHUNK_HEADER_BYTES + len))
 }
 
 /// Reads one frame over the one before it.

@@ -7,6 +7,7 @@ use crate::diff::{Difference, differences};
 use crate::frame::Frame;
 use crate::game::{DeterministicGame, Step, decode, encode};
 use crate::replay::Replay;
+use crate::replay::read::Cursor;
 
 /// The outcome of running a replay again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,9 +89,11 @@ fn run<G: DeterministicGame>(
     let mut state: G = decode(stored).map_err(|_| PlayError::Undecodable)?;
     let mut events = Vec::new();
     let mut frame = from;
+    let mut cursor = Cursor::new(replay);
+    let mut decoded = Vec::new();
     while each(frame, &state) && frame < end {
-        let inputs = replay.inputs(frame).ok_or(PlayError::NoSuchFrame)?;
-        let mut decoded = Vec::new();
+        let inputs = cursor.seek(frame).ok_or(PlayError::NoSuchFrame)?;
+        decoded.clear();
         for input in &inputs.inputs {
             // As sessions do: what cannot be decoded counts as nothing given.
             decoded.push(input.map(|bytes| decode(bytes).unwrap_or_default()));

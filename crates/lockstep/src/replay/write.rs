@@ -5,16 +5,15 @@ use muse_schema::Schema;
 use crate::config::{MatchConfig, Mode};
 use crate::frame::Frame;
 use crate::game::{DeterministicGame, encode};
-use crate::replay::{Chunk, Header, MAGIC, Place, VERSION, push_chunk};
+use crate::replay::Header;
+use crate::replay::container::{CHECKS, File, INPUTS, STATE};
 use crate::session::Session;
 
 /// Records the confirmed frames of a session. Call [`record`](Self::record) after frames were run, and write what
 /// [`take_bytes`](Self::take_bytes) gives to a file; [`finish`](Self::finish) at the end.
 #[derive(Debug)]
 pub struct Recorder<G: DeterministicGame> {
-    bytes: Vec<u8>,
-    /// Bytes taken before.
-    taken: u64,
+    file: File,
     next: Option<Frame>,
     state_every: u32,
     check_every: u32,
@@ -22,16 +21,14 @@ pub struct Recorder<G: DeterministicGame> {
     inputs_first: Frame,
     last_inputs: Option<(u8, Vec<Option<G::Input>>)>,
     checks: Vec<u8>,
-    index: Vec<Place>,
+    /// Frames and places of states.
+    states: Vec<(Frame, u64)>,
     scratch: Vec<u8>,
 }
 
 impl<G: DeterministicGame> Recorder<G> {
     /// A recorder for sessions with these settings. A state is stored every 5 s, to seek to.
     pub fn new(config: &MatchConfig) -> Self {
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend(VERSION.to_le_bytes());
-        bytes.extend([0; 2]);
         let header = Header {
             state: G::TYPE.to_string(),
             input: <G::Input as Schema>::TYPE.to_string(),
@@ -39,15 +36,13 @@ impl<G: DeterministicGame> Recorder<G> {
             seats: config.seats,
             frame_micros: config.frame.as_micros().min(u64::from(u32::MAX)) as u32,
         };
-        push_chunk(&mut bytes, Chunk::Header, &header.to_bytes());
         let turns = match config.mode {
             Mode::Rollback => 5_000_000 / config.frame.as_micros().max(1),
             Mode::Lockstep => 1_250_000 / config.frame.as_micros().max(1),
         };
         let check_every = config.check_interval();
         Self {
-            bytes,
-            taken: 0,
+            file: File::new(&header),
             next: None,
             state_every: (turns as u32)
                 .next_multiple_of(check_every)
@@ -57,7 +52,7 @@ impl<G: DeterministicGame> Recorder<G> {
             inputs_first: Frame(0),
             last_inputs: None,
             checks: Vec::new(),
-            index: Vec::new(),
+            states: Vec::new(),
             scratch: Vec::new(),
         }
     }
@@ -92,30 +87,19 @@ impl<G: DeterministicGame> Recorder<G> {
 
     /// Everything recorded since this was called last.
     pub fn take_bytes(&mut self) -> Vec<u8> {
-        self.taken += self.bytes.len() as u64;
-        std::mem::take(&mut self.bytes)
+        self.file.take_bytes()
     }
 
     /// The end of the recording: the last bytes, with an index for seeking.
     pub fn finish(mut self) -> Vec<u8> {
         self.flush();
-        let index_at = self.taken + self.bytes.len() as u64;
-        let mut index = Vec::new();
-        for place in &self.index {
-            index.extend(place.frame.0.to_le_bytes());
-            index.extend(place.offset.to_le_bytes());
-        }
-        push_chunk(&mut self.bytes, Chunk::Index, &index);
-        let mut end = Vec::new();
-        end.extend(self.next.unwrap_or_default().0.to_le_bytes());
-        end.extend(index_at.to_le_bytes());
-        push_chunk(&mut self.bytes, Chunk::End, &end);
-        self.bytes
+        self.file
+            .finish(self.next.unwrap_or_default(), &self.states)
     }
 
     /// Stores the state or its checksum, where it is time. `None` if the first state is not there.
     fn record_state(&mut self, session: &Session<G>, frame: Frame) -> Option<Frame> {
-        let first = self.index.is_empty();
+        let first = self.states.is_empty();
         let state_due = first || frame.0.is_multiple_of(self.state_every);
         if !state_due && !frame.0.is_multiple_of(self.check_every) {
             return Some(frame);
@@ -129,13 +113,9 @@ impl<G: DeterministicGame> Recorder<G> {
         if state_due {
             self.flush();
             self.scratch.clear();
-            self.scratch.extend(frame.0.to_le_bytes());
             if encode(state, &mut self.scratch).is_ok() {
-                self.index.push(Place {
-                    frame,
-                    offset: self.taken + self.bytes.len() as u64,
-                });
-                push_chunk(&mut self.bytes, Chunk::State, &self.scratch);
+                self.states.push((frame, self.file.position()));
+                self.file.push_frame(STATE, frame, &self.scratch);
             }
         }
         Some(frame)
@@ -173,12 +153,12 @@ impl<G: DeterministicGame> Recorder<G> {
 
     fn flush(&mut self) {
         if !self.inputs.is_empty() {
-            let mut content = self.inputs_first.0.to_le_bytes().to_vec();
-            content.append(&mut self.inputs);
-            push_chunk(&mut self.bytes, Chunk::Inputs, &content);
+            self.file
+                .push_frame(INPUTS, self.inputs_first, &self.inputs);
+            self.inputs.clear();
         }
         if !self.checks.is_empty() {
-            push_chunk(&mut self.bytes, Chunk::Checks, &self.checks);
+            self.file.push(CHECKS, &self.checks);
             self.checks.clear();
         }
     }

@@ -14,23 +14,53 @@ use crate::orderer::{LinkId, Orderer};
 use crate::packet::{Kind, PACKET_BYTES_MAX};
 use crate::session::{Role, Session, Target};
 
-/// A session that talks to an orderer at an address.
+/// A machine of a match: a session, an orderer, or both.
 #[derive(Debug)]
-pub struct PlainClient<G: DeterministicGame> {
-    session: Session<G>,
-    server: SocketAddr,
+pub struct PlainPeer<G: DeterministicGame> {
+    session: Option<Session<G>>,
+    orderer: Option<Orderer>,
+    /// Address of the orderer, if it is elsewhere.
+    server: Option<SocketAddr>,
     /// Addresses of the other players, for those that are sent inputs directly.
     peers: Vec<Option<SocketAddr>>,
+    /// Addresses of those that the orderer talks to.
+    links: Vec<Option<SocketAddr>>,
     now: Instant,
 }
 
-impl<G: DeterministicGame> PlainClient<G> {
-    /// Wraps a session.
-    pub fn new(session: Session<G>, server: SocketAddr) -> Self {
+impl<G: DeterministicGame> PlainPeer<G> {
+    /// A player or spectator, whose orderer is at an address.
+    pub fn client(session: Session<G>, server: SocketAddr) -> Self {
         Self {
             peers: vec![None; session.config().seats()],
+            server: Some(server),
+            ..Self::new(Some(session), None)
+        }
+    }
+
+    /// A server that orders and forwards.
+    pub fn server(orderer: Orderer) -> Self {
+        Self::new(None, Some(orderer))
+    }
+
+    /// A player who hosts a match that begins with this state. Two players need no other machine.
+    pub fn host(config: MatchConfig, state: G, nonce: u32) -> Result<Self, MatchConfigError> {
+        let orderer = Orderer::new::<G>(config.clone())?;
+        let session = Session::new(config, state, Role::Player, nonce)?;
+        Ok(Self {
+            // The host's own link, which no address has.
+            links: vec![None],
+            ..Self::new(Some(session), Some(orderer))
+        })
+    }
+
+    fn new(session: Option<Session<G>>, orderer: Option<Orderer>) -> Self {
+        Self {
             session,
-            server,
+            orderer,
+            server: None,
+            peers: Vec::new(),
+            links: Vec::new(),
             now: Instant::ZERO,
         }
     }
@@ -46,274 +76,141 @@ impl<G: DeterministicGame> PlainClient<G> {
             .enumerate()
             .filter(|(_, peer)| peer.is_some());
         let mask = known.fold(0, |mask, (seat, _)| mask | 1 << seat);
-        self.session.set_directs(mask);
-    }
-}
-
-impl<G: DeterministicGame> Machine for PlainClient<G> {
-    fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
-        self.now = now;
-        // A player speaks for its own seat only: the seat is the byte after the kind.
-        let peer = datagram
-            .payload
-            .get(1)
-            .and_then(|seat| self.peers.get(usize::from(*seat)));
-        let direct = datagram.payload.first() == Some(&Kind::Direct.byte());
-        let from_peer = direct && peer.is_some_and(|peer| *peer == Some(datagram.from));
-        if from_peer || !direct && datagram.from == self.server {
-            self.session.handle_packet(now, datagram.payload);
+        if let Some(session) = &mut self.session {
+            session.set_directs(mask);
         }
     }
 
-    fn handle_timeout(&mut self, now: Instant) {
-        self.now = now;
-        self.session.handle_timeout(now);
-    }
-
-    fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
-        self.now = now;
-        loop {
-            let (target, len) = self.session.poll_packet(now, buffer)?;
-            let to = match target {
-                Target::Orderer => Some(self.server),
-                Target::Seat(seat) => self.peers.get(seat.index()).copied().flatten(),
-            };
-            if let Some(to) = to {
-                return Some(transmit(to, len));
-            }
-        }
-    }
-
-    fn poll_timeout(&mut self) -> Option<Instant> {
-        self.session.poll_timeout(self.now)
-    }
-}
-
-/// An orderer that is talked to by address.
-#[derive(Debug)]
-pub struct PlainServer {
-    orderer: Orderer,
-    links: Vec<Option<SocketAddr>>,
-    now: Instant,
-}
-
-impl PlainServer {
-    /// Wraps an orderer.
-    pub fn new(orderer: Orderer) -> Self {
-        Self {
-            orderer,
-            links: Vec::new(),
-            now: Instant::ZERO,
-        }
-    }
-
-    /// The orderer.
-    pub fn orderer(&self) -> &Orderer {
-        &self.orderer
-    }
-
-    /// The orderer, to end the match or to poll notices.
-    pub fn orderer_mut(&mut self) -> &mut Orderer {
-        &mut self.orderer
-    }
-
-    /// The link of an address; a new address takes a number that nobody has.
-    fn link_of(&mut self, address: SocketAddr) -> Option<LinkId> {
-        if let Some(index) = self.links.iter().position(|link| *link == Some(address)) {
-            return Some(LinkId(index));
-        }
-        let unused = |index: &usize| !self.orderer.knows(LinkId(*index));
-        let index = (0..self.links.len())
-            .find(unused)
-            .unwrap_or(self.links.len());
-        if index >= LINKS_MAX {
-            return None;
-        }
-        if index == self.links.len() {
-            self.links.push(None);
-        }
-        self.links[index] = Some(address);
-        Some(LinkId(index))
-    }
-}
-
-impl Machine for PlainServer {
-    fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
-        self.now = now;
-        if let Some(link) = self.link_of(datagram.from) {
-            self.orderer.handle_packet(now, link, datagram.payload);
-        }
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        self.now = now;
-        self.orderer.handle_timeout(now);
-    }
-
-    fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
-        self.now = now;
-        loop {
-            let (link, len) = self.orderer.poll_packet(now, buffer)?;
-            if let Some(to) = self.links.get(link.0).copied().flatten() {
-                return Some(transmit(to, len));
-            }
-        }
-    }
-
-    fn poll_timeout(&mut self) -> Option<Instant> {
-        self.orderer.poll_timeout(self.now)
-    }
-}
-
-/// A player who hosts: a session and the orderer of the match in one machine. Two players need no other.
-#[derive(Debug)]
-pub struct PlainHost<G: DeterministicGame> {
-    server: PlainServer,
-    session: Session<G>,
-}
-
-impl<G: DeterministicGame> PlainHost<G> {
-    /// Hosts a match that begins with this state.
-    pub fn new(config: MatchConfig, state: G, nonce: u32) -> Result<Self, MatchConfigError> {
-        let mut server = PlainServer::new(Orderer::new::<G>(config.clone())?);
-        // The host's own link, which no address has.
-        server.links.push(None);
-        Ok(Self {
-            server,
-            session: Session::new(config, state, Role::Player, nonce)?,
-        })
-    }
-
-    /// The orderer.
-    pub fn orderer(&self) -> &Orderer {
-        &self.server.orderer
-    }
-
-    /// Carries packets between the host's own session and its orderer.
-    fn exchange(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
-        let mut own = [0; PACKET_BYTES_MAX];
-        for _ in 0..EXCHANGES_MAX {
-            if let Some((Target::Orderer, len)) = self.session.poll_packet(now, &mut own) {
-                self.server
-                    .orderer
-                    .handle_packet(now, OWN_LINK, &own[..len]);
-                continue;
-            }
-            let (link, len) = self.server.orderer.poll_packet(now, buffer)?;
-            if link == OWN_LINK {
-                self.session.handle_packet(now, &buffer[..len]);
-            } else if let Some(to) = self.server.links.get(link.0).copied().flatten() {
-                return Some(transmit(to, len));
-            }
-        }
-        None
-    }
-}
-
-impl<G: DeterministicGame> Machine for PlainHost<G> {
-    fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
-        // Nobody is sent to the host's own link: a stranger takes another.
-        if self.server.links.first() == Some(&None) && !self.server.orderer.knows(OWN_LINK) {
-            let mut buffer = [0; PACKET_BYTES_MAX];
-            if let Some((_, len)) = self.session.poll_packet(now, &mut buffer) {
-                self.server
-                    .orderer
-                    .handle_packet(now, OWN_LINK, &buffer[..len]);
-            }
-        }
-        self.server.handle_datagram(now, datagram);
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        self.server.handle_timeout(now);
-        self.session.handle_timeout(now);
-    }
-
-    fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
-        self.server.now = now;
-        self.exchange(now, buffer)
-    }
-
-    fn poll_timeout(&mut self) -> Option<Instant> {
-        let session = self.session.poll_timeout(self.server.now);
-        let server = self.server.poll_timeout();
-        [session, server].into_iter().flatten().min()
-    }
-}
-
-/// Any machine of a match: one type for programs that run several kinds.
-#[derive(Debug)]
-pub enum PlainPeer<G: DeterministicGame> {
-    /// A player or spectator.
-    Client(Box<PlainClient<G>>),
-    /// A player who hosts.
-    Host(Box<PlainHost<G>>),
-    /// A server that orders and forwards.
-    Server(Box<PlainServer>),
-}
-
-impl<G: DeterministicGame> PlainPeer<G> {
     /// The session, unless it is a server.
     pub fn session(&self) -> Option<&Session<G>> {
-        match self {
-            Self::Client(client) => Some(&client.session),
-            Self::Host(host) => Some(&host.session),
-            Self::Server(_) => None,
-        }
+        self.session.as_ref()
     }
 
     /// The session, unless it is a server.
     pub fn session_mut(&mut self) -> Option<&mut Session<G>> {
-        match self {
-            Self::Client(client) => Some(&mut client.session),
-            Self::Host(host) => Some(&mut host.session),
-            Self::Server(_) => None,
-        }
+        self.session.as_mut()
     }
 
     /// The orderer, if it has one.
     pub fn orderer(&self) -> Option<&Orderer> {
-        match self {
-            Self::Client(_) => None,
-            Self::Host(host) => Some(&host.server.orderer),
-            Self::Server(server) => Some(&server.orderer),
-        }
+        self.orderer.as_ref()
     }
 
-    /// The orderer, if it has one.
+    /// The orderer, if it has one: to end the match or to poll notices.
     pub fn orderer_mut(&mut self) -> Option<&mut Orderer> {
-        match self {
-            Self::Client(_) => None,
-            Self::Host(host) => Some(&mut host.server.orderer),
-            Self::Server(server) => Some(&mut server.orderer),
-        }
+        self.orderer.as_mut()
     }
 
-    fn machine(&mut self) -> &mut dyn Machine {
-        match self {
-            Self::Client(client) => client.as_mut(),
-            Self::Host(host) => host.as_mut(),
-            Self::Server(server) => server.as_mut(),
+    /// True if a client takes this datagram from where it comes.
+    fn takes(&self, datagram: &Datagram<'_>) -> bool {
+        if datagram.payload.first() != Some(&Kind::Direct.byte()) {
+            return Some(datagram.from) == self.server;
         }
+        // A player speaks for its own seat only: the seat is the byte after the kind.
+        let seat = datagram.payload.get(1);
+        let peer = seat.and_then(|seat| self.peers.get(usize::from(*seat)));
+        peer == Some(&Some(datagram.from))
     }
 }
 
 impl<G: DeterministicGame> Machine for PlainPeer<G> {
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
-        self.machine().handle_datagram(now, datagram);
+        self.now = now;
+        let takes = self.takes(&datagram);
+        let Some(orderer) = &mut self.orderer else {
+            if let Some(session) = self.session.as_mut().filter(|_| takes) {
+                session.handle_packet(now, datagram.payload);
+            }
+            return;
+        };
+        // Nobody is sent to the host's own link: a stranger takes another.
+        if let Some(session) = &mut self.session
+            && self.links.first() == Some(&None)
+            && !orderer.knows(OWN_LINK)
+        {
+            let mut buffer = [0; PACKET_BYTES_MAX];
+            if let Some((_, len)) = session.poll_packet(now, &mut buffer) {
+                orderer.handle_packet(now, OWN_LINK, &buffer[..len]);
+            }
+        }
+        if let Some(link) = link_of(&mut self.links, orderer, datagram.from) {
+            orderer.handle_packet(now, link, datagram.payload);
+        }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.machine().handle_timeout(now);
+        self.now = now;
+        if let Some(orderer) = &mut self.orderer {
+            orderer.handle_timeout(now);
+        }
+        if let Some(session) = &mut self.session {
+            session.handle_timeout(now);
+        }
     }
 
     fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
-        self.machine().poll_transmit(now, buffer)
+        self.now = now;
+        let mut own = [0; PACKET_BYTES_MAX];
+        for _ in 0..EXCHANGES_MAX {
+            let (to, len) = match (&mut self.session, &mut self.orderer) {
+                (Some(session), None) => {
+                    let (target, len) = session.poll_packet(now, buffer)?;
+                    let to = match target {
+                        Target::Orderer => self.server,
+                        Target::Seat(seat) => self.peers.get(seat.index()).copied().flatten(),
+                    };
+                    (to, len)
+                }
+                (session, orderer) => {
+                    let orderer = orderer.as_mut()?;
+                    if let Some(session) = session
+                        && let Some((Target::Orderer, len)) = session.poll_packet(now, &mut own)
+                    {
+                        orderer.handle_packet(now, OWN_LINK, &own[..len]);
+                        continue;
+                    }
+                    let (link, len) = orderer.poll_packet(now, buffer)?;
+                    if let Some(session) = session.as_mut().filter(|_| link == OWN_LINK) {
+                        session.handle_packet(now, &buffer[..len]);
+                    }
+                    (self.links.get(link.0).copied().flatten(), len)
+                }
+            };
+            if let Some(to) = to {
+                return Some(transmit(to, len));
+            }
+        }
+        None
     }
 
     fn poll_timeout(&mut self) -> Option<Instant> {
-        self.machine().poll_timeout()
+        let session = self.session.as_mut();
+        let session = session.and_then(|session| session.poll_timeout(self.now));
+        let orderer = self.orderer.as_mut();
+        let orderer = orderer.and_then(|orderer| orderer.poll_timeout(self.now));
+        [session, orderer].into_iter().flatten().min()
     }
+}
+
+/// The link of an address; a new address takes a number that nobody has.
+fn link_of(
+    links: &mut Vec<Option<SocketAddr>>,
+    orderer: &Orderer,
+    address: SocketAddr,
+) -> Option<LinkId> {
+    if let Some(index) = links.iter().position(|link| *link == Some(address)) {
+        return Some(LinkId(index));
+    }
+    let unused = |index: &usize| !orderer.knows(LinkId(*index));
+    let index = (0..links.len()).find(unused).unwrap_or(links.len());
+    if index >= LINKS_MAX {
+        return None;
+    }
+    if index == links.len() {
+        links.push(None);
+    }
+    links[index] = Some(address);
+    Some(LinkId(index))
 }
 
 fn transmit(to: SocketAddr, len: usize) -> Transmit {
@@ -328,5 +225,5 @@ fn transmit(to: SocketAddr, len: usize) -> Transmit {
 const OWN_LINK: LinkId = LinkId(0);
 /// Addresses that a server keeps track of.
 const LINKS_MAX: usize = 512;
-/// Packets between a host's own two halves in one go.
+/// Packets between a host's own two halves in one go, and packets to nobody.
 const EXCHANGES_MAX: usize = 64;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use muse_lockstep::samples::plain::{PlainClient, PlainHost, PlainPeer, PlainServer};
+use muse_lockstep::samples::plain::PlainPeer;
 use muse_lockstep::{DeterministicGame, Frame, MatchConfig, Orderer, Role, Seat, Session, Status};
 use muse_netem::{Conditions, Network, NodeId, Simulation};
 use muse_wire::{Duration, Instant};
@@ -25,8 +25,7 @@ impl<G: DeterministicGame> Match<G> {
     pub(crate) fn with_server(seed: u64, config: MatchConfig, conditions: Conditions) -> Self {
         let mut simulation = simulation(seed, conditions);
         let orderer = Orderer::new::<G>(config.clone()).expect("the settings make sense");
-        let server = PlainPeer::Server(Box::new(PlainServer::new(orderer)));
-        let hub = simulation.add(address(1), server);
+        let hub = simulation.add(address(1), PlainPeer::server(orderer));
         Self {
             simulation,
             config,
@@ -40,8 +39,8 @@ impl<G: DeterministicGame> Match<G> {
     /// A match that the first player hosts.
     pub(crate) fn hosted(seed: u64, config: MatchConfig, conditions: Conditions, state: G) -> Self {
         let mut simulation = simulation(seed, conditions);
-        let host = PlainHost::new(config.clone(), state, 1).expect("the settings make sense");
-        let hub = simulation.add(address(1), PlainPeer::Host(Box::new(host)));
+        let host = PlainPeer::host(config.clone(), state, 1).expect("the settings make sense");
+        let hub = simulation.add(address(1), host);
         Self {
             simulation,
             config,
@@ -68,10 +67,8 @@ impl<G: DeterministicGame> Match<G> {
         let role = seat.map_or(role, |seat| Role::PlayerAt(Seat(seat)));
         let session = Session::new(self.config.clone(), state, role, u32::from(number));
         let session = session.expect("the settings make sense");
-        let client = PlainClient::new(session, address(1));
-        let node = self
-            .simulation
-            .add(address(number), PlainPeer::Client(Box::new(client)));
+        let client = PlainPeer::client(session, address(1));
+        let node = self.simulation.add(address(number), client);
         self.players.push(node);
         if let (Some(mesh), Some(_)) = (&mut self.mesh, seat) {
             mesh.push((node, address(number)));
@@ -84,9 +81,7 @@ impl<G: DeterministicGame> Match<G> {
     fn introduce(&mut self) {
         let Some(mesh) = &self.mesh else { return };
         for own in mesh.iter().filter(|own| own.0 != self.hub) {
-            let PlainPeer::Client(client) = self.simulation.node_mut(own.0) else {
-                continue;
-            };
+            let client = self.simulation.node_mut(own.0);
             for other in mesh
                 .iter()
                 .zip(0..)
