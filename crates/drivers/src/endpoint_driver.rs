@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 
+use muse_relay::packet::Candidates;
 use muse_transport::congestion::Budget;
 use muse_transport::typed::Message;
 use muse_transport::{
@@ -11,7 +13,7 @@ use muse_transport::{
 };
 use muse_wire::{Duration, Instant, Machine};
 
-use crate::memory::{MemoryEnds, WithMemory};
+use crate::memory::{MemoryEnds, WithMemory, is_memory_address};
 use crate::sockets::Sockets;
 use crate::{Clock, MemoryDriver, SystemEntropy};
 
@@ -244,6 +246,15 @@ impl EndpointDriver {
         self.endpoint.close(self.now, connection, code, text);
     }
 
+    /// Closes a connection and lets the peer come back no more: nothing is taken from its IP address (IPv6: /64) as long as this endpoint
+    /// lives, and the relay of a room lets nobody in from there. Others with the same address lose their connections too. A peer in the
+    /// same process or on the same machine is closed only.
+    pub fn ban(&mut self, connection: ConnectionId, code: u16, text: &str) {
+        let (now, sockets) = (self.now, &mut self.sockets);
+        let at_relay = |peer| sockets.ban(now, peer);
+        ban(now, &mut self.endpoint, connection, (code, text), at_relay);
+    }
+
     /// Closes a connection once everything reliable has arrived; [`Event::Closed`] says when. Nothing more can be sent meanwhile.
     pub fn finish(&mut self, connection: ConnectionId, code: u16, text: &str) {
         self.endpoint.finish(self.now, connection, code, text);
@@ -323,6 +334,35 @@ pub(crate) fn endpoint(clock: Clock, config: Config) -> io::Result<Endpoint> {
     let unix_s = crate::clock::unix_time().as_micros() / 1_000_000;
     endpoint.set_unix_time(clock.now(), unix_s);
     Ok(endpoint)
+}
+
+/// Closes a connection for this reason and takes nothing more from its peer. `at_relay` has the relay do the same, and returns the
+/// addresses of the peer that are known.
+pub(crate) fn ban(
+    now: Instant,
+    endpoint: &mut Endpoint,
+    connection: ConnectionId,
+    (code, text): (u16, &str),
+    at_relay: impl FnOnce(SocketAddr) -> Candidates,
+) {
+    let Some(remote) = endpoint.remote(connection) else {
+        return;
+    };
+    endpoint.close(now, connection, code, text);
+    if is_memory_address(remote) {
+        return;
+    }
+    let known = at_relay(remote);
+    for address in known.as_slice().iter().chain(std::iter::once(&remote)) {
+        endpoint.ban(address.ip());
+    }
+    let others: Vec<ConnectionId> = endpoint.connections().collect();
+    for other in others {
+        let remote = endpoint.remote(other);
+        if remote.is_some_and(|remote| endpoint.is_banned(remote.ip())) {
+            endpoint.close(now, other, code, text);
+        }
+    }
 }
 
 pub(crate) fn say_goodbye(now: Instant, endpoint: &mut Endpoint) {

@@ -5,7 +5,7 @@
 //!
 //! - [`EndpointDriver`] and [`ClientDriver`]: the transport for a game loop, over UDP, browsers, a relay and memory alike;
 //! - [`UdpDriver`]: one non-blocking UDP socket, polled from a game loop, batched across destinations;
-//! - [`bind_shards`]: several sockets on one port, with packets steered to them by connection id;
+//! - [`bind_shards`]: several sockets on one port, with packets steered to them by connection id and token;
 //! - [`memory_pair`]: two machines in one process, for offline play and tests;
 //! - [`Clock`] and [`fill_random`]: the time and the randomness that cores never fetch themselves;
 //! - [`LanAnnouncer`] and [`LanFinder`]: games on the same local network;
@@ -14,7 +14,8 @@
 //! - `MasterLink` (feature `master`): the connection to a master over HTTP and WebSocket, with TLS or without;
 //! - `AsyncUdp`, `AsyncEndpointDriver` and `AsyncClientDriver` (feature `tokio`): the same inside an async service.
 //!
-//! In the browser (`wasm32`) there are no sockets: the page carries datagrams, to and from the other end of a [`memory_pair`].
+//! In the browser (`wasm32`) there are no sockets: the page carries datagrams, to and from the other end of a [`memory_pair`], or of a machine by
+//! [`carried::Carried`].
 //!
 //! For a machine of your own, a game loop is a clock, a driver, the machine, and one `poll` per tick:
 //!
@@ -41,6 +42,7 @@
 //! # }
 //! ```
 
+pub mod carried;
 mod client_driver;
 pub mod clock;
 pub mod driver;

@@ -261,7 +261,7 @@ fn address(number: u32) -> SocketAddr {
     SocketAddr::from((Ipv6Addr::from_bits(bits), PORT))
 }
 
-fn is_memory_address(address: SocketAddr) -> bool {
+pub(crate) fn is_memory_address(address: SocketAddr) -> bool {
     matches!(address.ip(), IpAddr::V6(ip) if (ip.to_bits() >> 96) as u32 == PREFIX)
 }
 

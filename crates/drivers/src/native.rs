@@ -6,11 +6,13 @@ mod async_endpoint;
 pub mod async_udp;
 pub(crate) mod connect;
 mod key_file;
+mod key_log;
 mod lan;
 #[cfg(feature = "master")]
 pub mod master;
+mod private;
 pub(crate) mod relay;
-pub mod shards;
+mod shards;
 pub(crate) mod sockets;
 mod survey;
 pub mod udp;
@@ -22,6 +24,7 @@ pub use async_endpoint::{AsyncClientDriver, AsyncEndpointDriver};
 #[cfg(feature = "tokio")]
 pub use async_udp::AsyncUdp;
 pub use key_file::{load_or_create_key, new_key};
+pub use key_log::{KeyLog, danger_key_log_file};
 pub use lan::{LanAnnouncer, LanFinder};
 #[cfg(feature = "master")]
 pub use master::{MasterAddress, MasterCredentials, MasterLink, MasterSocket, MasterSocketConfig};

@@ -1,7 +1,9 @@
 //! The sockets of an [`EndpointDriver`](crate::EndpointDriver) in the browser, where there are none: everything travels in memory.
 
 use std::io;
+use std::net::SocketAddr;
 
+use muse_relay::packet::Candidates;
 use muse_wire::{Duration, Instant, Machine};
 
 #[derive(Debug, Default)]
@@ -30,4 +32,8 @@ impl Sockets {
     }
 
     pub(crate) fn leave(&mut self) {}
+
+    pub(crate) fn ban(&mut self, _: Instant, _: SocketAddr) -> Candidates {
+        Candidates::NONE
+    }
 }

@@ -2,13 +2,23 @@
 #![cfg(feature = "tokio")]
 
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use muse_drivers::{
     AsyncClientDriver, AsyncEndpointDriver, AsyncUdp, Clock, Driver, UdpOptions, new_key,
 };
-use muse_relay::{Invitation, Limits, LinkEvent, Refusal, Relay, RoomCode};
-use muse_transport::{ChannelConfig, Config, Connect, Delivery, Event, ServerOptions};
+use muse_relay::{
+    HostTokens, Invitation, Limits, LinkEvent, MasterKey, Refusal, Relay, RoomCode,
+    host_token_issuer,
+};
+use muse_transport::token::{ConnectToken, TokenGrant};
+use muse_transport::{
+    ChannelConfig, Config, Connect, Delivery, Event, SeededEntropy, ServerOptions,
+};
+
+/// The wall-clock time that tokens are dated with.
+const UNIX_S: u64 = 1_700_000_000;
 
 async fn serve(mut server: AsyncEndpointDriver) -> io::Result<usize> {
     let (mut buffer, mut echoed) = (Vec::new(), 0);
@@ -74,13 +84,80 @@ fn questions_are_answered_and_dropping_the_client_ends_it() -> io::Result<()> {
 }
 
 /// Runs a relay at a port of its own until the runtime ends.
-fn relay() -> io::Result<std::net::SocketAddr> {
+fn relay() -> io::Result<SocketAddr> {
+    run_relay(Relay::danger_open(
+        Clock::start().now(),
+        Limits::default(),
+        [7; 32],
+    ))
+}
+
+fn run_relay(mut relay: Relay) -> io::Result<SocketAddr> {
     let here = "127.0.0.1:0".parse().expect("an address");
     let mut udp = AsyncUdp::bind(here, &UdpOptions::default())?;
     let address = udp.driver().local_addr()?;
-    let mut relay = Relay::new(Clock::start().now(), Limits::default(), [7; 32]);
     tokio::spawn(async move { while udp.turn(&mut relay).await.is_ok() {} });
     Ok(address)
+}
+
+/// A relay that demands tokens, and one of these.
+fn relay_with_tokens() -> io::Result<(SocketAddr, ConnectToken)> {
+    let mut entropy = SeededEntropy::danger_seeded(1);
+    let issuer = host_token_issuer(&[9; 32]);
+    let tokens = HostTokens::new(new_key()?);
+    let grant = TokenGrant::new(1, tokens.relay_key(), ([127, 0, 0, 1], 1).into());
+    let token = issuer.issue(&grant, UNIX_S, &mut entropy).expect("a token");
+    let tokens = tokens.master_key(&MasterKey::of(&issuer)).expect("a key");
+    let now = Clock::start().now();
+    let mut relay = Relay::new(now, Limits::default(), tokens, [7; 32]);
+    relay.set_unix_time(now, UNIX_S);
+    Ok((run_relay(relay)?, token))
+}
+
+#[test]
+fn a_host_shows_its_token_to_the_relay_and_bans_a_guest_there() -> io::Result<()> {
+    let session = async {
+        let (relay, token) = relay_with_tokens()?;
+        let config = Config::new(3).channel(ChannelConfig::new(Delivery::ReliableOrdered));
+        let key = new_key()?;
+        let how = Connect::pinned(key.public());
+        let here = "127.0.0.1:0".parse().expect("an address");
+        let mut host = AsyncEndpointDriver::bind(here, config.clone(), ServerOptions::new(key))?;
+        host.open_room(relay)?;
+        let refused = host.next_relay_event().await?;
+        assert_eq!(refused, LinkEvent::Refused(Refusal::NoToken));
+        let code = host.open_room_with(relay, Some(token))?;
+        let opened = host.next_relay_event().await?;
+        assert!(matches!(opened, LinkEvent::Opened { .. }), "{opened:?}");
+        let mut guest = AsyncClientDriver::join(relay, code, config, how)?;
+        let banned = tokio::spawn(async move {
+            loop {
+                if let LinkEvent::Refused(reason) = guest.next_relay_event().await? {
+                    return io::Result::Ok(reason);
+                }
+            }
+        });
+        let mut buffer = Vec::new();
+        loop {
+            match host.next_event(&mut buffer).await? {
+                Event::Connected { connection, .. } => host.ban(connection, 1, "enough"),
+                Event::Closed { .. } => break,
+                _ => {}
+            }
+        }
+        // The relay hears of it once the host has its turn.
+        tokio::spawn(async move { host.next_event(&mut buffer).await.map(drop) });
+        assert_eq!(banned.await.expect("no panic")?, Refusal::Banned);
+        Ok(())
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        tokio::time::timeout(Duration::from_secs(30), session)
+            .await
+            .expect("the session ends")
+    })
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Packets reach the shard that their connection id names, whatever address they come from.
+//! Packets reach the shard that their connection id or token names, whatever address they come from.
 #![cfg(target_os = "linux")]
 
 #[path = "support/node.rs"]
@@ -7,8 +7,8 @@ mod support;
 use std::collections::HashSet;
 use std::net::SocketAddr;
 
-use muse_drivers::shards::shard_of;
 use muse_drivers::{Driver, UdpDriver, UdpOptions, bind_shards};
+use muse_transport::steering::{TOKEN_LENGTH_OFFSET, TOKEN_NAME_OFFSET, shard_of};
 use muse_wire::{Duration, Instant};
 use support::Node;
 
@@ -72,10 +72,39 @@ fn the_connection_id_names_the_shard_from_any_address() {
         for id in (0..512_u32).step_by(7).chain([u32::MAX, 0x1234_56FF]) {
             // Two fresh sockets: the client's port changed in between.
             for _ in 0..2 {
-                let shard = reached(&mut shards, to, &connection_packet(id));
-                assert_eq!(shard, shard_of(id, count), "connection {id}");
+                let packet = connection_packet(id);
+                let shard = reached(&mut shards, to, &packet);
+                assert_eq!(shard, (id & 0xFF) as usize % count, "connection {id}");
+                assert_eq!(shard_of(&packet, count), Some(shard));
             }
         }
+    }
+}
+
+/// The front of a Connect, with a token whose name begins with `name`.
+fn connect_packet(name: Option<u8>) -> Vec<u8> {
+    let mut packet = vec![3; 400];
+    packet[TOKEN_LENGTH_OFFSET..TOKEN_LENGTH_OFFSET + 2].fill(0);
+    if let Some(name) = name {
+        packet[TOKEN_LENGTH_OFFSET + usize::from(name % 2)] = 200;
+        packet[TOKEN_NAME_OFFSET] = name;
+    }
+    packet
+}
+
+#[test]
+fn the_token_names_the_shard_from_any_address() {
+    for count in [2, 3, 4] {
+        let (mut shards, to) = shards(count);
+        for name in (0..=255).step_by(5) {
+            let packet = connect_packet(Some(name));
+            for _ in 0..2 {
+                let shard = reached(&mut shards, to, &packet);
+                assert_eq!(shard, usize::from(name) % count, "token {name}");
+                assert_eq!(shard_of(&packet, count), Some(shard));
+            }
+        }
+        assert_eq!(shard_of(&connect_packet(None), count), None);
     }
 }
 
@@ -87,7 +116,8 @@ fn handshakes_spread_by_address_and_stay_with_it() {
         let mut client = UdpDriver::bind(loopback(), &UdpOptions::default()).expect("binds");
         let first = reached_from(&mut client, &mut shards, to, &[0x01, 9, 9, 9, 9]);
         let second = reached_from(&mut client, &mut shards, to, &[0x7F, 1, 2, 3, 4, 5]);
-        assert_eq!(first, second);
+        let third = reached_from(&mut client, &mut shards, to, &connect_packet(None));
+        assert_eq!([first, first], [second, third]);
         used.insert(first);
     }
     assert_eq!(used.len(), 4, "64 clients leave no shard idle");

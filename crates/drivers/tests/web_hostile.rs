@@ -15,7 +15,7 @@ use muse_transport::{Connect, Endpoint};
 use muse_wire::Machine;
 use support::Node;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UdpSocket};
 use tokio_tungstenite::tungstenite::Message;
 
 const KINDS: [WebKind; 2] = [WebKind::WebTransport, WebKind::WebSocket];
@@ -83,6 +83,74 @@ async fn messages_that_are_no_datagrams_end_their_session_alone() {
     .await;
     assert_eq!(good.receive().await.as_deref(), Some(&b"still here"[..]));
 }
+
+/// The two packets of a client that opens a connection of QUIC and closes it at once, as it sends them to somebody who never answers.
+async fn opened_and_closed(
+    endpoint: &wtransport::quinn::Endpoint,
+    config: &wtransport::quinn::ClientConfig,
+    nobody: &UdpSocket,
+) -> [Vec<u8>; 2] {
+    // Up to the end of the id that the client makes up for the server.
+    let id = |packet: &[u8]| packet[5..14].to_vec();
+    let mut buffer = [0; 2_000];
+    let to = nobody.local_addr().expect("bound");
+    let connecting = endpoint.connect_with(config.clone(), to, "localhost");
+    let len = nobody.recv(&mut buffer).await.expect("a packet");
+    let opens = buffer[..len].to_vec();
+    drop(connecting.expect("a connection"));
+    loop {
+        let len = nobody.recv(&mut buffer).await.expect("a packet");
+        if id(&buffer) == id(&opens) {
+            return [opens, buffer[..len].to_vec()];
+        }
+    }
+}
+
+#[tokio::test]
+async fn many_who_close_in_the_handshake_make_newcomers_prove_their_address() {
+    let mut web = WebListener::bind(WebOptions::new(loopback())).expect("free ports");
+    let mut node = Node::default();
+    let hash = wtransport::tls::Sha256Digest::new(web.certificate_hash().expect("a hash"));
+    let config = wtransport::ClientConfig::builder()
+        .with_bind_address(loopback())
+        .with_server_certificate_hashes([hash])
+        .build();
+    let config = config.quic_config();
+    let endpoint = wtransport::quinn::Endpoint::client(loopback()).expect("a socket");
+    let nobody = UdpSocket::bind(loopback()).await.expect("a socket");
+    let mut pairs = Vec::new();
+    for _ in 0..MANY + 1 {
+        pairs.push(opened_and_closed(&endpoint, config, &nobody).await);
+    }
+    let [newcomer, _] = pairs.pop().expect("one more");
+    let server = web.transport_address();
+    for (number, packets) in pairs.iter().enumerate() {
+        // As from addresses that are not theirs: no answer is read.
+        let from = std::net::SocketAddr::from(([127, 9, number as u8, 1], 0));
+        let socket = UdpSocket::bind(from).await.expect("an address of ours");
+        for packet in packets {
+            socket.send_to(packet, server).await.expect("sent");
+        }
+        // One after the other: a full buffer of the socket would drop some.
+        until(&mut web, &mut node, "given up", |web, _| {
+            web.counters().sessions_refused > number as u64
+        })
+        .await;
+    }
+    let socket = UdpSocket::bind("127.10.0.1:0").await.expect("a socket");
+    socket.send_to(&newcomer, server).await.expect("sent");
+    let mut answer = [0; 2_000];
+    let answered = tokio::time::timeout(PATIENCE, socket.recv(&mut answer)).await;
+    answered.expect("answered").expect("a packet");
+    assert_eq!(
+        answer[0] & 0xF0,
+        0xF0,
+        "a Retry, which costs the server nothing"
+    );
+}
+
+/// Sessions from which on a server asks newcomers for a proof of their address.
+const MANY: usize = 64;
 
 #[tokio::test]
 async fn what_is_no_request_is_answered_with_nothing() {

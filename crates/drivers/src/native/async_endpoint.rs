@@ -5,7 +5,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 
-use muse_relay::{Invitation, Link, LinkEvent, RoomCode, RoomKey, Through};
+use muse_relay::packet::Candidates;
+use muse_relay::{Invitation, Link, LinkEvent, RoomCode, Through};
+use muse_transport::token::ConnectToken;
 use muse_transport::{
     Broadcast, Config, Connect, ConnectionId, Endpoint, Event, MessageId, SendError, SendOptions,
     ServerOptions, ServerPublicKey,
@@ -14,8 +16,9 @@ use muse_wire::Instant;
 use tokio::net::{ToSocketAddrs, lookup_host};
 
 use crate::client_driver::not_begun;
-use crate::endpoint_driver::{endpoint, say_goodbye};
+use crate::endpoint_driver::{ban, endpoint, say_goodbye};
 use crate::native::connect::{any_address, socket_towards};
+use crate::native::relay::{open_room, seed, with_local_address};
 use crate::{AsyncUdp, Driver, UdpDriver, UdpOptions};
 
 /// An [`EndpointDriver`](crate::EndpointDriver) over UDP that is awaited. Use it from one task; connections are told apart by their ids.
@@ -87,17 +90,22 @@ impl AsyncEndpointDriver {
 
     /// Opens a room at a relay; see [`EndpointDriver::open_room`](crate::EndpointDriver::open_room).
     pub fn open_room(&mut self, relay: SocketAddr) -> io::Result<RoomCode> {
-        let mut key = [0; 16];
-        crate::fill_random(&mut key)?;
-        let key = RoomKey::new(key);
-        let link = Link::open(self.now(), relay, key, crate::native::relay::seed()?);
-        self.set_link(relay, link)?;
-        Ok(key.code())
+        self.open_room_with(relay, None)
     }
 
-    fn set_link(&mut self, relay: SocketAddr, link: Link) -> io::Result<()> {
-        let here = crate::native::relay::local_address(relay, self.udp.driver().local_addr()?);
-        self.link = Some(link.local_addresses(here.as_slice()));
+    /// As [`open_room`](Self::open_room), at a relay that opens rooms for holders of its master's tokens alone.
+    pub fn open_room_with(
+        &mut self,
+        relay: SocketAddr,
+        token: Option<ConnectToken>,
+    ) -> io::Result<RoomCode> {
+        let (link, code) = open_room(self.now(), relay, token)?;
+        self.set_link(link)?;
+        Ok(code)
+    }
+
+    fn set_link(&mut self, link: Link) -> io::Result<()> {
+        self.link = Some(with_local_address(link, self.local_addr()?));
         Ok(())
     }
 
@@ -166,6 +174,13 @@ impl AsyncEndpointDriver {
         self.endpoint.broadcast(self.now(), channel, payload)
     }
 
+    /// Closes a connection and lets the peer come back no more; see [`EndpointDriver::ban`](crate::EndpointDriver::ban).
+    pub fn ban(&mut self, connection: ConnectionId, code: u16, text: &str) {
+        let (now, link) = (self.now(), self.link.as_mut());
+        let at_relay = |peer| link.map_or(Candidates::NONE, |link| link.ban(now, peer));
+        ban(now, &mut self.endpoint, connection, (code, text), at_relay);
+    }
+
     /// Sends what is to be sent at once, without waiting for the next event.
     pub fn flush(&mut self) -> io::Result<()> {
         let machine = &mut self.endpoint;
@@ -220,8 +235,7 @@ impl AsyncClientDriver {
     ) -> io::Result<Self> {
         let socket = UdpDriver::bind(any_address(relay), &UdpOptions::default())?;
         let mut driver = AsyncEndpointDriver::new(socket, config)?;
-        let link = Link::join(driver.now(), relay, code, crate::native::relay::seed()?);
-        driver.set_link(relay, link)?;
+        driver.set_link(Link::join(driver.now(), relay, code, seed()?))?;
         Self::begin(driver, &[Link::host_address()], how)
     }
 

@@ -43,7 +43,7 @@ impl ClientDriver {
         let driver = UdpDriver::bind(any_address(relay), &UdpOptions::default())?;
         let mut driver = EndpointDriver::new(Sockets::udp(driver), config)?;
         let link = Link::join(driver.now(), relay, code, crate::native::relay::seed()?);
-        driver.sockets.set_relay(relay, link)?;
+        driver.sockets.set_relay(link)?;
         Self::begin(driver, &[Link::host_address()], how)
     }
 

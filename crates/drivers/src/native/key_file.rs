@@ -1,11 +1,12 @@
 //! The file of the key that clients know a server by: small, and only its owner may read it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
 use muse_transport::{ServerKey, ServerPublicKey};
 
+use super::private::{open_private, refuse_if_others_can_read};
 use crate::SystemEntropy;
 
 /// Reads a server's key from `path`, or makes one and writes it there if there is no such file.
@@ -37,7 +38,7 @@ pub fn new_key() -> io::Result<ServerKey> {
 }
 
 fn load(file: File, path: &Path) -> io::Result<ServerKey> {
-    refuse_if_others_can_read(&file, path)?;
+    refuse_if_others_can_read(&file, path).map_err(|error| explain(path, &error))?;
     let mut text = String::new();
     // One byte more than a key and a line end, so that a longer file is recognised.
     file.take(TEXT_LEN + 3)
@@ -56,11 +57,9 @@ fn load(file: File, path: &Path) -> io::Result<ServerKey> {
 
 fn create(path: &Path) -> io::Result<ServerKey> {
     let key = new_key()?;
-    let mut options = OpenOptions::new();
+    let mut options = open_private();
     // Never over a file that somebody else made meanwhile.
     options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let text = format!("{}\n", ServerPublicKey::from_bytes(*key.to_bytes()));
     let written = options.open(path).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
@@ -68,27 +67,6 @@ fn create(path: &Path) -> io::Result<ServerKey> {
     });
     written.map_err(|error| explain(path, &error))?;
     Ok(key)
-}
-
-#[cfg(unix)]
-fn refuse_if_others_can_read(file: &File, path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-
-    let mode = file.metadata()?.permissions().mode();
-    if mode & 0o077 != 0 {
-        let path = path.display();
-        let message = format!(
-            "{path}: others can read this key; run `chmod 600 {path}`, or delete it to get a new one"
-        );
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
-    }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn refuse_if_others_can_read(_: &File, _: &Path) -> io::Result<()> {
-    // The folder's access rights apply; there is no mode to look at.
-    Ok(())
 }
 
 fn explain(path: &Path, error: &io::Error) -> io::Error {

@@ -1,13 +1,18 @@
 //! Several sockets on one port, one per core, with every connection's packets going to the same one.
 //!
 //! Linux spreads packets over the sockets of a `SO_REUSEPORT` group by a hash of the addresses, which would send a
-//! client whose address changed to a shard that does not know it. A classic BPF program reads the connection id
-//! instead: packets of a connection have bit 7 of their first byte set and carry the id, a little-endian `u32`, in
-//! bytes 1 to 4; its low byte modulo the number of shards is the shard. A server shard therefore hands out connection
-//! ids whose low byte leads back to it ([`shard_of`]). Other packets (handshakes) go by the hash of the addresses.
+//! client whose address changed to a shard that does not know it, and let a token be used once at each. A classic BPF program does what
+//! [`steering`](muse_transport::steering) says instead: packets of a connection go by its id, and a Connect by the name of its token.
+//! Other packets go by the hash of the addresses.
 
 use std::io;
 use std::net::SocketAddr;
+
+use muse_transport::steering::SHARDS_MAX;
+#[cfg(target_os = "linux")]
+use muse_transport::steering::{
+    CONNECT_FIRST, CONNECTION_OFFSET, PACKET_BIT, TOKEN_LENGTH_OFFSET, TOKEN_NAME_OFFSET,
+};
 
 use crate::{UdpDriver, UdpOptions};
 
@@ -42,11 +47,6 @@ pub fn bind_shards(
     bind_group(address, count, options)
 }
 
-/// The shard, out of `count`, that packets with this connection id reach.
-pub fn shard_of(connection_id: u32, count: usize) -> usize {
-    connection_id.to_le_bytes()[0] as usize % count.max(1)
-}
-
 #[cfg(target_os = "linux")]
 fn bind_group(
     address: SocketAddr,
@@ -75,29 +75,30 @@ fn bind_group(address: SocketAddr, _: usize, options: &UdpOptions) -> io::Result
     Ok(vec![UdpDriver::bind(address, options)?])
 }
 
-/// The steering program. The kernel runs it with offset 0 at the UDP payload; a load past the end returns shard 0.
+/// The steering program, [`shard_of`](muse_transport::steering::shard_of) for the kernel, which runs it with offset 0 at the UDP payload; a load past
+/// the end returns shard 0.
 #[cfg(target_os = "linux")]
-fn steering(count: u32) -> [libc::sock_filter; 6] {
+fn steering(count: u32) -> [libc::sock_filter; 11] {
     let load_byte = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
+    let load_half = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;
     let jump_if_set = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
+    let jump_if_equal = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
     let modulo = (libc::BPF_ALU | libc::BPF_MOD | libc::BPF_K) as u16;
     let return_accumulator = (libc::BPF_RET | libc::BPF_A) as u16;
     let return_constant = (libc::BPF_RET | libc::BPF_K) as u16;
-    let plain = |code, k| libc::sock_filter {
-        code,
-        jt: 0,
-        jf: 0,
-        k,
-    };
+    let jump = (libc::BPF_JMP | libc::BPF_JA) as u16;
+    // A branch passes so many of the next lines if the condition holds, and so many if not.
+    let branch = |code, k, jt, jf| libc::sock_filter { code, jt, jf, k };
+    let plain = |code, k| branch(code, k, 0, 0);
     [
         plain(load_byte, 0),
-        libc::sock_filter {
-            code: jump_if_set,
-            jt: 0,
-            jf: 3,
-            k: 0x80,
-        },
-        plain(load_byte, 1),
+        branch(jump_if_set, u32::from(PACKET_BIT), 0, 2),
+        plain(load_byte, CONNECTION_OFFSET as u32),
+        plain(jump, 4),
+        branch(jump_if_equal, u32::from(CONNECT_FIRST), 0, 5),
+        plain(load_half, TOKEN_LENGTH_OFFSET as u32),
+        branch(jump_if_equal, 0, 3, 0),
+        plain(load_byte, TOKEN_NAME_OFFSET as u32),
         plain(modulo, count),
         plain(return_accumulator, 0),
         // No such shard: the kernel then uses its own hash of the addresses, which it always has; the hash that a
@@ -105,6 +106,3 @@ fn steering(count: u32) -> [libc::sock_filter; 6] {
         plain(return_constant, u32::MAX),
     ]
 }
-
-/// Most shards: as many as the low byte of a connection id can tell apart.
-pub const SHARDS_MAX: usize = 256;

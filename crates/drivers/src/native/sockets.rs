@@ -4,13 +4,16 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use muse_relay::{Link, LinkEvent, RoomCode, RoomKey, Through};
-use muse_transport::{Config, ServerOptions};
+use muse_relay::packet::Candidates;
+use muse_relay::{Link, LinkEvent, RoomCode, Through};
+use muse_transport::token::ConnectToken;
+use muse_transport::{Config, Entropy, ServerOptions};
 use muse_wire::{Duration, Instant, Machine};
 
+use crate::native::relay::{open_room, with_local_address};
 #[cfg(feature = "web")]
 use crate::web::{RECEIVE_MAX, WebListener, WithWeb};
-use crate::{Driver, EndpointDriver, UdpDriver, UdpOptions, bind_shards};
+use crate::{Driver, EndpointDriver, SystemEntropy, UdpDriver, UdpOptions, bind_shards};
 
 /// The links of an endpoint that lead out of the process; none for one that is offline.
 #[derive(Default)]
@@ -82,10 +85,15 @@ impl Sockets {
         }
     }
 
+    /// Has the relay let a peer in no more. Returns the peer's addresses that are known.
+    pub(crate) fn ban(&mut self, now: Instant, peer: SocketAddr) -> Candidates {
+        let link = self.relay.as_mut();
+        link.map_or(Candidates::NONE, |link| link.ban(now, peer))
+    }
+
     /// Lets peers come through a relay as well.
-    pub(crate) fn set_relay(&mut self, relay: SocketAddr, link: Link) -> io::Result<()> {
-        let here = crate::native::relay::local_address(relay, self.local_addr()?);
-        self.relay = Some(link.local_addresses(here.as_slice()));
+    pub(crate) fn set_relay(&mut self, link: Link) -> io::Result<()> {
+        self.relay = Some(with_local_address(link, self.local_addr()?));
         Ok(())
     }
 
@@ -134,10 +142,9 @@ impl EndpointDriver {
     /// Listens with up to `count` servers at one address, each to be run by a thread of its own; see [`bind_shards`]
     /// for when there are fewer. `options` is asked for each shard's options: give all of them the same key.
     ///
-    /// A connection stays with the shard that accepted it, whatever address its packets come from. A handshake needs no
-    /// state that shards would have to share: its packets come from one address, so that one shard gets all of them, and
-    /// one that moves meanwhile starts over. Limits count per shard: connections, handshakes, and the single use of
-    /// connect tokens, so that a stolen token could be used once in each until its holder connects or it expires.
+    /// A connection stays with the shard that accepted it, whatever address its packets come from, and all that is done with one connect token is
+    /// done at one shard ([`steering`](muse_transport::steering)): it is good once, and a player who comes back takes over their session. Shards share
+    /// nothing but a secret, so that a cookie of one is good at all. Limits count per shard: connections and handshakes.
     pub fn bind_shards(
         address: impl ToSocketAddrs,
         config: Config,
@@ -146,11 +153,12 @@ impl EndpointDriver {
     ) -> io::Result<Vec<Self>> {
         let address = address.to_socket_addrs()?.next().ok_or_else(no_address)?;
         let drivers = bind_shards(address, count, &socket_options())?;
+        let count = drivers.len();
+        let mut secret = [0; 32];
+        SystemEntropy::new()?.fill(&mut secret);
         let shard = |(number, driver): (usize, UdpDriver)| {
-            let config = config
-                .clone()
-                .shard(u8::try_from(number).unwrap_or(u8::MAX));
-            Self::with_driver(driver, config, options(number))
+            let options = options(number).cookie_secret(secret);
+            Self::with_driver(driver, config.clone().shard(number, count), options)
         };
         drivers.into_iter().enumerate().map(shard).collect()
     }
@@ -206,12 +214,18 @@ impl EndpointDriver {
     /// # }
     /// ```
     pub fn open_room(&mut self, relay: SocketAddr) -> io::Result<RoomCode> {
-        let mut key = [0; 16];
-        crate::fill_random(&mut key)?;
-        let key = RoomKey::new(key);
-        let link = Link::open(self.now(), relay, key, crate::native::relay::seed()?);
-        self.sockets.set_relay(relay, link)?;
-        Ok(key.code())
+        self.open_room_with(relay, None)
+    }
+
+    /// As [`open_room`](Self::open_room), at a relay that opens rooms for holders of its master's tokens alone.
+    pub fn open_room_with(
+        &mut self,
+        relay: SocketAddr,
+        token: Option<ConnectToken>,
+    ) -> io::Result<RoomCode> {
+        let (link, code) = open_room(self.now(), relay, token)?;
+        self.sockets.set_relay(link)?;
+        Ok(code)
     }
 
     /// Returns the next event of the relay, for one that has opened or joined a room.

@@ -39,6 +39,8 @@ pub enum MasterCredentials {
         key: String,
         /// The server's name in the cluster.
         name: String,
+        /// The unique id that the cluster gave to the server.
+        uid: String,
     },
 }
 
@@ -95,8 +97,9 @@ impl Session {
     ) -> Result<String, Failure> {
         let tokens: SignedIn = match &self.credentials {
             MasterCredentials::Server { credential } => return Ok(credential.clone()),
-            MasterCredentials::Fleet { key, name } => {
-                let body = EnrolRequest { name: name.clone() };
+            MasterCredentials::Fleet { key, name, uid } => {
+                let (name, uid) = (name.clone(), uid.clone());
+                let body = EnrolRequest { name, uid };
                 let path = "/v1/server/enrol";
                 let enrolled: Enrolled = post(dialer, address, path, Some(key), &body).await?;
                 return Ok(enrolled.credential);

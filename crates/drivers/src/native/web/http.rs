@@ -30,9 +30,12 @@ pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Op
         if len == 0 {
             return Ok(None);
         }
+        // Only where the end can be new: who sends a byte at a time is not to have all of it searched for each.
+        let searched = head.len().saturating_sub(3);
         head.extend_from_slice(&chunk[..len]);
-        if let Some(end) = head.windows(4).position(|four| four == b"\r\n\r\n") {
-            let whole = end + 4 == head.len();
+        let fresh = &head[searched..];
+        if let Some(end) = fresh.windows(4).position(|four| four == b"\r\n\r\n") {
+            let whole = end + 4 == fresh.len();
             return Ok(if whole { parse(&head) } else { None });
         }
     }

@@ -159,7 +159,7 @@ impl Port {
 /// Datagrams for one browser that may wait to be sent: 300 kB at most.
 const QUEUE_OUT: usize = 256;
 /// Datagrams of one browser that may wait for the game loop.
-const WAITING_MAX: usize = 256;
+pub(super) const WAITING_MAX: usize = 256;
 /// A session in which nothing was ever said ends after this.
 const FIRST_WORD_WITHIN: Duration = Duration::from_secs(10);
 /// A session in which nothing comes any more ends after this; connections above are lost long before.

@@ -71,7 +71,12 @@ impl Sockets {
         }
     }
 
-    async fn converse<S>(&self, mut stream: S, remote: SocketAddr, pass: Pass) -> io::Result<()>
+    pub(super) async fn converse<S>(
+        &self,
+        mut stream: S,
+        remote: SocketAddr,
+        pass: Pass,
+    ) -> io::Result<()>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {

@@ -69,7 +69,14 @@ pub(super) fn server_config(socket: std::net::UdpSocket, identity: Identity) -> 
 
 impl Transports {
     async fn converse(&self, incoming: IncomingSession, pass: Pass) {
-        let request = tokio::time::timeout(HANDSHAKE_WITHIN, incoming).await;
+        let Ok(Ok(request)) = tokio::time::timeout(HANDSHAKE_WITHIN, incoming).await else {
+            Shared::count(&self.harbour.shared().refused, 1);
+            // QUIC remembers it for a while, so it is counted as long: otherwise those who open and close at once, from addresses that need not be
+            // theirs, would never be many.
+            tokio::time::sleep(FORGOTTEN_AFTER).await;
+            drop(pass);
+            return;
+        };
         let Some(connection) = self.accept(request).await else {
             Shared::count(&self.harbour.shared().refused, 1);
             return;
@@ -85,11 +92,7 @@ impl Transports {
     }
 
     /// Answers a request for a session.
-    async fn accept<E, T>(
-        &self,
-        request: Result<Result<SessionRequest, E>, T>,
-    ) -> Option<Connection> {
-        let request = request.ok()?.ok()?;
+    async fn accept(&self, request: SessionRequest) -> Option<Connection> {
         let path = request.path().split('?').next();
         if path != Some(PATH) {
             request.not_found().await;
@@ -200,6 +203,8 @@ async fn send_stream(connection: &Connection, bytes: &[u8]) -> Option<()> {
 const PROVE_FROM: usize = 64;
 /// QUIC, HTTP/3 and the session have to be done by then.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+/// Time for which QUIC keeps a connection that has ended in its handshake: three of its probe time-outs, of a second each.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(4);
 /// A stream has to be done by then.
 const STREAM_WITHIN: Duration = Duration::from_secs(5);
 /// The time that what was said last may take to be sent.
