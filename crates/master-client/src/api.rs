@@ -26,7 +26,20 @@ body!(
     }
 );
 body!(
-    /// A name and a password: to sign in, or to give them to a guest's account.
+    /// A name and a password for an account.
+    NewPasswordRequest {
+        /// 3 to 24 letters, digits, `-` or `_`.
+        #[cfg_attr(feature = "openapi", schema(pattern = "^[A-Za-z0-9_-]{3,24}$"))]
+        name: String,
+        /// 8 to 128 characters.
+        #[cfg_attr(feature = "openapi", schema(min_length = 8, max_length = 128))]
+        password: String,
+        /// The password until now, if the account has one.
+        old_password: Option<String>,
+    }
+);
+body!(
+    /// A name and a password, to sign in.
     PasswordRequest {
         /// 3 to 24 letters, digits, `-` or `_`.
         #[cfg_attr(feature = "openapi", schema(pattern = "^[A-Za-z0-9_-]{3,24}$"))]
@@ -62,6 +75,9 @@ body!(
         /// Its name in the cluster.
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 253))]
         name: String,
+        /// The unique id that the cluster gave to the object of this name.
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 64))]
+        uid: String,
     }
 );
 body!(
@@ -151,6 +167,24 @@ body!(
         region: String,
         /// Host and UDP port.
         address: String,
+        /// The relay's public key, if it opens rooms for holders of a token alone.
+        key: Option<String>,
+    }
+);
+body!(
+    /// The right to open a room at a relay.
+    RelayToken {
+        /// Host and UDP port of the relay.
+        address: String,
+        /// A connect token for that relay, as text.
+        token: String,
+    }
+);
+body!(
+    /// The public key with which relays check tokens.
+    RelayKey {
+        /// 64 hexadecimal digits.
+        key: String,
     }
 );
 body!(

@@ -199,8 +199,69 @@ pub enum ToServer {
         /// The number it came with.
         number: u32,
     },
+    /// Refused for good: saying it again changes nothing. After a refused register, report or result the server is to end.
+    Refused {
+        /// The message that is refused.
+        message: ServerMessage,
+        /// The reason.
+        refusal: ServerRefusal,
+    },
     /// End now: the match is called off, or belongs to nobody.
     End,
+}
+
+/// A kind of message of a game server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerMessage {
+    /// [`FromServer::Register`].
+    Register,
+    /// [`FromServer::Report`].
+    Report,
+    /// [`FromServer::Result`].
+    Result,
+    /// [`FromServer::Profile`].
+    Profile,
+    /// [`FromServer::Progress`].
+    Progress,
+}
+
+impl ServerMessage {
+    /// Returns true if a server whose message was refused has nothing left to say.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Register | Self::Report | Self::Result)
+    }
+}
+
+/// The reason why a master refuses what a game server says: a server speaks only for its match and the seats of that match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ServerRefusal {
+    /// The match is not this server's.
+    #[error("match {match_id} is not this server's")]
+    OtherMatch {
+        /// The match that was named.
+        match_id: MatchId,
+    },
+    /// The server has no match, or its match is over.
+    #[error("this server has no match, or its match is over")]
+    NoMatch,
+    /// The account has no seat in the match.
+    #[error("account {account} has no seat in the match")]
+    NoSeat {
+        /// The account that was named.
+        account: AccountId,
+    },
+    /// A result names an account more than once.
+    #[error("account {account} is named more than once")]
+    NamedTwice {
+        /// The account.
+        account: AccountId,
+    },
+    /// The server of this credential has registered with another public key.
+    #[error("this credential belongs to a server with another key")]
+    OtherKey,
 }
 
 /// The facts that a game server is told about a player.
@@ -231,6 +292,18 @@ pub struct Assignment {
     pub protocol_id: u64,
     /// Time for all players to connect, and again for all to load, in milliseconds.
     pub connect_ms: u64,
+    /// The master's proof that it gave this match to this server, for the [`Claim`] of a later connection.
+    #[serde(default)]
+    pub proof: String,
+}
+
+/// A server's claim to the match that a master has given it, shown to the next master.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The match.
+    pub match_id: MatchId,
+    /// The [`proof`](Assignment::proof) of its assignment.
+    pub proof: String,
 }
 
 /// From a game server to the master.
@@ -241,12 +314,15 @@ pub enum FromServer {
     Register {
         /// Address and port.
         address: String,
-        /// The server's public key.
+        /// The server's public key. A credential belongs to the first key that registers with it.
         public_key: String,
+        /// The match that it hosts, if it has one already.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        claim: Option<Claim>,
     },
     /// Each second and at every change.
     Report(Report),
-    /// The end of a match; repeated until [`ToServer::ResultStored`].
+    /// The end of a match; repeated until [`ToServer::ResultStored`] or [`ToServer::Refused`].
     Result(MatchResult),
     /// Asks for a player's name and progress.
     Profile {
@@ -255,7 +331,7 @@ pub enum FromServer {
         /// The game whose progress is asked for.
         game: String,
     },
-    /// A player's progress, to be kept; repeated until [`ToServer::ProgressStored`].
+    /// A player's progress, to be kept; repeated until [`ToServer::ProgressStored`] or [`ToServer::Refused`].
     Progress {
         /// The player's account.
         account: AccountId,

@@ -1,6 +1,6 @@
 //! A game server's link to the master.
 //!
-//! It registers, waits for a match, says each second how the match goes, and repeats the result until the master has stored it. If
+//! It registers, waits for a match, says each second how the match goes, and repeats the result until the master has stored or refused it. If
 //! the master is away, the game goes on and everything is told again when it is back.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -10,7 +10,8 @@ use muse_wire::{Duration, Instant};
 use serde_json::Value;
 
 use crate::messages::{
-    Assignment, FromServer, MatchResult, Phase, PlayerProfile, Report, ToServer,
+    Assignment, Claim, FromServer, MatchResult, Phase, PlayerProfile, Report, ServerMessage,
+    ServerRefusal, ToServer,
 };
 use crate::{AccountId, MatchId};
 
@@ -30,6 +31,8 @@ pub struct ServerLink {
     address: String,
     public_key: String,
     link: Link,
+    /// The match that was assigned, and the proof of it.
+    claim: Option<Claim>,
     report: Report,
     result: Option<MatchResult>,
     /// The name of the progress, and the profiles that have been asked for.
@@ -69,6 +72,13 @@ pub enum ServerEvent {
     Profile(PlayerProfile),
     /// Disconnect a player, and keep their seat no longer.
     Remove(AccountId),
+    /// The master refused something for good. After a [final](ServerMessage::is_final) message [`End`](Self::End) follows.
+    Refused {
+        /// The message.
+        message: ServerMessage,
+        /// The reason.
+        refusal: ServerRefusal,
+    },
     /// End the process: the result is stored, the match is called off, or the master has been away too long with nothing to play.
     End,
 }
@@ -88,6 +98,7 @@ impl ServerLink {
             address: address.to_owned(),
             public_key: public_key.to_owned(),
             link: Link::Stopped,
+            claim: None,
             report: Report::default(),
             result: None,
             game: String::new(),
@@ -134,7 +145,7 @@ impl ServerLink {
         }
     }
 
-    /// Hands in the result, and repeats it until the master has stored it.
+    /// Hands in the result, and repeats it until the master has stored or refused it.
     pub fn finish(&mut self, result: MatchResult) {
         self.send(FromServer::Result(result.clone()));
         self.result = Some(result);
@@ -172,6 +183,7 @@ impl ServerLink {
         self.send(FromServer::Register {
             address: self.address.clone(),
             public_key: self.public_key.clone(),
+            claim: self.claim.clone(),
         });
         self.tell();
     }
@@ -192,6 +204,10 @@ impl ServerLink {
             ToServer::Assign(assignment) => {
                 if self.report.match_id.is_none() {
                     self.report.match_id = Some(assignment.match_id);
+                    self.claim = Some(Claim {
+                        match_id: assignment.match_id,
+                        proof: assignment.proof.clone(),
+                    });
                     self.report.phase = Phase::Connecting;
                     self.events.push_back(ServerEvent::Assigned(assignment));
                 }
@@ -216,7 +232,26 @@ impl ServerLink {
                     self.progress.remove(&account);
                 }
             }
+            ToServer::Refused { message, refusal } => self.handle_refused(message, refusal),
             ToServer::End => self.end(),
+        }
+    }
+
+    /// Stops repeating what the master refused, and ends if there is nothing left to say.
+    fn handle_refused(&mut self, message: ServerMessage, refusal: ServerRefusal) {
+        let named = |account: AccountId| match refusal {
+            ServerRefusal::NoSeat { account: refused } => account == refused,
+            _ => true,
+        };
+        match message {
+            ServerMessage::Profile => self.asked.retain(|account| !named(*account)),
+            ServerMessage::Progress => self.progress.retain(|account, _| !named(*account)),
+            ServerMessage::Register | ServerMessage::Report | ServerMessage::Result => {}
+        }
+        self.events
+            .push_back(ServerEvent::Refused { message, refusal });
+        if message.is_final() {
+            self.end();
         }
     }
 
@@ -233,7 +268,7 @@ impl ServerLink {
             _ if idle && now - self.heard >= limit => self.end(),
             Link::Waiting { until } if until <= now => {
                 self.link = Link::Connecting {
-                    until: now + SILENCE,
+                    until: now + LINK_SILENCE,
                 };
                 self.actions.push_back(ServerAction::Connect);
             }
@@ -241,7 +276,7 @@ impl ServerLink {
                 self.actions.push_back(ServerAction::Disconnect);
                 self.handle_lost(now);
             }
-            Link::Online { .. } if now - self.heard >= SILENCE => {
+            Link::Online { .. } if now - self.heard >= LINK_SILENCE => {
                 self.actions.push_back(ServerAction::Disconnect);
                 self.handle_lost(now);
             }
@@ -260,7 +295,7 @@ impl ServerLink {
         match self.link {
             Link::Stopped => None,
             Link::Waiting { until } | Link::Connecting { until } => Some(until),
-            Link::Online { next } => Some(next.min(self.heard + SILENCE)),
+            Link::Online { next } => Some(next.min(self.heard + LINK_SILENCE)),
         }
     }
 
@@ -319,8 +354,11 @@ impl ServerLink {
 const PROFILES_MAX: usize = 256;
 /// Time between reports.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
-/// Silence after which the master counts as lost, and after which a server without a match ends.
+/// Silence after which a server without a match ends.
 const SILENCE: Duration = Duration::from_secs(10);
+/// Silence after which another master is tried. A master answers each report, and the one that leads gives up on a server that it has not heard for 10 seconds:
+/// there must be time left to find another one.
+const LINK_SILENCE: Duration = Duration::from_secs(5);
 /// Time between attempts; shorter than a player's, because a master that was restarted waits for its servers.
 const RETRY: Duration = Duration::from_secs(1);
 /// The time for which a server with a result waits for a master that is away.
@@ -351,6 +389,7 @@ mod tests {
         link.handle_connected(Instant::ZERO);
         let assignment = Assignment {
             match_id: MatchId(9),
+            proof: "proof".to_owned(),
             ..Assignment::default()
         };
         link.handle_message(Instant::ZERO, ToServer::Assign(assignment.clone()));
@@ -387,6 +426,64 @@ mod tests {
         );
         assert_eq!(link.poll_event(), Some(ServerEvent::End));
         assert_eq!(link.poll_timeout(), None);
+    }
+
+    #[test]
+    fn a_refused_result_is_told_once_and_not_repeated() {
+        let mut link = playing();
+        link.finish(result());
+        sent(&mut link);
+        let refusal = ServerRefusal::NamedTwice {
+            account: AccountId(4),
+        };
+        let message = ServerMessage::Result;
+        link.handle_message(seconds(1), ToServer::Refused { message, refusal });
+        let refused = ServerEvent::Refused { message, refusal };
+        assert_eq!(link.poll_event(), Some(refused));
+        assert_eq!(link.poll_event(), Some(ServerEvent::End));
+        assert_eq!((link.poll_event(), link.poll_timeout()), (None, None));
+        link.handle_timeout(seconds(2));
+        assert_eq!(sent(&mut link), []);
+    }
+
+    #[test]
+    fn refused_progress_is_dropped_for_the_account_that_has_no_seat_alone() {
+        let mut link = playing();
+        let (seated, stranger) = (AccountId(4), AccountId(5));
+        for account in [seated, stranger] {
+            link.ask_profile(account, "tag");
+            link.save_progress(account, "tag", Value::from(1));
+        }
+        for message in [ServerMessage::Profile, ServerMessage::Progress] {
+            let refusal = ServerRefusal::NoSeat { account: stranger };
+            link.handle_message(seconds(1), ToServer::Refused { message, refusal });
+            let refused = ServerEvent::Refused { message, refusal };
+            assert_eq!(link.poll_event(), Some(refused));
+        }
+        assert_eq!(link.poll_event(), None);
+        sent(&mut link);
+        link.handle_timeout(seconds(2));
+        let named = |message: &FromServer| match message {
+            FromServer::Profile { account, .. } | FromServer::Progress { account, .. } => {
+                Some(*account)
+            }
+            _ => None,
+        };
+        let named: Vec<AccountId> = sent(&mut link).iter().filter_map(named).collect();
+        assert_eq!(named, [seated, seated]);
+    }
+
+    #[test]
+    fn a_server_with_a_match_claims_it_at_its_next_connection() {
+        let mut link = playing();
+        link.handle_lost(seconds(1));
+        link.handle_timeout(seconds(2));
+        link.handle_connected(seconds(2));
+        let messages = sent(&mut link);
+        assert!(
+            matches!(&messages[0], FromServer::Register { claim: Some(claim), .. }
+            if claim.match_id == MatchId(9) && claim.proof == "proof")
+        );
     }
 
     #[test]
@@ -441,6 +538,25 @@ mod tests {
         link.handle_message(seconds(2), stored(2));
         link.handle_timeout(seconds(3));
         assert!(!sent(&mut link).iter().any(newest));
+    }
+
+    #[test]
+    fn a_server_leaves_a_silent_master_while_there_is_time_to_find_another_one() {
+        let mut link = playing();
+        let mut connects = Vec::new();
+        for second in 1..10 {
+            link.handle_timeout(seconds(second));
+            let actions = std::iter::from_fn(|| link.poll_action());
+            if actions.into_iter().any(|it| it == ServerAction::Connect) {
+                connects.push(second);
+            }
+        }
+        // The leader gives up on it after 10 seconds; whoever is asked first may be silent, too.
+        assert_eq!(connects, [6]);
+        link.handle_timeout(seconds(11));
+        link.handle_timeout(seconds(12));
+        let actions = std::iter::from_fn(|| link.poll_action());
+        assert!(actions.into_iter().any(|it| it == ServerAction::Connect));
     }
 
     #[test]

@@ -5,6 +5,8 @@
 
 #[cfg(feature = "nats")]
 mod nats;
+#[cfg(feature = "nats")]
+mod seal;
 
 use std::collections::BTreeMap;
 
@@ -13,9 +15,10 @@ use muse_master_client::{AccountId, MatchId, ServerId, TicketId};
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
+use crate::secrets::SignInId;
 use crate::ticket::Ticket;
 #[cfg(feature = "nats")]
-pub use nats::{NatsBus, NatsError};
+pub use nats::{NatsBus, NatsConfig, NatsError};
 
 /// One thing to know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +38,8 @@ pub enum Note {
     Report(ServerId, Report),
     /// A game server reports the end of its match.
     Result(ServerId, MatchResult),
+    /// The result of a game server was refused, so that its match is over without one.
+    ResultRefused(ServerId, MatchId),
     /// A game server is gone.
     ServerGone(ServerId),
     /// To a player, wherever they are connected: a message as JSON.
@@ -45,6 +50,8 @@ pub enum Note {
     TellAll(String),
     /// Remove a player, who is told why.
     Kick(AccountId, String),
+    /// The tokens of an account are void, but for those of one sign-in: the connections that were opened with the others are closed.
+    Revoked(AccountId, SignInId),
     /// A player connected to this master, so that others close their connections of this player.
     Entered(AccountId, u64),
     /// A player's latency to relays, in milliseconds by region.

@@ -8,6 +8,8 @@ use axum::Router;
 use muse_master_client::api::RelayPlace;
 
 use crate::director::DirectorConfig;
+use crate::retention::Retention;
+use crate::sealing::SealingKeySource;
 use crate::serving::ConnectionLimits;
 use crate::sessions::PLAYERS_MAX_DEFAULT;
 
@@ -20,6 +22,7 @@ pub struct MasterConfig {
     pub(crate) connections: ConnectionLimits,
     pub(crate) requests_per_second: u32,
     pub(crate) account_requests_per_second: u32,
+    pub(crate) passwords_per_minute: u32,
     pub(crate) protocol_id: u64,
     pub(crate) director: DirectorConfig,
     pub(crate) game: Vec<String>,
@@ -33,9 +36,13 @@ pub struct MasterConfig {
     pub(crate) operator: Option<(String, String)>,
     pub(crate) database_ca: Option<PathBuf>,
     pub(crate) nats: Option<String>,
+    pub(crate) nats_ca: Option<PathBuf>,
     pub(crate) other_masters: Vec<String>,
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
     pub(crate) relays: Vec<RelayPlace>,
+    pub(crate) retention: Retention,
+    pub(crate) secret_key: SealingKeySource,
+    pub(crate) secret_days: u32,
     #[cfg(feature = "agones")]
     pub(crate) agones: Option<crate::fleet::agones::AgonesConfig>,
 }
@@ -55,6 +62,7 @@ impl MasterConfig {
             },
             requests_per_second: 50,
             account_requests_per_second: 20,
+            passwords_per_minute: 30,
             protocol_id: 0,
             director: DirectorConfig::default(),
             game: Vec::new(),
@@ -68,9 +76,13 @@ impl MasterConfig {
             operator: None,
             database_ca: None,
             nats: None,
+            nats_ca: None,
             other_masters: Vec::new(),
             tls: None,
             relays: Vec::new(),
+            retention: Retention::default(),
+            secret_key: SealingKeySource::Beside,
+            secret_days: 30,
             #[cfg(feature = "agones")]
             agones: None,
         }
@@ -109,6 +121,19 @@ impl MasterConfig {
         self
     }
 
+    /// A file with the key that seals the secrets of the database, made if there is none: 64 hexadecimal digits. By default, `FILE.key` beside the
+    /// database `FILE`; masters that share a PostgreSQL database need it, or [`secret_key`](Self::secret_key), and the same at each.
+    pub fn secret_key_file(mut self, file: impl Into<PathBuf>) -> Self {
+        self.secret_key = SealingKeySource::File(file.into());
+        self
+    }
+
+    /// The key that seals the secrets of the database itself, for example from the environment, instead of a file.
+    pub fn secret_key(mut self, key: &str) -> Self {
+        self.secret_key = SealingKeySource::Text(key.to_owned());
+        self
+    }
+
     /// Ends TLS itself, with a certificate chain and a key as PEM files; none by default. Game servers on this machine then connect without it to the
     /// next port, which listens for them on the loopback address alone.
     pub fn tls(mut self, certificates: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
@@ -142,8 +167,19 @@ muse_wire::setters! { MasterConfig:
     /// for no limit. Keep-alives are not counted.
     account_requests_per_second: u32,
 
+    /// Passwords that one address may have checked or set in a minute in the long run, 30 by default, and 20 at once; 0 for no limit, behind a proxy. With
+    /// IPv6 a network of 64 bits counts as one address.
+    passwords_per_minute: u32,
+
     /// The protocol that connect tokens name, 0 by default: the game's.
     protocol_id: u64,
+
+    /// Days after which what masters sign for themselves (access tokens, operators' tokens, credentials of game servers) gets a new key, 30 by default and 1 at
+    /// least. What an older one signed is valid until it runs out, and the credential of a game server for 30 days.
+    secret_days: u32,
+
+    /// Sets how long guests, chat, matches and the audit are kept.
+    retention: Retention,
 
     /// Sets how matches are made and followed.
     director: DirectorConfig,
@@ -175,9 +211,13 @@ muse_wire::setters! { MasterConfig:
     /// for a database on the same private network. SQLite needs none.
     database_ca: impl Into<PathBuf> = Some(database_ca.into()),
 
-    /// A NATS server such as `nats://127.0.0.1:4222` over which masters that share a database talk to each other (feature `nats`); none by
+    /// A NATS server such as `nats://127.0.0.1:4222` or `tls://USER:PASSWORD@HOST:PORT` over which masters that share a database talk to each other (feature `nats`); none by
     /// default: one master alone.
     nats: &str = Some(nats.to_owned()),
+
+    /// A PEM file of certificate authorities: the connection to the NATS server is then encrypted, and the server's certificate checked; none by
+    /// default. With a URL that begins with `tls://` and without this, the system's authorities are trusted.
+    nats_ca: impl Into<PathBuf> = Some(nats_ca.into()),
 
     /// Hosts and ports of other masters with the same database, or of a load balancer in front of all of them; none by default. Game servers of this
     /// master turn to them when it is gone, so that their matches go on and count.

@@ -9,7 +9,9 @@ mod room;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use muse_master_client::messages::{FromMaster, MatchResult, Outcome, QueueState, Report};
+use muse_master_client::messages::{
+    FromMaster, MatchResult, Outcome, QueueState, Report, ServerRefusal,
+};
 use muse_master_client::{AccountId, MatchId, Preferences, ServerId, TicketId};
 use muse_wire::{Duration, Instant};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -177,6 +179,15 @@ pub enum Action {
         /// The match.
         match_id: MatchId,
     },
+    /// Tell a game server that its result is refused for good.
+    RefuseResult {
+        /// The server.
+        server: ServerId,
+        /// The match.
+        match_id: MatchId,
+        /// The reason.
+        refusal: ServerRefusal,
+    },
     /// Tell a player, if they are connected.
     Tell(AccountId, FromMaster),
 }
@@ -241,6 +252,8 @@ pub struct StoredMatch {
     pub bots: u8,
     /// The players who have a seat.
     pub players: Vec<AccountId>,
+    /// Those who have given theirs up.
+    pub left: Vec<AccountId>,
     /// Its server, if it has been placed.
     pub server: Option<ServerId>,
     /// True if it has begun.
@@ -394,6 +407,21 @@ impl Director {
         [pass, timer, tick].into_iter().flatten().min()
     }
 
+    /// Servers could not be heard until now, whatever they said: they have their full time again.
+    pub fn handle_deaf(&mut self, now: Instant) {
+        for found in self.matches.values_mut() {
+            found.heard = now;
+        }
+    }
+
+    /// True if the match of a silent server is about to be given up.
+    pub fn is_giving_up(&self, now: Instant) -> bool {
+        let limit = self.config.times.silence - GIVING_UP;
+        let is_open = |found: &&Match| !matches!(found.stage, Stage::Ending(_));
+        let mut open = self.matches.values().filter(is_open);
+        open.any(|found| found.server.is_some() && found.heard + limit <= now)
+    }
+
     /// The next thing to do.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
@@ -461,6 +489,9 @@ impl Director {
 
 /// Matches that one leader may make in one epoch, as bits; epochs have the rest of the 53 that JavaScript reads.
 const COUNTER_BITS: u32 = 32;
+
+/// Time before the end of a match whose server is silent in which a leader looks for reports that it may have missed.
+const GIVING_UP: Duration = Duration::from_secs(2);
 
 /// Time that a ticket may take from the store to its leader.
 const TICKETS_SETTLE: Duration = Duration::from_secs(5);

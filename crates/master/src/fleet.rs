@@ -47,9 +47,9 @@ pub trait Fleet: Send + Sync {
     fn servers(&self) -> Vec<ServerLine>;
     /// Returns the file with a server's output, if it is kept.
     fn log(&self, server: ServerId) -> Option<PathBuf>;
-    /// The number of a server that this fleet did not start itself: it shows the fleet's key and says its name. None if the key is wrong, or
-    /// if servers do not come by themselves.
-    fn enrol(&self, _key: &str, _name: &str) -> Option<ServerId> {
+    /// The number of a server that this fleet did not start itself: it shows the fleet's key, and says its name and the unique id that the cluster gave
+    /// it. None if the key is wrong, if there is no such server, or if servers do not come by themselves.
+    fn enrol(&self, _key: &str, _name: &str, _uid: &str) -> Option<ServerId> {
         None
     }
     /// Servers that were given to a match according to the fleet itself, for a leader that looks for those that no match knows.

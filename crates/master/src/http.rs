@@ -6,6 +6,7 @@ pub(crate) mod failure;
 mod game;
 pub(crate) mod limits;
 mod operations;
+pub(crate) mod passwords;
 mod play;
 mod push;
 mod relays;
@@ -25,6 +26,7 @@ use utoipa::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 
 use crate::clock;
+use crate::secrets::Access;
 use crate::server::StartError;
 use crate::shared::Shared;
 use crate::store::StoreError;
@@ -109,6 +111,8 @@ fn players() -> Router<Arc<Shared>> {
             post(social::say_direct).get(social::direct_history),
         )
         .route("/v1/relays", get(relays::relays))
+        .route("/v1/relays/key", get(relays::key))
+        .route("/v1/relays/{region}/token", post(relays::token))
         .route("/v1/relay", post(relays::relay))
         .route("/v1/push", get(push::push))
 }
@@ -139,9 +143,10 @@ pub(crate) fn with_origins(routes: Router, origins: &[String]) -> Result<Router,
     Ok(routes.layer(layer))
 }
 
-pub(crate) use accounts::hash_password;
 pub(crate) use admin::{check_operator, sample};
-pub(crate) use push::gone as player_gone;
+pub(crate) use game::count_refusal;
+pub(crate) use passwords::hash_password;
+pub(crate) use push::{gone as player_gone, signed_out};
 
 /// Installs the recorder of figures, once.
 pub(crate) fn install_recorder() {
@@ -159,18 +164,32 @@ impl FromRequestParts<Arc<Shared>> for Player {
 
     async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Failure> {
         let token = bearer(parts).ok_or(Failure::SIGN_IN)?;
+        let access = signed_in(shared, token).await?;
+        Ok(Self(access.account))
+    }
+}
+
+/// The token of the player who asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlayerAccess(pub(crate) Access);
+
+impl FromRequestParts<Arc<Shared>> for PlayerAccess {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Failure> {
+        let token = bearer(parts).ok_or(Failure::SIGN_IN)?;
         signed_in(shared, token).await.map(Self)
     }
 }
 
-/// Returns the account of a token, if it is still valid.
-pub(crate) async fn signed_in(shared: &Shared, token: &str) -> Result<AccountId, Failure> {
+/// Returns the contents of a token, if it is still valid.
+pub(crate) async fn signed_in(shared: &Shared, token: &str) -> Result<Access, Failure> {
     let access = shared.keys.check_access(token, clock::now());
     let access = access.map_err(|_| Failure::SIGN_IN)?;
     shared.limits.check(access.account)?;
     match shared.store.account(access.account).await {
         Ok(account) if accounts::is_banned(&account, clock::now()) => Err(Failure::BANNED),
-        Ok(account) if account.generation == access.generation => Ok(access.account),
+        Ok(account) if account.honours(&access) => Ok(access),
         Ok(_) | Err(StoreError::NotFound(_)) => Err(Failure::SIGN_IN),
         Err(error) => Err(error.into()),
     }
@@ -194,7 +213,7 @@ pub(crate) fn bearer(parts: &Parts) -> Option<&str> {
         accounts::ranking, play::play, play::leave, play::state, social::friends, social::befriend, social::unfriend,
         social::block, social::invite, social::open_room, social::room, social::leave_room, social::join_room,
         social::say_room, social::room_history, social::say_match, social::match_history, social::say_direct,
-        social::direct_history, relays::relays, relays::relay, admin::sign_in, admin::overview, admin::players, admin::kick, admin::impose,
+        social::direct_history, relays::relays, relays::relay, relays::key, relays::token, admin::sign_in, admin::overview, admin::players, admin::kick, admin::impose,
         admin::lift, admin::queue, admin::matches, admin::match_log, admin::end_match, admin::servers,
         admin::chat, admin::delete_line, admin::drain, admin::announce, admin::audit, admin::operators,
         admin::set_operator, admin::remove_operator, game::enrol, operations::health, operations::ready, operations::metrics,

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
 
 use crate::clock::SteadyClock;
+use crate::secrets::SignInId;
 use crate::sessions::{Admission, SessionId, Sessions};
 
 /// The connections of this master.
@@ -22,7 +23,26 @@ pub struct Hub {
 #[derive(Debug)]
 struct Players {
     sessions: Sessions,
-    senders: FxHashMap<SessionId, mpsc::Sender<Utf8Bytes>>,
+    open: FxHashMap<SessionId, OpenSession>,
+}
+
+/// A session that may be talked to.
+#[derive(Debug)]
+struct OpenSession {
+    /// The sign-in whose token opened it.
+    sign_in: SignInId,
+    sender: mpsc::Sender<Utf8Bytes>,
+}
+
+impl Players {
+    /// Says last things over a session and closes it: its task finds that nobody can send to it any more.
+    fn shut(&mut self, session: SessionId, messages: &[&str]) {
+        if let Some(open) = self.open.remove(&session) {
+            for message in messages {
+                let _ = open.sender.try_send(Utf8Bytes::from(*message));
+            }
+        }
+    }
 }
 
 /// A game server that is connected.
@@ -49,23 +69,25 @@ impl Hub {
             clock: SteadyClock::new(),
             players: Mutex::new(Players {
                 sessions: Sessions::new(players_max),
-                senders: FxHashMap::default(),
+                open: FxHashMap::default(),
             }),
             servers: Mutex::new(FxHashMap::default()),
         }
     }
 
-    /// Admits a player, if there is room, and closes their older connection, if there is one.
-    pub fn enter(&self, account: AccountId) -> Entered {
+    /// Admits a player, if there is room, and closes their older connection, if there is one. `sign_in` is that of the token which they showed.
+    pub fn enter(&self, account: AccountId, sign_in: SignInId) -> Entered {
         let mut players = lock(&self.players);
         match players.sessions.admit(self.clock.now(), account) {
             Admission::Admitted { session, replaced } => {
-                if let Some(sender) = replaced.and_then(|old| players.senders.remove(&old)) {
+                if let Some(old) = replaced {
                     // Without this the two devices would take turns for ever.
-                    let _ = sender.try_send(Utf8Bytes::from_static(REPLACED));
+                    players.shut(old, &[REPLACED]);
                 }
                 let (sender, receiver) = mpsc::channel(MESSAGES_MAX);
-                players.senders.insert(session, sender);
+                players
+                    .open
+                    .insert(session, OpenSession { sign_in, sender });
                 Entered::Admitted(session, receiver)
             }
             Admission::Full { retry_after } => {
@@ -75,17 +97,17 @@ impl Hub {
         }
     }
 
-    /// Something arrived over this session.
-    pub fn heard(&self, session: SessionId) {
-        lock(&self.players)
-            .sessions
-            .handle_heard(self.clock.now(), session);
+    /// Something arrived over this session. False if it is closed, and nothing that arrives over it counts.
+    pub fn heard(&self, session: SessionId) -> bool {
+        let mut players = lock(&self.players);
+        players.sessions.handle_heard(self.clock.now(), session);
+        players.open.contains_key(&session)
     }
 
     /// The connection closed. Whose it was, unless a newer one took over.
     pub fn leave(&self, session: SessionId) -> Option<AccountId> {
         let mut players = lock(&self.players);
-        players.senders.remove(&session);
+        players.open.remove(&session);
         players.sessions.close(session)
     }
 
@@ -94,7 +116,7 @@ impl Hub {
         let mut players = lock(&self.players);
         let mut closed = Vec::new();
         while let Some((session, account)) = players.sessions.poll_silent(self.clock.now()) {
-            players.senders.remove(&session);
+            players.open.remove(&session);
             closed.push(account);
         }
         closed
@@ -107,11 +129,11 @@ impl Hub {
             return;
         };
         let sent = players
-            .senders
+            .open
             .get(&session)
-            .map(|sender| sender.try_send(Utf8Bytes::from(message)));
+            .map(|open| open.sender.try_send(Utf8Bytes::from(message)));
         if matches!(sent, Some(Err(_))) {
-            players.senders.remove(&session);
+            players.open.remove(&session);
         }
     }
 
@@ -120,22 +142,30 @@ impl Hub {
         let message = Utf8Bytes::from(message);
         let mut players = lock(&self.players);
         players
-            .senders
-            .retain(|_, sender| sender.try_send(message.clone()).is_ok());
+            .open
+            .retain(|_, open| open.sender.try_send(message.clone()).is_ok());
     }
 
     /// Says last things to a player and closes their connection; false if they are not here.
-    pub fn close(&self, account: AccountId, messages: &[String]) -> bool {
+    pub fn close(&self, account: AccountId, messages: &[&str]) -> bool {
         let mut players = lock(&self.players);
         let Some(session) = players.sessions.session_of(account) else {
             return false;
         };
-        if let Some(sender) = players.senders.remove(&session) {
-            for message in messages {
-                let _ = sender.try_send(Utf8Bytes::from(message.as_str()));
-            }
-        }
+        players.shut(session, messages);
         true
+    }
+
+    /// Says last things to a player and closes their connection, unless it was opened with a token of this sign-in.
+    pub fn revoke(&self, account: AccountId, keeps: SignInId, messages: &[&str]) {
+        let mut players = lock(&self.players);
+        let Some(session) = players.sessions.session_of(account) else {
+            return;
+        };
+        let open = players.open.get(&session);
+        if open.is_some_and(|open| open.sign_in != keeps) {
+            players.shut(session, messages);
+        }
     }
 
     /// A player has connected to another master: their connection here is closed as the older one, and was never lost.
@@ -144,10 +174,13 @@ impl Hub {
         let Some(session) = players.sessions.session_of(account) else {
             return;
         };
-        if let Some(sender) = players.senders.remove(&session) {
-            let _ = sender.try_send(Utf8Bytes::from_static(REPLACED));
-        }
+        players.shut(session, &[REPLACED]);
         players.sessions.close(session);
+    }
+
+    /// Says last things over a session and closes it.
+    pub fn end(&self, session: SessionId, messages: &[&str]) {
+        lock(&self.players).shut(session, messages);
     }
 
     /// Returns connected players, at most `at_most`, in order of their numbers.
@@ -167,8 +200,8 @@ impl Hub {
     /// Says a last thing to every player and closes all connections.
     pub fn close_all(&self, message: &str) {
         let mut players = lock(&self.players);
-        for (_, sender) in players.senders.drain() {
-            let _ = sender.try_send(Utf8Bytes::from(message));
+        for (_, open) in players.open.drain() {
+            let _ = open.sender.try_send(Utf8Bytes::from(message));
         }
     }
 
@@ -204,6 +237,14 @@ impl Hub {
         current
     }
 
+    /// Closes the connection of a game server, so that it looks for another master.
+    pub fn release_server(&self, server: ServerId) {
+        if let Some(link) = lock(&self.servers).get_mut(&server) {
+            // The task of the connection finds that nobody can send to it any more, and ends as if the server had gone.
+            (link.sender, _) = mpsc::channel(1);
+        }
+    }
+
     /// True if a game server is connected.
     pub fn has_server(&self, server: ServerId) -> bool {
         lock(&self.servers).contains_key(&server)
@@ -236,10 +277,11 @@ mod tests {
     #[test]
     fn the_older_of_two_connections_is_told_not_to_come_back() {
         let hub = Hub::new(1);
-        let Entered::Admitted(_, mut first) = hub.enter(AccountId(1)) else {
+        let Entered::Admitted(_, mut first) = hub.enter(AccountId(1), SignInId(1)) else {
             unreachable!("there is room");
         };
-        assert!(matches!(hub.enter(AccountId(1)), Entered::Admitted(..)));
+        let second = hub.enter(AccountId(1), SignInId(2));
+        assert!(matches!(second, Entered::Admitted(..)));
         let last = first.try_recv().expect("told");
         let closing = FromMaster::Closing { come_back: false };
         assert_eq!(decode::<FromMaster>(&last).expect("a message"), closing);
@@ -249,7 +291,7 @@ mod tests {
     #[test]
     fn a_player_who_is_handed_over_did_not_leave() {
         let hub = Hub::new(1);
-        let Entered::Admitted(session, mut messages) = hub.enter(AccountId(1)) else {
+        let Entered::Admitted(session, mut messages) = hub.enter(AccountId(1), SignInId(1)) else {
             unreachable!("there is room");
         };
         hub.hand_over(AccountId(2));
@@ -260,17 +302,50 @@ mod tests {
     }
 
     #[test]
+    fn a_game_server_that_is_let_go_is_unlinked_by_its_own_task() {
+        let hub = Hub::new(1);
+        let mut messages = hub.link_server(ServerId(7), 1);
+        hub.release_server(ServerId(8));
+        assert!(matches!(
+            messages.try_recv(),
+            Err(mpsc::error::TryRecvError::Empty)
+        ));
+        hub.release_server(ServerId(7));
+        assert!(matches!(
+            messages.try_recv(),
+            Err(mpsc::error::TryRecvError::Disconnected)
+        ));
+        assert!(hub.unlink_server(ServerId(7), 1));
+    }
+
+    #[test]
     fn a_player_is_closed_with_last_words() {
         let hub = Hub::new(2);
-        let Entered::Admitted(_, mut messages) = hub.enter(AccountId(1)) else {
+        let Entered::Admitted(session, mut messages) = hub.enter(AccountId(1), SignInId(1)) else {
             unreachable!("there is room");
         };
-        assert!(!hub.close(AccountId(2), &[]));
-        assert!(hub.close(AccountId(1), &["bye".to_owned()]));
+        assert!(!hub.close(AccountId(2), &[]) && hub.heard(session));
+        assert!(hub.close(AccountId(1), &["bye"]) && !hub.heard(session));
         assert_eq!(messages.try_recv().expect("told").as_str(), "bye");
         assert!(matches!(
             messages.try_recv(),
             Err(mpsc::error::TryRecvError::Disconnected)
         ));
+    }
+
+    #[test]
+    fn what_is_revoked_is_closed_but_for_one_sign_in() {
+        let hub = Hub::new(2);
+        let Entered::Admitted(session, mut messages) = hub.enter(AccountId(1), SignInId(7)) else {
+            unreachable!("there is room");
+        };
+        hub.revoke(AccountId(2), SignInId::NONE, &["bye"]);
+        hub.revoke(AccountId(1), SignInId(7), &["bye"]);
+        assert!(messages.try_recv().is_err() && hub.heard(session));
+        hub.revoke(AccountId(1), SignInId(8), &["bye"]);
+        assert_eq!(messages.try_recv().expect("told").as_str(), "bye");
+        // What still arrives is not listened to.
+        assert!(!hub.heard(session));
+        assert_eq!(hub.leave(session), Some(AccountId(1)));
     }
 }

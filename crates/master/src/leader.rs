@@ -8,14 +8,14 @@ mod requests;
 use std::collections::VecDeque;
 use std::mem;
 
-use muse_master_client::messages::{ToServer, encode};
+use muse_master_client::messages::{Outcome, ServerMessage, ToServer, encode};
 use muse_master_client::{AccountId, MatchId, ServerId};
 use muse_wire::{Duration, Instant};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use crate::bus::Note;
-use crate::director::{Action, Director, DirectorConfig, NoServer, StoredMatch};
+use crate::director::{Action, Director, DirectorConfig, Ending, NoServer, StoredMatch};
 use crate::lease::{Lease, RENEW_EVERY};
 use crate::store::{Fill, StoreError, StoredReport};
 use crate::ticket::Ticket;
@@ -275,6 +275,7 @@ impl Leader {
             timers: Timer::ALL.map(due),
             retries: VecDeque::new(),
             reported: None,
+            looking: None,
             stays,
         };
         for note in mem::take(early) {
@@ -333,6 +334,8 @@ struct Leading {
     retries: VecDeque<(Instant, Transaction)>,
     /// The time of each match's last report in the store; none before the first look.
     reported: Option<FxHashMap<MatchId, Instant>>,
+    /// The time since when a look is not answered.
+    looking: Option<Instant>,
     /// It began while its master was closing, because nobody else led.
     stays: bool,
 }
@@ -358,6 +361,7 @@ impl Timer {
 
 impl Leading {
     fn handle_timeout(&mut self, now: Instant, holder: u64, requests: &mut VecDeque<Request>) {
+        self.look_before_giving_up(now);
         for timer in Timer::ALL {
             let due = &mut self.timers[timer as usize];
             if *due > now {
@@ -365,6 +369,9 @@ impl Leading {
             }
             *due = now + timer.every();
             let epoch = self.lease.epoch;
+            if matches!(timer, Timer::Look) {
+                self.looking.get_or_insert(now);
+            }
             requests.push_back(match timer {
                 Timer::Renew => Request::Store(StoreRequest::Lease { holder }),
                 Timer::Look => Request::Store(StoreRequest::Look { epoch }),
@@ -378,6 +385,19 @@ impl Leading {
         }
         if self.director.poll_timeout().is_some_and(|at| at <= now) {
             self.director.handle_timeout(now);
+        }
+    }
+
+    /// Servers of other masters may be heard by the store alone, if the bus is lost: it is read again before one of them counts as silent, and nobody is silent
+    /// while it does not answer.
+    fn look_before_giving_up(&mut self, now: Instant) {
+        let is_shared = self.timers[Timer::Look as usize] < Instant::FAR_FUTURE;
+        match self.looking {
+            Some(since) if since + LOOK_LATE <= now => self.director.handle_deaf(now),
+            None if is_shared && self.director.is_giving_up(now) => {
+                self.timers[Timer::Look as usize] = now;
+            }
+            _ => {}
         }
     }
 
@@ -396,6 +416,9 @@ impl Leading {
             Note::SeatLeft(match_id, account) => self.director.handle_seat_left(match_id, account),
             Note::Report(server, report) => self.director.handle_report(now, server, &report),
             Note::Result(server, result) => self.director.handle_result(now, server, result),
+            Note::ResultRefused(server, match_id) => {
+                self.director.handle_result_refused(now, server, match_id);
+            }
             Note::ServerGone(server) => self.director.handle_server_gone(now, server),
             _ => {}
         }
@@ -444,8 +467,15 @@ impl Leading {
             Reply::Lease(Ok(Some(lease))) if lease.epoch == self.lease.epoch => self.lease = lease,
             Reply::Lease(Ok(_)) => return Err(Ended::OtherLeads),
             Reply::Lease(Err(error)) => tracing::warn!(%error, "the lease is not renewed"),
-            Reply::Looked(Ok(looked)) => self.handle_looked(now, looked),
-            Reply::Looked(Err(error)) => tracing::warn!(%error, "the store is not read again"),
+            Reply::Looked(Ok(looked)) => {
+                self.looking = None;
+                self.handle_looked(now, looked);
+            }
+            Reply::Looked(Err(error)) => {
+                tracing::warn!(%error, "the store is not read again");
+                self.looking = None;
+                self.director.handle_deaf(now);
+            }
             Reply::Servers(servers) => self.director.handle_fleet(&servers),
             Reply::Stored | Reply::Restored(_) => {}
         }
@@ -463,6 +493,17 @@ impl Leading {
             // It may be stored nevertheless, if only the answer was lost: the next leader reads it.
             Transaction::CreateMatch(_) | Transaction::FillSeats(_) => Err(error.into()),
             _ if error == StoreError::OldEpoch => Err(error.into()),
+            // It would be refused again and again: the match ends without it.
+            Transaction::EndMatch(ending) if matches!(error, StoreError::Forbidden(_)) => {
+                let aborted = Ending {
+                    outcome: Outcome::Aborted,
+                    result: None,
+                    ..ending
+                };
+                let aborted = Transaction::EndMatch(aborted);
+                self.retries.push_back((now + RETRY_AFTER, aborted));
+                Ok(())
+            }
             // It must be stored, and storing it twice makes no difference.
             transaction => {
                 self.retries.push_back((now + RETRY_AFTER, transaction));
@@ -555,6 +596,19 @@ impl Leading {
             Action::ConfirmResult { server, match_id } => {
                 requests.push_back(tell_server(server, ToServer::ResultStored { match_id }));
             }
+            Action::RefuseResult {
+                server,
+                match_id,
+                refusal,
+            } => {
+                requests.push_back(journal(
+                    match_id,
+                    format!("its result is refused: {refusal}"),
+                ));
+                let message = ServerMessage::Result;
+                let refused = ToServer::Refused { message, refusal };
+                requests.push_back(tell_server(server, refused));
+            }
             Action::Tell(account, message) => {
                 let tell = Note::Tell(account, encode(&message));
                 requests.push_back(Request::Publish(tell));
@@ -578,6 +632,8 @@ fn tell_server(server: ServerId, message: ToServer) -> Request {
 
 /// Time between two looks of a leader at its fleet, and into the store if its bus may lose something.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Time after which a look that is not answered means that the store is away.
+const LOOK_LATE: Duration = Duration::from_secs(2);
 /// Time for which a master that closes leaves leading to others; longer than a lease.
 const CLOSING_WAITS: Duration = Duration::from_secs(10);
 /// The most by which the time of day may stray from the leader's own clock; small corrections are tolerated.

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use crate::bus::Note;
 use crate::clock::{self, SteadyClock};
 use crate::director::Placement;
+use crate::http::count_refusal;
 use crate::leader::{Leader, Looked, Reply, Request, StoreRequest, Transaction};
 use crate::secrets::random_name;
 use crate::shared::Shared;
@@ -93,7 +94,12 @@ impl Hands {
             Request::ListServers => {
                 let _ = self.replies.send(Reply::Servers(shared.fleet.hosts()));
             }
-            Request::Publish(note) => shared.bus.publish(note),
+            Request::Publish(note) => {
+                if let Note::ToServer(server, ToServer::Refused { message, refusal }) = &note {
+                    count_refusal(*server, *message, refusal);
+                }
+                shared.bus.publish(note);
+            }
             Request::Admit {
                 match_id, players, ..
             } => self.admit(match_id, players),
@@ -114,6 +120,7 @@ impl Hands {
                 metrics::histogram!("muse_allocation_seconds").record(took.as_secs_f64());
                 tracing::info!(%match_id, %server, took_ms = took.as_millis(), "placed");
                 let assignment = shared.assignment(
+                    server,
                     match_id,
                     placement.preferences,
                     placement.players,

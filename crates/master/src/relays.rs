@@ -35,6 +35,11 @@ impl Relays {
         &self.places
     }
 
+    /// The relay of a region.
+    pub(crate) fn place(&self, region: &str) -> Option<&RelayPlace> {
+        self.places.iter().find(|place| place.region == region)
+    }
+
     /// A player measured milliseconds to the relays of regions. Regions without one are not looked at.
     pub(crate) fn handle_measured(
         &self,
@@ -85,6 +90,7 @@ mod tests {
         let place = |region: &str| RelayPlace {
             region: region.to_owned(),
             address: format!("{region}.example:7780"),
+            key: None,
         };
         Relays::new(["eu", "us", "asia"].map(place).to_vec())
     }

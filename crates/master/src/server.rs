@@ -5,28 +5,31 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use muse_master_client::messages::{FromMaster, encode};
+use muse_relay::host_token_issuer;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::bus::{Bus, LocalBus, Note};
 use crate::clock;
 use crate::config::MasterConfig;
 use crate::fleet;
-use crate::http::{self, limits::Limits};
+use crate::http::{self, limits::Limits, passwords::Passwords};
 use crate::hub::Hub;
 use crate::journal::{Journal, SAMPLE_EVERY_S};
+use crate::key_ring::{KeyRing, KeyTerms};
 use crate::leading;
 use crate::relays::Relays;
-use crate::secrets::{Keys, random_text};
+use crate::retention;
+use crate::sealing::{SealedSecrets, SealingError};
+use crate::secrets::{Keys, random_text, unhex};
 use crate::serving::{ConnectionLimits, Serving};
 use crate::several::{self, Identity};
 use crate::shared::{Shared, SharedConfig, Status};
 use crate::store::{SqlStore, Store, StoreError};
 use crate::tls;
-use crate::token_keys::TokenKeys;
 
 /// The reason why a master does not start.
 #[derive(Debug, Error)]
@@ -43,6 +46,9 @@ pub enum StartError {
     /// The database cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The key that seals the secrets of the database is missing, or not theirs.
+    #[error("{0}")]
+    SecretKey(String),
     /// An operator's name or password cannot be.
     #[error("{0}")]
     Operator(&'static str),
@@ -68,6 +74,15 @@ pub enum StartError {
     Feature(&'static str),
 }
 
+impl From<SealingError> for StartError {
+    fn from(error: SealingError) -> Self {
+        match error {
+            SealingError::Store(error) => Self::Store(error),
+            other => Self::SecretKey(other.to_string()),
+        }
+    }
+}
+
 /// A master that runs. Dropping it does not end it; the runtime's end does.
 pub struct Master {
     shared: Arc<Shared>,
@@ -80,8 +95,13 @@ impl Master {
     /// Opens the store, listens and begins to serve.
     pub async fn start(config: MasterConfig) -> Result<Self, StartError> {
         http::install_recorder();
-        let store = open_store(&config)?;
-        let bus = open_bus(config.nats.as_deref()).await?;
+        let store: Arc<dyn Store> = Arc::new(open_store(&config)?);
+        let file = match database_url(&config) {
+            Some(_) => None,
+            None => Some(config.database.as_path()),
+        };
+        let secrets = SealedSecrets::new(Arc::clone(&store), &config.secret_key, file)?;
+        let bus = open_bus(&config, &secrets).await?;
         let tls = config
             .tls
             .as_ref()
@@ -96,12 +116,13 @@ impl Master {
             None => None,
         };
         let servers = inner.as_ref().map_or(address, |(_, inner)| *inner);
-        let shared = share(&config, store, bus, servers).await?;
+        let shared = share(&config, store, secrets, bus, servers).await?;
         tokio::spawn(deliver(Arc::clone(&shared)));
         tokio::spawn(close_silent(Arc::clone(&shared)));
         tokio::spawn(leading::lead(Arc::clone(&shared)));
         tokio::spawn(sample(Arc::clone(&shared)));
-        tokio::spawn(keep_token_keys(Arc::clone(&shared)));
+        tokio::spawn(keep_keys(Arc::clone(&shared)));
+        tokio::spawn(retention::keep_up(Arc::clone(&shared), config.retention));
         if shared.bus.is_shared() {
             tokio::spawn(several::live(Arc::clone(&shared)));
         }
@@ -184,11 +205,7 @@ fn open_store(config: &MasterConfig) -> Result<SqlStore, StartError> {
     if cfg!(not(feature = "postgres")) && config.database_ca.is_some() {
         return Err(StartError::Feature("postgres"));
     }
-    let url = config
-        .database
-        .to_str()
-        .filter(|text| text.starts_with("postgres"));
-    match url.filter(|text| text.contains("://")) {
+    match database_url(config) {
         #[cfg(feature = "postgres")]
         Some(url) => Ok(SqlStore::postgres(url, config.database_ca.as_deref())?),
         #[cfg(not(feature = "postgres"))]
@@ -197,11 +214,26 @@ fn open_store(config: &MasterConfig) -> Result<SqlStore, StartError> {
     }
 }
 
-async fn open_bus(nats: Option<&str>) -> Result<Arc<dyn Bus>, StartError> {
-    match nats {
+/// The database's address, if it is no file.
+fn database_url(config: &MasterConfig) -> Option<&str> {
+    let text = config.database.to_str()?;
+    (text.starts_with("postgres") && text.contains("://")).then_some(text)
+}
+
+#[cfg_attr(not(feature = "nats"), expect(unused_variables))]
+async fn open_bus(
+    config: &MasterConfig,
+    secrets: &SealedSecrets,
+) -> Result<Arc<dyn Bus>, StartError> {
+    match &config.nats {
         #[cfg(feature = "nats")]
         Some(url) => {
-            let bus = crate::bus::NatsBus::connect(url, "muse.notes").await;
+            let secret = secrets.lasting("notes").await?;
+            let mut nats = crate::bus::NatsConfig::new(url, "muse.notes", &secret);
+            if let Some(file) = &config.nats_ca {
+                nats = nats.ca_file(file);
+            }
+            let bus = crate::bus::NatsBus::connect(nats).await;
             let bus = bus.map_err(|error| StartError::Bus(error.to_string()))?;
             Ok(Arc::new(bus))
         }
@@ -214,17 +246,19 @@ async fn open_bus(nats: Option<&str>) -> Result<Arc<dyn Bus>, StartError> {
 /// Puts the parts together.
 async fn share(
     config: &MasterConfig,
-    store: SqlStore,
+    store: Arc<dyn Store>,
+    secrets: SealedSecrets,
     bus: Arc<dyn Bus>,
     address: SocketAddr,
 ) -> Result<Arc<Shared>, StartError> {
-    let store: Arc<dyn Store> = Arc::new(store);
     if let Some((name, password)) = &config.operator {
         http::check_operator(name, password).map_err(StartError::Operator)?;
         let hash = http::hash_password(password).ok_or(StartError::Operator("no randomness"))?;
         store.set_operator(name.clone(), hash, clock::now()).await?;
     }
-    let keys = Arc::new(Keys::new(&store.secret("masters", random_text()).await?));
+    let secret_terms = KeyTerms::masters(config.secret_days);
+    let keys = Arc::new(Keys::new(&random_text()));
+    secrets.keep_masters(&keys, secret_terms).await?;
     let hub = Arc::new(Hub::new(config.players_max));
     let own = if address.ip().is_unspecified() {
         SocketAddr::from(([127, 0, 0, 1], address.port()))
@@ -232,10 +266,15 @@ async fn share(
         address
     };
     let fleet = fleet::open(config, &keys, &hub, &bus, own).await?;
+    let seed = secrets.lasting("relay_tokens").await?;
+    let seed: Option<[u8; 32]> = unhex(&seed).and_then(|seed| seed.try_into().ok());
+    let damaged = || StoreError::Unavailable("a secret is damaged".to_owned());
+    let relay_tokens = host_token_issuer(&seed.ok_or_else(damaged)?);
     let shared = Arc::new(Shared {
         config: SharedConfig {
             director: config.director.clone(),
             protocol_id: config.protocol_id,
+            secret_terms,
         },
         store,
         bus,
@@ -246,16 +285,18 @@ async fn share(
             config.account_requests_per_second,
         ),
         keys,
-        token_keys: Mutex::new(TokenKeys::new(random_text())),
+        secrets,
+        token_keys: Mutex::new(KeyRing::new(random_text())),
         draining: watch::Sender::new(false),
         status: Status::default(),
         identity: Identity::new(),
         journal: Journal::default(),
         relays: Relays::new(config.relays.clone()),
+        relay_tokens,
         started: clock::now(),
-        hashing: Semaphore::new(HASHES_AT_ONCE),
+        passwords: Passwords::new(config.passwords_per_minute),
     });
-    shared.keep_token_keys().await?;
+    shared.keep_keys().await?;
     Ok(shared)
 }
 
@@ -266,6 +307,14 @@ async fn deliver(shared: Arc<Shared>) {
         match notes.recv().await {
             Ok(Note::Tell(account, message)) => shared.hub.tell(account, message),
             Ok(Note::ToServer(server, message)) => shared.hub.tell_server(server, message),
+            Ok(Note::ServerGone(server)) => {
+                let ended = shared.store.end_server(server, clock::now());
+                tokio::spawn(async move {
+                    if let Err(error) = ended.await {
+                        tracing::warn!(%server, %error, "a game server that is gone is not stored");
+                    }
+                });
+            }
             Ok(Note::TellAll(message)) => shared.hub.tell_all(&message),
             Ok(Note::Kick(account, reason)) => {
                 let refused = FromMaster::Refused {
@@ -275,7 +324,10 @@ async fn deliver(shared: Arc<Shared>) {
                 let closing = FromMaster::Closing { come_back: false };
                 shared
                     .hub
-                    .close(account, &[encode(&refused), encode(&closing)]);
+                    .close(account, &[&encode(&refused), &encode(&closing)]);
+            }
+            Ok(Note::Revoked(account, keeps)) => {
+                shared.hub.revoke(account, keeps, &http::signed_out());
             }
             Ok(Note::Measured(account, latency_ms)) => {
                 let now = clock::now();
@@ -289,7 +341,7 @@ async fn deliver(shared: Arc<Shared>) {
                 }
             }
             Ok(Note::Entered(account, master)) if master != shared.identity.master => {
-                shared.hub.hand_over(account);
+                tokio::spawn(several::entered_elsewhere(Arc::clone(&shared), account));
             }
             // A leader elsewhere does not see who is connected here.
             Ok(Note::Ticket(ticket)) if !shared.status.is_leading() => {
@@ -306,14 +358,14 @@ async fn deliver(shared: Arc<Shared>) {
     }
 }
 
-/// Keeps the keys of connect tokens up.
-async fn keep_token_keys(shared: Arc<Shared>) {
-    let mut look = tokio::time::interval(TOKEN_KEYS_EVERY);
+/// Keeps the keys up.
+async fn keep_keys(shared: Arc<Shared>) {
+    let mut look = tokio::time::interval(KEYS_EVERY);
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         look.tick().await;
-        if let Err(error) = shared.keep_token_keys().await {
-            tracing::warn!(%error, "the keys of connect tokens are not kept up");
+        if let Err(error) = shared.keep_keys().await {
+            tracing::warn!(%error, "the keys are not kept up");
         }
     }
 }
@@ -325,6 +377,7 @@ async fn sample(shared: Arc<Shared>) {
     loop {
         look.tick().await;
         shared.limits.forget();
+        shared.passwords.forget();
         if let Ok(sample) = http::sample(&shared).await {
             shared.journal.sample(sample);
         }
@@ -343,9 +396,7 @@ async fn close_silent(shared: Arc<Shared>) {
     }
 }
 
-/// Passwords that are hashed at once; each takes some 20 ms of a core and 19 MB.
-const HASHES_AT_ONCE: usize = 2;
-/// Time between two looks at the keys of connect tokens; tomorrow's is there in time whenever that is.
-const TOKEN_KEYS_EVERY: Duration = Duration::from_secs(600);
+/// Time between two looks at the keys; the next ones are there in time whenever that is.
+const KEYS_EVERY: Duration = Duration::from_secs(600);
 /// Time for connections to close after a drain.
 const CLOSE_MAX: Duration = Duration::from_secs(2);

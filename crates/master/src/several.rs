@@ -4,8 +4,8 @@
 //! not lead writes down there what its game servers say, and looks there for what they were to be told. All of it happens only with a bus
 //! that other masters use too.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use muse_master_client::messages::{MatchResult, Report, ToServer};
@@ -16,6 +16,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::bus::Note;
 use crate::clock;
+use crate::hub::lock;
 use crate::secrets::random_name;
 use crate::shared::Shared;
 use crate::store::StoreError;
@@ -27,6 +28,8 @@ pub(crate) struct Identity {
     pub(crate) master: u64,
     /// True if the store may be wrong about who is connected here.
     unsure: AtomicBool,
+    /// Players who are connected here and of whom the store does not know it yet.
+    arriving: Mutex<Vec<AccountId>>,
 }
 
 impl Identity {
@@ -34,19 +37,40 @@ impl Identity {
         Self {
             master: random_name(),
             unsure: AtomicBool::new(false),
+            arriving: Mutex::new(Vec::new()),
         }
     }
 }
 
-/// A player has connected to this master; a connection to another one is closed there.
+/// A player has connected to this master; a connection to another one is closed there. The others are told when the store knows it, so that they can ask there
+/// which connection is the newest.
 pub(crate) async fn entered(shared: &Shared, account: AccountId) {
     if !shared.bus.is_shared() {
         return;
     }
     let master = shared.identity.master;
-    shared.bus.publish(Note::Entered(account, master));
+    lock(&shared.identity.arriving).push(account);
     if shared.store.arrived(master, account).await.is_err() {
         shared.identity.unsure.store(true, Ordering::Relaxed);
+    }
+    let mut arriving = lock(&shared.identity.arriving);
+    if let Some(place) = arriving.iter().position(|it| *it == account) {
+        arriving.swap_remove(place);
+    }
+    drop(arriving);
+    shared.bus.publish(Note::Entered(account, master));
+}
+
+/// A player has connected to another master, as that one said at some time: a note may come late, after the player has come back to this one.
+pub(crate) async fn entered_elsewhere(shared: Arc<Shared>, account: AccountId) {
+    // What is not yet stored here is newer than what another master has stored.
+    let is_arriving = || lock(&shared.identity.arriving).contains(&account);
+    if !shared.hub.is_online(account) || is_arriving() {
+        return;
+    }
+    let newest = shared.store.whereabouts(account).await;
+    if newest.is_ok_and(|newest| newest != Some(shared.identity.master)) && !is_arriving() {
+        shared.hub.hand_over(account);
     }
 }
 
@@ -84,13 +108,22 @@ pub(crate) async fn live(shared: Arc<Shared>) {
             },
             _ = look.tick() => {
                 servers.retain(|server, _| shared.hub.has_server(*server));
-                let looked = async {
+                let look = async {
                     be_seen(&shared).await?;
                     follow_servers(&shared, &servers).await?;
                     tell_seats(&shared, &mut told).await
                 };
-                if let Err(error) = looked.await {
+                let looked = tokio::select! {
+                    looked = look => looked,
+                    error = lose_store(&shared) => {
+                        // It may have been given up in the middle of naming who is here.
+                        shared.identity.unsure.store(true, Ordering::Relaxed);
+                        Err(error)
+                    }
+                };
+                if let Err(error) = looked {
                     tracing::warn!(%error, "the store is not read again");
+                    let_go(&shared, &servers);
                 }
             }
         }
@@ -142,6 +175,7 @@ async fn follow_servers(
             }
         } else if let Some(hosted) = shared.store.hosted(server).await? {
             let assignment = shared.assignment(
+                server,
                 hosted.match_id,
                 hosted.preferences,
                 hosted.players,
@@ -152,6 +186,30 @@ async fn follow_servers(
         }
     }
     Ok(())
+}
+
+/// Waits until the store does not answer any more, however much else it has to do.
+async fn lose_store(shared: &Shared) -> StoreError {
+    loop {
+        let ready = tokio::time::timeout(STORE_SILENCE, shared.store.ready()).await;
+        match ready {
+            Ok(Ok(())) => tokio::time::sleep(READY_EVERY).await,
+            Ok(Err(error)) => return error,
+            Err(_) => return StoreError::Unavailable("it does not answer".to_owned()),
+        }
+    }
+}
+
+/// Closes the connections of game servers that have a match. This master cannot pass on what they say, and perhaps another one can: the leader gives up on
+/// a server that it does not hear.
+fn let_go(shared: &Shared, servers: &FxHashMap<ServerId, Report>) {
+    let busy = servers
+        .iter()
+        .filter(|(_, report)| report.match_id.is_some());
+    for (&server, _) in busy {
+        tracing::warn!(%server, "a game server is to find another master");
+        shared.hub.release_server(server);
+    }
 }
 
 /// Stores a result for the leader, or tells the server that it needs no repeating.
@@ -189,5 +247,10 @@ async fn tell_seats(
 
 /// Time between two looks at the store.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Time for which the store may be silent before this master counts as cut off from it. A game server needs a second or two to find another one, and with the
+/// time between two looks all of it is less than the 10 seconds after which the leader gives up on it.
+const STORE_SILENCE: Duration = Duration::from_secs(3);
+/// Time between two questions whether the store is there.
+const READY_EVERY: Duration = Duration::from_secs(1);
 /// Players that are named to the store before it is waited for.
 const NAMED_AT_ONCE: usize = 256;

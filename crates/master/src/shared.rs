@@ -1,29 +1,33 @@
 //! The common part of everything in a running master.
 
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use muse_master_client::api::RelayPlace;
 use muse_master_client::messages::{Assignment, FromMaster, Seat, ToServer, encode};
-use muse_master_client::{AccountId, MatchId, Preferences};
+use muse_master_client::{AccountId, MatchId, Preferences, ServerId};
 use muse_transport::ServerPublicKey;
-use muse_transport::token::TokenGrant;
+use muse_transport::token::{TokenGrant, TokenIssuer};
 use muse_wire::Instant;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use crate::bus::{Bus, Note};
 use crate::clock;
 use crate::director::DirectorConfig;
 use crate::fleet::Fleet;
 use crate::http::limits::Limits;
+use crate::http::passwords::Passwords;
 use crate::hub::{Hub, lock};
 use crate::journal::Journal;
+use crate::key_ring::{KeyRing, KeyTerms};
 use crate::relays::Relays;
-use crate::secrets::{Keys, SystemEntropy, random_text, unhex};
+use crate::sealing::{SealedSecrets, SealingError};
+use crate::secrets::{Keys, SystemEntropy, unhex};
 use crate::several::Identity;
 use crate::store::{Store, StoreError, StoredSeat};
 use crate::ticket::{Play, Ticket};
-use crate::token_keys::TokenKeys;
 
 pub(crate) struct Shared {
     pub(crate) config: SharedConfig,
@@ -33,20 +37,24 @@ pub(crate) struct Shared {
     pub(crate) hub: Arc<Hub>,
     pub(crate) limits: Limits,
     pub(crate) keys: Arc<Keys>,
-    pub(crate) token_keys: Mutex<TokenKeys>,
+    pub(crate) secrets: SealedSecrets,
+    pub(crate) token_keys: Mutex<KeyRing>,
     pub(crate) draining: watch::Sender<bool>,
     pub(crate) status: Status,
     pub(crate) identity: Identity,
     pub(crate) journal: Journal,
     pub(crate) relays: Relays,
+    /// Signs tokens by which players open rooms at relays.
+    pub(crate) relay_tokens: TokenIssuer,
     pub(crate) started: Instant,
-    /// Password hashes that are computed at once.
-    pub(crate) hashing: Semaphore,
+    pub(crate) passwords: Passwords,
 }
 
 pub(crate) struct SharedConfig {
     pub(crate) director: DirectorConfig,
     pub(crate) protocol_id: u64,
+    /// For how long a key of what masters sign for themselves does.
+    pub(crate) secret_terms: KeyTerms,
 }
 
 /// The leader as the outside may know it.
@@ -86,34 +94,22 @@ impl Shared {
         lock(&self.token_keys).public()
     }
 
-    /// Reads the keys of connect tokens from the store, and adds tomorrow's.
-    pub(crate) async fn keep_token_keys(&self) -> Result<(), StoreError> {
+    /// Reads from the store the keys of connect tokens and of what masters sign for themselves, and adds the next ones.
+    pub(crate) async fn keep_keys(&self) -> Result<(), SealingError> {
         let now_s = clock::now().as_micros() / 1_000_000;
-        let damaged = || StoreError::Unavailable("a secret is damaged".to_owned());
-        // The key that a version without rotation signed with.
-        let first = self.store.secret("connect_tokens", random_text()).await?;
-        let first = TokenKeys::new(first).to_text();
-        let stored = self.store.secret(TOKEN_KEYS, first).await?;
-        let keys = TokenKeys::parse(&stored).ok_or_else(damaged)?;
-        let wanted = keys.kept_up(now_s, random_text);
-        let keys = if wanted == keys {
-            keys
-        } else {
-            // Another master may have been quicker; then its list holds.
-            let fresh = wanted.to_text();
-            let stored = self
-                .store
-                .exchange_secret(TOKEN_KEYS, stored, fresh)
-                .await?;
-            TokenKeys::parse(&stored).ok_or_else(damaged)?
-        };
-        *lock(&self.token_keys) = keys;
-        Ok(())
+        let tokens = KeyTerms::CONNECT_TOKENS;
+        let tokens = self
+            .secrets
+            .ring(TOKEN_KEYS, "connect_tokens", tokens, now_s);
+        *lock(&self.token_keys) = tokens.await?;
+        let masters = self.config.secret_terms;
+        self.secrets.keep_masters(&self.keys, masters).await
     }
 
     /// Returns what a game server is told of its match.
     pub(crate) fn assignment(
         &self,
+        server: ServerId,
         match_id: MatchId,
         preferences: Preferences,
         players: Vec<AccountId>,
@@ -127,6 +123,7 @@ impl Shared {
             token_keys: self.token_keys(),
             protocol_id: self.config.protocol_id,
             connect_ms: self.config.director.connect_time().as_millis(),
+            proof: self.keys.claim(server, match_id),
         }
     }
 
@@ -145,6 +142,20 @@ impl Shared {
             token: token.to_text(),
             preferences: stored.preferences.clone(),
         })
+    }
+
+    /// A token with which a player opens a room at a relay.
+    pub(crate) fn relay_token(&self, account: AccountId, place: &RelayPlace) -> Option<String> {
+        let key = place.key.as_ref()?.parse().ok()?;
+        // The relay's key alone decides where the token is good; a name has no address here.
+        let address = place.address.parse().unwrap_or(ANYWHERE);
+        let grant = TokenGrant::new(account.0, key, address).lifetime_s(RELAY_TOKEN_S);
+        let now_s = clock::now().as_micros() / 1_000_000;
+        let token = self
+            .relay_tokens
+            .issue(&grant, now_s, &mut SystemEntropy)
+            .ok()?;
+        Some(token.to_text())
     }
 
     pub(crate) fn tell_seat(&self, account: AccountId, stored: &StoredSeat) {
@@ -245,5 +256,8 @@ pub(crate) fn queue_state(ticket: &Ticket) -> muse_master_client::messages::Queu
 const FREED_FIRST: Duration = Duration::from_millis(5);
 /// The last of these waits: together they are a little more than a second.
 const FREED_LAST: Duration = Duration::from_millis(640);
+/// Life of a token for a relay, in seconds: for as long its holder can open the room again after a restart of the relay.
+const RELAY_TOKEN_S: u64 = 3_600;
+const ANYWHERE: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
 /// The name under which the keys of connect tokens are kept.
 const TOKEN_KEYS: &str = "token_keys";

@@ -23,8 +23,10 @@ use muse_wire::Instant;
 use thiserror::Error;
 
 use crate::director::{Ending, NewMatch, StoredMatch};
+use crate::hosts::{Registration, ServerStanding};
 use crate::lease::Lease;
 use crate::operators::{AuditLine, MatchLine, PlayerLine, Sentence, StoredOperator, TicketLine};
+use crate::secrets::{Access, SignInId};
 use crate::ticket::{Play, Ticket};
 pub use memory::MemoryStore;
 pub use worker::SqlStore;
@@ -111,10 +113,47 @@ pub struct StoredSeat {
 pub struct StoredAccount {
     /// As its owner sees it.
     pub view: AccountView,
-    /// Raised by signing out everywhere.
+    /// Raised by signing out everywhere and by a new password.
     pub generation: u64,
+    /// The sign-in that set the last password, whose older access tokens are valid.
+    pub kept_sign_in: SignInId,
     /// The end of an operator's ban.
     pub banned_until: Option<Instant>,
+}
+
+impl StoredAccount {
+    /// True if an access token of this account has not been revoked.
+    pub fn honours(&self, access: &Access) -> bool {
+        let kept = access.sign_in != SignInId::NONE && access.sign_in == self.kept_sign_in;
+        self.view.account == access.account && (kept || access.generation == self.generation)
+    }
+}
+
+/// The outcome of exchanging a refresh token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refreshed {
+    /// It is exchanged for the token that follows from it by this salt.
+    Exchanged {
+        /// The account.
+        account: AccountId,
+        /// The sign-in that both belong to.
+        sign_in: SignInId,
+        /// The salt that was offered, or that of the exchange which this one repeats.
+        salt: String,
+    },
+    /// It was used before, so somebody has stolen it: every token of the account is void now.
+    Stolen(AccountId),
+}
+
+/// A refresh token to be stored in exchange for another one, and how it follows from that.
+#[derive(Clone, Debug)]
+pub struct Successor {
+    /// The salt.
+    pub salt: String,
+    /// The token's hash.
+    pub token: String,
+    /// The end of its life.
+    pub expires: Instant,
 }
 
 /// The last report of a game server, for a leader that may have missed it.
@@ -184,6 +223,39 @@ impl From<&RankingLine> for RankingCursor {
             place: line.place,
         }
     }
+}
+
+/// A name and a password for an account.
+#[derive(Clone, Debug)]
+pub struct NewPassword {
+    /// The name.
+    pub name: String,
+    /// The password's hash.
+    pub hash: String,
+    /// The hash of the password until now, which the caller has checked; none if there was none.
+    pub replaces: Option<String>,
+}
+
+/// The times before which something is too old to be kept; none if it is kept for ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cutoffs {
+    /// The last use of a guest's account.
+    pub guests: Option<Instant>,
+    /// Lines of chat.
+    pub chat: Option<Instant>,
+    /// The end of a match, for it and its results.
+    pub matches: Option<Instant>,
+    /// Entries of what operators did.
+    pub audit: Option<Instant>,
+}
+
+/// The outcome of one batch of deletions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Rows that it deleted or changed, at most [`PRUNE_ROWS_MAX`].
+    pub rows: u64,
+    /// True if there may be more to delete.
+    pub more: bool,
 }
 
 /// A step of one player towards another.
@@ -283,10 +355,20 @@ store! {
         fn standing(account: AccountId) -> Standing;
         /// Everybody who has a seat in a match with a server, and which match.
         fn seated() -> Vec<(AccountId, MatchId)>;
-        /// A game server says where it is.
-        fn register_server(server: ServerId, address: String, public_key: String, now: Instant) -> ();
         /// Returns the place of a match, for everyone in it.
         fn match_seat(match_id: MatchId) -> Option<StoredSeat>;
+    }
+    call servers {
+        /// Returns the standing of a game server: whether it has registered, and whether it is gone.
+        fn server_standing(server: ServerId) -> ServerStanding;
+        /// A game server says where it is. The first key that it names is its own; one that was gone begins anew.
+        fn register_server(server: ServerId, address: String, public_key: String, now: Instant) -> Registration;
+        /// A game server that has registered is still there.
+        fn server_seen(server: ServerId, now: Instant) -> ();
+        /// A game server's process or pod has ended.
+        fn end_server(server: ServerId, now: Instant) -> ();
+        /// A match that is not over and is this server's, or nobody's yet.
+        fn held(server: ServerId, match_id: MatchId) -> Option<StoredMatch>;
     }
     read accounts {
         /// An account and its restrictions.
@@ -295,14 +377,13 @@ store! {
     call accounts {
         /// The account of a device, made the first time.
         fn guest(device: String, now: Instant) -> AccountId;
-        /// Gives an account a name and a password hash, or new ones.
-        fn set_password(account: AccountId, name: String, password: String) -> ();
-        /// The account of a name, and its password hash.
-        fn password(name: String) -> Option<(AccountId, String)>;
+        /// Gives an account a name and a password hash, or new ones instead of the hash that it `replaces`. Everything but one sign-in ends.
+        fn set_password(account: AccountId, named: NewPassword, keeps: SignInId) -> ();
         /// A refresh token, as a hash.
-        fn add_refresh(account: AccountId, token: String, expires: Instant, now: Instant) -> ();
-        /// Exchanges a refresh token; one that was used before signs the account out everywhere.
-        fn rotate_refresh(old: String, fresh: String, expires: Instant, now: Instant) -> AccountId;
+        fn add_refresh(account: AccountId, sign_in: SignInId, token: String, expires: Instant, now: Instant) -> ();
+        /// Exchanges a refresh token. One that was used within the last minute yields the same once more, because the answer may have been lost; any other
+        /// second use signs the account out everywhere.
+        fn rotate_refresh(old: String, fresh: Successor, now: Instant) -> Refreshed;
         /// Voids every token of an account.
         fn sign_out_everywhere(account: AccountId) -> ();
         /// Everything that is kept about an account.
@@ -315,6 +396,10 @@ store! {
         fn save_progress(account: AccountId, game: String, based_on: u64, document: String) -> u64;
     }
     look accounts {
+        /// The account of a name, and its password hash.
+        fn password(name: String) -> Option<(AccountId, String)>;
+        /// The name of an account and its password hash, if it has them.
+        fn password_of(account: AccountId) -> Option<(String, String)>;
         /// Checks that the store answers. It costs the same no matter how much is stored.
         fn ready() -> ();
         /// Lines of the season's ranking, from the first place or after a cursor on, at most [`RANKING_PAGE`]. A page costs the same wherever it is.
@@ -335,7 +420,7 @@ store! {
         fn room(account: AccountId) -> Option<RoomView>;
         /// Writes a line of chat.
         fn say(from: AccountId, target: ChatTarget, text: String, now: Instant) -> Said;
-        /// The last hundred lines, oldest first.
+        /// The last hundred lines, oldest first, without those of writers whom the reader has blocked.
         fn history(account: AccountId, target: ChatTarget) -> Vec<ChatLine>;
     }
     call several {
@@ -343,6 +428,8 @@ store! {
         fn master_seen(master: u64, now: Instant) -> bool;
         /// A player is connected to this master, and to no other.
         fn arrived(master: u64, account: AccountId) -> ();
+        /// Returns the master that a player connected to last, while they are connected.
+        fn whereabouts(account: AccountId) -> Option<u64>;
         /// A player is no longer connected to this master. False if they are connected to another one.
         fn departed(master: u64, account: AccountId) -> bool;
         /// Nobody is connected to this master.
@@ -357,6 +444,10 @@ store! {
         fn reports(epoch: u64) -> Vec<StoredReport>;
         /// The match of a game server, if it has one.
         fn hosted(server: ServerId) -> Option<StoredMatch>;
+    }
+    call retention {
+        /// Deletes what is from before these times and what has run out, as much as one batch may touch.
+        fn prune(before: Cutoffs, now: Instant) -> Pruned;
     }
     call operators {
         /// An operator with a password hash, new or with a new one.
@@ -390,6 +481,8 @@ store! {
     }
 }
 
+/// Rows that one batch of deletions touches: some milliseconds of the database.
+pub const PRUNE_ROWS_MAX: u64 = 500;
 /// Lines of one page of the ranking.
 pub const RANKING_PAGE: usize = 100;
 /// Largest id and place: what JavaScript still reads exactly.

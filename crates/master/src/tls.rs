@@ -13,13 +13,7 @@ use crate::server::StartError;
 
 /// Reads a certificate chain and its key.
 pub(crate) fn acceptor(chain: &Path, key: &Path) -> Result<TlsAcceptor, StartError> {
-    let failed = |file: &Path, why: String| StartError::Tls {
-        file: file.display().to_string(),
-        why,
-    };
-    let certificates = CertificateDer::pem_file_iter(chain)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|error| failed(chain, error.to_string()))?;
+    let certificates = certificates(chain)?;
     let private =
         PrivateKeyDer::from_pem_file(key).map_err(|error| failed(key, error.to_string()))?;
     let provider = Arc::new(ring::default_provider());
@@ -33,4 +27,31 @@ pub(crate) fn acceptor(chain: &Path, key: &Path) -> Result<TlsAcceptor, StartErr
         .map_err(|error| failed(chain, error.to_string()))?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Checks that a file holds the certificate of an authority.
+#[cfg(feature = "nats")]
+pub(crate) fn check_authorities(file: &Path) -> Result<(), StartError> {
+    let mut roots = tokio_rustls::rustls::RootCertStore::empty();
+    for certificate in certificates(file)? {
+        let added = roots.add(certificate);
+        added.map_err(|error| failed(file, error.to_string()))?;
+    }
+    match roots.is_empty() {
+        true => Err(failed(file, "there is no certificate in it".to_owned())),
+        false => Ok(()),
+    }
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, StartError> {
+    CertificateDer::pem_file_iter(file)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| failed(file, error.to_string()))
+}
+
+fn failed(file: &Path, why: String) -> StartError {
+    StartError::Tls {
+        file: file.display().to_string(),
+        why,
+    }
 }

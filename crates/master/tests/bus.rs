@@ -2,6 +2,7 @@
 
 #[cfg(feature = "nats")]
 #[path = "../../../tests/support/nats.rs"]
+#[allow(dead_code, reason = "the tests of several masters use more of it")]
 mod nats;
 
 use std::time::Duration;
@@ -50,9 +51,9 @@ async fn next(reader: &mut Receiver<Note>) -> Note {
 
 #[cfg(feature = "nats")]
 mod shared {
-    use muse_master::bus::NatsBus;
+    use muse_master::bus::{NatsBus, NatsConfig};
 
-    use super::nats::Nats;
+    use super::nats::{Nats, Stranger};
     use super::*;
 
     #[tokio::test]
@@ -68,7 +69,8 @@ mod shared {
     async fn nats_carries_notes_to_other_masters_of_the_deployment() {
         let server = Nats::start();
         let [one, other] = [connect(&server).await, connect(&server).await];
-        let stranger = NatsBus::connect(&server.url(), "another.deployment").await;
+        let elsewhere = NatsConfig::new(&server.url(), "another.deployment", SECRET);
+        let stranger = NatsBus::connect(elsewhere).await;
         let mut strange = stranger.expect("it listens").subscribe();
         let mut readers = [one.subscribe(), other.subscribe()];
         for n in 0..1_000 {
@@ -112,8 +114,77 @@ mod shared {
         assert!(heard.is_ok(), "the other one is not heard again");
     }
 
-    async fn connect(server: &Nats) -> NatsBus {
-        let bus = NatsBus::connect(&server.url(), "muse.test").await;
-        bus.expect("it listens")
+    /// Somebody who reaches the server forges notes, changes them and repeats them: masters hear each other and nothing else.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn nats_carries_nothing_that_is_not_a_masters_and_new() {
+        let server = Nats::start();
+        let mut stranger = Stranger::connect(&server, "muse.test");
+        let [one, other] = [connect(&server).await, connect(&server).await];
+        let intruder = NatsConfig::new(&server.url(), "muse.test", "guessed");
+        let intruder = NatsBus::connect(intruder).await.expect("it listens");
+        let mut readers = [one.subscribe(), other.subscribe()];
+        one.publish(note(1));
+        for reader in &mut readers {
+            assert_eq!(next(reader).await, note(1));
+        }
+        let genuine = stranger.hear("Back");
+        let mut changed = genuine.clone();
+        *changed.last_mut().expect("not empty") ^= 1;
+        let plain = serde_json::to_vec(&note(66)).expect("text");
+        for message in [&genuine, &changed, &plain, &genuine, &Vec::new()] {
+            stranger.publish(message);
+        }
+        intruder.publish(note(66));
+        stranger.hear("66");
+        // A note of each after it: whatever came before has been heard by then.
+        stranger.publish(b"the last of them");
+        for (bus, n) in [(&one, 2), (&other, 3)] {
+            bus.publish(note(n));
+            for reader in &mut readers {
+                assert_eq!(next(reader).await, note(n));
+            }
+        }
     }
+
+    /// A server with TLS and a password: masters that trust its authority and know the password hear each other, others hear nothing.
+    #[tokio::test]
+    async fn nats_with_tls_and_a_password_lets_in_who_trusts_it_and_knows_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = |name: &str| folder.path().join(name);
+        for name in ["server", "stranger"] {
+            let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("made");
+            std::fs::write(file(&format!("{name}.pem")), made.cert.pem()).expect("written");
+            let key = made.signing_key.serialize_pem();
+            std::fs::write(file(&format!("{name}.key")), key).expect("written");
+        }
+        let server = Nats::start_with_tls(&file("server.pem"), &file("server.key"), "secret");
+        let connect = async |password: &str, trusted: &str| {
+            let url = format!("tls://muse:{password}@localhost:{}", server.port());
+            let config = NatsConfig::new(&url, "muse.test", SECRET).ca_file(file(trusted));
+            NatsBus::connect(config).await
+        };
+        let one = connect("secret", "server.pem").await.expect("let in");
+        let other = connect("secret", "server.pem").await.expect("let in");
+        // They are waited for without end, as any server that is away.
+        let wary = connect("secret", "stranger.pem").await.expect("tried");
+        let guesser = connect("guessed", "server.pem").await;
+        let mut outside = vec![wary.subscribe()];
+        outside.extend(guesser.ok().map(|guesser| guesser.subscribe()));
+        let mut reader = other.subscribe();
+        one.publish(note(1));
+        assert_eq!(next(&mut reader).await, note(1));
+        for reader in &mut outside {
+            assert!(reader.is_empty());
+        }
+        let missing = connect("secret", "nowhere.pem").await.err();
+        let missing = missing.expect("there is no such file").to_string();
+        assert!(missing.contains("nowhere.pem"), "{missing}");
+    }
+
+    async fn connect(server: &Nats) -> NatsBus {
+        let config = NatsConfig::new(&server.url(), "muse.test", SECRET);
+        NatsBus::connect(config).await.expect("it listens")
+    }
+
+    const SECRET: &str = "the secret in the database";
 }

@@ -83,9 +83,11 @@ impl Served {
     }
 }
 
+/// Sends a request. After its method and path, `head` may have headers.
 async fn send(stream: &mut Stream, head: &str, body: &str) -> io::Result<()> {
+    let (first, headers) = head.split_once("\r\n").unwrap_or((head, "X-None: 0"));
     let request = format!(
-        "{head} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        "{first} HTTP/1.1\r\n{headers}\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
     stream.write_all(request.as_bytes()).await
@@ -198,6 +200,62 @@ async fn players_sign_in_while_one_address_holds_all_the_connections_it_can() {
         assert!(times[98] < Duration::from_millis(500), "{times:?}");
         assert!(served.figure("muse_connections_evicted ").await > 0.0);
         drop(held);
+    }
+}
+
+/// Tries wrong passwords of a player and of an operator from one address, 400 at once. The answers.
+async fn try_passwords(served: &Served) -> Vec<String> {
+    let wrong = r#"{"name":"ada","password":"a wrong password"}"#;
+    let tries = (0..400).map(|n| async move {
+        let path = ["POST /v1/sign-in", "POST /admin/api/sign-in"][n % 2];
+        served.ask(1, path, wrong).await.0
+    });
+    join_all(tries).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn players_sign_in_by_password_while_one_address_tries_passwords() {
+    let right = r#"{"name":"ada","password":"correct horse battery"}"#;
+    let served = Served::start(false, |config| {
+        let config = config.connections_max(0).connections_per_address(0);
+        config.operator("ada", "correct horse battery")
+    });
+    let served = served.await;
+    let device = r#"{"device_key":"a device key, long enough"}"#;
+    let (answer, _) = served.ask(2, "POST /v1/guest", device).await;
+    let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+    let body: serde_json::Value = serde_json::from_str(body).expect("JSON");
+    let token = body["access_token"].as_str().expect("a token");
+    let bearer = format!("PUT /v1/account/password\r\nAuthorization: Bearer {token}");
+    let (named, _) = served.ask(2, &bearer, right).await;
+    assert!(named.starts_with("HTTP/1.1 204"), "{named}");
+
+    // How long it takes depends on the machine: `make hostile` judges that.
+    let mut answers = Vec::new();
+    for round in 0..10 {
+        let from = 10 + round;
+        let signing_in = async {
+            let (answer, _) = served.ask(from, "POST /admin/api/sign-in", right).await;
+            assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+            for _ in 0..10 {
+                let (answer, _) = served.ask(from, "POST /v1/sign-in", right).await;
+                assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+            }
+        };
+        let (tried, ()) = tokio::join!(try_passwords(&served), signing_in);
+        answers.extend(tried);
+    }
+    let refused = answers
+        .iter()
+        .filter(|answer| !answer.starts_with("HTTP/1.1 401"));
+    let refused: Vec<_> = refused.collect();
+    assert!(refused.len() > answers.len() / 2, "{}", refused.len());
+    for answer in refused {
+        assert!(answer.starts_with("HTTP/1.1 429"), "{answer}");
+        assert!(
+            answer.contains("retry-after: ") && answer.contains(": wait "),
+            "{answer}"
+        );
     }
 }
 

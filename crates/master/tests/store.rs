@@ -11,14 +11,19 @@ mod postgres;
 mod postgres_alone;
 #[path = "store/ranking.rs"]
 mod ranking;
+#[path = "store/retention.rs"]
+mod retention;
 #[path = "store/several.rs"]
 mod several;
 #[path = "store/together.rs"]
 mod together;
+#[path = "store/tokens.rs"]
+mod tokens;
 
 use deletion::an_account_is_exported_and_deleted;
 use muse_master::director::{Ending, NewMatch};
 use muse_master::operators::{Sanction, Sentence};
+use muse_master::secrets::SignInId;
 use muse_master::store::{ChatTarget, Fill, FriendStep, SqlStore, Store, StoreError};
 use muse_master::ticket::{Play, Ticket};
 use muse_master_client::messages::{MatchResult, Outcome, PlayerResult};
@@ -27,8 +32,10 @@ use muse_wire::{Duration, Instant};
 #[cfg(feature = "postgres")]
 use postgres_alone::*;
 use ranking::the_ranking_is_paged_from_line_to_line;
+use retention::what_is_old_goes_in_batches_and_everything_else_stays;
 use several::*;
 use together::*;
+use tokens::*;
 
 fn at(seconds: u64) -> Instant {
     Instant::from_secs(1_800_000_000 + seconds)
@@ -215,34 +222,9 @@ async fn tickets_return_from_a_match_that_was_called_off(store: &dyn Store) {
     assert_eq!(restored.len(), 2);
 }
 
-async fn refresh_tokens_are_used_once(store: &dyn Store) {
-    let [account] = guests(store).await;
-    let later = at(1_000);
-    let text = str::to_owned;
-    store
-        .add_refresh(account, text("a"), later, at(0))
-        .await
-        .expect("added");
-    let rotate =
-        |old: &str, fresh: &str, now| store.rotate_refresh(text(old), text(fresh), later, now);
-    assert_eq!(rotate("a", "b", at(1)).await, Ok(account));
-    assert_eq!(
-        rotate("b", "c", at(2_000)).await,
-        Err(StoreError::NotFound("token"))
-    );
-    // A thief uses the first one again: everyone is signed out.
-    assert_eq!(rotate("a", "d", at(2)).await, Ok(AccountId(0)));
-    assert_eq!(
-        rotate("b", "e", at(3)).await,
-        Err(StoreError::NotFound("token"))
-    );
-    assert_eq!(store.account(account).await.expect("known").generation, 1);
-}
-
 async fn names_are_unique_and_progress_is_optimistic(store: &dyn Store) {
     let [one, other] = guests(store).await;
-    let name =
-        |account, name: &str| store.set_password(account, name.to_owned(), "hash".to_owned());
+    let name = |account, name: &str| store.set_password(account, named(name, None), SignInId(1));
     name(one, "ada").await.expect("free");
     assert!(matches!(
         name(other, "ada").await,
@@ -474,7 +456,11 @@ suite!(
     the_ranking_is_paged_from_line_to_line,
     an_old_epoch_changes_nothing,
     tickets_return_from_a_match_that_was_called_off,
-    refresh_tokens_are_used_once,
+    refresh_tokens_are_used_once_and_repeated_at_once_only,
+    a_thief_who_follows_the_owner_at_once_is_found_at_the_next_token,
+    a_new_password_ends_all_sign_ins_but_one,
+    blocked_writers_are_not_in_the_history,
+    what_is_old_goes_in_batches_and_everything_else_stays,
     names_are_unique_and_progress_is_optimistic,
     friends_rooms_and_chat,
     sanctions_hold_until_they_are_lifted_and_are_written_down,
@@ -484,6 +470,8 @@ suite!(
     friends_are_seen_at_whatever_master_they_are,
     reports_and_results_wait_for_a_leader_that_missed_them,
     a_lease_that_is_given_back_is_free,
+    a_game_server_is_known_by_its_key_until_it_is_gone,
+    a_result_names_only_those_who_had_a_seat,
     a_transaction_that_fails_half_way_leaves_nothing,
     calls_are_begun_in_order,
     names_are_found_by_how_they_begin,

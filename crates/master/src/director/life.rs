@@ -2,11 +2,14 @@
 
 use std::mem;
 
-use muse_master_client::messages::{FromMaster, MatchResult, Outcome, Phase, Report};
+use muse_master_client::messages::{
+    FromMaster, MatchResult, Outcome, Phase, Report, ServerRefusal,
+};
 use muse_master_client::{AccountId, MatchId, Preferences, ServerId, TicketId};
 use muse_wire::{Duration, Instant};
 
 use super::{Action, Director, Ending, NewMatch, NoServer, Placement, StoredMatch};
+use crate::hosts::Seats;
 use crate::matching::Filled;
 use crate::ticket::{Backfill, Ticket};
 
@@ -15,6 +18,8 @@ use crate::ticket::{Backfill, Ticket};
 pub(super) struct Match {
     pub(super) stage: Stage,
     pub(super) players: Vec<AccountId>,
+    /// Players who gave up their seats. A result may name them.
+    left: Vec<AccountId>,
     pub(super) server: Option<ServerId>,
     preferences: Preferences,
     bots: u8,
@@ -27,7 +32,7 @@ pub(super) struct Match {
     /// True if its players know of it: a match that only tries whether there is room is told when it has a server.
     told: bool,
     /// The time when its server was last heard.
-    heard: Instant,
+    pub(super) heard: Instant,
     /// The time by which the stage must be over.
     until: Instant,
 }
@@ -60,6 +65,7 @@ impl Match {
         Self {
             stage: Stage::Creating,
             players: new.players().collect(),
+            left: Vec::new(),
             server: None,
             preferences: new.preferences.clone(),
             bots: new.bots,
@@ -87,6 +93,13 @@ impl Match {
 
     fn has_begun(&self) -> bool {
         matches!(self.stage, Stage::Running)
+    }
+
+    fn seats(&self) -> Seats<'_> {
+        Seats {
+            players: &self.players,
+            left: &self.left,
+        }
     }
 
     /// Tickets of which everybody was there, or all of them if no server ever asked for them.
@@ -231,22 +244,60 @@ impl Director {
         };
         let before = found.players.len();
         found.players.retain(|player| *player != account);
-        if found.players.len() < before && !matches!(found.stage, Stage::Ending(_)) {
+        if found.players.len() == before {
+            return;
+        }
+        if !found.left.contains(&account) {
+            found.left.push(account);
+        }
+        if !matches!(found.stage, Stage::Ending(_)) {
             self.actions
                 .push_back(Action::FreeSeat { match_id, account });
         }
     }
 
-    /// A game server reports the end of its match. Again and late is harmless: only the first counts.
+    /// A game server reports the end of its match. Again and late is harmless: only the first counts. A result of another server's match, or one
+    /// that names somebody twice or without a seat, is refused for good; the latter is the end of the match, of which nothing counts.
     pub fn handle_result(&mut self, now: Instant, server: ServerId, result: MatchResult) {
         let match_id = result.match_id;
-        let hosted = |found: &&mut Match| found.server == Some(server);
-        match self.matches.get_mut(&match_id).filter(hosted) {
-            Some(found) if matches!(found.stage, Stage::Ending(_)) => {}
-            Some(_) => self.end(now, match_id, result.outcome, Some(result)),
-            None => self
-                .actions
-                .push_back(Action::ConfirmResult { server, match_id }),
+        self.claim(now, match_id, server);
+        let Some(found) = self.matches.get(&match_id) else {
+            let confirm = Action::ConfirmResult { server, match_id };
+            return self.actions.push_back(confirm);
+        };
+        let refusal = match found.server == Some(server) {
+            false => Err(ServerRefusal::OtherMatch { match_id }),
+            true if matches!(found.stage, Stage::Ending(_)) => return,
+            true => found.seats().check_result(match_id, &result),
+        };
+        match refusal {
+            Ok(()) => self.end(now, match_id, result.outcome, Some(result)),
+            Err(refusal) => {
+                self.handle_result_refused(now, server, match_id);
+                self.actions.push_back(Action::RefuseResult {
+                    server,
+                    match_id,
+                    refusal,
+                });
+            }
+        }
+    }
+
+    /// A result was refused: if the match is this server's, it is over and nothing of it counts.
+    pub fn handle_result_refused(&mut self, now: Instant, server: ServerId, match_id: MatchId) {
+        if self.by_server.get(&server) == Some(&match_id) {
+            self.end(now, match_id, Outcome::Aborted, None);
+        }
+    }
+
+    /// Gives a match that waits for a server to the one that speaks of it, because the last leader died before it wrote that down. Masters pass on only
+    /// what a server says of the match that was assigned to it.
+    fn claim(&mut self, now: Instant, match_id: MatchId, server: ServerId) {
+        let found = self.matches.get(&match_id);
+        let waits =
+            |found: &Match| found.server.is_none() && matches!(found.stage, Stage::Placing { .. });
+        if found.is_some_and(waits) {
+            self.handle_placed(now, match_id, server);
         }
     }
 
@@ -319,14 +370,9 @@ impl Director {
         let Some(match_id) = report.match_id else {
             return;
         };
+        self.claim(now, match_id, server);
         let Some(found) = self.matches.get_mut(&match_id) else {
             self.actions.push_back(Action::ReleaseServer(server));
-            return;
-        };
-        if found.server.is_none() && matches!(found.stage, Stage::Placing { .. }) {
-            self.handle_placed(now, match_id, server);
-        }
-        let Some(found) = self.matches.get_mut(&match_id) else {
             return;
         };
         if found.server != Some(server) {
@@ -452,6 +498,7 @@ impl Director {
                 (false, _) => Stage::Creating,
             },
             players: stored.players,
+            left: stored.left,
             server: stored.server,
             preferences: stored.preferences,
             bots: stored.bots,

@@ -119,6 +119,88 @@ fn a_result_ends_the_match_once_and_frees_the_server() {
     assert_eq!(actions(&mut director), [confirmed]);
 }
 
+fn refused(director: &mut Director) -> (Vec<ServerRefusal>, Vec<Outcome>) {
+    let (mut refusals, mut endings) = (Vec::new(), Vec::new());
+    for action in actions(director) {
+        match action {
+            Action::RefuseResult { refusal, .. } => refusals.push(refusal),
+            Action::EndMatch(ending) => {
+                assert_eq!(ending.result, None);
+                endings.push(ending.outcome);
+            }
+            Action::ConfirmResult { .. } => unreachable!("a lie is not confirmed"),
+            _ => {}
+        }
+    }
+    (refusals, endings)
+}
+
+#[test]
+fn a_result_that_names_a_stranger_or_somebody_twice_is_refused_and_nothing_counts() {
+    let account = AccountId(9);
+    let stranger = (9, ServerRefusal::NoSeat { account });
+    let account = AccountId(1);
+    let twice = (1, ServerRefusal::NamedTwice { account });
+    for (named, refusal) in [stranger, twice] {
+        let (mut director, id) = running();
+        let mut forged = result(id);
+        forged.players.push(PlayerResult {
+            account: AccountId(named),
+            points: 1_000,
+            team: None,
+        });
+        director.handle_result(at(60), ServerId(7), forged.clone());
+        let expected = (vec![refusal], vec![Outcome::Aborted]);
+        assert_eq!(refused(&mut director), expected);
+        // Once and for all: an honest one comes too late.
+        director.handle_result(at(61), ServerId(7), result(id));
+        assert_eq!(refused(&mut director), (Vec::new(), Vec::new()));
+    }
+}
+
+#[test]
+fn a_result_of_another_servers_match_is_refused_and_that_match_goes_on() {
+    let (mut director, match_id) = running();
+    director.handle_result(at(60), ServerId(8), result(match_id));
+    let refusal = ServerRefusal::OtherMatch { match_id };
+    assert_eq!(refused(&mut director), (vec![refusal], Vec::new()));
+    director.handle_result_refused(at(60), ServerId(8), match_id);
+    assert_eq!(refused(&mut director), (Vec::new(), Vec::new()));
+    director.handle_result(at(61), ServerId(7), result(match_id));
+    let ending = ending(&mut director).expect("its own server's");
+    assert_eq!(ending.outcome, Outcome::Finished);
+}
+
+#[test]
+fn a_result_that_a_master_refused_ends_its_match_without_one() {
+    let (mut director, match_id) = running();
+    director.handle_result_refused(at(60), ServerId(7), match_id);
+    assert_eq!(refused(&mut director), (Vec::new(), vec![Outcome::Aborted]));
+}
+
+#[test]
+fn a_result_may_name_those_who_left_also_after_a_change_of_leaders() {
+    let (mut director, id) = running();
+    director.handle_seat_left(id, AccountId(2));
+    director.handle_result(at(60), ServerId(7), result(id));
+    let ended = ending(&mut director).expect("both had a seat");
+    assert_eq!(ended.outcome, Outcome::Finished);
+    let mut next = Director::new(DirectorConfig::default(), 4);
+    let stored = StoredMatch {
+        match_id: id,
+        preferences: Preferences::default(),
+        bots: 0,
+        players: vec![AccountId(1)],
+        left: vec![AccountId(2)],
+        server: Some(ServerId(7)),
+        running: true,
+    };
+    next.restore(at(100), Vec::new(), vec![stored]);
+    next.handle_result(at(101), ServerId(7), result(id));
+    let ended = ending(&mut next).expect("both had a seat");
+    assert_eq!(ended.outcome, Outcome::Finished);
+}
+
 #[test]
 fn a_new_leader_takes_a_result_of_a_match_that_it_did_not_see_begin() {
     let mut director = Director::new(DirectorConfig::default(), 2);
@@ -127,6 +209,7 @@ fn a_new_leader_takes_a_result_of_a_match_that_it_did_not_see_begin() {
         preferences: Preferences::default(),
         bots: 0,
         players: vec![AccountId(1), AccountId(2)],
+        left: Vec::new(),
         server: Some(ServerId(7)),
         running: false,
     };
@@ -402,6 +485,7 @@ fn a_match_of_an_earlier_leader_waits_for_room_too() {
         preferences: Preferences::default(),
         bots: 0,
         players: vec![AccountId(1), AccountId(2)],
+        left: Vec::new(),
         server: None,
         running: false,
     };
@@ -433,6 +517,7 @@ fn a_new_leader_goes_on_with_running_matches_and_places_the_others() {
         preferences: Preferences::default(),
         bots: 0,
         players: vec![AccountId(n)],
+        left: Vec::new(),
         server: server.map(ServerId),
         running,
     };

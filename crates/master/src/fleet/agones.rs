@@ -4,8 +4,9 @@
 //! so that a server whose master died before it wrote that down is found and ended. What became of servers is told by a watch of the cluster's
 //! `GameServer` objects; what goes on in a match is told by the servers themselves, which connect to a master as everywhere.
 //!
-//! A game server has no secret in its object: its pod holds the fleet's key, from a Kubernetes secret, and exchanges it for a credential of its
-//! own ([`Fleet::enrol`]). Its number follows from its name, so that every master knows it without asking another.
+//! A game server has no secret in its object: its pod holds the fleet's key, from a Kubernetes secret, and learns its name and unique id from its
+//! sidecar. It exchanges the three for a credential of its own ([`Fleet::enrol`]), if the watch knows a server of this name and id. Its number follows
+//! from its name, so that every master knows it without asking another.
 //!
 //! A match goes to the region with the lowest measured latency to its players that has a free server: the label [`REGION`] of the fleet's
 //! template names it.
@@ -344,9 +345,14 @@ impl Fleet for AgonesFleet {
         None
     }
 
-    fn enrol(&self, key: &str, name: &str) -> Option<ServerId> {
-        // Hashes, so that the time of the comparison says nothing about the key.
-        (hashed(key) == hashed(&self.inner.config.key)).then(|| server_id(name))
+    fn enrol(&self, key: &str, name: &str, uid: &str) -> Option<ServerId> {
+        let server = server_id(name);
+        let found = lock(&self.inner.servers).named(server)?;
+        // Hashes, so that the time of the comparison says nothing about the key and the id, which other pods of the fleet cannot read.
+        let is_right = hashed(key) == hashed(&self.inner.config.key)
+            && found.0 == name
+            && hashed(uid) == hashed(&found.1);
+        is_right.then_some(server)
     }
 
     fn hosts(&self) -> Vec<(ServerId, MatchId)> {
@@ -371,7 +377,7 @@ async fn client(config: &AgonesConfig) -> Result<Client, AgonesError> {
 }
 
 /// The number of a server, which follows from its name: every master finds the same.
-fn server_id(name: &str) -> ServerId {
+pub fn server_id(name: &str) -> ServerId {
     let hash = digest::digest(&digest::SHA256, name.as_bytes());
     let bytes = hash.as_ref().first_chunk().expect("32 bytes");
     ServerId((u64::from_le_bytes(*bytes) >> 11).max(1))

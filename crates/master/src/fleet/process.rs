@@ -182,10 +182,17 @@ impl ProcessFleet {
             }
             None => (Stdio::null(), Stdio::inherit()),
         };
-        Command::new(program)
+        let mut command = Command::new(program);
+        for own in MASTERS_OWN {
+            command.env_remove(own);
+        }
+        command
             .args(arguments)
             .env("MUSE_MASTER", &config.masters)
-            .env("MUSE_SERVER_CREDENTIAL", self.inner.keys.server(server))
+            .env(
+                "MUSE_SERVER_CREDENTIAL",
+                self.inner.keys.server(server, clock::now()),
+            )
             .env("MUSE_SERVER_ADDRESS", format!("{}:{port}", config.host))
             .env("MUSE_SERVER_PORT", port.to_string())
             .stdin(Stdio::null())
@@ -241,6 +248,19 @@ impl ProcessFleet {
         self.start();
     }
 
+    /// Forgets an adopted server that did not come back. Nobody is told that it is gone: it may be connected to another master, where its match goes
+    /// on, and if it is not, the leader notices its silence. If it still holds its port, that is found when the port is taken.
+    fn forget(&self, server: ServerId) {
+        let mut state = lock(&self.inner.state);
+        let Some(process) = state.processes.remove(&server) else {
+            return;
+        };
+        state.ports.give_back(process.port);
+        drop(state);
+        self.inner.changed.notify_waiters();
+        self.start();
+    }
+
     /// A ready server, which is busy from now on.
     fn take_ready(&self) -> Option<ServerId> {
         let mut state = lock(&self.inner.state);
@@ -249,8 +269,10 @@ impl ProcessFleet {
             return None;
         }
         let mut processes = state.processes.iter_mut();
-        let (server, process) =
-            processes.find(|(_, process)| process.standing == Standing::Ready)?;
+        // One that is not connected here has ended or is at another master, and would not hear of its match.
+        let (server, process) = processes.find(|(server, process)| {
+            process.standing == Standing::Ready && self.inner.hub.has_server(**server)
+        })?;
         process.standing = Standing::Busy;
         Some(*server)
     }
@@ -341,12 +363,12 @@ impl Fleet for ProcessFleet {
         if !adopted {
             return;
         }
-        // There is no child to wait for: it is gone if it does not come back.
+        // There is no child to wait for.
         let fleet = self.clone();
         tokio::spawn(async move {
             tokio::time::sleep(ADOPTED_SILENCE).await;
             if !fleet.inner.hub.has_server(server) {
-                fleet.remove(server);
+                fleet.forget(server);
             }
         });
     }
@@ -458,13 +480,65 @@ fn random_id() -> Result<ServerId, getrandom::Error> {
     Ok(ServerId((u64::from_le_bytes(bytes) >> 11).max(1)))
 }
 
+/// Variables with secrets of the master, which a game server that was taken over must not find in its environment.
+const MASTERS_OWN: [&str; 5] = [
+    "MUSE_DATABASE",
+    "MUSE_FLEET_KEY",
+    "MUSE_NATS",
+    "MUSE_OPERATOR_PASSWORD",
+    "MUSE_SECRET_KEY",
+];
 /// Time for a child to connect.
 const START_MAX: Duration = Duration::from_secs(10);
-/// Time for a child that was told to end.
-const END_GRACE: Duration = Duration::from_secs(2);
+/// Time for a child that was told to end: to tell its players, for which Biobot's server takes up to three seconds, and to write its records.
+const END_GRACE: Duration = Duration::from_secs(5);
 /// Time for which an adopted server may be without a connection.
 const ADOPTED_SILENCE: Duration = Duration::from_secs(10);
 /// Files of servers' output that are kept.
 const LOGS_KEPT: usize = 200;
 /// Ports beyond what is needed, for those that strangers hold.
 const PORTS_SPARE: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bus::LocalBus;
+
+    fn fleet(bus: Arc<LocalBus>) -> ProcessFleet {
+        let config = ProcessConfig {
+            command: Vec::new(),
+            masters: String::new(),
+            host: "127.0.0.1".to_owned(),
+            warm: 0,
+            matches_max: 1,
+            first_port: 9_000,
+            logs: None,
+        };
+        let hub = Arc::new(Hub::new(1));
+        let keys = Arc::new(Keys::new("a secret"));
+        ProcessFleet::new(config, keys, hub, bus)
+    }
+
+    #[test]
+    fn a_server_that_is_not_connected_gets_no_match() {
+        let fleet = fleet(Arc::default());
+        let server = ServerId(7);
+        fleet.handle_linked(server, "127.0.0.1:9000", false);
+        assert_eq!(fleet.take_ready(), None);
+        let _messages = fleet.inner.hub.link_server(server, 1);
+        assert_eq!(fleet.take_ready(), Some(server));
+    }
+
+    #[test]
+    fn an_adopted_server_that_moved_to_another_master_is_forgotten_and_not_gone() {
+        let bus = Arc::new(LocalBus::default());
+        let mut notes = bus.subscribe();
+        let fleet = fleet(bus);
+        fleet.handle_linked(ServerId(7), "127.0.0.1:9000", true);
+        assert_eq!((fleet.counts().busy, fleet.room()), (1, 0));
+        fleet.forget(ServerId(7));
+        assert_eq!((fleet.counts().busy, fleet.room()), (0, 1));
+        // A note that it is gone would end its match and void its credential.
+        assert!(notes.try_recv().is_err());
+    }
+}

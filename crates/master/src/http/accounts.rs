@@ -2,25 +2,28 @@
 
 use std::sync::Arc;
 
-use argon2::Argon2;
-use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use muse_master_client::AccountId;
 use muse_master_client::api::{
-    AccountView, ErrorBody, GuestRequest, PasswordRequest, Progress, RankingPage, RefreshRequest,
-    SignedIn,
+    AccountView, ErrorBody, GuestRequest, NewPasswordRequest, PasswordRequest, Progress,
+    RankingPage, RefreshRequest, SignedIn,
 };
 use muse_wire::Instant;
 use serde::Deserialize;
 
-use super::Player;
 use super::failure::{Body, Failure, Path, Query};
+use super::passwords::CallerNetwork;
+use super::{Player, PlayerAccess};
+use crate::bus::Note;
 use crate::clock;
-use crate::secrets::{ACCESS_LIFE, Access, REFRESH_LIFE, hashed, random_text};
+use crate::hashing::{Asker, Role};
+use crate::secrets::{ACCESS_LIFE, Access, REFRESH_LIFE, SignInId, hashed, random_text, successor};
 use crate::shared::Shared;
-use crate::store::{RANKING_PAGE, RankingCursor, StoredAccount};
+use crate::store::{
+    NewPassword, RANKING_PAGE, RankingCursor, Refreshed, StoreError, StoredAccount, Successor,
+};
 
 /// Signs a guest in by the key of their device; the first time an account is made.
 #[utoipa::path(post, path = "/v1/guest", request_body = GuestRequest, responses(
@@ -42,48 +45,67 @@ pub(crate) async fn guest(
     (status = 200, body = SignedIn), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
 pub(crate) async fn sign_in(
     State(shared): State<Arc<Shared>>,
+    CallerNetwork(network): CallerNetwork,
     Body(request): Body<PasswordRequest>,
 ) -> Result<Json<SignedIn>, Failure> {
-    check_password(&request)?;
+    check_password(&request.name, &request.password)?;
+    let asker = Asker {
+        role: Role::Player,
+        network,
+        name: Some(request.name.clone()),
+    };
+    shared.passwords.check(&asker)?;
     let known = shared.store.password(request.name).await?;
     let (account, hash) = known.unzip();
-    let right = is_right(&shared, request.password, hash).await?;
+    let right = shared.passwords.is_right(&asker, request.password, hash);
+    let right = right.await?;
     match account.filter(|_| right) {
         Some(account) => signed_in(&shared, account).await.map(Json),
         None => Err(Failure::WRONG_PASSWORD),
     }
 }
 
-/// Exchanges a refresh token for a new pair. Each can be used once; a second use signs the account out everywhere.
+/// Exchanges a refresh token for a new pair. Each can be used once, and once more within a minute if the answer was lost, which is then the same; any other
+/// second use signs the account out everywhere.
 #[utoipa::path(post, path = "/v1/refresh", request_body = RefreshRequest, responses(
     (status = 200, body = SignedIn), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
 pub(crate) async fn refresh(
     State(shared): State<Arc<Shared>>,
     Body(request): Body<RefreshRequest>,
 ) -> Result<Json<SignedIn>, Failure> {
-    let fresh = random_text();
-    let now = clock::now();
+    let (salt, now) = (random_text(), clock::now());
+    let token = |salt: &str| successor(&request.refresh_token, salt);
+    let fresh = Successor {
+        token: hashed(&token(&salt)),
+        salt,
+        expires: now + REFRESH_LIFE,
+    };
     let old = hashed(&request.refresh_token);
-    let rotated = shared
-        .store
-        .rotate_refresh(old, hashed(&fresh), now + REFRESH_LIFE, now)
-        .await;
-    let account = rotated.map_err(|error| match error {
-        crate::store::StoreError::NotFound(_) => Failure::SIGN_IN,
+    let refreshed = shared.store.rotate_refresh(old, fresh, now).await;
+    let refreshed = refreshed.map_err(|error| match error {
+        StoreError::NotFound(_) => Failure::SIGN_IN,
         other => other.into(),
     })?;
-    if account == AccountId(0) {
-        tracing::warn!("a refresh token was used twice");
-        return Err(Failure::SIGN_IN);
-    }
+    let (account, sign_in, salt) = match refreshed {
+        Refreshed::Exchanged {
+            account,
+            sign_in,
+            salt,
+        } => (account, sign_in, salt),
+        Refreshed::Stolen(account) => {
+            tracing::warn!(%account, "a refresh token was used twice");
+            shared.bus.publish(Note::Revoked(account, SignInId::NONE));
+            return Err(Failure::SIGN_IN);
+        }
+    };
     let known = shared.store.account(account).await?;
     if is_banned(&known, now) {
         return Err(Failure::BANNED);
     }
-    Ok(Json(tokens(&shared, &known, fresh)))
+    Ok(Json(tokens(&shared, &known, sign_in, token(&salt))))
 }
 
-/// Voids every token of the account.
+/// Voids every token of the account and closes its connection.
 #[utoipa::path(post, path = "/v1/sign-out-everywhere", security(("bearer" = [])), responses(
     (status = 204), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
 pub(crate) async fn sign_out_everywhere(
@@ -91,6 +113,7 @@ pub(crate) async fn sign_out_everywhere(
     Player(account): Player,
 ) -> Result<StatusCode, Failure> {
     shared.store.sign_out_everywhere(account).await?;
+    shared.bus.publish(Note::Revoked(account, SignInId::NONE));
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -104,18 +127,49 @@ pub(crate) async fn account(
     Ok(Json(shared.store.account(account).await?.view))
 }
 
-/// Gives the account a name and a password, or new ones: a guest can then sign in elsewhere.
-#[utoipa::path(put, path = "/v1/account/password", request_body = PasswordRequest, security(("bearer" = [])), responses(
+/// Gives the account a name and a password, or new ones: a guest can then sign in elsewhere. An account that has a password names it as the old one. All
+/// other sign-ins of the account end, and their connections are closed.
+#[utoipa::path(put, path = "/v1/account/password", request_body = NewPasswordRequest, security(("bearer" = [])), responses(
     (status = 204), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
 pub(crate) async fn set_password(
     State(shared): State<Arc<Shared>>,
-    Player(account): Player,
-    Body(request): Body<PasswordRequest>,
+    PlayerAccess(access): PlayerAccess,
+    CallerNetwork(network): CallerNetwork,
+    Body(request): Body<NewPasswordRequest>,
 ) -> Result<StatusCode, Failure> {
-    check_password(&request)?;
-    let PasswordRequest { name, password } = request;
-    let hash = hashed_password(&shared, password).await?;
-    shared.store.set_password(account, name, hash).await?;
+    let NewPasswordRequest {
+        name,
+        password,
+        old_password,
+    } = request;
+    check_password(&name, &password)?;
+    let Access {
+        account, sign_in, ..
+    } = access;
+    let mut asker = Asker {
+        role: Role::Player,
+        network,
+        name: None,
+    };
+    let mut replaces = None;
+    if let Some((known, hash)) = shared.store.password_of(account).await? {
+        let old = old_password.ok_or(Failure::OLD_PASSWORD)?;
+        asker.name = Some(known);
+        let right = shared.passwords.is_right(&asker, old, Some(hash.clone()));
+        if !right.await? {
+            return Err(Failure::WRONG_OLD_PASSWORD);
+        }
+        replaces = Some(hash);
+        asker.name = None;
+    }
+    let hash = shared.passwords.hash(&asker, password).await?;
+    let named = NewPassword {
+        name,
+        hash,
+        replaces,
+    };
+    shared.store.set_password(account, named, sign_in).await?;
+    shared.bus.publish(Note::Revoked(account, sign_in));
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -129,7 +183,7 @@ pub(crate) async fn export(
     Ok(Json(shared.store.export(account).await?))
 }
 
-/// Deletes the account and everything that is kept about it.
+/// Deletes the account and everything that is kept about it, and closes its connection.
 #[utoipa::path(delete, path = "/v1/account", security(("bearer" = [])), responses(
     (status = 204), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
 pub(crate) async fn delete(
@@ -138,6 +192,7 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, Failure> {
     shared.leave_queue(account).await?;
     shared.store.delete(account).await?;
+    shared.bus.publish(Note::Revoked(account, SignInId::NONE));
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -204,7 +259,7 @@ pub(crate) async fn ranking(
 }
 
 async fn signed_in(shared: &Shared, account: AccountId) -> Result<SignedIn, Failure> {
-    let refresh = random_text();
+    let (refresh, sign_in) = (random_text(), SignInId::fresh());
     let now = clock::now();
     // A banned player gets no token that would outlive the ban.
     let known = shared.store.account(account).await?;
@@ -213,16 +268,22 @@ async fn signed_in(shared: &Shared, account: AccountId) -> Result<SignedIn, Fail
     }
     shared
         .store
-        .add_refresh(account, hashed(&refresh), now + REFRESH_LIFE, now)
+        .add_refresh(account, sign_in, hashed(&refresh), now + REFRESH_LIFE, now)
         .await?;
-    Ok(tokens(shared, &known, refresh))
+    Ok(tokens(shared, &known, sign_in, refresh))
 }
 
-fn tokens(shared: &Shared, known: &StoredAccount, refresh_token: String) -> SignedIn {
+fn tokens(
+    shared: &Shared,
+    known: &StoredAccount,
+    sign_in: SignInId,
+    refresh_token: String,
+) -> SignedIn {
     let account = known.view.account;
     let access = Access {
         account,
         generation: known.generation,
+        sign_in,
     };
     metrics::counter!("muse_sign_ins").increment(1);
     SignedIn {
@@ -238,56 +299,14 @@ pub(super) fn is_banned(account: &StoredAccount, now: Instant) -> bool {
     account.banned_until.is_some_and(|until| until > now)
 }
 
-/// True if a password is the one with this hash. Without a hash it takes as long, so that nobody learns which names there are.
-pub(super) async fn is_right(
-    shared: &Shared,
-    password: String,
-    hash: Option<String>,
-) -> Result<bool, Failure> {
-    let known = hash.is_some();
-    let hash = hash.unwrap_or_else(|| NOBODYS_HASH.to_owned());
-    let right = blocking(shared, move || {
-        let hash = PasswordHash::new(&hash).ok()?;
-        let verified = Argon2::default().verify_password(password.as_bytes(), &hash);
-        Some(verified.is_ok())
-    });
-    Ok(right.await? == Some(true) && known)
-}
-
-/// The hash of a password.
-pub(super) async fn hashed_password(shared: &Shared, password: String) -> Result<String, Failure> {
-    let hash = blocking(shared, move || hash_password(&password)).await?;
-    hash.ok_or(Failure::BUSY)
-}
-
-/// The hash of a password; slow on purpose.
-pub(crate) fn hash_password(password: &str) -> Option<String> {
-    let mut salt = [0; 16];
-    getrandom::fill(&mut salt).ok()?;
-    let salt = SaltString::encode_b64(&salt).ok()?;
-    let hash = Argon2::default().hash_password(password.as_bytes(), &salt);
-    Some(hash.ok()?.to_string())
-}
-
-/// Runs a slow hash on a thread of its own, if not too many do.
-async fn blocking<T: Send + 'static>(
-    shared: &Shared,
-    work: impl FnOnce() -> Option<T> + Send + 'static,
-) -> Result<Option<T>, Failure> {
-    let waits = tokio::time::timeout(HASH_WAIT_MAX, shared.hashing.acquire());
-    let _permit = waits.await.map_err(|_| Failure::BUSY)?;
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|_| Failure::BUSY)
-}
-
-fn check_password(request: &PasswordRequest) -> Result<(), Failure> {
+fn check_password(name: &str, password: &str) -> Result<(), Failure> {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    if !(3..=24).contains(&request.name.len()) || !request.name.bytes().all(letter) {
+    if !(3..=24).contains(&name.len()) || !name.bytes().all(letter) {
         return Err(Failure::invalid(
             "a name has 3 to 24 letters, digits, - or _",
         ));
     }
-    if !(8..=128).contains(&request.password.chars().count()) {
+    if !(8..=128).contains(&password.chars().count()) {
         return Err(Failure::invalid("a password has 8 to 128 characters"));
     }
     Ok(())
@@ -304,7 +323,3 @@ fn check_game(game: &str) -> Result<(), Failure> {
 pub(super) const DOCUMENT_MAX: usize = 16 * 1024;
 /// The beginning of the names of progress that game servers keep: players read it and do not write it.
 pub(super) const SERVER_PREFIX: &str = "server:";
-/// Time for which a password may wait for its turn.
-const HASH_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(5);
-/// The hash of a password that nobody has, with the parameters of all others.
-const NOBODYS_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$Y4KzzIgUErd7/K7tAmABwA2eMCXmbCD25+kvB5hRRio";

@@ -18,10 +18,12 @@ use muse_master_client::{AccountId, MatchId};
 use muse_wire::Duration;
 use serde::Deserialize;
 
+use super::bearer;
 use super::failure::{Body, Failure, Path, Query};
-use super::{accounts, bearer};
+use super::passwords::CallerNetwork;
 use crate::bus::Note;
 use crate::clock;
+use crate::hashing::{Asker, Role};
 use crate::journal::SAMPLE_EVERY_S;
 use crate::operators::{
     AnnounceRequest, AuditLine, ChatLines, DrainRequest, MatchLine, MatchLog, OperatorPassword,
@@ -89,14 +91,22 @@ impl FromRequestParts<Arc<Shared>> for Operator {
     (status = 200, body = OperatorToken), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
 pub(crate) async fn sign_in(
     State(shared): State<Arc<Shared>>,
+    CallerNetwork(network): CallerNetwork,
     Body(request): Body<OperatorSignIn>,
 ) -> Result<Json<OperatorToken>, Failure> {
     if check_operator(&request.name, &request.password).is_err() {
         return Err(Failure::WRONG_PASSWORD);
     }
+    let asker = Asker {
+        role: Role::Operator,
+        network,
+        name: Some(request.name.clone()),
+    };
+    shared.passwords.check(&asker)?;
     let known = shared.store.operator(request.name.clone()).await?;
     let hash = known.as_ref().map(|known| known.password.clone());
-    if !accounts::is_right(&shared, request.password, hash).await? {
+    let right = shared.passwords.is_right(&asker, request.password, hash);
+    if !right.await? {
         tracing::warn!(operator = %request.name, "an operator's sign-in failed");
         return Err(Failure::WRONG_PASSWORD);
     }
@@ -219,6 +229,8 @@ pub(crate) async fn impose(
     };
     shared.store.sanction(operator, sentence, now).await?;
     if sanction == Sanction::Ban {
+        // At once; freeing a seat may take a moment.
+        shared.bus.publish(Note::Kick(account, reason.clone()));
         shared.kick(account, &reason).await?;
     }
     Ok(StatusCode::NO_CONTENT)
@@ -411,11 +423,17 @@ pub(crate) async fn operators(
 pub(crate) async fn set_operator(
     State(shared): State<Arc<Shared>>,
     Operator(operator): Operator,
+    CallerNetwork(network): CallerNetwork,
     Path(name): Path<String>,
     Body(OperatorPassword { password }): Body<OperatorPassword>,
 ) -> Result<StatusCode, Failure> {
     check_operator(&name, &password).map_err(Failure::invalid)?;
-    let hash = accounts::hashed_password(&shared, password).await?;
+    let asker = Asker {
+        role: Role::Operator,
+        network,
+        name: None,
+    };
+    let hash = shared.passwords.hash(&asker, password).await?;
     written(&shared, &operator, "set_operator", &name, "").await?;
     shared.store.set_operator(name, hash, clock::now()).await?;
     Ok(StatusCode::NO_CONTENT)

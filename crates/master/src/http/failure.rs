@@ -3,9 +3,9 @@
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
 use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use muse_master_client::PreferencesError;
 use muse_master_client::api::ErrorBody;
@@ -21,6 +21,8 @@ pub(crate) struct Failure {
     status: StatusCode,
     code: &'static str,
     message: std::borrow::Cow<'static, str>,
+    /// Seconds after which to try again; none leaves it to the status.
+    retry_after_s: Option<u64>,
 }
 
 impl Failure {
@@ -31,16 +33,27 @@ impl Failure {
         "wrong_password",
         "there is no account with this name and password",
     );
+    pub(crate) const OLD_PASSWORD: Self = Self::new(
+        StatusCode::FORBIDDEN,
+        "old_password",
+        "this account has a password: name it as `old_password` to set a new one",
+    );
+    pub(crate) const WRONG_OLD_PASSWORD: Self = Self::new(
+        StatusCode::FORBIDDEN,
+        "wrong_password",
+        "the old password is wrong",
+    );
     pub(crate) const BANNED: Self = Self::new(
         StatusCode::FORBIDDEN,
         "banned",
         "an operator has banned this account",
     );
-    pub(crate) const BUSY: Self = Self::new(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "busy",
-        "too many sign in at once, try again in a second",
-    );
+    pub(crate) const BUSY: Self = Self {
+        status: StatusCode::SERVICE_UNAVAILABLE,
+        code: "busy",
+        message: std::borrow::Cow::Borrowed("too many sign in at once: try again in a second"),
+        retry_after_s: Some(1),
+    };
 
     const TOO_SLOW: Self = Self::new(
         StatusCode::REQUEST_TIMEOUT,
@@ -53,14 +66,23 @@ impl Failure {
             status,
             code,
             message: std::borrow::Cow::Borrowed(message),
+            retry_after_s: None,
+        }
+    }
+
+    /// Too many requests: the next one has to wait so long, and the text says for what.
+    pub(crate) fn wait(retry_after_s: u64, message: String) -> Self {
+        Self {
+            message: message.into(),
+            retry_after_s: Some(retry_after_s),
+            ..Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", "")
         }
     }
 
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self {
-            status: StatusCode::UNPROCESSABLE_ENTITY,
-            code: "invalid",
             message: message.into().into(),
+            ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", "")
         }
     }
 
@@ -91,9 +113,8 @@ impl From<StoreError> for Failure {
             StoreError::OldEpoch => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
         };
         Self {
-            status,
-            code,
             message: error.to_string().into(),
+            ..Self::new(status, code, "")
         }
     }
 }
@@ -106,17 +127,20 @@ impl From<PreferencesError> for Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let wait = match self.status {
-            StatusCode::SERVICE_UNAVAILABLE => Some("10"),
-            StatusCode::TOO_MANY_REQUESTS => Some("1"),
+        let wait = self.retry_after_s.or(match self.status {
+            StatusCode::SERVICE_UNAVAILABLE => Some(10),
+            StatusCode::TOO_MANY_REQUESTS => Some(1),
             _ => None,
-        };
+        });
         let body = Json(ErrorBody {
             code: self.code.to_owned(),
             message: self.message.into_owned(),
         });
         match wait {
-            Some(seconds) => (self.status, [(RETRY_AFTER, seconds)], body).into_response(),
+            Some(seconds) => {
+                let wait = HeaderValue::from(seconds);
+                (self.status, [(RETRY_AFTER, wait)], body).into_response()
+            }
             None => (self.status, body).into_response(),
         }
     }

@@ -1,5 +1,8 @@
 //! The WebSocket of a game server, and how one that a cluster started gets its credential.
+//!
+//! A game server speaks only for its match and its seats: everything that it says is checked here before it is passed on (`host.rs`).
 
+mod host;
 mod profiles;
 
 use std::sync::Arc;
@@ -13,12 +16,14 @@ use axum::http::header::AUTHORIZATION;
 use axum::response::Response;
 use muse_master_client::ServerId;
 use muse_master_client::api::{EnrolRequest, Enrolled, ErrorBody};
-use muse_master_client::messages::{FromServer, MESSAGE_LEN_MAX, Phase, ToServer, decode, encode};
+use muse_master_client::messages::{
+    MESSAGE_LEN_MAX, ServerMessage, ServerRefusal, ToServer, encode,
+};
 
 use super::failure::{Body, Failure};
-use crate::bus::Note;
 use crate::clock;
 use crate::shared::Shared;
+use host::{Host, Said};
 
 /// Opens the connection of a game server, which shows its own credential. It is admitted even when the master is full.
 pub(super) async fn server(
@@ -26,17 +31,24 @@ pub(super) async fn server(
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, Failure> {
-    let server = shared
+    let enrolment = shared
         .keys
         .check_server(credential(&headers)?)
         .map_err(|_| Failure::SIGN_IN)?;
+    let server = enrolment.server;
+    let standing = shared.store.server_standing(server).await?;
+    if !standing.admits(enrolment, clock::now()) {
+        metrics::counter!("muse_servers_refused", "message" => "connect").increment(1);
+        tracing::warn!(%server, ?standing, "the credential of a game server holds no longer");
+        return Err(Failure::SIGN_IN);
+    }
     let upgrade = upgrade
         .read_buffer_size(4_096)
         .max_message_size(MESSAGE_LEN_MAX);
     Ok(upgrade.on_upgrade(move |socket| async move { serve(&shared, server, socket).await }))
 }
 
-/// A credential for a game server that a cluster started, in exchange for the fleet's key.
+/// A credential for a game server that a cluster started, in exchange for the fleet's key, its name and its unique id.
 #[utoipa::path(post, path = "/v1/server/enrol", request_body = EnrolRequest, security(("bearer" = [])), responses(
     (status = 200, body = Enrolled), (status = "4XX", body = ErrorBody)))]
 pub(crate) async fn enrol(
@@ -48,11 +60,30 @@ pub(crate) async fn enrol(
     if !(1..=NAME_LEN_MAX).contains(&request.name.len()) {
         return Err(Failure::invalid("a name has 1 to 253 characters"));
     }
-    let server = shared.fleet.enrol(key, &request.name);
-    let server = server.ok_or(Failure::SIGN_IN)?;
+    if !(1..=UID_LEN_MAX).contains(&request.uid.len()) {
+        return Err(Failure::invalid("a unique id has 1 to 64 characters"));
+    }
+    let Some(server) = shared.fleet.enrol(key, &request.name, &request.uid) else {
+        metrics::counter!("muse_servers_refused", "message" => "enrol").increment(1);
+        tracing::warn!(name = request.name, "a game server may not enrol");
+        return Err(Failure::SIGN_IN);
+    };
     tracing::info!(%server, name = request.name, "a game server enrolled");
-    let credential = shared.keys.server(server);
+    let credential = shared.keys.server(server, clock::now());
     Ok(Json(Enrolled { credential }))
+}
+
+/// Counts and logs what a game server is refused.
+pub(crate) fn count_refusal(server: ServerId, message: ServerMessage, refusal: &ServerRefusal) {
+    let label = match message {
+        ServerMessage::Register => "register",
+        ServerMessage::Report => "report",
+        ServerMessage::Result => "result",
+        ServerMessage::Profile => "profile",
+        ServerMessage::Progress => "progress",
+    };
+    metrics::counter!("muse_servers_refused", "message" => label).increment(1);
+    tracing::warn!(%server, what = label, %refusal, "a game server is refused");
 }
 
 fn credential(headers: &HeaderMap) -> Result<&str, Failure> {
@@ -65,28 +96,30 @@ fn credential(headers: &HeaderMap) -> Result<&str, Failure> {
 }
 
 async fn serve(shared: &Arc<Shared>, server: ServerId, mut socket: WebSocket) {
+    // An older connection of this server goes on until this one has shown that it is the same server.
+    let Some(mut host) = introduce(shared, server, &mut socket).await else {
+        return;
+    };
     let link = LINKS.fetch_add(1, Ordering::Relaxed);
     let mut messages = shared.hub.link_server(server, link);
-    let mut known = Known::default();
     loop {
-        let outgoing = tokio::select! {
+        let said = tokio::select! {
             // Messages that have arrived are handled before the time is checked: it may have passed while this master was paused.
             biased;
-            received = socket.recv() => match received {
-                Some(Ok(Message::Text(text))) => match handle(shared, server, &mut known, &text).await {
-                    Some(answer) => answer,
-                    None => break,
-                },
-                Some(Ok(Message::Close(_)) | Err(_)) | None => break,
-                Some(Ok(_)) => continue,
+            received = receive(&mut socket) => match received {
+                Some(text) => host.handle(shared, &text).await,
+                None => break,
             },
             message = messages.recv() => match message {
-                Some(message) => message,
+                Some(message) => {
+                    host.handle_told(&message);
+                    Said::Answer(message)
+                }
                 None => break,
             },
             () = tokio::time::sleep(crate::sessions::SILENCE.into()) => break,
         };
-        if socket.send(Message::text(encode(&outgoing))).await.is_err() {
+        if !send(&mut socket, said).await {
             break;
         }
     }
@@ -95,65 +128,54 @@ async fn serve(shared: &Arc<Shared>, server: ServerId, mut socket: WebSocket) {
     }
 }
 
-/// A server's words about itself.
-#[derive(Default)]
-struct Known {
-    address: Option<String>,
-    linked: bool,
+/// The first message says where the server is and which key it has; none if it may not stay.
+async fn introduce(shared: &Arc<Shared>, server: ServerId, socket: &mut WebSocket) -> Option<Host> {
+    let silence = crate::sessions::SILENCE.into();
+    let first = tokio::time::timeout(silence, receive(socket))
+        .await
+        .ok()??;
+    match Host::register(shared, server, &first).await? {
+        Ok(host) => {
+            let answered = send(socket, Said::Answer(ToServer::KeepAlive)).await;
+            answered.then_some(host)
+        }
+        Err(refusal) => {
+            let message = ServerMessage::Register;
+            count_refusal(server, message, &refusal);
+            send(socket, Said::Last(ToServer::Refused { message, refusal })).await;
+            None
+        }
+    }
 }
 
-/// Takes one message; none ends the connection.
-async fn handle(
-    shared: &Arc<Shared>,
-    server: ServerId,
-    known: &mut Known,
-    text: &str,
-) -> Option<ToServer> {
-    let message = decode::<FromServer>(text)
-        .inspect_err(|error| tracing::warn!(%server, %error, "a game server speaks nonsense"))
-        .ok()?;
-    match message {
-        FromServer::Register {
-            address,
-            public_key,
-        } => {
-            let stored =
-                shared
-                    .store
-                    .register_server(server, address.clone(), public_key, clock::now());
-            stored.await.ok()?;
-            known.address = Some(address);
+/// The next text; none if the connection ended.
+async fn receive(socket: &mut WebSocket) -> Option<axum::extract::ws::Utf8Bytes> {
+    loop {
+        match socket.recv().await? {
+            Ok(Message::Text(text)) => return Some(text),
+            Ok(Message::Close(_)) | Err(_) => return None,
+            Ok(_) => {}
         }
-        FromServer::Report(report) => {
-            // It counts as there when it has said both where it is and whether it is free.
-            if let Some(address) = known.address.as_ref().filter(|_| !known.linked) {
-                known.linked = true;
-                let busy = report.match_id.is_some() || report.phase != Phase::Ready;
-                shared.fleet.handle_linked(server, address, busy);
-            }
-            shared.bus.publish(Note::Report(server, report));
-        }
-        FromServer::Result(result) => {
-            if let Some(address) = known.address.as_ref().filter(|_| !known.linked) {
-                known.linked = true;
-                shared.fleet.handle_linked(server, address, true);
-            }
-            shared.bus.publish(Note::Result(server, result));
-        }
-        FromServer::Profile { account, game } => {
-            return Some(profiles::load(shared, account, &game).await);
-        }
-        FromServer::Progress {
-            account,
-            game,
-            number,
-            document,
-        } => return Some(profiles::save(shared, account, &game, number, &document).await),
     }
-    Some(ToServer::KeepAlive)
+}
+
+/// Sends an answer. False if the connection ends.
+async fn send(socket: &mut WebSocket, said: Said) -> bool {
+    let (message, goes_on) = match said {
+        Said::Answer(message) => (message, true),
+        Said::Last(message) => (message, false),
+        Said::Nonsense => return false,
+    };
+    let sent = socket.send(Message::text(encode(&message))).await.is_ok();
+    if !goes_on {
+        let _ = socket.send(Message::Close(None)).await;
+    }
+    sent && goes_on
 }
 
 /// Longest name of an object in Kubernetes.
 const NAME_LEN_MAX: usize = 253;
+/// Longest unique id of an object; they have 36 characters.
+const UID_LEN_MAX: usize = 64;
 /// Numbers of connections, to tell a server's newest one.
 static LINKS: AtomicU64 = AtomicU64::new(1);

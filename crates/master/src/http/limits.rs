@@ -20,6 +20,7 @@ use super::failure::{self, Failure};
 pub(crate) struct Limits {
     addresses: Option<Arc<GovernorConfig<Network, NoOpMiddleware>>>,
     accounts: Option<DefaultKeyedRateLimiter<AccountId>>,
+    lines: DefaultKeyedRateLimiter<AccountId>,
 }
 
 impl Limits {
@@ -37,6 +38,9 @@ impl Limits {
         Self {
             addresses,
             accounts,
+            lines: DefaultKeyedRateLimiter::keyed(
+                Quota::per_second(NonZeroU32::MIN).allow_burst(LINES_BURST),
+            ),
         }
     }
 
@@ -65,6 +69,15 @@ impl Limits {
         }
     }
 
+    /// Counts a line of chat that this account wants to write, valid or not.
+    pub(crate) fn check_line(&self, account: AccountId) -> Result<(), Failure> {
+        if self.lines.check_key(&account).is_err() {
+            metrics::counter!("muse_requests_limited").increment(1);
+            return Err(TOO_MANY_LINES);
+        }
+        Ok(())
+    }
+
     /// Forgets clients that have not sent a request for a while, so that memory follows the clients that are there now.
     pub(crate) fn forget(&self) {
         if let Some(addresses) = &self.addresses {
@@ -74,6 +87,8 @@ impl Limits {
             accounts.retain_recent();
             accounts.shrink_to_fit();
         }
+        self.lines.retain_recent();
+        self.lines.shrink_to_fit();
     }
 }
 
@@ -107,6 +122,13 @@ const TOO_MANY: Failure = Failure::new(
     "too_many_requests",
     "too many requests of this account",
 );
+const TOO_MANY_LINES: Failure = Failure::new(
+    StatusCode::TOO_MANY_REQUESTS,
+    "too_many_requests",
+    "too many lines of chat, wait a little",
+);
+/// Lines of chat that one account may try to write at once; one more each second.
+const LINES_BURST: NonZeroU32 = NonZeroU32::new(20).expect("not zero");
 /// Seconds of requests that may come at once.
 const BURST: u32 = 20;
 

@@ -10,15 +10,18 @@ use axum::response::Response;
 use muse_master_client::AccountId;
 use muse_master_client::messages::{FromMaster, MESSAGE_LEN_MAX, ToMaster, decode, encode};
 use tokio::sync::mpsc;
-use tokio::time::{Duration, Instant};
+use tokio::time::{Duration, Instant, MissedTickBehavior};
 
+use super::accounts::is_banned;
 use super::failure::Failure;
 use super::signed_in;
 use crate::bus::Note;
 use crate::clock;
 use crate::hub::Entered;
+use crate::secrets::Access;
 use crate::several;
 use crate::shared::{Shared, queue_state};
+use crate::store::StoreError;
 
 /// Opens the connection. Programs name their access token in the `Authorization` header; browsers, which cannot, as a second
 /// subprotocol: `muse.v1, bearer.TOKEN`.
@@ -28,7 +31,7 @@ pub(super) async fn push(
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, Failure> {
     let token = token(&headers).ok_or(Failure::SIGN_IN)?;
-    let account = signed_in(&shared, token).await?;
+    let access = signed_in(&shared, token).await?;
     let upgrade = upgrade
         .protocols([PROTOCOL])
         .read_buffer_size(READ_BUFFER)
@@ -36,7 +39,7 @@ pub(super) async fn push(
         .max_write_buffer_size(8 * MESSAGE_LEN_MAX)
         .max_frame_size(MESSAGE_LEN_MAX)
         .max_message_size(MESSAGE_LEN_MAX);
-    Ok(upgrade.on_upgrade(move |socket| async move { serve(&shared, account, socket).await }))
+    Ok(upgrade.on_upgrade(move |socket| async move { serve(&shared, access, socket).await }))
 }
 
 fn token(headers: &HeaderMap) -> Option<&str> {
@@ -51,8 +54,9 @@ fn token(headers: &HeaderMap) -> Option<&str> {
     protocols.find_map(|protocol| protocol.strip_prefix("bearer."))
 }
 
-async fn serve(shared: &Arc<Shared>, account: AccountId, mut socket: WebSocket) {
-    let (session, mut messages) = match shared.hub.enter(account) {
+async fn serve(shared: &Arc<Shared>, access: Access, mut socket: WebSocket) {
+    let account = access.account;
+    let (session, mut messages) = match shared.hub.enter(account, access.sign_in) {
         Entered::Admitted(session, messages) => (session, messages),
         Entered::Full(retry_after_s) => {
             let full = encode(&FromMaster::Full { retry_after_s });
@@ -62,13 +66,29 @@ async fn serve(shared: &Arc<Shared>, account: AccountId, mut socket: WebSocket) 
     };
     shared.bus.publish(Note::Back(account));
     several::entered(shared, account).await;
-    if greet(shared, account, &mut socket).await.is_some() {
+    // What was revoked while the connection was opened did not find it yet.
+    let is_valid = is_valid(shared, &access).await.unwrap_or(false);
+    if is_valid && greet(shared, account, &mut socket).await.is_some() {
         tell_friends(shared, account, true).await;
-        run(shared, account, session, &mut socket, &mut messages).await;
+        run(shared, &access, session, &mut socket, &mut messages).await;
     }
     if shared.hub.leave(session).is_some() {
         gone(shared, account).await;
     }
+}
+
+/// True if a token could still open a connection.
+async fn is_valid(shared: &Shared, access: &Access) -> Result<bool, StoreError> {
+    match shared.store.account(access.account).await {
+        Ok(account) => Ok(account.honours(access) && !is_banned(&account, clock::now())),
+        Err(StoreError::NotFound(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The last messages over a connection whose token is void.
+pub(crate) fn signed_out() -> [&'static str; 2] {
+    [SIGNED_OUT, r#"{"type":"closing","come_back":false}"#]
 }
 
 /// A player's last connection is gone.
@@ -93,30 +113,44 @@ async fn greet(shared: &Arc<Shared>, account: AccountId, socket: &mut WebSocket)
 
 async fn run(
     shared: &Arc<Shared>,
-    account: AccountId,
+    access: &Access,
     session: crate::sessions::SessionId,
     socket: &mut WebSocket,
     messages: &mut mpsc::Receiver<Utf8Bytes>,
 ) {
+    let account = access.account;
     // When a keep-alive is answered next.
     let mut silent_until = Instant::now();
+    let mut looks = tokio::time::interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let message = tokio::select! {
+            // The end comes before what the client still has to say.
+            biased;
+            message = messages.recv() => {
+                // Nobody sends to a session that was silent or revoked, or that a newer one has replaced.
+                let Some(message) = message else { return };
+                message
+            }
+            _ = looks.tick() => {
+                if let Ok(false) = is_valid(shared, access).await {
+                    shared.hub.end(session, &signed_out());
+                }
+                continue;
+            }
             received = socket.recv() => {
                 let Some(Ok(received)) = received else { return };
-                shared.hub.heard(session);
+                // What is left to be sent to a session that is closed comes first.
+                if !shared.hub.heard(session) {
+                    continue;
+                }
                 let answer = match received {
                     Message::Text(text) => answer(shared, account, &text, silent_until).await,
                     Message::Close(_) => return,
-                    _ => None,
+                    _ => shared.limits.check(account).err().map(refusal),
                 };
                 let Some(answer) = answer else { continue };
                 answer
-            }
-            message = messages.recv() => {
-                // Nobody sends to a session that was silent, or that a newer one has replaced.
-                let Some(message) = message else { return };
-                message
             }
         };
         if socket.send(Message::Text(message)).await.is_err() {
@@ -142,15 +176,17 @@ async fn answer(
     if text == KEEP_ALIVE {
         return keep_alive(silent_until);
     }
-    let message = match decode::<ToMaster>(text) {
+    let message = decode::<ToMaster>(text);
+    // What cannot be read counts as well.
+    if !matches!(message, Ok(ToMaster::KeepAlive))
+        && let Err(failure) = shared.limits.check(account)
+    {
+        return Some(refusal(failure));
+    }
+    let message = match message {
         Ok(message) => message,
         Err(error) => return Some(refused("invalid", &error.to_string())),
     };
-    if message != ToMaster::KeepAlive
-        && let Err(failure) = shared.limits.check(account)
-    {
-        return Some(refused(failure.code(), failure.message()));
-    }
     let failure: Option<Failure> = match message {
         ToMaster::KeepAlive => return keep_alive(silent_until),
         ToMaster::Play { preferences } => match preferences.check() {
@@ -176,7 +212,7 @@ async fn answer(
             Err(error) => Some(error.into()),
         },
     };
-    failure.map(|failure| refused(failure.code(), failure.message()))
+    failure.map(refusal)
 }
 
 /// The seat again, or the news that there is none.
@@ -200,6 +236,10 @@ fn rejoin(
         },
     };
     Some(encode(&message).into())
+}
+
+fn refusal(failure: Failure) -> Utf8Bytes {
+    refused(failure.code(), failure.message())
 }
 
 fn refused(code: &str, message: &str) -> Utf8Bytes {
@@ -227,5 +267,10 @@ const PROTOCOL: &str = "muse.v1";
 const READ_BUFFER: usize = 1_024;
 /// Time for which nothing is said to a player after something was: with a keep-alive each second, they hear something every three.
 const SILENCE: Duration = Duration::from_millis(2_500);
+/// Time between two looks whether the token of a session has been revoked, in case the note about it was lost.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+/// Told when a token is void.
+const SIGNED_OUT: &str =
+    r#"{"type":"refused","code":"signed_out","message":"this account was signed out here"}"#;
 /// A keep-alive, and the answer to it.
 const KEEP_ALIVE: &str = r#"{"type":"keep_alive"}"#;

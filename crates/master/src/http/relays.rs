@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use muse_master_client::Preferences;
-use muse_master_client::api::{ErrorBody, RelayPage, RelayPlace, RoundTrips};
+use muse_master_client::api::{ErrorBody, RelayKey, RelayPage, RelayPlace, RelayToken, RoundTrips};
+use muse_relay::MasterKey;
 
 use super::Player;
 use super::failure::{Body, Failure};
@@ -48,4 +49,27 @@ pub(crate) async fn relay(
     let chosen = shared.relays.choose(now, &members);
     let chosen = chosen.ok_or(StoreError::NotFound("relay"))?;
     Ok(Json(chosen.clone()))
+}
+
+/// A token with which this player opens a room at the relay of a region, at a relay that demands one.
+#[utoipa::path(post, path = "/v1/relays/{region}/token", params(("region" = String, Path)), security(("bearer" = [])), responses(
+    (status = 200, body = RelayToken), (status = "4XX", body = ErrorBody), (status = 503, body = ErrorBody)))]
+pub(crate) async fn token(
+    State(shared): State<Arc<Shared>>,
+    Player(account): Player,
+    Path(region): Path<String>,
+) -> Result<Json<RelayToken>, Failure> {
+    let place = shared.relays.place(&region);
+    let token = place.and_then(|place| {
+        let (address, token) = (place.address.clone(), shared.relay_token(account, place)?);
+        Some(RelayToken { address, token })
+    });
+    Ok(Json(token.ok_or(StoreError::NotFound("relay"))?))
+}
+
+/// The public key with which relays check these tokens: `muse relay --master-key`.
+#[utoipa::path(get, path = "/v1/relays/key", responses((status = 200, body = RelayKey)))]
+pub(crate) async fn key(State(shared): State<Arc<Shared>>) -> Json<RelayKey> {
+    let key = MasterKey::of(&shared.relay_tokens).to_string();
+    Json(RelayKey { key })
 }

@@ -44,6 +44,8 @@ impl Asks {
     }
 
     async fn says(self, target: ChatTarget, request: ChatRequest) -> Answer<ChatLine> {
+        // Counted whether it is stored or not.
+        self.shared.limits.check_line(self.account)?;
         let text = request.text;
         let length = text.chars().count();
         if !(1..=TEXT_MAX).contains(&length) || text.chars().any(char::is_control) {

@@ -4,7 +4,7 @@ use super::*;
 use crate::lease::LEASE;
 use crate::store::MemoryStore;
 use crate::ticket::Member;
-use muse_master_client::messages::{Phase, Report};
+use muse_master_client::messages::{MatchResult, Phase, PlayerResult, Report};
 use muse_master_client::{Preferences, TicketId};
 
 fn at(millis: u64) -> Instant {
@@ -161,6 +161,37 @@ fn what_must_be_stored_is_tried_again_each_second_and_what_may_be_stored_ends_th
 }
 
 #[test]
+fn a_result_that_the_store_refuses_is_not_tried_again_for_ever() {
+    let (mut leader, mut store, match_id) = with_match();
+    let player = |points| PlayerResult {
+        account: AccountId(1),
+        points,
+        team: None,
+    };
+    let ending = Ending {
+        match_id,
+        outcome: Outcome::Finished,
+        result: Some(MatchResult {
+            match_id,
+            outcome: Outcome::Finished,
+            players: vec![player(1), player(2)],
+        }),
+        requeue: Vec::new(),
+    };
+    let refused = StoreError::Forbidden("a result names somebody who has no seat");
+    let forged = Transaction::EndMatch(ending.clone());
+    leader.handle_reply(at(1_100), Reply::NotStored(forged, refused));
+    leader.handle_timeout(at(2_100));
+    let aborted = Transaction::EndMatch(Ending {
+        outcome: Outcome::Aborted,
+        result: None,
+        ..ending
+    });
+    let requests = serve(&mut leader, &mut store, at(2_100));
+    assert_eq!(commits(&requests), [&aborted]);
+}
+
+#[test]
 fn an_old_epoch_ends_the_term() {
     let (mut leader, _, match_id) = with_match();
     let record = Transaction::RecordRunning(match_id);
@@ -216,4 +247,89 @@ fn a_master_alone_leads_on_while_it_closes() {
     let (mut leader, _, _) = with_match();
     leader.drain(true);
     assert_eq!((leader.is_leading(), leader.matches()), (true, 1));
+}
+
+/// A leader that shares its bus, with a match that runs on server 7 of another master.
+fn with_running_match() -> (Leader, MemoryStore, MatchId) {
+    let (mut leader, mut store) = (leader(1).shared(true), MemoryStore::default());
+    serve(&mut leader, &mut store, at(0));
+    for n in 1..=2 {
+        store.put_ticket(ticket(n));
+        leader.handle_note(at(0), Note::Ticket(ticket(n)), |_| true);
+    }
+    leader.handle_timeout(at(1_000));
+    serve(&mut leader, &mut store, at(1_000));
+    let match_id = *store.matches().keys().next().expect("two players wait");
+    let note = Note::Report(ServerId(7), report(match_id, Phase::Running));
+    leader.handle_note(at(1_000), note, |_| true);
+    serve(&mut leader, &mut store, at(1_000));
+    (leader, store, match_id)
+}
+
+/// Lets time pass in steps of half a second, while looks are answered by `look`. Returns true if the match ends.
+fn pass(
+    leader: &mut Leader,
+    store: &mut MemoryStore,
+    millis: std::ops::RangeInclusive<u64>,
+    mut look: impl FnMut(Instant) -> Option<Reply>,
+) -> bool {
+    let mut has_ended = false;
+    for now in millis.step_by(500).map(at) {
+        leader.handle_timeout(now);
+        while let Some(request) = leader.poll_request(now, now) {
+            let reply = match request {
+                Request::Store(StoreRequest::Look { .. }) => look(now),
+                Request::Store(request) => {
+                    let commit = [Request::Store(request.clone())];
+                    let mut commits = commits(&commit).into_iter();
+                    has_ended |= commits.any(|it| matches!(it, Transaction::EndMatch(_)));
+                    store.handle_request(now, request)
+                }
+                _ => None,
+            };
+            if let Some(reply) = reply {
+                leader.handle_reply(now, reply);
+            }
+        }
+    }
+    has_ended
+}
+
+fn looked(reports: Vec<StoredReport>) -> Option<Reply> {
+    Some(Reply::Looked(Ok(Looked {
+        reports,
+        ..Looked::default()
+    })))
+}
+
+#[test]
+fn nobody_is_silent_while_the_store_that_would_tell_does_not_answer() {
+    let (mut leader, mut store, _) = with_running_match();
+    let begun = 1_500..=40_000;
+    assert!(!pass(&mut leader, &mut store, begun, |_| None));
+    // Once it answers, and says nothing of the server, that one has its 10 seconds.
+    let away = || StoreError::Unavailable("away".to_owned());
+    leader.handle_reply(at(40_000), Reply::Looked(Err(away())));
+    let silent = |_| looked(Vec::new());
+    assert!(!pass(&mut leader, &mut store, 40_500..=49_500, silent));
+    assert!(pass(&mut leader, &mut store, 50_000..=51_000, silent));
+}
+
+#[test]
+fn the_store_is_read_again_before_a_match_is_given_up() {
+    let (mut leader, mut store, match_id) = with_running_match();
+    // Another master has stored a report since the last look: the server has moved there, and the bus is lost.
+    let moved = at(10_200);
+    let reports = |now: Instant| {
+        let found = StoredReport {
+            match_id,
+            server: ServerId(7),
+            at: moved,
+            report: report(match_id, Phase::Running),
+            result: None,
+        };
+        looked((now >= moved).then_some(found).into_iter().collect())
+    };
+    assert!(!pass(&mut leader, &mut store, 1_500..=20_000, reports));
+    assert!(pass(&mut leader, &mut store, 20_500..=22_000, reports));
 }

@@ -178,6 +178,7 @@ impl MemoryStore {
             Transaction::FreeSeat(match_id, account) => {
                 if let Some(stored) = self.matches.get_mut(&match_id) {
                     stored.players.retain(|player| *player != account);
+                    stored.left.push(account);
                     self.free(account, match_id);
                 }
                 Reply::Stored
@@ -206,6 +207,7 @@ impl MemoryStore {
             preferences: new.preferences.clone(),
             bots: new.bots,
             players: Vec::new(),
+            left: Vec::new(),
             server: None,
             running: false,
         };

@@ -27,9 +27,10 @@ use tls::Rustls;
 
 impl SqlStore {
     /// Connects to a database such as `postgres://muse@db.internal/muse` and brings its tables up to date. With `authorities`, a PEM file, the
-    /// connection is encrypted and the server's certificate checked; without it, it is not encrypted.
+    /// connection is encrypted and the server's certificate and name are checked; without it, it is not encrypted, unless the URL asks for that by
+    /// `sslmode=require` or `sslmode=verify-full`, which is an error then.
     pub fn postgres(url: &str, authorities: Option<&Path>) -> Result<Self, StoreError> {
-        let mut config: Config = url.parse().map_err(unavailable)?;
+        let mut config: Config = required(url).parse().map_err(unavailable)?;
         let tls = authorities.map(Rustls::trusting).transpose()?;
         match tls {
             Some(_) => {
@@ -37,8 +38,7 @@ impl SqlStore {
             }
             None if config.get_ssl_mode() == SslMode::Require => {
                 return Err(StoreError::Unavailable(
-                    "PostgreSQL: sslmode=require needs a file of certificate authorities"
-                        .to_owned(),
+                    "PostgreSQL: this sslmode needs a file of certificate authorities".to_owned(),
                 ));
             }
             None => {}
@@ -53,6 +53,21 @@ impl SqlStore {
         let gone = |_| StoreError::Unavailable("the thread ended".to_owned());
         let (database, reader) = connecting.join().map_err(gone)??;
         Self::start(database, reader)
+    }
+}
+
+/// The URL with `sslmode=require` for `sslmode=verify-full`, which the library does not know: what it requires here is always verified in full.
+fn required(url: &str) -> String {
+    match url.split_once('?') {
+        Some((place, options)) => {
+            let option = |option: &str| match option {
+                "sslmode=verify-full" => "sslmode=require".to_owned(),
+                other => other.to_owned(),
+            };
+            let options: Vec<String> = options.split('&').map(option).collect();
+            format!("{place}?{}", options.join("&"))
+        }
+        None => url.to_owned(),
     }
 }
 

@@ -8,6 +8,8 @@ pub(super) mod accounts;
 pub(super) mod leading;
 pub(super) mod operators;
 pub(super) mod queue;
+pub(super) mod retention;
+pub(super) mod servers;
 pub(super) mod several;
 pub(super) mod social;
 

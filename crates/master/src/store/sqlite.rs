@@ -15,7 +15,7 @@ use super::worker::{Database, SqlStore};
 use super::{StoreError, migrations};
 
 impl SqlStore {
-    /// Opens the file, or makes it, and brings its tables up to date. A new one is for its owner alone, because it holds the keys that sign tokens.
+    /// Opens the file, or makes it, and brings its tables up to date. A new one is for its owner alone, because it holds what players trust the master with.
     pub fn sqlite(path: &Path) -> Result<Self, StoreError> {
         make_private(path)?;
         let connection = open(path)?;
@@ -183,9 +183,12 @@ mod tests {
     use muse_master_client::AccountId;
     use rusqlite::StatementStatus;
 
+    use muse_wire::Instant;
+
     use super::super::sql::accounts::{ranking, ready};
+    use super::super::sql::retention::prune;
     use super::*;
-    use crate::store::RankingCursor;
+    use crate::store::{Cutoffs, PRUNE_ROWS_MAX, RankingCursor};
 
     /// Counts the steps of SQLite's virtual machine, which do not depend on how busy this one is.
     struct Counted {
@@ -211,9 +214,25 @@ mod tests {
         }
     }
 
+    impl Counted {
+        fn explain(&mut self, sql: &str, values: &[Value]) -> Result<(), StoreError> {
+            let mut plan = self
+                .connection
+                .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+            let values = rusqlite::params_from_iter(values);
+            let plan = plan.query_map(values, |row| row.get("detail"))?;
+            self.plans.extend(plan.collect::<Result<Vec<String>, _>>()?);
+            Ok(())
+        }
+    }
+
     impl Sql for Counted {
-        fn execute(&mut self, _: &'static str, _: &[Value]) -> Result<usize, StoreError> {
-            unreachable!("it only reads")
+        fn execute(&mut self, sql: &'static str, values: &[Value]) -> Result<usize, StoreError> {
+            self.explain(sql, values)?;
+            let mut statement = self.connection.prepare(sql)?;
+            let changed = statement.execute(rusqlite::params_from_iter(values))?;
+            self.steps += statement.get_status(StatementStatus::VmStep);
+            Ok(changed)
         }
 
         fn execute_all(&mut self, _: &[Write]) -> Result<(), StoreError> {
@@ -225,19 +244,14 @@ mod tests {
         }
 
         fn rows(&mut self, sql: &'static str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
-            let values = || rusqlite::params_from_iter(values);
-            let mut plan = self
-                .connection
-                .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
-            let plan = plan.query_map(values(), |row| row.get("detail"))?;
-            self.plans.extend(plan.collect::<Result<Vec<String>, _>>()?);
+            self.explain(sql, values)?;
             let mut statement = self.connection.prepare(sql)?;
             let columns = statement.column_count();
             let read = |row: &rusqlite::Row<'_>| {
                 let read = (0..columns).map(|column| row.get_ref(column).map(value));
                 read.collect::<Result<Vec<_>, _>>().map(Row)
             };
-            let rows = statement.query_map(values(), read)?;
+            let rows = statement.query_map(rusqlite::params_from_iter(values), read)?;
             let rows = rows.collect::<Result<Vec<_>, _>>()?;
             self.steps += statement.get_status(StatementStatus::VmStep);
             Ok(rows)
@@ -275,6 +289,102 @@ mod tests {
     fn readiness_and_the_ranking_cost_the_same_however_many_accounts_there_are()
     -> Result<(), StoreError> {
         assert_eq!(steps(300)?, steps(30_000)?);
+        Ok(())
+    }
+
+    /// Fills the tables with so much that is old, and so much chat.
+    fn with_old_rows(rows: u64, lines: u64) -> Result<Counted, StoreError> {
+        let store = Counted::with_accounts(rows)?;
+        let numbers =
+            "WITH RECURSIVE n(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM n WHERE n < ?1)";
+        for (insert, rows) in [
+            (
+                "INSERT INTO chat (line, channel, sender, text, at_us)",
+                lines,
+            ),
+            (
+                "INSERT INTO refresh_tokens (token, account, expires_us)",
+                rows,
+            ),
+            (
+                "INSERT INTO audit (entry, at_us, operator, action, subject, detail)",
+                rows,
+            ),
+            (
+                "INSERT INTO matches (match_id, preferences, bots, created_us, ended_us)",
+                rows,
+            ),
+            (
+                "INSERT INTO results (match_id, account, points, rating)",
+                rows,
+            ),
+        ] {
+            let columns = match insert.matches(',').count() {
+                2 => "n, n, n",
+                3 => "n, n, n, n",
+                4 => "n, n, n, n, n",
+                _ => "n, n, n, n, n, n",
+            };
+            let rows = i64::try_from(rows).unwrap_or(i64::MAX);
+            let insert = format!("{insert} {numbers} SELECT {columns} FROM n");
+            store.connection.execute(&insert, [rows])?;
+        }
+        store
+            .connection
+            .execute("UPDATE accounts SET used_us = 1", [])?;
+        Ok(store)
+    }
+
+    /// Rows that one batch touches and its steps, for each kind of what is old.
+    fn batches(rows: u64, lines: u64) -> Result<Vec<(u64, u64, i32)>, StoreError> {
+        let mut store = with_old_rows(rows, lines)?;
+        let late = Instant::from_secs(1_000_000);
+        let before = Some(late);
+        let mut costs = Vec::new();
+        for cutoffs in [
+            Cutoffs {
+                chat: before,
+                ..Cutoffs::default()
+            },
+            Cutoffs {
+                audit: before,
+                ..Cutoffs::default()
+            },
+            Cutoffs {
+                matches: before,
+                ..Cutoffs::default()
+            },
+            Cutoffs {
+                guests: before,
+                ..Cutoffs::default()
+            },
+            Cutoffs::default(),
+        ] {
+            // Tokens run out in any case, but not yet.
+            let now = match cutoffs == Cutoffs::default() {
+                true => late,
+                false => Instant::ZERO,
+            };
+            let (changed, steps) = (store.connection.total_changes(), store.steps);
+            let pruned = prune(&mut store, cutoffs, now)?;
+            assert!(pruned.more && pruned.rows <= PRUNE_ROWS_MAX, "{pruned:?}");
+            let changed = store.connection.total_changes() - changed;
+            costs.push((pruned.rows, changed, store.steps - steps));
+        }
+        for plan in &store.plans {
+            let scans = plan.contains("SCAN") && !plan.contains("json_each");
+            assert!(!scans && !plan.contains("TEMP B-TREE"), "{plan}");
+        }
+        Ok(costs)
+    }
+
+    #[test]
+    fn a_batch_of_deletions_touches_as_many_rows_however_many_are_old() -> Result<(), StoreError> {
+        let costs = batches(30_000, 1_000_000)?;
+        assert_eq!(costs, batches(1_000, 1_000)?);
+        for (rows, changed, _) in costs {
+            assert!(rows > 0 && rows == changed, "{rows} {changed}");
+        }
         Ok(())
     }
 }

@@ -3,7 +3,8 @@
 use muse_master::operators::{Sanction, Sentence};
 use muse_master::store::{ChatTarget, FriendStep, Store, StoreError};
 
-use super::{at, finished, guests, leader, new_match, queued};
+use super::tokens::named;
+use super::{SignInId, at, finished, guests, leader, new_match, queued};
 
 /// One call exports everything that is kept about an account, another deletes it; `count` counts rows beside the store.
 pub(crate) async fn an_account_is_exported_and_deleted(
@@ -12,9 +13,9 @@ pub(crate) async fn an_account_is_exported_and_deleted(
 ) {
     let [one, other] = guests(store).await;
     let text = str::to_owned;
-    let named = store.set_password(one, text("ada"), text("hash"));
+    let named = store.set_password(one, named("ada", None), SignInId(1));
     named.await.expect("free");
-    let refresh = store.add_refresh(one, text("token"), at(99), at(1));
+    let refresh = store.add_refresh(one, SignInId(1), text("token"), at(99), at(1));
     refresh.await.expect("added");
     for (from, to) in [(one, other), (other, one)] {
         let asked = store.befriend(from, to, FriendStep::Ask).await;

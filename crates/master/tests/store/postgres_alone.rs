@@ -144,6 +144,13 @@ pub(crate) fn the_connection_is_encrypted_for_whom_it_is_trusted(server: &Postgr
     assert_eq!(server.ask("encrypted", &encrypted), "2");
     let refused = SqlStore::postgres(&url, Some(&other.0));
     assert!(matches!(refused, Err(StoreError::Unavailable(_))));
-    let refused = SqlStore::postgres(&format!("{url}?sslmode=require"), None);
-    assert!(matches!(refused, Err(StoreError::Unavailable(why)) if why.contains("authorities")));
+    for mode in ["require", "verify-full"] {
+        let url = format!("{url}?connect_timeout=3&sslmode={mode}");
+        let refused = SqlStore::postgres(&url, None);
+        assert!(
+            matches!(refused, Err(StoreError::Unavailable(why)) if why.contains("authorities"))
+        );
+        assert!(SqlStore::postgres(&url, Some(&other.0)).is_err());
+        SqlStore::postgres(&url, Some(&one.0)).expect("trusted");
+    }
 }

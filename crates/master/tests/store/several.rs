@@ -2,12 +2,14 @@
 //! nothing of it.
 
 use muse_master::director::NewMatch;
+use muse_master::hosts::{Registration, ServerStanding};
 use muse_master::store::{FriendStep, Store, StoreError};
 use muse_master::ticket::{Member, Ticket};
 use muse_master_client::messages::{MatchResult, Outcome, Phase, Report};
 use muse_master_client::{AccountId, MatchId, ServerId};
 
-use super::{at, finished, guests, leader, new_match, queued};
+use super::tokens::named;
+use super::{SignInId, at, finished, guests, leader, new_match, queued};
 
 pub(crate) async fn friends_are_seen_at_whatever_master_they_are(store: &dyn Store) {
     let [one, other, stranger] = guests(store).await;
@@ -109,6 +111,82 @@ pub(crate) async fn reports_and_results_wait_for_a_leader_that_missed_them(store
     assert_eq!(unknown, Ok(false));
 }
 
+/// A server registers with one key, is not revived once it is gone, and gets no second match.
+pub(crate) async fn a_game_server_is_known_by_its_key_until_it_is_gone(store: &dyn Store) {
+    let server = ServerId(7);
+    let register = |key: &str, now| {
+        let address = "203.0.113.5:8888".to_owned();
+        store.register_server(server, address, key.to_owned(), at(now))
+    };
+    let standing = || store.server_standing(server);
+    assert_eq!(standing().await, Ok(ServerStanding::Unknown));
+    assert_eq!(register("aa", 1).await, Ok(Registration::Registered));
+    assert_eq!(standing().await, Ok(ServerStanding::Known));
+    assert_eq!(register("bb", 2).await, Ok(Registration::OtherKey));
+    assert_eq!(register("aa", 3).await, Ok(Registration::Registered));
+    let [one] = guests(store).await;
+    let epoch = leader(store, 1, 0).await;
+    let ticket = queued(store, one).await;
+    let created = store.create_match(epoch, new_match(1, &[ticket]), at(4));
+    created.await.expect("created");
+    let held = async |server| {
+        store
+            .held(server, MatchId(1))
+            .await
+            .expect("read")
+            .is_some()
+    };
+    assert!(held(server).await && held(ServerId(8)).await);
+    let placed = store.record_server(epoch, MatchId(1), server).await;
+    placed.expect("placed");
+    assert!(held(server).await && !held(ServerId(8)).await);
+    let ended = store.end_match(epoch, finished(1, &[(one, 1)]), at(5));
+    ended.await.expect("ended");
+    assert!(!held(server).await);
+    assert_eq!(register("aa", 6).await, Ok(Registration::Over));
+    store.end_server(server, at(7)).await.expect("gone");
+    store.end_server(server, at(8)).await.expect("gone already");
+    store.server_seen(server, at(9)).await.expect("too late");
+    let gone = ServerStanding::Gone { since: at(7) };
+    assert_eq!(standing().await, Ok(gone));
+    // Another one of the same name, in a cluster.
+    assert_eq!(register("bb", 10).await, Ok(Registration::Registered));
+    assert_eq!(standing().await, Ok(ServerStanding::Known));
+}
+
+/// Those who gave up their seats are remembered until the match is over, and a result names nobody else.
+pub(crate) async fn a_result_names_only_those_who_had_a_seat(store: &dyn Store) {
+    let [one, other, stranger] = guests(store).await;
+    let epoch = leader(store, 1, 0).await;
+    let tickets = [queued(store, one).await, queued(store, other).await];
+    let created = store.create_match(epoch, new_match(1, &tickets), at(2));
+    created.await.expect("created");
+    for _ in 0..2 {
+        let freed = store.free_seat(epoch, MatchId(1), other).await;
+        freed.expect("freed");
+    }
+    let never = store.free_seat(epoch, MatchId(1), stranger).await;
+    never.expect("nothing to do");
+    let (_, matches) = store.restore(epoch).await.expect("restored");
+    let found = (&matches[0].players, &matches[0].left);
+    assert_eq!(found, (&vec![one], &vec![other]));
+    for forged in [[one, stranger], [one, one]] {
+        let ending = finished(1, &forged.map(|account| (account, 10)));
+        let refused = store.end_match(epoch, ending, at(3)).await;
+        assert!(matches!(refused, Err(StoreError::Forbidden(_))));
+    }
+    let ending = finished(1, &[(one, 10), (other, 20)]);
+    let ended = store.end_match(epoch, ending, at(4)).await;
+    assert_eq!(ended, Ok(Some(Vec::new())));
+    let points = async |account| store.account(account).await.expect("known").view.points;
+    let all = [
+        points(one).await,
+        points(other).await,
+        points(stranger).await,
+    ];
+    assert_eq!(all, [10, 20, 0]);
+}
+
 pub(crate) async fn a_lease_that_is_given_back_is_free(store: &dyn Store) {
     let ask = |holder, now| store.lease("q".to_owned(), holder, at(now));
     let first = ask(1, 0).await.expect("asked").expect("free");
@@ -176,7 +254,7 @@ pub(crate) async fn calls_are_begun_in_order(store: &dyn Store) {
 pub(crate) async fn names_are_found_by_how_they_begin(store: &dyn Store) {
     let accounts: [AccountId; 4] = guests(store).await;
     for (account, name) in accounts.into_iter().zip(["Ada", "ada", "Adam", "Bob"]) {
-        let named = store.set_password(account, name.to_owned(), "hash".to_owned());
+        let named = store.set_password(account, named(name, None), SignInId(1));
         named.await.expect("free");
     }
     let found = async |search: &str| {

@@ -2,7 +2,7 @@
 
 use muse_master_client::AccountId;
 use muse_master_client::api::{AccountView, Progress, RankingLine};
-use muse_wire::Instant;
+use muse_wire::{Duration, Instant};
 use rustc_hash::FxHashMap;
 use serde_json::{Value as Json, json};
 
@@ -10,7 +10,10 @@ use super::queue::{leave_queue, standing};
 use super::social::leave_room;
 use super::{Result, Sql, Value, each, fresh_id, values};
 use crate::rating::Rating;
-use crate::store::{RANKING_PAGE, RankingCursor, StoreError, StoredAccount};
+use crate::secrets::SignInId;
+use crate::store::{
+    NewPassword, RANKING_PAGE, RankingCursor, Refreshed, StoreError, StoredAccount, Successor,
+};
 
 pub(in crate::store) fn guest(
     sql: &mut dyn Sql,
@@ -27,7 +30,7 @@ pub(in crate::store) fn guest(
     let account = AccountId(fresh_id()?);
     let rating = Rating::default();
     sql.execute(
-        "INSERT INTO accounts (account, device, rating, uncertainty, created_us) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO accounts (account, device, rating, uncertainty, created_us, used_us) VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
         values![account, device, rating.value, rating.uncertainty, now],
     )?;
     Ok(account)
@@ -36,19 +39,44 @@ pub(in crate::store) fn guest(
 pub(in crate::store) fn set_password(
     sql: &mut dyn Sql,
     account: AccountId,
-    name: String,
-    password: String,
+    named: NewPassword,
+    keeps: SignInId,
 ) -> Result<()> {
+    let NewPassword {
+        name,
+        hash,
+        replaces,
+    } = named;
     if sql.exists(
         "SELECT 1 FROM accounts WHERE name = ?1 AND account <> ?2",
         values![&name, account],
     )? {
         return Err(StoreError::Conflict("the name is taken"));
     }
+    let current = password_of(sql, account)?.map(|(_, hash)| hash);
+    if current != replaces {
+        return Err(StoreError::Conflict("the password was changed meanwhile"));
+    }
+    sql.execute(
+        "DELETE FROM refresh_tokens WHERE account = ?1 AND sign_in <> ?2",
+        values![account, keeps.0],
+    )?;
     found(sql.execute(
-        "UPDATE accounts SET name = ?2, password = ?3 WHERE account = ?1",
-        values![account, name, password],
+        "UPDATE accounts SET name = ?2, password = ?3, generation = generation + 1, kept_sign_in = ?4
+         WHERE account = ?1",
+        values![account, name, hash, keeps.0],
     )?)
+}
+
+pub(in crate::store) fn password_of(
+    sql: &mut dyn Sql,
+    account: AccountId,
+) -> Result<Option<(String, String)>> {
+    let row = sql.row(
+        "SELECT name, password FROM accounts WHERE account = ?1 AND name IS NOT NULL AND password IS NOT NULL",
+        values![account],
+    )?;
+    row.map(|row| Ok((row.text(0)?, row.text(1)?))).transpose()
 }
 
 pub(in crate::store) fn password(
@@ -71,7 +99,7 @@ pub(in crate::store) fn known(
     accounts: &[AccountId],
 ) -> Result<Vec<Result<StoredAccount>>> {
     let rows = sql.rows(
-        "SELECT a.account, a.name, a.rating, a.uncertainty, a.points, a.generation, s.until_us
+        "SELECT a.account, a.name, a.rating, a.uncertainty, a.points, a.generation, s.until_us, a.kept_sign_in
          FROM accounts a LEFT JOIN sanctions s ON s.account = a.account AND s.kind = 'ban'
          WHERE a.account IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))",
         &[each(accounts.iter().map(|account| account.0))?],
@@ -89,6 +117,7 @@ pub(in crate::store) fn known(
             },
             generation: row.number(5)?,
             banned_until: row.optional_instant(6)?,
+            kept_sign_in: SignInId(row.number(7)?),
         };
         known.insert(account, stored);
     }
@@ -100,47 +129,109 @@ pub(in crate::store) fn known(
 pub(in crate::store) fn add_refresh(
     sql: &mut dyn Sql,
     account: AccountId,
+    sign_in: SignInId,
     token: String,
     expires: Instant,
     now: Instant,
 ) -> Result<()> {
+    let salt = String::new();
+    let fresh = Successor {
+        salt,
+        token,
+        expires,
+    };
+    store_refresh(sql, account, sign_in, fresh, now)
+}
+
+fn store_refresh(
+    sql: &mut dyn Sql,
+    account: AccountId,
+    sign_in: SignInId,
+    fresh: Successor,
+    now: Instant,
+) -> Result<()> {
+    let Successor {
+        salt,
+        token,
+        expires,
+    } = fresh;
     sql.execute_all(&[
         (
             "DELETE FROM refresh_tokens WHERE account = ?1 AND expires_us <= ?2",
             values![account, now].into(),
         ),
         (
-            "INSERT INTO refresh_tokens (token, account, expires_us) VALUES (?1, ?2, ?3)",
-            values![token, account, expires].into(),
+            "INSERT INTO refresh_tokens (token, account, sign_in, salt, expires_us) VALUES (?1, ?2, ?3, ?4, ?5)",
+            values![token, account, sign_in.0, salt, expires].into(),
+        ),
+        (
+            "UPDATE accounts SET used_us = ?2 WHERE account = ?1 AND used_us < ?3",
+            values![account, now, now - USED_TO].into(),
         ),
     ])
 }
 
-/// A second use is answered by voiding every token of the account, which must hold although it is answered with an error: so it is
-/// told apart here by account 0.
+/// A second use is answered by voiding every token of the account, which must hold although the client is answered with an error: so it is
+/// no error here.
 pub(in crate::store) fn rotate_refresh(
     sql: &mut dyn Sql,
     old: String,
-    fresh: String,
-    expires: Instant,
+    fresh: Successor,
     now: Instant,
-) -> Result<AccountId> {
+) -> Result<Refreshed> {
     let row = sql.row(
-        "SELECT account, used FROM refresh_tokens WHERE token = ?1 AND expires_us > ?2",
+        "SELECT account, sign_in, used FROM refresh_tokens WHERE token = ?1 AND expires_us > ?2",
         values![&old, now],
     )?;
     let row = row.ok_or(StoreError::NotFound("token"))?;
-    let owner = AccountId(row.number(0)?);
-    if row.integer(1)? != 0 {
-        sign_out_everywhere(sql, owner)?;
-        return Ok(AccountId(0));
+    let account = AccountId(row.number(0)?);
+    // Tokens from before sign-ins were told apart begin one.
+    let sign_in = match row.number(1)? {
+        0 => SignInId(fresh_id()?),
+        known => SignInId(known),
+    };
+    let exchanged = |salt| Refreshed::Exchanged {
+        account,
+        sign_in,
+        salt,
+    };
+    if row.integer(2)? != 0 {
+        return match repeat(sql, &old, now)? {
+            Some(salt) => Ok(exchanged(salt)),
+            None => {
+                sign_out_everywhere(sql, account)?;
+                Ok(Refreshed::Stolen(account))
+            }
+        };
     }
     sql.execute(
-        "UPDATE refresh_tokens SET used = 1 WHERE token = ?1",
+        "UPDATE refresh_tokens SET used = 1, used_us = ?2, successor = ?3, salt = '' WHERE token = ?1",
+        values![old, now, &fresh.token],
+    )?;
+    let salt = fresh.salt.clone();
+    store_refresh(sql, account, sign_in, fresh, now)?;
+    Ok(exchanged(salt))
+}
+
+/// The salt of an exchange whose answer may have been lost. It is told once, soon after, and not if the token that was exchanged for has been used:
+/// then the answer did arrive. That one cannot be repeated in its turn, so that a thief who uses each token right after its owner is found
+/// at the next one.
+fn repeat(sql: &mut dyn Sql, old: &str, now: Instant) -> Result<Option<String>> {
+    let row = sql.row(
+        "SELECT n.token, n.salt, o.used_us FROM refresh_tokens o JOIN refresh_tokens n ON n.token = o.successor
+         WHERE o.token = ?1 AND o.repeats > 0 AND n.used = 0",
         values![old],
     )?;
-    add_refresh(sql, owner, fresh, expires, now)?;
-    Ok(owner)
+    let Some(row) = row else { return Ok(None) };
+    let salt = row.text(1)?;
+    if salt.is_empty() || now - row.instant(2)? > REPEAT_WITHIN {
+        return Ok(None);
+    }
+    sql.execute(
+        "UPDATE refresh_tokens SET repeats = 0 WHERE token = ?1 OR token = ?2",
+        values![old, row.text(0)?],
+    )?;
+    Ok(Some(salt))
 }
 
 pub(in crate::store) fn sign_out_everywhere(sql: &mut dyn Sql, account: AccountId) -> Result<()> {
@@ -149,7 +240,7 @@ pub(in crate::store) fn sign_out_everywhere(sql: &mut dyn Sql, account: AccountI
         values![account],
     )?;
     found(sql.execute(
-        "UPDATE accounts SET generation = generation + 1 WHERE account = ?1",
+        "UPDATE accounts SET generation = generation + 1, kept_sign_in = 0 WHERE account = ?1",
         values![account],
     )?)
 }
@@ -310,5 +401,9 @@ fn found(rows: usize) -> Result<()> {
     }
 }
 
+/// Time in which a refresh token is exchanged once more: a client's timeout, and a few attempts to connect.
+const REPEAT_WITHIN: Duration = Duration::from_secs(60);
+/// The last use of an account is known to this: it is written once a day.
+const USED_TO: Duration = Duration::from_secs(86_400);
 /// Games for which one account keeps progress.
 const GAMES_MAX: i64 = 16;

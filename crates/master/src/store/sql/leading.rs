@@ -7,6 +7,7 @@ use muse_wire::Instant;
 use super::queue::{self, insert_ticket, removal, ticket};
 use super::{Result, Row, Sql, Write, json, values};
 use crate::director::{Ending, NewMatch, StoredMatch};
+use crate::hosts::Seats;
 use crate::lease::Lease;
 use crate::rating::{Entry, Rating, rated};
 use crate::store::{Created, Fill, StoreError};
@@ -119,6 +120,7 @@ fn stored_match(sql: &mut dyn Sql, row: &Row) -> Result<StoredMatch> {
         preferences: row.parsed(1)?,
         bots: row.small(2)?,
         players: players(sql, match_id)?,
+        left: left(sql, match_id)?,
         server: server.and_then(|server| u64::try_from(server).ok().map(ServerId)),
         running: row.integer(4)? != 0,
     })
@@ -139,6 +141,17 @@ pub(in crate::store) fn tickets(sql: &mut dyn Sql, epoch: u64) -> Result<Vec<Tic
 pub(super) fn players(sql: &mut dyn Sql, match_id: MatchId) -> Result<Vec<AccountId>> {
     let rows = sql.rows(
         "SELECT account FROM seats WHERE match_id = ?1 ORDER BY account",
+        values![match_id],
+    )?;
+    rows.iter()
+        .map(|row| row.number(0).map(AccountId))
+        .collect()
+}
+
+/// Everybody who has given up a seat in a match.
+fn left(sql: &mut dyn Sql, match_id: MatchId) -> Result<Vec<AccountId>> {
+    let rows = sql.rows(
+        "SELECT account FROM left_seats WHERE match_id = ?1 ORDER BY account",
         values![match_id],
     )?;
     rows.iter()
@@ -241,10 +254,17 @@ pub(in crate::store) fn free_seat(
     account: AccountId,
 ) -> Result<()> {
     check(sql, epoch)?;
-    sql.execute(
+    let freed = sql.execute(
         "DELETE FROM seats WHERE account = ?1 AND match_id = ?2",
         values![account, match_id],
     )?;
+    if freed > 0 {
+        sql.execute(
+            "INSERT INTO left_seats (match_id, account) VALUES (?1, ?2)
+             ON CONFLICT (match_id, account) DO NOTHING",
+            values![match_id, account],
+        )?;
+    }
     Ok(())
 }
 
@@ -260,6 +280,7 @@ pub(in crate::store) fn end_match(
         Outcome::Cancelled => "cancelled",
         Outcome::Aborted => "aborted",
     };
+    check_result(sql, &ending)?;
     let ended = sql.execute(
         "UPDATE matches SET ended_us = ?2, outcome = ?3 WHERE match_id = ?1 AND ended_us IS NULL",
         values![ending.match_id, now, outcome],
@@ -273,8 +294,17 @@ pub(in crate::store) fn end_match(
             values![ending.match_id].into(),
         ),
         (
+            "DELETE FROM left_seats WHERE match_id = ?1",
+            values![ending.match_id].into(),
+        ),
+        (
             "DELETE FROM reports WHERE match_id = ?1",
             values![ending.match_id].into(),
+        ),
+        (
+            "UPDATE servers SET over_us = ?2
+             WHERE server = (SELECT server FROM matches WHERE match_id = ?1)",
+            values![ending.match_id, now].into(),
         ),
     ];
     if ending.outcome == Outcome::Finished {
@@ -289,6 +319,23 @@ pub(in crate::store) fn end_match(
         }
     }
     Ok(Some(requeued))
+}
+
+/// Refuses the result of a match that is not over if it names somebody twice, or somebody who never had a seat.
+fn check_result(sql: &mut dyn Sql, ending: &Ending) -> Result<()> {
+    let Some(result) = &ending.result else {
+        return Ok(());
+    };
+    let Some(found) = open_match(sql, ending.match_id)? else {
+        return Ok(());
+    };
+    let seats = Seats {
+        players: &found.players,
+        left: &found.left,
+    };
+    seats
+        .check_result(ending.match_id, result)
+        .map_err(|_| StoreError::Forbidden("a result names somebody who has no seat"))
 }
 
 /// Returns the writes that store points and ratings of a finished match; the primary key of the results lets it happen once.

@@ -1,7 +1,7 @@
 //! Tickets, and what is going on with a player.
 
 use muse_master_client::{AccountId, MatchId, Preferences, ServerId, TicketId};
-use muse_wire::{Duration, Instant};
+use muse_wire::Instant;
 use rustc_hash::FxHashMap;
 use serde_json::{Value as Json, json};
 
@@ -359,29 +359,6 @@ pub(in crate::store) fn seated(sql: &mut dyn Sql) -> Result<Vec<(AccountId, Matc
     rows.iter().map(seat).collect()
 }
 
-pub(in crate::store) fn register_server(
-    sql: &mut dyn Sql,
-    server: ServerId,
-    address: String,
-    public_key: String,
-    now: Instant,
-) -> Result<()> {
-    // Servers live for a match; what registered a day ago and has no match is history.
-    let day_ago = now.as_micros().saturating_sub(DAY.as_micros());
-    sql.execute_all(&[
-        (
-            "INSERT INTO servers (server, address, public_key, seen_us) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (server) DO UPDATE SET address = ?2, public_key = ?3, seen_us = ?4",
-            values![server, address, public_key, now].into(),
-        ),
-        (
-            "DELETE FROM servers WHERE seen_us < ?1
-             AND server NOT IN (SELECT server FROM matches WHERE ended_us IS NULL AND server IS NOT NULL)",
-            values![day_ago].into(),
-        ),
-    ])
-}
-
 pub(in crate::store) fn match_seat(
     sql: &mut dyn Sql,
     match_id: MatchId,
@@ -401,5 +378,3 @@ pub(in crate::store) fn match_seat(
         preferences: row.parsed(3)?,
     }))
 }
-
-const DAY: Duration = Duration::from_secs(86_400);

@@ -38,6 +38,14 @@ pub(in crate::store) fn arrived(sql: &mut dyn Sql, master: u64, account: Account
     Ok(())
 }
 
+pub(in crate::store) fn whereabouts(sql: &mut dyn Sql, account: AccountId) -> Result<Option<u64>> {
+    let row = sql.row(
+        "SELECT master FROM presence WHERE account = ?1",
+        values![account],
+    )?;
+    row.map(|row| row.number(0)).transpose()
+}
+
 pub(in crate::store) fn departed(
     sql: &mut dyn Sql,
     master: u64,

@@ -273,9 +273,13 @@ pub(in crate::store) fn history(
     target: ChatTarget,
 ) -> Result<Vec<ChatLine>> {
     let (channel, _) = channel(sql, account, target)?;
+    // A writer who is blocked may have written any number of lines: so many are looked at, and no more.
     let rows = sql.rows(
-        "SELECT line, channel, sender, text, at_us FROM chat WHERE channel = ?1 ORDER BY line DESC LIMIT 100",
-        values![channel],
+        "SELECT line, channel, sender, text, at_us FROM
+         (SELECT line, channel, sender, text, at_us FROM chat WHERE channel = ?1 ORDER BY line DESC LIMIT 500) newest
+         WHERE NOT EXISTS (SELECT 1 FROM friends f WHERE f.account = ?2 AND f.other = newest.sender AND f.state = 'blocked')
+         ORDER BY line DESC LIMIT 100",
+        values![channel, account],
     )?;
     rows.iter().rev().map(chat_line).collect()
 }
