@@ -72,7 +72,7 @@ pub fn match_channel() -> ChannelConfig {
 pub fn transport_config<G: DeterministicGame>(config: &MatchConfig) -> Config {
     Config::new(MATCH_PROTOCOL)
         .channel(match_channel())
-        .schema(config.contract::<G>())
+        .shared(&config.describe::<G>())
         .connections_max(CONNECTIONS_MAX)
 }
 

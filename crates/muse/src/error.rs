@@ -53,6 +53,10 @@ pub enum Error {
     #[cfg(feature = "lockstep")]
     #[error(transparent)]
     Input(#[from] muse_lockstep::InputError),
+    /// The master refused what this server said of its match, and its match is over.
+    #[cfg(feature = "master")]
+    #[error("the master refused this server: {0}")]
+    MatchRefused(muse_master_client::messages::ServerRefusal),
     /// A message could not be sent.
     #[error(transparent)]
     Message(#[from] MessageError),

@@ -56,7 +56,7 @@
 //! }
 //! ```
 //!
-//! The folder `examples` has a game (`tag`), a chat, two friends who meet through a relay, shots judged by what the shooter saw
+//! The folder `examples` has a game (`tag`), one whose players push things around together (`puck`), a chat, two friends who meet through a relay, shots judged by what the shooter saw
 //! (`hitscan`), a file transfer and a connection that survives a cut.
 //!
 //! In the browser (`wasm32`) there are no sockets: a page carries the datagrams of a [`Client`] or a [`GameClient`] itself

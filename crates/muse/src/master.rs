@@ -21,11 +21,13 @@ mod hosted_game;
 mod match_client;
 #[cfg(not(target_arch = "wasm32"))]
 mod player;
+#[cfg(not(target_arch = "wasm32"))]
+mod relay_pass;
 
 pub use hosted_match::{HostEvent, HostedMatch};
 pub use muse_master_client::messages::{
     Assignment as MatchPlan, ChatLine, Outcome as MatchEnding, Phase as MatchPhase, PlayerProfile,
-    QueueState,
+    QueueState, ServerMessage, ServerRefusal,
 };
 pub use muse_master_client::{
     AccountId, LinkState, MasterMachine, MasterStep, MatchId, PlayerAction, PlayerEvent,
@@ -45,3 +47,5 @@ pub use match_client::MatchClient;
 pub use muse_drivers::master::{MasterAnswer, MasterCredentials, MasterRefusal};
 #[cfg(not(target_arch = "wasm32"))]
 pub use player::{Master, MasterEvent, MasterOptions, MatchSeat};
+#[cfg(not(target_arch = "wasm32"))]
+pub use relay_pass::RelayPass;

@@ -33,6 +33,8 @@ pub struct Listen {
     admission: Option<AdmissionLimits>,
     #[cfg(not(target_arch = "wasm32"))]
     room: Option<String>,
+    #[cfg(not(target_arch = "wasm32"))]
+    room_token: Option<ConnectToken>,
     #[cfg(all(feature = "web", not(target_arch = "wasm32")))]
     web: Option<muse_drivers::WebOptions>,
 }
@@ -70,6 +72,14 @@ impl Listen {
         self
     }
 
+    /// Shows this token to the relay of its [room](Self::room), for a relay that opens rooms for holders of its master's tokens alone. The master gives it to
+    /// signed-in players (`docs/relay-v2.md`).
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn room_token(mut self, token: ConnectToken) -> Self {
+        self.room_token = Some(token);
+        self
+    }
+
     /// Keeps the server's key in this file, made on the first run. Default: `muse-server.key` in the current folder.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn key_file(mut self, path: impl Into<PathBuf>) -> Self {
@@ -77,28 +87,10 @@ impl Listen {
         self
     }
 
-    /// Is known by this key.
-    pub fn key(mut self, key: ServerKey) -> Self {
-        self.key = Key::Given(Box::new(key));
-        self
-    }
-
-    /// Admits holders of connect tokens only.
-    pub fn tokens(mut self, verifier: TokenVerifier) -> Self {
-        self.tokens = Some(verifier);
-        self
-    }
-
     /// Asks the game about each client before it is in ([`ServerEvent::Asking`](crate::ServerEvent::Asking)), with
     /// [`admit`](crate::Server::admit) and [`deny`](crate::Server::deny) as answers.
     pub fn ask(mut self) -> Self {
         self.admission = Some(AdmissionLimits::default());
-        self
-    }
-
-    /// Limits handshakes otherwise than by default.
-    pub fn limits(mut self, limits: HandshakeLimits) -> Self {
-        self.limits = Some(limits);
         self
     }
 
@@ -136,7 +128,7 @@ impl Listen {
                 Some(web) => link.with_web(muse_drivers::WebListener::bind(web)?)?,
                 None => link,
             };
-            return Open::at(link, public, self.room.as_deref());
+            return Open::at(link, public, self.room.as_deref(), self.room_token);
         }
         Ok(Open {
             link: EndpointDriver::offline(config, options)?,
@@ -144,6 +136,15 @@ impl Listen {
             invitation: None,
         })
     }
+}
+
+muse_wire::setters! { Listen:
+    /// Is known by this key.
+    key: ServerKey = Key::Given(Box::new(key)),
+    /// Admits holders of connect tokens only.
+    tokens: TokenVerifier = Some(tokens),
+    /// Limits handshakes otherwise than by default.
+    limits: HandshakeLimits = Some(limits),
 }
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -170,14 +171,19 @@ pub(crate) struct Open {
 #[cfg(not(target_arch = "wasm32"))]
 impl Open {
     /// Opens the room, if one is wanted, and finds out how players reach a bound server.
-    fn at(mut link: EndpointDriver, key: ServerPublicKey, room: Option<&str>) -> Result<Self> {
+    fn at(
+        mut link: EndpointDriver,
+        key: ServerPublicKey,
+        room: Option<&str>,
+        token: Option<ConnectToken>,
+    ) -> Result<Self> {
         let bound = link.local_addr()?;
         let host = reachable_ip(bound.ip()).to_string();
         let invitation = match room {
             None => None,
             Some(relay) => {
                 let relay = lookup(relay)?;
-                let code = link.open_room(relay)?;
+                let code = link.open_room_with(relay, token)?;
                 let host_key = *key.as_bytes();
                 Some(Invitation {
                     relay,
@@ -219,7 +225,14 @@ pub struct Join {
 #[derive(Clone, Debug)]
 enum Target {
     Text(String),
-    Token(String, Box<ConnectToken>),
+    Token(
+        #[cfg_attr(
+            target_arch = "wasm32",
+            expect(dead_code, reason = "the page has the address")
+        )]
+        String,
+        Box<ConnectToken>,
+    ),
     Key(ServerPublicKey),
 }
 
@@ -234,23 +247,11 @@ impl Join {
         Self::new(Target::Token(address.to_owned(), Box::new(token)))
     }
 
-    /// Says this to the server when connecting, up to 256 bytes: a name, for example. It is encrypted.
-    pub fn hello(mut self, hello: &[u8]) -> Self {
-        self.hello = hello.to_vec();
-        self
-    }
-
-    /// Sets the time after which it gives up when nobody answers. Default: 10 seconds.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
-    }
-
     /// Leaves the datagrams to the program, for which the second value sends and receives them: for a page in the browser, whose
     /// WebTransport or WebSocket session carries them to the server (`docs/web-link.md`).
     pub fn carried(mut self) -> (Self, MemoryDriver) {
         let (near, far) = muse_drivers::memory::link();
-        self.memory = Some((near, CARRIED));
+        self.memory = Some((near, muse_drivers::carried::LINK));
         (self, far)
     }
 
@@ -282,6 +283,13 @@ impl Join {
             None => self.to.open(config, how),
         }
     }
+}
+
+muse_wire::setters! { Join:
+    /// Says this to the server when connecting, up to 256 bytes: a name, for example. It is encrypted.
+    hello: &[u8] = hello.to_vec(),
+    /// Sets the time after which it gives up when nobody answers. Default: 10 seconds.
+    timeout: Duration = Some(timeout),
 }
 
 impl Target {
@@ -390,12 +398,6 @@ fn lookup(name: &str) -> Result<SocketAddr> {
 /// The address of a server without a socket names its key, and no place.
 const OFFLINE_HOST: &str = "offline";
 const OFFLINE_PORT: u16 = 1;
-/// A browser's session: WebTransport's and WebSocket's datagrams have at most so many bytes.
-const CARRIED: Link = Link {
-    datagram_min: 1_200,
-    datagram_max: 1_200,
-    ..Link::UDP
-};
 /// The file that holds a server's key by default.
 #[cfg(not(target_arch = "wasm32"))]
 const KEY_FILE: &str = "muse-server.key";

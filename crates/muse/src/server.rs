@@ -158,6 +158,16 @@ impl Server {
             .disconnect(now, endpoint, client, CODE_DISCONNECTED, text);
     }
 
+    /// Closes a client's connection, tells it why, and lets it come back no more as long as this server lives: neither its account, if it
+    /// has one, nor anybody from its IP address (IPv6: /64), directly or through the relay of the server's room. Others with that
+    /// address lose their connections too, except those on this machine. [`ServerEvent::Left`] follows for each.
+    pub fn ban(&mut self, client: ClientId, text: &str) {
+        if let Some(connection) = self.session.connection(client) {
+            self.session.ban_account(client);
+            self.link.ban(connection, CODE_DISCONNECTED, text);
+        }
+    }
+
     /// Returns the connected clients, in order of their ids.
     pub fn clients(&self) -> impl Iterator<Item = ClientId> + '_ {
         self.session.clients()

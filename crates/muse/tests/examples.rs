@@ -18,6 +18,9 @@ mod hitscan;
 #[path = "../examples/listen_server.rs"]
 mod listen_server;
 #[allow(dead_code, reason = "the example's main is not called here")]
+#[path = "../examples/puck.rs"]
+mod puck;
+#[allow(dead_code, reason = "the example's main is not called here")]
 #[path = "../examples/reconnect.rs"]
 mod reconnect;
 #[allow(dead_code, reason = "the example's main is not called here")]
@@ -179,7 +182,7 @@ fn the_host_plays_alone_and_with_others() -> Outcome {
     let alone = GameServer::listen_with(Listen::offline(), protocol(), listen_server::Rules)?;
     let began = std::time::Instant::now();
     listen_server::serve(alone, |client| {
-        let prediction = *client.netcode().prediction();
+        let prediction = client.netcode().prediction();
         assert_eq!((prediction.corrected, client.others().len()), (0, 0));
         assert!(began.elapsed() < PATIENCE, "{prediction:?}");
         prediction.confirmed <= 100
@@ -193,7 +196,7 @@ fn the_host_plays_alone_and_with_others() -> Outcome {
         let began = std::time::Instant::now();
         listen_server::play(client.expect("a socket"), |client| {
             let others = client.others().len();
-            let prediction = *client.netcode().prediction();
+            let prediction = client.netcode().prediction();
             let done = others == 1 && prediction.confirmed > 50;
             assert!(done || began.elapsed() < PATIENCE, "{prediction:?}");
             if done {
@@ -211,6 +214,44 @@ fn the_host_plays_alone_and_with_others() -> Outcome {
         !done
     })?;
     guest.join().expect("the guest saw the host");
+    Ok(())
+}
+
+/// One player pushes a puck, another one watches from the same place: both predict it, and both see it go.
+#[test]
+fn pucks_are_predicted_by_who_pushes_and_by_who_is_near() -> Outcome {
+    let server = GameServer::listen_with(loopback()?, puck::protocol(), puck::Ice)?;
+    let address = server.address();
+    let skate = |x: i8| {
+        let client = GameClient::connect_with(&address, puck::protocol(), puck::Ice);
+        let began = std::time::Instant::now();
+        let mut furthest = 0.0_f32;
+        let keys = |_| puck::Keys { x, y: 0 };
+        puck::play(client.expect("a socket"), keys, |client| {
+            let pucks = client.entities::<puck::Puck>();
+            for (_, puck) in &pucks {
+                furthest = furthest.max(puck.position.x.abs());
+            }
+            let prediction = client.netcode().prediction();
+            let done = pucks.len() == 2 && furthest > 4.0 && prediction.confirmed > 20;
+            assert!(
+                done || began.elapsed() < PATIENCE,
+                "{furthest} {prediction:?}"
+            );
+            !done || prediction.others < 2
+        })
+        .expect("plays until a puck has moved");
+    };
+    beside(
+        |running| puck::serve(server, running).expect("the server runs"),
+        || {
+            std::thread::scope(|scope| {
+                let watcher = scope.spawn(|| skate(0));
+                skate(1);
+                watcher.join().expect("the other one saw it too");
+            });
+        },
+    );
     Ok(())
 }
 

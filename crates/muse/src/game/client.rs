@@ -1,11 +1,14 @@
 //! The client of a game: inputs out, snapshots in, everything ready to be drawn.
 
+use std::any::Any;
+use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
+use muse_drivers::Clock;
 use muse_netcode::prediction::Game;
-use muse_netcode::{self as netcode, EntityId, Kind, Remotes, Tick};
+use muse_netcode::{self as netcode, EntityId, Kind, Remotes, Tick, Update};
 use muse_schema::State;
-use muse_wire::Duration;
+use muse_wire::{Duration, Instant};
 
 use crate::session::{ClientEvent, PACKET_BYTES};
 use crate::{Client, Join, Protocol, Result};
@@ -32,6 +35,10 @@ pub struct GameClient<G: Game> {
     remotes: Remotes<G::Player>,
     /// The others as of the last tick.
     others: Vec<(EntityId, G::Player)>,
+    /// Entities of other kinds, by the numbers of these.
+    shown: BTreeMap<u16, ShownKind<G>>,
+    /// Measures what prediction costs.
+    clock: Clock,
     packet: Vec<u8>,
 }
 
@@ -55,6 +62,8 @@ where
             rules,
             remotes,
             others: Vec::new(),
+            shown: BTreeMap::new(),
+            clock: Clock::start(),
             packet: vec![0; PACKET_BYTES],
         })
     }
@@ -79,12 +88,14 @@ where
         self.client.keep_buffer(buffer);
         handled?;
         let now = self.client.now();
+        let from = self.clock.now();
         while let Some(len) = {
             let (rules, packet) = (&mut self.rules, &mut self.packet);
             self.game.poll_packet(now, rules, &mut input, packet)
         } {
             self.client.send_packet(&self.packet[..len]);
         }
+        self.note_cost(from);
         self.client.flush()?;
         self.show_others(&mut handle)
     }
@@ -111,6 +122,37 @@ where
     /// Returns the other players with their entities, for games that keep something of their own about each.
     pub fn others(&self) -> &[(EntityId, G::Player)] {
         &self.others
+    }
+
+    /// Returns the entities of a kind that the protocol declares besides players, as they are to be drawn, in the order of their ids: predicted where the
+    /// rules say so, interpolated otherwise. None before the first call has been followed by a tick.
+    pub fn entities<S: State + Send>(&mut self) -> Vec<(EntityId, S)> {
+        let Some(kind) = self.kind::<S>() else {
+            return Vec::new();
+        };
+        let game = &self.game;
+        let shown = self.shown.entry(kind.id().id()).or_insert_with(|| {
+            let mut remotes = Remotes::new(kind, game.interpolation(), S::distance);
+            // What came before anybody asked.
+            for entity in game.receiver().entities() {
+                if let Some((tick, _)) = game.receiver().row(kind.id(), entity) {
+                    let kind = kind.id();
+                    remotes.handle_update(game, &Update::State { entity, kind, tick });
+                }
+            }
+            ShownKind {
+                remotes: Box::new(remotes),
+                handle_update: |remotes, game, update| {
+                    if let Some(remotes) = remotes.downcast_mut::<Remotes<S>>() {
+                        remotes.handle_update(game, update);
+                    }
+                },
+            }
+        });
+        let remotes = shown.remotes.downcast_mut::<Remotes<S>>();
+        let shown = remotes.map(|remotes| remotes.show(game));
+        let shown = shown.into_iter().flatten();
+        shown.map(|(entity, shown)| (entity, shown.state)).collect()
     }
 
     /// Returns the rules.
@@ -140,7 +182,9 @@ where
                     let now = self.client.now();
                     // One that came twice or too late is of no use; the receiver's counters know of it. Another schema cannot
                     // come here: it was compared at connect.
+                    let from = self.clock.now();
                     let _ = self.game.handle_packet(now, &mut self.rules, packet);
+                    self.note_cost(from);
                 }
                 Some(ClientEvent::Ended(error)) => return Err(error),
                 Some(event) => handle(self, event)?,
@@ -149,12 +193,21 @@ where
         Ok(())
     }
 
+    /// Has fewer entities predicted if this machine is too slow for all of them.
+    fn note_cost(&mut self, from: Instant) {
+        let now = self.clock.now();
+        self.game.handle_cost(now, now.saturating_since(from));
+    }
+
     fn show_others(
         &mut self,
         handle: &mut impl FnMut(&mut Self, ClientEvent<'_>) -> Result<()>,
     ) -> Result<()> {
         while let Some(update) = self.game.poll_update() {
             self.remotes.handle_update(&self.game, &update);
+            for shown in self.shown.values_mut() {
+                (shown.handle_update)(shown.remotes.as_mut(), &self.game, &update);
+            }
             handle(self, ClientEvent::Updated(update))?;
         }
         self.others.clear();
@@ -163,6 +216,12 @@ where
             .extend(shown.map(|(entity, shown)| (entity, shown.state)));
         Ok(())
     }
+}
+
+/// The entities of a kind, as they are shown: a `Remotes` of its type.
+struct ShownKind<G: Game> {
+    remotes: Box<dyn Any + Send>,
+    handle_update: fn(&mut (dyn Any + Send), &netcode::Client<G>, &Update),
 }
 
 impl<G: Game> Deref for GameClient<G> {

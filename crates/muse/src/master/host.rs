@@ -58,9 +58,17 @@ impl MatchHostConfig {
             .map_err(|_| invalid("MUSE_SERVER_PORT is not a port"))?;
         let credential = variable("MUSE_SERVER_CREDENTIAL")?;
         let credentials = MasterCredentials::Server { credential };
-        let mut config = Self::new(&master, credentials, port, &address)?;
-        config.ca_file = std::env::var_os("MUSE_MASTER_CA").map(PathBuf::from);
-        Ok(Some(config))
+        let config = Self::new(&master, credentials, port, &address)?;
+        Ok(Some(match std::env::var_os("MUSE_MASTER_CA") {
+            Some(file) => config.ca_file(file),
+            None => config,
+        }))
+    }
+
+    /// Trusts the certificates of a PEM file besides those of the system: for a master with a certificate of your own.
+    pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.ca_file = Some(path.into());
+        self
     }
 
     /// Returns the address to bind.

@@ -12,7 +12,7 @@ use muse_wire::{Duration, Instant};
 
 use super::{HostEvent, MatchHost, MatchHostConfig, MatchOutcome, MatchPlan};
 use crate::session::ServerEvent;
-use crate::{GameServer, Protocol, Result};
+use crate::{Error, GameServer, Protocol, Result};
 
 /// The master's side of a [`GameServer`].
 pub(crate) struct Hosting {
@@ -72,7 +72,8 @@ where
         self.info(client).map(|info| AccountId(info.account))
     }
 
-    /// Hands in the result of the match, once; it is repeated until the master has stored it.
+    /// Hands in the result of the match, once; it is repeated until the master has stored it. If the master refuses it, [`tick`](Self::tick) returns
+    /// [`Error::MatchRefused`] with the reason.
     pub fn finish(&mut self, outcome: &MatchOutcome) {
         if let Some(hosting) = &mut self.hosting {
             hosting.host.finish(outcome);
@@ -110,6 +111,9 @@ where
                     handle(self, ServerEvent::MatchAssigned(plan))?;
                 }
                 Some(HostEvent::SeatClosed(account)) => self.disconnect_account(account),
+                Some(HostEvent::Refused { message, refusal }) if message.is_final() => {
+                    return Err(Error::MatchRefused(refusal));
+                }
                 Some(_) => {}
             }
         }

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use muse_master_client::messages::{MessageError, Phase, PlayerProfile, Report};
+use muse_master_client::messages::{
+    MessageError, Phase, PlayerProfile, Report, ServerMessage, ServerRefusal,
+};
 use muse_master_client::{
     AccountId, MasterMachine, MasterStep, ServerAction, ServerEvent, ServerLink,
 };
@@ -40,6 +42,14 @@ pub enum HostEvent {
     SeatClosed(AccountId),
     /// A player's name and saved progress, as [`HostedMatch::ask_profile`] asked.
     Profile(PlayerProfile),
+    /// The master refused something for good and does not want to hear it again. After a [final](ServerMessage::is_final) message
+    /// [`Ended`](Self::Ended) follows.
+    Refused {
+        /// The message.
+        message: ServerMessage,
+        /// The reason.
+        refusal: ServerRefusal,
+    },
     /// End the process: the result is stored, the match is called off, or the master has been away too long with nothing to play.
     Ended,
 }
@@ -85,6 +95,9 @@ impl HostedMatch {
                     HostEvent::SeatClosed(account)
                 }
                 ServerEvent::Profile(profile) => HostEvent::Profile(profile),
+                ServerEvent::Refused { message, refusal } => {
+                    HostEvent::Refused { message, refusal }
+                }
                 ServerEvent::End => {
                     self.has_ended = true;
                     HostEvent::Ended
@@ -137,8 +150,8 @@ impl HostedMatch {
         self.link.set_state(report);
     }
 
-    /// Hands in the result once, and repeats it until the master has stored it; then [`HostEvent::Ended`] follows. A server without a match
-    /// ends at once.
+    /// Hands in the result once, and repeats it until the master has stored or [refused](HostEvent::Refused) it; then [`HostEvent::Ended`] follows.
+    /// A server without a match ends at once.
     pub fn finish(&mut self, outcome: &MatchOutcome) {
         let Some(plan) = &self.plan else {
             return self.drain();
@@ -316,6 +329,22 @@ mod tests {
         tell(&mut hosted, &ToServer::ResultStored { match_id });
         let event = hosted.poll_event(&mut endpoint).expect("its protocol");
         assert_eq!(event, Some(HostEvent::Ended));
+        assert!(hosted.has_ended());
+    }
+
+    #[test]
+    fn a_refused_result_is_told_with_its_reason_and_ends_the_match() {
+        let (mut hosted, mut endpoint) = (assigned(PROTOCOL), endpoint());
+        hosted.poll_event(&mut endpoint).expect("its protocol");
+        hosted.finish(&MatchOutcome::points([(AccountId(1), 5)]));
+        let message = ServerMessage::Result;
+        let refusal = ServerRefusal::NoSeat {
+            account: AccountId(2),
+        };
+        tell(&mut hosted, &ToServer::Refused { message, refusal });
+        let mut next = || hosted.poll_event(&mut endpoint).expect("its protocol");
+        assert_eq!(next(), Some(HostEvent::Refused { message, refusal }));
+        assert_eq!(next(), Some(HostEvent::Ended));
         assert!(hosted.has_ended());
     }
 

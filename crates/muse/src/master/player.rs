@@ -15,7 +15,7 @@ use muse_transport::token::ConnectToken;
 use muse_transport::{Connect, Event};
 use muse_wire::{Duration, Instant};
 
-use super::Account;
+use super::{Account, RelayPass};
 use crate::{Error, Join, Result};
 
 /// A player's connection to a master: signs in, stays connected, queues, and says where to play.
@@ -46,6 +46,8 @@ pub struct Master {
     link: MasterLink<PlayerLink>,
     clock: Clock,
     requests: u64,
+    /// Calls for passes to relays that are under way.
+    passes: Vec<u64>,
 }
 
 /// Options of a [`Master`].
@@ -160,6 +162,8 @@ pub enum MasterEvent {
     BotsOffered,
     /// The answer to a call such as [`Master::create_room`], with the number that it returned. The body is JSON.
     Answered(MasterAnswer),
+    /// The right to open a room at a relay, after [`Master::relay_pass`].
+    RelayPass(RelayPass),
     /// The account connected from somewhere else, and this connection is over for good.
     Stopped,
 }
@@ -216,6 +220,7 @@ impl Master {
             link: MasterLink::new(config, machine, clock.now())?,
             clock,
             requests: 0,
+            passes: Vec::new(),
         })
     }
 
@@ -271,7 +276,10 @@ impl Master {
                 },
                 Some(PlayerAction::LeaveGame) => return Some(MasterEvent::Unseated),
                 Some(_) => {}
-                None => return self.link.poll_answer().map(MasterEvent::Answered),
+                None => {
+                    let answer = self.link.poll_answer()?;
+                    return Some(self.translate_answer(answer));
+                }
             }
         }
     }
@@ -320,8 +328,7 @@ impl Master {
     /// Enters a room by its code.
     pub fn join_room(&mut self, code: &str) -> Result<u64> {
         if code.is_empty() || !code.chars().all(|c| c.is_ascii_alphanumeric()) {
-            let message = format!("{code:?} is not the code of a room");
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, message).into());
+            return Err(invalid(format!("{code:?} is not the code of a room")));
         }
         self.request(MasterMethod::Post, format!("/v1/room/{code}"), None)
     }
@@ -352,6 +359,24 @@ impl Master {
         self.request(MasterMethod::Post, path, None)
     }
 
+    /// Asks for the relays of this master, each with its region.
+    pub fn relays(&mut self) -> Result<u64> {
+        self.request(MasterMethod::Get, "/v1/relays".to_owned(), None)
+    }
+
+    /// Asks for the right to open a room at the relay of a region; [`MasterEvent::RelayPass`] brings it. If there is no such relay, or it is open
+    /// to everybody, [`MasterEvent::Answered`] says so.
+    pub fn relay_pass(&mut self, region: &str) -> Result<u64> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if region.is_empty() || !region.chars().all(is_plain) {
+            return Err(invalid(format!("{region:?} is not the name of a region")));
+        }
+        let path = format!("/v1/relays/{region}/token");
+        let number = self.request(MasterMethod::Post, path, None)?;
+        self.passes.push(number);
+        Ok(number)
+    }
+
     fn say(&mut self, path: String, text: &str) -> Result<u64> {
         let text = text.to_owned();
         let body = messages::encode(&ChatRequest { text });
@@ -369,6 +394,21 @@ impl Master {
                     io::ErrorKind::WouldBlock,
                     message,
                 )))
+            }
+        }
+    }
+
+    fn translate_answer(&mut self, mut answer: MasterAnswer) -> MasterEvent {
+        let number = answer.number;
+        let Some(index) = self.passes.iter().position(|&pass| pass == number) else {
+            return MasterEvent::Answered(answer);
+        };
+        self.passes.swap_remove(index);
+        match answer.result.and_then(|body| RelayPass::read(&body)) {
+            Ok(pass) => MasterEvent::RelayPass(pass),
+            Err(refusal) => {
+                answer.result = Err(refusal);
+                MasterEvent::Answered(answer)
             }
         }
     }
@@ -438,6 +478,10 @@ fn read(seat: messages::Seat) -> std::result::Result<MatchSeat, String> {
         token: token.map_err(|error| format!("the master's token: {error}"))?,
         preferences: seat.preferences,
     })
+}
+
+fn invalid(message: String) -> Error {
+    io::Error::new(io::ErrorKind::InvalidInput, message).into()
 }
 
 /// An attempt that nobody answered, in words.

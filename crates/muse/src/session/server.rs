@@ -1,6 +1,6 @@
 //! The clients of a server: who they are, and messages and packets to each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use muse_netcode::prediction::Game;
@@ -86,6 +86,8 @@ pub struct ServerSession {
     /// The id of each account, also of those that are gone.
     accounts: BTreeMap<u64, ClientId>,
     next: u32,
+    /// Accounts that may not come back.
+    banned: BTreeSet<u64>,
     /// The message that is being encoded.
     payload: Vec<u8>,
 }
@@ -99,6 +101,7 @@ impl ServerSession {
             clients: BTreeMap::new(),
             accounts: BTreeMap::new(),
             next: 1,
+            banned: BTreeSet::new(),
             payload: Vec::new(),
         }
     }
@@ -123,6 +126,11 @@ impl ServerSession {
                 hello,
                 address,
             } => {
+                if self.banned.contains(&account) {
+                    // One that is gone has been told so already.
+                    let _ = endpoint.deny(now, connection, CODE_BANNED, BANNED);
+                    return None;
+                }
                 let info = ClientInfo {
                     account,
                     hello: hello.to_vec(),
@@ -137,6 +145,10 @@ impl ServerSession {
                 user_data,
                 hello,
             } => {
+                if self.banned.contains(&account) {
+                    endpoint.close(now, connection, CODE_BANNED, BANNED);
+                    return None;
+                }
                 let info = ClientInfo {
                     account,
                     hello: hello.to_vec(),
@@ -343,6 +355,15 @@ impl ServerSession {
         }
     }
 
+    /// Lets a client's account come back no more, whatever its address. A client without a token has none: its address is the
+    /// endpoint's to [ban](Endpoint::ban).
+    pub fn ban_account(&mut self, client: ClientId) {
+        let account = self.info(client).map_or(0, |info| info.account);
+        if account != 0 && self.banned.len() < BANNED_MAX {
+            self.banned.insert(account);
+        }
+    }
+
     /// Closes a client's connection once everything reliable has arrived.
     pub fn finish(
         &mut self,
@@ -415,3 +436,8 @@ impl ServerSession {
 
 /// Accounts whose ids are remembered; beyond that those that are gone are forgotten.
 const ACCOUNTS_MAX: usize = 65_536;
+/// Accounts that are banned; further ones are not remembered.
+const BANNED_MAX: usize = 65_536;
+/// The code and words for a banned account that comes back.
+const CODE_BANNED: u16 = 1;
+const BANNED: &str = "you are banned from this server";

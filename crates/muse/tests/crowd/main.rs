@@ -51,7 +51,7 @@ impl Figures {
         let client = stage.client(seat);
         let counters = *stage.game.input_counters(client).expect("it plays");
         let missed = counters.repeated + counters.missing;
-        let prediction = *stage.seats[seat].game.prediction();
+        let prediction = stage.seats[seat].game.prediction();
         let judged = prediction.confirmed + prediction.corrected;
         let bytes = stage
             .game

@@ -160,7 +160,7 @@ fn a_duel_in_a_relays_room() {
     );
     let mut driver = driver.expect("a free port");
     let clock = Clock::start();
-    let mut relay = Relay::new(clock.now(), Limits::default(), [7; 32]);
+    let mut relay = Relay::danger_open(clock.now(), Limits::default(), [7; 32]);
     let place = driver.local_addr().expect("it is bound");
     let room = at_loopback().room(&place.to_string());
     let host = Play::host(room, duel_config(), Duel::new(3)).expect("a free port");
