@@ -1,14 +1,18 @@
-//! Measures what a co-operative match costs its server: `cargo run --release -p muse-biobot --example cost`.
+//! Measures what matches cost: `cargo run --release -p muse-biobot --example cost`.
 //!
-//! Two bots play the level; ticks in which at least eight enemies are awake are timed: inputs, simulation, snapshots, messages.
+//! Two bots play the co-operative level; ticks of the server in which at least eight enemies are awake are timed: inputs, simulation, snapshots,
+//! messages. Then eight robots crowd around the ball: ticks of all of them, and twelve in a row, as a client simulates them again after a correction.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant as Clock};
 
-use muse::netcode::ClientId;
+use muse::netcode::prediction::{StepContext, run_step};
+use muse::netcode::{ClientId, Tick};
 use muse::wire::Instant;
+use muse_biobot::ball::{BallRules, Pusher};
 use muse_biobot::bots::Brain;
-use muse_biobot::{Command, Level, Player, Profile, Stage, StageConfig};
+use muse_biobot::weapons::angles;
+use muse_biobot::{Ball, Command, Level, Player, Profile, Robot, Rules, Stage, StageConfig};
 
 /// Times of ticks, in microseconds.
 #[derive(Default)]
@@ -50,6 +54,55 @@ fn main() {
         few.print(&format!("{name}, fewer than 8 awake"));
         many.print(&format!("{name}, 8 to {most} awake"));
     }
+    crowd();
+}
+
+/// Eight robots that all run at the ball, jump and kick.
+fn crowd() {
+    let level = Arc::new(Level::pitch());
+    let mut rules = Rules::new(Arc::clone(&level));
+    let mut ball_rules = BallRules::new(Arc::clone(&level));
+    let mut ball = ball_rules.kick_off();
+    let robot = |slot: u8| Robot::new(slot, level.spawn(slot, 0).at, 0.0);
+    let mut robots: Vec<Robot> = (0..8).map(robot).collect();
+    let (mut ticks, mut rollbacks, mut balls) = <(Times, Times, Times)>::default();
+    for round in 0..2_000_u32 {
+        let began = clock();
+        for step in 0..12 {
+            let one = clock();
+            let tick = Tick(round * 12 + step);
+            let mut pushers = walk(&mut rules, &robots, &ball, tick);
+            let before_ball = clock();
+            ball_rules.step(tick, &mut ball, &mut pushers);
+            balls.add(before_ball.elapsed());
+            robots = pushers.into_iter().map(|pusher| pusher.after).collect();
+            ticks.add(one.elapsed());
+        }
+        rollbacks.add(began.elapsed());
+    }
+    balls.print("the ball alone among 8 robots");
+    ticks.print("8 robots and the ball");
+    rollbacks.print("12 ticks of 8 robots and the ball");
+}
+
+fn walk(rules: &mut Rules, robots: &[Robot], ball: &Ball, tick: Tick) -> Vec<Pusher> {
+    let step = |before: &Robot| {
+        let (yaw, pitch) = angles(ball.middle() - before.eye());
+        let command = Command {
+            forward: 1,
+            jump: (tick.0 + u32::from(before.slot)).is_multiple_of(40),
+            use_: (tick.0 + u32::from(before.slot)).is_multiple_of(25),
+            yaw,
+            pitch,
+            ..Command::default()
+        };
+        let mut after = before.clone();
+        let emit = &mut |_| ();
+        let mut context = StepContext::new(tick, false, emit);
+        run_step(rules, &mut after, &command.snapped(), &mut context);
+        Pusher::new(before.clone(), after)
+    };
+    robots.iter().map(step).collect()
 }
 
 fn play(seed: u64, level: &Arc<Level>, few: &mut Times, many: &mut Times) -> usize {

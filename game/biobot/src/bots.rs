@@ -7,6 +7,7 @@
 mod aim;
 mod legs;
 mod plan;
+mod striker;
 
 use std::sync::Arc;
 
@@ -48,35 +49,16 @@ impl Default for Skill {
     }
 }
 
-impl Skill {
+muse::wire::setters! { Skill:
     /// Ticks from seeing somebody to firing: 13 (260 ms) by default.
-    #[must_use]
-    pub const fn reaction_ticks(mut self, ticks: u32) -> Self {
-        self.reaction_ticks = ticks;
-        self
-    }
-
+    reaction_ticks: u32,
     /// Sets how far it aims beside, in radians: 0.022 by default.
-    #[must_use]
-    pub const fn error(mut self, radians: f32) -> Self {
-        self.error = radians;
-        self
-    }
-
+    error: f32,
     /// Longest time for which it looks around for what to do next, in ticks: 450 (9 s) by default. It takes half of it at
     /// least, and follows at once who seems to know.
-    #[must_use]
-    pub const fn pause_ticks(mut self, ticks: u32) -> Self {
-        self.pause_ticks = ticks;
-        self
-    }
-
+    pause_ticks: u32,
     /// Sets how fast it turns, in radians a tick: 0.12 (6 a second) by default.
-    #[must_use]
-    pub const fn turn(mut self, radians: f32) -> Self {
-        self.turn = radians;
-        self
-    }
+    turn: f32,
 }
 
 /// A player that is a program.
@@ -113,6 +95,8 @@ pub struct Brain {
     roam: Option<Vec3>,
     roam_until: u32,
     wonders: Wonder,
+    /// The distance from the middle of the goal at which it aims, -1 to 1, and until when.
+    stray: (f32, u32),
 }
 
 /// Looks around for what to do.
@@ -147,6 +131,7 @@ impl Brain {
             hunt_at: 0,
             roam: None,
             roam_until: 0,
+            stray: (0.0, 0),
             wonders: Wonder {
                 of: usize::MAX,
                 until: 0,
@@ -158,7 +143,7 @@ impl Brain {
 
     /// With another skill.
     #[must_use]
-    pub const fn skill(mut self, skill: Skill) -> Self {
+    pub fn skill(mut self, skill: Skill) -> Self {
         self.skill = skill;
         self
     }
@@ -197,13 +182,16 @@ impl Brain {
                 ..Command::default()
             };
         }
+        if self.level.mode == Mode::Ball {
+            return self.play_ball(robot, frame);
+        }
         self.plan.update(&self.level, frame, robot);
         let errand = match self.level.mode {
             Mode::Cooperative => {
                 let errand = self.plan.errand(&self.level, frame, robot);
                 self.wonder(errand, robot, frame)
             }
-            Mode::Versus => self.roam(robot, tick),
+            Mode::Versus | Mode::Ball => self.roam(robot, tick),
         };
         let fights = matches!(errand, Errand::Fight { .. }) || self.level.mode == Mode::Versus;
         let sight = aim::Sight {
@@ -215,6 +203,31 @@ impl Brain {
         };
         let sees = self.aim.update(&sight, &self.skill, &mut self.rng);
         self.press(robot, tick, errand, sees, frame)
+    }
+
+    /// Two teams and a ball.
+    fn play_ball(&mut self, robot: &Robot, frame: &Frame) -> Command {
+        let tick = frame.time.tick;
+        if tick.0 >= self.stray.1 {
+            self.stray = (self.rng.f32() * 2.0 - 1.0, tick.0 + self.rng.u32(50..200));
+        }
+        let play = striker::play(&self.level, frame, robot, self.stray.0);
+        let Some(play) = play else {
+            return Command::default();
+        };
+        self.aim.begin(robot);
+        self.aim.turn(robot, play.look, false, tick, &self.skill);
+        let (yaw, pitch) = self.aim.look();
+        let mut command = Command {
+            yaw,
+            pitch,
+            use_: play.kick,
+            fire: play.fire && robot.reload == 0,
+            reload: !play.fire && is_low(robot),
+            ..Command::default()
+        };
+        press_way(&mut command, play.way);
+        command
     }
 
     /// Looks around first where the next errand is not obvious, unless its partner seems to know.

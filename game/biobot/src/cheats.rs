@@ -7,92 +7,46 @@
 
 use muse::netcode::inputs::InputCounters;
 
-/// A kind of cheat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Offence {
-    /// A packet of the netcode that is damaged or makes no sense.
-    BadPacket,
-    /// A message that is damaged, or not of this version.
-    BadMessage,
-    /// More packets than anybody needs.
-    PacketFlood,
-    /// More messages than anybody writes.
-    MessageFlood,
-    /// Inputs for ticks that are too far ahead.
-    InputReach,
-    /// A shot that claims to have seen an instant which it cannot have seen.
-    ClaimForged,
-    /// A shot without having what it takes: no such weapon.
-    WeaponNotOwned,
-    /// A message that is not due: a vote without anything to vote on, a second greeting.
-    OutOfTurn,
-    /// Text that is not text.
-    BadText,
-    /// A lever or a button used from far away, or one that is another robot's.
-    UseFromAfar,
-    /// The trigger of a weapon that cools down or is being reloaded.
-    FireTooFast,
-    /// A jump in the air.
-    JumpInAir,
-    /// A shot from where the player's robot is not.
-    ShotFromElsewhere,
-    /// Something done by the dead.
-    ActsWhileDead,
-    /// A clock that runs faster than time, to move or fire more often.
-    FastClock,
-    /// Faster than robots run, where players move themselves.
-    TooFast,
-    /// Through a wall or a door, where players move themselves.
-    ThroughWalls,
-    /// Higher than a jump leads, or standing on nothing, where players move themselves.
-    Flight,
-}
-
-impl Offence {
-    /// All of them.
-    pub const ALL: [Self; 18] = [
-        Self::BadPacket,
-        Self::BadMessage,
-        Self::PacketFlood,
-        Self::MessageFlood,
-        Self::InputReach,
-        Self::ClaimForged,
-        Self::WeaponNotOwned,
-        Self::OutOfTurn,
-        Self::BadText,
-        Self::UseFromAfar,
-        Self::FireTooFast,
-        Self::JumpInAir,
-        Self::ShotFromElsewhere,
-        Self::ActsWhileDead,
-        Self::FastClock,
-        Self::TooFast,
-        Self::ThroughWalls,
-        Self::Flight,
-    ];
-
-    /// Its name, for logs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::BadPacket => "bad packet",
-            Self::BadMessage => "bad message",
-            Self::PacketFlood => "flood of packets",
-            Self::MessageFlood => "flood of messages",
-            Self::InputReach => "inputs out of reach",
-            Self::ClaimForged => "forged claim",
-            Self::WeaponNotOwned => "weapon not owned",
-            Self::OutOfTurn => "message out of turn",
-            Self::BadText => "bad text",
-            Self::UseFromAfar => "use from afar",
-            Self::FireTooFast => "fire too fast",
-            Self::JumpInAir => "jump in the air",
-            Self::ShotFromElsewhere => "shot from elsewhere",
-            Self::ActsWhileDead => "acts while dead",
-            Self::FastClock => "fast clock",
-            Self::TooFast => "moves too fast",
-            Self::ThroughWalls => "moves through walls",
-            Self::Flight => "flies",
-        }
+muse::wire::named! {
+    /// A kind of cheat.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Offence {
+        /// A packet of the netcode that is damaged or makes no sense.
+        BadPacket = "bad packet",
+        /// A message that is damaged, or not of this version.
+        BadMessage = "bad message",
+        /// More packets than anybody needs.
+        PacketFlood = "flood of packets",
+        /// More messages than anybody writes.
+        MessageFlood = "flood of messages",
+        /// Inputs for ticks that are too far ahead.
+        InputReach = "inputs out of reach",
+        /// A shot that claims to have seen an instant which it cannot have seen.
+        ClaimForged = "forged claim",
+        /// A shot without having what it takes: no such weapon.
+        WeaponNotOwned = "weapon not owned",
+        /// A message that is not due: a vote without anything to vote on, a second greeting.
+        OutOfTurn = "message out of turn",
+        /// Text that is not text.
+        BadText = "bad text",
+        /// A lever or a button used from far away, or one that is another robot's.
+        UseFromAfar = "use from afar",
+        /// The trigger of a weapon that cools down or is being reloaded.
+        FireTooFast = "fire too fast",
+        /// A jump in the air.
+        JumpInAir = "jump in the air",
+        /// A shot from where the player's robot is not.
+        ShotFromElsewhere = "shot from elsewhere",
+        /// Something done by the dead.
+        ActsWhileDead = "acts while dead",
+        /// A clock that runs faster than time, to move or fire more often.
+        FastClock = "fast clock",
+        /// Faster than robots run, where players move themselves.
+        TooFast = "moves too fast",
+        /// Through a wall or a door, where players move themselves.
+        ThroughWalls = "moves through walls",
+        /// Higher than a jump leads, or standing on nothing, where players move themselves.
+        Flight = "flies",
     }
 }
 
@@ -108,51 +62,6 @@ pub struct CheatConfig {
 }
 
 impl CheatConfig {
-    /// Packets of the netcode that are taken in a second; 150 by default, three for each tick.
-    #[must_use]
-    pub const fn packets_per_second(mut self, packets: u32) -> Self {
-        self.packets_per_second = packets;
-        self
-    }
-
-    /// Messages that are taken in a second; 8 by default.
-    #[must_use]
-    pub const fn messages_per_second(mut self, messages: u32) -> Self {
-        self.messages_per_second = messages;
-        self
-    }
-
-    /// Offences from which on the report calls a player a suspect; 20 by default: networks damage a packet at times.
-    #[must_use]
-    pub const fn suspect_above(mut self, offences: u32) -> Self {
-        self.suspect_above = offences;
-        self
-    }
-
-    /// Sets how many offences of a kind that prediction explains (a jump in the air, a trigger while the weapon cools, a use out of reach, a claim)
-    /// go uncounted in 10 s; 2 by default. More forgives worse links, and hides who cheats seldom.
-    #[must_use]
-    pub const fn forgiven(mut self, offences: u32) -> Self {
-        self.forgiven = offences;
-        self
-    }
-
-    /// Sets how far, in metres, a shot may come from where the server has the robot, and how far beyond its reach a device may be used in
-    /// vain; 2 by default: what a robot runs in the time for which missing inputs are repeated.
-    #[must_use]
-    pub const fn place_tolerance(mut self, metres: f32) -> Self {
-        self.place_tolerance = metres;
-        self
-    }
-
-    /// By which share a client's clock may be fast over two seconds; 0.2 by default, as for speeds: a path that becomes
-    /// shorter by 400 ms looks like that.
-    #[must_use]
-    pub const fn clock_tolerance(mut self, share: f32) -> Self {
-        self.clock_tolerance = share;
-        self
-    }
-
     pub(crate) const fn place_tolerance_metres(&self) -> f32 {
         self.place_tolerance
     }
@@ -160,6 +69,24 @@ impl CheatConfig {
     pub(crate) const fn clock_rate_max(&self) -> f64 {
         1.0 + self.clock_tolerance as f64
     }
+}
+
+muse::wire::setters! { CheatConfig:
+    /// Packets of the netcode that are taken in a second; 150 by default, three for each tick.
+    packets_per_second: u32,
+    /// Messages that are taken in a second; 8 by default.
+    messages_per_second: u32,
+    /// Offences from which on the report calls a player a suspect; 20 by default: networks damage a packet at times.
+    suspect_above: u32,
+    /// Sets how many offences of a kind that prediction explains (a jump in the air, a trigger while the weapon cools, a use out of reach, a claim)
+    /// go uncounted in 10 s; 2 by default. More forgives worse links, and hides who cheats seldom.
+    forgiven: u32,
+    /// Sets how far, in metres, a shot may come from where the server has the robot, and how far beyond its reach a device may be used in
+    /// vain; 2 by default: what a robot runs in the time for which missing inputs are repeated.
+    place_tolerance: f32,
+    /// By which share a client's clock may be fast over two seconds; 0.2 by default, as for speeds: a path that becomes
+    /// shorter by 400 ms looks like that.
+    clock_tolerance: f32,
 }
 
 impl Default for CheatConfig {

@@ -1,7 +1,8 @@
 //! A level as data: what stands where, what moves, who may use what.
 //!
 //! Levels are JSON files, read by [`Level::parse`], which refuses whatever would not work in play: names that lead nowhere, things
-//! outside of the world, too many of anything. The two levels of the game come along: [`Level::escape`] and [`Level::arena`].
+//! outside of the world, too many of anything. The levels of the game come along: [`Level::escape`], [`Level::arena`] and
+//! [`Level::pitch`].
 
 mod validate;
 
@@ -59,6 +60,12 @@ pub struct Level {
     /// The area in which all robots have to be to win.
     #[serde(default)]
     pub exit: Option<Area>,
+    /// The place of the ball at a kick-off: its middle. In [`Mode::Ball`] only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kick_off: Option<[f32; 3]>,
+    /// The goals of both teams. In [`Mode::Ball`] only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goals: Vec<Goal>,
     /// The objectives of the players, in order: for bots, and for hints.
     #[serde(default)]
     pub objectives: Vec<Objective>,
@@ -164,6 +171,16 @@ impl Area {
     pub fn middle(&self) -> Vec3 {
         (Vec3::from(self.min) + Vec3::from(self.max)) * 0.5
     }
+}
+
+/// A goal.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Goal {
+    /// The team that defends it, 0 or 1: see [`team_of`](crate::team_of).
+    pub team: u8,
+    /// The area in which the ball's middle is a goal.
+    pub area: Area,
 }
 
 /// A place where players come back who have been here.
@@ -541,11 +558,17 @@ impl Level {
         Self::parse(ARENA).expect("a test has parsed it")
     }
 
+    /// The level of the mode with a ball.
+    pub fn pitch() -> Self {
+        Self::parse(PITCH).expect("a test has parsed it")
+    }
+
     /// The level of a mode.
     pub fn of(mode: Mode) -> Self {
         match mode {
             Mode::Cooperative => Self::escape(),
             Mode::Versus => Self::arena(),
+            Mode::Ball => Self::pitch(),
         }
     }
 
@@ -567,6 +590,11 @@ impl Level {
     /// The devices that a door or lift needs.
     pub fn needs(&self, device: usize) -> &[usize] {
         self.baked.needs.get(device).map_or(&[], Vec::as_slice)
+    }
+
+    /// The goal that a team defends.
+    pub fn goal(&self, team: u8) -> Option<&Goal> {
+        self.goals.iter().find(|goal| goal.team == team)
     }
 
     /// Returns the place where a player of a slot begins, or comes back after a checkpoint.
@@ -687,6 +715,7 @@ pub const SWITCH_TICKS: u32 = 20;
 /// Ticks that a button stays pressed.
 pub const BUTTON_TICKS: u32 = 25;
 /// The levels that come with the game.
-pub(crate) const BUILT_IN: [&str; 2] = [ESCAPE, ARENA];
+pub(crate) const BUILT_IN: [&str; 3] = [ESCAPE, ARENA, PITCH];
 const ESCAPE: &str = include_str!("../levels/escape.json");
 const ARENA: &str = include_str!("../levels/arena.json");
+const PITCH: &str = include_str!("../levels/pitch.json");

@@ -1,9 +1,10 @@
-//! Biobot: two robots that escaped an AI, and everyone against everyone. The sample game of Muse.
+//! Biobot: two robots that escaped an AI, everyone against everyone, and two teams with a ball. The sample game of Muse.
 //!
 //! The simulation is here, whole and without IO: the same code runs on the server, in the browser, in bots and in tests. [`Stage`] is the
 //! server's side of a match, [`Player`] a client's, [`Practice`] both in one program. Begin with [`Rules`], which is what both
 //! sides run.
 
+pub mod ball;
 pub mod bots;
 pub mod cheats;
 pub mod collision;
@@ -32,11 +33,10 @@ pub use practice::Practice;
 pub use rules::{Effect, Rules, Surroundings};
 pub use stage::{Audience, Outcome, Profile, Stage, StageConfig};
 pub use states::{
-    AIM_TICKS, Bolt, Device, EYE_HEIGHT, Enemy, HEALTH_MAX, KindIds, Mode, Phase, ROBOT_HEIGHT,
-    ROBOT_RADIUS, Robot, Round, SLOTS_MAX, Species, Stance, kinds,
+    AIM_TICKS, BALL_RADIUS, Ball, Bolt, Device, EYE_HEIGHT, Enemy, HEALTH_MAX, KindIds, Mode,
+    Phase, ROBOT_HEIGHT, ROBOT_RADIUS, Robot, Round, SLOTS_MAX, Species, Stance, kinds, kinds_of,
+    team_of,
 };
-
-use std::fmt::Write;
 
 use muse::netcode::SessionConfig;
 use muse::netcode::clock::ClockConfig;
@@ -66,28 +66,28 @@ pub const CONNECTION_MEMORY: usize = 256 << 10;
 /// Memory that received messages of all players may take.
 pub const ENDPOINT_MEMORY: usize = 16 << 20;
 
-/// Of everything that both sides must have alike: messages, states, rules and the levels that come with the game. The transport compares it
-/// at connect, so that who has another is told so rather than left to wait.
-pub fn schema() -> u64 {
+/// Returns everything that both sides must share, a line each: messages, states, rules and the levels that come with the game. The transport
+/// compares it at connect, so that a player with another version is told so rather than left to wait.
+pub fn description() -> String {
     let types = [
-        <FromPlayer as Schema>::TYPE,
-        <ToPlayer as Schema>::TYPE,
-        <Command as Schema>::TYPE,
-        <Robot as State>::TYPE,
-        <Enemy as State>::TYPE,
-        <Device as State>::TYPE,
-        <Bolt as State>::TYPE,
-        <Round as State>::TYPE,
+        ("message player", <FromPlayer as Schema>::TYPE),
+        ("message server", <ToPlayer as Schema>::TYPE),
+        ("input type", <Command as Schema>::TYPE),
+        ("state robot", <Robot as State>::TYPE),
+        ("state enemy", <Enemy as State>::TYPE),
+        ("state device", <Device as State>::TYPE),
+        ("state bolt", <Bolt as State>::TYPE),
+        ("state round", <Round as State>::TYPE),
+        ("state ball", <Ball as State>::TYPE),
     ];
-    let mut text = format!("biobot {}", messages::VERSION);
-    for kind in types {
-        // A string takes everything.
-        let _ = write!(text, "\n{kind}");
+    let mut text = format!("biobot version {}\n", messages::VERSION);
+    for (name, kind) in types {
+        text += &format!("{name} {kind}\n");
     }
-    for level in level::BUILT_IN {
-        text.push_str(level);
+    for (number, level) in level::BUILT_IN.iter().enumerate() {
+        text += &format!("level {number} {:016x}\n", fnv1a(level.as_bytes()));
     }
-    fnv1a(text.as_bytes())
+    text
 }
 
 /// Settings of the netcode, the same on both sides.

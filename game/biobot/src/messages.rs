@@ -106,6 +106,15 @@ pub enum ToPlayer {
         /// The player who dropped, and the tick until which the seat is kept.
         dropped: Option<(u8, u32)>,
     },
+    /// A goal was scored.
+    Goal {
+        /// The team that it counts for.
+        team: u8,
+        /// The slot of the robot that touched the ball last; `None` if nobody did.
+        scorer: Option<u8>,
+        /// The goals of both teams, this one included.
+        goals: [u8; 2],
+    },
     /// The match is over.
     Result {
         /// The outcome.
@@ -195,7 +204,7 @@ pub fn clean(text: &str, bytes_max: usize) -> String {
 }
 
 /// Of the messages, states and rules: who has another does not play along.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 /// Longest name in bytes.
 pub const NAME_BYTES_MAX: usize = 24;
 /// Longest line of chat in bytes.

@@ -16,7 +16,7 @@ use crate::{
 pub fn protocol() -> (Protocol, Channel) {
     let mut protocol = Protocol::with_id("biobot", u64::from(PROTOCOL)).configure(|config| {
         config
-            .schema(crate::schema())
+            .shared(&crate::description())
             .message_max(MESSAGE_MAX)
             .connection_memory(CONNECTION_MEMORY)
             .endpoint_memory(ENDPOINT_MEMORY)

@@ -15,11 +15,11 @@ use muse::wire::Instant;
 use crate::level::Level;
 use crate::messages::{FromPlayer, Name, ToPlayer, VERSION};
 use crate::rules::{Effect, Rules};
-use crate::states::{Bolt, Device, Enemy, KindIds, Mode, Robot, Round, kinds};
+use crate::states::{Ball, Bolt, Device, Enemy, KindIds, Mode, Robot, Round, kinds_of};
 use crate::{Command, session_config};
 use figures::Figures;
 pub use figures::NetStatistics;
-pub use frame::{BoltShown, DeviceShown, EnemyShown, Frame, OwnShown, RobotShown, Seen};
+pub use frame::{BallShown, BoltShown, DeviceShown, EnemyShown, Frame, OwnShown, RobotShown, Seen};
 use intent::Intent;
 
 /// The techniques that are on; all are unless a player wants to feel what they do.
@@ -67,6 +67,7 @@ pub struct Player {
     client: Client<Rules>,
     robots: Remotes<Robot>,
     enemies: Remotes<Enemy>,
+    balls: Remotes<Ball>,
     bolts: BTreeMap<EntityId, Known<Bolt>>,
     /// Bolts that one has fired and the server has not told of.
     own_bolts: Vec<Bolt>,
@@ -95,7 +96,7 @@ struct Known<S> {
 impl Player {
     /// A client that has heard nothing yet, on a level that it has loaded.
     pub fn new(now: Instant, level: Arc<Level>, name: &str) -> Self {
-        let (all, kinds) = kinds();
+        let (all, kinds) = kinds_of(level.mode);
         let client = Client::new(session_config(), all, kinds.robot, robots_apart, now);
         let rules = Rules::new(Arc::clone(&level));
         let hello = FromPlayer::Hello {
@@ -105,6 +106,7 @@ impl Player {
         Self {
             robots: Remotes::new(kinds.robot, client.interpolation(), robots_apart),
             enemies: Remotes::new(kinds.enemy, client.interpolation(), enemies_apart),
+            balls: Remotes::new(kinds.ball, client.interpolation(), balls_apart),
             bolts: BTreeMap::new(),
             own_bolts: Vec::new(),
             device_ticks: vec![None; level.devices.len()],
@@ -261,6 +263,7 @@ impl Player {
     fn handle_update(&mut self, update: &Update) {
         self.robots.handle_update(&self.client, update);
         self.enemies.handle_update(&self.client, update);
+        self.balls.handle_update(&self.client, update);
         match *update {
             Update::State { entity, kind, tick } if kind == self.kinds.device.id() => {
                 let state = self
@@ -350,7 +353,8 @@ impl Player {
                         });
                     }
                 }
-                (EffectChange::Confirmed, _) => {}
+                // The server tells of the bolt, or does not.
+                (EffectChange::Confirmed | EffectChange::Contradicted, _) => {}
             }
         }
     }
@@ -407,6 +411,14 @@ fn robots_apart(a: &Robot, b: &Robot) -> f32 {
 
 fn enemies_apart(a: &Enemy, b: &Enemy) -> f32 {
     Vec3::from(a.position).distance(b.position.into())
+}
+
+/// Returns the visible distance between two states of the ball; after it was put back it is at another place.
+fn balls_apart(a: &Ball, b: &Ball) -> f32 {
+    if a.serves != b.serves {
+        return f32::MAX;
+    }
+    a.middle().distance(b.middle())
 }
 
 /// Things to be seen that wait for a frame.

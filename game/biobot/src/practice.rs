@@ -59,7 +59,7 @@ impl Practice {
             let name = match (slot, level.mode) {
                 (0, _) => "You".to_owned(),
                 (_, Mode::Cooperative) => "Partner".to_owned(),
-                (slot, Mode::Versus) => format!("Bot {slot}"),
+                (slot, Mode::Versus | Mode::Ball) => format!("Bot {slot}"),
             };
             let profile = Profile {
                 id: u64::from(slot),

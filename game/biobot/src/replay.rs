@@ -9,11 +9,13 @@ mod log;
 mod snapshot;
 mod watch;
 
+use muse::lockstep::Frame;
+use muse::lockstep::replay::File;
 use thiserror::Error;
 
 use crate::messages::ToPlayer;
 use crate::stage::{Stage, StageConfig};
-use container::{Chunks, File};
+use container::chunks;
 use log::{Begin, Log};
 use snapshot::Writer;
 
@@ -61,7 +63,7 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(crate) fn new(config: &StageConfig, now_micros: u64) -> Self {
-        let mut file = File::new(config.slot_count());
+        let mut file = container::file(config.slot_count());
         let begin = Begin::of(config, now_micros);
         file.push(b'J', &begin.to_bytes());
         Self {
@@ -93,7 +95,7 @@ impl Recorder {
         if tick.is_multiple_of(crate::SNAPSHOT_TICKS) {
             let messages = std::mem::take(&mut self.messages);
             let bytes = self.snapshots.snapshot(stage, &messages, figures);
-            self.file.push_frame(b'W', tick, &bytes);
+            self.file.push_frame(b'W', Frame(tick), &bytes);
         }
         if tick.is_multiple_of(FLUSH_TICKS) {
             self.flush();
@@ -102,12 +104,12 @@ impl Recorder {
 
     pub(crate) fn take(&mut self) -> Vec<u8> {
         self.flush();
-        self.file.take()
+        self.file.take_bytes()
     }
 
     pub(crate) fn finish(mut self, tick: u32) -> Vec<u8> {
         self.flush();
-        self.file.finish(tick + 1)
+        self.file.finish(Frame(tick + 1), &[])
     }
 
     fn flush(&mut self) {
@@ -141,14 +143,14 @@ impl Recorder {
 pub fn verify(bytes: &[u8]) -> Result<(u32, u64), RecordingError> {
     let mut stage: Option<Stage> = None;
     let mut checks: Vec<(u32, u64)> = Vec::new();
-    for chunk in Chunks::parse(bytes)? {
+    for chunk in chunks(bytes)? {
         let (_, letter, content) = chunk?;
         if letter == b'C' {
             checks.extend(container::checks(content));
         }
     }
     let mut sums = std::collections::BTreeMap::new();
-    for chunk in Chunks::parse(bytes)? {
+    for chunk in chunks(bytes)? {
         let (at, letter, content) = chunk?;
         let damaged = RecordingError::Damaged { at };
         match letter {

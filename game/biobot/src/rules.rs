@@ -1,4 +1,4 @@
-//! The rules of a robot: one step for server and clients alike.
+//! The rules of a robot, and of the ball beside it: one step for server and clients alike.
 //!
 //! Movement and weapons are predicted, so the step depends on the robot, its command, the level and its [`Surroundings`] only. What moves
 //! begins to move a while after it was switched, so that a client has heard of it by the time it simulates that tick.
@@ -7,16 +7,17 @@ use std::sync::Arc;
 
 use glam::{Vec2, Vec3};
 use muse::netcode::Tick;
-use muse::netcode::prediction::{Game, StepContext};
+use muse::netcode::prediction::{Candidate, Game, Scene, StepContext, run_step};
 
 use crate::Command;
+use crate::ball::{BallRules, Pusher};
 use crate::cheats::Offence;
 use crate::collision::Body;
 use crate::command::Place;
 use crate::level::{Level, REACH};
 use crate::movement::{Ground, Movement, Validator};
 use crate::mover::{self, Around, Walker, Wish};
-use crate::states::{AIM_TICKS, Device, Robot};
+use crate::states::{AIM_TICKS, Ball, Device, Robot};
 use crate::weapons::{self, WEAPONS};
 
 /// An event of a step that is to be seen or heard once.
@@ -71,12 +72,7 @@ pub struct Surroundings {
 impl Surroundings {
     /// Everything at rest.
     pub fn new(level: &Level) -> Self {
-        let devices = (0..level.devices.len()).map(|index| Device {
-            index: index as u8,
-            active: false,
-            start: 0,
-            holders: 0,
-        });
+        let devices = (0..level.devices.len()).map(Device::new);
         Self {
             devices: devices.collect(),
             bodies: Vec::new(),
@@ -150,6 +146,8 @@ pub struct Rules {
     bodies: Vec<Body>,
     moved: Vec<Vec3>,
     movement: Movement,
+    /// The rules of the ball, if there is one.
+    ball: Option<Box<BallRules>>,
     /// The judge of where players say that they are: at the server.
     validator: Option<Box<Validator>>,
 }
@@ -159,6 +157,9 @@ impl Rules {
     pub fn new(level: Arc<Level>) -> Self {
         Self {
             surroundings: Surroundings::new(&level),
+            ball: level
+                .kick_off
+                .map(|_| Box::new(BallRules::new(Arc::clone(&level)))),
             level,
             bodies: Vec::new(),
             moved: Vec::new(),
@@ -198,6 +199,11 @@ impl Rules {
     /// The level.
     pub fn level(&self) -> &Arc<Level> {
         &self.level
+    }
+
+    /// Returns the ball as it is at the first kick-off; `None` where there is none.
+    pub fn kick_off(&self) -> Option<Ball> {
+        self.ball.as_ref().map(|rules| rules.kick_off())
     }
 
     /// The device that a robot would use: the nearest that it may use and that nothing hides.
@@ -347,6 +353,9 @@ impl Game for Rules {
     type Input = Command;
     type Event = Effect;
 
+    /// Everybody else of two teams of four, and the ball.
+    const PREDICTED_MAX: usize = 8;
+
     fn step(
         &mut self,
         robot: &mut Robot,
@@ -374,6 +383,66 @@ impl Game for Rules {
             context.emit(Effect::Used { device });
         }
         robot.use_held = command.use_;
+    }
+
+    /// Everybody makes their step, then the ball.
+    fn step_scene(&mut self, scene: &mut Scene<Self>) {
+        let ball = scene.all::<Ball>().next();
+        let Some((entity, mut ball)) = ball.filter(|_| self.ball.is_some()) else {
+            return scene.step_players(self);
+        };
+        let mut pushers = Vec::new();
+        let mut players = Vec::new();
+        for player in scene.players() {
+            let (Some(before), Some(command)) = (scene.player(player), scene.input(player)) else {
+                continue;
+            };
+            let (command, mut after) = (*command, before.clone());
+            let mut effects = Vec::new();
+            let emit = &mut |effect| effects.push(effect);
+            let mut context = StepContext::new(scene.tick(), scene.first_run(), emit);
+            run_step(self, &mut after, &command, &mut context);
+            for effect in &effects {
+                scene.emit(player, *effect);
+            }
+            players.push((after.slot, player));
+            let mut pusher = Pusher::new(before, after);
+            pusher.effects = effects;
+            pushers.push(pusher);
+        }
+        if let Some(rules) = &mut self.ball {
+            rules.step(scene.tick(), &mut ball, &mut pushers);
+        }
+        for pusher in &pushers {
+            let mut found = players.iter();
+            if let Some((_, player)) = found.find(|(slot, _)| *slot == pusher.after.slot) {
+                scene.set(*player, &pusher.after);
+            }
+        }
+        scene.set(entity, &ball);
+    }
+
+    /// The ball and whoever is near: they are where they are by now, and not where they were.
+    fn predicts(&self, own: &Robot, other: &Candidate<'_>) -> Option<f32> {
+        self.ball.as_ref()?;
+        let ball = other.state::<Ball>().map(|ball| ball.middle());
+        let place = match ball {
+            Some(place) => place,
+            None => other.state::<Robot>()?.middle(),
+        };
+        let far = place.distance(own.middle());
+        // The ball before everybody.
+        let rank = if ball.is_some() { 0.0 } else { far };
+        (far < PREDICTED_RADIUS).then_some(rank)
+    }
+
+    /// Leaves out what is for the server alone.
+    fn shared(command: &Command) -> Command {
+        Command {
+            claim: None,
+            place: None,
+            ..*command
+        }
     }
 
     /// Leaves out where a player is: the next command says it again; only a shot must be judged by where it was fired.
@@ -459,6 +528,8 @@ fn fire(robot: &mut Robot, index: usize, context: &mut StepContext<'_, Effect>) 
     robot.kicked = tick.0;
 }
 
+/// Metres within which a player predicts the ball, and others beside it.
+const PREDICTED_RADIUS: f32 = 20.0;
 /// Ticks that drawing another weapon takes.
 const DRAW_TICKS: u32 = 15;
 /// Share of the speed that is left when aiming down the sights.

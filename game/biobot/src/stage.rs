@@ -1,5 +1,6 @@
 //! The server's side of a match: authoritative, and without IO.
 
+mod ball;
 mod combat;
 mod conduct;
 mod devices;
@@ -22,7 +23,7 @@ use crate::messages::{FromPlayer, Line, ToPlayer};
 use crate::movement::Movement;
 use crate::replay::{Figures, Operation, Recorder};
 use crate::rules::{Effect, Rules};
-use crate::states::{KindIds, Mode, Phase, Robot, Round, SLOTS_MAX, kinds};
+use crate::states::{KindIds, Mode, Phase, Robot, Round, SLOTS_MAX, kinds_of};
 use crate::{TICKS_PER_SECOND, session_config};
 use combat::Combat;
 use devices::Devices;
@@ -43,17 +44,18 @@ pub struct StageConfig {
     slots: u8,
     cancels: bool,
     kills_to_win: u16,
+    goals_to_win: u8,
     play_ticks: u32,
     movement: Movement,
     cheats: CheatConfig,
 }
 
 impl StageConfig {
-    /// A match on this level, for as many players as the level is made for, or 2 in versus.
+    /// A match on this level, for as many players as the level is made for, or 2 in versus and with the ball.
     pub fn new(level: Arc<Level>) -> Self {
         let slots = match level.mode {
             Mode::Cooperative => level.slots,
-            Mode::Versus => 2,
+            Mode::Versus | Mode::Ball => 2,
         };
         Self {
             level,
@@ -62,24 +64,11 @@ impl StageConfig {
             slots,
             cancels: true,
             kills_to_win: 20,
+            goals_to_win: 5,
             play_ticks: 300 * TICKS_PER_SECOND,
             movement: Movement::Server,
             cheats: CheatConfig::default(),
         }
-    }
-
-    /// Sets the random seed: which enemies appear. Default: 1.
-    #[must_use]
-    pub const fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
-
-    /// 0 easy, 1 normal, 2 hard. Default: 1.
-    #[must_use]
-    pub fn difficulty(mut self, difficulty: u8) -> Self {
-        self.difficulty = difficulty.min(2);
-        self
     }
 
     /// Sets how many players the match waits for, at most as many as the level has slots for.
@@ -89,66 +78,54 @@ impl StageConfig {
         self
     }
 
-    /// Sets whether a match is cancelled for which not everybody came or loaded within 10 s each. Default: true; else it
-    /// begins with the players who are there.
-    #[must_use]
-    pub const fn cancels(mut self, cancels: bool) -> Self {
-        self.cancels = cancels;
-        self
-    }
-
-    /// Kills that win a versus match; 20 by default.
-    #[must_use]
-    pub fn kills_to_win(mut self, kills: u16) -> Self {
-        self.kills_to_win = kills.max(1);
-        self
-    }
-
-    /// Longest versus match in ticks; 5 minutes by default.
-    #[must_use]
-    pub fn play_ticks(mut self, ticks: u32) -> Self {
-        self.play_ticks = ticks.max(1);
-        self
-    }
-
-    /// Sets the side that moves the robots; the server by default.
-    #[must_use]
-    pub const fn movement(mut self, movement: Movement) -> Self {
-        self.movement = movement;
-        self
-    }
-
     /// The level.
     pub fn level(&self) -> &Arc<Level> {
         &self.level
     }
 
-    pub(crate) const fn moved_by(&self) -> Movement {
-        self.movement
+    /// The side that moves the robots. Beside the ball it is the server in any case: it knows what is in the way.
+    pub(crate) fn moved_by(&self) -> Movement {
+        match self.level.mode {
+            Mode::Ball => Movement::Server,
+            _ => self.movement,
+        }
     }
 
     pub(crate) const fn slot_count(&self) -> u8 {
         self.slots
     }
 
-    /// Seed, difficulty, slots, whether it cancels, kills to win and ticks to play.
-    pub(crate) const fn parts(&self) -> (u64, u8, u8, bool, u16, u32) {
+    /// Seed, difficulty, slots, whether it cancels, kills and goals to win, and ticks to play.
+    pub(crate) const fn parts(&self) -> (u64, u8, u8, bool, (u16, u8), u32) {
         (
             self.seed,
             self.difficulty,
             self.slots,
             self.cancels,
-            self.kills_to_win,
+            (self.kills_to_win, self.goals_to_win),
             self.play_ticks,
         )
     }
+}
 
+muse::wire::setters! { StageConfig:
+    /// Sets the random seed: which enemies appear. Default: 1.
+    seed: u64,
+    /// 0 easy, 1 normal, 2 hard. Default: 1.
+    difficulty: u8 = difficulty.min(2),
+    /// Sets whether a match is cancelled for which not everybody came or loaded within 10 s each. Default: true; else it
+    /// begins with the players who are there.
+    cancels: bool,
+    /// Kills that win a versus match; 20 by default.
+    kills_to_win: u16 = kills_to_win.max(1),
+    /// Goals that win a match with the ball; 5 by default.
+    goals_to_win: u8 = goals_to_win.max(1),
+    /// Longest match of versus or with the ball in ticks; 5 minutes by default.
+    play_ticks: u32 = play_ticks.max(1),
+    /// Sets the side that moves the robots; the server by default, and always in a match with the ball.
+    movement: Movement,
     /// Sets what counts as a cheat.
-    #[must_use]
-    pub const fn cheats(mut self, cheats: CheatConfig) -> Self {
-        self.cheats = cheats;
-        self
-    }
+    cheats: CheatConfig,
 }
 
 /// A player as the master knows it.
@@ -236,6 +213,9 @@ pub struct Stage {
     devices: Devices,
     combat: Combat,
     horde: Horde,
+    /// The ball, if there is one, and how often it was put back.
+    ball: Option<EntityId>,
+    serves: u8,
     round: Round,
     round_entity: EntityId,
     tick: Tick,
@@ -251,7 +231,7 @@ pub struct Stage {
 impl Stage {
     /// A match whose tick 0 is at `now`.
     pub fn new(config: StageConfig, now: Instant) -> Self {
-        let (all, kinds) = kinds();
+        let (all, kinds) = kinds_of(config.level.mode);
         let mut server = Server::new(session_config(), all, kinds.robot, now);
         let level = Arc::clone(&config.level);
         let round = Round::new(level.mode);
@@ -260,8 +240,15 @@ impl Stage {
             .world_mut()
             .spawn(kinds.round, &round)
             .expect("the world has room for a round");
+        let rules = Rules::new(Arc::clone(&level)).judging(config.moved_by());
+        let ball = rules.kick_off().map(|ball| {
+            let spawned = server.world_mut().spawn(kinds.ball, &ball);
+            spawned.expect("the world has room for a ball")
+        });
         let mut stage = Self {
-            rules: Rules::new(Arc::clone(&level)).judging(config.movement),
+            rules,
+            ball,
+            serves: 0,
             horde: Horde::new(&level, config.seed, config.difficulty),
             combat: Combat::new(),
             seats: (0..config.slots).map(Seat::new).collect(),
@@ -368,6 +355,7 @@ impl Stage {
         self.set_budgets();
         self.log(Some(now), || Operation::Tick);
         self.move_orphans();
+        self.follow_kick_offs();
         let mut robots = self.robots();
         self.check_falls(&mut robots);
         self.combat.record(&self.server, self.kinds, tick, &robots);
@@ -449,6 +437,7 @@ impl Stage {
                 self.kinds.device.id(),
                 self.kinds.bolt.id(),
                 self.kinds.round.id(),
+                self.kinds.ball.id(),
             ];
             for row in ids.into_iter().filter_map(|kind| world.row(kind, entity)) {
                 row.iter().for_each(|value| sum.add(*value as u32));

@@ -1,4 +1,4 @@
-//! The replicated state: robots, enemies, devices, bolts and the round.
+//! The replicated state: robots, enemies, devices, bolts, the ball and the round.
 //!
 //! A value that changes steadily is kept as the tick at which it began, so that a row changes when something happens and not in every tick:
 //! that is what keeps a match within its bytes.
@@ -228,6 +228,16 @@ pub struct Device {
 }
 
 impl Device {
+    /// The device of a place in the level's list, as it is at first.
+    pub const fn new(index: usize) -> Self {
+        Self {
+            index: index as u8,
+            active: false,
+            start: 0,
+            holders: 0,
+        }
+    }
+
     /// Returns how far it is open at a tick, 0 to 1, for what takes so many ticks to open.
     pub fn progress(&self, tick: Tick, ticks: u16) -> f32 {
         let whole = f32::from(ticks.max(1));
@@ -285,6 +295,56 @@ pub enum Mode {
     Cooperative,
     /// Everyone against everyone.
     Versus,
+    /// Two teams, a heavy ball and two goals.
+    Ball,
+}
+
+/// The team of a slot: even slots are team 0, odd ones team 1.
+pub const fn team_of(slot: u8) -> u8 {
+    slot % 2
+}
+
+/// The ball of a match of [`Mode::Ball`]; it is predicted, so everything that its physics goes by is here, on its grid.
+///
+/// It has no spin: its rotation is drawn from the way that it rolls.
+#[derive(State, Clone, Debug, PartialEq)]
+pub struct Ball {
+    /// Its middle.
+    #[field(range = -128.0..=128.0, step = 0.001_953_125, velocity = velocity)]
+    pub position: [f32; 3],
+    /// Metres a second. The step is small enough for the ball to slow down by less than one of it in a tick.
+    #[field(range = -32.0..=32.0, step = 0.007_812_5, predict = hold)]
+    pub velocity: [f32; 3],
+    /// The slot of the robot that touched it last, plus one; 0 for nobody since the kick-off.
+    #[field(range = 0..=16)]
+    pub touched: u8,
+    /// The number of times that it was put back: between two of these it does not move.
+    pub serves: u8,
+    /// The tick at which it is put back for the next kick-off; 0 while it is in play.
+    pub restart: u32,
+}
+
+impl Ball {
+    /// A ball that rests at a place.
+    pub const fn at(position: [f32; 3]) -> Self {
+        Self {
+            position,
+            velocity: [0.0; 3],
+            touched: 0,
+            serves: 0,
+            restart: 0,
+        }
+    }
+
+    /// Its middle.
+    pub fn middle(&self) -> Vec3 {
+        self.position.into()
+    }
+
+    /// The slot of the robot that touched it last.
+    pub fn last_touch(&self) -> Option<u8> {
+        self.touched.checked_sub(1)
+    }
 }
 
 /// The phase of a match.
@@ -326,6 +386,8 @@ pub struct Round {
     pub deaths: [u16; SLOTS_MAX],
     /// The ticks at which the boss's weak points were last hit; 0 for never.
     pub weak_points: [u32; 2],
+    /// Goals of each team, in [`Mode::Ball`].
+    pub goals: [u8; 2],
 }
 
 impl Round {
@@ -341,6 +403,7 @@ impl Round {
             kills: [0; SLOTS_MAX],
             deaths: [0; SLOTS_MAX],
             weak_points: [0; 2],
+            goals: [0; 2],
         }
     }
 
@@ -363,24 +426,39 @@ pub struct KindIds {
     pub bolt: Kind<Bolt>,
     /// [`Round`], number 5.
     pub round: Kind<Round>,
+    /// [`Ball`], number 6.
+    pub ball: Kind<Ball>,
 }
 
 /// The kinds of the game, the same on both sides.
 ///
 /// ```
 /// let (kinds, ids) = muse_biobot::kinds();
-/// assert_eq!(kinds.len(), 5);
+/// assert_eq!(kinds.len(), 6);
 /// assert_eq!(kinds.find(1), Some(ids.robot.id()));
 /// ```
 pub fn kinds() -> (Kinds, KindIds) {
+    kinds_of(Mode::Versus)
+}
+
+/// The kinds of the game in a mode, the same on both sides. Beside the ball everybody is told what others press: they predict them by it.
+pub fn kinds_of(mode: Mode) -> (Kinds, KindIds) {
+    let robot = KindOptions::new(1);
+    let robot = match mode {
+        Mode::Ball => robot.inputs(),
+        Mode::Cooperative | Mode::Versus => robot,
+    };
     let mut kinds = Kinds::new();
     let fresh = "every kind has a number of its own";
     let ids = KindIds {
-        robot: kinds.register(KindOptions::new(1)).expect(fresh),
+        robot: kinds.register(robot).expect(fresh),
         enemy: kinds.register(KindOptions::new(2)).expect(fresh),
         device: kinds.register(KindOptions::new(3)).expect(fresh),
         bolt: kinds.register(KindOptions::new(4)).expect(fresh),
         round: kinds.register(KindOptions::new(5)).expect(fresh),
+        ball: kinds
+            .register(KindOptions::new(6).predicted())
+            .expect(fresh),
     };
     (kinds, ids)
 }
@@ -395,5 +473,7 @@ pub const ROBOT_HEIGHT: f32 = 1.8;
 pub const ROBOT_RADIUS: f32 = 0.4;
 /// Height of its eyes above its feet.
 pub const EYE_HEIGHT: f32 = 1.6;
+/// Radius of the ball.
+pub const BALL_RADIUS: f32 = 0.7;
 /// Ticks it takes to aim down the sights.
 pub const AIM_TICKS: u8 = 8;

@@ -59,6 +59,100 @@ fn the_levels_of_the_game_are_whole() {
 }
 
 #[test]
+fn the_pitch_is_the_same_for_both_teams() {
+    let pitch = Level::pitch();
+    assert_eq!((pitch.mode, pitch.slots), (Mode::Ball, 8));
+    let mirrored = |at: [f32; 3]| [-at[0], at[1], -at[2]];
+    for pair in pitch.spawns.chunks(2) {
+        let [one, other] = pair else {
+            unreachable!("the spawns are even in number");
+        };
+        assert_eq!(mirrored(one.at), other.at);
+        assert!(one.at[0] < 0.0, "team 0 begins on its own side");
+    }
+    let [one, other] = pitch.goals.as_slice() else {
+        unreachable!("the level was checked");
+    };
+    let corners = |area: muse_biobot::level::Area| [area.min, area.max];
+    let [low, high] = corners(one.area).map(|at| [-at[0], at[1], at[2]]);
+    assert_eq!(corners(other.area).map(|at| at[0]), [high[0], low[0]]);
+    assert_eq!(
+        corners(other.area).map(|at| at[1..].to_vec()),
+        [low, high].map(|at| at[1..].to_vec())
+    );
+}
+
+#[test]
+fn a_level_with_a_ball_has_goals_and_nothing_that_moves() {
+    use LevelError::*;
+    let text = include_str!("../levels/pitch.json");
+    let refused = |from: &str, to: &str| {
+        assert!(text.contains(from), "nothing to replace: {from}");
+        Level::parse(&text.replacen(from, to, 1)).expect_err(to)
+    };
+    let inside = refused("[0, 0.703125, 0]", "[0, 0.5, 0]");
+    assert!(
+        matches!(
+            inside,
+            Inside {
+                what: "the kick-off",
+                ..
+            }
+        ),
+        "{inside}"
+    );
+    let many = refused("\"slots\": 8", "\"slots\": 16");
+    assert!(
+        matches!(
+            many,
+            Count {
+                what: "slots",
+                max: 8,
+                ..
+            }
+        ),
+        "{many}"
+    );
+    let team = refused("\"team\": 1", "\"team\": 0");
+    assert!(matches!(team, Range { what: "team", .. }), "{team}");
+    let mode = refused("\"mode\": \"ball\"", "\"mode\": \"versus\"");
+    assert!(
+        matches!(
+            mode,
+            Range {
+                what: "kick_off",
+                ..
+            }
+        ),
+        "{mode}"
+    );
+    let without = refused("\"kick_off\": [0, 0.703125, 0],", "");
+    assert!(
+        matches!(
+            without,
+            Range {
+                what: "kick_off",
+                ..
+            }
+        ),
+        "{without}"
+    );
+    let raft = r#""devices": [ { "id": "gun", "what": { "pickup": { "at": [1, 1, 1], "weapon": 4 } } } ], "goals""#;
+    let moving = refused("\"goals\"", raft);
+    assert!(
+        matches!(
+            moving,
+            Count {
+                what: "devices",
+                max: 0,
+                ..
+            }
+        ),
+        "{moving}"
+    );
+}
+
+#[test]
 fn a_level_that_works_is_taken() {
     let level = changed("Test", "Other").expect("it is whole");
     let door = level.device("door").expect("it is there");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use muse::netcode::{Client, ClientId, EntityId, PacketError, Refused, Server};
 use muse::wire::{Duration, Instant};
 use muse_biobot::{
-    Bolt, Command, Device, Enemy, Level, Robot, Round, Rules, Species, Stance, kinds,
+    Ball, Bolt, Command, Device, Enemy, Level, Robot, Round, Rules, Species, Stance, kinds,
     session_config,
 };
 
@@ -22,6 +22,7 @@ enum Any {
     Device(Device),
     Bolt(Bolt),
     Round(Round),
+    Ball(Ball),
 }
 
 fn place(rng: &mut fastrand::Rng, from: [f32; 3], by: f32) -> [f32; 3] {
@@ -30,7 +31,7 @@ fn place(rng: &mut fastrand::Rng, from: [f32; 3], by: f32) -> [f32; 3] {
 
 fn fresh(rng: &mut fastrand::Rng, tick: u32) -> Any {
     let at = place(rng, [0.0; 3], 250.0);
-    match rng.u32(..5) {
+    match rng.u32(..6) {
         0 => Any::Robot(Robot::new(rng.u8(..16), at, rng.f32() * 6.0)),
         1 => Any::Enemy(Enemy {
             species: [Species::Tank, Species::Cat, Species::Wasp, Species::Boss]
@@ -56,6 +57,7 @@ fn fresh(rng: &mut fastrand::Rng, tick: u32) -> Any {
             velocity: place(rng, [0.0; 3], 100.0),
             born: tick,
         }),
+        4 => Any::Ball(Ball::at(at)),
         _ => Any::Round(Round::new(muse_biobot::Mode::Versus)),
     }
 }
@@ -89,11 +91,18 @@ fn change(rng: &mut fastrand::Rng, state: &mut Any, tick: u32) {
             device.holders = rng.u16(..);
         }
         Any::Bolt(bolt) => bolt.position = place(rng, bolt.position, much),
+        Any::Ball(ball) => {
+            ball.position = place(rng, ball.position, much);
+            ball.velocity = place(rng, ball.velocity, much);
+            ball.touched = rng.u8(..20);
+            ball.restart = rng.u32(..);
+        }
         Any::Round(round) => {
             let slot = rng.u8(..16) as usize;
             round.points[slot] = rng.i16(..);
             round.kills[slot] = rng.u16(..);
             round.weak_points = [tick, rng.u32(..)];
+            round.goals = [rng.u8(..), rng.u8(..)];
         }
     }
 }
@@ -160,6 +169,7 @@ fn every_state_arrives_as_it_was_sent() {
                         Any::Device(state) => world.spawn(ids.device, state),
                         Any::Bolt(state) => world.spawn(ids.bolt, state),
                         Any::Round(state) => world.spawn(ids.round, state),
+                        Any::Ball(state) => world.spawn(ids.ball, state),
                     };
                     let entity = entity.expect("room");
                     beings.push(Being { entity, state });
@@ -178,6 +188,7 @@ fn every_state_arrives_as_it_was_sent() {
                         Any::Device(state) => world.set(ids.device, being.entity, state),
                         Any::Bolt(state) => world.set(ids.bolt, being.entity, state),
                         Any::Round(state) => world.set(ids.round, being.entity, state),
+                        Any::Ball(state) => world.set(ids.ball, being.entity, state),
                     };
                     set.expect("it is there");
                 }

@@ -18,7 +18,7 @@ import type { Actions, PracticeOptions, ScreenName } from "./ui/actions.ts";
 import { element, focusable, moveFocus, take } from "./ui/dom.ts";
 import { pausePanel } from "./ui/panels.ts";
 import { loadingScreen, playScreen, practiceScreen, queueScreen } from "./ui/play.ts";
-import { resultScreen } from "./ui/result.ts";
+import { lead, resultScreen } from "./ui/result.ts";
 import { type Screen, Screens } from "./ui/screens.ts";
 import { settingsScreen } from "./ui/settings_screen.ts";
 import { friendsScreen, rankingScreen } from "./ui/social.ts";
@@ -331,8 +331,10 @@ export class App implements Actions {
     const { game } = this;
     // A recording goes on after the end it shows.
     if (game === undefined || game.watching) return;
-    this.sounds.play(event.won ? recipes.VICTORY : recipes.DEFEAT);
-    const result = { won: event.won, lines: event.lines, cooperative: game.mode === "cooperative", ownSlot: game.slot };
+    const goals = game.newest?.round.goals ?? [0, 0];
+    const result = { won: event.won, lines: event.lines, mode: game.mode, goals, ownSlot: game.slot };
+    const won = game.mode === "ball" ? lead(result) > 0 : event.won;
+    this.sounds.play(won ? recipes.VICTORY : recipes.DEFEAT);
     this.leaveGame();
     this.screens.show(resultScreen(this, result));
   }

@@ -11,6 +11,7 @@ export const ATTRACT_LEVEL: Level = {
   spawns: [],
   checkpoints: [],
   exit: null,
+  goals: [],
   boss: null,
   objectives: [],
   solids: [
@@ -38,7 +39,7 @@ export const ATTRACT_LEVEL: Level = {
 
 /** The moment at a time, in seconds. */
 export function attractMoment(seconds: number): Moment {
-  const round = { mode: Mode.Cooperative, phase: Phase.Playing, ticksLeft: 0, points: [], kills: [], deaths: [], checkpoint: 0, weakPoints: [0, 0] as [number, number] };
+  const round = { mode: Mode.Cooperative, phase: Phase.Playing, ticksLeft: 0, points: [], kills: [], deaths: [], checkpoint: 0, weakPoints: [0, 0] as [number, number], goals: [0, 0] as [number, number] };
   const look = Math.sin(seconds * 0.4);
   return {
     tick: seconds * 50,
@@ -54,6 +55,7 @@ export function attractMoment(seconds: number): Moment {
       { index: 3, progress: 0, pressed: false, holder: -1, position: [12, 2.6, -6.4] },
     ],
     bolts: [],
+    balls: [],
     effects: [],
     round,
     net: { rttMs: 0, jitterMs: 0, loss: 0, inputBufferTicks: 0, interpolationDelayMs: 0, mispredictions: 0, correction: 0, bytesInPerSecond: 0, bytesOutPerSecond: 0, snapshotsPerSecond: 0, quality: 0, link: 0, stepRatio: 0, inputsLate: 0, snapshotsLost: 0, jumps: 0, resumed: 0, conditionDelayMs: 0, conditionJitterMs: 0, conditionLoss: 0, prediction: 1, interpolation: 1, lagCompensation: 1 },

@@ -40,6 +40,9 @@ export interface MatchDiagnostics {
   checkpoint: number;
   points: number[];
   kills: number[];
+  /** Goals by team, and the ball; none outside of mode Ball. */
+  goals: [number, number];
+  ball: { position: Triple; velocity: Triple; touched: number; inPlay: boolean; kickable: boolean } | undefined;
   chat: { slot: number; text: string }[];
   interrupted: boolean;
   /** The numbers of the net graph. */
@@ -84,6 +87,7 @@ function describe({ game }: App): MatchDiagnostics | undefined {
   const moment = game?.seen;
   if (game === undefined || moment === undefined) return undefined;
   const { own, round } = moment;
+  const [ball] = moment.balls;
   const newest = game.newest?.own;
   const devices = moment.devices.map((view) => ({ id: game.level.devices[view.index]?.id ?? "", pressed: view.pressed, progress: view.progress, door: game.level.devices[view.index]?.what.door !== undefined }));
   return {
@@ -107,6 +111,8 @@ function describe({ game }: App): MatchDiagnostics | undefined {
     checkpoint: round.checkpoint,
     points: round.points,
     kills: round.kills,
+    goals: round.goals,
+    ball: ball && { position: ball.position, velocity: ball.velocity, touched: ball.touched, inPlay: ball.restartTicks === 0, kickable: ball.kickable },
     chat: game.chat.log,
     interrupted: moment.interrupted,
     net: { ...moment.net },

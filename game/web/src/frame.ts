@@ -6,7 +6,7 @@
  * records it has, so that readers of an older layout skip what they do not know.
  */
 
-export const LAYOUT_VERSION = 1;
+export const LAYOUT_VERSION = 2;
 
 /** Places in the header. */
 export const HEADER = {
@@ -44,6 +44,7 @@ export const SECTIONS = {
   effects: { index: 4, stride: 12 },
   round: { index: 5, stride: 56 },
   net: { index: 6, stride: 32 },
+  balls: { index: 7, stride: 10 },
 } as const;
 
 /** Fields of a robot, own or other. */
@@ -136,6 +137,22 @@ export const BOLT = {
   BORN: 9,
 } as const;
 
+export const BALL = {
+  ID: 0,
+  X: 1,
+  Y: 2,
+  Z: 3,
+  VX: 4,
+  VY: 5,
+  VZ: 6,
+  /** Slot of the robot that touched it last, -1 for nobody. */
+  TOUCHED: 7,
+  /** Ticks until it is put back after a goal; 0 while it is in play. */
+  RESTART: 8,
+  /** 1 if the own robot kicks it when use is pressed now. */
+  KICKABLE: 9,
+} as const;
+
 /** Something that happened, told once. */
 export const EFFECT = {
   /** See `EFFECT_KIND`. */
@@ -158,7 +175,7 @@ export const EFFECT = {
 } as const;
 
 export const ROUND = {
-  /** 0 co-operative, 1 versus. */
+  /** 0 co-operative, 1 versus, 2 ball. */
   MODE: 0,
   /** 0 waiting, 1 loading, 2 playing, 3 won, 4 lost, 5 over. */
   PHASE: 1,
@@ -167,8 +184,9 @@ export const ROUND = {
   /** Ticks that each weak point of the boss stays hit. */
   WEAK_POINT_1: 4,
   WEAK_POINT_2: 5,
-  SPARE_1: 6,
-  SPARE_2: 7,
+  /** Of each team. */
+  GOALS_1: 6,
+  GOALS_2: 7,
   /** 16 each, by slot. */
   POINTS: 8,
   KILLS: 24,

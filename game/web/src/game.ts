@@ -10,6 +10,7 @@ import { Moments, readMoment } from "./moment.ts";
 import { Objectives } from "./objectives.ts";
 import type { GameEvent, Mode } from "./protocol.ts";
 import type { View } from "./render/camera.ts";
+import { useTeamColours } from "./render/palette.ts";
 import type { Stage } from "./render/stage.ts";
 import { keyLabel, type Settings } from "./settings.ts";
 import type { GameSounds } from "./sound/game_sounds.ts";
@@ -44,6 +45,7 @@ export class Game {
   private timeline: Timeline | undefined;
   private lastSeen: Moment | undefined;
   private spawned = -1;
+  private stood: Triple = [0, 0, 0];
   private padViewHeld = false;
   private weaponWish: 0 | 1 | 2 | 3 | 4 = 0;
 
@@ -53,6 +55,7 @@ export class Game {
     readonly mode: Mode,
     readonly slot: number,
   ) {
+    useTeamColours(mode === "ball");
     this.objectives = new Objectives(level);
     this.chat = new Chat((text) => parts.link.send({ kind: "chat", text }), () => parts.devices.lock());
     this.netGraph = new NetGraph((message) => parts.link.send(message));
@@ -114,6 +117,10 @@ export class Game {
         break;
       case "kill":
         this.hud.kill(this.nameOf(event.killer), event.killer, this.nameOf(event.victim), event.victim, event.weapon);
+        break;
+      case "goal":
+        this.hud.goal(event.team, event.scorer < 0 ? "Nobody" : this.nameOf(event.scorer), event.scorer);
+        this.parts.sounds.play(recipes.CHECKPOINT);
         break;
       case "hit":
         this.hud.hit(event.kill);
@@ -267,7 +274,10 @@ export class Game {
       this.spawned = -1;
       return;
     }
-    if (this.spawned === own.entity) return;
+    // After a goal everybody is put back, alive as they are.
+    const put = Math.hypot(own.position[0] - this.stood[0], own.position[2] - this.stood[2]) > PUT_METRES;
+    this.stood = own.position;
+    if (this.spawned === own.entity && !(put && this.mode === "ball")) return;
     this.spawned = own.entity;
     this.look.yaw = spawnYaw(this.level, own.position) ?? own.yaw;
     this.look.pitch = 0;
@@ -313,8 +323,9 @@ export class Game {
   }
 
   /** The line that says what the use key would do here. */
-  private prompt({ own, devices }: Moment): string {
+  private prompt({ own, devices, balls }: Moment): string {
     if (own === undefined || !own.alive || this.timeline !== undefined) return "";
+    if (balls.some((ball) => ball.kickable)) return `Press ${keyLabel(this.parts.settings.keys.use)} to kick`;
     for (const view of devices) {
       const spec = this.level.devices[view.index];
       if (spec === undefined) continue;
@@ -335,3 +346,5 @@ function gap(place: Triple, feet: Triple): number {
 }
 
 const REACH = 2.2;
+/** Farther than anybody runs from one picture to the next. */
+const PUT_METRES = 3;

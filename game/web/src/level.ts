@@ -92,6 +92,12 @@ export interface Boss {
   weak_points: [Triple, Triple];
 }
 
+export interface Goal {
+  /** The team that defends it. */
+  team: 0 | 1;
+  area: Area;
+}
+
 export interface Level {
   name: string;
   mode: string;
@@ -102,6 +108,7 @@ export interface Level {
   devices: DeviceSpec[];
   boss?: Boss | null;
   exit?: Area | null;
+  goals: Goal[];
   objectives: Objective[];
 }
 
@@ -118,6 +125,7 @@ export function toLevel(file: AnyLevel): Level {
     devices: level.devices ?? [],
     boss: level.boss ?? null,
     exit: level.exit ?? null,
+    goals: level.goals ?? [],
     objectives: level.objectives ?? [],
   };
 }

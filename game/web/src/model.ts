@@ -81,6 +81,19 @@ export interface BoltView {
   velocity: Triple;
 }
 
+export interface BallView {
+  entity: number;
+  /** Its middle. */
+  position: Triple;
+  velocity: Triple;
+  /** Slot of the robot that touched it last, or -1. */
+  touched: number;
+  /** Ticks until it is put back after a goal; 0 while it is in play. */
+  restartTicks: number;
+  /** The own robot kicks it when use is pressed now. */
+  kickable: boolean;
+}
+
 /** Something that happened, told once. */
 export interface EffectView {
   kind: number;
@@ -96,6 +109,7 @@ export interface EffectView {
 export enum Mode {
   Cooperative = 0,
   Versus = 1,
+  Ball = 2,
 }
 
 export enum Phase {
@@ -117,6 +131,8 @@ export interface RoundView {
   checkpoint: number;
   /** Ticks for which each weak point of the boss still counts as hit. */
   weakPoints: [number, number];
+  /** By team. */
+  goals: [number, number];
 }
 
 export interface NetView {
@@ -164,11 +180,19 @@ export interface Moment {
   enemies: EnemyView[];
   devices: DeviceView[];
   bolts: BoltView[];
+  /** None or one. */
+  balls: BallView[];
   effects: EffectView[];
   round: RoundView;
   net: NetView;
 }
 
+/** The team of a slot. */
+export function teamOf(slot: number): 0 | 1 {
+  return slot % 2 === 0 ? 0 : 1;
+}
+
+export const BALL_RADIUS = 0.7;
 export const WEAPON_NAMES = ["", "Blaster", "Launcher", "Scatter", "Rail"] as const;
 export const TICKS_PER_SECOND = 50;
 export const SLOTS_MAX = 16;

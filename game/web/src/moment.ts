@@ -1,8 +1,8 @@
 // From the Worker's frames to what is drawn: `readMoment` unpacks one frame, `Moments` keeps the newest two and gives the picture between
 // them by time, so that the movement is even although messages between threads are not.
 
-import { BOLT, DEVICE, EFFECT, ENEMY, FLAGS, type Frame, HEADER, NET, ROBOT, ROUND, type SectionName } from "./frame.ts";
-import { type BoltView, type DeviceView, type EffectView, type EnemyView, type Moment, type NetView, type RobotView, type RoundView, SLOTS_MAX, type Triple } from "./model.ts";
+import { BALL, BOLT, DEVICE, EFFECT, ENEMY, FLAGS, type Frame, HEADER, NET, ROBOT, ROUND, type SectionName } from "./frame.ts";
+import { type BallView, type BoltView, type DeviceView, type EffectView, type EnemyView, type Moment, type NetView, type RobotView, type RoundView, SLOTS_MAX, type Triple } from "./model.ts";
 
 export function readMoment(frame: Frame): Moment {
   const robots = all(frame, "robots", readRobot);
@@ -15,6 +15,7 @@ export function readMoment(frame: Frame): Moment {
     enemies: all(frame, "enemies", readEnemy),
     devices: all(frame, "devices", readDevice),
     bolts: all(frame, "bolts", readBolt),
+    balls: all(frame, "balls", readBall),
     effects: all(frame, "effects", readEffect),
     round: readRound(frame),
     net: readNet(frame),
@@ -97,6 +98,7 @@ export function between(before: Moment, after: Moment, share: number): Moment {
     own: own && robots.find((robot) => robot.entity === own.entity),
     enemies: blend(before.enemies, after.enemies, share),
     bolts: blend(before.bolts, after.bolts, share),
+    balls: blend(before.balls, after.balls, share),
     devices: after.devices.map((device, index) => {
       const old = before.devices[index];
       if (old === undefined || old.index !== device.index) return device;
@@ -215,6 +217,17 @@ function readBolt(get: Get): BoltView {
   };
 }
 
+function readBall(get: Get): BallView {
+  return {
+    entity: get(BALL.ID),
+    position: triple(get, BALL.X),
+    velocity: triple(get, BALL.VX),
+    touched: get(BALL.TOUCHED),
+    restartTicks: get(BALL.RESTART),
+    kickable: get(BALL.KICKABLE) !== 0,
+  };
+}
+
 function readEffect(get: Get): EffectView {
   return {
     kind: get(EFFECT.KIND),
@@ -240,6 +253,7 @@ function readRound(frame: Frame): RoundView {
     deaths: list(ROUND.DEATHS),
     checkpoint: get(ROUND.CHECKPOINT),
     weakPoints: [get(ROUND.WEAK_POINT_1), get(ROUND.WEAK_POINT_2)],
+    goals: [get(ROUND.GOALS_1), get(ROUND.GOALS_2)],
   };
 }
 

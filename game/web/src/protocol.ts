@@ -29,7 +29,7 @@ export type ToWorker =
   | Recycle;
 
 /** Which game is played. */
-export type Mode = "cooperative" | "versus";
+export type Mode = "cooperative" | "versus" | "ball";
 
 /** A match in this Worker alone, over memory: no server at all. Bots take the other places. */
 export interface StartPractice {
@@ -37,7 +37,7 @@ export interface StartPractice {
   mode: "practice";
   game: Mode;
   name: string;
-  /** Players besides this one, played by bots: 0 or 1 in co-operative mode, 0 to 15 in versus. */
+  /** Players besides this one, played by bots: 0 or 1 in co-operative mode, 0 to 15 in versus, 0 to 7 with the ball. */
   bots: number;
   /** 0 easy, 1 normal, 2 hard. */
   difficulty: number;
@@ -223,6 +223,8 @@ export type GameEvent =
   | { type: "names"; names: string[] }
   | { type: "chat"; slot: number; text: string }
   | { type: "kill"; killer: number; victim: number; weapon: number }
+  /** A goal for a team; `scorer` is the slot that touched the ball last, or -1, and may be of the other team. */
+  | { type: "goal"; team: 0 | 1; scorer: number; goals: [number, number] }
   /** A shot of ours hit. */
   | { type: "hit"; damage: number; kill: boolean }
   /** We were hit; the direction it came from in the world, radians like a yaw. */

@@ -42,6 +42,7 @@ const steps = [
   ["the server is killed and both return to the master", killed],
   ["a third watches the recording", watch],
   ["an invitation brings friends into the same match", invitation],
+  ["with the ball they are in two teams, and both see it go where it was pushed", ball],
 ];
 const players = [];
 try {
@@ -279,6 +280,29 @@ async function invitation() {
   await one.click("#play");
   await one.click("#find");
   await Promise.all(players.map(playing));
+}
+
+async function ball() {
+  const [one] = players;
+  for (const page of players) await home(page);
+  await one.click("#play");
+  await one.click('[data-value="ball"]');
+  await one.click("#find");
+  await Promise.all(players.map(playing));
+  const [first, second] = await bySlot();
+  for (const page of players) await until(page, "the ball", () => window.biobot.match?.mode === "Ball" && window.biobot.match.ball !== undefined);
+  const kickOff = await first.evaluate(() => window.biobot.match.ball.position);
+  // Team 0 looks along +x, with the ball before it; the other stands aside.
+  await second.keyboard.down("KeyD");
+  await first.keyboard.down("KeyW");
+  for (const page of players) await until(page, "a push by slot 0", ([x]) => window.biobot.match.ball.touched === 0 && window.biobot.match.ball.position[0] > x + 3, kickOff);
+  await second.keyboard.up("KeyD");
+  await picture(first, "ball");
+  await first.keyboard.down("KeyE");
+  await until(first, "a goal", () => window.biobot.match.goals[0] === 1 || window.biobot.match.ball.position[0] > 15);
+  await first.keyboard.up("KeyE");
+  await first.keyboard.up("KeyW");
+  for (const page of players) await home(page);
 }
 
 // ---------------------------------------------------------------------------------------------------- what players do

@@ -1,7 +1,7 @@
 // Frames become moments, and pictures lie between them.
 
 import { describe, expect, it } from "vitest";
-import { DEVICE, EFFECT, HEADER, NET, ROBOT, ROUND } from "../src/frame.ts";
+import { BALL, DEVICE, EFFECT, HEADER, NET, ROBOT, ROUND } from "../src/frame.ts";
 import { between, Moments, readMoment } from "../src/moment.ts";
 import { makeFrame } from "./support.ts";
 
@@ -14,7 +14,8 @@ describe("readMoment", () => {
       {
         robots: [{ ...robot(7, 1.5), [ROBOT.SLOT]: 1, [ROBOT.MAGAZINE_3]: 6, [ROBOT.OWN]: 1 }, robot(8, 2)],
         devices: [{ [DEVICE.INDEX]: 3, [DEVICE.PROGRESS]: 50, [DEVICE.PRESSED]: 1, [DEVICE.HOLDER]: -1 }],
-        round: [{ [ROUND.MODE]: 1, [ROUND.POINTS + 2]: 300, [ROUND.WEAK_POINT_2]: 12 }],
+        round: [{ [ROUND.MODE]: 1, [ROUND.POINTS + 2]: 300, [ROUND.WEAK_POINT_2]: 12, [ROUND.GOALS_2]: 3 }],
+        balls: [{ [BALL.ID]: 9, [BALL.X]: 2.5, [BALL.VZ]: -4, [BALL.TOUCHED]: -1, [BALL.KICKABLE]: 1 }],
         net: [{ [NET.RTT_MS]: 44, [NET.LOSS]: 0.25 }],
       },
       { [HEADER.TICK]: 100, [HEADER.TICK_FRACTION]: 0.5, [HEADER.OWN_RECORD]: 0 },
@@ -26,6 +27,8 @@ describe("readMoment", () => {
     expect(moment.devices[0]).toMatchObject({ index: 3, progress: 0.5, pressed: true, holder: -1 });
     expect(moment.round.points[2]).toBe(300);
     expect(moment.round.weakPoints).toEqual([0, 12]);
+    expect(moment.round.goals).toEqual([0, 3]);
+    expect(moment.balls).toEqual([{ entity: 9, position: [2.5, 0, 0], velocity: [0, 0, -4], touched: -1, restartTicks: 0, kickable: true }]);
     expect(moment.net).toMatchObject({ rttMs: 44, loss: 0.25 });
   });
 

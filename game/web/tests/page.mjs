@@ -28,6 +28,7 @@ const tests = [
   ["the keyboard alone plays", keyboard],
   ["a gamepad alone plays", gamepad],
   ["versus is seen in first person", versus],
+  ["with the ball: a run, a push, a kick, and the score", ball],
   ["the net graph shows what its sliders do, and nothing jumps", sliders],
   ["the switches show what each technique hides", switches],
 ];
@@ -170,6 +171,45 @@ async function versus(page) {
   if (pictures !== undefined) await page.screenshot({ path: join(pictures, "versus-first.png") });
   await page.keyboard.press("KeyV");
   await until(page, "the other view", () => window.biobot.match.view === "shoulder");
+}
+
+/** Runs at the ball from the kick-off, pushes it, kicks it where it looks; the bots do the rest until somebody scores. */
+async function ball(page) {
+  await practice(page, "ball");
+  const start = await page.evaluate(() => window.biobot.match);
+  assert.deepEqual([start.mode, start.view, start.goals], ["Ball", "shoulder", [0, 0]]);
+  await until(page, "the others", () => window.biobot.match.others.length === 3);
+  await page.waitForSelector("#score:visible");
+  const [x, , z] = start.ball.position;
+  // Team 0 looks along +x, with the ball before it.
+  assert.ok(Math.abs(start.yaw + Math.PI / 2) < 0.1, `looks at ${start.yaw}`);
+  await page.keyboard.down("KeyW");
+  // Somebody touches it soon: this robot is as near to it as its opponent.
+  await until(page, "a touch", () => window.biobot.match.ball.touched >= 0);
+  await until(page, "a ball that moves", ([x, z]) => Math.hypot(window.biobot.match.ball.position[0] - x, window.biobot.match.ball.position[2] - z) > 0.5, [x, z]);
+  if (pictures !== undefined) await page.screenshot({ path: join(pictures, "ball.png") });
+  await page.keyboard.up("KeyW");
+  // After it, with the look on it, until it can be kicked; the touch then is ours.
+  await page.evaluate(() => {
+    const chase = () => {
+      const { match } = window.biobot;
+      if (match?.ball === undefined || match.position === undefined) return;
+      const [dx, dz] = [match.ball.position[0] - match.position[0], match.ball.position[2] - match.position[2]];
+      window.biobot.look(Math.atan2(-dx, -dz), 0);
+      const press = (kind, code) => dispatchEvent(new KeyboardEvent(kind, { code }));
+      press("keydown", "KeyW");
+      press(match.ball.kickable && !window.kicked ? "keydown" : "keyup", "KeyE");
+      window.kicked = match.ball.kickable && !window.kicked;
+    };
+    window.chasing = setInterval(chase, 30);
+  });
+  await until(page, "a kick of our own", () => window.biobot.match.ball.touched === window.biobot.match.slot && Math.hypot(...window.biobot.match.ball.velocity) > 7);
+  await page.evaluate(() => clearInterval(window.chasing));
+  await page.keyboard.press("Tab");
+  await until(page, "a goal", () => window.biobot.match.goals[0] + window.biobot.match.goals[1] > 0);
+  const goals = await page.evaluate(() => window.biobot.match.goals);
+  assert.equal(await page.evaluate(() => document.querySelector("#score").textContent.replaceAll(" ", "")), goals.join(":"));
+  await until(page, "a kick-off", () => window.biobot.match.ball.inPlay && Math.hypot(window.biobot.match.ball.position[0], window.biobot.match.ball.position[2]) < 8);
 }
 
 async function sliders(page) {

@@ -66,6 +66,7 @@ async function walk(size) {
     await menus(walker);
     await match(walker, "cooperative");
     await match(walker, "versus");
+    await match(walker, "ball");
     await watch(walker);
   } catch (error) {
     failures.push(`${size.width}: ${error.message}`);

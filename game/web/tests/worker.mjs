@@ -73,6 +73,7 @@ async function determinism() {
     ["cooperative", 1, 2, 1500],
     ["versus", 2, 3, 1500],
     ["versus", 8, 4, 1000],
+    ["ball", 8, 5, 2000],
   ];
   const native = trials.map((trial, number) => {
     const file = join(recordings, `${number}.replay`);

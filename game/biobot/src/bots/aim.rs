@@ -65,9 +65,7 @@ impl Aim {
         rng: &mut fastrand::Rng,
     ) -> bool {
         let tick = sight.frame.time.tick.0;
-        if !self.looked {
-            (self.yaw, self.pitch, self.looked) = (sight.robot.yaw, sight.robot.pitch, true);
-        }
+        self.begin(sight.robot);
         if tick >= self.error_until {
             self.error_until = tick + rng.u32(8..20);
             let mut stray = || (rng.f32() + rng.f32() - 1.0) * skill.error * 1.6;
@@ -84,6 +82,13 @@ impl Aim {
             self.seen_at = tick;
         }
         self.target.is_some()
+    }
+
+    /// Looks where the robot looks, at first.
+    pub(super) fn begin(&mut self, robot: &Robot) {
+        if !self.looked {
+            (self.yaw, self.pitch, self.looked) = (robot.yaw, robot.pitch, true);
+        }
     }
 
     /// Returns the direction to look to hit.

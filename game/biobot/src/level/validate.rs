@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use glam::Vec3;
 
 use super::{
-    Act, Area, DeviceKind, DeviceSpec, Level, LevelError, Needs, Objective, Solid, Spawn, Stop,
-    Until,
+    Act, Area, DeviceKind, DeviceSpec, Level, LevelError, Needs, Objective, Solid, Stop, Until,
 };
 use crate::collision::{Collision, HULL};
+use crate::states::{BALL_RADIUS, Mode};
 
 /// Checks everything, and bakes what follows from it.
 pub(super) fn check(level: &mut Level) -> Result<(), LevelError> {
@@ -27,9 +27,7 @@ pub(super) fn check(level: &mut Level) -> Result<(), LevelError> {
         for name in &checkpoint.opens {
             let found = level.device(name);
             let opens = found.is_some_and(|index| level.devices[index].ticks() > 0);
-            opens
-                .then_some(())
-                .ok_or_else(|| unknown(&checkpoint.name, name))?;
+            known(opens, &checkpoint.name, name)?;
         }
     }
     level.baked.collision = Collision::new(&level.solids);
@@ -38,7 +36,41 @@ pub(super) fn check(level: &mut Level) -> Result<(), LevelError> {
         .iter()
         .map(|device| needed(level, device))
         .collect();
-    places(level)
+    places(level)?;
+    pitch(level)
+}
+
+/// A level with a ball has a place for it and a goal for each team, the ball fits everywhere where it begins or counts, and nothing moves or
+/// fights.
+fn pitch(level: &Level) -> Result<(), LevelError> {
+    let Some(kick_off) = &level.kick_off else {
+        let without = level.mode != Mode::Ball && level.goals.is_empty();
+        return in_range(without, "kick_off", &level.name);
+    };
+    in_range(level.mode == Mode::Ball, "kick_off", &level.name)?;
+    count("slots", usize::from(level.slots), 1, TEAM_SLOTS_MAX)?;
+    count("devices", level.devices.len(), 0, 0)?;
+    let enemies = level.enemies.len() + level.swarms.len() + usize::from(level.boss.is_some());
+    count("enemies", enemies, 0, 0)?;
+    count("goals", level.goals.len(), 2, 2)?;
+    point("kick_off", &level.name, kick_off)?;
+    free_ball(level, "the kick-off", *kick_off)?;
+    for (team, goal) in level.goals.iter().enumerate() {
+        area("goal", &level.name, &goal.area)?;
+        in_range(usize::from(goal.team) == team, "team", &level.name)?;
+        free_ball(level, "a goal", goal.area.middle().into())?;
+        let starts_inside = goal.area.contains(Vec3::from(*kick_off));
+        in_range(!starts_inside, "goal", &level.name)?;
+    }
+    Ok(())
+}
+
+fn free_ball(level: &Level, what: &'static str, at: [f32; 3]) -> Result<(), LevelError> {
+    let half = Vec3::splat(BALL_RADIUS);
+    match level.baked.collision.overlaps(at.into(), half) {
+        true => Err(LevelError::Inside { what, at }),
+        false => Ok(()),
+    }
 }
 
 fn counts(level: &Level) -> Result<(), LevelError> {
@@ -65,10 +97,7 @@ fn counts(level: &Level) -> Result<(), LevelError> {
         count("tasks", objective.tasks.len(), 1, TASKS_MAX)?;
     }
     let ground = (-WORLD..=WORLD).contains(&level.kill_below);
-    ground.then_some(()).ok_or(LevelError::Range {
-        what: "kill_below",
-        name: level.name.clone(),
-    })
+    in_range(ground, "kill_below", &level.name)
 }
 
 fn count(what: &'static str, count: usize, min: usize, max: usize) -> Result<(), LevelError> {
@@ -87,13 +116,7 @@ fn count(what: &'static str, count: usize, min: usize, max: usize) -> Result<(),
 fn steepness(solid: &Solid) -> Result<(), LevelError> {
     let size = Vec3::from(solid.max) - Vec3::from(solid.min);
     let steep = solid.rise.is_some() && size.y > 4.0 * size.x.min(size.z);
-    if steep {
-        return Err(LevelError::Range {
-            what: "slope",
-            name: solid.note.clone(),
-        });
-    }
-    Ok(())
+    in_range(!steep, "slope", &solid.note)
 }
 
 fn names(level: &Level) -> Result<(), LevelError> {
@@ -110,18 +133,15 @@ fn names(level: &Level) -> Result<(), LevelError> {
 
 fn devices(level: &Level) -> Result<(), LevelError> {
     for device in &level.devices {
-        if device.only.is_some_and(|only| only >= level.slots) {
-            return Err(range("only", &device.id));
-        }
+        let somebodys = device.only.is_none_or(|only| only < level.slots);
+        in_range(somebodys, "only", &device.id)?;
         match &device.what {
             DeviceKind::Lever { at } | DeviceKind::Button { at } | DeviceKind::Hold { at } => {
                 point("device", &device.id, at)?;
             }
             DeviceKind::Pickup { at, weapon } => {
                 point("device", &device.id, at)?;
-                if !(1..=4).contains(weapon) {
-                    return Err(range("weapon", &device.id));
-                }
+                in_range((1..=4).contains(weapon), "weapon", &device.id)?;
             }
             DeviceKind::Plate { area: place } => area("device", &device.id, place)?,
             DeviceKind::Cleared { group } => known_group(level, &device.id, group)?,
@@ -141,9 +161,7 @@ fn devices(level: &Level) -> Result<(), LevelError> {
             } => {
                 boxed("device", &device.id, (min, max))?;
                 moved(&device.id, (min, max), slide)?;
-                if !(1..=TICKS_MAX).contains(ticks) {
-                    return Err(range("ticks", &device.id));
-                }
+                in_range((1..=TICKS_MAX).contains(ticks), "ticks", &device.id)?;
                 needs_exist(level, device, needs)?;
             }
             DeviceKind::Platform { min, max, path } => {
@@ -159,9 +177,8 @@ fn stops(id: &str, corners: (&[f32; 3], &[f32; 3]), path: &[Stop]) -> Result<(),
     count("stops of a path", path.len(), 2, STOPS_MAX)?;
     for stop in path {
         moved(id, corners, &stop.offset)?;
-        if !(1..=TICKS_MAX).contains(&stop.ticks) || stop.wait > TICKS_MAX {
-            return Err(range("ticks", id));
-        }
+        let brief = (1..=TICKS_MAX).contains(&stop.ticks) && stop.wait <= TICKS_MAX;
+        in_range(brief, "ticks", id)?;
     }
     Ok(())
 }
@@ -177,9 +194,7 @@ fn needs_exist(level: &Level, device: &DeviceSpec, needs: &Needs) -> Result<(), 
                 DeviceKind::Door { .. } | DeviceKind::Lift { .. } | DeviceKind::Platform { .. }
             )
         };
-        if !found.is_some_and(switches) {
-            return Err(unknown(&device.id, name));
-        }
+        known(found.is_some_and(switches), &device.id, name)?;
     }
     Ok(())
 }
@@ -201,17 +216,14 @@ fn enemies(level: &Level) -> Result<(), LevelError> {
         if let Some(wake) = &enemy.wake {
             area("wake of enemy", &enemy.group, wake)?;
         }
-        if enemy.chance > 100 {
-            return Err(range("chance", &enemy.group));
-        }
+        in_range(enemy.chance <= 100, "chance", &enemy.group)?;
     }
     for swarm in &level.swarms {
         point("swarm", &swarm.group, &swarm.at)?;
         area("wake of swarm", &swarm.group, &swarm.wake)?;
         let [fewest, most] = swarm.count;
-        if fewest > most || most > SWARM_MAX || swarm.chance > 100 {
-            return Err(range("count", &swarm.group));
-        }
+        let few = fewest <= most && most <= SWARM_MAX && swarm.chance <= 100;
+        in_range(few, "count", &swarm.group)?;
     }
     for link in &level.jump_links {
         point("jump link", "from", &link.from)?;
@@ -220,9 +232,7 @@ fn enemies(level: &Level) -> Result<(), LevelError> {
     if let Some(boss) = &level.boss {
         point("boss", &boss.group, &boss.at)?;
         area("boss", &boss.group, &boss.arena)?;
-        if boss.strikes == 0 {
-            return Err(range("strikes", &boss.group));
-        }
+        in_range(boss.strikes > 0, "strikes", &boss.group)?;
     }
     match &level.exit {
         Some(exit) => area("exit", &level.name, exit),
@@ -235,21 +245,14 @@ fn known_group(level: &Level, who: &str, group: &str) -> Result<(), LevelError> 
     let swarms = level.swarms.iter().map(|swarm| swarm.group.as_str());
     let boss = level.boss.iter().map(|boss| boss.group.as_str());
     let mut groups = enemies.chain(swarms).chain(boss);
-    match groups.any(|known| known == group) {
-        true => Ok(()),
-        false => Err(unknown(who, group)),
-    }
+    known(groups.any(|known| known == group), who, group)
 }
 
 fn objectives(level: &Level, objective: &Objective) -> Result<(), LevelError> {
-    let device = |name: &String| match level.device(name) {
-        Some(_) => Ok(()),
-        None => Err(unknown(&objective.name, name)),
-    };
+    let device = |name: &String| known(level.device(name).is_some(), &objective.name, name);
     for task in &objective.tasks {
-        if task.slot.is_some_and(|slot| slot >= level.slots) {
-            return Err(range("slot", &objective.name));
-        }
+        let somebodys = task.slot.is_none_or(|slot| slot < level.slots);
+        in_range(somebodys, "slot", &objective.name)?;
         for at in &task.by {
             point("task", &objective.name, at)?;
         }
@@ -270,49 +273,38 @@ fn objectives(level: &Level, objective: &Objective) -> Result<(), LevelError> {
         Until::AllIn { area: place } | Until::AnyIn { area: place } => {
             area("objective", &objective.name, place)
         }
-        Until::Checkpoint { number } if usize::from(*number) >= level.checkpoints.len() => {
-            Err(range("checkpoint", &objective.name))
+        Until::Checkpoint { number } => {
+            let exists = usize::from(*number) < level.checkpoints.len();
+            in_range(exists, "checkpoint", &objective.name)
         }
-        Until::Checkpoint { .. } | Until::Over => Ok(()),
+        Until::Over => Ok(()),
     }
 }
 
 /// Nobody begins inside of a wall, and nothing to be used is in one.
 fn places(level: &Level) -> Result<(), LevelError> {
     let collision = &level.baked.collision;
-    let inside = |what, at: [f32; 3]| {
-        let middle = Vec3::from(at) + Vec3::Y * HULL.y;
-        match collision.overlaps(middle, HULL) {
+    let free = |what, at: [f32; 3], height: f32, half: Vec3| {
+        let middle = Vec3::from(at) + Vec3::Y * height;
+        match collision.overlaps(middle, half) {
             true => Err(LevelError::Inside { what, at }),
             false => Ok(()),
         }
     };
-    let spawns: Vec<Spawn> = level.spawns.clone();
-    let more = level
-        .checkpoints
-        .iter()
-        .flat_map(|point| point.spawns.iter());
-    for spawn in spawns.iter().chain(more) {
+    let more = level.checkpoints.iter().flat_map(|point| &point.spawns);
+    for spawn in level.spawns.iter().chain(more) {
         point("spawn", &level.name, &spawn.at)?;
-        inside("a spawn", spawn.at)?;
+        free("a spawn", spawn.at, HULL.y, HULL)?;
     }
     for enemy in &level.enemies {
-        let middle = Vec3::from(enemy.at) + Vec3::Y * 0.3;
-        if collision.overlaps(middle, Vec3::splat(0.1)) {
-            return Err(LevelError::Inside {
-                what: "an enemy",
-                at: enemy.at,
-            });
-        }
+        free("an enemy", enemy.at, 0.3, Vec3::splat(0.1))?;
     }
     Ok(())
 }
 
 fn point(what: &'static str, name: &str, at: &[f32; 3]) -> Result<(), LevelError> {
-    match at.iter().all(|value| (-WORLD..=WORLD).contains(value)) {
-        true => Ok(()),
-        false => Err(place(what, name)),
-    }
+    let within = at.iter().all(|value| (-WORLD..=WORLD).contains(value));
+    placed(within, what, name)
 }
 
 fn boxed(
@@ -326,7 +318,7 @@ fn boxed(
         .iter()
         .zip(max)
         .all(|(min, max)| max - min >= THICKNESS_MIN);
-    thick.then_some(()).ok_or_else(|| place(what, name))
+    placed(thick, what, name)
 }
 
 fn area(what: &'static str, name: &str, area: &Area) -> Result<(), LevelError> {
@@ -340,25 +332,21 @@ fn moved(id: &str, (min, max): (&[f32; 3], &[f32; 3]), by: &[f32; 3]) -> Result<
     boxed("way of", id, (&shifted(min), &shifted(max)))
 }
 
-fn place(what: &'static str, name: &str) -> LevelError {
-    LevelError::Place {
-        what,
-        name: name.to_owned(),
-    }
+fn placed(holds: bool, what: &'static str, name: &str) -> Result<(), LevelError> {
+    let name = name.to_owned();
+    holds.then_some(()).ok_or(LevelError::Place { what, name })
 }
 
-fn range(what: &'static str, name: &str) -> LevelError {
-    LevelError::Range {
-        what,
-        name: name.to_owned(),
-    }
+fn in_range(holds: bool, what: &'static str, name: &str) -> Result<(), LevelError> {
+    let name = name.to_owned();
+    holds.then_some(()).ok_or(LevelError::Range { what, name })
 }
 
-fn unknown(what: &str, name: &str) -> LevelError {
-    LevelError::Unknown {
-        what: what.to_owned(),
-        name: name.to_owned(),
-    }
+fn known(holds: bool, what: &str, name: &str) -> Result<(), LevelError> {
+    let (what, name) = (what.to_owned(), name.to_owned());
+    holds
+        .then_some(())
+        .ok_or(LevelError::Unknown { what, name })
 }
 
 /// The world ends here, as positions travel.
@@ -367,6 +355,8 @@ const WORLD: f32 = 128.0;
 const THICKNESS_MIN: f32 = 0.05;
 const SOLIDS_MAX: usize = 1_024;
 const SPAWNS_MAX: usize = 64;
+/// Two teams of four.
+const TEAM_SLOTS_MAX: usize = 8;
 const CHECKPOINTS_MAX: usize = 32;
 /// The most devices that `standing` of a robot can name.
 const DEVICES_MAX: usize = 200;

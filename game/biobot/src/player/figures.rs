@@ -97,8 +97,14 @@ impl Figures {
         self.counting[3] += 1;
     }
 
-    /// Something of others is shown here now; in another `life` it may be anywhere.
-    pub(super) fn handle_shown(&mut self, now: Instant, entity: EntityId, at: Vec3, life: u16) {
+    /// Something of others is shown here now; in another `life` it may be anywhere. `fastest` is its speed at most, in metres a second.
+    pub(super) fn handle_shown(
+        &mut self,
+        now: Instant,
+        entity: EntityId,
+        at: Vec3,
+        (life, fastest): (u16, f32),
+    ) {
         let place = Place {
             at,
             when: now,
@@ -115,7 +121,7 @@ impl Figures {
         }
         let seconds = now.saturating_since(before.when).as_secs_f64() as f32;
         let step = Vec2::new(at.x - before.at.x, at.z - before.at.z).length();
-        let beyond = step - (SPEED_SHOWN_MAX * seconds + STEP_SLACK);
+        let beyond = step - (fastest * SHOWN_SHARE * seconds + STEP_SLACK);
         if beyond <= 0.0 {
             return;
         }
@@ -165,8 +171,10 @@ impl Figures {
     }
 }
 
-/// Fastest that anything walks or is carried, metres a second along the ground, and a share for the clock that catches up.
-const SPEED_SHOWN_MAX: f32 = (RUN_SPEED + CARRIED_MAX) * 1.25;
+/// Fastest that anything walks or is carried, metres a second along the ground.
+pub(super) const WALKED_MAX: f32 = RUN_SPEED + CARRIED_MAX;
+/// The factor by which it may seem faster while the clock catches up.
+const SHOWN_SHARE: f32 = 1.25;
 /// The fastest platform.
 const CARRIED_MAX: f32 = 3.0;
 /// The error that grids add to a step.

@@ -5,11 +5,14 @@ use muse::netcode::interpolation::Source;
 use muse::netcode::{EntityId, Tick, TickTime};
 use muse::wire::Instant;
 
+use super::figures::WALKED_MAX;
 use super::{NetStatistics, Player};
 use crate::TICK_SECONDS;
+use crate::ball::SPEED_MAX;
+use crate::collision::HULL;
 use crate::messages::ToPlayer;
 use crate::rules::Effect;
-use crate::states::{Bolt, Device, Enemy, Mode, Robot, Round};
+use crate::states::{Ball, Bolt, Device, Enemy, Mode, Robot, Round};
 
 /// The content of a frame.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +31,8 @@ pub struct Frame {
     pub devices: Vec<DeviceShown>,
     /// The bolts that fly.
     pub bolts: Vec<BoltShown>,
+    /// The ball, if there is one.
+    pub ball: Option<BallShown>,
     /// The events since the last frame, each once.
     pub seen: Vec<Seen>,
     /// The match.
@@ -87,6 +92,15 @@ pub struct BoltShown {
     pub position: [f32; 3],
 }
 
+/// The ball.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BallShown {
+    /// Its entity.
+    pub entity: EntityId,
+    /// Its state.
+    pub ball: Ball,
+}
+
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seen {
@@ -143,6 +157,7 @@ impl Player {
         self.show_own();
         self.show_robots(now);
         self.show_enemies(now);
+        self.show_ball(now);
         self.show_devices(time);
         self.show_bolts(time, shown_time);
         self.frame.round = self.round.as_ref().map(|(_, round)| round.clone());
@@ -173,7 +188,16 @@ impl Player {
 
     fn show_robots(&mut self, now: Instant) {
         self.frame.robots.clear();
-        for (entity, shown) in self.robots.show(&self.client) {
+        // Nobody runs through a wall because a packet was lost.
+        let collision = self.level.collision();
+        let stop = |last: &Robot, mut ahead: Robot| {
+            let (from, way) = (last.middle(), ahead.middle() - last.middle());
+            if let Some(contact) = collision.sweep(from, way, HULL, &[]) {
+                ahead.position = (last.feet() + way * contact.share).into();
+            }
+            ahead
+        };
+        for (entity, shown) in self.robots.show_within(&self.client, stop) {
             let received = || self.client.receiver().state(self.kinds.robot, entity);
             let robot = match self.switches.interpolation {
                 true => shown.state,
@@ -200,7 +224,8 @@ impl Player {
             // Who is dead lies in pieces; where the next life begins is no step of it.
             if robot.alive() {
                 let (feet, life) = (robot.feet(), u16::from(robot.lives));
-                self.figures.handle_shown(now, entity, feet, life);
+                self.figures
+                    .handle_shown(now, entity, feet, (life, WALKED_MAX));
             }
             if self.mode() == Mode::Cooperative {
                 self.ride(index);
@@ -236,7 +261,24 @@ impl Player {
             let (entity, shots) = (*entity, enemy.shots);
             let at = Vec3::from(enemy.position);
             self.note_shots(entity, shots, Seen::EnemyFired { entity });
-            self.figures.handle_shown(now, entity, at, 0);
+            self.figures.handle_shown(now, entity, at, (0, WALKED_MAX));
+        }
+    }
+
+    fn show_ball(&mut self, now: Instant) {
+        self.frame.ball = None;
+        if let Some((entity, shown)) = self.balls.show(&self.client).next() {
+            let received = || self.client.receiver().state(self.kinds.ball, entity);
+            let ball = match self.switches.interpolation {
+                true => shown.state,
+                false => received().map_or(shown.state, |(_, ball)| ball),
+            };
+            self.frame.ball = Some(BallShown { entity, ball });
+        }
+        if let Some(BallShown { entity, ball }) = &self.frame.ball {
+            let (at, serve) = (ball.middle(), u16::from(ball.serves));
+            self.figures
+                .handle_shown(now, *entity, at, (serve, SPEED_MAX));
         }
     }
 

@@ -88,7 +88,9 @@ impl Intent {
         if command.weapon != 0 && !robot.owns(command.weapon) {
             command.weapon = 0;
         }
-        command.use_ = command.use_ && self.scout.usable(robot, tick).is_some();
+        // Where there is a ball, use is a kick; whether it meets the ball is seen when it does.
+        let kicks = self.scout.level().kick_off.is_some();
+        command.use_ = command.use_ && (kicks || self.scout.usable(robot, tick).is_some());
         command.fire &= can_fire(robot, tick, FIRE_AFTER);
         command
     }

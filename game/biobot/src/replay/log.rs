@@ -22,6 +22,7 @@ pub(super) struct Begin {
     slots: u8,
     cancels: bool,
     kills_to_win: u16,
+    goals_to_win: u8,
     play_ticks: u32,
     #[serde(default)]
     movement: Movement,
@@ -30,7 +31,8 @@ pub(super) struct Begin {
 
 impl Begin {
     pub(super) fn of(config: &StageConfig, now_micros: u64) -> Self {
-        let (seed, difficulty, slots, cancels, kills_to_win, play_ticks) = config.parts();
+        let (seed, difficulty, slots, cancels, wins, play_ticks) = config.parts();
+        let (kills_to_win, goals_to_win) = wins;
         Self {
             version: VERSION,
             level: Level::clone(config.level()),
@@ -39,6 +41,7 @@ impl Begin {
             slots,
             cancels,
             kills_to_win,
+            goals_to_win,
             play_ticks,
             movement: config.moved_by(),
             now_micros,
@@ -64,6 +67,7 @@ impl Begin {
             .slots(self.slots)
             .cancels(self.cancels)
             .kills_to_win(self.kills_to_win)
+            .goals_to_win(self.goals_to_win)
             .play_ticks(self.play_ticks)
             .movement(self.movement);
         Stage::new(config, Instant::from_micros(self.now_micros))

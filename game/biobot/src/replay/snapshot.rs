@@ -12,7 +12,7 @@ use muse::schema::State;
 
 use crate::messages::ToPlayer;
 use crate::stage::Stage;
-use crate::states::{Bolt, Device, Enemy, Robot, Round};
+use crate::states::{Ball, Bolt, Device, Enemy, Robot, Round};
 
 /// Rows by entity, with their kind.
 pub(super) type Rows = BTreeMap<u32, (u8, Vec<i32>)>;
@@ -172,6 +172,7 @@ fn rows_of(stage: &Stage) -> Rows {
         kinds.device.id(),
         kinds.bolt.id(),
         kinds.round.id(),
+        kinds.ball.id(),
     ];
     let mut rows = Rows::new();
     for entity in world.entities() {
@@ -191,6 +192,7 @@ fn width(kind: u8) -> Option<usize> {
         3 => Device::width(),
         4 => Bolt::width(),
         5 => Round::width(),
+        6 => Ball::width(),
         _ => return None,
     })
 }

@@ -1,20 +1,21 @@
 //! A recorded match, at any instant and from any player's eyes.
 
 use glam::Vec3;
+use muse::lockstep::replay::CHUNK_HEADER_BYTES;
 use muse::netcode::{EntityId, TickTime};
 use muse::schema::{Blend, State};
 
 use super::RecordingError;
-use super::container::Chunks;
+use super::container::chunks;
 use super::log::Begin;
 use super::snapshot::{self, Figures, News, Rows};
 use crate::TICK_SECONDS;
 use crate::level::Level;
 use crate::messages::{Name, ToPlayer};
 use crate::player::{
-    BoltShown, DeviceShown, EnemyShown, Frame, NetStatistics, OwnShown, RobotShown, Seen,
+    BallShown, BoltShown, DeviceShown, EnemyShown, Frame, NetStatistics, OwnShown, RobotShown, Seen,
 };
-use crate::states::{Bolt, Device, Enemy, Robot, Round};
+use crate::states::{Ball, Bolt, Device, Enemy, Robot, Round};
 
 /// A recorded match that can be watched.
 ///
@@ -76,7 +77,7 @@ impl Recording {
     pub fn parse(file: Vec<u8>) -> Result<Self, RecordingError> {
         let mut begin = None;
         let mut places = Vec::new();
-        for chunk in Chunks::parse(&file)? {
+        for chunk in chunks(&file)? {
             let Ok((at, letter, content)) = chunk else {
                 break;
             };
@@ -86,7 +87,7 @@ impl Recording {
                     let Some((tick, bytes)) = content.split_first_chunk::<4>() else {
                         break;
                     };
-                    let start = at + 9 + 4;
+                    let start = at + CHUNK_HEADER_BYTES + 4;
                     places.push(Place {
                         tick: u32::from_le_bytes(*tick),
                         start,
@@ -187,7 +188,10 @@ impl Recording {
                 }
                 let told = matches!(
                     message,
-                    ToPlayer::Chat { .. } | ToPlayer::KillFeed { .. } | ToPlayer::Result { .. }
+                    ToPlayer::Chat { .. }
+                        | ToPlayer::KillFeed { .. }
+                        | ToPlayer::Goal { .. }
+                        | ToPlayer::Result { .. }
                 );
                 if told && self.marks.len() < MARKS_MAX {
                     let tick = place.tick;
@@ -260,6 +264,7 @@ impl Recording {
         frame.robots.clear();
         frame.enemies.clear();
         frame.bolts.clear();
+        frame.ball = None;
         let mut devices: Vec<Option<Device>> = vec![None; self.level.devices.len()];
         for (entity, (kind, row)) in &before {
             let next = after.get(entity).filter(|(other, _)| other == kind);
@@ -284,7 +289,8 @@ impl Recording {
                         });
                     }
                 }
-                _ => frame.round = Round::from_row(row).ok(),
+                5 => frame.round = Round::from_row(row).ok(),
+                _ => show_ball(frame, entity, (row, next), blend),
             }
         }
         (self.before, self.after) = (before, after);
@@ -301,12 +307,7 @@ impl Recording {
         let time = TickTime::from_ticks(ticks);
         self.frame.devices.clear();
         for (index, (spec, state)) in self.level.devices.iter().zip(devices).enumerate() {
-            let state = state.unwrap_or(Device {
-                index: index as u8,
-                active: false,
-                start: 0,
-                holders: 0,
-            });
+            let state = state.unwrap_or(Device::new(index));
             let (now, next) = (time.tick, time.tick + 1);
             let share = time.share();
             let (from, to) = (spec.offset(&state, now), spec.offset(&state, next));
@@ -389,6 +390,22 @@ fn show_enemy(
         }
     }
     frame.enemies.push(EnemyShown { entity, enemy });
+}
+
+fn show_ball(
+    frame: &mut Frame,
+    entity: EntityId,
+    (row, next): (&[i32], Option<&[i32]>),
+    blend: Blend,
+) {
+    let Ok(mut ball) = Ball::from_row(row) else {
+        return;
+    };
+    let next = next.and_then(|row| Ball::from_row(row).ok());
+    if let Some(next) = next.filter(|next| next.serves == ball.serves) {
+        ball = ball.blend(&next, blend);
+    }
+    frame.ball = Some(BallShown { entity, ball });
 }
 
 /// Marks of a timeline.

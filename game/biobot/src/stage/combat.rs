@@ -143,7 +143,8 @@ impl Stage {
         let robots = self.seats.iter();
         let friends = robots.filter(|seat| match (slot, self.round.mode) {
             (Some(slot), Mode::Versus) => seat.slot == slot,
-            (Some(_), Mode::Cooperative) => true,
+            // Beside the ball nobody is hurt.
+            (Some(_), Mode::Cooperative | Mode::Ball) => true,
             (None, _) => false,
         });
         let mut except: Vec<EntityId> = friends.filter_map(|seat| seat.robot).collect();
@@ -292,6 +293,7 @@ impl Stage {
         let spawn = match self.round.mode {
             Mode::Cooperative => self.level.spawn(robot.slot, self.round.checkpoint),
             Mode::Versus => self.free_spawn(robot.slot),
+            Mode::Ball => self.level.spawn(robot.slot, 0),
         };
         let mut fresh = Robot::new(robot.slot, spawn.at, spawn.yaw);
         fresh.owned = robot.owned;

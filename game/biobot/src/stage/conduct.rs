@@ -135,8 +135,11 @@ impl Stage {
         ])
     }
 
-    /// True if nothing that the robot may use is anywhere near.
+    /// True if nothing that the robot may use is anywhere near. Kicks at the air are allowed.
     fn is_far_from_all(&self, robot: &Robot) -> bool {
+        if self.ball.is_some() {
+            return false;
+        }
         let reach = REACH + self.config.cheats.place_tolerance_metres();
         let chest = robot.middle();
         let mut usable = self.level.devices.iter().filter(|spec| spec.is_used());

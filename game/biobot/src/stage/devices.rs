@@ -19,13 +19,7 @@ pub(super) struct Devices {
 impl Devices {
     pub(super) fn new(level: &Level, kinds: KindIds, world: &mut World) -> Self {
         let entities = (0..level.devices.len()).map(|index| {
-            let device = Device {
-                index: index as u8,
-                active: false,
-                start: 0,
-                holders: 0,
-            };
-            let spawned = world.spawn(kinds.device, &device);
+            let spawned = world.spawn(kinds.device, &Device::new(index));
             spawned.expect("a level has fewer devices than a world has room for")
         });
         Self {

@@ -39,7 +39,7 @@ impl Stage {
     fn begin(&mut self) {
         let ticks = match self.round.mode {
             Mode::Cooperative => 0,
-            Mode::Versus => self.config.play_ticks,
+            Mode::Versus | Mode::Ball => self.config.play_ticks,
         };
         self.enter(Phase::Playing, ticks);
         let taken = self.seats.iter().filter(|seat| seat.id.is_some());
@@ -52,6 +52,7 @@ impl Stage {
             self.place(&mut robot);
             self.set_robot(there.entity, &robot);
         }
+        self.serve();
     }
 
     fn tick_playing(&mut self, late: bool) {
@@ -69,6 +70,13 @@ impl Stage {
             Mode::Versus => {
                 let most = self.round.kills.iter().max().copied().unwrap_or(0);
                 if late || most >= self.config.kills_to_win {
+                    self.finish(Phase::Over);
+                }
+            }
+            Mode::Ball => {
+                self.check_goals();
+                let most = self.round.goals.into_iter().max().unwrap_or(0);
+                if late || most >= self.config.goals_to_win {
                     self.finish(Phase::Over);
                 }
             }
@@ -151,6 +159,9 @@ impl Stage {
         };
         if phase == Phase::Won {
             self.award_speed(ticks);
+        }
+        if self.round.mode == Mode::Ball && !cancelled {
+            self.award_team();
         }
         self.enter(phase, 0);
         let line = |slot: usize| Line {

@@ -218,7 +218,7 @@ impl Stage {
                 self.tell(Audience::Everyone, ToPlayer::Vote { dropped: None });
                 let ending = match self.round.mode {
                     Mode::Cooperative => Phase::Lost,
-                    Mode::Versus => Phase::Over,
+                    Mode::Versus | Mode::Ball => Phase::Over,
                 };
                 return self.finish(ending);
             }
@@ -262,6 +262,14 @@ impl Stage {
             let Some(mut robot) = self.server.world().state(self.kinds.robot, entity) else {
                 continue;
             };
+            if self.round.mode == Mode::Ball {
+                // It is no part of what players predict together, so it waits beside the pitch.
+                robot.health = 0;
+                robot.velocity = [0.0; 3];
+                robot.respawn = self.tick.0 + RETURN_TICKS;
+                self.set_robot(entity, &robot);
+                continue;
+            }
             let idle = Command {
                 yaw: robot.yaw,
                 pitch: robot.pitch,
@@ -313,8 +321,11 @@ impl Stage {
         let mut robot = Robot::new(slot as u8, spawn.at, spawn.yaw);
         robot.owned |= seat.owned;
         robot.checkpoint = checkpoint;
-        if self.round.mode == Mode::Versus {
-            robot.owned = 0b1111;
+        match self.round.mode {
+            Mode::Cooperative => {}
+            Mode::Versus => robot.owned = 0b1111,
+            // What flies would have to be predicted; what hits at once pushes the ball.
+            Mode::Ball => robot.owned = 0b101,
         }
         // Far fewer than the world has room for.
         let entity = self.server.join(client, &robot).ok();
@@ -364,6 +375,8 @@ const JOINING_TICKS: u32 = 3 * crate::TICKS_PER_SECOND;
 /// Bytes of a snapshot, and more for each player: 24 kbit/s for two and 64 for sixteen, with what transport and headers add.
 const SNAPSHOT_BYTES: usize = 46;
 const SNAPSHOT_BYTES_EACH: usize = 13;
+/// Ticks until somebody who comes back plays on beside the ball: 1 s.
+const RETURN_TICKS: u32 = crate::TICKS_PER_SECOND;
 /// Reports of those who have left.
 const LEFT_MAX: usize = 64;
 /// Ticks for which a seat is kept: 10 s.

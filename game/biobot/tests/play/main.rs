@@ -1,6 +1,7 @@
 //! Whole matches in virtual time: the stage, players, and a network between them.
 
 mod attempts;
+mod ball;
 mod devices;
 mod escape;
 mod hostile;

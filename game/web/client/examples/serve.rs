@@ -1,4 +1,4 @@
-//! The smallest server of Biobot that browsers can join: `cargo run --example serve [cooperative|versus] [players] [other]`.
+//! The smallest server of Biobot that browsers can join: `cargo run --example serve [cooperative|versus|ball] [players] [other]`.
 //! With `other` it is of another version than the page.
 //!
 //! Prints one line of JSON with its address and key. The test of the Worker in a real browser (`game/web/tests/worker.mjs`) plays on it.
@@ -17,17 +17,16 @@ fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let mode = match arguments.next().as_deref() {
         Some("versus") => Mode::Versus,
+        Some("ball") => Mode::Ball,
         _ => Mode::Cooperative,
     };
     let players = arguments
         .next()
         .and_then(|count| count.parse().ok())
         .unwrap_or(1);
-    let schema = match arguments.next() {
-        Some(_) => !muse_biobot::schema(),
-        None => muse_biobot::schema(),
-    };
-    let config = config().schema(schema);
+    // With a third word it is a server of another version.
+    let more = arguments.next().unwrap_or_default();
+    let config = config().shared(&more);
     let key = new_key()?;
     let public = key.public();
     let server = EndpointDriver::bind("127.0.0.1:0", config, ServerOptions::new(key))?;

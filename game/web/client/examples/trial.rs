@@ -28,7 +28,8 @@ fn run(arguments: &[String]) -> Result<String, Box<dyn std::error::Error>> {
             Ok(verify_recording(&recording))
         }
         _ => Err(
-            "usage: trial cooperative|versus PLAYERS SEED TICKS FILE, or trial verify FILE".into(),
+            "usage: trial cooperative|versus|ball PLAYERS SEED TICKS FILE, or trial verify FILE"
+                .into(),
         ),
     }
 }

@@ -82,6 +82,13 @@ impl Events {
                 "type": "message",
                 "message": {"type": "progress", "checkpoint": checkpoint, "owned": owned},
             }),
+            ToPlayer::Goal {
+                team,
+                scorer,
+                goals,
+            } => json!({
+                "type": "goal", "team": team, "scorer": slot(*scorer), "goals": goals,
+            }),
             ToPlayer::Result { phase, table } => {
                 let names = self.by_slot();
                 let lines: Vec<Value> = table

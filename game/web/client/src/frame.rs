@@ -6,7 +6,7 @@
 //! | 0 to 23 | the header, [`header`] |
 //! | then | sections of records, in the order of [`SECTIONS`]; the header says where each begins and how many records it has |
 //!
-//! The records: [`robot`], [`enemy`], [`device`], [`bolt`], [`effect`], [`round`], [`net`]. Each module lists its fields as places within a
+//! The records: [`robot`], [`enemy`], [`device`], [`bolt`], [`effect`], [`round`], [`net`], [`ball`]. Each module lists its fields as places within a
 //! record and ends with its `STRIDE`. Numbers that name something (entities, ticks) stay below 2^24 and are exact.
 
 mod effects;
@@ -15,8 +15,8 @@ mod write;
 
 pub use self::effects::Happenings;
 pub use self::layout::{
-    LAYOUT_VERSION, SECTIONS, bolt, device, effect, effect_kind, enemy, flags, header, net, robot,
-    round,
+    LAYOUT_VERSION, SECTIONS, ball, bolt, device, effect, effect_kind, enemy, flags, header, net,
+    robot, round,
 };
 pub use self::write::{Connection, write};
 

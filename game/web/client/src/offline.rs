@@ -86,7 +86,7 @@ impl Offline {
         let bot = |slot: u8| {
             let name = match wanted.game {
                 Mode::Cooperative => "Partner".to_owned(),
-                Mode::Versus => format!("Bot {slot}"),
+                Mode::Versus | Mode::Ball => format!("Bot {slot}"),
             };
             let brain = Brain::new(Arc::clone(&level), seed << 8 | u64::from(slot));
             (join(slot, &name), brain.skill(skill))

@@ -47,6 +47,7 @@ pub fn play(mode: Mode, players: u8, seed: u64, ticks: u32) -> (Vec<u64>, Vec<u8
 pub fn trial(mode: &str, players: u8, seed: u32, ticks: u32) -> Vec<u8> {
     let mode = match mode {
         "cooperative" => Mode::Cooperative,
+        "ball" => Mode::Ball,
         _ => Mode::Versus,
     };
     play(mode, players, seed.into(), ticks).1

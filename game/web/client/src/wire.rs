@@ -3,18 +3,17 @@
 //! The Worker gives what its session received to [`Wire::handle_datagram`] and sends what [`Wire::poll_transmit`] returns. When its session
 //! breaks it opens another and goes on with the same wire: the transport moves the connection there, and nothing reliable is lost.
 
-use std::net::SocketAddr;
-
+use muse::drivers::carried::{Carried, LINK, REMOTE};
 use muse::transport::{
     Config, Connect, ConnectError, ConnectionId, ConnectionStats, Endpoint, Entropy, Event,
 };
-use muse::wire::{Datagram, Ecn, Instant, Link, Machine};
+use muse::wire::{Instant, Machine};
 
 use crate::conditioned::{Conditioned, Weather};
 
 /// One connection to one server.
 pub struct Wire {
-    endpoint: Endpoint,
+    endpoint: Carried<Endpoint>,
     connection: ConnectionId,
     outgoing: Conditioned,
     incoming: Conditioned,
@@ -37,9 +36,9 @@ impl Wire {
         let seed = u64::from_le_bytes(seed);
         let mut endpoint = Endpoint::new(config.link(LINK), entropy);
         endpoint.set_unix_time(now, unix_s);
-        let connection = endpoint.connect(now, server_address(), how)?;
+        let connection = endpoint.connect(now, REMOTE, how)?;
         Ok(Self {
-            endpoint,
+            endpoint: Carried::new(endpoint),
             connection,
             outgoing: Conditioned::new(seed),
             incoming: Conditioned::new(!seed),
@@ -63,26 +62,16 @@ impl Wire {
 
     /// Takes in what has become due.
     pub fn advance(&mut self, now: Instant) {
-        while let Some(mut bytes) = self.incoming.poll(now) {
-            let datagram = Datagram {
-                from: server_address(),
-                ecn: Ecn::NotCapable,
-                payload: &mut bytes,
-            };
-            self.endpoint.handle_datagram(now, datagram);
+        while let Some(bytes) = self.incoming.poll(now) {
+            self.endpoint.receive(now, bytes);
         }
-        if self.endpoint.poll_timeout().is_some_and(|due| due <= now) {
-            self.endpoint.handle_timeout(now);
-        }
+        self.endpoint.advance(now);
     }
 
     /// Returns the next datagram that the session is to send.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Vec<u8>> {
-        let mut packet = [0; DATAGRAM_MAX];
-        while let Some(transmit) = self.endpoint.poll_transmit(now, &mut packet) {
-            for datagram in transmit.datagrams(&packet) {
-                self.outgoing.offer(now, datagram.to_vec());
-            }
+        while let Some(datagram) = self.endpoint.next_datagram(now) {
+            self.outgoing.offer(now, datagram);
         }
         let bytes = self.outgoing.poll(now)?;
         self.bytes_sent += bytes.len() as u64;
@@ -140,16 +129,3 @@ impl std::fmt::Debug for Wire {
             .finish_non_exhaustive()
     }
 }
-
-/// A session leads to one server: the address only has to be the same each time.
-fn server_address() -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], 1))
-}
-
-/// Largest datagram of WebTransport and WebSocket alike, as the server's side has it.
-const DATAGRAM_MAX: usize = 1_200;
-const LINK: Link = Link {
-    datagram_min: DATAGRAM_MAX,
-    datagram_max: DATAGRAM_MAX,
-    ..Link::UDP
-};

@@ -2,7 +2,7 @@
 
 import { Vector3 } from "three";
 import { EFFECT_KIND } from "../frame.ts";
-import { type EffectView, type EnemyView, type RobotView, Species, Stance, type Triple } from "../model.ts";
+import { BALL_RADIUS, type EffectView, type EnemyView, type RobotView, Species, Stance, type Triple } from "../model.ts";
 import type { Solids } from "../solids.ts";
 import type { GameSounds } from "../sound/game_sounds.ts";
 import * as recipes from "../sound/recipes.ts";
@@ -50,6 +50,12 @@ export class Director implements ActorListener {
       this.effects.sparkle([position[0], position[1] + 0.9, position[2]], playerColour(slot));
       this.sounds.play(recipes.RESPAWN, own ? undefined : position);
     }
+  }
+
+  /** The ball bounced or was hit, as hard as its speed changed. */
+  ball(at: Triple, strength: number): void {
+    this.sounds.play(recipes.THUD, at, Math.min(1.4, strength / 10));
+    if (strength > 7) this.effects.dust([at[0], at[1] - BALL_RADIUS, at[2]], Math.min(1, strength / 20));
   }
 
   enemy(view: EnemyView, enemy: Enemy, events: EnemyEvents, before: EnemyView | undefined): void {

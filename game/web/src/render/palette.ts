@@ -2,6 +2,7 @@
 // near-black with red eyes, so that friend and foe are told apart by silhouette and by glow alone.
 
 import { Color, Vector3 } from "three";
+import { teamOf } from "../model.ts";
 
 export const SKY_TOP = 0x4a4482;
 export const SKY_HORIZON = 0xf2a679;
@@ -40,8 +41,24 @@ const PLAYER_COLOURS = [
   0x8affff, 0xffffff,
 ] as const;
 
+/** By team. */
+export const TEAM_COLOURS = [0x2fe6ff, 0xff8a1f] as const;
+export const TEAM_NAMES = ["Blue", "Orange"] as const;
+let inTeams = false;
+
+/** Whether robots have the colour of their team instead of one of their own. */
+export function useTeamColours(teams: boolean): void {
+  inTeams = teams;
+}
+
+/** A team's colour, as the interface writes it. */
+export function teamStyle(team: 0 | 1): string {
+  return `#${new Color(TEAM_COLOURS[team]).getHexString()}`;
+}
+
 /** The accent of the robot in a slot. */
 export function playerColour(slot: number): number {
+  if (inTeams) return TEAM_COLOURS[teamOf(slot)];
   return PLAYER_COLOURS[((slot % PLAYER_COLOURS.length) + PLAYER_COLOURS.length) % PLAYER_COLOURS.length] ?? NEUTRAL_GLOW;
 }
 

@@ -29,6 +29,7 @@ export class RoundShadows {
       mesh.visible = true;
     };
     for (const robot of moment.robots) if (robot.alive) put(robot.position, 0.75);
+    for (const ball of moment.balls) put(ball.position, 0.9);
     for (const enemy of moment.enemies) if (enemy.stance !== Stance.Dead) put(enemy.position, WIDTHS[enemy.species as Species] ?? 0.8);
     for (let index = used; index < this.pool.length; index += 1) (this.pool[index] as Mesh).visible = false;
   }

@@ -86,7 +86,7 @@ export class SideCamera {
 /** The nearest opponent that the robot can see, preferably one that it looks at. */
 function opponentOf(own: RobotView, moment: Moment, from: Vector3, cast: Cast): Vector3 | undefined {
   const alive = (enemy: EnemyView): boolean => enemy.stance !== Stance.Dead;
-  const others = moment.round.mode === Mode.Versus ? moment.robots.filter((robot) => robot.alive && robot.entity !== own.entity) : [];
+  const others = moment.round.mode !== Mode.Cooperative ? moment.robots.filter((robot) => robot.alive && robot.entity !== own.entity) : [];
   lookDirection(own.yaw, own.pitch, ahead);
   let best = OPPONENT_METRES;
   let found: Vector3 | undefined;

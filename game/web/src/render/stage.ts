@@ -7,6 +7,7 @@ import type { Quality, Settings } from "../settings.ts";
 import { Solids } from "../solids.ts";
 import type { GameSounds } from "../sound/game_sounds.ts";
 import { Actors } from "./actors.ts";
+import { BallAndGoals } from "./ball.ts";
 import { Beacons } from "./beacons.ts";
 import { EYE_HEIGHT, eyeOf, lookDirection, type View, ViewCamera } from "./camera.ts";
 import { Devices } from "./devices.ts";
@@ -48,6 +49,7 @@ export class Stage {
   private solids = new Solids([]);
   private devices: Devices | undefined;
   private beacons: Beacons | undefined;
+  private ball: BallAndGoals | undefined;
   private world: ReturnType<typeof buildWorld> | undefined;
   /** Share of the pixels of quality low, and the time of a picture that it follows. */
   private scale = 1;
@@ -87,8 +89,9 @@ export class Stage {
     this.solids = new Solids(level.solids);
     this.devices = new Devices(level, this.effects.texture, this.solids);
     this.beacons = new Beacons(level, this.effects.texture);
+    this.ball = new BallAndGoals(level, (at, strength) => this.director.ball(at, strength));
     this.director.solids = this.solids;
-    this.scene.add(this.world, this.devices.root, this.beacons.root);
+    this.scene.add(this.world, this.devices.root, this.beacons.root, this.ball.root);
     this.renderer.compile(this.scene, this.view.camera);
   }
 
@@ -97,13 +100,14 @@ export class Stage {
     this.effects.clear();
     this.hands.hide();
     this.shadows?.clear();
-    for (const part of [this.world, this.devices?.root, this.beacons?.root]) {
+    for (const part of [this.world, this.devices?.root, this.beacons?.root, this.ball?.root]) {
       if (part !== undefined) this.scene.remove(part);
     }
     this.world?.traverse((child) => "geometry" in child && (child.geometry as { dispose(): void }).dispose());
     this.world = undefined;
     this.devices = undefined;
     this.beacons = undefined;
+    this.ball = undefined;
   }
 
   /** Draws a moment as the player sees it. */
@@ -125,6 +129,7 @@ export class Stage {
     for (const change of this.devices?.update(moment.devices, seconds) ?? []) this.director.device(change);
     this.solids.moving = this.devices?.bodies() ?? [];
     this.beacons?.update(moment, seconds);
+    this.ball?.update(moment);
     this.shadows?.update(moment, this.solids);
     this.listen(moment);
     this.finish(seconds);

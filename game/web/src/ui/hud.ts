@@ -1,9 +1,9 @@
 // The display over the game: health, weapon, objective, names, feed, scores. Elements are made once; an update writes only what has changed.
 
-import { MAGAZINE_SIZES, Mode, type Moment, type NetView, Phase, RELOAD_TICKS, type RobotView, Species, Stance, TICKS_PER_SECOND, type Triple, WEAPON_NAMES } from "../model.ts";
+import { MAGAZINE_SIZES, Mode, type Moment, type NetView, Phase, RELOAD_TICKS, type RobotView, Species, Stance, TICKS_PER_SECOND, teamOf, type Triple, WEAPON_NAMES } from "../model.ts";
 import type { Hint } from "../objectives.ts";
 import type { ResultLine } from "../protocol.ts";
-import { playerStyle } from "../render/palette.ts";
+import { playerStyle, TEAM_NAMES, teamStyle } from "../render/palette.ts";
 import type { ScreenPoint } from "../render/stage.ts";
 import { clock, element } from "./dom.ts";
 import { scoreTable } from "./result.ts";
@@ -34,6 +34,8 @@ export class Hud {
   private readonly waypoint = element("div", { class: "waypoint" });
   private readonly ping = element("div", { class: "ping" });
   private readonly timer = element("div", { class: "timer" });
+  private readonly goals = [0, 1].map((team) => element("b", { attributes: { style: `color:${teamStyle(team as 0 | 1)}` } }));
+  private readonly score = element("div", { class: "score", id: "score" }, this.goals[0] ?? "", " : ", this.goals[1] ?? "");
   private readonly bossBar = element("i");
   private readonly bossPoints = [element("i"), element("i")];
   private readonly boss = element("div", { class: "boss" }, "Overseer", element("div", { class: "track" }, this.bossBar), element("div", { class: "points" }, ...this.bossPoints));
@@ -53,7 +55,7 @@ export class Hud {
     this.crosshair.append(element("b"), this.hitmark);
     this.health.append(this.healthNumber, element("div", { class: "track" }, this.healthBar));
     const weapon = element("div", { class: "weapon" }, this.weaponName, this.rounds, element("div", { class: "slots" }, ...this.slots));
-    this.root.append(this.vignette, this.waypoint, this.crosshair, this.health, weapon, this.objective, this.ping, this.timer, this.boss, this.feed, this.prompt, this.banner, this.scores);
+    this.root.append(this.vignette, this.waypoint, this.crosshair, this.health, weapon, this.objective, this.ping, this.timer, this.score, this.boss, this.feed, this.prompt, this.banner, this.scores);
   }
 
   update(input: HudInput): void {
@@ -87,16 +89,26 @@ export class Hud {
   kill(killer: string, killerSlot: number, victim: string, victimSlot: number, weapon: number): void {
     const name = (text: string, slot: number): HTMLElement => element("span", { text, attributes: { style: `color:${slot < 0 ? "var(--danger)" : playerStyle(slot)}` } });
     const line = element("div", {}, name(killer, killerSlot), element("span", { class: "weaponname", text: WEAPON_NAMES[weapon] ?? "" }), name(victim, victimSlot));
-    this.feed.append(line);
-    while (this.feed.childElementCount > FEED_LINES) this.feed.firstElementChild?.remove();
-    setTimeout(() => { line.style.opacity = "0"; }, 5000);
-    setTimeout(() => line.remove(), 5700);
+    this.tell(line);
+  }
+
+  goal(team: 0 | 1, scorer: string, slot: number): void {
+    const own = slot >= 0 && teamOf(slot) !== team;
+    const name = element("span", { text: scorer, attributes: { style: `color:${slot < 0 ? "var(--ink)" : playerStyle(slot)}` } });
+    this.tell(element("div", {}, name, element("span", { class: "weaponname", text: own ? "own goal for" : "goal for" }), element("span", { text: TEAM_NAMES[team], attributes: { style: `color:${teamStyle(team)}` } })));
   }
 
   clear(): void {
     this.feed.replaceChildren();
     for (const plate of this.plates.values()) plate.remove();
     this.plates.clear();
+  }
+
+  private tell(line: HTMLElement): void {
+    this.feed.append(line);
+    while (this.feed.childElementCount > FEED_LINES) this.feed.firstElementChild?.remove();
+    setTimeout(() => { line.style.opacity = "0"; }, 5000);
+    setTimeout(() => line.remove(), 5700);
   }
 
   private updateOwn(own: RobotView, input: HudInput): void {
@@ -141,7 +153,9 @@ export class Hud {
   }
 
   private updateRound({ round, enemies }: Moment): void {
-    this.timer.hidden = round.mode !== Mode.Versus;
+    this.timer.hidden = round.mode === Mode.Cooperative;
+    this.score.hidden = round.mode !== Mode.Ball;
+    for (const [team, goals] of this.goals.entries()) this.write(goals, String(round.goals[team] ?? 0));
     this.write(this.timer, clock(round.ticksLeft / TICKS_PER_SECOND));
     const boss = enemies.find((enemy) => enemy.species === Species.Boss && enemy.stance !== Stance.Dead && enemy.stance !== Stance.Idle);
     this.boss.hidden = boss === undefined;
@@ -153,10 +167,12 @@ export class Hud {
   private updatePing({ net, interrupted }: Moment): void {
     const good = 4 - Math.min(3, Math.round(net.quality));
     const level = ["", "var(--danger)", "var(--danger)", "var(--second)", "var(--good)"][good] ?? "";
-    const html = `${netIcons(net, interrupted)}<span id="ping">${Math.round(net.rttMs)} ms</span><span class="bars" style="--level:${level}">${[1, 2, 3, 4].map((bar) => `<i class="${bar <= good ? "on" : ""}"></i>`).join("")}</span>`;
+    const html = `${netIcons(net, interrupted)}<span id="ping">${Math.round(net.rttMs)} ms</span><span class="bars">${[1, 2, 3, 4].map((bar) => `<i class="${bar <= good ? "on" : ""}"></i>`).join("")}</span>`;
     if (this.written.get(this.ping) === html) return;
     this.written.set(this.ping, html);
     this.ping.innerHTML = html;
+    // Not as an attribute: the page's policy allows no inline styles.
+    this.ping.querySelector<HTMLElement>(".bars")?.style.setProperty("--level", level);
   }
 
   private updatePlates({ moment, project, sees, names }: HudInput): void {
@@ -194,7 +210,7 @@ export class Hud {
     const key = JSON.stringify(lines);
     if (key === this.scoresShown) return;
     this.scoresShown = key;
-    this.scores.replaceChildren(element("h3", { text: moment.round.mode === Mode.Versus ? "Versus" : "Co-operative" }), scoreTable(lines, moment.own?.slot ?? -1));
+    this.scores.replaceChildren(element("h3", { text: MODE_NAMES[moment.round.mode] }), scoreTable(lines, moment.own?.slot ?? -1, moment.round.mode === Mode.Ball));
   }
 
   private write(target: HTMLElement, text: string): void {
@@ -211,10 +227,11 @@ export function scoreLines({ round, robots }: Moment, names: readonly string[]):
     .sort((one, two) => two.points - one.points || one.slot - two.slot);
 }
 
-function bannerOf({ own, round, interrupted }: Moment): string {
+function bannerOf({ own, round, balls, interrupted }: Moment): string {
   if (interrupted) return "Connection lost. Trying to come back.";
   if (round.phase === Phase.Waiting) return "Waiting for the others";
   if (round.phase === Phase.Loading) return "The others are loading";
+  if (round.phase === Phase.Playing && balls.some((ball) => ball.restartTicks > 0)) return "Goal!";
   if (own !== undefined && !own.alive) return `Back in ${Math.ceil(own.respawnTicks / TICKS_PER_SECOND)}`;
   return "";
 }
@@ -233,6 +250,7 @@ function gap(from: Triple, to: Triple): number {
   return Math.hypot(to[0] - from[0], to[1] - from[1], to[2] - from[2]);
 }
 
+const MODE_NAMES: Record<Mode, string> = { [Mode.Cooperative]: "Co-operative", [Mode.Versus]: "Versus", [Mode.Ball]: "Ball" };
 const FEED_LINES = 5;
 const EDGE = 60;
 const PLATE_METRES = 18;

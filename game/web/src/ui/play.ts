@@ -8,12 +8,20 @@ import { keysHint, page, type Screen } from "./screens.ts";
 const MODES = [
   ["cooperative", "Co-operative"],
   ["versus", "Versus"],
+  ["ball", "Ball"],
 ] as const;
 const DIFFICULTIES = [
   ["0", "Easy"],
   ["1", "Normal"],
   ["2", "Hard"],
 ] as const;
+
+/** Who else plays in practice, by mode. */
+const OTHERS: Record<Mode, { label: string; usual: string; values: readonly (readonly [string, string])[] }> = {
+  cooperative: { label: "Partner", usual: "1", values: [["1", "A bot"], ["0", "Nobody"]] },
+  versus: { label: "Opponents", usual: "5", values: [["1", "1"], ["3", "3"], ["5", "5"], ["9", "9"], ["15", "15"]] },
+  ball: { label: "Teams", usual: "3", values: [["0", "Alone"], ["1", "1 : 1"], ["3", "2 : 2"], ["5", "3 : 3"], ["7", "4 : 4"]] },
+};
 
 export function playScreen(actions: Actions): Screen {
   let mode: Mode | "any" = "cooperative";
@@ -24,8 +32,9 @@ export function playScreen(actions: Actions): Screen {
   const drawPlayers = (): void => {
     players = "2";
     playersRow.replaceChildren();
-    if (mode !== "versus") return;
-    playersRow.append(choice("Players", [["2", "2"], ["4", "4"], ["8", "8"], ["16", "16"]], players, (value) => { players = value; }));
+    if (mode !== "versus" && mode !== "ball") return;
+    const most = mode === "versus" ? ([["8", "8"], ["16", "16"]] as const) : ([["6", "6"], ["8", "8"]] as const);
+    playersRow.append(choice<string>("Players", [["2", "2"], ["4", "4"], ...most], players, (value) => { players = value; }));
   };
   const start = button("Find a match", () => actions.play(preferences(mode, difficulty, players, bots)), { class: "main", id: "find" });
   start.dataset.focus = "";
@@ -78,9 +87,9 @@ export function practiceScreen(actions: Actions): Screen {
   let bots = "1";
   const botsRow = element("div");
   const drawBots = (): void => {
-    bots = game === "cooperative" ? "1" : "5";
-    const values = game === "cooperative" ? ([["1", "A bot"], ["0", "Nobody"]] as const) : ([["1", "1"], ["3", "3"], ["5", "5"], ["9", "9"], ["15", "15"]] as const);
-    botsRow.replaceChildren(choice(game === "cooperative" ? "Partner" : "Opponents", values as readonly (readonly [string, string])[], bots, (value) => { bots = value; }));
+    const { label, usual, values } = OTHERS[game];
+    bots = usual;
+    botsRow.replaceChildren(choice<string>(label, values, bots, (value) => { bots = value; }));
   };
   drawBots();
   const start = button("Start", () => actions.practice({ game, bots: Number(bots), difficulty: Number(difficulty) }), { class: "main", id: "start-practice" });
@@ -126,4 +135,5 @@ const TIPS = [
   "The boss has two weak points. Hit both within half a second.",
   "Press F3 to see the network at work, and to make it worse.",
   "V changes the view.",
+  "The ball is heavy: get behind it and push, or press the use key to kick it where you look.",
 ];

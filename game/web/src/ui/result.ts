@@ -1,7 +1,8 @@
 // The result of a match, and the way into another round.
 
-import type { ResultLine } from "../protocol.ts";
-import { playerStyle } from "../render/palette.ts";
+import { teamOf } from "../model.ts";
+import type { Mode, ResultLine } from "../protocol.ts";
+import { playerStyle, TEAM_NAMES } from "../render/palette.ts";
 import type { Actions } from "./actions.ts";
 import { button, element } from "./dom.ts";
 import { keysHint, page, type Screen } from "./screens.ts";
@@ -9,7 +10,9 @@ import { keysHint, page, type Screen } from "./screens.ts";
 export interface Result {
   won: boolean;
   lines: ResultLine[];
-  cooperative: boolean;
+  mode: Mode;
+  /** By team, with the ball. */
+  goals: [number, number];
   ownSlot: number;
 }
 
@@ -21,15 +24,17 @@ export function resultScreen(actions: Actions, result: Result): Screen {
     "div",
     {},
     element("p", { class: "lead", text: sentence(result, lines) }),
-    scoreTable(lines, result.ownSlot),
+    scoreTable(lines, result.ownSlot, result.mode === "ball"),
     element("div", { class: "bar", attributes: { style: "margin-top:2rem" } }, again, button("Back", () => actions.show("home"), { id: "result-home" })),
   );
   content.style.maxWidth = "46rem";
   return { name: "result", root: page(heading(result, lines), [content], [keysHint()], "shade"), back: () => actions.show("home") };
 }
 
-export function scoreTable(lines: readonly ResultLine[], ownSlot: number): HTMLElement {
-  const head = element("tr", {}, element("th", { text: "Player" }), ...["Points", "Kills", "Deaths"].map((text) => element("th", { class: "number", text })));
+/** With the ball, kills are goals and deaths own goals. */
+export function scoreTable(lines: readonly ResultLine[], ownSlot: number, ball = false): HTMLElement {
+  const columns = ball ? ["Points", "Goals", "Own goals"] : ["Points", "Kills", "Deaths"];
+  const head = element("tr", {}, element("th", { text: "Player" }), ...columns.map((text) => element("th", { class: "number", text })));
   const rows = lines.map((line) => {
     const dot = element("i", { class: "dot", attributes: { style: `color:${playerStyle(line.slot)}` } });
     const numbers = [line.points, line.kills, line.deaths].map((value) => element("td", { class: "number", text: String(value) }));
@@ -39,12 +44,23 @@ export function scoreTable(lines: readonly ResultLine[], ownSlot: number): HTMLE
 }
 
 function heading(result: Result, lines: readonly ResultLine[]): string {
-  if (result.cooperative) return result.won ? "You are out" : "Not this time";
+  if (result.mode === "cooperative") return result.won ? "You are out" : "Not this time";
+  if (result.mode === "ball") return ["Defeat", "Draw", "Victory"][lead(result) + 1] ?? "";
   return lines[0]?.slot === result.ownSlot ? "Victory" : "Match over";
 }
 
 function sentence(result: Result, lines: readonly ResultLine[]): string {
-  if (result.cooperative) return result.won ? "Two robots went in, two came out." : "The AI keeps its robots. For now.";
+  if (result.mode === "ball") {
+    const [first, second] = result.goals;
+    return first === second ? `${first} : ${second}.` : `${TEAM_NAMES[first > second ? 0 : 1]} wins ${Math.max(first, second)} : ${Math.min(first, second)}.`;
+  }
+  if (result.mode === "cooperative") return result.won ? "Two robots went in, two came out." : "The AI keeps its robots. For now.";
   const first = lines[0];
   return first === undefined ? "" : first.slot === result.ownSlot ? "Nobody was better." : `${first.name} was better.`;
+}
+
+/** 1 if the own team has more goals, -1 if the other has. */
+export function lead({ goals, ownSlot }: Pick<Result, "goals" | "ownSlot">): number {
+  const team = teamOf(Math.max(0, ownSlot));
+  return Math.sign(goals[team] - goals[team === 0 ? 1 : 0]);
 }

@@ -1,10 +1,10 @@
 //! The places of everything in a frame. The same as `game/web/src/frame.ts`.
 
 /// Of all of this: a page of another version does not read the frame.
-pub const LAYOUT_VERSION: u32 = 1;
+pub const LAYOUT_VERSION: u32 = 2;
 
 /// Sections in their order, with the floats of a record.
-pub const SECTIONS: [(&str, usize); 7] = [
+pub const SECTIONS: [(&str, usize); 8] = [
     ("robots", robot::STRIDE),
     ("enemies", enemy::STRIDE),
     ("devices", device::STRIDE),
@@ -12,6 +12,7 @@ pub const SECTIONS: [(&str, usize); 7] = [
     ("effects", effect::STRIDE),
     ("round", round::STRIDE),
     ("net", net::STRIDE),
+    ("balls", ball::STRIDE),
 ];
 
 /// Places in the header.
@@ -258,7 +259,7 @@ pub mod effect_kind {
 
 /// The match.
 pub mod round {
-    /// 0 co-operative, 1 versus.
+    /// 0 co-operative, 1 versus, 2 ball.
     pub const MODE: usize = 0;
     /// 0 waiting, 1 loading, 2 playing, 3 won, 4 lost, 5 over.
     pub const PHASE: usize = 1;
@@ -270,10 +271,10 @@ pub mod round {
     pub const WEAK_POINT_1: usize = 4;
     /// Weak point 2.
     pub const WEAK_POINT_2: usize = 5;
-    /// Spare 1.
-    pub const SPARE_1: usize = 6;
-    /// Spare 2.
-    pub const SPARE_2: usize = 7;
+    /// Goals of each team.
+    pub const GOALS_1: usize = 6;
+    /// Goals of the other team.
+    pub const GOALS_2: usize = 7;
     /// 16 each, by slot.
     pub const POINTS: usize = 8;
     /// Kills.
@@ -342,4 +343,30 @@ pub mod net {
     pub const RESUMED: usize = 26;
     /// Floats of a record.
     pub const STRIDE: usize = 32;
+}
+
+/// The ball.
+pub mod ball {
+    /// Its entity.
+    pub const ID: usize = 0;
+    /// Its middle, in metres: x.
+    pub const X: usize = 1;
+    /// Up.
+    pub const Y: usize = 2;
+    /// Towards the back.
+    pub const Z: usize = 3;
+    /// Metres a second, x.
+    pub const VX: usize = 4;
+    /// Metres a second, y.
+    pub const VY: usize = 5;
+    /// Metres a second, z.
+    pub const VZ: usize = 6;
+    /// Slot of the robot that touched it last, -1 for nobody.
+    pub const TOUCHED: usize = 7;
+    /// Ticks until it is put back after a goal; 0 while it is in play.
+    pub const RESTART: usize = 8;
+    /// 1 if the own robot kicks it when use is pressed now.
+    pub const KICKABLE: usize = 9;
+    /// Floats of a record.
+    pub const STRIDE: usize = 10;
 }

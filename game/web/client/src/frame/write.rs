@@ -1,10 +1,13 @@
 //! From a player's frame to floats.
 
 use muse::netcode::{EntityId, Tick};
-use muse_biobot::player::{BoltShown, DeviceShown, EnemyShown, Frame, NetStatistics, Switches};
+use muse_biobot::ball::can_kick;
+use muse_biobot::player::{
+    BallShown, BoltShown, DeviceShown, EnemyShown, Frame, NetStatistics, Switches,
+};
 use muse_biobot::{Level, Phase, Robot, Round, SLOTS_MAX, TICK_SECONDS};
 
-use super::{Floats, Happenings, bolt, device, enemy, header, net, robot, round};
+use super::{Floats, Happenings, ball, bolt, device, enemy, header, net, robot, round};
 use crate::conditioned::Weather;
 
 /// State of the connection, beside what the netcode knows.
@@ -82,6 +85,9 @@ pub fn write(
     floats.section(6, [&frame.statistics], |record, statistics| {
         write_net(record, statistics, connection);
     });
+    floats.section(7, &frame.ball, |record, shown| {
+        write_ball(record, shown, frame);
+    });
     floats.finish()
 }
 
@@ -149,6 +155,18 @@ fn write_bolt(record: &mut [f32], shown: &BoltShown, ticks: f64) {
     record[bolt::BORN] = it.born as f32;
 }
 
+fn write_ball(record: &mut [f32], shown: &BallShown, frame: &Frame) {
+    let it = &shown.ball;
+    record[ball::ID] = number(shown.entity);
+    record[ball::X..=ball::Z].copy_from_slice(&it.position);
+    record[ball::VX..=ball::VZ].copy_from_slice(&it.velocity);
+    record[ball::TOUCHED] = it.last_touch().map_or(-1.0, f32::from);
+    record[ball::RESTART] = it.restart.saturating_sub(frame.time.tick.0) as f32;
+    let own = frame.own.as_ref();
+    let kicks = own.is_some_and(|own| can_kick(&own.robot, it, frame.time.tick));
+    record[ball::KICKABLE] = f32::from(u8::from(kicks));
+}
+
 fn write_round(record: &mut [f32], it: &Round, tick: Tick) {
     record[round::MODE] = f32::from(it.mode as u8);
     record[round::PHASE] = f32::from(match it.phase {
@@ -170,6 +188,8 @@ fn write_round(record: &mut [f32], it: &Round, tick: Tick) {
         };
         record[round::WEAK_POINT_1 + place] = left as f32;
     }
+    record[round::GOALS_1] = f32::from(it.goals[0]);
+    record[round::GOALS_2] = f32::from(it.goals[1]);
     for slot in 0..SLOTS_MAX {
         record[round::POINTS + slot] = f32::from(it.points[slot]);
         record[round::KILLS + slot] = f32::from(it.kills[slot]);
