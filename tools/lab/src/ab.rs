@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::arena::{Arena, Journal, Switches};
 use crate::character::Body;
-use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
-use crate::report::{escaped, page, write_to};
+use crate::plot::*;
+use crate::report::{cell, escaped, page, table, word, write_to};
 use crate::stage::{TICK, conditions};
 
 /// One way to play.
@@ -69,35 +69,30 @@ impl Arm {
     /// assert_eq!(arms[0].name, "35 ms, lag compensation on");
     /// ```
     pub fn all() -> Vec<Self> {
+        let arm = |experiment, name: String, network| Self {
+            experiment,
+            name,
+            network,
+            terrible: false,
+            switches: Switches::ALL,
+            repeat_max: None,
+        };
         let mut arms = Vec::new();
         for round_trip in ROUND_TRIPS {
-            for lag_compensation in [true, false] {
-                let word = if lag_compensation { "on" } else { "off" };
-                arms.push(Self {
-                    experiment: LAG_COMPENSATION,
-                    name: format!("{round_trip} ms, lag compensation {word}"),
-                    network: mild(round_trip),
-                    terrible: false,
-                    switches: Switches {
-                        lag_compensation,
-                        ..Switches::ALL
-                    },
-                    repeat_max: None,
-                });
+            for (lag_compensation, word) in [(true, "on"), (false, "off")] {
+                let name = format!("{round_trip} ms, lag compensation {word}");
+                let mut arm = arm(LAG_COMPENSATION, name, mild(round_trip));
+                arm.switches.lag_compensation = lag_compensation;
+                arms.push(arm);
             }
         }
-        for terrible in [false, true] {
-            let name = match terrible {
-                true => "one of five has a terrible network",
-                false => "all five have a good network",
-            };
+        for (terrible, name) in [
+            (false, "all five have a good network"),
+            (true, "one of five has a terrible network"),
+        ] {
             arms.push(Self {
-                experiment: TERRIBLE,
-                name: name.to_owned(),
-                network: mild(60),
                 terrible,
-                switches: Switches::ALL,
-                repeat_max: None,
+                ..arm(TERRIBLE, name.to_owned(), mild(60))
             });
         }
         for (repeat_max, name) in [
@@ -107,12 +102,8 @@ impl Arm {
             (None, "repeated up to 12 times (default)"),
         ] {
             arms.push(Self {
-                experiment: REPEATS,
-                name: format!("missing inputs {name}"),
-                network: uneven(80),
-                terrible: false,
-                switches: Switches::ALL,
                 repeat_max,
+                ..arm(REPEATS, format!("missing inputs {name}"), uneven(80))
             });
         }
         arms
@@ -239,10 +230,8 @@ pub fn html(results: &[ArmResult], seconds: u32) -> String {
     }
     body.push_str("</ol>\n<h2>Plot</h2>\n<div class=\"plots\"><figure>");
     body.push_str(&plot(results).svg());
-    body.push_str(
-        "</figure></div>\n<h2>Every way to play</h2>\n<div class=\"scroll\"><table>\n<thead><tr>",
-    );
-    for head in [
+    body.push_str("</figure></div>\n<h2>Every way to play</h2>\n");
+    let heads = [
         "question",
         "way to play",
         "shots that hit, %",
@@ -250,28 +239,12 @@ pub fn html(results: &[ArmResult], seconds: u32) -> String {
         "mispredicted, %",
         "jumps of others, /min",
         "own jumps, /min",
-    ] {
-        write_to(
-            &mut body,
-            format_args!("<th scope=\"col\"><button type=\"button\">{head}</button></th>"),
-        );
-    }
-    body.push_str("</tr></thead>\n<tbody>\n");
-    for arm in results {
-        write_to(
-            &mut body,
-            format_args!(
-                "<tr><td class=\"word\">{}</td><td class=\"word\">{}</td>",
-                escaped(&arm.experiment),
-                escaped(&arm.name)
-            ),
-        );
-        for figure in arm.figures() {
-            write_to(&mut body, format_args!("<td>{figure}</td>"));
-        }
-        body.push_str("</tr>\n");
-    }
-    body.push_str("</tbody></table></div>\n");
+    ];
+    let rows = results.iter().map(|arm| {
+        let names = [&arm.experiment, &arm.name].map(|name| word(escaped(name)));
+        names.into_iter().chain(arm.figures().map(cell)).collect()
+    });
+    body.push_str(&table("", &heads, rows));
     page("Muse laboratory: the beta test's questions", &body)
 }
 
@@ -300,29 +273,23 @@ fn plot(results: &[ArmResult]) -> Plot {
             .collect::<Vec<(f64, Estimate)>>()
     };
     let (on, off) = (arms("on"), arms("off"));
-    let line = |name, colour, points: &[(f64, Estimate)]| {
+    let most = on.iter().chain(&off).map(|(_, figure)| figure.high);
+    let most = most.fold(1.0, f64::max);
+    let shade = |points: &[(f64, Estimate)]| {
+        let corners =
+            |(x, figure): &(f64, Estimate)| [(x - 1.2, figure.low), (x + 1.2, figure.high)];
+        points.iter().flat_map(corners).collect::<Vec<_>>()
+    };
+    let means = |points: &[(f64, Estimate)]| {
         let means = points.iter().map(|(x, figure)| (*x, figure.mean));
-        Series::new(name, colour, Mark::Joined, means.collect::<Vec<_>>())
+        means.collect::<Vec<_>>()
     };
-    let shade = |name, colour, points: &[(f64, Estimate)]| {
-        let boxes = points
-            .iter()
-            .flat_map(|(x, figure)| [(x - 1.2, figure.low), (x + 1.2, figure.high)]);
-        Series::new(name, colour, Mark::Shade, boxes.collect::<Vec<_>>())
-    };
-    let most = on
-        .iter()
-        .chain(&off)
-        .map(|(_, figure)| figure.high)
-        .fold(1.0, f64::max);
-    let panel = Panel::new(
-        Axis::new("round trip (ms)", 25.0, 110.0),
-        Axis::new("shots that hit (%)", 0.0, most * 1.15),
-    )
-    .with(shade("95 % confidence", Colour::Blue, &on))
-    .with(shade("95 % confidence", Colour::Red, &off))
-    .with(line("lag compensation on", Colour::Blue, &on))
-    .with(line("lag compensation off", Colour::Red, &off));
+    let hits = ("shots that hit (%)", 0.0, most * 1.15);
+    let panel = Panel::new(("round trip (ms)", 25.0, 110.0), hits)
+        .with("95 % confidence", Blue, Shade, shade(&on))
+        .with("95 % confidence", Red, Shade, shade(&off))
+        .with("lag compensation on", Blue, Joined, means(&on))
+        .with("lag compensation off", Red, Joined, means(&off));
     Plot::new(
         "Lag compensation and accuracy",
         "Shots of marksmen who aim at what they see. With lag compensation the round trip does not matter to them; without it they hit less at every round trip, and ever less as it grows.",
@@ -332,23 +299,20 @@ fn plot(results: &[ArmResult]) -> Plot {
 
 /// A good connection at home.
 fn mild(round_trip_ms: u64) -> Conditions {
-    let deviation = Duration::from_micros(round_trip_ms * 10);
-    conditions(round_trip_ms)
-        .jitter(Jitter::Normal {
-            mean: deviation * 3,
-            deviation,
-        })
-        .loss(0.002)
+    varied(round_trip_ms, 10).loss(0.002)
 }
 
 fn uneven(round_trip_ms: u64) -> Conditions {
-    let deviation = Duration::from_micros(round_trip_ms * 57);
-    conditions(round_trip_ms)
-        .jitter(Jitter::Normal {
-            mean: deviation * 3,
-            deviation,
-        })
-        .loss(0.08)
+    varied(round_trip_ms, 57).loss(0.08)
+}
+
+/// Delays deviate by so many thousandths of the round trip.
+fn varied(round_trip_ms: u64, thousandths: u64) -> Conditions {
+    let deviation = Duration::from_micros(round_trip_ms * thousandths);
+    conditions(round_trip_ms).jitter(Jitter::Normal {
+        mean: deviation * 3,
+        deviation,
+    })
 }
 
 /// 250 ms and more, a deviation of 50 ms on each way, 15 % lost in bursts.

@@ -325,9 +325,7 @@ impl Arena {
             let hit = judged.and_then(|judged| judged.hit);
             journal.shots += 1;
             journal.hits += u64::from(hit.is_some());
-            journal.seen_hits += u64::from(shot.target.is_some());
             journal.shots_agreed += u64::from(hit == shot.target);
-            journal.shots_unheard += u64::from(judged.is_none());
             let late = judged.is_some_and(|judged| judged.verdict == Verdict::Late);
             journal.shots_late += u64::from(late);
         }

@@ -3,6 +3,7 @@
 mod ab;
 mod compare;
 mod figures;
+mod files;
 mod grids;
 mod inputs;
 mod load;
@@ -58,6 +59,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Command::Measurements(arguments) => arguments.run(),
         Command::Inputs(arguments) => arguments.run(),
         Command::Figures(arguments) => arguments.run(),
+    }
+}
+
+/// Success, or the code of commands whose answer is no.
+fn exit(is_fine: bool) -> ExitCode {
+    match is_fine {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(EXIT_DIFFERS),
     }
 }
 

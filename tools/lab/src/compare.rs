@@ -1,7 +1,7 @@
 //! Two runs side by side: what changed, for better or worse.
 
-use crate::grid::{Better, Case, Column, Run, TABLE, switches_name};
-use crate::report::{escaped, number, page, write_to};
+use crate::grid::{Better, Case, Column, Run, TABLE};
+use crate::report::{case_cells, cell, escaped, number, page, table, word, write_to};
 
 /// The differences between two runs.
 ///
@@ -59,6 +59,22 @@ impl Change {
         let (before, after) = (self.before?, self.after?);
         (before != 0.0).then(|| (after - before) / before.abs())
     }
+
+    fn row(&self) -> Vec<String> {
+        let class = match self.is_worse() {
+            Some(true) => "worse",
+            Some(false) => "better",
+            None => "",
+        };
+        let share = self.share().map(|share| format!("{:+.1}", share * 100.0));
+        let mut cells = case_cells(self.case);
+        cells.push(word(self.column.name));
+        cells.push(cell(number(self.before)));
+        let after = number(self.after);
+        cells.push(format!("<td class=\"{class}\">{after}</td>"));
+        cells.push(cell(share.unwrap_or_default()));
+        cells
+    }
 }
 
 impl Comparison {
@@ -72,7 +88,7 @@ impl Comparison {
             };
             cases += 1;
             for column in &TABLE {
-                let values = [&result.figures, &other.figures].map(column.value);
+                let values = [result, other].map(|result| column.value(&result.figures));
                 if values[0] != values[1] {
                     changes.push(Change {
                         case: result.case,
@@ -164,74 +180,30 @@ impl Comparison {
             "<h1>Two runs side by side</h1>\n<p class=\"lead\">{}</p>\n",
             escaped(&self.summary())
         );
-        body.push_str("<h2>By figure</h2>\n<div class=\"scroll\"><table>\n<thead><tr>");
-        let head = |body: &mut String, names: &[&str]| {
-            for name in names {
-                write_to(
-                    body,
-                    format_args!("<th scope=\"col\"><button type=\"button\">{name}</button></th>"),
-                );
-            }
-            body.push_str("</tr></thead>\n<tbody>\n");
-        };
-        head(
-            &mut body,
-            &[
-                "figure",
-                "unit",
-                "cases better",
-                "cases worse",
-                "mean change",
-            ],
-        );
-        for (column, better, worse, mean) in self.by_figure() {
-            write_to(
-                &mut body,
-                format_args!(
-                    "<tr><td class=\"word\">{}</td><td>{}</td><td>{better}</td><td>{worse}</td><td>{mean:+.3}</td></tr>\n",
-                    column.name, column.unit
-                ),
-            );
-        }
-        body.push_str("</tbody></table></div>\n<h2>Every change</h2>\n<div class=\"scroll\"><table>\n<thead><tr>");
+        let by_figure = self.by_figure().into_iter();
+        let rows = by_figure.map(|(column, better, worse, mean)| {
+            vec![
+                word(column.name),
+                cell(column.unit),
+                cell(better),
+                cell(worse),
+                cell(format!("{mean:+.3}")),
+            ]
+        });
+        body.push_str("<h2>By figure</h2>\n");
+        let heads = [
+            "figure",
+            "unit",
+            "cases better",
+            "cases worse",
+            "mean change",
+        ];
+        body.push_str(&table("", &heads, rows));
+        body.push_str("<h2>Every change</h2>\n");
         let [before, after] = self.names.each_ref().map(|name| escaped(name));
-        head(
-            &mut body,
-            &[
-                "RTT ms",
-                "jitter %",
-                "loss %",
-                "mechanisms",
-                "figure",
-                &before,
-                &after,
-                "change %",
-            ],
-        );
-        for change in &self.changes {
-            let cell = change.case.cell;
-            let class = match change.is_worse() {
-                Some(true) => "worse",
-                Some(false) => "better",
-                None => "",
-            };
-            let share = change.share().map(|share| format!("{:+.1}", share * 100.0));
-            write_to(
-                &mut body,
-                format_args!(
-                    "<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"word\">{}</td><td class=\"word\">{}</td><td>{}</td><td class=\"{class}\">{}</td><td>{}</td></tr>\n",
-                    cell.round_trip_ms,
-                    cell.jitter_percent,
-                    cell.loss_percent,
-                    switches_name(change.case.switches),
-                    change.column.name,
-                    number(change.before),
-                    number(change.after),
-                    share.unwrap_or_default(),
-                ),
-            );
-        }
-        body.push_str("</tbody></table></div>\n");
+        let heads = ["RTT ms", "jitter %", "loss %", "mechanisms", "figure"];
+        let heads = [&heads[..], &[&before, &after, "change %"]].concat();
+        body.push_str(&table("", &heads, self.changes.iter().map(Change::row)));
         page("Muse laboratory: two runs", &body)
     }
 

@@ -4,7 +4,6 @@ use muse_netcode::prediction::{StepContext, run_step};
 use muse_netcode::{EntityId, Server, Tick};
 
 use crate::character::{Body, Rules, kinds, play};
-use crate::stage::Scene;
 
 /// Bots, each with a seed of its own.
 #[derive(Clone, Debug, Default)]
@@ -46,11 +45,5 @@ impl Crowd {
             run_step(&mut Rules, &mut body, &play(*seed, tick), &mut context);
             world.set(kind, *entity, &body).expect("bots stay");
         }
-    }
-}
-
-impl Scene for Crowd {
-    fn tick(&mut self, server: &mut Server<Rules>, tick: Tick) {
-        self.step(server, tick);
     }
 }

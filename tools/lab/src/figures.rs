@@ -24,15 +24,6 @@ mod state;
 
 use crate::plot::Plot;
 
-/// A picture.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Picture {
-    /// Its name, without an ending.
-    pub name: &'static str,
-    /// Its drawing.
-    pub svg: String,
-}
-
 /// Makes the runs behind a picture, and draws it.
 pub type Draw = fn() -> Plot;
 
@@ -58,11 +49,3 @@ pub const ALL: [(&str, Draw); 19] = [
     ("repair", repair::plot),
     ("congestion", congestion::plot),
 ];
-
-/// Makes all pictures, in the order of the pages. The same bytes every time.
-pub fn pictures() -> impl Iterator<Item = Picture> {
-    ALL.iter().map(|(name, plot)| Picture {
-        name,
-        svg: plot().svg(),
-    })
-}

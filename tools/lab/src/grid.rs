@@ -13,7 +13,7 @@ pub use figures::{Better, Column, Figures, TABLE, ViewFigures};
 pub(crate) use findings::view;
 pub use findings::{Finding, findings};
 pub use replay::Replay;
-pub use run::{About, CaseResult, Run, RunError, in_parallel};
+pub use run::{About, CaseResult, Run, RunError};
 
 use muse_netcode::SessionConfig;
 use muse_netem::{Conditions, Jitter};
@@ -237,27 +237,9 @@ fn moving_average(course: &[f64]) -> Vec<f64> {
 /// Sets of switches, and what they are called.
 pub const SWITCHES: [(Switches, &str); 5] = [
     (Switches::ALL, "all on"),
-    (
-        Switches {
-            interpolation: false,
-            ..Switches::ALL
-        },
-        "no interpolation",
-    ),
-    (
-        Switches {
-            prediction: false,
-            ..Switches::ALL
-        },
-        "no prediction",
-    ),
-    (
-        Switches {
-            lag_compensation: false,
-            ..Switches::ALL
-        },
-        "no lag compensation",
-    ),
+    (Switches::NO_INTERPOLATION, "no interpolation"),
+    (Switches::NO_PREDICTION, "no prediction"),
+    (Switches::NO_LAG_COMPENSATION, "no lag compensation"),
     (Switches::NONE, "all off"),
 ];
 /// Before anything counts: clocks settle, and delays are measured.

@@ -36,8 +36,6 @@ mod sides;
 pub mod sim;
 pub mod stage;
 
-pub use figures::{Picture, pictures};
-
 /// The page of the netcode, so that its programs are compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/netcode.md")]

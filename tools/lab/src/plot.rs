@@ -6,12 +6,15 @@
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
+pub use Colour::*;
+pub use Mark::*;
+
 /// A picture of one or more panels, one above the other.
 ///
 /// ```
-/// use muse_lab::plot::{Axis, Colour, Mark, Panel, Plot, Series};
-/// let series = Series::new("a line", Colour::Blue, Mark::Line, [(0.0, 1.0), (2.0, 3.0)]);
-/// let panel = Panel::new(Axis::new("time (s)", 0.0, 2.0), Axis::new("distance (m)", 0.0, 4.0)).with(series);
+/// use muse_lab::plot::{Axis, Colour, Mark, Panel, Plot};
+/// let panel = Panel::new(Axis::new("time (s)", 0.0, 2.0), Axis::new("distance (m)", 0.0, 4.0));
+/// let panel = panel.with("a line", Colour::Blue, Mark::Line, [(0.0, 1.0), (2.0, 3.0)]);
 /// let svg = Plot::new("Title", "What to see.").panel(panel).svg();
 /// assert!(svg.starts_with("<svg ") && svg.contains("distance (m)") && svg.contains("a line"));
 /// ```
@@ -29,7 +32,6 @@ pub struct Panel {
     y: Axis,
     height: u32,
     series: Vec<Series>,
-    notes: Vec<(f64, f64, String)>,
 }
 
 /// An axis: what it measures and in which unit, and from where to where.
@@ -166,13 +168,12 @@ impl Plot {
 
 impl Panel {
     /// Without data.
-    pub fn new(x: Axis, y: Axis) -> Self {
+    pub fn new(x: impl Into<Axis>, y: impl Into<Axis>) -> Self {
         Self {
-            x,
-            y,
+            x: x.into(),
+            y: y.into(),
             height: 300,
             series: Vec::new(),
-            notes: Vec::new(),
         }
     }
 
@@ -183,20 +184,26 @@ impl Panel {
     }
 
     /// Adds data; what comes later is drawn above.
-    pub fn with(mut self, series: Series) -> Self {
+    pub fn series(mut self, series: Series) -> Self {
         self.series.push(series);
         self
     }
 
-    /// Writes a word at a place.
-    pub fn note(mut self, x: f64, y: f64, text: &str) -> Self {
-        self.notes.push((x, y, text.to_owned()));
-        self
+    /// Adds what these points make.
+    pub fn with(
+        self,
+        name: &str,
+        colour: Colour,
+        mark: Mark,
+        points: impl IntoIterator<Item = (f64, f64)>,
+    ) -> Self {
+        self.series(Series::new(name, colour, mark, points))
     }
 
-    /// The width of the plane over its height, in pixels, for maps.
-    pub fn aspect(&self) -> f64 {
-        f64::from(PLANE_WIDTH) / f64::from(self.height)
+    /// Shades a stretch of the abscissa, from zero to the top.
+    pub fn shade(self, name: &str, colour: Colour, from: f64, to: f64) -> Self {
+        let top = self.y.to;
+        self.with(name, colour, Shade, [(from, 0.0), (to, top)])
     }
 
     fn height(&self) -> u32 {
@@ -231,10 +238,6 @@ impl Panel {
             .draw()?;
         for series in &self.series {
             series.draw(&mut chart)?;
-        }
-        let plane = chart.plotting_area();
-        for (x, y, text) in &self.notes {
-            plane.draw(&Text::new(text.as_str(), (*x, *y), font(13)))?;
         }
         Ok(())
     }
@@ -302,6 +305,12 @@ impl Axis {
         let text = format!("{value:.3}");
         let short = text.trim_end_matches('0').trim_end_matches('.');
         if short == "-0" { "0" } else { short }.to_owned()
+    }
+}
+
+impl From<(&str, f64, f64)> for Axis {
+    fn from((label, from, to): (&str, f64, f64)) -> Self {
+        Self::new(label, from, to)
     }
 }
 
@@ -476,7 +485,6 @@ const MARGIN: i32 = 14;
 /// Besides the plane, on the left and on the right.
 const LEFT: u32 = 76;
 const RIGHT: u32 = 22;
-const PLANE_WIDTH: u32 = WIDTH - LEFT - RIGHT - 6;
 const LABELS_BELOW: u32 = 44;
 const LEGEND_ROW: u32 = 21;
 /// Size of sentences.

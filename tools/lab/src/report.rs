@@ -2,11 +2,11 @@
 
 mod charts;
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 use serde::{Deserialize, Serialize};
 
-use crate::grid::{CaseResult, Run, TABLE, findings, switches_name};
+use crate::grid::{Case, Run, TABLE, findings, switches_name};
 
 /// The machine time of a run. Not part of [`Run`], for it is never the same twice.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -74,7 +74,7 @@ pub fn html(run: &Run, machine: Option<&Machine>) -> String {
     }
     body.push_str("</div>\n");
     add_table(&mut body, run, machine);
-    add_glossary(&mut body);
+    body.push_str(include_str!("report/glossary.html"));
     page("Muse laboratory: a run of the grid", &body)
 }
 
@@ -116,64 +116,69 @@ fn add_table(body: &mut String, run: &Run, machine: Option<&Machine>) {
     for (_, name) in crate::grid::SWITCHES {
         write_to(body, format_args!("<option>{name}</option>"));
     }
-    body.push_str("</select></label> <span id=\"rows\"></span></p>\n<div class=\"scroll\"><table id=\"cases\">\n<thead><tr>");
-    let head = |body: &mut String, name: &str, unit: &str| {
-        let unit = match unit {
-            "" => String::new(),
-            unit => format!("<br><small>{unit}</small>"),
-        };
-        write_to(
-            body,
-            format_args!("<th scope=\"col\"><button type=\"button\">{name}{unit}</button></th>"),
-        );
-    };
-    for (name, unit) in [
+    body.push_str("</select></label> <span id=\"rows\"></span></p>\n");
+    let heads = [
         ("RTT", "ms"),
         ("jitter", "%"),
         ("loss", "%"),
         ("mechanisms", ""),
-    ] {
-        head(body, name, unit);
-    }
-    for column in &TABLE {
-        head(body, column.name, column.unit);
-    }
-    if machine.is_some() {
-        head(body, "CPU", "ms / player s");
-    }
-    body.push_str("</tr></thead>\n<tbody>\n");
-    for (number, result) in run.cases.iter().enumerate() {
-        let cpu = machine.and_then(|machine| machine.cpu_ms(run, number));
-        add_row(body, result, machine.is_some().then_some(cpu));
-    }
-    body.push_str("</tbody></table></div>\n");
+    ];
+    let heads = heads.into_iter();
+    let heads = heads.chain(TABLE.iter().map(|column| (column.name, column.unit)));
+    let heads = heads.chain(machine.map(|_| ("CPU", "ms / player s")));
+    let heads: Vec<String> = heads
+        .map(|(name, unit)| match unit {
+            "" => name.to_owned(),
+            unit => format!("{name}<br><small>{unit}</small>"),
+        })
+        .collect();
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let rows = run.cases.iter().enumerate().map(|(index, result)| {
+        let mut cells = case_cells(result.case);
+        let figures = TABLE.iter().map(|column| column.value(&result.figures));
+        cells.extend(figures.map(|figure| cell(number(figure))));
+        cells.extend(machine.map(|machine| cell(number(machine.cpu_ms(run, index)))));
+        cells
+    });
+    body.push_str(&table(" id=\"cases\"", &heads, rows));
 }
 
-fn add_row(body: &mut String, result: &CaseResult, cpu: Option<Option<f64>>) {
-    let cell = result.case.cell;
-    let name = switches_name(result.case.switches);
-    write_to(
-        body,
-        format_args!(
-            "<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"word\">{name}</td>",
-            cell.round_trip_ms, cell.jitter_percent, cell.loss_percent
-        ),
-    );
-    for value in TABLE.iter().map(|column| (column.value)(&result.figures)) {
-        write_to(body, format_args!("<td>{}</td>", number(value)));
-    }
-    if let Some(cpu) = cpu {
-        write_to(body, format_args!("<td>{}</td>", number(cpu)));
-    }
-    body.push_str("</tr>\n");
+/// A table that can be sorted by its headings; rows are cells.
+pub(crate) fn table(
+    attributes: &str,
+    heads: &[&str],
+    rows: impl Iterator<Item = Vec<String>>,
+) -> String {
+    let heads = heads
+        .iter()
+        .map(|head| format!("<th scope=\"col\"><button type=\"button\">{head}</button></th>"));
+    let rows = rows.map(|cells| format!("<tr>{}</tr>\n", cells.concat()));
+    format!(
+        "<div class=\"scroll\"><table{attributes}>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody></table></div>\n",
+        heads.collect::<String>(),
+        rows.collect::<String>()
+    )
 }
 
-fn add_glossary(body: &mut String) {
-    body.push_str("<h2>What is measured</h2>\n<dl>\n");
-    for (term, meaning) in GLOSSARY {
-        write_to(body, format_args!("<dt>{term}</dt><dd>{meaning}</dd>\n"));
-    }
-    body.push_str("</dl>\n");
+/// A cell of a table.
+pub(crate) fn cell(content: impl Display) -> String {
+    format!("<td>{content}</td>")
+}
+
+/// A cell with words rather than a number.
+pub(crate) fn word(content: impl Display) -> String {
+    format!("<td class=\"word\">{content}</td>")
+}
+
+/// The cells that say which case a row is of.
+pub(crate) fn case_cells(case: Case) -> Vec<String> {
+    let network = case.cell;
+    vec![
+        cell(network.round_trip_ms),
+        cell(network.jitter_percent),
+        cell(network.loss_percent),
+        word(switches_name(case.switches)),
+    ]
 }
 
 /// As few digits as tell enough.
@@ -200,57 +205,3 @@ pub(crate) fn write_to(text: &mut String, arguments: std::fmt::Arguments<'_>) {
 }
 
 const WARM_UP_SECONDS: u32 = 4;
-const GLOSSARY: [(&str, &str); 13] = [
-    (
-        "jitter",
-        "Standard deviation of the round trip, as a share of it; delays are normally distributed, so packets overtake each other.",
-    ),
-    (
-        "loss",
-        "Share of packets lost, each by itself, on each way.",
-    ),
-    (
-        "distance",
-        "From where a client shows another player to where the server has that player at the same instant, 50 times a second: the mean, what 95 of 100 stay below, and the most.",
-    ),
-    (
-        "shown late",
-        "How much older what is shown is than the newest state that has arrived.",
-    ),
-    (
-        "jumps",
-        "Frames (60 a second) in which a shown player moves more than twice as far as it really moved in any frame of the last second; for each shown player and minute.",
-    ),
-    (
-        "jerk",
-        "Root of the mean square of the third derivative of shown places, over frames.",
-    ),
-    (
-        "underruns",
-        "Share of frames in which there was no next state to interpolate to.",
-    ),
-    (
-        "mispredicted, depth",
-        "Share of the server's answers that the client had not foreseen; ticks it then simulated again.",
-    ),
-    (
-        "own error",
-        "From where the client foresaw its own player in a tick to where the server had it in that tick.",
-    ),
-    (
-        "key to own screen",
-        "From the tick in which a key is pressed to the first frame that shows it: the median.",
-    ),
-    (
-        "key to other's screen",
-        "The same on another player's screen: the end-to-end or peeker's latency.",
-    ),
-    (
-        "hits agreed",
-        "Shots that the server judged as their shooter saw them. Half of all shots are aimed to miss narrowly. Shots at what is older than 250 ms are judged in the present and count as the rest do.",
-    ),
-    (
-        "down, up",
-        "Of each client, with the headers of transport, UDP and IP.",
-    ),
-];

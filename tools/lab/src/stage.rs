@@ -13,6 +13,7 @@ use muse_wire::{Duration, Instant};
 
 use crate::arena::{Arrived, Carrier, Virtual};
 use crate::character::{Body, Keys, Rules, TICKS_PER_SECOND, kinds, play};
+use crate::crowd::Crowd;
 use crate::sides::{ClientSide, ServerSide};
 
 /// The subject of a run: the server's game, and what is noted down.
@@ -28,8 +29,12 @@ pub trait Scene {
     }
 }
 
-/// A scene in which nothing happens besides.
-impl Scene for () {}
+/// A scene in which nothing happens besides, for those who only look.
+impl<F: FnMut(&mut LabStage)> Scene for F {
+    fn look(&mut self, stage: &mut LabStage) {
+        self(stage);
+    }
+}
 
 /// A server, its clients, and the network between them.
 ///
@@ -38,7 +43,7 @@ impl Scene for () {}
 /// use muse_wire::Duration;
 /// let mut stage = LabStage::new(7);
 /// stage.join(1, conditions(80));
-/// stage.run(Duration::from_secs(3), &mut ());
+/// stage.run(Duration::from_secs(3), &mut |_: &mut LabStage| ());
 /// let client = stage.guest(0).client();
 /// assert!(client.predicted().is_some());
 /// assert_eq!(client.clock().round_trip().map(|rtt| rtt.as_millis() / 10), Some(8));
@@ -49,6 +54,7 @@ pub struct LabStage {
     config: SessionConfig,
     seed: u64,
     guests: Vec<StageClient>,
+    crowd: Crowd,
     now: Instant,
 }
 
@@ -85,6 +91,7 @@ impl LabStage {
             config,
             seed,
             guests: Vec::new(),
+            crowd: Crowd::default(),
             now: Instant::ZERO,
         }
     }
@@ -111,6 +118,12 @@ impl LabStage {
     pub fn watch(&mut self, conditions: Conditions) {
         self.server.expect_watcher();
         self.connect(&conditions, Box::new(|_| Keys::default()));
+    }
+
+    /// Bots come, so many in a square of `edge` metres around the origin, and run about from now on.
+    pub fn add_crowd(&mut self, count: u64, edge: f32, seed: u64) -> Vec<EntityId> {
+        self.crowd = Crowd::spawn(&mut self.server.game, count, edge, seed);
+        self.crowd.entities().collect()
     }
 
     /// The network between the server and a client changes, both ways.
@@ -193,6 +206,7 @@ impl LabStage {
         }
         self.server.handle_time(now);
         while let Some(tick) = self.server.poll_tick(now) {
+            self.crowd.step(&mut self.server.game, tick);
             scene.tick(&mut self.server.game, tick);
             self.server.send_snapshots(now);
         }
@@ -238,11 +252,6 @@ impl StageClient {
     /// Bytes that it has sent.
     pub const fn sent_bytes(&self) -> u64 {
         self.sent_bytes
-    }
-
-    /// Sets what its player does from now on.
-    pub fn set_play(&mut self, play: impl FnMut(Tick) -> Keys + 'static) {
-        self.play = Box::new(play);
     }
 
     fn handle_datagram(&mut self, now: Instant, from: SocketAddr, payload: &mut [u8]) {

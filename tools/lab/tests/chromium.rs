@@ -14,7 +14,7 @@ fn the_report_is_whole_in_a_browser() {
         return;
     };
     let plan = Plan::quick().with_seconds(9);
-    let run = Run::make(&plan, &Recording::shipped(), 1, 2, |_, case| case());
+    let run = Run::make(&plan, &Recording::shipped(), 1, 2);
     let folder = &Path::new(env!("CARGO_TARGET_TMPDIR")).join("lab-report");
     std::fs::create_dir_all(folder).expect("a folder");
     let page = folder.join("index.html");

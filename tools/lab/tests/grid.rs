@@ -3,20 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use muse_lab::compare::Comparison;
-use muse_lab::grid::{Plan, Run, findings, in_parallel};
+use muse_lab::grid::{Plan, Run, findings};
 use muse_lab::recording::Recording;
 use muse_lab::report;
+use muse_program::parallel::in_parallel;
 
 #[test]
 fn the_corner_is_what_is_kept() {
     let kept = kept("quick.json");
-    let now = Run::make(
-        &Plan::quick(),
-        &Recording::shipped(),
-        kept.about.seed,
-        2,
-        |_, case| case(),
-    );
+    let now = Run::make(&Plan::quick(), &Recording::shipped(), kept.about.seed, 2);
     let comparison =
         Comparison::new(&kept, &now.clone().brief()).named("lab/grids/quick.json", "now");
     assert!(

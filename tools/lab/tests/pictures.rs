@@ -4,16 +4,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use muse_lab::figures::ALL;
-use muse_lab::pictures;
 
 #[test]
 fn the_pictures_are_up_to_date() {
     let mut outdated = Vec::new();
-    for picture in pictures() {
-        let path = folder().join(format!("{}.svg", picture.name));
+    for (name, plot) in ALL {
+        let path = folder().join(format!("{name}.svg"));
         let kept = std::fs::read_to_string(path).unwrap_or_default();
-        if let Err(difference) = compare(&kept, &picture.svg) {
-            outdated.push(format!("{}: {difference}", picture.name));
+        if let Err(difference) = compare(&kept, &plot().svg()) {
+            outdated.push(format!("{name}: {difference}"));
         }
     }
     assert!(

@@ -28,7 +28,7 @@ fn seeds_that_nobody_has_tried() {
 
 #[test]
 fn the_games_that_ship() {
-    for game in [Game::Cooperative, Game::Versus] {
+    for game in [Game::Cooperative, Game::Versus, Game::Ball] {
         let config = SimConfig::new(8).players(6).length(SHORT).game(game);
         let told = run(config);
         assert!(

@@ -178,12 +178,8 @@ pub struct Journal {
     pub shots: u64,
     /// Of those, hits by the server's judgement.
     pub hits: u64,
-    /// Of those, hits on the shooter's screen.
-    pub seen_hits: u64,
     /// Of those, judged as the shooter saw it.
     pub shots_agreed: u64,
-    /// Of those, whose input came too late for its tick.
-    pub shots_unheard: u64,
     /// Of those, older than the limit of lag compensation.
     pub shots_late: u64,
     /// To all clients, with the headers of transport, UDP and IP.

@@ -37,6 +37,24 @@ impl Switches {
         lag_compensation: true,
     };
 
+    /// Without interpolation alone.
+    pub const NO_INTERPOLATION: Self = Self {
+        interpolation: false,
+        ..Self::ALL
+    };
+
+    /// Without prediction alone.
+    pub const NO_PREDICTION: Self = Self {
+        prediction: false,
+        ..Self::ALL
+    };
+
+    /// Without lag compensation alone.
+    pub const NO_LAG_COMPENSATION: Self = Self {
+        lag_compensation: false,
+        ..Self::ALL
+    };
+
     /// Everything off.
     pub const NONE: Self = Self {
         interpolation: false,
@@ -184,7 +202,7 @@ impl ArenaPlayer {
 
     pub(super) fn begin(&mut self, inputs: Option<InputCounters>) {
         self.notes = Notes {
-            predictions_before: *self.side.game.prediction(),
+            predictions_before: self.side.game.prediction(),
             inputs_before: inputs.unwrap_or_default(),
             ..Notes::default()
         };

@@ -4,11 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::ab::{self, Arm, ArmResult};
-use crate::grid::in_parallel;
-use anyhow::Context;
 use clap::Args;
+use muse_program::parallel::in_parallel;
 
-use super::progress;
+use super::{files, progress};
 
 #[derive(Args)]
 #[command(after_help = "Example: muse lab ab --matches 20 --out ab.html")]
@@ -57,14 +56,9 @@ impl Arguments {
             .collect();
         print(&results);
         if let Some(path) = &self.out {
-            std::fs::write(path, ab::html(&results, seconds))
-                .with_context(|| format!("cannot write {}", path.display()))?;
+            files::write(path, ab::html(&results, seconds))?;
         }
-        if let Some(path) = &self.json {
-            let text = serde_json::to_string_pretty(&results)? + "\n";
-            std::fs::write(path, text)
-                .with_context(|| format!("cannot write {}", path.display()))?;
-        }
+        files::write_json(self.json.as_ref(), &results)?;
         Ok(ExitCode::SUCCESS)
     }
 }

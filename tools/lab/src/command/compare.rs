@@ -8,6 +8,8 @@ use crate::grid::Run;
 use anyhow::Context;
 use clap::Args;
 
+use super::files;
+
 #[derive(Args)]
 #[command(
     after_help = "Example: muse lab compare before/run.json after/run.json --out compare.html --fail-on worse"
@@ -40,18 +42,14 @@ impl Arguments {
         let comparison = Comparison::new(&before, &after).named(&names[0], &names[1]);
         print!("{}", comparison.text());
         if let Some(path) = &self.out {
-            std::fs::write(path, comparison.html())
-                .with_context(|| format!("cannot write {}", path.display()))?;
+            files::write(path, comparison.html())?;
         }
         let fails = match self.fail_on {
             Some(FailOn::Worse) => comparison.worse() > 0,
             Some(FailOn::Change) => comparison.differs(),
             None => false,
         };
-        Ok(match fails {
-            true => ExitCode::from(super::EXIT_DIFFERS),
-            false => ExitCode::SUCCESS,
-        })
+        Ok(super::exit(!fails))
     }
 }
 
@@ -61,7 +59,5 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Run> {
         true => path.join("run.json"),
         false => path.to_owned(),
     };
-    let text = std::fs::read_to_string(&path)
-        .with_context(|| format!("cannot read {}", path.display()))?;
-    Run::parse(&text).with_context(|| path.display().to_string())
+    Run::parse(&files::read(&path)?).with_context(|| path.display().to_string())
 }

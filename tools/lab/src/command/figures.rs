@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use clap::Args;
 
 #[derive(Args)]
@@ -27,13 +27,8 @@ impl Arguments {
             "there is no such picture; there are {}",
             names.join(", ")
         );
-        std::fs::create_dir_all(&self.out)
-            .with_context(|| format!("cannot make the folder {}", self.out.display()))?;
         for (name, plot) in all.iter().filter(|(name, _)| wanted(name)) {
-            let path = self.out.join(format!("{name}.svg"));
-            std::fs::write(&path, plot().svg())
-                .with_context(|| format!("cannot write {}", path.display()))?;
-            println!("{}", path.display());
+            super::files::write_into(&self.out, &format!("{name}.svg"), &plot().svg())?;
         }
         Ok(ExitCode::SUCCESS)
     }

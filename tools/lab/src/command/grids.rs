@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use crate::compare::Comparison;
 use crate::grid::Plan;
 use crate::recording::Recording;
-use anyhow::Context;
 use clap::Args;
 
 use super::run::{SEED, make};
@@ -40,11 +39,7 @@ impl Arguments {
             let (run, _) = make(&plan, &Recording::shipped(), SEED, self.threads)?;
             let run = run.brief();
             if self.bless {
-                std::fs::create_dir_all(&self.folder)
-                    .with_context(|| format!("cannot make the folder {}", self.folder.display()))?;
-                std::fs::write(&path, run.emit())
-                    .with_context(|| format!("cannot write {}", path.display()))?;
-                println!("{}", path.display());
+                super::files::write_into(&self.folder, name, &run.emit())?;
                 continue;
             }
             let kept = super::compare::read(&path)?;
@@ -52,9 +47,6 @@ impl Arguments {
             print!("{}", comparison.text());
             differs |= kept != run;
         }
-        Ok(match differs {
-            true => ExitCode::from(super::EXIT_DIFFERS),
-            false => ExitCode::SUCCESS,
-        })
+        Ok(super::exit(!differs))
     }
 }

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::recording::{STYLES, record};
-use anyhow::Context;
 use clap::Args;
 
 #[derive(Args)]
@@ -17,13 +16,9 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
-        std::fs::create_dir_all(&self.out)
-            .with_context(|| format!("cannot make the folder {}", self.out.display()))?;
         for style in &STYLES {
-            let path = self.out.join(format!("{}.inputs", style.name));
-            std::fs::write(&path, record(style).emit())
-                .with_context(|| format!("cannot write {}", path.display()))?;
-            println!("{}", path.display());
+            let name = format!("{}.inputs", style.name);
+            super::files::write_into(&self.out, &name, &record(style).emit())?;
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -1,14 +1,14 @@
 //! `muse lab load`: more and more bots against `muse up`, until something breaks, and what it was.
 
-use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
 
+use muse_program::child::Program;
 use muse_program::figures::PlayerFigures as Bot;
 
 #[derive(Args)]
@@ -45,7 +45,7 @@ pub(super) struct Arguments {
 }
 
 /// The result of a step.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 struct Step {
     bots: u32,
     matches: u32,
@@ -69,20 +69,10 @@ impl Arguments {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         let mut steps = Vec::new();
         println!(
-            "{:>5} {:>8} {:>7} {:>11} {:>9} {:>9} {:>10} {:>9} {:>8} {:>6}",
-            "bots",
-            "matches",
-            "play",
-            "all play s",
-            "told p50",
-            "told p5",
-            "down kbit",
-            "rtt p95",
-            "servers",
-            "bots"
+            " bots  matches    play  all play s  told p50   told p5  down kbit   rtt p95  servers   bots"
         );
         for bots in &self.steps {
-            let step = self.step(*bots)?;
+            let step = self.play(*bots)?;
             println!("{}", step.line());
             let breaks = step.breaks.is_some();
             steps.push(step);
@@ -90,11 +80,7 @@ impl Arguments {
                 break;
             }
         }
-        if let Some(path) = &self.json {
-            let text = serde_json::to_string_pretty(&steps)? + "\n";
-            std::fs::write(path, text)
-                .with_context(|| format!("cannot write {}", path.display()))?;
-        }
+        super::files::write_json(self.json.as_ref(), &steps)?;
         let carried = steps.iter().filter(|step| step.breaks.is_none());
         let carried = carried.map(|step| step.bots).max().unwrap_or(0);
         match steps.iter().find(|step| step.breaks.is_some()) {
@@ -105,55 +91,37 @@ impl Arguments {
                 step.breaks.as_deref().unwrap_or_default()
             ),
         }
-        Ok(match carried >= self.want {
-            true => ExitCode::SUCCESS,
-            false => ExitCode::from(super::EXIT_DIFFERS),
-        })
+        Ok(super::exit(carried >= self.want))
     }
 
-    fn step(&self, bots: u32) -> anyhow::Result<Step> {
+    fn play(&self, bots: u32) -> anyhow::Result<Step> {
         let matches = bots.div_ceil(u32::from(self.players));
-        let folder = std::env::temp_dir().join(format!("muse-load-{}-{bots}", std::process::id()));
-        let step = self.play(bots, matches, &folder);
-        // What it kept of matches is of no more use.
-        let _ = std::fs::remove_dir_all(&folder);
-        step
-    }
-
-    fn play(&self, bots: u32, matches: u32, folder: &Path) -> anyhow::Result<Step> {
-        let up = Up::start(self, bots, matches, folder)?;
-        let mut crowd = program()?;
+        let folder = tempfile::tempdir().context("cannot create a folder for the service")?;
+        let mut up = self.up(bots, matches, folder.path())?;
+        let said = up.line()?;
+        let Some(address) = said.strip_prefix("master") else {
+            bail!("muse up is not ready: {said}");
+        };
+        let address = address.trim().trim_end_matches('/');
         // Its co-operative level has two places.
         let mode = if self.players > 2 { "versus" } else { "coop" };
-        crowd
-            .args(["bots", "--figures", "--mode", mode, "--master", &up.address])
-            .args(["--count", &bots.to_string()])
-            .args(["--players", &self.players.to_string()])
-            .args(["--seconds", &(self.seconds + WAIT_S).to_string()])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let mut crowd = Ended(crowd.spawn().context("the bots do not start")?);
-        let started = Instant::now();
-        let output = crowd.0.stdout.take().context("the bots have no output")?;
-        let reader = std::thread::spawn(move || read_output(output, started));
-        let window = Duration::from_secs(WAIT_S);
-        std::thread::sleep(window);
-        let before = (
-            Instant::now(),
-            cpu(&[up.child.0.id()]),
-            cpu_of(crowd.0.id()),
+        let (players, seconds) = (self.players, self.seconds + WAIT_S);
+        let line = format!(
+            "bots --figures --mode {mode} --master {address} --count {bots} --players {players} --seconds {seconds}"
         );
+        let mut crowd = Program::start(&line, quiet)?;
+        let (started, crowd_id) = (Instant::now(), crowd.id());
+        let reader = std::thread::spawn(move || read_output(&mut crowd, started));
+        std::thread::sleep(Duration::from_secs(WAIT_S));
+        let before = (Instant::now(), cpu_with_children(up.id()), cpu_of(crowd_id));
         // Until shortly before they end.
         std::thread::sleep(Duration::from_secs(self.seconds - 2));
         let took = before.0.elapsed().as_secs_f64();
-        let servers_cores = (cpu(&[up.child.0.id()]) - before.1) / took;
-        let bots_cores = (cpu_of(crowd.0.id()) - before.2) / took;
+        let servers_cores = (cpu_with_children(up.id()) - before.1) / took;
+        let bots_cores = (cpu_of(crowd_id) - before.2) / took;
         let read = reader.join().ok().context("reading the bots failed")??;
-        drop(crowd);
         drop(up);
         let step = Step {
-            bots,
             matches,
             servers_cores,
             bots_cores,
@@ -161,6 +129,22 @@ impl Arguments {
             ..Step::of(&read.bots, bots)
         };
         Ok(step.judged(self.seconds))
+    }
+
+    /// The service that they play on.
+    fn up(&self, bots: u32, matches: u32, folder: &Path) -> anyhow::Result<Program> {
+        // What is looked for is what the machine carries, not what the service lets in.
+        let line = format!(
+            "up --no-page --port 0 --relay-port 0 --bots-after-s 0 --players-max {} --matches-max {} --first-port {} --players {}",
+            bots + 2,
+            matches + 2,
+            self.first_port,
+            self.players
+        );
+        Program::start(&line, |command| {
+            quiet(command);
+            command.arg("--data").arg(folder);
+        })
     }
 }
 
@@ -172,16 +156,12 @@ impl Step {
         let trips: Vec<f64> = playing.map(|bot| f64::from(bot.rtt_ms)).collect();
         Self {
             bots,
-            matches: 0,
             played: told.len(),
-            all_play_s: None,
             told_p50: quantile(&told, 0.5),
             told_p5: quantile(&told, 0.05),
             down_kbit_s: quantile(&down, 0.5),
             rtt_ms_p95: quantile(&trips, 0.95),
-            servers_cores: 0.0,
-            bots_cores: 0.0,
-            breaks: None,
+            ..Self::default()
         }
     }
 
@@ -217,26 +197,23 @@ impl Step {
     }
 
     fn line(&self) -> String {
-        let all = self
-            .all_play_s
-            .map_or("never".to_owned(), |seconds| format!("{seconds:.1}"));
-        let mark = if self.breaks.is_some() {
-            "  breaks"
-        } else {
-            ""
-        };
+        let Self {
+            bots,
+            matches,
+            played,
+            told_p50,
+            told_p5,
+            down_kbit_s,
+            rtt_ms_p95,
+            servers_cores,
+            bots_cores,
+            ..
+        } = self;
+        let all = self.all_play_s.map(|seconds| format!("{seconds:.1}"));
+        let all = all.unwrap_or("never".to_owned());
+        let mark = self.breaks.as_ref().map_or("", |_| "  breaks");
         format!(
-            "{:>5} {:>8} {:>7} {:>11} {:>9.1} {:>9.1} {:>10.1} {:>9.1} {:>8.2} {:>6.2}{mark}",
-            self.bots,
-            self.matches,
-            self.played,
-            all,
-            self.told_p50,
-            self.told_p5,
-            self.down_kbit_s,
-            self.rtt_ms_p95,
-            self.servers_cores,
-            self.bots_cores,
+            "{bots:>5} {matches:>8} {played:>7} {all:>11} {told_p50:>9.1} {told_p5:>9.1} {down_kbit_s:>10.1} {rtt_ms_p95:>9.1} {servers_cores:>8.2} {bots_cores:>6.2}{mark}"
         )
     }
 }
@@ -247,112 +224,38 @@ struct Heard {
     all_play_s: Option<f64>,
 }
 
-fn read_output(output: impl Read, started: Instant) -> anyhow::Result<Heard> {
+fn read_output(program: &mut Program, started: Instant) -> anyhow::Result<Heard> {
     let mut read = Heard {
         bots: Vec::new(),
         all_play_s: None,
     };
-    for line in BufReader::new(output).lines() {
-        let line = line?;
+    loop {
+        let line = program.line()?;
         if line.starts_with("all ") {
             read.all_play_s = Some(started.elapsed().as_secs_f64());
         } else if line.starts_with('[') {
             read.bots = serde_json::from_str(&line).context("the bots' figures are damaged")?;
+        } else if line.is_empty() {
+            return Ok(read);
         }
     }
-    Ok(read)
 }
 
-/// `muse up`, with everything that it started.
-struct Up {
-    child: Ended,
-    address: String,
-}
-
-impl Up {
-    fn start(
-        arguments: &Arguments,
-        bots: u32,
-        matches: u32,
-        folder: &Path,
-    ) -> anyhow::Result<Self> {
-        let mut command = program()?;
-        command
-            .args([
-                "up",
-                "--no-page",
-                "--port",
-                "0",
-                "--relay-port",
-                "0",
-                "--bots-after-s",
-                "0",
-            ])
-            // What is looked for is what the machine carries, not what the service lets in.
-            .args(["--players-max", &(bots + 2).to_string()])
-            .args(["--matches-max", &(matches + 2).to_string()])
-            .args(["--first-port", &arguments.first_port.to_string()])
-            .args(["--players", &arguments.players.to_string(), "--data"])
-            .arg(folder)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let mut child = Ended(command.spawn().context("muse up does not start")?);
-        let output = child.0.stdout.take().context("muse up has no output")?;
-        let mut lines = BufReader::new(output);
-        let mut line = String::new();
-        lines.read_line(&mut line)?;
-        let Some(address) = line
-            .strip_prefix("master")
-            .map(|rest| rest.trim().trim_end_matches('/').to_owned())
-        else {
-            bail!("muse up is not ready: {}", line.trim());
-        };
-        // Whatever else it says is read, so that it never waits.
-        std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
-        Ok(Self { child, address })
-    }
-}
-
-/// A program that ends with this.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        // In order, so that its own children end too; it may have ended by itself.
-        let _ = Command::new("kill")
-            .arg(self.0.id().to_string())
-            .stderr(Stdio::null())
-            .status();
-        let since = Instant::now();
-        while since.elapsed() < END_MAX {
-            if !matches!(self.0.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn program() -> anyhow::Result<Command> {
-    let program = std::env::current_exe().context("this program does not know its own path")?;
-    // Their logs would be in the way.
-    let _ = std::io::stdout().flush();
-    Ok(Command::new(program))
+/// Leaves out the logs of a program, which would be in the way.
+fn quiet(command: &mut Command) {
+    command.stderr(Stdio::null());
 }
 
 /// CPU seconds of programs and of those that they started.
-fn cpu(parents: &[u32]) -> f64 {
-    let own: f64 = parents.iter().map(|parent| cpu_of(*parent)).sum();
+fn cpu_with_children(parent: u32) -> f64 {
+    let own = cpu_of(parent);
     let Ok(folders) = std::fs::read_dir("/proc") else {
         return own;
     };
     let pids = folders
         .flatten()
         .filter_map(|folder| folder.file_name().to_str()?.parse().ok());
-    let children = pids.filter(|pid| stat(*pid).is_some_and(|stat| parents.contains(&stat.0)));
+    let children = pids.filter(|pid| stat(*pid).is_some_and(|stat| stat.0 == parent));
     own + children.map(cpu_of).sum::<f64>()
 }
 
@@ -385,4 +288,3 @@ const WAIT_S: u64 = 15;
 /// Bots that are told less often see others stutter; the game tells 25 times a second.
 const TOLD_MIN: f64 = 20.0;
 const TICKS_PER_SECOND: f64 = 100.0;
-const END_MAX: Duration = Duration::from_secs(10);

@@ -8,6 +8,8 @@ use crate::measurements::{Sheet, page};
 use anyhow::{Context, bail};
 use clap::Args;
 
+use super::files;
+
 #[derive(Args)]
 #[command(
     after_help = "Example: muse lab measurements\nExample: muse bench connections --json out.json; muse lab measurements --add connections=out.json\n\nEach file of bench/results is a sheet: title, commands, when and where it was made, what to know, and the results as tables or as a\ncommand's --json wrote them. --add puts new results into a sheet, with today's date and this machine."
@@ -36,19 +38,18 @@ impl Arguments {
         for addition in &self.add {
             self.renew(addition)?;
         }
-        let page = page(&read_all(&self.results)?, &run);
+        let sheets = files::list(&self.results, "json")?;
+        let sheets: anyhow::Result<Vec<Sheet>> = sheets.iter().map(|path| read(path)).collect();
+        let page = page(&sheets?, &run);
         let path = self.page.display();
         if self.check {
             let there = std::fs::read_to_string(&self.page).unwrap_or_default();
-            return Ok(match there == page {
-                true => ExitCode::SUCCESS,
-                false => {
-                    println!("{path} is not what `muse lab measurements` would write");
-                    ExitCode::from(super::EXIT_DIFFERS)
-                }
-            });
+            if there != page {
+                println!("{path} is not what `muse lab measurements` would write");
+            }
+            return Ok(super::exit(there == page));
         }
-        std::fs::write(&self.page, page).with_context(|| format!("cannot write {path}"))?;
+        files::write(&self.page, page)?;
         println!("{path}");
         Ok(ExitCode::SUCCESS)
     }
@@ -58,7 +59,7 @@ impl Arguments {
         let Some((name, file)) = addition.split_once('=') else {
             bail!("--add takes NAME=FILE, not {addition:?}");
         };
-        let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
+        let text = files::read(Path::new(file))?;
         let results = serde_json::from_str(&text).with_context(|| format!("{file} is no JSON"))?;
         let path = self.results.join(format!("{name}.json"));
         let mut sheet = match path.exists() {
@@ -71,32 +72,12 @@ impl Arguments {
             },
         };
         sheet.renew(results, today(), machine());
-        std::fs::create_dir_all(&self.results)
-            .with_context(|| format!("cannot make the folder {}", self.results.display()))?;
-        std::fs::write(&path, sheet.emit())
-            .with_context(|| format!("cannot write {}", path.display()))?;
-        println!("{}", path.display());
-        Ok(())
+        files::write_into(&self.results, &format!("{name}.json"), &sheet.emit())
     }
-}
-
-fn read_all(folder: &Path) -> anyhow::Result<Vec<Sheet>> {
-    let files = std::fs::read_dir(folder)
-        .with_context(|| format!("cannot read the folder {}", folder.display()))?;
-    let mut sheets = Vec::new();
-    for file in files {
-        let path = file?.path();
-        if path.extension().is_some_and(|ending| ending == "json") {
-            sheets.push(read(&path)?);
-        }
-    }
-    Ok(sheets)
 }
 
 fn read(path: &Path) -> anyhow::Result<Sheet> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Sheet::parse(&text).with_context(|| path.display().to_string())
+    Sheet::parse(&files::read(path)?).with_context(|| path.display().to_string())
 }
 
 /// The processor and how many cores of it.

@@ -2,17 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::time::Instant;
 
-use crate::grid::{CaseResult, Plan, Run, findings};
+use crate::grid::{Case, CaseResult, Plan, Run, findings};
 use crate::recording::Recording;
 use crate::report::{self, Machine};
 use anyhow::{Context, ensure};
 use clap::Args;
+use muse_program::parallel::in_parallel;
 
-use super::progress;
 use super::sockets::Sockets;
+use super::{files, progress};
 
 #[derive(Args)]
 #[command(
@@ -62,19 +62,16 @@ impl Arguments {
             Some(folder) => read_recordings(folder)?,
             None => Recording::shipped(),
         };
-        std::fs::create_dir_all(&self.out)
-            .with_context(|| format!("cannot make the folder {}", self.out.display()))?;
+        files::create(&self.out)?;
         let (run, machine) = match self.sockets {
             true => make_over_sockets(&plan, &recordings, self.seed, self.threads)?,
             false => make(&plan, &recordings, self.seed, self.threads)?,
         };
         let json = run.emit();
-        self.write("run.json", &json)?;
-        self.write(
-            "machine.json",
-            &(serde_json::to_string_pretty(&machine)? + "\n"),
-        )?;
-        self.write("index.html", &report::html(&run, Some(&machine)))?;
+        files::write(&self.out.join("run.json"), &json)?;
+        files::write_json(Some(&self.out.join("machine.json")), &machine)?;
+        let html = report::html(&run, Some(&machine));
+        files::write(&self.out.join("index.html"), html)?;
         let findings = findings(&run);
         if self.json {
             print!("{json}");
@@ -96,15 +93,7 @@ impl Arguments {
             );
         }
         let holds = findings.iter().all(|finding| finding.holds);
-        Ok(match self.check && !holds {
-            true => ExitCode::from(super::EXIT_DIFFERS),
-            false => ExitCode::SUCCESS,
-        })
-    }
-
-    fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
-        let path = self.out.join(name);
-        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+        Ok(super::exit(holds || !self.check))
     }
 }
 
@@ -115,13 +104,10 @@ pub(super) fn make(
     seed: u64,
     threads: Option<usize>,
 ) -> anyhow::Result<(Run, Machine)> {
-    measure(
-        plan,
-        recordings,
-        seed,
-        progress::threads(threads),
-        |_, case| case(),
-    )
+    let threads = progress::threads(threads);
+    measure(plan, recordings, seed, threads, |_, case| {
+        Ok(case.run(recordings, seed, plan.seconds()))
+    })
 }
 
 /// The same over real sockets.
@@ -131,28 +117,14 @@ fn make_over_sockets(
     seed: u64,
     threads: Option<usize>,
 ) -> anyhow::Result<(Run, Machine)> {
-    let cases = plan.cases();
-    let failure = Mutex::new(None);
     // They mostly wait.
     let threads = threads.unwrap_or(SOCKET_CASES);
-    let (mut run, machine) = measure(plan, recordings, seed, threads, |number, virtually| {
-        let case = cases[number];
-        match Sockets::new(case.cell, recordings.len(), seed + number as u64) {
-            Ok(sockets) => case.run_over(Box::new(sockets), recordings, seed, plan.seconds()),
-            Err(error) => {
-                if let Ok(mut failure) = failure.lock() {
-                    *failure = Some(error);
-                }
-                // Something has to be there; it is thrown away with everything else.
-                virtually()
-            }
-        }
+    let (mut run, machine) = measure(plan, recordings, seed, threads, |number, case| {
+        let sockets = Sockets::new(case.cell, recordings.len(), seed + number as u64)?;
+        Ok(case.run_over(Box::new(sockets), recordings, seed, plan.seconds()))
     })?;
     run.about.over = Some("in real time over sockets and muse proxy".to_owned());
-    match failure.into_inner().ok().flatten() {
-        Some(error) => Err(error),
-        None => Ok((run, machine)),
-    }
+    Ok((run, machine))
 }
 
 fn measure(
@@ -160,42 +132,31 @@ fn measure(
     recordings: &[Recording],
     seed: u64,
     threads: usize,
-    work: impl Fn(usize, &dyn Fn() -> CaseResult) -> CaseResult + Sync,
+    work: impl Fn(usize, Case) -> anyhow::Result<CaseResult> + Sync,
 ) -> anyhow::Result<(Run, Machine)> {
-    let cases = plan.cases().len();
-    let bar = progress::bar(cases, "grid")?;
-    let cpu = Mutex::new(vec![0.0; cases]);
+    let cases = plan.cases();
+    let bar = progress::bar(cases.len(), "grid")?;
     let started = Instant::now();
-    let run = Run::make(plan, recordings, seed, threads, |number, case| {
+    let results = in_parallel(cases.len(), threads, |number| {
         let before = progress::thread_cpu();
-        let result = work(number, case);
+        let result = work(number, cases[number]);
         let took = progress::thread_cpu().saturating_sub(before);
-        if let Ok(mut cpu) = cpu.lock() {
-            cpu[number] = took.as_secs_f64();
-        }
         bar.inc(1);
-        result
+        Ok((result?, took.as_secs_f64()))
     });
     bar.finish_and_clear();
+    let results: anyhow::Result<Vec<_>> = results.into_iter().collect();
+    let (results, cpu_seconds) = results?.into_iter().unzip();
     let machine = Machine {
         wall_seconds: started.elapsed().as_secs_f64(),
         threads,
-        cpu_seconds: cpu.into_inner().unwrap_or_default(),
+        cpu_seconds,
     };
-    Ok((run, machine))
+    Ok((Run::of(plan, recordings, seed, results), machine))
 }
 
 fn read_recordings(folder: &Path) -> anyhow::Result<Vec<Recording>> {
-    let files = std::fs::read_dir(folder)
-        .with_context(|| format!("cannot read the folder {}", folder.display()))?;
-    let mut paths = Vec::new();
-    for file in files {
-        let path = file?.path();
-        if path.extension().is_some_and(|ending| ending == "inputs") {
-            paths.push(path);
-        }
-    }
-    paths.sort();
+    let paths = files::list(folder, "inputs")?;
     ensure!(
         (2..=PLAYERS_MAX).contains(&paths.len()),
         "{} holds {} recordings (*.inputs); 2 to {PLAYERS_MAX} are needed",
@@ -203,9 +164,7 @@ fn read_recordings(folder: &Path) -> anyhow::Result<Vec<Recording>> {
         paths.len()
     );
     let read = |path: &PathBuf| {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
-        Recording::parse(&text).with_context(|| path.display().to_string())
+        Recording::parse(&files::read(path)?).with_context(|| path.display().to_string())
     };
     paths.iter().map(read).collect()
 }

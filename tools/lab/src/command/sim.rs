@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::grid::in_parallel;
 use crate::sim::{Failure, Game, PARTS, Sim, SimConfig, Told};
 use clap::{Args, ValueEnum};
+use muse_program::parallel::in_parallel;
 
 use super::progress;
 
@@ -53,6 +53,8 @@ enum Played {
     Coop,
     /// Biobot, everybody against everybody.
     Versus,
+    /// Biobot, two teams with the ball.
+    Ball,
 }
 
 /// The time that all seeds took.
@@ -93,15 +95,9 @@ impl Arguments {
                         Ok(told) => sum.told.push(told),
                         Err(failure) => {
                             // The least seed, so that what is printed does not depend on threads.
-                            let is_first = sum
-                                .failure
-                                .as_ref()
-                                .is_none_or(|known| failure.seed < known.seed);
-                            sum.failure = if is_first {
-                                Some(failure)
-                            } else {
-                                sum.failure.take()
-                            };
+                            let known = sum.failure.take();
+                            let failures = known.into_iter().chain([failure]);
+                            sum.failure = failures.min_by_key(|failure| failure.seed);
                         }
                     }
                 }
@@ -112,10 +108,7 @@ impl Arguments {
         bar.finish_and_clear();
         let sum = sum.into_inner().unwrap_or_default();
         self.print(&sum, started.elapsed());
-        Ok(match sum.failure {
-            Some(_) => ExitCode::from(super::EXIT_DIFFERS),
-            None => ExitCode::SUCCESS,
-        })
+        Ok(super::exit(sum.failure.is_none()))
     }
 
     fn config(&self, seed: u64) -> SimConfig {
@@ -128,6 +121,7 @@ impl Arguments {
                 Played::Stub => Game::Stub,
                 Played::Coop => Game::Cooperative,
                 Played::Versus => Game::Versus,
+                Played::Ball => Game::Ball,
             });
         match self.plant {
             Some(one_in) => config.plant(one_in),
@@ -136,36 +130,38 @@ impl Arguments {
     }
 
     fn print(&self, sum: &Sum, wall: Duration) {
-        let total = |value: fn(&Told) -> f64| sum.told.iter().map(value).sum::<f64>();
+        let total = |value: fn(&Told) -> u64| sum.told.iter().map(value).sum::<u64>();
+        let seconds = |value: fn(&Told) -> muse_wire::Duration| {
+            let times = sum.told.iter().map(value);
+            times.map(|time| time.as_secs_f64()).sum::<f64>()
+        };
+        let cpu = sum.cpu.as_secs_f64();
         if !sum.told.is_empty() {
-            let hours = total(|told| told.played.as_secs_f64()) / 3_600.0;
-            let minutes = sum.cpu.as_secs_f64() / 60.0;
+            let hours = seconds(|told| told.played) / 3_600.0;
+            let datagrams = total(|told| told.datagrams);
             println!(
-                "{} seeds kept every promise: {:.1} virtual minutes with {} players, {hours:.2} player-hours in {:.0} matches, {:.0} promised messages, {:.0} datagrams",
+                "{} seeds kept every promise: {:.1} virtual minutes with {} players, {hours:.2} player-hours in {} matches, {} promised messages, {datagrams} datagrams",
                 sum.told.len(),
-                total(|told| told.time.as_secs_f64()) / 60.0,
+                seconds(|told| told.time) / 60.0,
                 self.players,
-                total(|told| told.matches as f64),
-                total(|told| told.messages as f64),
-                total(|told| told.datagrams as f64),
+                total(|told| told.matches),
+                total(|told| told.messages),
             );
             println!(
-                "  {:.0} programs, {:.0} servers, {:.0} masters and {:.0} relays killed, {:.0} outages, {:.0} changes of address, {:.0} forged datagrams",
-                total(|told| told.crashes[0] as f64),
-                total(|told| told.crashes[1] as f64),
-                total(|told| told.crashes[2] as f64),
-                total(|told| told.crashes[3] as f64),
-                total(|told| told.outages as f64),
-                total(|told| told.address_changes as f64),
-                total(|told| told.forged as f64),
+                "  {} programs, {} servers, {} masters and {} relays killed, {} outages, {} changes of address, {} forged datagrams",
+                total(|told| told.crashes[0]),
+                total(|told| told.crashes[1]),
+                total(|told| told.crashes[2]),
+                total(|told| told.crashes[3]),
+                total(|told| told.outages),
+                total(|told| told.address_changes),
+                total(|told| told.forged),
             );
-            if minutes > 0.0 {
+            if cpu > 0.0 {
+                let (each, wall) = (cpu * 1e6 / datagrams.max(1) as f64, wall.as_secs_f64());
                 println!(
-                    "  {:.1} player-hours for each minute of CPU time; {:.1} s of CPU time in {:.1} s; {:.1} us for each datagram",
-                    hours / minutes,
-                    sum.cpu.as_secs_f64(),
-                    wall.as_secs_f64(),
-                    sum.cpu.as_secs_f64() * 1e6 / total(|told| told.datagrams as f64).max(1.0),
+                    "  {:.1} player-hours for each minute of CPU time; {cpu:.1} s of CPU time in {wall:.1} s; {each:.1} us for each datagram",
+                    hours * 60.0 / cpu,
                 );
                 println!("  {}", bounds(&sum.told));
             }

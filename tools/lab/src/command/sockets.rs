@@ -1,20 +1,20 @@
 //! Datagrams of a case over real sockets, through `muse proxy` in a process of its own, in real time.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant as SystemInstant};
 
 use crate::arena::{Arrived, Carrier};
 use crate::grid::Cell;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use muse_netem::Conditions;
+use muse_program::child::Program;
 use muse_wire::Instant;
 
 /// A server's socket, the proxy, and a socket for each client.
 pub(super) struct Sockets {
-    proxy: Child,
+    _proxy: Program,
     server: UdpSocket,
     clients: Vec<UdpSocket>,
     /// The proxy's address, at which clients reach the server.
@@ -30,7 +30,7 @@ impl Sockets {
         let server = socket()?;
         let (proxy, address) = proxy(cell, server.local_addr()?, seed)?;
         let mut sockets = Self {
-            proxy,
+            _proxy: proxy,
             server,
             clients: Vec::new(),
             address,
@@ -106,53 +106,25 @@ impl Carrier for Sockets {
     }
 }
 
-impl Drop for Sockets {
-    fn drop(&mut self) {
-        let asked = self
-            .proxy
-            .stdin
-            .take()
-            .map(|mut lines| writeln!(lines, "quit"));
-        if !matches!(asked, Some(Ok(()))) {
-            // It may have ended by itself.
-            let _ = self.proxy.kill();
-        }
-        let _ = self.proxy.wait();
-    }
-}
-
 /// Starts this program once more as a proxy, and says where it listens.
-fn proxy(cell: Cell, to: SocketAddr, seed: u64) -> anyhow::Result<(Child, SocketAddr)> {
+fn proxy(cell: Cell, to: SocketAddr, seed: u64) -> anyhow::Result<(Program, SocketAddr)> {
     let (least, mean, deviation) = cell.delays();
-    let program = std::env::current_exe().context("this program does not know its own path")?;
-    let mut command = Command::new(program);
-    command
-        .args(["proxy", "--quiet", "--listen", "127.0.0.1:0", "--to"])
-        .arg(to.to_string())
-        .args(["--delay", &format!("{:.3}", least.as_millis_f64())])
-        .args(["--loss", &cell.loss_percent.to_string()])
-        .args(["--seed", &seed.to_string()]);
+    let mut line = format!(
+        "proxy --quiet --listen 127.0.0.1:0 --to {to} --delay {:.3} --loss {} --seed {seed}",
+        least.as_millis_f64(),
+        cell.loss_percent
+    );
     if cell.jitter_percent > 0 {
         let (mean, deviation) = (mean.as_millis_f64(), deviation.as_millis_f64());
-        command.args(["--jitter", &format!("normal:{mean:.3}:{deviation:.3}")]);
+        line += &format!(" --jitter normal:{mean:.3}:{deviation:.3}");
     }
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    let mut child = command.spawn().context("the proxy does not start")?;
-    let output = child.stdout.take().context("the proxy has no output")?;
-    let mut line = String::new();
-    BufReader::new(output).read_line(&mut line)?;
-    let address = line.strip_prefix("ready ").map(str::trim).map(str::parse);
-    match address {
-        Some(Ok(address)) => Ok((child, address)),
-        _ => {
-            // Whatever it said instead of its address, it is of no use.
-            let _ = child.kill();
-            let _ = child.wait();
-            bail!("the proxy is not ready: {}", line.trim());
-        }
+    let mut program = Program::start(&line, |command| {
+        command.stderr(Stdio::null());
+    })?;
+    let said = program.line()?;
+    match said.strip_prefix("ready ").map(str::parse) {
+        Some(Ok(address)) => Ok((program, address)),
+        _ => bail!("the proxy is not ready: {said}"),
     }
 }
 

@@ -10,7 +10,7 @@ use muse_netcode::{ClientId, EntityId};
 use muse_netem::{Jitter, Network};
 use muse_wire::{Duration, Ecn, Instant};
 
-use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
+use crate::plot::*;
 use crate::stage::conditions;
 
 pub(super) fn plot() -> Plot {
@@ -26,10 +26,10 @@ pub(super) fn plot() -> Plot {
         ),
     )
     .panel(
-        Panel::new(Axis::new("time (s)", 0.0, 12.0), Axis::new("position (m)", 0.0, 150.0))
-            .with(Series::new("accepted", Colour::Green, Mark::Thick, run.accepted))
-            .with(Series::new("claimed", Colour::Blue, Mark::Line, run.claimed))
-            .with(Series::new("refused", Colour::Red, Mark::Specks, run.refused)),
+        Panel::new(("time (s)", 0.0, 12.0), ("position (m)", 0.0, 150.0))
+            .with("accepted", Green, Thick, run.accepted)
+            .with("claimed", Blue, Line, run.claimed)
+            .with("refused", Red, Specks, run.refused),
     )
 }
 

@@ -2,16 +2,31 @@
 
 use muse_wire::Duration;
 
-use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
-use crate::stage::{LabStage, Scene, TICK, conditions};
+use crate::plot::*;
+use crate::stage::{LabStage, TICK, conditions};
 
 pub(super) fn plot() -> Plot {
     let mut stage = LabStage::new(3);
     stage.join(1, conditions(40));
-    let mut scene = Watch::default();
+    let (mut ahead, mut rate, mut error) = (Vec::new(), Vec::new(), Vec::new());
+    let mut look = |stage: &mut LabStage| {
+        let clock = stage.guest(0).client().clock();
+        if !stage.is_every(Duration::from_millis(50)) || !clock.is_playing() {
+            return;
+        }
+        let now = stage.seconds();
+        // The server began its tick 0 when time began.
+        let truth = now * 1e3;
+        let of = |time: Option<muse_netcode::TickTime>| {
+            time.map_or(0.0, |time| time.ticks() * TICK.as_millis_f64())
+        };
+        ahead.push((now, of(clock.play_time()) - truth));
+        error.push((now, of(clock.server_time()) - truth));
+        rate.push((now, clock.rate() * 100.0));
+    };
     for round_trip in [40, 200, 80] {
         stage.set_conditions(0, conditions(round_trip));
-        stage.run(Duration::from_secs(10), &mut scene);
+        stage.run(Duration::from_secs(10), &mut look);
     }
     let half = [
         (0.0, 20.0),
@@ -28,44 +43,19 @@ pub(super) fn plot() -> Plot {
          slower until it is there; it never jumps, and nobody sees it. For some time after a change it keeps a tick in reserve.",
     )
     .panel(
-        Panel::new(time(), Axis::new("time (ms)", 0.0, 160.0))
+        Panel::new(time(), ("time (ms)", 0.0, 160.0))
             .tall(240)
-            .with(Series::new("the way to the server", Colour::Grey, Mark::Dashed, half))
-            .with(Series::new("the client plays ahead by", Colour::Blue, Mark::Line, scene.ahead)),
+            .with("the way to the server", Grey, Dashed, half)
+            .with("the client plays ahead by", Blue, Line, ahead),
     )
     .panel(
-        Panel::new(time(), Axis::new("speed (%)", 92.0, 108.0))
+        Panel::new(time(), ("speed (%)", 92.0, 108.0))
             .tall(130)
-            .with(Series::new("speed of the client's clock", Colour::Orange, Mark::Line, scene.rate)),
+            .with("speed of the client's clock", Orange, Line, rate),
     )
     .panel(
-        Panel::new(time(), Axis::new("error (ms)", -30.0, 30.0))
+        Panel::new(time(), ("error (ms)", -30.0, 30.0))
             .tall(130)
-            .with(Series::new("what the client takes for the server's time, less the truth", Colour::Purple, Mark::Line, scene.error)),
+            .with("what the client takes for the server's time, less the truth", Purple, Line, error),
     )
-}
-
-#[derive(Default)]
-struct Watch {
-    ahead: Vec<(f64, f64)>,
-    rate: Vec<(f64, f64)>,
-    error: Vec<(f64, f64)>,
-}
-
-impl Scene for Watch {
-    fn look(&mut self, stage: &mut LabStage) {
-        let clock = stage.guest(0).client().clock();
-        if !stage.is_every(Duration::from_millis(50)) || !clock.is_playing() {
-            return;
-        }
-        let now = stage.seconds();
-        let tick = TICK.as_millis_f64();
-        // The server began its tick 0 when time began.
-        let truth = now * 1e3;
-        let of =
-            |time: Option<muse_netcode::TickTime>| time.map_or(0.0, |time| time.ticks() * tick);
-        self.ahead.push((now, of(clock.play_time()) - truth));
-        self.error.push((now, of(clock.server_time()) - truth));
-        self.rate.push((now, clock.rate() * 100.0));
-    }
 }

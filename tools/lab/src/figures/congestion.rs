@@ -5,7 +5,7 @@ use muse_transport::{ChannelConfig, Delivery};
 use muse_wire::Duration;
 
 use super::flows::Flows;
-use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
+use crate::plot::*;
 use crate::stage::conditions;
 
 pub(super) fn plot() -> Plot {
@@ -31,11 +31,11 @@ pub(super) fn plot() -> Plot {
         }
     }
     let time = || Axis::new("time (s)", 0.0, SECONDS as f64);
-    let mut rates = Panel::new(time(), Axis::new("received (Mbit/s)", 0.0, 4.2)).tall(240);
+    let mut rates = Panel::new(time(), ("received (Mbit/s)", 0.0, 4.2)).tall(240);
     for (sender, (name, colour)) in [
-        ("the first", Colour::Blue),
-        ("the second", Colour::Orange),
-        ("the third", Colour::Green),
+        ("the first", Blue),
+        ("the second", Orange),
+        ("the third", Green),
     ]
     .into_iter()
     .enumerate()
@@ -48,7 +48,7 @@ pub(super) fn plot() -> Plot {
             (half as f64 / 2.0 + 0.25, bytes as f64 * 16.0 / 1e6)
         });
         let points: Vec<(f64, f64)> = points.collect();
-        rates = rates.with(Series::new(name, colour, Mark::Line, points));
+        rates = rates.with(name, colour, Line, points);
     }
     Plot::new(
         "Congestion control: downloads that share a link of 4 Mbit/s",
@@ -57,9 +57,9 @@ pub(super) fn plot() -> Plot {
     )
     .panel(rates)
     .panel(
-        Panel::new(time(), Axis::new("wait in the queue (ms)", 0.0, 120.0))
+        Panel::new(time(), ("wait in the queue (ms)", 0.0, 120.0))
             .tall(130)
-            .with(Series::new("a packet that comes now waits", Colour::Purple, Mark::Line, queue)),
+            .with("a packet that comes now waits", Purple, Line, queue),
     )
 }
 

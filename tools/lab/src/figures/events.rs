@@ -4,7 +4,7 @@ use muse_netcode::{EventClass, Server, Tick};
 use muse_wire::Duration;
 
 use crate::character::{Rules, TICKS_PER_SECOND};
-use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
+use crate::plot::*;
 use crate::stage::{LabStage, Scene, conditions};
 
 pub(super) fn plot() -> Plot {
@@ -12,28 +12,16 @@ pub(super) fn plot() -> Plot {
     stage.join(1, conditions(100).loss(0.2));
     stage.run(Duration::from_secs(12), &mut Raise);
     let mut panel = Panel::new(
-        Axis::new("time at which it happened (s)", 2.0, 10.0),
-        Axis::new("time until the client was told (ms)", 0.0, 520.0),
+        ("time at which it happened (s)", 2.0, 10.0),
+        ("time until the client was told (ms)", 0.0, 520.0),
     );
     let mut never = Vec::new();
     let classes = [
-        (
-            "guaranteed",
-            (Colour::Orange, Mark::Dots),
-            EventClass::Guaranteed,
-        ),
-        (
-            "guaranteed quickest",
-            (Colour::Green, Mark::Dots),
-            EventClass::Quickest,
-        ),
-        (
-            "unreliable",
-            (Colour::Purple, Mark::Rings),
-            EventClass::Unreliable,
-        ),
+        ("guaranteed", Orange, Dots, EventClass::Guaranteed),
+        ("guaranteed quickest", Green, Dots, EventClass::Quickest),
+        ("unreliable", Purple, Rings, EventClass::Unreliable),
     ];
-    for (name, (colour, mark), class) in classes {
+    for (name, colour, mark, class) in classes {
         let told = stage.guest(0).events().iter();
         let told = told.filter(|(_, event)| event.class == class);
         let delays: Vec<(f64, f64)> = told
@@ -50,16 +38,11 @@ pub(super) fn plot() -> Plot {
             !stage.guest(0).events().iter().any(told)
         });
         never.extend(raised.map(|tick| (f64::from(tick) / f64::from(TICKS_PER_SECOND), 12.0)));
-        panel = panel.with(Series::new(name, colour, mark, delays));
+        panel = panel.with(name, colour, mark, delays);
     }
     never.retain(|(happened, _)| (2.0..10.0).contains(happened));
-    let lost = never.len();
-    let panel = panel.with(Series::new(
-        &format!("never told: {lost}, all of them unreliable"),
-        Colour::Red,
-        Mark::Crosses,
-        never,
-    ));
+    let name = format!("never told: {}, all of them unreliable", never.len());
+    let panel = panel.with(&name, Red, Crosses, never);
     Plot::new(
         "Events: each is told once, or never if it is unreliable",
         "Every 0.1 s something happens, in each of the three classes; the way takes 50 ms and every fifth packet is lost. Unreliable events are sent once. Guaranteed ones are sent \

@@ -6,7 +6,7 @@ use muse_netcode::{EntityId, Server, SessionConfig, Tick};
 use muse_wire::{Duration, Instant};
 
 use crate::character::{Body, Keys, Rules, kinds};
-use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
+use crate::plot::*;
 use crate::stage::{LabStage, Scene, TICK, conditions};
 
 pub(super) fn plot() -> Plot {
@@ -28,33 +28,16 @@ pub(super) fn plot() -> Plot {
     };
     stage.run(Duration::from_millis(7_600), &mut scene);
     let names = ["straight on", "with acceleration", "as it turned (default)"];
-    let colours = [Colour::Red, Colour::Orange, Colour::Green];
-    let mut map = Panel::new(
-        Axis::new("x (m)", MAP.0, MAP.1),
-        Axis::new("z (m)", MAP.2, MAP.3),
-    )
-    .tall(323);
-    map = map.with(Series::new(
-        "on the server",
-        Colour::Blue,
-        Mark::Thick,
-        scene.truth,
-    ));
-    let top = 2.5;
-    let mut errors = Panel::new(
-        Axis::new("time (s)", 4.0, 7.6),
-        Axis::new("error (m)", 0.0, top),
-    )
-    .tall(180)
-    .with(Series::new(
-        "no packet arrives",
-        Colour::Grey,
-        Mark::Shade,
-        [(6.12, 0.0), (6.44, top)],
-    ));
+    let colours = [Red, Orange, Green];
+    let mut map = Panel::new(("x (m)", MAP.0, MAP.1), ("z (m)", MAP.2, MAP.3))
+        .tall(323)
+        .with("on the server", Blue, Thick, scene.truth);
+    let mut errors = Panel::new(("time (s)", 4.0, 7.6), ("error (m)", 0.0, 2.5))
+        .tall(180)
+        .shade("no packet arrives", Grey, 6.12, 6.44);
     for ((track, name), colour) in scene.tracks.into_iter().zip(names).zip(colours) {
-        map = map.with(Series::new(name, colour, Mark::Line, track.places));
-        errors = errors.with(Series::new(name, colour, Mark::Line, track.errors));
+        map = map.with(name, colour, Line, track.places);
+        errors = errors.with(name, colour, Line, track.errors);
     }
     Plot::new(
         "Extrapolation: shown where it should be by now",

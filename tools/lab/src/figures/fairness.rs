@@ -4,7 +4,7 @@ use muse_lagcomp::Verdict;
 use muse_wire::Duration;
 
 use super::shots::{self, Judged};
-use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
+use crate::plot::*;
 
 pub(super) fn plot() -> Plot {
     let round_trips = [
@@ -38,9 +38,9 @@ pub(super) fn plot() -> Plot {
         ),
     )
     .panel(
-        Panel::new(Axis::new("round trip (ms)", 0.0, 280.0), Axis::new("share of shots (%)", 0.0, 105.0))
-            .with(Series::new("verdict as the shooter saw it, with rewind", Colour::Green, Mark::Joined, agreed))
-            .with(Series::new("without rewind", Colour::Red, Mark::Joined, present))
-            .with(Series::new("too old to be rewound", Colour::Grey, Mark::Dashed, late)),
+        Panel::new(("round trip (ms)", 0.0, 280.0), ("share of shots (%)", 0.0, 105.0))
+            .with("verdict as the shooter saw it, with rewind", Green, Joined, agreed)
+            .with("without rewind", Red, Joined, present)
+            .with("too old to be rewound", Grey, Dashed, late),
     )
 }

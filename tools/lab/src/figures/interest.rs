@@ -6,66 +6,29 @@ use muse_netcode::interest::{
     Awareness, Extent, Interest, InterestConfig, Medium, Observer, ObserverId, Presence,
 };
 
-use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
+use crate::plot::*;
 
 pub(super) fn plot() -> Plot {
     let map = Map::run(700, 320.0);
-    let half = 95.0;
-    let panel = Panel::new(
-        Axis::new("x (m)", -half, half),
-        Axis::new("z (m)", -25.0, 70.0),
-    )
-    .tall(356);
-    let of = |name, colour, mark, awareness| {
-        let found = map.found.iter().filter(|(_, level)| *level == awareness);
-        Series::new(name, colour, mark, found.map(|(place, _)| *place))
+    let of = |awareness: Option<Awareness>| {
+        let found = map.found.iter();
+        let found = found.filter(move |(_, level)| *level == awareness);
+        found.map(|(place, _)| *place)
     };
-    let panel = panel
-        .with(Series::new(
-            "focus of sight",
-            Colour::Grey,
-            Mark::Line,
-            map.cone(),
-        ))
-        .with(Series::new(
-            "focus of hearing",
-            Colour::Grey,
-            Mark::Dashed,
-            circle(HEARING),
-        ))
-        .with(of("not told", Colour::Grey, Mark::Specks, None))
-        .with(of(
-            "faint",
-            Colour::Purple,
-            Mark::Dots,
-            Some(Awareness::Faint),
-        ))
-        .with(of(
-            "partial",
-            Colour::Orange,
-            Mark::Dots,
-            Some(Awareness::Partial),
-        ))
-        .with(of(
-            "full awareness",
-            Colour::Green,
-            Mark::Dots,
-            Some(Awareness::Full),
-        ))
-        .with(Series::new(
-            "the observer, looking up",
-            Colour::Red,
-            Mark::Crosses,
-            [(0.0, 0.0)],
-        ));
+    let panel = Panel::new(("x (m)", -95.0, 95.0), ("z (m)", -25.0, 70.0))
+        .tall(356)
+        .with("focus of sight", Grey, Line, map.cone())
+        .with("focus of hearing", Grey, Dashed, circle(HEARING))
+        .with("not told", Grey, Specks, of(None))
+        .with("faint", Purple, Dots, of(Some(Awareness::Faint)))
+        .with("partial", Orange, Dots, of(Some(Awareness::Partial)))
+        .with("full awareness", Green, Dots, of(Some(Awareness::Full)))
+        .with("the observer, looking up", Red, Crosses, [(0.0, 0.0)]);
     let sizes = [250, 500, 1_000, 2_000, 4_000, 8_000];
     let costs = sizes.map(|count| Map::run(count, (f64::from(count) / 700.0).sqrt() * 320.0));
-    let line = |name, colour, of: fn(&Map) -> f64| {
-        let points = sizes
-            .iter()
-            .zip(&costs)
-            .map(|(size, map)| (f64::from(*size), of(map)));
-        Series::new(name, colour, Mark::Line, points)
+    let cost = |of: fn(&Map) -> f64| {
+        let sizes = sizes.iter().zip(&costs);
+        sizes.map(move |(size, map)| (f64::from(*size), of(map)))
     };
     Plot::new(
         "Interest: what a client is told of",
@@ -75,12 +38,12 @@ pub(super) fn plot() -> Plot {
     .panel(panel)
     .panel(
         Panel::new(
-            Axis::new("entities in the world", 0.0, 8_000.0),
-            Axis::new("entities for an update", 0.0, 300.0),
+            ("entities in the world", 0.0, 8_000.0),
+            ("entities for an update", 0.0, 300.0),
         )
         .tall(150)
-        .with(line("measured", Colour::Blue, |map| map.measured))
-        .with(line("told of", Colour::Green, |map| map.told)),
+        .with("measured", Blue, Line, cost(|map| map.measured))
+        .with("told of", Green, Line, cost(|map| map.told)),
     )
 }
 

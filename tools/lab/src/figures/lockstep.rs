@@ -2,13 +2,13 @@
 
 use std::net::SocketAddr;
 
-use muse_lockstep::samples::plain::{PlainClient, PlainPeer, PlainServer};
+use muse_lockstep::samples::plain::PlainPeer;
 use muse_lockstep::samples::rts::{Order, Rts};
 use muse_lockstep::{MatchConfig, Orderer, Role, Session};
 use muse_netem::{Network, NodeId, Simulation};
 use muse_wire::Duration;
 
-use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
+use crate::plot::*;
 use crate::stage::conditions;
 
 pub(super) fn plot() -> Plot {
@@ -34,12 +34,12 @@ pub(super) fn plot() -> Plot {
     )
     .panel(
         Panel::new(
-            Axis::new("time (s)", 0.0, 110.0),
-            Axis::new("time (ms)", 0.0, 700.0),
+            ("time (s)", 0.0, 110.0),
+            ("time (ms)", 0.0, 700.0),
         )
-        .with(Series::new("round trip of the slowest player", Colour::Grey, Mark::Dashed, round_trip))
-        .with(Series::new("length of a turn", Colour::Blue, Mark::Thick, watch.turns))
-        .with(Series::new("another player's command runs after", Colour::Orange, Mark::Specks, watch.commands)),
+        .with("round trip of the slowest player", Grey, Dashed, round_trip)
+        .with("length of a turn", Blue, Thick, watch.turns)
+        .with("another player's command runs after", Orange, Specks, watch.commands),
     )
 }
 
@@ -57,16 +57,13 @@ impl Match {
         let mut simulation = Simulation::new(network).transmit_buffer(1_500);
         let config = MatchConfig::lockstep(PLAYERS);
         let orderer = Orderer::new::<Rts>(config.clone()).expect("the settings make sense");
-        let hub = simulation.add(
-            address(1),
-            PlainPeer::Server(Box::new(PlainServer::new(orderer))),
-        );
+        let hub = simulation.add(address(1), PlainPeer::server(orderer));
         let join = |number: u8| {
             let (state, nonce) = (Rts::new(PLAYERS, 10, 4), u32::from(number));
             let session = Session::new(config.clone(), state, Role::Player, nonce);
             let session = session.expect("the settings make sense");
-            let client = PlainClient::new(session, address(1));
-            simulation.add(address(number), PlainPeer::Client(Box::new(client)))
+            let client = PlainPeer::client(session, address(1));
+            simulation.add(address(number), client)
         };
         let players = (2..2 + PLAYERS).map(join).collect();
         Self {

@@ -1,25 +1,23 @@
 //! Joining a match that is under way, within a budget.
 
-use muse_netcode::{Server, SessionConfig, Tick};
+use muse_netcode::SessionConfig;
 use muse_wire::Duration;
 
-use crate::character::Rules;
-use crate::crowd::Crowd;
-use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
-use crate::stage::{LabStage, Scene, TICK, conditions};
+use crate::plot::*;
+use crate::stage::{LabStage, TICK, conditions};
 
 pub(super) fn plot() -> Plot {
     let budgets = [
-        (300, "300 bytes a snapshot (120 kbit/s)", Colour::Red),
-        (600, "600 bytes", Colour::Orange),
-        (2_400, "2,400 bytes", Colour::Green),
+        (300, "300 bytes a snapshot (120 kbit/s)", Red),
+        (600, "600 bytes", Orange),
+        (2_400, "2,400 bytes", Green),
     ];
     let mut panel = Panel::new(
-        Axis::new("time since it began to connect (s)", 0.0, 1.0),
-        Axis::new("entities known (%)", 0.0, 105.0),
+        ("time since it began to connect (s)", 0.0, 1.0),
+        ("entities known (%)", 0.0, 105.0),
     );
     for (budget, name, colour) in budgets {
-        panel = panel.with(Series::new(name, colour, Mark::Line, join_late(budget)));
+        panel = panel.with(name, colour, Line, join_late(budget));
     }
     Plot::new(
         "Modes: three spectators join late",
@@ -33,34 +31,18 @@ pub(super) fn plot() -> Plot {
 fn join_late(budget: usize) -> Vec<(f64, f64)> {
     let config = SessionConfig::new(TICK).bytes_per_snapshot(budget);
     let mut stage = LabStage::with_config(17, config);
-    let crowd = Crowd::spawn(stage.server_mut(), COUNT, 300.0, 30);
-    let known = Vec::new();
-    let mut scene = Watch { crowd, known };
-    stage.run(Duration::from_secs(2), &mut scene);
+    stage.add_crowd(COUNT, 300.0, 30);
+    stage.run(Duration::from_secs(2), &mut |_: &mut LabStage| ());
     stage.watch(conditions(80).loss(0.02));
-    stage.run(Duration::from_millis(1_000), &mut scene);
-    scene.known
-}
-
-struct Watch {
-    crowd: Crowd,
-    known: Vec<(f64, f64)>,
-}
-
-impl Scene for Watch {
-    fn tick(&mut self, server: &mut Server<Rules>, tick: Tick) {
-        self.crowd.step(server, tick);
-    }
-
-    fn look(&mut self, stage: &mut LabStage) {
-        let now = stage.seconds() - 2.0;
-        if now < 0.0 || !stage.is_every(Duration::from_millis(10)) {
-            return;
+    let mut known = Vec::new();
+    stage.run(Duration::from_secs(1), &mut |stage: &mut LabStage| {
+        if stage.is_every(Duration::from_millis(10)) {
+            let receiver = stage.guest(0).client().receiver();
+            let count = receiver.entities().count() as f64;
+            known.push((stage.seconds() - 2.0, count / COUNT as f64 * 100.0));
         }
-        let receiver = stage.guest(0).client().receiver();
-        let count = receiver.entities().count() as f64;
-        self.known.push((now, count / COUNT as f64 * 100.0));
-    }
+    });
+    known
 }
 
 const COUNT: u64 = 800;

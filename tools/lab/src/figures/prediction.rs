@@ -4,7 +4,7 @@ use muse_netcode::{EntityId, Server, Tick};
 use muse_wire::Duration;
 
 use crate::character::{Body, Keys, Rules, TICKS_PER_SECOND, kinds};
-use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
+use crate::plot::*;
 use crate::stage::{LabStage, Scene, conditions};
 
 pub(super) fn plot() -> Plot {
@@ -26,7 +26,7 @@ pub(super) fn plot() -> Plot {
         drawn: Vec::new(),
     };
     stage.run(Duration::from_millis(6_000), &mut scene);
-    let counters = *stage.guest(0).client().prediction();
+    let counters = stage.guest(0).client().prediction();
     Plot::new(
         "Prediction: the client is ahead, and corrected once",
         &format!(
@@ -37,11 +37,11 @@ pub(super) fn plot() -> Plot {
         ),
     )
     .panel(
-        Panel::new(Axis::new("time (s)", 3.0, 5.6), Axis::new("position (m)", -5.0, 4.0))
+        Panel::new(("time (s)", 3.0, 5.6), ("position (m)", -5.0, 4.0))
             .tall(330)
-            .with(Series::new("server", Colour::Blue, Mark::Line, scene.server))
-            .with(Series::new("client, simulated (ghost)", Colour::Grey, Mark::Line, scene.ghost))
-            .with(Series::new("client, drawn", Colour::Orange, Mark::Line, scene.drawn)),
+            .with("server", Blue, Line, scene.server)
+            .with("client, simulated (ghost)", Grey, Line, scene.ghost)
+            .with("client, drawn", Orange, Line, scene.drawn),
     )
 }
 

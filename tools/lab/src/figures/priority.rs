@@ -6,25 +6,24 @@ use muse_netcode::{EntityId, Server, SessionConfig, Tick};
 use muse_wire::{Duration, Instant};
 
 use crate::character::{Body, Keys, Rules, kinds};
-use crate::crowd::Crowd;
-use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
+use crate::plot::*;
 use crate::stage::{FIRST_CLIENT, LabStage, Scene, TICK, conditions};
 
 pub(super) fn plot() -> Plot {
     let runs = [
-        (300, "300 bytes a snapshot", Colour::Orange),
-        (600, "600 bytes", Colour::Purple),
-        (1_200, "1,200 bytes", Colour::Blue),
+        (300, "300 bytes a snapshot", Orange),
+        (600, "600 bytes", Purple),
+        (1_200, "1,200 bytes", Blue),
     ];
     let waits = runs.map(|(budget, _, _)| run(budget));
     let panel = |label, top, of: fn(&Wait) -> f64| {
         let mut panel = Panel::new(
-            Axis::new("distance from the player (m)", 0.0, 150.0),
-            Axis::new(label, 0.0, top),
+            ("distance from the player (m)", 0.0, 150.0),
+            (label, 0.0, top),
         );
         for ((_, name, colour), waits) in runs.iter().zip(&waits) {
             let points = waits.iter().map(|wait| (wait.distance, of(wait)));
-            panel = panel.with(Series::new(name, *colour, Mark::Specks, points));
+            panel = panel.with(name, *colour, Specks, points);
         }
         panel
     };
@@ -47,11 +46,10 @@ struct Wait {
 fn run(budget: usize) -> Vec<Wait> {
     let config = SessionConfig::new(TICK).bytes_per_snapshot(budget);
     let mut stage = LabStage::with_config(4, config);
-    let crowd = Crowd::spawn(stage.server_mut(), 150, 200.0, 9);
+    let crowd = stage.add_crowd(150, 200.0, 9);
     let still = |_| Keys::default();
     stage.join_as(Body::at(0.0, 0.0), conditions(60).loss(0.02), still);
-    let mut scene = Weighed { crowd };
-    stage.run(Duration::from_secs(12), &mut scene);
+    stage.run(Duration::from_secs(12), &mut Weighed(crowd));
     let mut times: BTreeMap<EntityId, Vec<Instant>> = BTreeMap::new();
     for (at, entity, _) in stage.guest(0).states() {
         if *at >= Instant::from_secs(2) {
@@ -77,21 +75,15 @@ fn run(budget: usize) -> Vec<Wait> {
 }
 
 /// Nearby entities weigh more.
-struct Weighed {
-    crowd: Crowd,
-}
+struct Weighed(Vec<EntityId>);
 
 impl Scene for Weighed {
-    fn tick(&mut self, server: &mut Server<Rules>, tick: Tick) {
-        self.crowd.step(server, tick);
-        let weighed: Vec<(EntityId, f32)> = self
-            .crowd
-            .entities()
-            .filter_map(|entity| {
-                let body = server.world().state(kinds().1, entity)?;
-                Some((entity, 20.0 / (20.0 + body.place().length())))
-            })
-            .collect();
+    fn tick(&mut self, server: &mut Server<Rules>, _: Tick) {
+        let weighed = self.0.iter().filter_map(|entity| {
+            let body = server.world().state(kinds().1, *entity)?;
+            Some((*entity, 20.0 / (20.0 + body.place().length())))
+        });
+        let weighed: Vec<(EntityId, f32)> = weighed.collect();
         server.set_interest(FIRST_CLIENT, weighed);
     }
 }

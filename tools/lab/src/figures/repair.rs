@@ -5,18 +5,18 @@ use muse_transport::{ChannelConfig, Delivery, Repair};
 use muse_wire::Duration;
 
 use super::flows::Flows;
-use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
+use crate::plot::*;
 use crate::stage::conditions;
 
 pub(super) fn plot() -> Plot {
     let mut panel = Panel::new(
-        Axis::new("time from sending to delivery (ms)", 50.0, 300.0),
-        Axis::new("delivered by then (% of messages)", 90.0, 100.2),
+        ("time from sending to delivery (ms)", 50.0, 300.0),
+        ("delivered by then (% of messages)", 90.0, 100.2),
     );
     for (name, colour, repair) in [
-        ("Repair::Fast", Colour::Green, Repair::Fast),
-        ("Repair::Balanced (default)", Colour::Blue, Repair::Balanced),
-        ("Repair::Frugal", Colour::Orange, Repair::Frugal),
+        ("Repair::Fast", Green, Repair::Fast),
+        ("Repair::Balanced (default)", Blue, Repair::Balanced),
+        ("Repair::Frugal", Orange, Repair::Frugal),
     ] {
         let (delays, bytes) = run(repair);
         let points = (50..=300).map(|milliseconds| {
@@ -26,7 +26,7 @@ pub(super) fn plot() -> Plot {
         });
         let points: Vec<(f64, f64)> = points.filter(|(_, share)| *share >= 90.0).collect();
         let name = format!("{name}, {bytes:.0} bytes a message");
-        panel = panel.with(Series::new(&name, colour, Mark::Line, points));
+        panel = panel.with(&name, colour, Line, points);
     }
     Plot::new(
         "Repair: what a loss costs in time, and what it costs in bytes to have less of it",

@@ -4,7 +4,7 @@ use glam::Vec2;
 use muse_wire::Duration;
 
 use super::shots;
-use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
+use crate::plot::*;
 
 pub(super) fn plot() -> Plot {
     let shots = shots::run(120, Duration::from_secs(30), 4);
@@ -19,7 +19,7 @@ pub(super) fn plot() -> Plot {
     let centre = (shot.drawn + shot.present) / 2.0;
     let [x, z] = [(centre.x, HALF.x), (centre.y, HALF.y)]
         .map(|(middle, half)| (f64::from(middle - half), f64::from(middle + half)));
-    let panel = Panel::new(Axis::new("x (m)", x.0, x.1), Axis::new("z (m)", z.0, z.1)).tall(323);
+    let panel = Panel::new(("x (m)", x.0, x.1), ("z (m)", z.0, z.1)).tall(323);
     let line = (shot.towards - shot.from).normalize_or_zero();
     let ray = clipped(shot.from, shot.towards + line * 20.0, centre);
     let trail = shot.trail.iter().copied().map(point);
@@ -33,11 +33,11 @@ pub(super) fn plot() -> Plot {
     )
     .panel(
         panel
-            .with(Series::new("its last ticks", Colour::Grey, Mark::Specks, trail))
-            .with(Series::new("the shot", Colour::Red, Mark::Dashed, ray))
-            .with(Series::new("runner now, on the server", Colour::Blue, Mark::Line, circle(shot.present)))
-            .with(Series::new("where the server looks", Colour::Green, Mark::Thick, circle(shot.rewound)))
-            .with(Series::new("as the shooter saw it", Colour::Orange, Mark::Dashed, circle(shot.drawn))),
+            .with("its last ticks", Grey, Specks, trail)
+            .with("the shot", Red, Dashed, ray)
+            .with("runner now, on the server", Blue, Line, circle(shot.present))
+            .with("where the server looks", Green, Thick, circle(shot.rewound))
+            .with("as the shooter saw it", Orange, Dashed, circle(shot.drawn)),
     )
 }
 

@@ -3,30 +3,26 @@
 use std::net::SocketAddr;
 
 use muse_lockstep::samples::duel::{Buttons, Duel};
-use muse_lockstep::samples::plain::{PlainClient, PlainHost, PlainPeer};
+use muse_lockstep::samples::plain::PlainPeer;
 use muse_lockstep::{Frame, MatchConfig, Rng, Role, Session};
 use muse_netem::{Network, NodeId, Simulation};
 use muse_wire::Duration;
 
-use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
+use crate::plot::*;
 use crate::stage::conditions;
 
 pub(super) fn plot() -> Plot {
     let mut work = Panel::new(
-        Axis::new("input delay (frames of 16.7 ms)", 0.0, 8.0),
-        Axis::new("frames run again a second", 0.0, 40.0),
+        ("input delay (frames of 16.7 ms)", 0.0, 8.0),
+        ("frames run again a second", 0.0, 40.0),
     )
     .tall(220);
-    for (round_trip, colour) in [
-        (200, Colour::Red),
-        (100, Colour::Orange),
-        (50, Colour::Green),
-    ] {
+    for (round_trip, colour) in [(200, Red), (100, Orange), (50, Green)] {
         let points: Vec<(f64, f64)> = (0..=8)
             .map(|delay| (f64::from(delay), run_again(round_trip, delay)))
             .collect();
         let name = format!("round trip of {round_trip} ms");
-        work = work.with(Series::new(&name, colour, Mark::Joined, points));
+        work = work.with(&name, colour, Joined, points);
     }
     let [drawn, truth] = rival();
     Plot::new(
@@ -38,12 +34,12 @@ pub(super) fn plot() -> Plot {
     .panel(work)
     .panel(
         Panel::new(
-            Axis::new("time (s)", FROM_S, TO_S),
-            Axis::new("height of the rival (paces)", -0.2, 3.2),
+            ("time (s)", FROM_S, TO_S),
+            ("height of the rival (paces)", -0.2, 3.2),
         )
         .tall(240)
-        .with(Series::new("as it was in the end", Colour::Blue, Mark::Line, truth))
-        .with(Series::new("as it was drawn at once", Colour::Orange, Mark::Specks, drawn)),
+        .with("as it was in the end", Blue, Line, truth)
+        .with("as it was drawn at once", Orange, Specks, drawn),
     )
 }
 
@@ -61,11 +57,11 @@ impl Match {
         let mut simulation = Simulation::new(network).transmit_buffer(1_500);
         let config = MatchConfig::rollback(2).delay(delay);
         let state = Duel::new(7);
-        let host = PlainHost::new(config.clone(), state, 1).expect("the settings make sense");
-        let host = simulation.add(address(1), PlainPeer::Host(Box::new(host)));
+        let host = PlainPeer::host(config.clone(), state, 1).expect("the settings make sense");
+        let host = simulation.add(address(1), host);
         let session =
             Session::new(config, state, Role::Player, 2).expect("the settings make sense");
-        let guest = PlainPeer::Client(Box::new(PlainClient::new(session, address(1))));
+        let guest = PlainPeer::client(session, address(1));
         let guest = simulation.add(address(2), guest);
         Self {
             simulation,

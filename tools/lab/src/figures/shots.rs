@@ -6,15 +6,14 @@ use std::rc::Rc;
 
 use glam::{Vec2, Vec3};
 use muse_lagcomp::{
-    Admission, Claim, Except, HitVolume, Placement, Pose, Rewind, RewindConfig, Rig, RigId, Shot,
-    Verdict, Volume,
+    Admission, Claim, Except, Placement, Pose, Rewind, RewindConfig, Shot, Verdict,
 };
 use muse_netcode::inputs::InputForTick;
 use muse_netcode::{EntityId, Server, Tick, TickTime};
 use muse_wire::{Duration, Instant};
 
+use crate::arena::{rig, up};
 use crate::character::{Body, Fire, Keys, Rules, TICKS_PER_SECOND, kinds};
-use crate::crowd::Crowd;
 use crate::stage::{FIRST_CLIENT, LabStage, Scene, TICK, conditions};
 
 /// The verdict on a shot.
@@ -41,8 +40,7 @@ pub(super) struct Judged {
 /// Fires at a runner for so long, over a network with this round trip, and tells every shot.
 pub(super) fn run(round_trip_ms: u64, time: Duration, seed: u64) -> Vec<Judged> {
     let mut stage = LabStage::new(seed);
-    let crowd = Crowd::spawn(stage.server_mut(), 1, 1.0, seed);
-    let target = crowd.entities().next().expect("there is one");
+    let target = stage.add_crowd(1, 1.0, seed)[0];
     let trigger: Rc<RefCell<Option<Fire>>> = Rc::default();
     let pulled = Rc::clone(&trigger);
     let play = move |_| Keys {
@@ -53,7 +51,20 @@ pub(super) fn run(round_trip_ms: u64, time: Duration, seed: u64) -> Vec<Judged> 
         .jitter(muse_netem::Jitter::Uniform(Duration::from_millis(10)))
         .loss(0.02);
     let shooter = stage.join_as(Body::at(0.0, -STAND), network, play);
-    let mut range = Range::new(target, shooter, crowd, trigger, seed);
+    let mut rewind = Rewind::new(RewindConfig::new(TICKS_PER_SECOND));
+    let rig = rewind.add_rig(rig()).expect("the first rig");
+    rewind.add(target, rig).expect("there is room");
+    let mut range = Range {
+        target,
+        shooter,
+        trigger,
+        random: fastrand::Rng::with_seed(seed),
+        rewind,
+        drawn: Vec::new(),
+        trail: VecDeque::new(),
+        fire_at: Instant::from_secs(3),
+        judged: Vec::new(),
+    };
     stage.run(time, &mut range);
     range.judged
 }
@@ -61,7 +72,6 @@ pub(super) fn run(round_trip_ms: u64, time: Duration, seed: u64) -> Vec<Judged> 
 struct Range {
     target: EntityId,
     shooter: EntityId,
-    crowd: Crowd,
     trigger: Rc<RefCell<Option<Fire>>>,
     random: fastrand::Rng,
     rewind: Rewind,
@@ -73,30 +83,6 @@ struct Range {
 }
 
 impl Range {
-    fn new(
-        target: EntityId,
-        shooter: EntityId,
-        crowd: Crowd,
-        trigger: Rc<RefCell<Option<Fire>>>,
-        seed: u64,
-    ) -> Self {
-        let mut rewind = Rewind::new(RewindConfig::new(TICKS_PER_SECOND));
-        let rig = add_rig(&mut rewind);
-        rewind.add(target, rig).expect("there is room");
-        Self {
-            target,
-            shooter,
-            crowd,
-            trigger,
-            random: fastrand::Rng::with_seed(seed),
-            rewind,
-            drawn: Vec::new(),
-            trail: VecDeque::new(),
-            fire_at: Instant::from_secs(3),
-            judged: Vec::new(),
-        }
-    }
-
     fn judge(&mut self, server: &Server<Rules>, fire: &Fire) {
         let Some((_, drawn)) = self.drawn.iter().find(|(seen, _)| *seen == fire.seen) else {
             return;
@@ -134,7 +120,6 @@ impl Range {
 
 impl Scene for Range {
     fn tick(&mut self, server: &mut Server<Rules>, tick: Tick) {
-        self.crowd.step(server, tick);
         let body = server.world().state(kinds().1, self.target);
         let body = body.expect("it runs");
         self.rewind.advance(tick).expect("ticks are in order");
@@ -192,25 +177,12 @@ impl Scene for Range {
 /// True if the shot hits what was drawn: asked of a rewind that knows nothing else.
 fn is_seen(target: EntityId, drawn: Vec2, shot: &Shot) -> bool {
     let mut screen = Rewind::new(RewindConfig::new(TICKS_PER_SECOND));
-    let rig = add_rig(&mut screen);
+    let rig = screen.add_rig(rig()).expect("the first rig");
     let pose = Placement::new(Pose::at(up(drawn)));
     screen.add(target, rig).expect("there is room");
     screen.advance(Tick(1)).expect("the first tick");
     screen.record(target, pose).expect("it was added");
     screen.hitscan(&screen.present(), shot, &mut ()).is_some()
-}
-
-fn add_rig(rewind: &mut Rewind) -> RigId {
-    let capsule = Volume::Capsule {
-        half_length: 0.6,
-        radius: 0.4,
-    };
-    let rig = Rig::new([HitVolume::new(capsule)]).expect("a sane volume");
-    rewind.add_rig(rig).expect("the first rig")
-}
-
-fn up(place: Vec2) -> Vec3 {
-    Vec3::new(place.x, 0.0, place.y)
 }
 
 fn flat(place: Vec3) -> Vec2 {

@@ -11,7 +11,7 @@ use muse_schema::State;
 use muse_wire::{Ecn, Instant};
 
 use crate::character::{Body, Rules, TICKS_PER_SECOND, play};
-use crate::plot::{Axis, Colour, Mark, Panel, Plot, Series};
+use crate::plot::*;
 use crate::stage::{TICK, conditions};
 
 /// A body whose position is declared like this.
@@ -63,17 +63,14 @@ pub(super) fn plot() -> Plot {
         bytes::<KnownCoarse>(),
     ];
     let steps = [(0.0, "1 mm"), (1.0, "1 cm"), (2.0, "10 cm")];
-    let series = |name, colour, bytes: [f64; 3]| {
-        let points = [0.0, 1.0, 2.0].into_iter().zip(bytes);
-        Series::new(name, colour, Mark::Joined, points)
-    };
+    let costs = |bytes: [f64; 3]| [0.0, 1.0, 2.0].into_iter().zip(bytes);
     let panel = Panel::new(
         Axis::new("step of the position", -0.25, 2.25).named(steps),
-        Axis::new("bytes per entity and tick", 0.0, 6.0),
+        ("bytes per entity and tick", 0.0, 6.0),
     )
-    .with(series("predict = hold", Colour::Red, held))
-    .with(series("predict = linear (default)", Colour::Orange, linear))
-    .with(series("velocity = velocity", Colour::Blue, known));
+    .with("predict = hold", Red, Joined, costs(held))
+    .with("predict = linear (default)", Orange, Joined, costs(linear))
+    .with("velocity = velocity", Blue, Joined, costs(known));
     Plot::new(
         "State: what a declaration costs on the wire",
         "64 characters that run about, 50 ticks a second, round trip 80 ms, 24 bytes of floats each. A coarser step saves bytes; so does saying that one \

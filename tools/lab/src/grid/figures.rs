@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use Better::{Less, More, Neither};
+
 use crate::arena::{Journal, Movement, Switches, VIEWS, ViewTally};
 
 /// The measurements of a case. Numbers are rounded to four decimals.
@@ -54,6 +56,13 @@ pub struct Figures {
 }
 
 impl Figures {
+    /// Returns the figure with this name in JSON; absent where it was not measured.
+    pub fn value(&self, key: &str) -> Option<f64> {
+        let fields = serde_json::to_value(self).expect("numbers can be written");
+        let figure = fields.get(key).expect("there is a figure of this name");
+        figure.as_f64()
+    }
+
     /// From what was noted.
     pub(super) fn new(journal: &Journal, switches: Switches) -> Self {
         let predicts = |figure| switches.prediction.then_some(figure);
@@ -149,108 +158,39 @@ pub struct Column {
     pub unit: &'static str,
     /// Which way is better.
     pub better: Better,
+}
+
+impl Column {
     /// Reads it.
-    pub value: fn(&Figures) -> Option<f64>,
+    pub fn value(&self, figures: &Figures) -> Option<f64> {
+        figures.value(self.key)
+    }
 }
 
 /// All figures as columns.
 pub const TABLE: [Column; 22] = [
-    column("distance_m", "distance", "m", Better::Less, |f| {
-        Some(f.distance_m)
-    }),
-    column("distance_p95_m", "distance p95", "m", Better::Less, |f| {
-        Some(f.distance_p95_m)
-    }),
-    column("distance_max_m", "distance max", "m", Better::Less, |f| {
-        Some(f.distance_max_m)
-    }),
-    column("shown_late_ms", "shown late", "ms", Better::Less, |f| {
-        Some(f.shown_late_ms)
-    }),
-    column("jumps_per_minute", "jumps", "/min", Better::Less, |f| {
-        Some(f.jumps_per_minute)
-    }),
-    column("jerk_k", "jerk", "km/s3", Better::Less, |f| Some(f.jerk_k)),
-    column("underruns_percent", "underruns", "%", Better::Less, |f| {
-        f.underruns_percent
-    }),
-    column(
-        "mispredicted_percent",
-        "mispredicted",
-        "%",
-        Better::Less,
-        |f| f.mispredicted_percent,
-    ),
-    column("depth_ticks", "depth", "ticks", Better::Less, |f| {
-        f.depth_ticks
-    }),
-    column("depth_max_ticks", "depth max", "ticks", Better::Less, |f| {
-        Some(f.depth_max_ticks? as f64)
-    }),
-    column("own_error_m", "own error", "m", Better::Less, |f| {
-        f.own_error_m
-    }),
-    column(
-        "own_jumps_per_minute",
-        "own jumps",
-        "/min",
-        Better::Less,
-        |f| Some(f.own_jumps_per_minute),
-    ),
-    column(
-        "key_to_own_ms",
-        "key to own screen",
-        "ms",
-        Better::Less,
-        |f| Some(f.key_to_own_ms),
-    ),
-    column(
-        "key_to_other_ms",
-        "key to other's screen",
-        "ms",
-        Better::Less,
-        |f| Some(f.key_to_other_ms),
-    ),
-    column(
-        "key_to_other_p95_ms",
-        "the same, p95",
-        "ms",
-        Better::Less,
-        |f| Some(f.key_to_other_p95_ms),
-    ),
-    column(
-        "inputs_in_time_percent",
-        "inputs in time",
-        "%",
-        Better::More,
-        |f| Some(f.inputs_in_time_percent),
-    ),
-    column("input_wait_ms", "inputs wait", "ms", Better::Less, |f| {
-        Some(f.input_wait_ms)
-    }),
-    column("shots", "shots", "", Better::Neither, |f| {
-        Some(f.shots as f64)
-    }),
-    column(
-        "hits_agreed_percent",
-        "hits agreed",
-        "%",
-        Better::More,
-        |f| Some(f.hits_agreed_percent),
-    ),
-    column(
-        "shots_late_percent",
-        "shots too old",
-        "%",
-        Better::Neither,
-        |f| Some(f.shots_late_percent),
-    ),
-    column("down_kbit_s", "down", "kbit/s", Better::Less, |f| {
-        Some(f.down_kbit_s)
-    }),
-    column("up_kbit_s", "up", "kbit/s", Better::Less, |f| {
-        Some(f.up_kbit_s)
-    }),
+    column("distance_m", "distance", "m", Less),
+    column("distance_p95_m", "distance p95", "m", Less),
+    column("distance_max_m", "distance max", "m", Less),
+    column("shown_late_ms", "shown late", "ms", Less),
+    column("jumps_per_minute", "jumps", "/min", Less),
+    column("jerk_k", "jerk", "km/s3", Less),
+    column("underruns_percent", "underruns", "%", Less),
+    column("mispredicted_percent", "mispredicted", "%", Less),
+    column("depth_ticks", "depth", "ticks", Less),
+    column("depth_max_ticks", "depth max", "ticks", Less),
+    column("own_error_m", "own error", "m", Less),
+    column("own_jumps_per_minute", "own jumps", "/min", Less),
+    column("key_to_own_ms", "key to own screen", "ms", Less),
+    column("key_to_other_ms", "key to other's screen", "ms", Less),
+    column("key_to_other_p95_ms", "the same, p95", "ms", Less),
+    column("inputs_in_time_percent", "inputs in time", "%", More),
+    column("input_wait_ms", "inputs wait", "ms", Less),
+    column("shots", "shots", "", Neither),
+    column("hits_agreed_percent", "hits agreed", "%", More),
+    column("shots_late_percent", "shots too old", "%", Neither),
+    column("down_kbit_s", "down", "kbit/s", Less),
+    column("up_kbit_s", "up", "kbit/s", Less),
 ];
 
 const fn column(
@@ -258,14 +198,12 @@ const fn column(
     name: &'static str,
     unit: &'static str,
     better: Better,
-    value: fn(&Figures) -> Option<f64>,
 ) -> Column {
     Column {
         key,
         name,
         unit,
         better,
-        value,
     }
 }
 

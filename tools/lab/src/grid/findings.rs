@@ -1,6 +1,6 @@
 //! The findings of a run: the prototype's two, and what is better than in the prototype.
 
-use super::{CaseResult, Run, SWITCHES, ViewFigures};
+use super::{CaseResult, Run, ViewFigures};
 use crate::arena::Switches;
 
 /// A statement about a run, with its figures.
@@ -57,9 +57,8 @@ fn constant_distance(on: &[&CaseResult]) -> Option<Finding> {
 
 /// The prototype: no jumps with interpolation, jumps without it.
 fn jumps(run: &Run, on: &[&CaseResult]) -> Option<Finding> {
-    let (without, _) = SWITCHES[1];
     let off: Vec<&CaseResult> = run
-        .with(without)
+        .with(Switches::NO_INTERPOLATION)
         .filter(|result| is_uneven(result))
         .collect();
     let (_, most_on) = bounds(on.iter().map(|result| result.figures.jumps_per_minute))?;

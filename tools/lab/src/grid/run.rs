@@ -1,8 +1,6 @@
 //! A whole run of the grid: its cases on all cores, and its results as JSON.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
+use muse_program::parallel::in_parallel;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -67,21 +65,17 @@ pub enum RunError {
 }
 
 impl Run {
-    /// Runs every case of a plan on so many threads. `work` is called around each case with its number and what runs it, so that it can
-    /// be timed.
-    pub fn make(
-        plan: &Plan,
-        recordings: &[Recording],
-        seed: u64,
-        threads: usize,
-        work: impl Fn(usize, &dyn Fn() -> CaseResult) -> CaseResult + Sync,
-    ) -> Self {
+    /// Runs all cases of a plan on so many threads. The outcome does not depend on how many.
+    pub fn make(plan: &Plan, recordings: &[Recording], seed: u64, threads: usize) -> Self {
         let cases = plan.cases();
         let results = in_parallel(cases.len(), threads, |number| {
-            work(number, &|| {
-                cases[number].run(recordings, seed, plan.seconds())
-            })
+            cases[number].run(recordings, seed, plan.seconds())
         });
+        Self::of(plan, recordings, seed, results)
+    }
+
+    /// The results of a plan's cases.
+    pub fn of(plan: &Plan, recordings: &[Recording], seed: u64, cases: Vec<CaseResult>) -> Self {
         Self {
             format: FORMAT,
             about: About {
@@ -90,7 +84,7 @@ impl Run {
                 recordings: recordings.iter().map(|r| r.name().to_owned()).collect(),
                 over: None,
             },
-            cases: results,
+            cases,
         }
     }
 
@@ -131,39 +125,6 @@ impl Run {
             .iter()
             .filter(move |result| result.case.switches == switches)
     }
-}
-
-/// Does so many jobs on so many threads, and gives the results in order.
-///
-/// ```
-/// let squares = muse_lab::grid::in_parallel(5, 2, |number| number * number);
-/// assert_eq!(squares, [0, 1, 4, 9, 16]);
-/// ```
-pub fn in_parallel<T: Send>(
-    jobs: usize,
-    threads: usize,
-    job: impl Fn(usize) -> T + Sync,
-) -> Vec<T> {
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::with_capacity(jobs));
-    std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, jobs.max(1)) {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= jobs {
-                        break;
-                    }
-                    let result = job(number);
-                    let mut done = done.lock().expect("no job panics while it holds the list");
-                    done.push((number, result));
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().expect("all jobs have ended");
-    done.sort_by_key(|(number, _)| *number);
-    done.into_iter().map(|(_, result)| result).collect()
 }
 
 fn written(part: &impl Serialize) -> String {

@@ -1,7 +1,7 @@
 //! The laboratory's part of the page, from the grid that is kept for review.
 
 use crate::arena::Switches;
-use crate::grid::{CaseResult, Figures, Run, SWITCHES, findings};
+use crate::grid::{CaseResult, Run, findings};
 use crate::report::{number, write_to};
 
 pub(super) fn part(run: &Run) -> String {
@@ -34,20 +34,19 @@ pub(super) fn part(run: &Run) -> String {
         .map(|case| case.case.cell.round_trip_ms)
         .collect();
     round_trips.dedup();
-    text.push_str("\n| |");
-    for round_trip in &round_trips {
-        write_to(&mut text, format_args!(" {round_trip} ms |"));
-    }
-    text.push_str("\n| --- |");
-    text.push_str(&" --- |".repeat(round_trips.len()));
-    text.push('\n');
-    for (name, switches, value) in ROWS {
-        write_to(&mut text, format_args!("| {name} |"));
-        for round_trip in &round_trips {
-            let mean = mean(run.with(switches), *round_trip, value);
-            write_to(&mut text, format_args!(" {} |", number(mean)));
-        }
-        text.push('\n');
+    let heads = round_trips
+        .iter()
+        .map(|round_trip| format!(" {round_trip} ms |"));
+    let heads: String = heads.collect();
+    let rule = " --- |".repeat(round_trips.len());
+    write_to(&mut text, format_args!("\n| |{heads}\n| --- |{rule}\n"));
+    for (name, switches, key) in ROWS {
+        let mean = |round_trip: &u32| number(mean(run.with(switches), *round_trip, key));
+        let means: Vec<String> = round_trips.iter().map(mean).collect();
+        write_to(
+            &mut text,
+            format_args!("| {name} | {} |\n", means.join(" | ")),
+        );
     }
     text
 }
@@ -55,60 +54,54 @@ pub(super) fn part(run: &Run) -> String {
 fn mean<'a>(
     cases: impl Iterator<Item = &'a CaseResult>,
     round_trip_ms: u32,
-    value: fn(&Figures) -> Option<f64>,
+    key: &str,
 ) -> Option<f64> {
     let figures: Vec<f64> = cases
         .filter(|result| result.case.cell.round_trip_ms == round_trip_ms)
-        .filter_map(|result| value(&result.figures))
+        .filter_map(|result| result.figures.value(key))
         .collect();
     (!figures.is_empty()).then(|| figures.iter().sum::<f64>() / figures.len() as f64)
 }
 
-type Row = (&'static str, Switches, fn(&Figures) -> Option<f64>);
+const ALL: Switches = Switches::ALL;
+const NO_INTERPOLATION: Switches = Switches::NO_INTERPOLATION;
+const NO_PREDICTION: Switches = Switches::NO_PREDICTION;
+const NO_LAG_COMPENSATION: Switches = Switches::NO_LAG_COMPENSATION;
 
-const ROWS: [Row; 14] = [
+/// The rows: name, mechanisms, and the figure's name in JSON.
+const ROWS: [(&str, Switches, &str); 14] = [
     (
         "distance of others from the server's present, m",
-        Switches::ALL,
-        |f| Some(f.distance_m),
+        ALL,
+        "distance_m",
     ),
-    ("the same without interpolation", SWITCHES[1].0, |f| {
-        Some(f.distance_m)
-    }),
-    ("jumps of a shown player a minute", Switches::ALL, |f| {
-        Some(f.jumps_per_minute)
-    }),
-    ("the same without interpolation", SWITCHES[1].0, |f| {
-        Some(f.jumps_per_minute)
-    }),
-    ("underruns, % of frames", Switches::ALL, |f| {
-        f.underruns_percent
-    }),
-    ("mispredicted, % of answers", Switches::ALL, |f| {
-        f.mispredicted_percent
-    }),
-    ("inputs in time, %", Switches::ALL, |f| {
-        Some(f.inputs_in_time_percent)
-    }),
-    ("from a key to the own screen, ms", Switches::ALL, |f| {
-        Some(f.key_to_own_ms)
-    }),
-    ("the same without prediction", SWITCHES[2].0, |f| {
-        Some(f.key_to_own_ms)
-    }),
-    ("from a key to another's screen, ms", Switches::ALL, |f| {
-        Some(f.key_to_other_ms)
-    }),
-    ("shots judged as seen, %", Switches::ALL, |f| {
-        Some(f.hits_agreed_percent)
-    }),
-    ("the same without lag compensation", SWITCHES[3].0, |f| {
-        Some(f.hits_agreed_percent)
-    }),
-    ("to each client, kbit/s", Switches::ALL, |f| {
-        Some(f.down_kbit_s)
-    }),
-    ("from each client, kbit/s", Switches::ALL, |f| {
-        Some(f.up_kbit_s)
-    }),
+    (
+        "the same without interpolation",
+        NO_INTERPOLATION,
+        "distance_m",
+    ),
+    ("jumps of a shown player a minute", ALL, "jumps_per_minute"),
+    (
+        "the same without interpolation",
+        NO_INTERPOLATION,
+        "jumps_per_minute",
+    ),
+    ("underruns, % of frames", ALL, "underruns_percent"),
+    ("mispredicted, % of answers", ALL, "mispredicted_percent"),
+    ("inputs in time, %", ALL, "inputs_in_time_percent"),
+    ("from a key to the own screen, ms", ALL, "key_to_own_ms"),
+    (
+        "the same without prediction",
+        NO_PREDICTION,
+        "key_to_own_ms",
+    ),
+    ("from a key to another's screen, ms", ALL, "key_to_other_ms"),
+    ("shots judged as seen, %", ALL, "hits_agreed_percent"),
+    (
+        "the same without lag compensation",
+        NO_LAG_COMPENSATION,
+        "hits_agreed_percent",
+    ),
+    ("to each client, kbit/s", ALL, "down_kbit_s"),
+    ("from each client, kbit/s", ALL, "up_kbit_s"),
 ];

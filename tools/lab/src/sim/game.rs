@@ -20,6 +20,8 @@ pub enum Game {
     Cooperative,
     /// Biobot, six against each other.
     Versus,
+    /// Biobot, three against three with the ball.
+    Ball,
 }
 
 /// A match as its server runs it.
@@ -78,6 +80,7 @@ impl Ground {
             Game::Stub => None,
             Game::Cooperative => Some(Level::of(Mode::Cooperative)),
             Game::Versus => Some(Level::of(Mode::Versus)),
+            Game::Ball => Some(Level::of(Mode::Ball)),
         };
         Self {
             level: level.map(Arc::new),

@@ -123,12 +123,7 @@ impl fmt::Display for Failure {
         for line in &self.trace {
             writeln!(f, "  {line}")?;
         }
-        write!(
-            f,
-            "seed {} fails at {:.3} s: {}",
-            self.seed,
-            self.at.as_secs_f64(),
-            self.what
-        )
+        let (seed, at, what) = (self.seed, self.at.as_secs_f64(), &self.what);
+        write!(f, "seed {seed} fails at {at:.3} s: {what}")
     }
 }
