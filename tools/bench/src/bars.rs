@@ -23,22 +23,28 @@ pub(crate) struct Bar {
 
 impl Bar {
     /// A bar that a figure must not exceed.
-    pub(crate) fn at_most(name: impl Into<String>, value: Option<f64>, limit: Option<f64>) -> Self {
+    pub(crate) fn at_most(
+        name: impl Into<String>,
+        value: impl Into<Option<f64>>,
+        limit: impl Into<Option<f64>>,
+    ) -> Self {
         Self {
             name: name.into(),
-            value,
-            limit,
+            value: value.into(),
+            limit: limit.into(),
             at_least: false,
         }
     }
 
     /// A bar that a figure must reach.
-    pub(crate) fn at_least(name: impl Into<String>, value: Option<f64>, limit: f64) -> Self {
+    pub(crate) fn at_least(
+        name: impl Into<String>,
+        value: impl Into<Option<f64>>,
+        limit: f64,
+    ) -> Self {
         Self {
-            name: name.into(),
-            value,
-            limit: Some(limit),
             at_least: true,
+            ..Self::at_most(name, value, limit)
         }
     }
 
@@ -74,27 +80,20 @@ pub(crate) fn transport(cases: &[(Case, Vec<Row>)]) -> Vec<Bar> {
             let row = rows.iter().find(|row| row.library == library)?;
             row.figure(value).map(|figure| figure.median)
         };
-        let main = columns(*case)[0].value;
+        let main = columns(*case)[0].2;
         let ratio_to = |peer: &str| Some(median(MUSE, main)? / median(peer, main)?);
         match case {
             Case::ManyClients => {
                 let name = "w1_server_cpu_ratio_to_rusty_enet";
-                bars.push(Bar::at_most(name, ratio_to("rusty_enet"), Some(1.0)));
-                let echoes = median(MUSE, columns(*case)[1].value);
+                bars.push(Bar::at_most(name, ratio_to("rusty_enet"), 1.0));
+                let echoes = median(MUSE, columns(*case)[1].2);
                 bars.push(Bar::at_least("w1_echoes_percent", echoes, 100.0));
                 let memory = median(MUSE, |run| run.server_memory_bytes as f64 / 1e6);
-                bars.push(Bar::at_most(
-                    "w1_server_memory_megabytes",
-                    memory,
-                    Some(10.0),
-                ));
+                bars.push(Bar::at_most("w1_server_memory_megabytes", memory, 10.0));
             }
             Case::FatPipe => {
-                bars.push(Bar::at_most(
-                    "w2_cpu_ratio_to_quinn",
-                    ratio_to("quinn"),
-                    Some(1.0),
-                ));
+                let name = "w2_cpu_ratio_to_quinn";
+                bars.push(Bar::at_most(name, ratio_to("quinn"), 1.0));
             }
             // Judged in virtual time; what real sockets show is printed in the tables.
             Case::Loss5 | Case::Loss10 | Case::Bursts => (),

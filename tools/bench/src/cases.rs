@@ -93,12 +93,12 @@ impl Case {
     }
 
     /// The arguments of the proxy in between, if the case has one.
-    pub(crate) fn network(self) -> Option<&'static [&'static str]> {
+    pub(crate) fn network(self) -> Option<&'static str> {
         match self {
             Self::ManyClients | Self::FatPipe => None,
-            Self::Loss5 => Some(&["--jitter-ms", "10", "--loss", "0.05"]),
-            Self::Loss10 => Some(&["--jitter-ms", "10", "--loss", "0.10"]),
-            Self::Bursts => Some(&["--jitter-ms", "60", "--loss", "0.05", "--burst", "4"]),
+            Self::Loss5 => Some("--jitter-ms 10 --loss 0.05"),
+            Self::Loss10 => Some("--jitter-ms 10 --loss 0.10"),
+            Self::Bursts => Some("--jitter-ms 60 --loss 0.05 --burst 4"),
         }
     }
 

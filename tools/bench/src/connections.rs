@@ -3,19 +3,18 @@
 //! The server has a core to itself and the clients another. Memory is that of the server's process: with everybody
 //! connected and silent, less that before the first came.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Serialize;
 
-use super::bars::{Bar, judge};
-use super::counters::{Traffic, cpu_time, memory};
+use super::bars::Bar;
+use super::counters::Traffic;
 use super::crowd::{ClientsReport, ServerReport};
 use super::isolation::Surroundings;
-use super::results::write_json;
-use super::role::{Role, pinned_muse};
+use super::results::Output;
+use super::role::Programs;
 
 /// The number of clients, their messages, and the duration.
 #[derive(Args)]
@@ -35,12 +34,8 @@ pub(crate) struct Arguments {
     /// Shortened: 3 seconds.
     #[arg(long)]
     quick: bool,
-    /// Print each value beside its limit, and exit with 3 if one falls short.
-    #[arg(long)]
-    bars: bool,
-    /// Write everything to this file.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Everything that was measured.
@@ -63,71 +58,49 @@ struct Results {
 
 /// Measures, prints, and judges.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let surroundings = Surroundings::detect();
-    for warning in surroundings.warnings() {
-        eprintln!("warning: {warning}");
-    }
-    let results = measure(arguments, &surroundings)?;
+    let results = measure(arguments, Surroundings::detect())?;
     print(&results);
-    if let Some(path) = &arguments.json {
-        write_json(path, &results)?;
-    }
-    Ok(match arguments.bars {
-        true => judge(&results.bars),
-        false => ExitCode::SUCCESS,
-    })
+    arguments.output.finish(&results, &results.bars)
 }
 
-fn measure(arguments: &Arguments, surroundings: &Surroundings) -> anyhow::Result<Results> {
-    let seconds = arguments
-        .seconds
-        .unwrap_or(if arguments.quick { 3 } else { 10 });
-    let operations = OPERATIONS.to_string();
-    let words = pinned_muse(0, &["bench-crowd", "server", "--operations", &operations])?;
-    let mut server = Role::start("the server".to_owned(), surroundings.first(&words))?;
-    let port = server.expect("ready", START_MAX)?;
-    let pid = server.pid();
-    surroundings.raise(pid);
-    let before = memory(pid)?.resident;
+fn measure(arguments: &Arguments, surroundings: Surroundings) -> anyhow::Result<Results> {
+    let default = if arguments.quick { 3 } else { 10 };
+    let seconds = arguments.seconds.unwrap_or(default);
+    let mut programs = Programs::new(surroundings);
+    let words = format!("bench-crowd server --operations {OPERATIONS}");
+    let mut server = programs.muse("the server", 0, &words)?;
+    let port = server.port(START_MAX)?;
+    let before = server.memory()?.resident;
 
-    let began = std::time::Instant::now();
-    let address = format!("127.0.0.1:{port}");
-    let [count, rate, time] = [arguments.clients, arguments.rate, seconds].map(|n| n.to_string());
-    let words = [
-        "bench-crowd",
-        "clients",
-        "--server",
-        &address,
-        "--clients",
-        &count,
-    ];
-    let words = [&words[..], &["--rate", &rate, "--seconds", &time]].concat();
-    let words = pinned_muse(1, &words)?;
-    let mut clients = Role::start("the clients".to_owned(), surroundings.further(pid, &words))?;
-    surroundings.raise(clients.pid());
+    let began = Instant::now();
+    let (count, rate) = (arguments.clients, arguments.rate);
+    let words = format!(
+        "bench-crowd clients --server 127.0.0.1:{port} --clients {count} --rate {rate} --seconds {seconds}"
+    );
+    let mut clients = programs.muse("the clients", 1, &words)?;
     clients.expect("connected", CONNECT_MAX)?;
     let connect_seconds = began.elapsed().as_secs_f64();
     // Path probes and the like leave work behind; a connection is idle after it.
     std::thread::sleep(SETTLE);
-    let idle = memory(pid)?.resident.saturating_sub(before);
+    let idle = server.memory()?.resident.saturating_sub(before);
 
-    let traffic = Traffic::of(pid)?;
-    let (server_cpu, clients_cpu) = (cpu_time(pid)?, cpu_time(clients.pid())?);
-    let began = std::time::Instant::now();
+    let traffic = Traffic::of(server.pid())?;
+    let (server_cpu, clients_cpu) = (server.cpu_seconds()?, clients.cpu_seconds()?);
+    let began = Instant::now();
     server.say("go")?;
     clients.say("go")?;
     clients.expect("done", Duration::from_secs(seconds + 30))?;
     let took = began.elapsed().as_secs_f64();
-    let server_cpu = (cpu_time(pid)? - server_cpu).as_secs_f64();
-    let clients_cpu = (cpu_time(clients.pid())? - clients_cpu).as_secs_f64();
-    let traffic = Traffic::of(pid)?.since(&traffic);
-    let talking = memory(pid)?.resident.saturating_sub(before);
+    let server_cpu = server.cpu_seconds()? - server_cpu;
+    let clients_cpu = clients.cpu_seconds()? - clients_cpu;
+    let traffic = Traffic::of(server.pid())?.since(&traffic);
+    let talking = server.memory()?.resident.saturating_sub(before);
     let clients: ClientsReport = clients.stop()?;
     let server: ServerReport = server.stop()?;
 
-    let per_connection = |bytes: u64| bytes as f64 / arguments.clients as f64;
+    let per_connection = |bytes: u64| bytes as f64 / count as f64;
     let mut results = Results {
-        connections: arguments.clients,
+        connections: count,
         seconds,
         connect_seconds,
         bytes_per_idle_connection: per_connection(idle),
@@ -147,37 +120,27 @@ fn measure(arguments: &Arguments, surroundings: &Surroundings) -> anyhow::Result
 
 fn print(results: &Results) {
     let Results {
+        connections,
+        connect_seconds,
+        bytes_per_idle_connection,
+        bytes_per_talking_connection,
+        to_server_percent,
+        to_clients_percent,
         server,
         clients,
         traffic,
         ..
     } = results;
+    let buffer = server.receive_buffer / 1_024;
     println!(
-        "{} connections on one socket and one core, connected in {:.1} s (socket buffer {} kB)",
-        results.connections,
-        results.connect_seconds,
-        server.receive_buffer / 1_024
+        "{connections} connections on one socket and one core, connected in {connect_seconds:.1} s (socket buffer {buffer} kB)"
     );
-    println!(
-        "  memory per idle connection     {:.0} bytes",
-        results.bytes_per_idle_connection
-    );
-    println!(
-        "  memory per talking connection  {:.0} bytes",
-        results.bytes_per_talking_connection
-    );
-    println!(
-        "  to the server   {} of {} delivered ({:.4} %)",
-        server.received.all(),
-        clients.sent.all() + clients.refused,
-        results.to_server_percent
-    );
-    println!(
-        "  to the clients  {} of {} delivered ({:.4} %)",
-        clients.received.all(),
-        server.sent.all() + server.refused,
-        results.to_clients_percent
-    );
+    println!("  memory per idle connection     {bytes_per_idle_connection:.0} bytes");
+    println!("  memory per talking connection  {bytes_per_talking_connection:.0} bytes");
+    let (arrived, sent) = (server.received.all(), clients.sent.all() + clients.refused);
+    println!("  to the server   {arrived} of {sent} delivered ({to_server_percent:.4} %)");
+    let (arrived, sent) = (clients.received.all(), server.sent.all() + server.refused);
+    println!("  to the clients  {arrived} of {sent} delivered ({to_clients_percent:.4} %)");
     println!(
         "  server {:.0} % of its core, clients {:.0} %; clients lagged {:.0} ms at most; {} connections cut",
         results.server_core_share * 100.0,
@@ -192,21 +155,14 @@ fn print(results: &Results) {
 }
 
 fn bars(results: &Results) -> Vec<Bar> {
+    let (to_server, to_clients) = (results.to_server_percent, results.to_clients_percent);
     let errors = results.traffic.receive_buffer_errors as f64;
     let memory = results.bytes_per_idle_connection;
     vec![
-        Bar::at_least(
-            "connections_to_server_percent",
-            Some(results.to_server_percent),
-            100.0,
-        ),
-        Bar::at_least(
-            "connections_to_clients_percent",
-            Some(results.to_clients_percent),
-            100.0,
-        ),
-        Bar::at_most("connections_receive_buffer_errors", Some(errors), Some(0.0)),
-        Bar::at_most("connections_idle_bytes", Some(memory), Some(8_000.0)),
+        Bar::at_least("connections_to_server_percent", to_server, 100.0),
+        Bar::at_least("connections_to_clients_percent", to_clients, 100.0),
+        Bar::at_most("connections_receive_buffer_errors", errors, 0.0),
+        Bar::at_most("connections_idle_bytes", memory, 8_000.0),
     ]
 }
 

@@ -6,16 +6,17 @@
 mod echo;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::path::Path;
+use std::process::ExitCode;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use clap::Args;
 use muse_bench_workload::control::parse_result;
 use serde::{Deserialize, Serialize};
 
 use super::bars::{Bar, judge};
-use super::results::write_json;
+use super::callgrind;
+use super::results::{Output, write_json};
 pub(crate) use echo::{EchoReport, run as run_echo};
 
 /// Options for comparing or updating the figure.
@@ -27,12 +28,8 @@ pub(crate) struct Arguments {
     /// Write the figure to bench/cost.json, to be checked in.
     #[arg(long)]
     update: bool,
-    /// Print a line for the bar.
-    #[arg(long)]
-    bars: bool,
-    /// Write the figures to this file.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// The figures, as they are checked in.
@@ -56,9 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         "{} instructions per echo of 64 bytes (taken in, opened, acknowledged, sealed, sent); {} echoes in {} packets, {} packets out",
         cost.instructions_per_echo, cost.echoes, cost.packets_received, cost.packets_sent
     );
-    if let Some(path) = &arguments.json {
-        write_json(path, &cost)?;
-    }
+    arguments.output.write(&cost)?;
     let checked_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/cost.json");
     if arguments.update {
         write_json(&checked_in, &cost)?;
@@ -75,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         change * 100.0,
         before.instructions_per_echo
     );
-    Ok(match (arguments.bars, bar.is_cleared()) {
+    Ok(match (arguments.output.bars, bar.is_cleared()) {
         (true, _) => judge(&[bar]),
         (false, true) => ExitCode::SUCCESS,
         (false, false) => ExitCode::from(3),
@@ -84,42 +79,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 /// Runs the workload under callgrind, which counts in [`echo`]'s server alone.
 fn count() -> anyhow::Result<Cost> {
-    let muse = std::env::current_exe().context("this program's own path")?;
-    let folder = std::env::temp_dir().join(format!("muse-cost-{}", std::process::id()));
-    fs::create_dir_all(&folder)?;
-    let profile = folder.join("callgrind.out");
-    let mut out_file = std::ffi::OsString::from("--callgrind-out-file=");
-    out_file.push(&profile);
-    let toggle = format!("--toggle-collect=*{}*", echo::MEASURED_FUNCTION);
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--collect-atstart=no", &toggle])
-        .arg(out_file)
-        .arg(muse)
-        .arg("bench-cost")
-        .output()
-        .context("cannot run valgrind; install it to count instructions")?;
-    let counted = fs::read_to_string(&profile);
-    // A folder that stays behind in the temporary place harms nobody.
-    let _ = fs::remove_dir_all(&folder);
-    if !output.status.success() {
-        let text = String::from_utf8_lossy(&output.stderr);
-        bail!(
-            "the workload failed under valgrind: {}",
-            text.lines().last().unwrap_or("silently")
-        );
-    }
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (instructions, text) = callgrind::count(echo::MEASURED_FUNCTION, &["bench-cost"])?;
     let report: EchoReport = text
         .lines()
         .find_map(parse_result)
         .context("the workload reported nothing")?;
-    let instructions = counted.ok().as_deref().and_then(instructions_in);
-    let instructions = instructions.context("callgrind counted nothing")?;
-    ensure!(
-        instructions > 0,
-        "callgrind did not find the function {}",
-        echo::MEASURED_FUNCTION
-    );
     Ok(Cost {
         workload: echo::DESCRIPTION.to_owned(),
         instructions_per_echo: instructions / report.echoes.max(1),
@@ -129,22 +93,10 @@ fn count() -> anyhow::Result<Cost> {
     })
 }
 
-/// The sum that callgrind writes at the end of its profile.
-fn instructions_in(profile: &str) -> Option<u64> {
-    let line = profile
-        .lines()
-        .rev()
-        .find_map(|line| line.strip_prefix("totals:"));
-    line?.trim().parse().ok()
-}
-
 fn bar(cost: &Cost, before: &Cost) -> Bar {
     let limit = before.instructions_per_echo as f64 * (1.0 + TOLERANCE);
-    Bar::at_most(
-        "cost_instructions_per_echo",
-        Some(cost.instructions_per_echo as f64),
-        Some(limit),
-    )
+    let count = cost.instructions_per_echo as f64;
+    Bar::at_most("cost_instructions_per_echo", count, limit)
 }
 
 /// Compilers and processors differ by a few per cent.
@@ -165,10 +117,5 @@ mod tests {
         };
         assert!(bar(&cost(1_050), &cost(1_000)).is_cleared());
         assert!(!bar(&cost(1_051), &cost(1_000)).is_cleared());
-        assert_eq!(
-            instructions_in("events: Ir\nfn=(1)\n5 7\ntotals: 1234\n"),
-            Some(1_234)
-        );
-        assert_eq!(instructions_in("events: Ir\n"), None);
     }
 }

@@ -62,6 +62,12 @@ pub(crate) struct Memory {
     pub(crate) resident_max: u64,
 }
 
+/// Lets a process forget the most memory that it ever had, where that is allowed.
+pub(crate) fn forget_memory_peak(pid: u32) {
+    // Without it a peak from before counts, too: a bar may then fall short, and never hold by mistake.
+    let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
+}
+
 /// Memory of a process.
 pub(crate) fn memory(pid: u32) -> anyhow::Result<Memory> {
     let text = fs::read_to_string(format!("/proc/{pid}/status"))?;

@@ -22,9 +22,9 @@ use muse_schema::{Columns, State};
 use muse_wire::range::{Decoder, Encoder};
 use serde::Serialize;
 
-use super::bars::{Bar, judge};
+use super::bars::Bar;
 use super::counters::cpu_time;
-use super::results::write_json;
+use super::results::Output;
 
 /// The recording to encode.
 #[derive(Args)]
@@ -40,12 +40,8 @@ pub(crate) struct Arguments {
     /// Encode the first 600 frames only.
     #[arg(long)]
     quick: bool,
-    /// Print each value beside its limit.
-    #[arg(long)]
-    bars: bool,
-    /// Write the figures to this file.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// A cube, as a game would declare it. The file's integers are its columns.
@@ -89,14 +85,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         (encoding, decoding),
         models_bytes,
     )?;
-    if let Some(path) = &arguments.json {
-        write_json(path, &report)?;
-    }
     print(&report);
-    if arguments.bars {
-        return Ok(judge(&bars(&report)));
-    }
-    Ok(ExitCode::SUCCESS)
+    arguments.output.finish(&report, &bars(&report))
 }
 
 fn report(
@@ -126,20 +116,25 @@ fn print(report: &Report) {
     for figures in &report.motion {
         println!("{}", figures.line());
     }
+    let Report {
+        frames,
+        bytes_per_frame,
+        models_bytes,
+        encode_us_per_cube,
+        decode_us_per_cube,
+        kbit_per_second,
+        ..
+    } = report;
+    let how = if report.trained {
+        "trained"
+    } else {
+        "from nothing"
+    };
     println!(
-        "cubes: {} frames decoded exactly, {:.1} bytes a frame, models {} and of {} bytes",
-        report.frames,
-        report.bytes_per_frame,
-        if report.trained {
-            "trained"
-        } else {
-            "from nothing"
-        },
-        report.models_bytes,
+        "cubes: {frames} frames decoded exactly, {bytes_per_frame:.1} bytes a frame, models {how} and of {models_bytes} bytes"
     );
     println!(
-        "cubes: encoding {:.3} us a cube, decoding {:.3} us a cube; {:.1} kbit/s",
-        report.encode_us_per_cube, report.decode_us_per_cube, report.kbit_per_second
+        "cubes: encoding {encode_us_per_cube:.3} us a cube, decoding {decode_us_per_cube:.3} us a cube; {kbit_per_second:.1} kbit/s"
     );
 }
 
@@ -149,26 +144,10 @@ fn bars(report: &Report) -> Vec<Bar> {
         Some(sum / report.motion.len() as f64)
     };
     vec![
-        Bar::at_most(
-            "cubes_kbit_per_second",
-            Some(report.kbit_per_second),
-            Some(137.0),
-        ),
-        Bar::at_most(
-            "cubes_encode_us",
-            Some(report.encode_us_per_cube),
-            Some(0.5),
-        ),
-        Bar::at_most(
-            "n1_row_bytes",
-            mean(|figures| figures.bytes_per_row),
-            Some(5.5),
-        ),
-        Bar::at_most(
-            "n1_row_encode_us",
-            mean(|figures| figures.encode_us_per_row),
-            Some(0.25),
-        ),
+        Bar::at_most("cubes_kbit_per_second", report.kbit_per_second, 137.0),
+        Bar::at_most("cubes_encode_us", report.encode_us_per_cube, 0.5),
+        Bar::at_most("n1_row_bytes", mean(|it| it.bytes_per_row), 5.5),
+        Bar::at_most("n1_row_encode_us", mean(|it| it.encode_us_per_row), 0.25),
     ]
 }
 
@@ -212,6 +191,25 @@ impl Scene {
         Ok(Self { rows })
     }
 
+    /// Encodes a frame as a packet; returns its length.
+    fn encode(
+        &self,
+        frame: usize,
+        coder: &RowCoder,
+        models: &mut Models,
+        buffer: &mut [u8],
+    ) -> anyhow::Result<usize> {
+        models.start_packet();
+        let mut encoder = Encoder::new(buffer);
+        for cube in 0..CUBES {
+            let references = self.references(frame, cube);
+            coder
+                .encode_row(&mut encoder, models, &references, self.row(frame, cube))
+                .with_context(|| format!("cube {cube} of frame {frame} is not valid"))?;
+        }
+        Ok(encoder.finish()?)
+    }
+
     fn frames(&self) -> usize {
         self.rows.len() / CUBES
     }
@@ -243,15 +241,7 @@ fn encode(
     let start = cpu_time(std::process::id())?;
     for frame in DELAY..scene.frames() {
         let models = &mut stored[frame % DELAY];
-        models.start_packet();
-        let mut encoder = Encoder::new(&mut buffer);
-        for cube in 0..CUBES {
-            let references = scene.references(frame, cube);
-            coder
-                .encode_row(&mut encoder, models, &references, scene.row(frame, cube))
-                .with_context(|| format!("cube {cube} of frame {frame} is not valid"))?;
-        }
-        let len = encoder.finish()?;
+        let len = scene.encode(frame, coder, models, &mut buffer)?;
         packets.push(buffer[..len].to_vec());
     }
     let time = time_since(start)?;
@@ -294,17 +284,7 @@ fn train(coder: &RowCoder, scene: &Scene) -> anyhow::Result<Models> {
     let mut models = coder.models();
     let mut buffer = vec![0; FRAME_BYTES];
     for frame in DELAY..scene.frames() {
-        models.start_packet();
-        let mut encoder = Encoder::new(&mut buffer);
-        for cube in 0..CUBES {
-            let references = scene.references(frame, cube);
-            coder.encode_row(
-                &mut encoder,
-                &mut models,
-                &references,
-                scene.row(frame, cube),
-            )?;
-        }
+        scene.encode(frame, coder, &mut models, &mut buffer)?;
     }
     Ok(models)
 }

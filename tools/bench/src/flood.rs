@@ -6,19 +6,18 @@
 
 mod flooder;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
 
-use super::bars::{Bar, judge};
-use super::counters::{Traffic, cpu_time, memory, socket_drops};
+use super::bars::Bar;
+use super::counters::{Traffic, socket_drops};
 use super::crowd::{ClientsReport, Counts, ServerReport};
 use super::isolation::Surroundings;
-use super::results::write_json;
-use super::role::{Role, pinned_muse};
+use super::results::Output;
+use super::role::Programs;
 pub(crate) use flooder::{FloodArguments, FloodReport, run as run_flooder};
 
 /// The number of players, and the duration.
@@ -40,12 +39,8 @@ pub(crate) struct Arguments {
     /// Shortened: 3 seconds.
     #[arg(long)]
     quick: bool,
-    /// Print each value beside its limit, and exit with 3 if one falls short.
-    #[arg(long)]
-    bars: bool,
-    /// Write everything to this file.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// One flood.
@@ -87,58 +82,52 @@ struct Results {
 /// Measures, prints, and judges.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let surroundings = Surroundings::detect();
-    for warning in surroundings.warnings() {
-        eprintln!("warning: {warning}");
-    }
     let mut floods = Vec::new();
-    for (name, drain) in [("once a tick", false), ("as they come", true)] {
-        let flood = measure(arguments, &surroundings, name, drain)?;
+    for (name, option) in [("once a tick", ""), ("as they come", "--drain")] {
+        let flood = measure(arguments, surroundings, name, option)?;
         print(&flood);
         floods.push(flood);
     }
     let bars = bars(&floods);
     let results = Results { floods, bars };
-    if let Some(path) = &arguments.json {
-        write_json(path, &results)?;
-    }
-    Ok(match arguments.bars {
-        true => judge(&results.bars),
-        false => ExitCode::SUCCESS,
-    })
+    arguments.output.finish(&results, &results.bars)
 }
 
 fn measure(
     arguments: &Arguments,
-    surroundings: &Surroundings,
+    surroundings: Surroundings,
     name: &'static str,
-    drain: bool,
+    option: &str,
 ) -> anyhow::Result<Flood> {
-    let mut words = vec!["bench-crowd", "server", "--tick-ms", "16"];
-    words.extend(drain.then_some("--drain"));
-    let words = pinned_muse(0, &words)?;
-    let mut server = Role::start("the server".to_owned(), surroundings.first(&words))?;
-    let port: u16 = server.expect("ready", START_MAX)?.parse()?;
-    let pid = server.pid();
-    surroundings.raise(pid);
-    let mut players = start_players(arguments, surroundings, pid, port)?;
-    let address = format!("127.0.0.1:{port}");
-    let train = arguments.train.to_string();
-    let words = pinned_muse(1, &["bench-flood", "--server", &address, "--train", &train])?;
-    let mut flooder = Role::start("the flood".to_owned(), surroundings.further(pid, &words))?;
-    surroundings.raise(flooder.pid());
+    let default = if arguments.quick { 3 } else { 10 };
+    let seconds = arguments.seconds.unwrap_or(default);
+    let mut programs = Programs::new(surroundings);
+    let words = format!("bench-crowd server --tick-ms 16 {option}");
+    let mut server = programs.muse("the server", 0, &words)?;
+    let port = server.port(START_MAX)?;
+    // The players talk before the flood too, so that its memory is not mistaken for theirs.
+    let words = format!(
+        "bench-crowd clients --server 127.0.0.1:{port} --clients {} --rate 20 --reliable-every 10 --seconds {seconds} --warm-up-seconds 3",
+        arguments.players
+    );
+    let mut players = programs.muse("the players", 1, &words)?;
+    let train = arguments.train;
+    let words = format!("bench-flood --server 127.0.0.1:{port} --train {train}");
+    let mut flooder = programs.muse("the flood", 1, &words)?;
     flooder.expect("started", START_MAX)?;
     players.expect("connected", CONNECT_MAX)?;
 
-    let before = memory(pid)?.resident;
-    let (traffic, drops, cpu) = (Traffic::of(pid)?, socket_drops(pid, port)?, cpu_time(pid)?);
+    let pid = server.pid();
+    let (before, cpu) = (server.memory()?.resident, server.cpu_seconds()?);
+    let (traffic, drops) = (Traffic::of(pid)?, socket_drops(pid, port)?);
     server.say("go")?;
     flooder.say("go")?;
     let began = std::time::Instant::now();
     players.say("go")?;
-    players.expect("done", Duration::from_secs(seconds(arguments) + 30))?;
+    players.expect("done", Duration::from_secs(seconds + 30))?;
     let took = began.elapsed().as_secs_f64();
-    let after = memory(pid)?.resident_max;
-    let cpu = (cpu_time(pid)? - cpu).as_secs_f64();
+    let after = server.memory()?.resident_max;
+    let cpu = server.cpu_seconds()? - cpu;
     let drops = socket_drops(pid, port)? - drops;
     let traffic = Traffic::of(pid)?.since(&traffic);
     let flood: FloodReport = flooder.stop()?;
@@ -187,39 +176,6 @@ fn summarise(
     }
 }
 
-fn start_players(
-    arguments: &Arguments,
-    surroundings: &Surroundings,
-    server: u32,
-    port: u16,
-) -> anyhow::Result<Role> {
-    let address = format!("127.0.0.1:{port}");
-    let [count, time] = [arguments.players, seconds(arguments)].map(|number| number.to_string());
-    let words = [
-        "bench-crowd",
-        "clients",
-        "--server",
-        &address,
-        "--clients",
-        &count,
-    ];
-    let rate = ["--rate", "20", "--reliable-every", "10", "--seconds", &time];
-    // They talk before the flood too, so that its memory is not mistaken for theirs.
-    let words = [&words[..], &rate, &["--warm-up-seconds", "3"]].concat();
-    let words = pinned_muse(1, &words)?;
-    let players = Role::start(
-        "the players".to_owned(),
-        surroundings.further(server, &words),
-    )?;
-    surroundings.raise(players.pid());
-    Ok(players)
-}
-
-fn seconds(arguments: &Arguments) -> u64 {
-    let default = if arguments.quick { 3 } else { 10 };
-    arguments.seconds.unwrap_or(default)
-}
-
 fn print(flood: &Flood) {
     println!(
         "flood of {:.0} handshakes/s for {:.1} s, the server takes datagrams {}",
@@ -251,25 +207,15 @@ fn print(flood: &Flood) {
 
 fn bars(floods: &[Flood]) -> Vec<Bar> {
     let worst = |figure: fn(&Flood) -> f64| floods.iter().map(figure).reduce(f64::max);
-    let most = |name: &str, value, limit| Bar::at_most(name, value, Some(limit));
     let delivered = floods.iter().map(|flood| flood.delivered_percent);
+    let memory = worst(|flood| flood.kernel.memory_growth_bytes as f64 / 1e6);
+    let bytes = worst(|flood| flood.bytes_out_per_byte_in);
+    let longest = worst(|flood| flood.longest_reply_to_question);
     vec![
         Bar::at_least("flood_delivered_percent", delivered.reduce(f64::min), 99.0),
-        most(
-            "flood_memory_growth_megabytes",
-            worst(|flood| flood.kernel.memory_growth_bytes as f64 / 1e6),
-            1.0,
-        ),
-        most(
-            "flood_bytes_out_per_byte_in",
-            worst(|flood| flood.bytes_out_per_byte_in),
-            1.0,
-        ),
-        most(
-            "flood_longest_reply_to_question",
-            worst(|flood| flood.longest_reply_to_question),
-            1.0,
-        ),
+        Bar::at_most("flood_memory_growth_megabytes", memory, 1.0),
+        Bar::at_most("flood_bytes_out_per_byte_in", bytes, 1.0),
+        Bar::at_most("flood_longest_reply_to_question", longest, 1.0),
     ]
 }
 

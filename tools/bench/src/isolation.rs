@@ -27,7 +27,14 @@ pub(crate) struct Surroundings {
 }
 
 impl Surroundings {
-    /// Finds out by trying.
+    /// Neither a namespace nor priority.
+    #[cfg(test)]
+    pub(crate) const NONE: Self = Self {
+        isolation: Isolation::Shared,
+        priority: false,
+    };
+
+    /// Finds out by trying, and warns of everything that may disturb the figures.
     pub(crate) fn detect() -> Self {
         let isolation = if succeeds(&["unshare", "-n", "ip", "link", "set", "lo", "up"]) {
             Isolation::Namespace
@@ -36,26 +43,21 @@ impl Surroundings {
         } else {
             Isolation::Shared
         };
+        let priority = succeeds(&[RAISED, &["true"]].concat());
+        if isolation == Isolation::Shared {
+            eprintln!(
+                "warning: no network namespace can be made here: datagrams and bytes include other programs' traffic"
+            );
+        }
+        if !priority {
+            eprintln!(
+                "warning: the priority cannot be raised here: a busy machine makes tick loops lag (run as root)"
+            );
+        }
         Self {
             isolation,
-            priority: succeeds(&[RAISED, &["true"]].concat()),
+            priority,
         }
-    }
-
-    /// Returns the reasons why the figures may be disturbed, if there are any.
-    pub(crate) fn warnings(&self) -> Vec<&'static str> {
-        let mut warnings = Vec::new();
-        if self.isolation == Isolation::Shared {
-            warnings.push(
-                "no network namespace can be made here: datagrams and bytes include other programs' traffic",
-            );
-        }
-        if !self.priority {
-            warnings.push(
-                "the priority cannot be raised here: a busy machine makes tick loops lag (run as root)",
-            );
-        }
-        warnings
     }
 
     /// The command that starts the first program of a run, in a namespace of its own.
@@ -77,14 +79,8 @@ impl Surroundings {
         let prefix = match self.isolation {
             Isolation::Namespace => vec!["nsenter", "-t", &first, "-n"],
             Isolation::UserNamespace => {
-                vec![
-                    "nsenter",
-                    "-t",
-                    &first,
-                    "-U",
-                    "-n",
-                    "--preserve-credentials",
-                ]
+                let flags = ["-U", "-n", "--preserve-credentials"];
+                [&["nsenter", "-t", &first], &flags[..]].concat()
             }
             Isolation::Shared => vec![],
         };

@@ -1,11 +1,12 @@
 //! `muse bench`: measures Muse and its peers in one run on this machine, alternating, and says how they compare.
 //!
-//! `transport` runs the workloads W1 to W4, `connections` a crowd, `flood` a crowd under attack, `relay` a relay under load,
+//! `transport` runs the workloads W1 to W4, `connections` a crowd, `flood` a crowd under a flood of handshakes, `hostile` attacks of every other kind, `relay` a relay under load,
 //! `cubes` the snapshot coder, `netcode` replication, `cost` counts instructions. The flow of a measurement is in `transport`; one run of one library is
 //! in `measure`; what a run is made of is in the modules that `measure` uses.
 
 mod bars;
 mod build;
+mod callgrind;
 mod cases;
 mod connections;
 mod cost;
@@ -13,6 +14,7 @@ mod counters;
 mod crowd;
 mod cubes;
 mod flood;
+mod hostile;
 mod isolation;
 mod master;
 mod matches;
@@ -51,6 +53,8 @@ enum Benchmark {
     Connections(connections::Arguments),
     /// Players on a server that is flooded with handshakes.
     Flood(flood::Arguments),
+    /// Attacks on real servers, and what honest players notice.
+    Hostile(hostile::Arguments),
     /// The load that a relay carries on one core.
     Relay(relay::Arguments),
     /// The snapshot coder on a recorded physics scene and on bodies that all move.
@@ -73,6 +77,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Benchmark::Transport(arguments) => transport::run(arguments),
         Benchmark::Connections(arguments) => connections::run(arguments),
         Benchmark::Flood(arguments) => flood::run(arguments),
+        Benchmark::Hostile(arguments) => hostile::run(arguments),
         Benchmark::Relay(arguments) => relay::run(arguments),
         Benchmark::Cubes(arguments) => cubes::run(arguments),
         Benchmark::Rollback(arguments) => rollback::run(arguments),
@@ -98,6 +103,12 @@ pub enum RoleCommand {
     /// Sends handshakes without end.
     #[command(hide = true)]
     BenchFlood(flood::FloodArguments),
+    /// A hostile client.
+    #[command(hide = true)]
+    BenchAttack(hostile::AttackArguments),
+    /// One program of an attack that has several.
+    #[command(hide = true)]
+    BenchHostile(hostile::RoleArguments),
     /// One program of the benchmark of relay v1.
     #[command(hide = true)]
     BenchRelay(relay_v1::RoleArguments),
@@ -116,6 +127,8 @@ pub fn run_role(role: RoleCommand) -> anyhow::Result<ExitCode> {
         RoleCommand::BenchProxy(arguments) => proxy::run(&arguments),
         RoleCommand::BenchCrowd(arguments) => crowd::run(&arguments),
         RoleCommand::BenchFlood(arguments) => flood::run_flooder(&arguments),
+        RoleCommand::BenchAttack(arguments) => hostile::run_attacker(&arguments),
+        RoleCommand::BenchHostile(arguments) => hostile::run_role(&arguments),
         RoleCommand::BenchRelay(arguments) => relay_v1::run_role(&arguments),
         RoleCommand::BenchRollback(arguments) => rollback::run_role(&arguments),
         RoleCommand::BenchCost => cost::run_echo(),

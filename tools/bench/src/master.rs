@@ -7,21 +7,21 @@
 mod load;
 mod meeting;
 
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::Args;
 use muse_master::matching::{MatchingConfig, Queue};
 use muse_master::ticket::{Member, Ticket};
 use muse_master_client::{AccountId, Preferences, TicketId};
+use muse_program::child::Program;
 use serde::Serialize;
 
-use super::bars::{Bar, judge};
+use super::bars::Bar;
 use super::counters::{MachineTime, cpu_time, memory};
-use super::results::write_json;
-use super::statistics::Figure;
+use super::results::Output;
+use super::statistics::{Figure, quantile};
 
 /// The measurements to make.
 #[derive(Args)]
@@ -41,12 +41,8 @@ pub(crate) struct Arguments {
     /// Shortened: a tenth of everything.
     #[arg(long)]
     quick: bool,
-    /// Print each value beside its limit, and exit with 3 if one falls short.
-    #[arg(long)]
-    bars: bool,
-    /// Write everything to this file.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// The measurements.
@@ -135,62 +131,35 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     eprintln!("matches with game servers");
     runtime.block_on(matches(&mut figures, window))?;
     println!("{}", serde_json::to_string_pretty(&figures)?);
-    if let Some(path) = &arguments.json {
-        write_json(path, &figures)?;
-    }
-    if arguments.bars {
-        return Ok(judge(&bars(&figures)));
-    }
-    Ok(ExitCode::SUCCESS)
+    arguments.output.finish(&figures, &bars(&figures))
 }
 
 fn bars(figures: &Figures) -> Vec<Bar> {
     let median = |watched: Option<Watched>| watched.map(|watched| watched.figure.median);
-    let postgres = median(figures.tickets_per_second_postgres)
-        .map(|rate| Bar::at_least("master_tickets_per_second_postgres", Some(rate), 2_000.0));
+    let most = |name: &str, value, limit| Bar::at_most(format!("master_{name}"), value, limit);
+    let least = |name: &str, value, limit| Bar::at_least(format!("master_{name}"), value, limit);
+    let sessions = median(figures.cores_for_sessions);
+    let few = median(figures.cores_for_100_players);
+    let sqlite = median(figures.tickets_per_second_sqlite);
+    let sign_ins = median(figures.sign_ins_per_second);
+    let pass = [figures.pass_ms, figures.pass_ms_incompatible].map(Some);
     let mut bars = vec![
-        Bar::at_most(
-            "master_cores_for_sessions",
-            median(figures.cores_for_sessions),
-            Some(0.5),
-        ),
-        Bar::at_most(
-            "master_kilobytes_per_session",
-            figures.kilobytes_per_session,
-            Some(20.0),
-        ),
-        Bar::at_most(
-            "master_cores_for_100_players",
-            median(figures.cores_for_100_players),
-            Some(0.01),
-        ),
-        Bar::at_least(
-            "master_tickets_per_second_sqlite",
-            median(figures.tickets_per_second_sqlite),
-            2_000.0,
-        ),
-        Bar::at_least(
-            "master_sign_ins_per_second",
-            median(figures.sign_ins_per_second),
-            500.0,
-        ),
-        Bar::at_most(
-            "master_time_to_match_p95_s",
-            figures.time_to_match_p95_s,
-            Some(2.0),
-        ),
-        Bar::at_most(
-            "master_warm_allocation_p95_ms",
+        most("cores_for_sessions", sessions, 0.5),
+        most("kilobytes_per_session", figures.kilobytes_per_session, 20.0),
+        most("cores_for_100_players", few, 0.01),
+        least("tickets_per_second_sqlite", sqlite, 2_000.0),
+        least("sign_ins_per_second", sign_ins, 500.0),
+        most("time_to_match_p95_s", figures.time_to_match_p95_s, 2.0),
+        most(
+            "warm_allocation_p95_ms",
             figures.warm_allocation_p95_ms,
-            Some(50.0),
+            50.0,
         ),
-        Bar::at_most("master_pass_ms", Some(figures.pass_ms), Some(100.0)),
-        Bar::at_most(
-            "master_pass_ms_incompatible",
-            Some(figures.pass_ms_incompatible),
-            Some(100.0),
-        ),
+        most("pass_ms", pass[0], 100.0),
+        most("pass_ms_incompatible", pass[1], 100.0),
     ];
+    let postgres = median(figures.tickets_per_second_postgres)
+        .map(|rate| least("tickets_per_second_postgres", Some(rate), 2_000.0));
     bars.extend(postgres);
     bars
 }
@@ -282,19 +251,24 @@ async fn matches(figures: &mut Figures, window: Duration) -> anyhow::Result<()> 
     let master = Master::start_with(100, 20, 4, None)?;
     let mut times = meeting::times_to_match(&master.authority, window).await?;
     figures.matches = times.len() / 2;
-    figures.time_to_match_p95_s = meeting::percentile(&mut times, 95.0);
+    figures.time_to_match_p95_s = p95(&mut times);
     drop(master);
     let master = Master::start_with(100, 20, 2, None)?;
     let mut times = meeting::warm_allocations(&master.authority, ALLOCATIONS).await?;
-    figures.warm_allocation_p95_ms = meeting::percentile(&mut times, 95.0).map(|s| s * 1e3);
+    figures.warm_allocation_p95_ms = p95(&mut times).map(|s| s * 1e3);
     Ok(())
+}
+
+fn p95(times: &mut [f64]) -> Option<f64> {
+    times.sort_by(f64::total_cmp);
+    quantile(times, 0.95)
 }
 
 /// A master of its own, with a file of its own.
 struct Master {
-    child: Child,
+    program: Program,
     authority: String,
-    folder: PathBuf,
+    _folder: tempfile::TempDir,
 }
 
 impl Master {
@@ -309,55 +283,39 @@ impl Master {
         warm: usize,
         database: Option<&str>,
     ) -> anyhow::Result<Self> {
-        let folder = std::env::temp_dir().join(format!("muse-bench-master-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).context("cannot create a folder for the database")?;
-        let mut command = Command::new(std::env::current_exe()?);
-        match database {
-            // Not on the command line, where others would read a password.
-            Some(url) => command.arg("master").env("MUSE_DATABASE", url),
-            None => command
-                .args(["master", "--database"])
-                .arg(folder.join("muse.db")),
-        };
-        let mut child = command
-            .args(["--listen", "127.0.0.1:0", "--requests-per-second", "0"])
-            .args(["--account-requests-per-second", "0"])
-            .args(["--connections-max", "0", "--connections-per-address", "0"])
-            .args(["--drain-s", "5", "--warm", &warm.to_string()])
-            .args(["--players-max", &players_max.to_string()])
-            .args(["--matches-max", &matches_max.to_string()])
-            .args(["--first-port", &FIRST_PORT.to_string()])
-            .env("MUSE_GAME_SECONDS", "0.1")
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("cannot start the master")?;
-        let output = child.stdout.take().ok_or_else(|| anyhow!("no output"))?;
-        let mut line = String::new();
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line)?;
-        let authority = line.trim().trim_start_matches("http://").to_owned();
+        let options = format!(
+            "--requests-per-second 0 --account-requests-per-second 0 --connections-max 0 \
+             --connections-per-address 0 --drain-s 5 --warm {warm} --players-max {players_max} \
+             --matches-max {matches_max} --first-port {FIRST_PORT}"
+        );
+        Self::spawn(&options, database)
+    }
+
+    /// With these options, separated by blanks, and a database of its own by default.
+    fn spawn(options: &str, database: Option<&str>) -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir().context("cannot create a folder for the database")?;
+        let line = format!("master --listen 127.0.0.1:0 {options}");
+        let mut program = Program::start(&line, |command| {
+            command.env("MUSE_GAME_SECONDS", "0.1");
+            match database {
+                // Not on the command line, where others would read a password.
+                Some(url) => command
+                    .env("MUSE_DATABASE", url)
+                    .arg("--secret-key-file")
+                    .arg(folder.path().join("key")),
+                None => command.arg("--database").arg(folder.path().join("muse.db")),
+            };
+        })?;
+        let authority = program.line()?.trim_start_matches("http://").to_owned();
         Ok(Self {
-            child,
+            program,
             authority,
-            folder,
+            _folder: folder,
         })
     }
 
     fn pid(&self) -> u32 {
-        self.child.id()
-    }
-}
-
-impl Drop for Master {
-    fn drop(&mut self) {
-        // It ends its game servers before itself.
-        let pid = self.child.id().to_string();
-        let told = Command::new("kill").arg(&pid).status();
-        if !told.is_ok_and(|status| status.success()) {
-            let _ = self.child.kill();
-        }
-        let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
+        self.program.id()
     }
 }
 

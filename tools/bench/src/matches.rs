@@ -6,7 +6,6 @@
 mod control;
 mod programs;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -14,9 +13,9 @@ use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 
-use super::bars::{Bar, judge};
+use super::bars::Bar;
 use super::counters::cpu_time;
-use super::results::write_json;
+use super::results::Output;
 use control::Control;
 use muse_program::figures::PlayerFigures;
 use programs::{Bots, Game};
@@ -34,12 +33,8 @@ pub(crate) struct Arguments {
     /// Shortened: a fifth of the time.
     #[arg(long)]
     quick: bool,
-    /// Print each value beside its limit, and exit with 3 if one falls short.
-    #[arg(long)]
-    bars: bool,
-    /// Write everything to this file.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// The measurements.
@@ -120,39 +115,23 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             figures.many.control_p99_ms
         );
     }
-    if let Some(path) = &arguments.json {
-        write_json(path, &figures)?;
-    }
-    match arguments.bars {
-        true => Ok(judge(&bars(&figures))),
-        false => Ok(ExitCode::SUCCESS),
-    }
+    arguments.output.finish(&figures, &bars(&figures))
 }
 
 fn bars(figures: &Figures) -> Vec<Bar> {
-    let most = |name: &str, value: f64, limit: f64| Bar::at_most(name, Some(value), Some(limit));
     let Figures { two, sixteen, many } = figures;
+    let busy = sixteen.server_core_percent;
+    let late = many.late_above_control_ms();
+    let least = two.datagrams_down_s_min;
     vec![
-        Bar::at_least("match_2_enemies", Some(two.enemies_mean), 8.0),
-        most("match_2_server_core_percent", two.server_core_percent, 2.0),
-        most("match_2_up_kbit_s", two.up_kbit_s_max, 24.0),
-        most("match_2_down_kbit_s", two.down_kbit_s_max, 24.0),
-        Bar::at_least(
-            "match_2_datagrams_down_s",
-            Some(two.datagrams_down_s_min),
-            20.0,
-        ),
-        most(
-            "match_16_server_core_percent",
-            sixteen.server_core_percent,
-            10.0,
-        ),
-        most("match_16_down_kbit_s", sixteen.down_kbit_s_max, 64.0),
-        Bar::at_most(
-            "matches_late_p99_ms_above_control",
-            many.late_above_control_ms(),
-            Some(LATE_MS_MAX),
-        ),
+        Bar::at_least("match_2_enemies", two.enemies_mean, 8.0),
+        Bar::at_most("match_2_server_core_percent", two.server_core_percent, 2.0),
+        Bar::at_most("match_2_up_kbit_s", two.up_kbit_s_max, 24.0),
+        Bar::at_most("match_2_down_kbit_s", two.down_kbit_s_max, 24.0),
+        Bar::at_least("match_2_datagrams_down_s", least, 20.0),
+        Bar::at_most("match_16_server_core_percent", busy, 10.0),
+        Bar::at_most("match_16_down_kbit_s", sixteen.down_kbit_s_max, 64.0),
+        Bar::at_most("matches_late_p99_ms_above_control", late, LATE_MS_MAX),
     ]
 }
 

@@ -4,15 +4,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
 use muse_bench_workload::Report;
 use serde::Serialize;
 
 use super::cases::{Case, Size};
-use super::counters::{Traffic, cpu_time, memory};
+use super::counters::Traffic;
 use super::isolation::Surroundings;
 use super::proxy::ProxyReport;
-use super::role::Role;
+use super::role::{Programs, Role, own_path};
 
 /// A library under test.
 #[derive(Clone, Debug)]
@@ -28,10 +27,9 @@ pub(crate) struct Library {
 impl Library {
     /// Muse itself, with a choice of what reliable messages pay for latency under loss, or with its default.
     pub(crate) fn muse(mode: Option<&str>) -> anyhow::Result<Self> {
-        let muse = std::env::current_exe().context("this program's own path")?;
         Ok(Self {
             name: mode.map_or(MUSE.to_owned(), |mode| format!("{MUSE} {mode}")),
-            program: vec![muse.into(), "bench-role".into()],
+            program: vec![own_path()?.into(), "bench-role".into()],
             options: mode.map_or(Vec::new(), |mode| vec!["--mode".into(), mode.into()]),
         })
     }
@@ -80,43 +78,46 @@ impl Run {
 
 /// Runs `library` once.
 pub(crate) fn measure(
-    surroundings: &Surroundings,
+    surroundings: Surroundings,
     library: &Library,
     case: Case,
     size: Size,
     seed: u64,
 ) -> anyhow::Result<Run> {
-    let run = Starter {
-        surroundings,
-        library,
-        case,
-        size,
+    let mut programs = Programs::new(surroundings);
+    let start = |programs: &mut Programs, role: &str, options: String| {
+        let name = format!("{} {role}", library.name);
+        let line = format!(
+            "{role} --workload {} --clients {} --seconds {} --messages {} {options}",
+            case.workload(),
+            size.clients,
+            size.seconds,
+            size.messages
+        );
+        let mut words = library.program.clone();
+        words.extend(line.split_whitespace().map(OsString::from));
+        words.extend(library.options.iter().cloned());
+        programs.start(&name, &words)
     };
-    let mut server = run.start_server()?;
-    let server_port: u16 = server
-        .expect("ready", START_MAX)?
-        .parse()
-        .context("no port")?;
-    let (first, resident) = (server.pid(), memory(server.pid())?.resident);
-    surroundings.raise(first);
-    let mut proxy = run.start_proxy(first, server_port, seed)?;
-    let port = match &mut proxy {
-        Some(proxy) => proxy
-            .expect("ready", START_MAX)?
-            .parse()
-            .context("no port")?,
-        None => server_port,
+    let mut server = start(&mut programs, "server", String::new())?;
+    let mut port = server.port(START_MAX)?;
+    let resident = server.memory()?.resident;
+    let mut proxy = match case.network() {
+        Some(network) => {
+            let line = format!("bench-proxy --server 127.0.0.1:{port} --seed {seed} {network}");
+            let mut proxy = programs.muse("the proxy", usize::MAX, &line)?;
+            port = proxy.port(START_MAX)?;
+            Some(proxy)
+        }
+        None => None,
     };
-    let mut client = run.start_client(first, port)?;
+    let to = format!("--server 127.0.0.1:{port}");
+    let mut client = start(&mut programs, "client", to)?;
     client.expect("connected", CONNECT_MAX)?;
-    surroundings.raise(client.pid());
-    if let Some(proxy) = &proxy {
-        surroundings.raise(proxy.pid());
-    }
     std::thread::sleep(SETTLE);
 
-    let traffic = Traffic::of(first)?;
-    let (server_cpu, client_cpu) = (cpu_time(first)?, cpu_time(client.pid())?);
+    let traffic = Traffic::of(server.pid())?;
+    let (server_cpu, client_cpu) = (server.cpu_seconds()?, client.cpu_seconds()?);
     if let Some(proxy) = &mut proxy {
         proxy.say("go")?;
         proxy.expect("started", START_MAX)?;
@@ -128,70 +129,15 @@ pub(crate) fn measure(
         _ => &mut server,
     };
     receiver.expect("done", case.time_max(size))?;
-    let server_cpu_seconds = (cpu_time(first)? - server_cpu).as_secs_f64();
-    let client_cpu_seconds = (cpu_time(client.pid())? - client_cpu).as_secs_f64();
-    let traffic = Traffic::of(first)?.since(&traffic);
-    let server_memory_bytes = memory(first)?.resident_max.saturating_sub(resident);
-
     Ok(Run {
-        server_cpu_seconds,
-        client_cpu_seconds,
-        server_memory_bytes,
-        traffic,
+        server_cpu_seconds: server.cpu_seconds()? - server_cpu,
+        client_cpu_seconds: client.cpu_seconds()? - client_cpu,
+        traffic: Traffic::of(server.pid())?.since(&traffic),
+        server_memory_bytes: server.memory()?.resident_max.saturating_sub(resident),
         client: client.stop()?,
         network: proxy.map(Role::stop).transpose()?,
         server: server.stop()?,
     })
-}
-
-struct Starter<'a> {
-    surroundings: &'a Surroundings,
-    library: &'a Library,
-    case: Case,
-    size: Size,
-}
-
-impl Starter<'_> {
-    fn start_server(&self) -> anyhow::Result<Role> {
-        let words = self.words("server", &[]);
-        Role::start(self.name("server"), self.surroundings.first(&words))
-    }
-
-    fn start_client(&self, first: u32, port: u16) -> anyhow::Result<Role> {
-        let words = self.words("client", &["--server", &format!("127.0.0.1:{port}")]);
-        Role::start(
-            self.name("client"),
-            self.surroundings.further(first, &words),
-        )
-    }
-
-    fn start_proxy(&self, first: u32, port: u16, seed: u64) -> anyhow::Result<Option<Role>> {
-        let Some(network) = self.case.network() else {
-            return Ok(None);
-        };
-        let muse = std::env::current_exe().context("this program's own path")?;
-        let mut words: Vec<OsString> = vec![muse.into(), "bench-proxy".into()];
-        words.extend(["--server".into(), format!("127.0.0.1:{port}").into()]);
-        words.extend(["--seed".into(), seed.to_string().into()]);
-        words.extend(network.iter().map(OsString::from));
-        let command = self.surroundings.further(first, &words);
-        Role::start("the proxy".to_owned(), command).map(Some)
-    }
-
-    fn words(&self, role: &str, more: &[&str]) -> Vec<OsString> {
-        let mut words = self.library.program.clone();
-        words.extend([role, "--workload", self.case.workload()].map(OsString::from));
-        words.extend(["--clients".into(), self.size.clients.to_string().into()]);
-        words.extend(["--seconds".into(), self.size.seconds.to_string().into()]);
-        words.extend(["--messages".into(), self.size.messages.to_string().into()]);
-        words.extend(more.iter().map(OsString::from));
-        words.extend(self.library.options.iter().cloned());
-        words
-    }
-
-    fn name(&self, role: &str) -> String {
-        format!("{} {role}", self.library.name)
-    }
 }
 
 /// Name of Muse's rows.

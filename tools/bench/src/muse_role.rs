@@ -206,7 +206,7 @@ impl Entropy for SystemEntropy {
     }
 }
 
-fn config(mode: &str) -> Result<Config, Failure> {
+pub(crate) fn config(mode: &str) -> Result<Config, Failure> {
     let repair = match mode {
         "" | "balanced" => Repair::Balanced,
         "frugal" => Repair::Frugal,
@@ -221,7 +221,7 @@ fn config(mode: &str) -> Result<Config, Failure> {
 }
 
 /// The key of every benchmark's server: both processes know it, nobody relies on it.
-fn server_key() -> ServerKey {
+pub(crate) fn server_key() -> ServerKey {
     ServerKey::from_bytes([0x6d; 32])
 }
 
@@ -232,5 +232,5 @@ fn report<T>(outcome: std::io::Result<T>) {
 }
 
 const PROTOCOL: u64 = 0x6d75_7365_2062_656e;
-const UNRELIABLE: u8 = 0;
-const RELIABLE: u8 = 1;
+pub(crate) const UNRELIABLE: u8 = 0;
+pub(crate) const RELIABLE: u8 = 1;

@@ -10,15 +10,14 @@ mod cost;
 mod simulation;
 
 use std::net::UdpSocket;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
 
-use super::bars::{Bar, judge};
+use super::bars::Bar;
 use super::cubes::motion;
-use super::results::write_json;
+use super::results::Output;
 use super::statistics::Figure;
 use cost::measure;
 use simulation::{Interest, Setup, TICKS_WARM, Traffic, simulate};
@@ -38,12 +37,8 @@ pub(crate) struct Arguments {
     /// Measure Muse's plugin for Bevy beside lightyear and bevy_replicon instead, over UDP and in real time.
     #[arg(long, conflicts_with = "udp")]
     bevy: bool,
-    /// Print a line for each bar.
-    #[arg(long)]
-    bars: bool,
-    /// Write the figures to this file.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// The results.
@@ -120,13 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(load) = report.load_average {
         println!("load average of the last minute: {load}");
     }
-    if let Some(path) = &arguments.json {
-        write_json(path, &report)?;
-    }
-    if arguments.bars {
-        return Ok(judge(&bars(&report)));
-    }
-    Ok(ExitCode::SUCCESS)
+    arguments.output.finish(&report, &bars(&report))
 }
 
 impl Row {
@@ -158,24 +147,25 @@ impl Row {
     }
 
     fn line(&self, name: &str) -> String {
+        let Self {
+            entities,
+            clients,
+            seen,
+            bytes_per_entity,
+            payload_bytes_per_entity,
+            packets_per_tick,
+            server_ms,
+            rows_compared,
+            ..
+        } = self;
+        let [shared, client] = [self.shared_ms, self.client_ms].map(|figure| {
+            let Figure { median, min, max } = figure;
+            (format!("{median:.3} ms"), format!("({min:.3} to {max:.3})"))
+        });
         format!(
-            "{name}: {} entities, {} clients that see {:.0}: {:.2} bytes per entity and tick with all headers ({:.2} without, {:.1} packets), \
-             server {:.3} ms a tick shared ({:.3} to {:.3}) and {:.3} ms per client ({:.3} to {:.3}), together {:.3} ms per client and tick; \
-             {} states decoded exactly",
-            self.entities,
-            self.clients,
-            self.seen,
-            self.bytes_per_entity,
-            self.payload_bytes_per_entity,
-            self.packets_per_tick,
-            self.shared_ms.median,
-            self.shared_ms.min,
-            self.shared_ms.max,
-            self.client_ms.median,
-            self.client_ms.min,
-            self.client_ms.max,
-            self.server_ms,
-            self.rows_compared,
+            "{name}: {entities} entities, {clients} clients that see {seen:.0}: {bytes_per_entity:.2} bytes per entity and tick with all headers ({payload_bytes_per_entity:.2} without, {packets_per_tick:.1} packets), \
+             server {} a tick shared {} and {} per client {}, together {server_ms:.3} ms per client and tick; {rows_compared} states decoded exactly",
+            shared.0, shared.1, client.0, client.1
         )
     }
 }
@@ -189,14 +179,10 @@ fn bars(report: &Report) -> Vec<Bar> {
         Some(find(10_000)?.client_ms.median / find(1_000)?.client_ms.median)
     };
     vec![
-        Bar::at_most(
-            "n1_bytes_per_entity",
-            Some(report.n1.bytes_per_entity),
-            Some(7.0),
-        ),
-        Bar::at_most("n1_server_ms", Some(report.n1.server_ms), Some(0.25)),
+        Bar::at_most("n1_bytes_per_entity", report.n1.bytes_per_entity, 7.0),
+        Bar::at_most("n1_server_ms", report.n1.server_ms, 0.25),
         // Ten times the entities, as many visible: caches are all that may be felt.
-        Bar::at_most("n2_growth_with_entities", crowd(64), Some(2.0)),
+        Bar::at_most("n2_growth_with_entities", crowd(64), 2.0),
     ]
 }
 

@@ -2,12 +2,12 @@
 
 pub(super) mod v2;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 
 use super::relay_v1;
+use super::results::Output;
 
 /// The kind of relay, and the duration.
 #[derive(Args)]
@@ -24,33 +24,19 @@ pub(crate) struct Arguments {
     /// Shortened: fewer or shorter loads.
     #[arg(long)]
     quick: bool,
-    /// Print each value beside its limit, and exit with 3 if one falls short.
-    #[arg(long)]
-    bars: bool,
-    /// Write everything to this file.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Measures the relay that was asked for.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    if !arguments.v1 {
-        return v2::run(&v2::Options {
-            seconds: arguments
-                .seconds
-                .unwrap_or(if arguments.quick { 1 } else { 5 }),
-            rounds: 3,
-            latency_rounds: if arguments.quick { 3 } else { 9 },
-            bars: arguments.bars,
-            json: arguments.json.as_deref(),
-        });
+    let quick = arguments.quick;
+    let seconds = |whole, short| {
+        let default = if quick { short } else { whole };
+        arguments.seconds.unwrap_or(default)
+    };
+    match arguments.v1 {
+        true => relay_v1::run(seconds(20, 4), quick, &arguments.output),
+        false => v2::run(seconds(5, 1), quick, &arguments.output),
     }
-    relay_v1::run(&relay_v1::Options {
-        seconds: arguments
-            .seconds
-            .unwrap_or(if arguments.quick { 4 } else { 20 }),
-        quick: arguments.quick,
-        bars: arguments.bars,
-        json: arguments.json.as_deref(),
-    })
 }

@@ -10,34 +10,21 @@ mod hostile;
 mod server;
 mod timer;
 
-use std::ffi::OsString;
-use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
-use super::bars::{Bar, judge};
-use super::counters::{Traffic, cpu_time};
+use super::bars::Bar;
+use super::counters::Traffic;
 use super::isolation::Surroundings;
-use super::results::write_json;
-use super::role::{Role, pinned_muse};
-use super::table::write_aligned;
+use super::results::Output;
+use super::role::Programs;
+use super::statistics::quantile;
+use super::table::{Column, values};
 use clients::ClientsReport;
 use server::ServerReport;
-
-/// Options of the measurement.
-pub(crate) struct Options<'a> {
-    /// Seconds that each load lasts.
-    pub(crate) seconds: u64,
-    /// Fewer loads.
-    pub(crate) quick: bool,
-    /// Print the bars.
-    pub(crate) bars: bool,
-    /// The file to write all results to.
-    pub(crate) json: Option<&'a Path>,
-}
 
 /// The program of the benchmark to run.
 #[derive(Args)]
@@ -84,10 +71,7 @@ pub(crate) struct Spread {
 impl Spread {
     fn of(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);
-        let at = |share: f64| {
-            let index = (times.len() as f64 * share).ceil() as usize;
-            times.get(index.saturating_sub(1)).copied().unwrap_or(0.0)
-        };
+        let at = |share: f64| quantile(&times, share).unwrap_or(0.0);
         Self {
             p50: at(0.5),
             p99: at(0.99),
@@ -123,7 +107,7 @@ impl Load {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 struct Outcome {
     load: Load,
     control_lateness_ms: Spread,
@@ -188,19 +172,15 @@ struct Results {
     bars: Vec<Bar>,
 }
 
-/// Measures, prints, and judges.
-pub(crate) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
+/// Measures, prints, and judges; each load lasts `seconds`.
+pub(crate) fn run(seconds: u64, quick: bool, output: &Output) -> anyhow::Result<ExitCode> {
     let surroundings = Surroundings::detect();
-    for warning in surroundings.warnings() {
-        eprintln!("warning: {warning}");
-    }
     println!(
-        "relay v1 on one core, clients that each broadcast UDP and {TCP_PER_SECOND} TCP packets a second, {DATA_LEN} bytes each, {} s",
-        options.seconds
+        "relay v1 on one core, clients that each broadcast UDP and {TCP_PER_SECOND} TCP packets a second, {DATA_LEN} bytes each, {seconds} s"
     );
     let mut outcomes = Vec::new();
-    for load in loads(options.quick) {
-        let outcome = measure(&surroundings, load, options.seconds)?;
+    for load in loads(quick) {
+        let outcome = measure(surroundings, load, seconds)?;
         let broken = outcome.breaks().is_some();
         outcomes.push(outcome);
         // Loads beyond the bars are only there to find where it breaks.
@@ -209,20 +189,12 @@ pub(crate) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
         }
     }
     print(&outcomes);
-    let bars = bars(&outcomes);
-    let code = match options.bars {
-        true => judge(&bars),
-        false => ExitCode::SUCCESS,
-    };
     let results = Results {
-        seconds: options.seconds,
+        seconds,
+        bars: bars(&outcomes),
         outcomes,
-        bars,
     };
-    if let Some(path) = options.json {
-        write_json(path, &results)?;
-    }
-    Ok(code)
+    output.finish(&results, &results.bars)
 }
 
 fn loads(quick: bool) -> Vec<Load> {
@@ -246,54 +218,37 @@ fn loads(quick: bool) -> Vec<Load> {
     loads
 }
 
-fn measure(surroundings: &Surroundings, load: Load, seconds: u64) -> anyhow::Result<Outcome> {
-    let mut words = vec!["bench-relay", "server"];
-    if !load.gso {
-        words.push("--no-udp-gso");
-    }
-    let words = first_in_line(LOADED, pinned_muse(0, &words)?);
-    let mut server = Role::start("the relay".to_owned(), surroundings.first(&words))?;
-    let port = server.expect("ready", START_MAX)?;
-    let first = server.pid();
-    surroundings.raise(first);
-
-    let [address, count, rate, time] = [
-        format!("127.0.0.1:{port}"),
-        load.clients.to_string(),
-        load.updates_per_second.to_string(),
-        seconds.to_string(),
-    ];
-    let words = ["bench-relay", "clients", "--server", &address];
-    let words = [&words[..], &["--clients", &count, "--rate", &rate]].concat();
-    let mut words = [&words[..], &["--seconds", &time]].concat();
-    if load.hostile {
-        words.push("--hostile");
-    }
-    let words = pinned_muse(1, &words)?;
-    let words = first_in_line(LOADED, words);
-    let command = surroundings.further(first, &words);
-    let mut clients = Role::start("the clients".to_owned(), command)?;
-    surroundings.raise(clients.pid());
+fn measure(surroundings: Surroundings, load: Load, seconds: u64) -> anyhow::Result<Outcome> {
+    let mut programs = Programs::new(surroundings);
+    programs.set_realtime(LOADED);
+    let option = if load.gso { "" } else { "--no-udp-gso" };
+    let words = format!("bench-relay server {option}");
+    let mut server = programs.muse("the relay", 0, &words)?;
+    let port = server.port(START_MAX)?;
+    let (count, rate) = (load.clients, load.updates_per_second);
+    let option = if load.hostile { "--hostile" } else { "" };
+    let words = format!(
+        "bench-relay clients --server 127.0.0.1:{port} --clients {count} --rate {rate} --seconds {seconds} {option}"
+    );
+    let mut clients = programs.muse("the clients", 1, &words)?;
     clients.expect("connected", CONNECT_MAX)?;
-    let words = first_in_line(IDLE, pinned_muse(usize::MAX, &["bench-relay", "timer"])?);
-    let command = surroundings.further(first, &words);
-    let mut timer = Role::start("the timer".to_owned(), command)?;
-    surroundings.raise(timer.pid());
+    programs.set_realtime(IDLE);
+    let mut timer = programs.muse("the timer", usize::MAX, "bench-relay timer")?;
     timer.expect("connected", START_MAX)?;
 
-    let traffic = Traffic::of(first)?;
-    let cpu = (cpu_time(first)?, cpu_time(clients.pid())?);
-    let waited = run_queue_seconds(first);
+    let traffic = Traffic::of(server.pid())?;
+    let cpu = (server.cpu_seconds()?, clients.cpu_seconds()?);
+    let waited = run_queue_seconds(server.pid());
     let began = Instant::now();
     for role in [&mut server, &mut timer, &mut clients] {
         role.say("go")?;
     }
     clients.expect("done", Duration::from_secs(seconds + 60))?;
     let took = began.elapsed().as_secs_f64();
-    let server_cpu = (cpu_time(first)? - cpu.0).as_secs_f64();
-    let clients_cpu = (cpu_time(clients.pid())? - cpu.1).as_secs_f64();
-    let waited = run_queue_seconds(first) - waited;
-    let traffic = Traffic::of(first)?.since(&traffic);
+    let server_cpu = server.cpu_seconds()? - cpu.0;
+    let clients_cpu = clients.cpu_seconds()? - cpu.1;
+    let waited = run_queue_seconds(server.pid()) - waited;
+    let traffic = Traffic::of(server.pid())?.since(&traffic);
     let control_lateness_ms: Spread = timer.stop()?;
     let server: ServerReport = server.stop()?;
     let clients: ClientsReport = clients.stop()?;
@@ -324,62 +279,24 @@ fn run_queue_seconds(pid: u32) -> f64 {
     nanoseconds.unwrap_or(0.0) / 1e9
 }
 
-/// The words that start a program before all ordinary ones, where that is allowed. The higher priority goes before the lower.
-pub(super) fn first_in_line(priority: &str, words: Vec<OsString>) -> Vec<OsString> {
-    let prefix = ["chrt", "-f", priority];
-    let allowed = Command::new(prefix[0])
-        .args(&prefix[1..])
-        .arg("true")
-        .output()
-        .is_ok_and(|output| output.status.success());
-    match allowed {
-        true => prefix
-            .map(OsString::from)
-            .into_iter()
-            .chain(words)
-            .collect(),
-        false => words,
-    }
-}
+const COLUMNS: [Column<Outcome>; 12] = [
+    ("late p50 ms", 2, |it| it.server.lateness_ms.p50),
+    ("p99", 2, |it| it.server.lateness_ms.p99),
+    ("max", 2, |it| it.server.lateness_ms.max),
+    ("idle timer p99", 2, |it| it.control_lateness_ms.p99),
+    ("tick's work p50 ms", 1, |it| it.server.work_ms.p50),
+    ("p99", 1, |it| it.server.work_ms.p99),
+    ("relay's core %", 0, |it| it.server_core_share * 100.0),
+    ("waited %", 1, |it| it.server_waited_share * 100.0),
+    ("clients' core %", 0, |it| it.clients_core_share * 100.0),
+    ("datagrams/s out", 0, |it| it.datagrams_per_second),
+    ("UDP %", 2, |it| it.udp_delivered_percent),
+    ("TCP %", 2, |it| it.tcp_delivered_percent),
+];
 
 fn print(outcomes: &[Outcome]) {
-    let heading = [
-        "load",
-        "late p50 ms",
-        "p99",
-        "max",
-        "idle timer p99",
-        "tick's work p50 ms",
-        "p99",
-        "relay's core %",
-        "waited %",
-        "clients' core %",
-        "datagrams/s out",
-        "UDP %",
-        "TCP %",
-    ];
-    let mut cells = vec![heading.map(str::to_owned).to_vec()];
-    for outcome in outcomes {
-        let (late, work) = (outcome.server.lateness_ms, outcome.server.work_ms);
-        cells.push(vec![
-            outcome.load.title(),
-            format!("{:.2}", late.p50),
-            format!("{:.2}", late.p99),
-            format!("{:.2}", late.max),
-            format!("{:.2}", outcome.control_lateness_ms.p99),
-            format!("{:.1}", work.p50),
-            format!("{:.1}", work.p99),
-            format!("{:.0}", outcome.server_core_share * 100.0),
-            format!("{:.1}", outcome.server_waited_share * 100.0),
-            format!("{:.0}", outcome.clients_core_share * 100.0),
-            format!("{:.0}", outcome.datagrams_per_second),
-            format!("{:.2}", outcome.udp_delivered_percent),
-            format!("{:.2}", outcome.tcp_delivered_percent),
-        ]);
-    }
-    let mut text = String::new();
-    write_aligned(&mut text, &cells);
-    print!("{text}");
+    let rows = outcomes.iter().map(|it| (it.load.title(), it.clone()));
+    print!("{}", values("load", &COLUMNS, rows));
     for outcome in outcomes {
         if let Some(why) = outcome.breaks() {
             println!("breaks at {}: {why}", outcome.load.title());
@@ -400,21 +317,19 @@ fn bars(outcomes: &[Outcome]) -> Vec<Bar> {
         });
         let beside = if hostile { "beside_hostile_" } else { "" };
         let name = |what: &str| format!("relay_v1_{clients}_clients_{beside}{what}");
-        bars.push(Bar::at_most(
-            name("lateness_p99_ms_above_idle_timer"),
-            outcome.map(Outcome::above_control_ms),
-            Some(LATENESS_MS_MAX),
-        ));
-        bars.push(Bar::at_least(
-            name("udp_delivered_percent"),
-            outcome.map(|outcome| outcome.udp_delivered_percent),
-            DELIVERED_PERCENT_MIN,
-        ));
-        bars.push(Bar::at_least(
-            name("tcp_delivered_percent"),
-            outcome.map(|outcome| outcome.tcp_delivered_percent),
-            DELIVERED_PERCENT_MIN,
-        ));
+        let late = outcome.map(Outcome::above_control_ms);
+        let udp = outcome.map(|outcome| outcome.udp_delivered_percent);
+        let tcp = outcome.map(|outcome| outcome.tcp_delivered_percent);
+        let least = DELIVERED_PERCENT_MIN;
+        bars.extend([
+            Bar::at_most(
+                name("lateness_p99_ms_above_idle_timer"),
+                late,
+                LATENESS_MS_MAX,
+            ),
+            Bar::at_least(name("udp_delivered_percent"), udp, least),
+            Bar::at_least(name("tcp_delivered_percent"), tcp, least),
+        ]);
     }
     bars
 }
@@ -429,8 +344,8 @@ const CORE_FULL: f64 = 0.7;
 /// Waiting for the core for more than this share of the time shows in the 99th percentile.
 const WAITED_MAX: f64 = 0.01;
 /// Real-time priorities: the idle timer never waits for what is measured.
-const LOADED: &str = "20";
-const IDLE: &str = "30";
+const LOADED: u8 = 20;
+const IDLE: u8 = 30;
 const TCP_PER_SECOND: u64 = 2;
 const DATA_LEN: usize = 64;
 const START_MAX: Duration = Duration::from_secs(10);

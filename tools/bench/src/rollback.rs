@@ -9,7 +9,7 @@ mod counted;
 mod muse_side;
 mod pairs;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Context;
@@ -17,11 +17,11 @@ use clap::Args;
 use muse_bench_workload::control::parse_result;
 use serde::Serialize;
 
-use super::bars::{Bar, judge};
+use super::bars::Bar;
 use super::build;
-use super::results::write_json;
+use super::results::Output;
 use super::statistics::Figure;
-use super::table::write_aligned;
+use super::table::{Column, spreads};
 use counted::Costs;
 use pairs::Report;
 
@@ -37,12 +37,8 @@ pub(crate) struct Arguments {
     /// One round of 20 s of virtual time instead of five of 60.
     #[arg(long)]
     quick: bool,
-    /// Print each value beside its limit, and exit with 3 if one falls short.
-    #[arg(long)]
-    bars: bool,
-    /// Write the figures to this file.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// One program of the benchmark.
@@ -79,16 +75,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     for round in 1..=rounds {
         eprintln!("round {round} of {rounds}: {PAIRS} duels of {seconds} s of virtual time");
         let numbers = [PAIRS, seconds, round];
-        if round % 2 == 1 {
-            let report = play(&own, &["bench-rollback", "duels"], numbers)?;
-            results.muse.push(report);
-        }
-        if let Some(program) = &peer {
-            results.ggrs.push(play(program, &[], numbers)?);
-        }
-        if round % 2 == 0 {
-            let report = play(&own, &["bench-rollback", "duels"], numbers)?;
-            results.muse.push(report);
+        // Who plays first alternates, so that neither has the warmer machine.
+        for is_muse in [round % 2 == 1, round % 2 == 0] {
+            if is_muse {
+                let report = play(&own, &["bench-rollback", "duels"], numbers)?;
+                results.muse.push(report);
+            } else if let Some(program) = &peer {
+                results.ggrs.push(play(program, &[], numbers)?);
+            }
         }
     }
     results.costs = match counted::count_all() {
@@ -99,13 +93,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
     };
     print(&results);
-    if let Some(path) = &arguments.json {
-        write_json(path, &results)?;
-    }
-    Ok(match arguments.bars {
-        true => judge(&bars(&results)),
-        false => ExitCode::SUCCESS,
-    })
+    arguments.output.finish(&results, &bars(&results))
 }
 
 /// Runs one program of the benchmark.
@@ -137,9 +125,7 @@ fn play(program: &Path, words: &[&str], numbers: [u64; 3]) -> anyhow::Result<Rep
         .context("a program of the benchmark reported nothing")
 }
 
-/// The columns: heading, digits, and how the figure follows from a run.
-type Column = (&'static str, usize, fn(&Report) -> f64);
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [Column<Report>; 7] = [
     ("rollback depth", 3, |run| {
         run.counts.resimulated as f64 / run.counts.rollbacks.max(1) as f64
     }),
@@ -162,27 +148,9 @@ const COLUMNS: [Column; 7] = [
 ];
 
 fn print(results: &Results) {
-    let mut cells = vec![vec!["library".to_owned()]];
-    cells[0].extend(COLUMNS.iter().map(|column| column.0.to_owned()));
-    for (library, runs) in [("muse", &results.muse), ("ggrs", &results.ggrs)] {
-        if runs.is_empty() {
-            continue;
-        }
-        let mut line = vec![library.to_owned()];
-        for (_, digits, value) in COLUMNS {
-            let figure = Figure::of(runs.iter().map(value));
-            line.push(figure.map_or(String::new(), |figure| {
-                format!(
-                    "{:.digits$} ({:.digits$}..{:.digits$})",
-                    figure.median, figure.min, figure.max
-                )
-            }));
-        }
-        cells.push(line);
-    }
-    let mut text = format!("{PAIRS} duels, RTT 100 ms, 5 % loss, 60 frames a second\n");
-    write_aligned(&mut text, &cells);
-    print!("{text}");
+    println!("{PAIRS} duels, RTT 100 ms, 5 % loss, 60 frames a second");
+    let rows = [("muse", &results.muse[..]), ("ggrs", &results.ggrs)];
+    print!("{}", spreads("library", &COLUMNS, rows.into_iter()));
     if let Some(costs) = &results.costs {
         println!("instructions: {costs}");
     }
@@ -193,33 +161,20 @@ fn print(results: &Results) {
 }
 
 fn bars(results: &Results) -> Vec<Bar> {
-    let median = |runs: &[Report], column: usize| {
-        Figure::of(runs.iter().map(COLUMNS[column].2)).map(|figure| figure.median)
-    };
-    let versus = |name: &str, column| {
-        Bar::at_most(
-            name,
-            median(&results.muse, column),
-            median(&results.ggrs, column),
-        )
+    let versus = |name: &str, column: usize| {
+        let median = |runs: &[Report]| Figure::median(runs.iter().map(COLUMNS[column].2));
+        Bar::at_most(name, median(&results.muse), median(&results.ggrs))
     };
     let cost = |value: fn(&Costs) -> f64| results.costs.as_ref().map(value);
+    let sleeping = cost(Costs::sleeping_saved_percent);
     vec![
         versus("rollback_depth_frames", 0),
         versus("rollback_bytes_per_frame", 3),
         versus("rollback_cpu_us_per_frame", 5),
-        Bar::at_most("save_4k_to_memcpy", cost(Costs::save_ratio), Some(2.0)),
-        Bar::at_most("load_4k_to_memcpy", cost(Costs::load_ratio), Some(2.0)),
-        Bar::at_most(
-            "rollback_8_to_8_steps",
-            cost(Costs::rollback_ratio),
-            Some(1.2),
-        ),
-        Bar::at_least(
-            "sleeping_saved_percent",
-            cost(Costs::sleeping_saved_percent),
-            90.0,
-        ),
+        Bar::at_most("save_4k_to_memcpy", cost(Costs::save_ratio), 2.0),
+        Bar::at_most("load_4k_to_memcpy", cost(Costs::load_ratio), 2.0),
+        Bar::at_most("rollback_8_to_8_steps", cost(Costs::rollback_ratio), 1.2),
+        Bar::at_least("sleeping_saved_percent", sleeping, 90.0),
     ]
 }
 

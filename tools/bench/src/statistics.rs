@@ -1,4 +1,4 @@
-//! Medians and spreads over a few runs.
+//! Medians, spreads and quantiles.
 
 use serde::Serialize;
 
@@ -27,6 +27,23 @@ impl Figure {
         };
         Some(Self { median, min, max })
     }
+
+    /// The median of these values alone.
+    pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+        Self::of(values).map(|figure| figure.median)
+    }
+
+    /// The median with the smallest and the largest value.
+    pub(crate) fn spread(&self, digits: usize) -> String {
+        let Self { median, min, max } = self;
+        format!("{median:.digits$} ({min:.digits$}..{max:.digits$})")
+    }
+}
+
+/// The value below which a share of the sorted values lies, or `None` when there are none.
+pub(crate) fn quantile<T: Copy>(sorted: &[T], share: f64) -> Option<T> {
+    let rank = (sorted.len() as f64 * share).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied()
 }
 
 #[cfg(test)]

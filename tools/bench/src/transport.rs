@@ -1,7 +1,6 @@
 //! `muse bench transport`: the workloads W1 to W4, Muse and its peers alternating, medians and ratios.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use super::build;
 use super::cases::{Case, WorkloadName};
 use super::isolation::Surroundings;
 use super::measure::{Library, Run, measure};
-use super::results::write_json;
+use super::results::Output;
 use super::table::{Row, render};
 use super::virtual_cases::{self, VirtualCase, VirtualRow};
 
@@ -42,12 +41,8 @@ pub(crate) struct Arguments {
     /// Run only the cases in virtual time: W3 and W4 with Muse alone, 100 seeds each, 10 with --quick.
     #[arg(long)]
     virtual_only: bool,
-    /// Print each value beside its limit, and exit with 3 if one falls short.
-    #[arg(long)]
-    bars: bool,
-    /// Write all runs to this file.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Everything that was measured, for `--json`.
@@ -74,23 +69,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         cases,
         virtual_time,
     };
-    if let Some(path) = &arguments.json {
-        write_json(path, &results)?;
-    }
-    Ok(if arguments.bars {
-        bars::judge(&results.bars)
-    } else {
-        ExitCode::SUCCESS
-    })
+    arguments.output.finish(&results, &results.bars)
 }
 
 /// Runs Muse and its peers, each case in turn.
 fn run_over_sockets(arguments: &Arguments) -> anyhow::Result<Vec<(Case, Vec<Row>)>> {
     let peers = build::build(&peer_names(&arguments.peers))?;
     let surroundings = Surroundings::detect();
-    for warning in surroundings.warnings() {
-        eprintln!("warning: {warning}");
-    }
     if arguments.quick {
         println!(
             "Shortened (--quick): 2 s of W1, a tenth of W2, 3 s of W3 and W4, one run each. Rough figures.\n"
@@ -113,7 +98,7 @@ fn run_over_sockets(arguments: &Arguments) -> anyhow::Result<Vec<(Case, Vec<Row>
     let mut cases = Vec::new();
     for (case, libraries) in all.into_iter().zip(libraries) {
         let bench = Bench {
-            surroundings: &surroundings,
+            surroundings,
             case,
             quick: arguments.quick,
             progress: &progress,
@@ -144,7 +129,7 @@ fn run_in_virtual_time(arguments: &Arguments) -> Vec<VirtualRow> {
 
 /// One case on its way.
 struct Bench<'a> {
-    surroundings: &'a Surroundings,
+    surroundings: Surroundings,
     case: Case,
     quick: bool,
     progress: &'a ProgressBar,

@@ -4,8 +4,6 @@
 //! Latency under loss is a matter of chance: one run of 3,600 messages has 36 beyond its 99th percentile. A hundred
 //! seeds pooled give a figure that another machine gets to the last digit.
 
-use std::fmt::Write;
-
 use indicatif::ProgressBar;
 use muse_netem::Conditions;
 use muse_transport::Repair;
@@ -13,7 +11,7 @@ use serde::Serialize;
 
 use super::bars::Bar;
 use super::cases::WorkloadName;
-use super::table::write_aligned;
+use super::table::{Column, values};
 use super::virtual_w3::{Pooled, Stream, run, w3_network, w4_network};
 
 /// A stream over a network.
@@ -137,41 +135,19 @@ impl VirtualRow {
 
 /// The table of one case.
 pub(crate) fn render(rows: &[VirtualRow]) -> String {
-    let mut text = String::new();
     let Some(first) = rows.first() else {
-        return text;
+        return String::new();
     };
-    let _ = writeln!(
-        text,
-        "{}, in virtual time, {} seeds pooled",
+    let lines = rows.iter().map(|row| {
+        let ratio = row.p99_ms / first.p99_ms;
+        (row.mode.to_owned(), (row.clone(), ratio))
+    });
+    format!(
+        "{}, in virtual time, {} seeds pooled\n{}",
         first.case.title(),
-        first.seeds
-    );
-    let heading = [
-        "mode",
-        "p50 ms",
-        "p95 ms",
-        "p99 ms",
-        "max ms",
-        "IP kB",
-        "datagrams",
-        "delivered %",
-        "p99 / frugal",
-    ];
-    let mut cells = vec![heading.map(String::from).to_vec()];
-    for row in rows {
-        let milliseconds =
-            [row.p50_ms, row.p95_ms, row.p99_ms, row.max_ms].map(|value| format!("{value:.1}"));
-        let mut line = vec![row.mode.to_owned()];
-        line.extend(milliseconds);
-        line.push(format!("{:.1}", row.ip_kb));
-        line.push(format!("{:.0}", row.datagrams));
-        line.push(format!("{:.2}", row.delivered_percent));
-        line.push(format!("{:.2}", row.p99_ms / first.p99_ms));
-        cells.push(line);
-    }
-    write_aligned(&mut text, &cells);
-    text
+        first.seeds,
+        values("mode", &COLUMNS, lines)
+    )
 }
 
 /// The bars on latency and bytes of W3.
@@ -181,23 +157,28 @@ pub(crate) fn bars(rows: &[VirtualRow]) -> Vec<Bar> {
         let Some(row) = rows.iter().find(|row| row.case == case && row.mode == mode) else {
             continue;
         };
-        bars.push(Bar::at_most(
-            format!("w3_{name}_{mode}_p99_ms"),
-            Some(row.p99_ms),
-            Some(p99_ms),
-        ));
-        bars.push(Bar::at_most(
-            format!("w3_{name}_{mode}_ip_kilobytes"),
-            Some(row.ip_kb),
-            Some(ip_kb),
-        ));
+        let figure = |what: &str| format!("w3_{name}_{mode}_{what}");
+        bars.push(Bar::at_most(figure("p99_ms"), row.p99_ms, p99_ms));
+        bars.push(Bar::at_most(figure("ip_kilobytes"), row.ip_kb, ip_kb));
     }
     for row in rows.iter().filter(|row| row.delivered_percent < 100.0) {
         let name = format!("virtual_{:?}_{}_delivered_percent", row.case, row.mode).to_lowercase();
-        bars.push(Bar::at_least(name, Some(row.delivered_percent), 100.0));
+        bars.push(Bar::at_least(name, row.delivered_percent, 100.0));
     }
     bars
 }
+
+/// The columns, of a row and its latency against that of the cheapest way to repair.
+const COLUMNS: [Column<(VirtualRow, f64)>; 8] = [
+    ("p50 ms", 1, |(row, _)| row.p50_ms),
+    ("p95 ms", 1, |(row, _)| row.p95_ms),
+    ("p99 ms", 1, |(row, _)| row.p99_ms),
+    ("max ms", 1, |(row, _)| row.max_ms),
+    ("IP kB", 1, |(row, _)| row.ip_kb),
+    ("datagrams", 0, |(row, _)| row.datagrams),
+    ("delivered %", 2, |(row, _)| row.delivered_percent),
+    ("p99 / frugal", 2, |(_, ratio)| *ratio),
+];
 
 /// The ways to repair, the cheapest first: gains are measured against it.
 const MODES: [(&str, Repair); 3] = [

@@ -4,14 +4,16 @@
 
 use std::net::SocketAddr;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use muse_netem::{Conditions, Jitter, Network, NodeId, Simulation};
+use muse_program::parallel::in_parallel;
 use muse_transport::{
     ChannelConfig, Config, Connect, ConnectionId, Delivery, Endpoint, Event, Repair, SeededEntropy,
     ServerKey, ServerOptions,
 };
 use muse_wire::{Duration, Instant};
+
+use super::statistics::quantile;
 
 /// The stream that is measured.
 #[derive(Clone, Copy, Debug)]
@@ -72,12 +74,8 @@ pub(crate) struct Pooled {
 impl Pooled {
     /// The latency that a share of messages does not exceed, in milliseconds.
     pub(crate) fn percentile_ms(&self, share: f64) -> f64 {
-        let index = ((self.latencies.len() as f64 * share).ceil() as usize)
-            .clamp(1, self.latencies.len().max(1))
-            - 1;
-        self.latencies
-            .get(index)
-            .map_or(f64::NAN, |&micros| micros as f64 / 1e3)
+        let micros = quantile(&self.latencies, share);
+        micros.map_or(f64::NAN, |micros| micros as f64 / 1e3)
     }
 
     /// Mean IP bytes of a run, both ways, headers included, in kB.
@@ -123,25 +121,14 @@ fn run_on(
     seeds: Range<u64>,
     done: &(impl Fn() + Sync),
 ) -> Pooled {
-    let next = AtomicU64::new(seeds.start);
-    let work = || {
+    let count = (seeds.end - seeds.start) as usize;
+    let parts = in_parallel(count, threads, |number| {
         let mut pooled = Pooled::default();
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= seeds.end {
-                return pooled;
-            }
-            Run::new(stream, network, seed).run(&mut pooled);
-            done();
-        }
-    };
-    let mut pooled = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let parts = workers
-            .into_iter()
-            .map(|worker| worker.join().expect("a simulation does not panic"));
-        parts.fold(Pooled::default(), Pooled::and)
+        Run::new(stream, network, seeds.start + number as u64).run(&mut pooled);
+        done();
+        pooled
     });
+    let mut pooled = parts.into_iter().fold(Pooled::default(), Pooled::and);
     // Which thread ran which seed is left to chance: sorted, the pool no longer shows it.
     pooled.latencies.sort_unstable();
     pooled

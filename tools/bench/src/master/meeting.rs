@@ -70,13 +70,6 @@ pub(super) async fn warm_allocations(authority: &str, count: usize) -> anyhow::R
     Ok(times)
 }
 
-/// The value below which so many of a hundred lie.
-pub(super) fn percentile(values: &mut [f64], percent: f64) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let rank = (values.len() as f64 * percent / 100.0).ceil() as usize;
-    values.get(rank.saturating_sub(1)).copied()
-}
-
 struct Player {
     socket: WebSocketStream<TcpStream>,
 }

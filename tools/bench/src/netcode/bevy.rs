@@ -9,18 +9,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use super::super::bars::{Bar, judge};
+use super::super::bars::Bar;
 use super::super::build::build_bevy;
-use super::super::counters::cpu_time;
 use super::super::isolation::Surroundings;
 use super::super::proxy::ProxyReport;
-use super::super::results::write_json;
-use super::super::role::Role;
+use super::super::role::{Programs, Role};
 use super::super::statistics::Figure;
-use super::super::table::write_aligned;
+use super::super::table::{Column, spreads};
 use super::Arguments;
 
 /// A library's runs.
@@ -71,9 +68,6 @@ impl Run {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let programs = build_bevy(&LIBRARIES.map(|library| library.1))?;
     let surroundings = Surroundings::detect();
-    for warning in surroundings.warnings() {
-        eprintln!("warning: {warning}");
-    }
     let (rounds, seconds) = if arguments.quick { (1, 4) } else { (3, 8) };
     let mut rows = LIBRARIES.map(|(library, _)| Row {
         library,
@@ -82,59 +76,57 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     for round in 1..=rounds {
         for (row, program) in rows.iter_mut().zip(&programs) {
             eprintln!("round {round} of {rounds}: {}", row.library);
-            let sample = |still| measure(&surroundings, row.library, program, seconds, still);
-            let (moving, still) = (sample(false)?, sample(true)?);
+            let sample = |option| measure(surroundings, row.library, program, seconds, option);
+            let (moving, still) = (sample(None)?, sample(Some("--still"))?);
             row.runs.push(Run { moving, still });
         }
     }
-    print!("{}", render(&rows));
-    if let Some(path) = &arguments.json {
-        write_json(path, &rows)?;
-    }
-    Ok(match arguments.bars {
-        true => judge(&bars(&rows)),
-        false => ExitCode::SUCCESS,
-    })
+    println!(
+        "{BODIES} bodies that all move, 20 ticks a second, {CLIENTS} clients, round trips 20 to 160 ms, 2 % loss"
+    );
+    let lines = rows.iter().map(|row| (row.library, &row.runs[..]));
+    print!("{}", spreads("plugin", &COLUMNS, lines));
+    arguments.output.finish(&rows, &bars(&rows))
 }
 
 /// Runs a library's server, its clients and the proxies between them.
 fn measure(
-    surroundings: &Surroundings,
+    surroundings: Surroundings,
     library: &str,
     program: &PathBuf,
     seconds: u64,
-    still: bool,
+    option: Option<&str>,
 ) -> anyhow::Result<Sample> {
+    let mut programs = Programs::new(surroundings);
     let mut words: Vec<OsString> = vec![program.into(), "server".into()];
-    words.extend(still.then(|| "--still".into()));
-    let mut server = Role::start(format!("{library}'s server"), surroundings.first(&words))?;
-    let port: u16 = server.expect("ready", START_MAX)?.parse()?;
-    let first = server.pid();
-    surroundings.raise(first);
+    words.extend(option.map(OsString::from));
+    let mut server = programs.start(&format!("{library}'s server"), &words)?;
+    let port = server.port(START_MAX)?;
     let mut proxies = Vec::new();
     words = vec![program.into(), "client".into()];
     words.extend(["--seconds".into(), seconds.to_string().into()]);
     for client in 0..CLIENTS {
-        let mut proxy = start_proxy(surroundings, first, port, client)?;
-        let port: u16 = proxy.expect("ready", START_MAX)?.parse()?;
-        surroundings.raise(proxy.pid());
-        words.push(format!("127.0.0.1:{port}").into());
+        // Round trips are spread evenly from 20 to 160 ms.
+        let (seed, delay) = (client + 1, 10 + 70 * client / (CLIENTS - 1));
+        let line = format!(
+            "bench-proxy --server 127.0.0.1:{port} --seed {seed} --delay-ms {delay} --loss 0.02"
+        );
+        let mut proxy = programs.muse("a proxy", usize::MAX, &line)?;
+        words.push(format!("127.0.0.1:{}", proxy.port(START_MAX)?).into());
         proxies.push(proxy);
     }
-    let name = format!("{library}'s clients");
-    let mut clients = Role::start(name, surroundings.further(first, &words))?;
+    let mut clients = programs.start(&format!("{library}'s clients"), &words)?;
     clients.expect("connected", CONNECT_MAX)?;
-    surroundings.raise(clients.pid());
     std::thread::sleep(SETTLE);
 
     for proxy in &mut proxies {
         proxy.say("go")?;
         proxy.expect("started", START_MAX)?;
     }
-    let cpu = cpu_time(first)?;
+    let cpu = server.cpu_seconds()?;
     clients.say("go")?;
     clients.expect("done", START_MAX + Duration::from_secs(seconds))?;
-    let cpu = cpu_time(first)? - cpu;
+    let cpu = server.cpu_seconds()? - cpu;
     let reports = proxies.into_iter().map(Role::stop);
     let reports: Vec<ProxyReport> = reports.collect::<anyhow::Result<_>>()?;
     let watched: Watched = clients.stop()?;
@@ -147,31 +139,12 @@ fn measure(
     Ok(Sample {
         bytes: per_body(ip_bytes - datagrams * IP_AND_UDP),
         ip_bytes: per_body(ip_bytes),
-        server_ms: cpu.as_secs_f64() * 1e3 / rounds,
+        server_ms: cpu * 1e3 / rounds,
         updates: watched.updates as f64 / (rounds * BODIES),
     })
 }
 
-/// Round trips are spread evenly from 20 to 160 ms.
-fn start_proxy(
-    surroundings: &Surroundings,
-    first: u32,
-    port: u16,
-    client: u64,
-) -> anyhow::Result<Role> {
-    let muse = std::env::current_exe().context("this program's own path")?;
-    let delay = 10 + 70 * client / (CLIENTS - 1);
-    let mut words: Vec<OsString> = vec![muse.into(), "bench-proxy".into()];
-    words.extend(["--server".into(), format!("127.0.0.1:{port}").into()]);
-    words.extend(["--seed".into(), (client + 1).to_string().into()]);
-    words.extend(["--delay-ms".into(), delay.to_string().into()]);
-    words.extend(["--loss", "0.02"].map(OsString::from));
-    Role::start("a proxy".to_owned(), surroundings.further(first, &words))
-}
-
-/// The columns: heading, digits, and how the figure follows from a run.
-type Column = (&'static str, usize, fn(&Run) -> f64);
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [Column<Run>; 6] = [
     ("bytes/entity/tick", 2, |run| run.moving.bytes),
     ("with IP", 2, |run| run.moving.ip_bytes),
     ("server ms/client/tick", 4, Run::server_ms),
@@ -180,35 +153,9 @@ const COLUMNS: [Column; 6] = [
     ("updates seen %", 1, |run| run.moving.updates * 100.0),
 ];
 
-fn render(rows: &[Row]) -> String {
-    let mut cells = vec![vec!["plugin".to_owned()]];
-    cells[0].extend(COLUMNS.iter().map(|column| column.0.to_owned()));
-    for row in rows {
-        let mut line = vec![row.library.to_owned()];
-        for (_, digits, value) in COLUMNS {
-            line.push(row.figure(value).map_or(String::new(), |figure| {
-                format!(
-                    "{:.digits$} ({:.digits$}..{:.digits$})",
-                    figure.median, figure.min, figure.max
-                )
-            }));
-        }
-        cells.push(line);
-    }
-    let mut text = format!(
-        "{BODIES} bodies that all move, 20 ticks a second, {CLIENTS} clients, round trips 20 to 160 ms, 2 % loss\n"
-    );
-    write_aligned(&mut text, &cells);
-    text
-}
-
 impl Row {
-    fn figure(&self, value: fn(&Run) -> f64) -> Option<Figure> {
-        Figure::of(self.runs.iter().map(value))
-    }
-
     fn median(&self, column: usize) -> Option<f64> {
-        self.figure(COLUMNS[column].2).map(|figure| figure.median)
+        Figure::median(self.runs.iter().map(COLUMNS[column].2))
     }
 }
 
@@ -217,14 +164,11 @@ fn bars(rows: &[Row]) -> Vec<Bar> {
     for peer in &rows[1..] {
         let ratio = |column| Some(rows[0].median(column)? / peer.median(column)?);
         let name = |what: &str| format!("bevy_{what}_to_{}", peer.library);
-        bars.push(Bar::at_most(name("bytes"), ratio(0), Some(0.2)));
-        bars.push(Bar::at_most(name("cpu"), ratio(2), Some(0.5)));
+        bars.push(Bar::at_most(name("bytes"), ratio(0), 0.2));
+        bars.push(Bar::at_most(name("cpu"), ratio(2), 0.5));
     }
-    bars.push(Bar::at_least(
-        "bevy_updates_percent",
-        rows[0].median(5),
-        90.0,
-    ));
+    let updates = rows[0].median(5);
+    bars.push(Bar::at_least("bevy_updates_percent", updates, 90.0));
     bars
 }
 

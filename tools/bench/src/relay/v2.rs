@@ -10,40 +10,23 @@ mod bare;
 mod load;
 mod turn;
 
-use std::ffi::OsString;
-use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Subcommand;
 use muse_bench_workload::control::Control;
 use serde::Serialize;
 
-use super::super::bars::{Bar, judge};
-use super::super::counters::cpu_time;
+use super::super::bars::Bar;
 use super::super::isolation::Surroundings;
-use super::super::relay_v1::first_in_line;
-use super::super::results::write_json;
-use super::super::role::{Role, pinned_muse};
+use super::super::results::Output;
+use super::super::role::{Programs, Role};
 use super::super::statistics::Figure;
-use super::super::table::write_aligned;
-use load::{Kind, LoadArguments, LoadReport};
+use super::super::table::aligned;
+pub(crate) use load::LoadReport;
+use load::{Kind, LoadArguments};
+use muse_program::relay::RelayServer;
 use muse_program::relay::v2::{LimitArguments, Server};
-
-/// Options of the measurement.
-pub(crate) struct Options<'a> {
-    /// Seconds that each run lasts.
-    pub(crate) seconds: u64,
-    /// Number of times everything is run.
-    pub(crate) rounds: usize,
-    /// Number of times latency is measured.
-    pub(crate) latency_rounds: usize,
-    /// Print the bars.
-    pub(crate) bars: bool,
-    /// The file to write all results to.
-    pub(crate) json: Option<&'a Path>,
-}
 
 /// The program of the benchmark to run.
 #[derive(Subcommand)]
@@ -68,7 +51,7 @@ pub(crate) fn run_role(role: &RoleName) -> anyhow::Result<()> {
 /// The relay that ships, until told to stop.
 fn serve(limits: &LimitArguments) -> anyhow::Result<()> {
     let control = Control::start();
-    let mut server = Server::bind(([127, 0, 0, 1], 0).into(), limits)?;
+    let mut server = Server::bind_open(([127, 0, 0, 1], 0).into(), limits)?;
     control.ready(server.local_addr()?.port());
     while !control.has_stopped() {
         server.turn()?;
@@ -98,12 +81,9 @@ struct Results {
     bars: Vec<Bar>,
 }
 
-/// Measures, prints, and judges.
-pub(crate) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
+/// Measures, prints, and judges; each run lasts `seconds`.
+pub(crate) fn run(seconds: u64, quick: bool, output: &Output) -> anyhow::Result<ExitCode> {
     let surroundings = Surroundings::detect();
-    for warning in surroundings.warnings() {
-        eprintln!("warning: {warning}");
-    }
     let coturn = turn::is_installed();
     if !coturn {
         eprintln!(
@@ -112,76 +92,56 @@ pub(crate) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
     }
     let mut kinds = vec![Kind::Bare, Kind::Relay];
     kinds.extend(coturn.then_some(Kind::Turn));
-    println!(
-        "{PAIRS} pairs of players through one core, {} s, {} times; medians",
-        options.seconds, options.rounds
-    );
+    println!("{PAIRS} pairs of players through one core, {seconds} s, {ROUNDS} times; medians");
     let mut runs = Vec::new();
     for size in SIZES {
-        for _ in 0..options.rounds {
+        for _ in 0..ROUNDS {
             for &kind in &kinds {
-                runs.push(measure(&surroundings, kind, size, None, options.seconds)?);
+                runs.push(measure(surroundings, kind, size, None, seconds)?);
             }
         }
         let capacity = |kind| figure(&runs, kind, size, false, |run| run.packets_per_cpu_second);
         let smaller = capacity(Kind::Bare).min(capacity(Kind::Relay));
         let rate = Some((smaller / 2.0) as u64);
         // Other programs disturb the 99th percentile of some runs: many short ones.
-        for _ in 0..options.latency_rounds {
+        for _ in 0..if quick { 3 } else { 9 } {
             for kind in [Kind::None, Kind::Bare, Kind::Relay] {
-                runs.push(measure(&surroundings, kind, size, rate, LATENCY_SECONDS)?);
+                runs.push(measure(surroundings, kind, size, rate, LATENCY_SECONDS)?);
             }
         }
     }
     print(&runs, &kinds);
-    let bars = bars(&runs);
-    let code = match options.bars {
-        true => judge(&bars),
-        false => ExitCode::SUCCESS,
+    let results = Results {
+        seconds,
+        coturn,
+        bars: bars(&runs),
+        runs,
     };
-    if let Some(path) = options.json {
-        let results = Results {
-            seconds: options.seconds,
-            coturn,
-            runs,
-            bars,
-        };
-        write_json(path, &results)?;
-    }
-    Ok(code)
+    output.finish(&results, &results.bars)
 }
 
 fn measure(
-    surroundings: &Surroundings,
+    surroundings: Surroundings,
     kind: Kind,
     size: usize,
     rate: Option<u64>,
     seconds: u64,
 ) -> anyhow::Result<Run> {
-    let mut forwarder = start(surroundings, kind)?;
-    let (first, port) = (forwarder.pid(), forwarder.port());
-    surroundings.raise(first);
-    let mut words: Vec<String> = ["bench-relay", "v2", "load"].map(str::to_owned).to_vec();
-    words.extend(["--kind".to_owned(), kind.name().to_owned()]);
-    words.extend(["--server".to_owned(), format!("127.0.0.1:{port}")]);
-    words.extend(["--size".to_owned(), size.to_string()]);
-    words.extend(["--seconds".to_owned(), seconds.to_string()]);
-    if let Some(rate) = rate {
-        words.extend(["--rate".to_owned(), rate.to_string()]);
-    }
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let words = first_in_line(PRIORITY, pinned_muse(1, &words)?);
-    let mut load = Role::start(
-        "the players".to_owned(),
-        surroundings.further(first, &words),
-    )?;
+    let mut programs = Programs::new(surroundings);
+    programs.set_realtime(PRIORITY);
+    let (forwarder, port) = start(&mut programs, kind)?;
+    let rate_option = rate.map_or(String::new(), |rate| format!("--rate {rate}"));
+    let words = format!(
+        "bench-relay v2 load --kind {} --server 127.0.0.1:{port} --size {size} --seconds {seconds} {rate_option}",
+        kind.name()
+    );
+    let mut load = programs.muse("the players", 1, &words)?;
     load.expect("connected", START_MAX)?;
-    let cpu = cpu_time(first)?;
+    let cpu = forwarder.cpu_seconds()?;
     load.say("go")?;
     load.expect("done", Duration::from_secs(seconds + 60))?;
-    let cpu = (cpu_time(first)? - cpu).as_secs_f64();
+    let cpu = forwarder.cpu_seconds()? - cpu;
     let report: LoadReport = load.stop()?;
-    forwarder.end();
     let arrived = report.received as f64;
     Ok(Run {
         kind,
@@ -194,66 +154,26 @@ fn measure(
     })
 }
 
-/// The program between the players.
-enum Forwarder {
-    Ours(Role, u16),
-    Coturn(std::process::Child),
-}
-
-impl Forwarder {
-    fn pid(&self) -> u32 {
-        match self {
-            Self::Ours(role, _) => role.pid(),
-            Self::Coturn(child) => child.id(),
-        }
-    }
-
-    fn port(&self) -> u16 {
-        match self {
-            Self::Ours(_, port) => *port,
-            Self::Coturn(_) => turn::PORT,
-        }
-    }
-
-    fn end(&mut self) {
-        if let Self::Coturn(child) = self {
-            // It may have ended by itself, with an error that the load has reported already.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-impl Drop for Forwarder {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-fn start(surroundings: &Surroundings, kind: Kind) -> anyhow::Result<Forwarder> {
-    let words: Vec<OsString> = match kind {
+/// Starts the program between the players; returns it with the port that they send to.
+fn start(programs: &mut Programs, kind: Kind) -> anyhow::Result<(Role, u16)> {
+    let name = "the forwarder";
+    let mut role = match kind {
         Kind::Relay => {
-            let mut words = vec!["bench-relay", "v2", "relay"];
-            words.extend(["--room-packets", "100000000", "--room-bytes", "4000000000"]);
-            pinned_muse(0, &words)?
+            let limits = "--room-packets 100000000 --room-bytes 4000000000 --guest-packets 100000000 \
+                          --guest-bytes 4000000000 --egress-bytes 4000000000";
+            programs.muse(name, 0, &format!("bench-relay v2 relay {limits}"))?
         }
         // It idles while the players speak directly, and holds the namespace.
-        Kind::Bare | Kind::None => pinned_muse(0, &["bench-relay", "v2", "bare"])?,
-        Kind::Turn => turn::words(),
+        Kind::Bare | Kind::None => programs.muse(name, 0, "bench-relay v2 bare")?,
+        Kind::Turn => {
+            let coturn = programs.start(name, &turn::words())?;
+            turn::await_program(coturn.pid())?;
+            coturn.raise();
+            return Ok((coturn, turn::PORT));
+        }
     };
-    let words = first_in_line(PRIORITY, words);
-    let mut command = surroundings.first(&words);
-    if kind == Kind::Turn {
-        command.stdin(Stdio::null());
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        let forwarder = Forwarder::Coturn(command.spawn().context("cannot start coturn")?);
-        turn::await_program(forwarder.pid())?;
-        return Ok(forwarder);
-    }
-    let mut role = Role::start("the forwarder".to_owned(), command)?;
-    let port = role.expect("ready", START_MAX)?;
-    let port = port.parse().context("no port")?;
-    Ok(Forwarder::Ours(role, port))
+    let port = role.port(START_MAX)?;
+    Ok((role, port))
 }
 
 /// The median of a figure over the runs of one kind and size.
@@ -261,7 +181,7 @@ fn figure(runs: &[Run], kind: Kind, size: usize, paced: bool, of: impl Fn(&Run) 
     let wanted = runs
         .iter()
         .filter(|run| run.kind == kind && run.size == size && run.rate.is_some() == paced);
-    Figure::of(wanted.map(of)).map_or(f64::NAN, |figure| figure.median)
+    Figure::median(wanted.map(of)).unwrap_or(f64::NAN)
 }
 
 fn print(runs: &[Run], kinds: &[Kind]) {
@@ -305,21 +225,14 @@ fn print(runs: &[Run], kinds: &[Kind]) {
             ]);
         }
     }
-    let mut text = String::new();
-    write_aligned(&mut text, &cells);
-    print!("{text}");
+    print!("{}", aligned(&cells));
 }
 
 type Percentile = fn(&LoadReport) -> f64;
 
 /// A percentile of the latency: the median of all runs.
 fn latency(runs: &[Run], kind: Kind, size: usize, of: Percentile) -> f64 {
-    let paced = runs
-        .iter()
-        .filter(|run| run.kind == kind && run.size == size && run.rate.is_some());
-    let mut times: Vec<f64> = paced.map(|run| of(&run.load)).collect();
-    times.sort_by(f64::total_cmp);
-    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+    figure(runs, kind, size, true, |run| of(&run.load))
 }
 
 /// Returns what a forwarder adds to the time that players need without one.
@@ -336,28 +249,17 @@ fn bars(runs: &[Run]) -> Vec<Bar> {
         let capacity = |kind| figure(runs, kind, size, false, |run| run.packets_per_cpu_second);
         let name = |what: &str| format!("relay_v2_{size}_bytes_{what}");
         let relay = capacity(Kind::Relay);
-        bars.push(Bar::at_least(
-            name("packets_per_second_per_core"),
-            Some(relay),
-            CAPACITY_MIN,
-        ));
         let share = relay / capacity(Kind::Bare);
-        bars.push(Bar::at_least(
-            name("share_of_bare_forwarder"),
-            Some(share),
-            SHARE_MIN,
-        ));
+        let (per_core, of_bare) = ("packets_per_second_per_core", "share_of_bare_forwarder");
+        bars.push(Bar::at_least(name(per_core), relay, CAPACITY_MIN));
+        bars.push(Bar::at_least(name(of_bare), share, SHARE_MIN));
         let percentiles: [(&str, Percentile); 2] = [
             ("added_latency_p50_us", |load| load.p50_us),
             ("added_latency_p99_us", |load| load.p99_us),
         ];
         for (what, of) in percentiles {
             let [relay, bare] = [Kind::Relay, Kind::Bare].map(|kind| added(runs, kind, size, of));
-            bars.push(Bar::at_most(
-                name(what),
-                Some(relay),
-                Some(bare * LATENCY_MAX),
-            ));
+            bars.push(Bar::at_most(name(what), relay, bare * LATENCY_MAX));
         }
     }
     bars
@@ -383,5 +285,7 @@ const LATENCY_MAX: f64 = 1.5;
 /// Duration of a run for latency.
 const LATENCY_SECONDS: u64 = 1;
 /// In the real-time class, where that is allowed.
-const PRIORITY: &str = "20";
+const PRIORITY: u8 = 20;
+/// Number of times everything is run.
+const ROUNDS: usize = 3;
 const START_MAX: Duration = Duration::from_secs(15);

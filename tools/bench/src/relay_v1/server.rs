@@ -5,6 +5,7 @@ use muse_bench_workload::control::Control;
 use serde::{Deserialize, Serialize};
 
 use super::Spread;
+use muse_program::relay::RelayServer;
 use muse_program::relay::v1::{LimitArguments, Server};
 
 /// Arguments of the server.

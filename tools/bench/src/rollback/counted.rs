@@ -1,17 +1,16 @@
 //! Counts by callgrind: saving, loading and rolling back, against copying memory and plain steps.
 
-use std::fs;
 use std::hint::black_box;
 use std::net::SocketAddr;
-use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 use muse_lockstep::samples::duel::{Buttons, Duel};
-use muse_lockstep::samples::plain::{PlainClient, PlainHost, PlainPeer};
+use muse_lockstep::samples::plain::PlainPeer;
 use muse_lockstep::{DeterministicGame, Frame, History, MatchConfig, Rng, Role, Session, Step};
 use muse_wire::{Datagram, Ecn, Instant, Machine};
 use serde::Serialize;
 
+use super::super::callgrind;
 use super::castle;
 
 /// A state of 4 kB.
@@ -51,18 +50,20 @@ impl Costs {
 
 impl std::fmt::Display for Costs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            memcpy_4k,
+            save_4k,
+            load_4k,
+            steps_8,
+            rollback_8,
+            castle_all,
+            castle_due,
+        } = self;
+        let saved = self.sleeping_saved_percent();
         write!(
             f,
-            "memcpy of 4 kB {:.0}, save {:.0}, load {:.0}; eight steps of the duel {:.0}, rollback of eight {:.0}; \
-             a castle's step {:.0}, with sleep and slower bots {:.0} ({:.1} % saved)",
-            self.memcpy_4k,
-            self.save_4k,
-            self.load_4k,
-            self.steps_8,
-            self.rollback_8,
-            self.castle_all,
-            self.castle_due,
-            self.sleeping_saved_percent()
+            "memcpy of 4 kB {memcpy_4k:.0}, save {save_4k:.0}, load {load_4k:.0}; eight steps of the duel {steps_8:.0}, rollback of eight {rollback_8:.0}; \
+             a castle's step {castle_all:.0}, with sleep and slower bots {castle_due:.0} ({saved:.1} % saved)"
         )
     }
 }
@@ -101,26 +102,9 @@ pub(crate) fn run(name: &str) -> anyhow::Result<()> {
 
 /// Instructions of one call of `counted_NAME`.
 fn count(name: &str) -> anyhow::Result<f64> {
-    let profile = std::env::temp_dir().join(format!("muse-rollback-{}-{name}", std::process::id()));
-    let status = Command::new("valgrind")
-        .args(["--tool=callgrind", "--collect-atstart=no"])
-        .arg(format!("--toggle-collect=*counted_{name}*"))
-        .arg(format!("--callgrind-out-file={}", profile.display()))
-        .arg(std::env::current_exe()?)
-        .args(["bench-rollback", name])
-        .output()
-        .context("cannot run valgrind; install it to count instructions")?;
-    let text = fs::read_to_string(&profile).unwrap_or_default();
-    // A file that stays behind in the temporary place harms nobody.
-    let _ = fs::remove_file(&profile);
-    ensure!(status.status.success(), "{name} failed under valgrind");
-    let total = text
-        .lines()
-        .rev()
-        .find_map(|line| line.strip_prefix("totals:"));
-    let total: f64 = total.context("callgrind counted nothing")?.trim().parse()?;
-    ensure!(total > 0.0, "callgrind did not find counted_{name}");
-    Ok(total / ROUNDS as f64)
+    let function = format!("counted_{name}");
+    let (total, _) = callgrind::count(&function, &["bench-rollback", name])?;
+    Ok(total as f64 / f64::from(ROUNDS))
 }
 
 fn copies(mut each: impl FnMut(&Plain, &mut Plain, &mut History<Plain>)) {
@@ -202,13 +186,10 @@ fn counted_rollback_8(session: &mut Session<Duel>) -> bool {
 fn match_under_way() -> anyhow::Result<[PlainPeer<Duel>; 2]> {
     let config = MatchConfig::rollback(2).delay(0);
     let address = |side: u16| SocketAddr::from(([127, 0, 0, 1], side));
-    let host = PlainHost::new(config.clone(), Duel::new(1), 1)?;
+    let host = PlainPeer::host(config.clone(), Duel::new(1), 1)?;
     let session = Session::new(config, Duel::new(1), Role::Player, 2)?;
-    let client = PlainClient::new(session, address(0));
-    let mut peers = [
-        PlainPeer::Host(Box::new(host)),
-        PlainPeer::Client(Box::new(client)),
-    ];
+    let client = PlainPeer::client(session, address(0));
+    let mut peers = [host, client];
     let mut buffer = [0; 1_500];
     let mut rng = Rng::new(1);
     for millis in 0..10_000 {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use muse_lockstep::samples::duel::{Buttons, Duel};
-use muse_lockstep::samples::plain::{PlainClient, PlainHost, PlainPeer};
+use muse_lockstep::samples::plain::PlainPeer;
 use muse_lockstep::{MatchConfig, Role, Session};
 use muse_wire::{Datagram, Ecn, Instant, Machine};
 
@@ -17,9 +17,9 @@ pub(crate) fn pairs(count: u64) -> anyhow::Result<Vec<[Box<dyn Side>; 2]>> {
 fn pair(seed: u64) -> anyhow::Result<[Box<dyn Side>; 2]> {
     // Like the peer's: no delay of inputs.
     let config = MatchConfig::rollback(2).delay(0);
-    let host = PlainHost::new(config.clone(), Duel::new(seed), 1)?;
+    let host = PlainPeer::host(config.clone(), Duel::new(seed), 1)?;
     let session = Session::new(config, Duel::new(seed), Role::Player, 2)?;
-    let client = PlainClient::new(session, address(0));
+    let client = PlainPeer::client(session, address(0));
     let side = |peer, other| -> Box<dyn Side> {
         Box::new(MuseSide {
             peer,
@@ -28,10 +28,7 @@ fn pair(seed: u64) -> anyhow::Result<[Box<dyn Side>; 2]> {
             due: None,
         })
     };
-    Ok([
-        side(PlainPeer::Host(Box::new(host)), address(1)),
-        side(PlainPeer::Client(Box::new(client)), address(0)),
-    ])
+    Ok([side(host, address(1)), side(client, address(0))])
 }
 
 struct MuseSide {

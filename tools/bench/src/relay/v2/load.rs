@@ -12,6 +12,7 @@ use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
 use serde::{Deserialize, Serialize};
 
 use super::{PAIRS, turn};
+use crate::statistics::quantile;
 
 /// The kind of program between the players.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -295,10 +296,7 @@ impl Players {
         let times = self.receivers.iter_mut().map(|it| it.machine.port());
         let mut times: Vec<u32> = times.flat_map(|port| port.times.drain(..)).collect();
         times.sort_unstable();
-        let at = |share: f64| {
-            let index = (times.len() as f64 * share) as usize;
-            times.get(index).map_or(0.0, |time| f64::from(*time) / 1e3)
-        };
+        let at = |share| quantile(&times, share).map_or(0.0, |time| f64::from(time) / 1e3);
         Ok(LoadReport {
             sent,
             received,

@@ -13,28 +13,16 @@ pub(super) fn is_installed() -> bool {
 
 /// The words that start coturn on one core with one thread that relays.
 pub(super) fn words() -> Vec<OsString> {
-    let listen = format!("--listening-port={PORT}");
-    let taskset = ["taskset", "-c", "0"];
-    let mut words: Vec<&str> = Vec::new();
-    if super::exists("taskset") {
-        words.extend(taskset);
-    }
-    words.extend([
-        PROGRAM,
-        "-n",
-        "--no-auth",
-        "--no-tls",
-        "--no-dtls",
-        "--no-tcp",
-    ]);
-    words.extend(["--no-cli", "--no-tcp-relay", "--allow-loopback-peers"]);
-    words.extend(["--listening-ip=127.0.0.1", "--relay-ip=127.0.0.1", &listen]);
-    words.extend([
-        "--relay-threads=1",
-        "--log-file=/dev/null",
-        "--pidfile=/dev/null",
-    ]);
-    words.into_iter().map(OsString::from).collect()
+    let pinned = if super::exists("taskset") {
+        "taskset -c 0"
+    } else {
+        ""
+    };
+    let line = format!(
+        "{pinned} {PROGRAM} -n --no-auth --no-tls --no-dtls --no-tcp --no-cli --no-tcp-relay --allow-loopback-peers \
+         --listening-ip=127.0.0.1 --relay-ip=127.0.0.1 --listening-port={PORT} --relay-threads=1 --log-file=/dev/null --pidfile=/dev/null"
+    );
+    line.split_whitespace().map(OsString::from).collect()
 }
 
 /// Waits until the process has become coturn: until then it is one of the programs that set it apart, and its network is not yet its own.
