@@ -43,6 +43,9 @@ field("exchange", ProtoField.bytes, "Key exchange message")
 field("padding", ProtoField.bytes, "Padding")
 field("reason", ProtoField.uint8, "Reason", base.DEC, REASONS)
 field("detail", ProtoField.bytes, "Detail")
+field("page", ProtoField.uint16, "Page")
+field("pages", ProtoField.uint16, "Pages")
+field("description", ProtoField.bytes, "Part of the description")
 field("flags", ProtoField.uint8, "Flags", base.HEX)
 field("flag_phase", ProtoField.bool, "Key phase", 8, nil, 0x40)
 field("flag_acks", ProtoField.bool, "Acknowledgements", 8, nil, 0x20)
@@ -143,11 +146,11 @@ local function checksum_holds(buffer)
     return step(state, rest) == buffer(len, 8):le_uint64()
 end
 
-local LENGTHS = { [1] = { 64, 1500 }, [2] = { 53, 53 }, [3] = { 384, 1017 }, [4] = { 33, 342 }, [5] = { 34, 200 }, [6] = { 33, 33 } }
+local LENGTHS = { [1] = { 64, 1500 }, [2] = { 53, 53 }, [3] = { 384, 1017 }, [4] = { 33, 342 }, [5] = { 34, 200 }, [6] = { 33, 33 }, [7] = { 1000, 1500 }, [8] = { 37, 997 } }
 
 local function is_handshake(buffer)
     local len = buffer:len()
-    if len < 34 then
+    if len < 33 then
         return false
     end
     local range = LENGTHS[buffer(0, 1):uint()]
@@ -228,6 +231,24 @@ end
 BODIES[6] = function(buffer, tree)
     tree:add(f.random, buffer(9, 16))
     return 25
+end
+
+BODIES[7] = function(buffer, tree)
+    tree:add_le(f.version, buffer(9, 2))
+    tree:add(f.random, buffer(11, 16))
+    tree:add(f.cookie, buffer(27, 20))
+    tree:add_le(f.page, buffer(47, 2))
+    return 49
+end
+
+BODIES[8] = function(buffer, tree, last)
+    tree:add(f.random, buffer(9, 16))
+    tree:add_le(f.page, buffer(25, 2))
+    tree:add_le(f.pages, buffer(27, 2))
+    if last > 29 then
+        tree:add(f.description, buffer(29, last - 29))
+    end
+    return last
 end
 
 local function dissect_handshake(buffer, pinfo, tree)

@@ -18,7 +18,7 @@ use muse_biobot::{Level, Phase, Player};
 use muse_master_client::Preferences;
 use muse_transport::{Connect, ServerPublicKey};
 
-use crate::game::PlayMode;
+use crate::game::{PlayMode, read_level};
 use crate::interrupt::Interrupt;
 use agent::{Agent, Order};
 use seat::{Seat, State};
@@ -104,16 +104,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 fn make(arguments: &Arguments) -> anyhow::Result<Vec<Bot>> {
-    let level = match &arguments.level {
-        None => None,
-        Some(file) => {
-            let text = std::fs::read_to_string(file)
-                .with_context(|| format!("cannot read {}", file.display()))?;
-            let level = Level::parse(&text)
-                .with_context(|| format!("{} is not a level", file.display()))?;
-            Some(Arc::new(level))
-        }
-    };
+    let level = arguments.level.as_deref().map(read_level).transpose()?;
     let bot = |number: u32| -> anyhow::Result<Bot> {
         let seed = arguments
             .seed
@@ -154,6 +145,7 @@ fn preferences(arguments: &Arguments) -> Preferences {
         None => wanted,
         Some(PlayMode::Coop) => wanted.choice("mode", "cooperative"),
         Some(PlayMode::Versus) => wanted.choice("mode", "versus"),
+        Some(PlayMode::Ball) => wanted.choice("mode", "ball"),
     }
 }
 

@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use muse_drivers::{EndpointDriver, load_or_create_key, new_key};
 use muse_relay::{Invitation, LinkEvent};
+use muse_transport::token::ConnectToken;
 use muse_transport::{ChannelConfig, Config, Delivery, Event, ServerOptions, ServerPublicKey};
 use muse_wire::Duration;
 
@@ -28,6 +29,9 @@ pub(crate) struct Arguments {
     /// Also accept clients through this relay (`muse relay`), by an invitation.
     #[arg(long, value_name = "HOST:PORT")]
     relay: Option<String>,
+    /// The master's token for that relay, if it demands one.
+    #[arg(long, value_name = "TOKEN", requires = "relay")]
+    relay_token: Option<String>,
 }
 
 /// Echoes until Ctrl-C.
@@ -42,7 +46,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         .context("cannot listen; choose another address or port with --listen")?;
     println!("muse ping {} --key {public}", server.local_addr()?);
     if let Some(relay) = &arguments.relay {
-        server.open_room(crate::relay::resolve(relay)?)?;
+        let token = arguments.relay_token.as_deref();
+        let token = token.map(ConnectToken::from_text).transpose()?;
+        server.open_room_with(muse_program::address::resolve(relay)?, token)?;
     }
     while !interrupt.is_raised() {
         server.tick(|server, event| match event {

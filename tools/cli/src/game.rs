@@ -11,17 +11,15 @@ mod monitor;
 mod profiles;
 mod records;
 
-use std::fs::File;
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use muse_biobot::{Level, Mode, Movement};
-use muse_drivers::{EndpointDriver, WebListener, WebOptions, new_key};
+use muse_drivers::{EndpointDriver, WebListener, WebOptions, danger_key_log_file, new_key};
 use muse_transport::token::TokenVerifier;
 use muse_transport::{Config, ServerOptions};
 
@@ -65,13 +63,14 @@ pub(crate) struct Arguments {
     /// Difficulty: 0 easy, 1 normal, 2 hard.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=2))]
     difficulty: u8,
-    /// The side that moves the robots: the server from the players' inputs, or the players themselves, checked by the server.
+    /// The side that moves the robots: the server from the players' inputs, or the players themselves, checked by the server. With
+    /// the ball it is always the server.
     #[arg(long, value_enum, default_value_t = Mover::Server)]
     movement: Mover,
     /// Random seed; drawn at random by default.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Longest duration of a versus match, in seconds.
+    /// Longest duration of a match of versus or ball, in seconds.
     #[arg(long, value_name = "S", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     versus_s: u32,
     /// File to record the match to; `muse replay` prints and verifies it.
@@ -86,7 +85,8 @@ pub(crate) struct Arguments {
     /// End when the program that started this one ends.
     #[arg(long)]
     with_parent: bool,
-    /// File to write the connections' secrets to, so that Wireshark can read a capture: for tests, never with players.
+    /// File to append the connections' secrets to, so that Wireshark can read a capture: for tests, never with players. Only its owner may be
+    /// able to read it.
     #[arg(long, value_name = "FILE")]
     danger_key_log: Option<PathBuf>,
     /// Admit anybody who knows the address and the key: for tests and private networks, not for the internet.
@@ -101,6 +101,8 @@ pub(crate) enum PlayMode {
     Coop,
     /// Everyone against everyone.
     Versus,
+    /// Two teams, a ball and two goals.
+    Ball,
 }
 
 /// The side that moves the robots.
@@ -126,6 +128,7 @@ impl From<PlayMode> for Mode {
         match mode {
             PlayMode::Coop => Self::Cooperative,
             PlayMode::Versus => Self::Versus,
+            PlayMode::Ball => Self::Ball,
         }
     }
 }
@@ -159,7 +162,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut server = EndpointDriver::bind(listen, config(), options)
         .with_context(|| format!("cannot listen at {listen}"))?;
     if let Some(path) = &arguments.danger_key_log {
-        log_keys(&mut server, path)?;
+        let log = danger_key_log_file(path).context("cannot write the secrets")?;
+        server.endpoint_mut().danger_key_log(log);
     }
     let mut line = format!("listening at {}, key {public}", server.local_addr()?);
     if !arguments.no_web {
@@ -189,20 +193,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Appends the secrets of every connection to a file as they are made.
-fn log_keys(server: &mut EndpointDriver, path: &Path) -> anyhow::Result<()> {
-    let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-    let file = Mutex::new(file);
-    let log = move |line: &str| {
-        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = writeln!(file, "{line}") {
-            tracing::warn!(%error, "the key log cannot be written");
-        }
-    };
-    server.endpoint_mut().danger_key_log(Arc::new(log));
-    Ok(())
-}
-
 /// The configuration that both sides of Biobot share; the browser's client has the same channels. A connection on which nothing is heard
 /// for 10 s ends; one that is heard again before that goes on where it was.
 pub(crate) fn config() -> Config {
@@ -210,16 +200,7 @@ pub(crate) fn config() -> Config {
 }
 
 fn plan(arguments: &Arguments) -> anyhow::Result<MatchPlan> {
-    let level = match &arguments.level {
-        None => None,
-        Some(file) => {
-            let text = std::fs::read_to_string(file)
-                .with_context(|| format!("cannot read {}", file.display()))?;
-            let level = Level::parse(&text)
-                .with_context(|| format!("{} is not a level", file.display()))?;
-            Some(Arc::new(level))
-        }
-    };
+    let level = arguments.level.as_deref().map(read_level).transpose()?;
     let seed = match arguments.seed {
         Some(seed) => seed,
         None => {
@@ -240,6 +221,15 @@ fn plan(arguments: &Arguments) -> anyhow::Result<MatchPlan> {
         seed,
         versus_ticks: arguments.versus_s * muse_biobot::TICKS_PER_SECOND,
     })
+}
+
+/// Reads a level from a file.
+pub(crate) fn read_level(file: &Path) -> anyhow::Result<Arc<Level>> {
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let level =
+        Level::parse(&text).with_context(|| format!("{} is not a level", file.display()))?;
+    Ok(Arc::new(level))
 }
 
 fn open_web(port: Option<u16>, server: &EndpointDriver) -> anyhow::Result<WebListener> {

@@ -38,7 +38,7 @@ enum Command {
     /// Run either end of MUSE-RP v1, to talk to the original implementation.
     Rp(rp::Arguments),
     /// Run a relay, which connects players behind routers.
-    Relay(relay::Arguments),
+    Relay(Box<relay::Arguments>),
     /// Print a recorded match, and verify it by running it again.
     Replay(replay::Arguments),
     /// Run everything on this machine: the page, the master, game servers and a relay.

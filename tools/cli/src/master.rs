@@ -17,8 +17,9 @@ use anyhow::Context;
 use clap::Args;
 use muse_master::director::DirectorConfig;
 use muse_master::matching::MatchingConfig;
-use muse_master::{Master, MasterConfig};
+use muse_master::{Master, MasterConfig, Retention};
 use muse_master_client::api::RelayPlace;
+use muse_transport::ServerPublicKey;
 
 use crate::interrupt::Interrupt;
 
@@ -49,10 +50,13 @@ pub(crate) struct Arguments {
     /// Certificate authorities of the PostgreSQL server as a PEM file: the connection is then encrypted and the certificate checked.
     #[arg(long, value_name = "FILE")]
     database_ca: Option<PathBuf>,
-    /// NATS server over which masters with one database talk to each other, such as nats://127.0.0.1:4222. A password is
-    /// safer in the environment than on the command line.
+    /// NATS server over which masters with one database talk to each other, such as nats://127.0.0.1:4222, or tls://USER:PASSWORD@HOST:PORT. A
+    /// password is safer in the environment than on the command line.
     #[arg(long, value_name = "URL", env = "MUSE_NATS", hide_env_values = true)]
     nats: Option<String>,
+    /// Certificate authorities of the NATS server as a PEM file: the connection is then encrypted and the certificate checked.
+    #[arg(long, value_name = "FILE")]
+    nats_ca: Option<PathBuf>,
     /// Another master with the same database, or a load balancer in front of all of them: this master's game servers connect to it when this one is
     /// gone; can be repeated.
     #[arg(long = "other-master", value_name = "HOST:PORT")]
@@ -78,6 +82,9 @@ pub(crate) struct Arguments {
     /// Requests per second of one account from all addresses, on average; 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = 20)]
     account_requests_per_second: u32,
+    /// Passwords per minute that one address may have checked, on average; 0 for no limit, as is needed behind a proxy.
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    passwords_per_minute: u32,
     /// Command line of the game server; by default a placeholder without rules whose matches last a few seconds.
     #[arg(long, value_name = "COMMAND")]
     game: Option<String>,
@@ -102,6 +109,25 @@ pub(crate) struct Arguments {
     /// The game's protocol id, for which connect tokens are issued.
     #[arg(long, value_name = "N", default_value_t = game::PROTOCOL)]
     protocol_id: u64,
+    /// File with the key that seals the secrets of the database, created if it does not exist; by default beside the SQLite file, with .key at the end.
+    /// With PostgreSQL it is needed, the same at each master; or set MUSE_SECRET_KEY to 64 hexadecimal digits.
+    #[arg(long, value_name = "FILE")]
+    secret_key_file: Option<PathBuf>,
+    /// Days after which the masters sign with a new key.
+    #[arg(long, value_name = "DAYS", default_value_t = 30)]
+    secret_days: u32,
+    /// Days for which a guest is kept without signing in, at least 30; 0 for ever.
+    #[arg(long, value_name = "DAYS", default_value_t = 90)]
+    keep_guests_days: u32,
+    /// Days for which chat is kept; 0 for ever.
+    #[arg(long, value_name = "DAYS", default_value_t = 30)]
+    keep_chat_days: u32,
+    /// Days for which matches and their results are kept; 0 for ever.
+    #[arg(long, value_name = "DAYS", default_value_t = 400)]
+    keep_matches_days: u32,
+    /// Days for which the operators' actions are kept; 0 for ever.
+    #[arg(long, value_name = "DAYS", default_value_t = 400)]
+    keep_audit_days: u32,
     /// Name of an operator who may use /admin; the password (12 characters or more) is read from MUSE_OPERATOR_PASSWORD.
     #[arg(long, value_name = "NAME")]
     operator: Option<String>,
@@ -118,7 +144,8 @@ pub(crate) struct Arguments {
     #[arg(long = "region", value_name = "NAME")]
     regions: Vec<String>,
     /// Relay for games that players host themselves, such as eu=relay.example:7780; can be repeated. Players are told the one that is nearest to all of them.
-    #[arg(long = "relay", value_name = "REGION=HOST:PORT", value_parser = relay_place)]
+    /// With the key that the relay prints, players get tokens for it.
+    #[arg(long = "relay", value_name = "REGION=HOST:PORT[/KEY]", value_parser = relay_place)]
     relays: Vec<RelayPlace>,
     #[cfg(feature = "agones")]
     #[command(flatten)]
@@ -173,6 +200,9 @@ fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
     if let Some(url) = &arguments.nats {
         config = config.nats(url);
     }
+    if let Some(file) = &arguments.nats_ca {
+        config = config.nats_ca(file);
+    }
     let others: Vec<&str> = arguments.other_masters.iter().map(String::as_str).collect();
     if let Some((certificates, key)) = arguments.tls_cert.as_ref().zip(arguments.tls_key.as_ref()) {
         config = config.tls(certificates, key);
@@ -185,6 +215,11 @@ fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
             .context("set MUSE_OPERATOR_PASSWORD to the operator's password")?;
         config = config.operator(name, &password);
     }
+    if let Some(file) = &arguments.secret_key_file {
+        config = config.secret_key_file(file);
+    } else if let Ok(key) = std::env::var("MUSE_SECRET_KEY") {
+        config = config.secret_key(&key);
+    }
     #[cfg(feature = "agones")]
     let config = arguments.cluster.apply(config)?;
     Ok(config
@@ -196,6 +231,9 @@ fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
         .connections_per_address(arguments.connections_per_address)
         .requests_per_second(arguments.requests_per_second)
         .account_requests_per_second(arguments.account_requests_per_second)
+        .passwords_per_minute(arguments.passwords_per_minute)
+        .secret_days(arguments.secret_days)
+        .retention(retention(arguments))
         .protocol_id(arguments.protocol_id)
         .director(DirectorConfig::default().matching(matching))
         .game(game)
@@ -205,13 +243,29 @@ fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
         .first_port(arguments.first_port))
 }
 
+fn retention(arguments: &Arguments) -> Retention {
+    Retention::default()
+        .guests_days(arguments.keep_guests_days)
+        .chat_days(arguments.keep_chat_days)
+        .matches_days(arguments.keep_matches_days)
+        .audit_days(arguments.keep_audit_days)
+}
+
 fn relay_place(text: &str) -> Result<RelayPlace, String> {
     let (region, address) = text
         .split_once('=')
         .filter(|(region, address)| !region.is_empty() && address.contains(':'))
-        .ok_or("not REGION=HOST:PORT")?;
+        .ok_or("not REGION=HOST:PORT[/KEY]")?;
+    let (address, key) = match address.split_once('/') {
+        Some((address, key)) => {
+            let key: ServerPublicKey = key.parse().map_err(|error| format!("{error}"))?;
+            (address, Some(key.to_string()))
+        }
+        None => (address, None),
+    };
     Ok(RelayPlace {
         region: region.to_owned(),
         address: address.to_owned(),
+        key,
     })
 }

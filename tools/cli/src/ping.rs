@@ -1,12 +1,13 @@
 //! `muse ping`: round-trip times to a server over the Muse protocol, as `ping` measures them over ICMP.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
 use muse_drivers::ClientDriver;
+use muse_program::address::resolve;
 use muse_relay::{Invitation, LinkEvent};
 use muse_transport::{CloseReason, Connect, Event, Refusal, ServerPublicKey};
 
@@ -206,13 +207,6 @@ impl Session {
         })?;
         Ok(())
     }
-}
-
-fn resolve(server: &str) -> anyhow::Result<SocketAddr> {
-    let hint =
-        || format!("cannot look up {server:?}; it should be HOST:PORT, as in 192.0.2.7:7000");
-    let mut addresses = server.to_socket_addrs().with_context(hint)?;
-    addresses.next().with_context(hint)
 }
 
 fn unanswered(server: SocketAddr, timeout: Duration) -> anyhow::Error {

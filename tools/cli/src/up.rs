@@ -95,6 +95,7 @@ async fn serve(
     let config = master_config(&program, arguments, page)?.relays(vec![RelayPlace {
         region: "here".to_owned(),
         address: relay.address.clone(),
+        key: None,
     }]);
     let master = Master::start(config).await?;
     let port = master.address().port();
@@ -138,7 +139,7 @@ fn master_config(
         game.push(level.ok_or_else(|| anyhow!("the path of --level is not valid UTF-8"))?);
     }
     let listen = SocketAddr::new(bind_address(&arguments.host), arguments.port);
-    let routes = routes::routes(page, directory.clone());
+    let routes = routes::routes(page, directory.clone(), &arguments.host);
     Ok(MasterConfig::new(listen, arguments.data.join("master.db"))
         .protocol_id(u64::from(muse_biobot::PROTOCOL))
         .director(DirectorConfig::default().matching(matching))
@@ -159,7 +160,13 @@ struct Relay {
 async fn start_relay(program: &str, arguments: &Arguments) -> anyhow::Result<Relay> {
     let listen = SocketAddr::new(bind_address(&arguments.host), arguments.relay_port);
     let mut child = Command::new(program)
-        .args(["relay", &listen.to_string(), "--drain-seconds", "0"])
+        .args([
+            "relay",
+            &listen.to_string(),
+            "--open",
+            "--drain-seconds",
+            "0",
+        ])
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::piped())
         .kill_on_drop(true)

@@ -86,3 +86,21 @@ fn bad_input_is_answered_with_one_line_and_an_exit_code() {
     assert_eq!(muse("bench transport --workload w9").status.code(), Some(2));
     assert_eq!(muse("bench transport --runs 0").status.code(), Some(2));
 }
+
+#[test]
+fn a_relay_that_others_reach_must_say_who_may_open_rooms() {
+    let output = muse("relay 0.0.0.0:0");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(
+        text.contains("--master-key") && text.contains("--open"),
+        "{text}"
+    );
+    for line in [
+        "relay 0.0.0.0:0 --open --master-key 00",
+        "relay 127.0.0.1:0 --master-key 00",
+        "relay --v1 127.0.0.1:0 --open",
+    ] {
+        assert!(!muse(line).status.success(), "{line}");
+    }
+}

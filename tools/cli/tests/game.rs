@@ -9,6 +9,7 @@ use std::time::{Duration, Instant as Clock};
 
 use muse_biobot::{Command as Keys, FromPlayer, Level, Phase, Player, ToPlayer};
 use muse_drivers::ClientDriver;
+use muse_lockstep::replay::Chunks;
 use muse_transport::{Event, Refusal};
 
 use server::Game;
@@ -155,6 +156,48 @@ fn two_players_meet_talk_and_are_told_the_result() {
 }
 
 #[test]
+fn two_teams_play_with_the_ball() {
+    let words = ["--no-web", "--mode", "ball", "--versus-s", "4"];
+    let game = Game::start(&words);
+    let mut walkers = [Walker::new(&game, "Ada"), Walker::new(&game, "Grace")];
+    turn_until(&mut walkers, |walkers| {
+        walkers.iter().all(|walker| walker.closed)
+    });
+    for walker in &walkers {
+        let round = walker.player.as_ref().and_then(Player::round);
+        let mode = round.map(|round| round.mode);
+        assert_eq!(mode, Some(muse_biobot::Mode::Ball), "{}", walker.name);
+        assert!(walker.way > 5.0, "{} walked {} m", walker.name, walker.way);
+    }
+    let (text, well) = game.end();
+    assert!(well, "{text}");
+    assert!(text.contains("(Ada") && !text.contains("suspect"), "{text}");
+}
+
+#[test]
+fn a_recording_is_whole_once_a_player_hears_the_result() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let replay = directory.path().join("match.muserply");
+    let mut words = vec!["--no-web", "--mode", "versus", "--versus-s", "2"];
+    words.extend(["--replay", replay.to_str().expect("text")]);
+    let mut game = Game::start(&words);
+    let mut walkers = [Walker::new(&game, "Ada"), Walker::new(&game, "Grace")];
+    let is_result = |message: &ToPlayer| matches!(message, ToPlayer::Result { .. });
+    turn_until(&mut walkers, |walkers| {
+        walkers
+            .iter()
+            .any(|walker| walker.heard.iter().any(is_result))
+    });
+    // The server still waits for both to have heard it.
+    game.child.kill().expect("it runs");
+    let replay = std::fs::read(&replay).expect("the match was recorded");
+    let (_, chunks) = Chunks::parse(&replay).expect("a recording");
+    let last = chunks.last().expect("chunks").expect("whole chunks");
+    assert_eq!(char::from(last.1), 'E', "the end is written");
+    muse_biobot::replay::verify(&replay).expect("it goes the same way again");
+}
+
+#[test]
 fn players_may_move_themselves() {
     let mut words = vec!["--no-web", "--mode", "versus", "--versus-s", "4"];
     words.extend(["--movement", "validated"]);
@@ -177,7 +220,7 @@ fn players_may_move_themselves() {
 #[test]
 fn a_player_of_another_version_is_told_so() {
     let game = Game::start(&["--no-web", "--players", "1"]);
-    let mut link = game.connect_as(7);
+    let mut link = game.connect_with("level 9 of another game");
     let limit = Clock::now() + Duration::from_secs(30);
     let mut buffer = Vec::new();
     let refusal = loop {
@@ -189,9 +232,12 @@ fn a_player_of_another_version_is_told_so() {
         }
         link.flush().expect("a socket");
     };
-    // The numbers are of all that both must agree on, channels included.
-    let other = matches!(refusal, Refusal::Schema { client, server, .. } if client != server);
-    assert!(other, "{refusal:?}");
+    let Refusal::Schema { differences, .. } = refusal else {
+        unreachable!("{refusal:?}");
+    };
+    assert_eq!(differences.len(), 1, "{differences:?}");
+    let difference = differences[0].to_string();
+    assert_eq!(difference, "`level 9 of another game` only here");
 }
 
 #[cfg(unix)]
@@ -241,6 +287,40 @@ fn what_cannot_be_is_said_in_one_line() {
         assert!(error.contains(expected), "{arguments:?}: {error}");
         assert_eq!(error.lines().count(), 1, "{arguments:?}: {error}");
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn secrets_go_to_a_file_that_only_its_owner_reads() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let keys = std::env::temp_dir().join(format!("muse-game-{}.keys", std::process::id()));
+    let path = keys.to_str().expect("text");
+    let game = Game::start(&["--no-web", "--danger-key-log", path]);
+    let mode = |path| {
+        let data = std::fs::metadata(path).expect("the log is made before anybody connects");
+        data.permissions().mode() & 0o777
+    };
+    assert_eq!(mode(&keys), 0o600);
+    drop(game);
+    std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o644)).expect("our file");
+    let output = Command::new(env!("CARGO_BIN_EXE_muse"))
+        .args([
+            "game",
+            "--listen",
+            "127.0.0.1:0",
+            "--danger-no-tokens",
+            "--no-web",
+        ])
+        .args(["--danger-key-log", path])
+        .output()
+        .expect("the program starts");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && text.contains("chmod 600"),
+        "{text}"
+    );
+    std::fs::remove_file(&keys).expect("our file");
 }
 
 /// Lets them play until `done`; half a minute is far more than it takes.

@@ -288,7 +288,10 @@ fn bad_arguments_are_told_in_one_line() {
     };
     let (code, text) = run(&["relay", "--v1", "nowhere"]);
     assert_eq!((code, text.lines().count()), (Some(1), 1), "{text}");
-    assert!(text.contains("nowhere is not HOST:PORT"), "{text}");
+    assert!(
+        text.contains("cannot look up nowhere; it must be HOST:PORT"),
+        "{text}"
+    );
     let (code, _) = run(&["relay", "--v1", "127.0.0.1:0", "--clients", "256"]);
     assert_eq!(code, Some(2));
     let taken = Relay::start(&[]);

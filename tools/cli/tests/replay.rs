@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use muse_lockstep::replay::Recorder;
 use muse_lockstep::samples::duel::{Buttons, Duel};
-use muse_lockstep::samples::plain::{PlainHost, PlainPeer};
+use muse_lockstep::samples::plain::PlainPeer;
 use muse_lockstep::samples::rts::Rts;
 use muse_lockstep::{DeterministicGame, MatchConfig, Rng, checksum};
 use muse_netem::{Network, Simulation};
@@ -18,10 +18,10 @@ fn record<G: DeterministicGame>(
     state: G,
     mut input: impl FnMut() -> G::Input,
 ) -> Vec<u8> {
-    let host = PlainHost::new(config.clone(), state, 1).expect("the settings make sense");
+    let host = PlainPeer::host(config.clone(), state, 1).expect("the settings make sense");
     let mut simulation = Simulation::new(Network::new(1));
     let address = std::net::SocketAddr::from(([192, 0, 2, 1], 1));
-    let node = simulation.add(address, PlainPeer::Host(Box::new(host)));
+    let node = simulation.add(address, host);
     let mut recorder = Recorder::new(config);
     for _ in 0..100 {
         simulation.run_for(Duration::from_millis(100));

@@ -101,6 +101,24 @@ fn bots_are_matched_play_and_everything_ends_together() {
         "{module}"
     );
     assert!(get(authority, "/").contains("no-cache"));
+    for path in ["/", "/assets/a-1.wasm", "/nothing", "/admin"] {
+        let answer = get(authority, path);
+        for header in [
+            "content-security-policy: default-src 'none'; script-src 'self'",
+            "frame-ancestors 'none'",
+            "x-content-type-options: nosniff",
+            "x-frame-options: DENY",
+            "referrer-policy: no-referrer",
+        ] {
+            assert!(answer.contains(header), "{path}: {answer}");
+        }
+        assert!(!answer.contains("unsafe-inline"), "{path}: {answer}");
+    }
+    let page = get(authority, "/");
+    assert!(
+        page.contains("connect-src 'self' http://127.0.0.1:* https://127.0.0.1:* ws:"),
+        "{page}"
+    );
     assert!(get(authority, "/replays").ends_with(r#"["match-7.muserply"]"#));
     assert!(get(authority, "/replays/match-7.muserply").ends_with("recording"));
     for path in [

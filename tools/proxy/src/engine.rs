@@ -360,7 +360,7 @@ impl Engine {
     /// Puts a datagram that has arrived into the train, or into the next.
     fn board(&mut self, slot: u32) {
         let datagram = self.flights.datagram(slot);
-        let key = (datagram.client, datagram.way);
+        let (key, ecn) = ((datagram.client, datagram.way), datagram.ecn);
         let Some(client) = self.clients.with_id(datagram.client) else {
             self.trouble.forgotten += 1;
             return;
@@ -380,34 +380,24 @@ impl Engine {
             };
             capture.left(side, from, plain(to), datagram);
         }
-        if self.train_for == Some(key) && self.train.append(to, datagram.ecn, &datagram.payload) {
-            return;
+        if self.train_for != Some(key) || !self.train.append(to, ecn, &datagram.payload) {
+            self.send_train();
+            let payload = &self.flights.datagram(slot).payload;
+            self.train.begin(to, from_ip, ecn, payload);
+            self.train_for = Some(key);
         }
-        if !self.train.is_empty() {
-            send(
-                &self.train,
-                self.train_for,
-                &self.listener,
-                &self.clients,
-                &mut self.trouble,
-            );
-        }
-        self.train
-            .begin(to, from_ip, datagram.ecn, &datagram.payload);
-        self.train_for = Some(key);
     }
 
     fn send_train(&mut self) {
-        if !self.train.is_empty() {
-            send(
-                &self.train,
-                self.train_for,
-                &self.listener,
-                &self.clients,
-                &mut self.trouble,
-            );
-            self.train.clear();
-            self.train_for = None;
+        let Some((id, way)) = self.train_for.take() else {
+            return;
+        };
+        let port = match way {
+            Way::Down => Some(&self.listener),
+            Way::Up => self.clients.with_id(id).map(|client| &client.port),
+        };
+        if let Some(port) = port {
+            self.trouble.unsendable += port.send(&self.train);
         }
     }
 }
@@ -429,25 +419,6 @@ fn depart(
         trouble.no_room += u64::from(!flights.depart(key, fate, arrived.payload));
     }
     fates.lost()
-}
-
-fn send(
-    train: &Train,
-    key: Option<(Id, Way)>,
-    listener: &Port,
-    clients: &Clients,
-    trouble: &mut Trouble,
-) {
-    let Some((id, way)) = key else {
-        return;
-    };
-    let port = match way {
-        Way::Down => Some(listener),
-        Way::Up => clients.with_id(id).map(|client| &client.port),
-    };
-    if let Some(port) = port {
-        trouble.unsendable += port.send(train);
-    }
 }
 
 const LISTENER: Token = Token(0);

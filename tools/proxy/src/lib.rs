@@ -31,6 +31,7 @@ use capture::CaptureFile;
 use control::Request;
 use desk::{Answer, Desk};
 use engine::{Engine, Setup, Statistics};
+use muse_program::address::resolve;
 use muse_program::interrupt::Interrupt;
 use way::{Pair, Way};
 
@@ -162,7 +163,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (asker, requests) = control::asker(engine.waker());
     let mut line = format!("ready {}", engine.local_addr());
     if let Some(address) = &arguments.page {
-        let address = sockets::resolve(&match address.parse::<u16>() {
+        let address = resolve(&match address.parse::<u16>() {
             Ok(port) => format!("127.0.0.1:{port}"),
             Err(_) => address.clone(),
         })?;
@@ -200,7 +201,7 @@ impl Arguments {
         let to = self.to.as_deref().context("--to is missing")?;
         Ok(Setup {
             listen: sockets::listen_addresses(listen)?,
-            server: sockets::resolve(to)?,
+            server: resolve(to)?,
             seed: self.seed,
             clients_max: self.clients_max as usize,
             idle: Duration::from_secs(self.idle),

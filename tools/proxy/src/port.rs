@@ -225,10 +225,6 @@ impl Train {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     /// Begins a new one.
     pub(super) fn begin(
         &mut self,
@@ -259,10 +255,6 @@ impl Train {
             self.bytes.extend_from_slice(payload);
         }
         fits
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.count = 0;
     }
 }
 

@@ -1,9 +1,10 @@
 //! Addresses and plain sockets.
 
 use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use anyhow::Context;
+use muse_program::address::resolve;
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// Parses the address to listen on: `:PORT` for every address of this machine, or `HOST:PORT`.
@@ -19,20 +20,6 @@ pub(super) fn listen_addresses(text: &str) -> anyhow::Result<Vec<SocketAddr>> {
         ]);
     }
     resolve(text).map(|address| vec![address])
-}
-
-/// The address of a name, IPv4 first because that is what most game servers listen to.
-pub(super) fn resolve(text: &str) -> anyhow::Result<SocketAddr> {
-    let found: Vec<SocketAddr> = text
-        .to_socket_addrs()
-        .with_context(|| format!("cannot find `{text}`; write HOST:PORT, as in game.example:8888"))?
-        .collect();
-    found
-        .iter()
-        .find(|address| address.is_ipv4())
-        .or(found.first())
-        .copied()
-        .with_context(|| format!("`{text}` has no address"))
 }
 
 /// An unconnected non-blocking socket with large buffers, for both versions of IP where it can be.

@@ -100,6 +100,7 @@ const DIRECTIONS: [(&str, &[&str]); 29] = [
             "muse-program",
             "muse-proxy",
             "muse-bench-workload",
+            "muse-biobot",
         ],
     ),
     ("muse-lab", &["*"]),

@@ -19,7 +19,12 @@ const CORES: [&str; 11] = [
     "master-client",
 ];
 /// Crates that may contain unsafe code.
-const MAY_BE_UNSAFE: [&str; 2] = ["crates/drivers/", "bindings/capi/"];
+const MAY_BE_UNSAFE: [&str; 4] = [
+    "crates/drivers/",
+    "bindings/capi/",
+    "fuzz/src/capi.rs",
+    "fuzz/src/cost.rs",
+];
 
 fn rust_files() -> Vec<File> {
     repository_files()

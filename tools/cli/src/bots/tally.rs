@@ -3,6 +3,7 @@
 use muse_biobot::player::NetStatistics;
 use muse_biobot::{Phase, Player, Stance};
 use muse_program::figures::PlayerFigures;
+use muse_transport::ConnectionStats;
 use muse_wire::{Duration, Instant};
 
 use super::seat::Seat;
@@ -10,17 +11,17 @@ use super::seat::Seat;
 /// Counters of all matches. Each has a connection and a clock of its own, so each is counted by itself.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Of matches that are over.
-    past: Counted,
+    /// Counted in all matches.
+    counted: Counted,
     /// When the match was first seen to be played.
     since: Option<Instant>,
-    begin: Option<Mark>,
-    last: Option<Mark>,
+    /// The last look at it.
+    last: Option<(Instant, ConnectionStats, NetStatistics)>,
     /// Looks at the match, and enemies that were alive in them.
     looks: u64,
     enemies: u64,
     enemies_min: Option<usize>,
-    net: NetStatistics,
+    rtt_ms: f32,
 }
 
 /// Counters of steady play.
@@ -35,15 +36,6 @@ struct Counted {
     confirmed: u64,
 }
 
-/// The transport's counters at a time.
-#[derive(Clone, Copy, Debug)]
-struct Mark {
-    at: Instant,
-    sent: u64,
-    received: u64,
-    packets: u64,
-}
-
 impl Tally {
     /// Takes a look, once each turn.
     pub(crate) fn look(&mut self, seat: &Seat) {
@@ -56,49 +48,37 @@ impl Tally {
         if !playing {
             return;
         }
-        let mark = Mark {
-            at: seat.now(),
-            sent: stats.bytes_sent,
-            received: stats.bytes_received,
-            packets: stats.packets_received,
-        };
-        let since = *self.since.get_or_insert(mark.at);
-        if mark.at.saturating_since(since) < SETTLING {
+        let (now, net) = (seat.now(), player.last_frame().statistics);
+        let since = *self.since.get_or_insert(now);
+        if now.saturating_since(since) < SETTLING {
             return;
         }
-        self.begin.get_or_insert(mark);
-        self.last = Some(mark);
+        // What the netcode counts begins with the match, what the transport counts with the first look.
+        let start = (now, stats, NetStatistics::default());
+        let (then, before, net_before) = self.last.replace((now, stats, net)).unwrap_or(start);
+        let counted = &mut self.counted;
+        counted.seconds += now.saturating_since(then).as_secs_f64();
+        counted.sent += stats.bytes_sent - before.bytes_sent;
+        counted.received += stats.bytes_received - before.bytes_received;
+        counted.packets += stats.packets_received - before.packets_received;
+        counted.jumps += net.jumps - net_before.jumps;
+        counted.corrected += net.mispredictions - net_before.mispredictions;
+        counted.confirmed += net.confirmed - net_before.confirmed;
+        self.rtt_ms = net.rtt_ms;
         let alive = enemies(player);
         self.looks += 1;
         self.enemies += alive as u64;
         let least = self.enemies_min.unwrap_or(alive);
         self.enemies_min = Some(least.min(alive));
-        self.net = player.last_frame().statistics;
     }
 
     /// The seat is left: what comes after is another match.
     pub(crate) fn leave(&mut self) {
-        self.past = self.counted();
-        (self.since, self.begin, self.last) = (None, None, None);
-    }
-
-    fn counted(&self) -> Counted {
-        let (Some(begin), Some(last)) = (self.begin, self.last) else {
-            return self.past;
-        };
-        Counted {
-            seconds: self.past.seconds + last.at.saturating_since(begin.at).as_secs_f64(),
-            sent: self.past.sent + last.sent.saturating_sub(begin.sent),
-            received: self.past.received + last.received.saturating_sub(begin.received),
-            packets: self.past.packets + last.packets.saturating_sub(begin.packets),
-            jumps: self.past.jumps + self.net.jumps,
-            corrected: self.past.corrected + self.net.mispredictions,
-            confirmed: self.past.confirmed + self.net.confirmed,
-        }
+        (self.since, self.last) = (None, None);
     }
 
     pub(crate) fn figures(&self) -> PlayerFigures {
-        let counted = self.counted();
+        let counted = &self.counted;
         let rate = |count: u64| match counted.seconds > 0.0 {
             true => count as f64 / counted.seconds,
             false => 0.0,
@@ -110,7 +90,7 @@ impl Tally {
             datagrams_down_s: rate(counted.packets),
             enemies_mean: self.enemies as f64 / self.looks.max(1) as f64,
             enemies_min: self.enemies_min.unwrap_or(0),
-            rtt_ms: self.net.rtt_ms,
+            rtt_ms: self.rtt_ms,
             jumps: counted.jumps,
             corrected: counted.corrected,
             confirmed: counted.confirmed,

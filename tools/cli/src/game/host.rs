@@ -9,7 +9,7 @@ use muse::Channel;
 use muse::session::{PACKET_BYTES, ServerEvent, ServerSession};
 use muse_biobot::cheats::Report;
 use muse_biobot::{
-    Audience, Level, Mode, Movement, Outcome, Phase, Profile, Stage, StageConfig, ToPlayer,
+    Audience, Level, Mode, Movement, Outcome, Phase, Profile, Stage, StageConfig, ToPlayer, team_of,
 };
 use muse_drivers::EndpointDriver;
 use muse_master_client::AccountId;
@@ -37,6 +37,7 @@ pub(crate) struct MatchPlan {
     pub(crate) bots: u8,
     pub(crate) difficulty: u8,
     pub(crate) seed: u64,
+    /// Longest match of versus or with the ball.
     pub(crate) versus_ticks: u32,
 }
 
@@ -46,6 +47,7 @@ impl MatchPlan {
         let choice = |name: &str| assignment.preferences.choices.get(name).map(String::as_str);
         let mode = match choice("mode") {
             Some("versus") => Mode::Versus,
+            Some("ball") => Mode::Ball,
             Some("cooperative" | "coop") => Mode::Cooperative,
             _ => self.mode,
         };
@@ -78,12 +80,6 @@ impl MatchPlan {
     }
 }
 
-/// A client in the match.
-#[derive(Clone, Copy, Debug)]
-struct Guest {
-    account: AccountId,
-}
-
 /// A connection whose player is not in the match yet.
 #[derive(Clone, Copy, Debug)]
 struct Arrived {
@@ -109,7 +105,7 @@ pub(crate) struct Host {
     plan: MatchPlan,
     /// Exists from the master's assignment on; without a master, from the first player on.
     stage: Option<Stage>,
-    guests: BTreeMap<ClientId, Guest>,
+    guests: BTreeMap<ClientId, AccountId>,
     /// Players who have connected and of whom the master has not told yet.
     arrivals: Vec<Arrived>,
     /// Bots that fill the match up.
@@ -203,7 +199,7 @@ impl Host {
             self.guests.is_empty() || self.server.now().saturating_since(since) >= FAREWELL_MAX
         };
         match &self.master {
-            Some(master) => master.has_ended() && self.ended.is_none_or(told),
+            Some(master) => master.host.has_ended() && self.ended.is_none_or(told),
             None => self.ended.is_some_and(told),
         }
     }
@@ -220,9 +216,11 @@ impl Host {
         self.server.flush()?;
         let since = self.server.now();
         let master = self.master.as_mut().filter(|_| has_master);
-        if let Some(master) = master.filter(|master| !master.has_ended()) {
+        if let Some(master) = master.filter(|master| !master.host.has_ended()) {
             master.finish(MatchOutcome::Aborted, false, |_| 0);
-            while !master.has_ended() && self.server.now().saturating_since(since) < FAREWELL_MAX {
+            while !master.host.has_ended()
+                && self.server.now().saturating_since(since) < FAREWELL_MAX
+            {
                 self.server.poll()?;
                 master.turn(self.server.now(), &mut self.server)?;
                 self.server.flush()?;
@@ -305,7 +303,7 @@ impl Host {
     fn handle_joined(&mut self, client: ClientId) {
         let now = self.server.now();
         let account = self.session.info(client).map_or(0, |info| info.account);
-        let has_seat = |master: &MasterLink| master.has_seat(AccountId(account));
+        let has_seat = |master: &MasterLink| master.host.has_seat(AccountId(account));
         if self.master.as_ref().is_some_and(|master| !has_seat(master)) {
             return self.disconnect(client, CODE_REFUSED, "no seat in this match");
         }
@@ -366,7 +364,7 @@ impl Host {
                 tracing::info!(%account, slot, "joined");
                 self.kept.retain(|kept| kept.account != account);
                 self.slots.insert(account, slot);
-                self.guests.insert(client, Guest { account });
+                self.guests.insert(client, account);
             }
             Err(error) => {
                 let text = error.to_string();
@@ -377,11 +375,11 @@ impl Host {
 
     fn handle_left(&mut self, client: ClientId, reason: &CloseReason) {
         self.arrivals.retain(|arrived| arrived.client != client);
-        let Some(guest) = self.guests.remove(&client) else {
+        let Some(account) = self.guests.remove(&client) else {
             return;
         };
         let now = self.server.now();
-        tracing::info!(account = %guest.account, ?reason, "left");
+        tracing::info!(%account, ?reason, "left");
         let Some(stage) = &mut self.stage else {
             return;
         };
@@ -392,10 +390,7 @@ impl Host {
             _ => now + SEAT_KEPT,
         };
         if stage.round().phase == Phase::Playing {
-            self.kept.push(Kept {
-                account: guest.account,
-                until,
-            });
+            self.kept.push(Kept { account, until });
         }
     }
 
@@ -431,10 +426,10 @@ impl Host {
             self.locals.handle_message(audience, &message);
             if let (Some(master), ToPlayer::Progress { checkpoint, owned }, Audience::One(one)) =
                 (&mut self.master, &message, audience)
-                && let Some(guest) = self.guests.get(&one)
+                && let Some(account) = self.guests.get(&one)
                 && self.plan.mode == Mode::Cooperative
             {
-                master.save(guest.account, *checkpoint, *owned);
+                master.save(*account, *checkpoint, *owned);
             }
             let bytes = message.encode();
             let now = self.server.now();
@@ -466,7 +461,10 @@ impl Host {
     }
 
     fn submit_result(&mut self) {
-        let Some(outcome) = self.stage.as_ref().and_then(Stage::outcome) else {
+        let Some(stage) = &self.stage else {
+            return;
+        };
+        let Some(outcome) = stage.outcome() else {
             return;
         };
         let Some(master) = &mut self.master else {
@@ -478,12 +476,18 @@ impl Host {
         };
         let together = self.plan.mode == Mode::Cooperative;
         if outcome.phase == Phase::Won {
-            let escaped = self.guests.values().map(|guest| guest.account);
-            escaped.for_each(|account| master.start_over(account));
+            for account in self.guests.values() {
+                master.start_over(*account);
+            }
         }
         let slots = &self.slots;
+        // Beside the ball a team wins or loses as one.
+        let goals = (self.plan.mode == Mode::Ball).then(|| stage.round().goals);
         master.finish(how, together, |account| {
             let slot = slots.get(&account);
+            if let (Some(goals), Some(slot)) = (goals, slot) {
+                return i64::from(goals[usize::from(team_of(*slot))]);
+            }
             let line = |slot: &u8| outcome.table.iter().find(|line| line.slot == *slot);
             slot.and_then(line).map_or(0, |line| i64::from(line.points))
         });
@@ -492,7 +496,7 @@ impl Host {
     /// Disconnects players who have no seat any more.
     fn disconnect_unseated(&mut self) {
         if let Some(master) = &self.master {
-            let is_out = |(_, guest): &(&ClientId, &Guest)| !master.has_seat(guest.account);
+            let is_out = |(_, account): &(&ClientId, &AccountId)| !master.host.has_seat(**account);
             let out = self.guests.iter().filter(is_out);
             let out: Vec<ClientId> = out.map(|(client, _)| *client).collect();
             for client in out {
@@ -507,16 +511,20 @@ impl Host {
         self.kept.retain(|kept| {
             let over = kept.until <= now;
             if over && let Some(master) = master.as_mut() {
-                master.give_up(kept.account);
+                master.host.give_up_seat(kept.account);
             }
             !over
         });
     }
 
     fn record(&mut self, now: Instant) {
-        if let (Some(tape), Some(stage)) = (&mut self.tape, &mut self.stage)
-            && now.saturating_since(self.taped) >= TAPE_EVERY
-        {
+        let (Some(tape), Some(stage)) = (&mut self.tape, &mut self.stage) else {
+            return;
+        };
+        if self.ended.is_some() {
+            // Before anybody hears of the end: whoever does may end this process.
+            tape.append(&stage.finish_recording());
+        } else if now.saturating_since(self.taped) >= TAPE_EVERY {
             tape.append(&stage.take_recording());
             self.taped = now;
         }
@@ -526,7 +534,7 @@ impl Host {
         if let (Some(master), Some(stage)) = (&mut self.master, &self.stage) {
             master.tell(Standing {
                 phase: stage.round().phase,
-                present: self.guests.values().map(|guest| guest.account).collect(),
+                present: self.guests.values().copied().collect(),
             });
         }
     }

@@ -13,7 +13,8 @@ use crate::master::enrolment::{EnrolledHost, Enrolment};
 
 /// A match's connection to the master.
 pub(crate) struct MasterLink {
-    host: EnrolledHost,
+    /// The shipped machine.
+    pub(crate) host: EnrolledHost,
     profiles: Profiles,
 }
 
@@ -53,16 +54,17 @@ impl MasterLink {
                 }
                 HostEvent::SeatOpened(account) => self.host.ask_profile(account, GAME),
                 HostEvent::Profile(profile) => self.profiles.handle_profile(&profile),
+                HostEvent::Refused { message, refusal } if message.is_final() => {
+                    anyhow::bail!("the master refused this server's {message:?}: {refusal}");
+                }
+                HostEvent::Refused { message, refusal } => {
+                    tracing::warn!(?message, %refusal, "the master refused");
+                }
                 // Players without a seat are disconnected in each turn of the host, which also asks `has_ended`.
                 _ => {}
             }
         }
         Ok(assigned)
-    }
-
-    /// True if this account has a seat in the match.
-    pub(crate) fn has_seat(&self, account: AccountId) -> bool {
-        self.host.has_seat(account)
     }
 
     /// Returns what is known of a player; none until the master has answered.
@@ -82,11 +84,6 @@ impl MasterLink {
         if let Some(document) = self.profiles.start_over(account) {
             self.host.save_progress(account, GAME, document);
         }
-    }
-
-    /// Gives up a player's seat.
-    pub(crate) fn give_up(&mut self, account: AccountId) {
-        self.host.give_up_seat(account);
     }
 
     /// Reports the state of the match to the master, at once if it has changed.
@@ -118,11 +115,6 @@ impl MasterLink {
             true => outcome.together(),
             false => outcome,
         });
-    }
-
-    /// True if the process may end.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.host.has_ended()
     }
 
     /// The match's number.

@@ -51,10 +51,14 @@ impl Enrolment {
         let key = std::env::var("MUSE_FLEET_KEY")
             .context("set MUSE_FLEET_KEY to the fleet's key, from a secret")?;
         let sidecar = Sidecar::connect(protocol_id)?;
-        let name = sidecar.name().to_owned();
-        let credentials = MasterCredentials::Fleet { key, name };
+        let (name, uid) = (sidecar.name().to_owned(), sidecar.uid().to_owned());
+        let credentials = MasterCredentials::Fleet { key, name, uid };
+        let mut config = MatchHostConfig::new(&master, credentials, port, sidecar.address())?;
+        if let Some(file) = std::env::var_os("MUSE_MASTER_CA") {
+            config = config.ca_file(file);
+        }
         Ok(Self {
-            config: MatchHostConfig::new(&master, credentials, port, sidecar.address())?,
+            config,
             sidecar: Some(sidecar),
         })
     }

@@ -73,6 +73,9 @@ impl Game {
                         self.server.close(connection, 2, "the seat was given up");
                     }
                 }
+                HostEvent::Refused { message, refusal } => {
+                    anyhow::bail!("the master refused this server's {message:?}: {refusal}");
+                }
                 _ => {}
             }
         }

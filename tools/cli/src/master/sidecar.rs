@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 /// The connection. Dropping it tells Agones that this server may go.
 pub(crate) struct Sidecar {
     name: String,
+    uid: String,
     address: String,
     commands: Option<mpsc::UnboundedSender<Command>>,
     asked: bool,
@@ -29,6 +30,7 @@ enum Command {
 /// The state that Agones reports about this server.
 struct Posted {
     name: String,
+    uid: String,
     address: String,
 }
 
@@ -58,6 +60,7 @@ impl Sidecar {
         tracing::info!(name = posted.name, address = posted.address, "in a cluster");
         Ok(Self {
             name: posted.name,
+            uid: posted.uid,
             address: posted.address,
             commands: Some(commands),
             asked: false,
@@ -68,6 +71,11 @@ impl Sidecar {
     /// The server's name in the cluster.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The unique id that the cluster gave to the server.
+    pub(crate) fn uid(&self) -> &str {
+        &self.uid
     }
 
     /// Returns the address at which players reach it.
@@ -108,13 +116,13 @@ async fn begin(protocol_id: u64) -> anyhow::Result<(Sdk, Posted)> {
     }
     loop {
         let found = sdk.get_gameserver().await?;
-        let name = found.object_meta.map(|meta| meta.name);
+        let named = found.object_meta.map(|meta| (meta.name, meta.uid));
         let address = found.status.and_then(|status| {
             let port = status.ports.first()?.port;
             (!status.address.is_empty()).then(|| format!("{}:{port}", status.address))
         });
-        if let Some((name, address)) = name.zip(address) {
-            return Ok((sdk, Posted { name, address }));
+        if let Some(((name, uid), address)) = named.zip(address) {
+            return Ok((sdk, Posted { name, uid, address }));
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }

@@ -46,6 +46,10 @@ fn story(recording: &Recording) {
                 let killer = killer.map_or("the world".to_owned(), called);
                 println!("{at} {killer} killed {}", called(*victim));
             }
+            ToPlayer::Goal { scorer, goals, .. } => {
+                let scorer = scorer.map_or("nobody".to_owned(), called);
+                println!("{at} goal by {scorer}, {} : {}", goals[0], goals[1]);
+            }
             ToPlayer::Chat { from, text } => {
                 let from = from.map_or("the game".to_owned(), called);
                 println!("{at} {from}: {text}");
@@ -82,6 +86,9 @@ fn picture(recording: &mut Recording, tick: u32) {
     }
     for shown in &frame.bolts {
         println!("{:?}", shown.bolt);
+    }
+    if let Some(shown) = &frame.ball {
+        println!("{:?}", shown.ball);
     }
 }
 

@@ -1,15 +1,16 @@
 //! `muse rp send`: a client that sends numbered messages and prints what comes back.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::{Args, ValueEnum, value_parser};
+use muse_program::address::resolve;
 use muse_rp::packet::PAYLOAD_MAX;
 use muse_rp::{Channel, ConnectionId, EndReason, Event, HostOptions, SendError};
 use muse_wire::{Duration, Instant};
 
-use super::events::Lines;
+use super::events;
 use super::sockets::Sockets;
 use crate::interrupt::Interrupt;
 
@@ -125,12 +126,12 @@ impl Session {
             match event {
                 Event::Connected { .. } => {
                     self.next_at = Some(self.sockets.now());
-                    Lines.connected()?;
+                    events::connected()?;
                 }
-                Event::Message(message) => Lines.received(&message)?,
+                Event::Message(message) => events::received(&message)?,
                 Event::Disconnected { reason, .. } => {
                     self.ended = Some(reason);
-                    Lines.disconnected()?;
+                    events::disconnected()?;
                 }
                 Event::ConnectFailed { reason, .. } => {
                     bail!("cannot connect to {}: {reason:?}", self.server)
@@ -179,15 +180,6 @@ fn payload(number: u32, size: usize) -> Vec<u8> {
     let head = size.min(4);
     payload[..head].copy_from_slice(&number.to_le_bytes()[..head]);
     payload
-}
-
-/// Returns the server's address; IPv4 if it has both, as the original supports nothing else.
-fn resolve(server: &str) -> anyhow::Result<SocketAddr> {
-    let hint =
-        || format!("cannot look up {server:?}; it should be HOST:PORT, as in 192.0.2.7:7777");
-    let addresses: Vec<SocketAddr> = server.to_socket_addrs().with_context(hint)?.collect();
-    let preferred = addresses.iter().find(|address| address.is_ipv4());
-    preferred.or(addresses.first()).copied().with_context(hint)
 }
 
 const CONNECT_TRIES: u32 = 5;

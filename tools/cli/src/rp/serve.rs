@@ -8,7 +8,7 @@ use clap::value_parser;
 use muse_rp::{Event, HostOptions};
 use muse_wire::Duration;
 
-use super::events::Lines;
+use super::events;
 use super::sockets::Sockets;
 use crate::interrupt::Interrupt;
 
@@ -81,10 +81,10 @@ fn handle_events(sockets: &mut Sockets, echo: bool) -> anyhow::Result<()> {
         match event {
             Event::Connected { connection } => {
                 tracing::info!(?connection, peer = ?host.peer(connection), "connected");
-                Lines.connected()?;
+                events::connected()?;
             }
             Event::Message(message) => {
-                Lines.received(&message)?;
+                events::received(&message)?;
                 let (channel, kind) = (message.channel, message.kind);
                 // The original can send longer messages than it can read.
                 if echo
@@ -96,7 +96,7 @@ fn handle_events(sockets: &mut Sockets, echo: bool) -> anyhow::Result<()> {
             }
             Event::Disconnected { connection, reason } => {
                 tracing::info!(?connection, ?reason, "disconnected");
-                Lines.disconnected()?;
+                events::disconnected()?;
             }
             other => tracing::debug!(?other, "event"),
         }

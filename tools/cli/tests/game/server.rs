@@ -42,12 +42,12 @@ impl Game {
 
     /// A client of it, with the channels of the game.
     pub(crate) fn connect(&self) -> ClientDriver {
-        self.connect_as(muse_biobot::schema())
+        self.connect_with("")
     }
 
-    /// The same, of a version of the game.
-    pub(crate) fn connect_as(&self, schema: u64) -> ClientDriver {
-        let config = muse_biobot::net::protocol().0.config().schema(schema);
+    /// The same, of a version of the game that shares more.
+    pub(crate) fn connect_with(&self, lines: &str) -> ClientDriver {
+        let config = muse_biobot::net::protocol().0.config().shared(lines);
         let how = Connect::pinned(self.key);
         ClientDriver::connect(self.address.as_str(), config, how).expect("a socket")
     }

@@ -10,6 +10,7 @@ use muse_relay_v1::{CLIENTS_MAX, Limits, Relay};
 use muse_stream::{StreamDriver, Turn};
 use muse_wire::{Duration, Instant};
 
+use super::RelayServer;
 use super::metrics::{Histogram, metrics};
 
 /// Limits, each with its default.
@@ -112,11 +113,6 @@ impl Server {
         })
     }
 
-    /// Returns the address on which it listens.
-    pub fn local_addr(&self) -> anyhow::Result<SocketAddr> {
-        Ok(self.driver.local_addr()?)
-    }
-
     /// The relay.
     pub fn relay(&self) -> &Relay {
         &self.relay
@@ -135,34 +131,22 @@ impl Server {
         Ok(turn)
     }
 
-    /// Shuts down: accepts no new clients, lets the others go on for `time`, then sends what is queued and closes the connections.
-    pub fn drain(mut self, time: SystemDuration) -> anyhow::Result<()> {
-        self.driver.stop_listening();
-        self.relay.refuse_clients();
-        let deadline = self.clock.now() + Duration::from(time);
-        while self.relay.clients() > 0 && self.clock.now() < deadline {
-            self.turn()?;
-        }
-        // The last tick, and the bytes that remain of it.
-        let (tick, deadline) = (self.relay.tick(), self.clock.now() + LAST_WORDS_MAX);
-        while self.relay.tick() == tick || self.has_unsent(deadline) {
-            self.turn()?;
-        }
-        self.relay.close();
-        let deadline = self.clock.now() + LAST_WORDS_MAX;
-        while self.driver.streams() > 0 && self.clock.now() < deadline {
-            self.turn()?;
-        }
-        Ok(())
-    }
-
     fn has_unsent(&self, deadline: Instant) -> bool {
         let waits = self.relay.unsent_bytes() > 0 || self.driver.udp().has_unsent();
         waits && self.clock.now() < deadline
     }
+}
 
-    /// The page that Prometheus reads.
-    pub fn metrics(&self) -> String {
+impl RelayServer for Server {
+    fn local_addr(&self) -> anyhow::Result<SocketAddr> {
+        Ok(self.driver.local_addr()?)
+    }
+
+    fn serve(&mut self) -> anyhow::Result<()> {
+        self.turn().map(drop)
+    }
+
+    fn metrics(&self) -> String {
         let (relay, stats) = (&self.relay, self.relay.stats());
         let udp = self.driver.udp().counters();
         metrics! { "muse_relay_v1_";
@@ -200,6 +184,26 @@ impl Server {
             histogram tick_lateness_seconds "How late ticks began." => &self.lateness;
             histogram tick_work_seconds "How long it took to send what a tick had." => &self.work;
         }
+    }
+
+    fn drain(mut self: Box<Self>, time: SystemDuration) -> anyhow::Result<()> {
+        self.driver.stop_listening();
+        self.relay.refuse_clients();
+        let deadline = self.clock.now() + Duration::from(time);
+        while self.relay.clients() > 0 && self.clock.now() < deadline {
+            self.turn()?;
+        }
+        // The last tick, and the bytes that remain of it.
+        let (tick, deadline) = (self.relay.tick(), self.clock.now() + LAST_WORDS_MAX);
+        while self.relay.tick() == tick || self.has_unsent(deadline) {
+            self.turn()?;
+        }
+        self.relay.close();
+        let deadline = self.clock.now() + LAST_WORDS_MAX;
+        while self.driver.streams() > 0 && self.clock.now() < deadline {
+            self.turn()?;
+        }
+        Ok(())
     }
 }
 

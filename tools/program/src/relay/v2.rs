@@ -7,15 +7,61 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration as SystemDuration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
+use muse_drivers::clock::unix_time;
 use muse_drivers::{
     Clock, Driver, UdpDriver, UdpOptions, UdpWebDriver, WebListener, WebOptions, fill_random,
+    load_or_create_key,
 };
-use muse_relay::{Limits, Relay};
+use muse_relay::{HostTokens, Limits, MasterKey, Relay};
 use muse_wire::{Duration, Machine};
 
+use super::RelayServer;
 use super::metrics::metrics;
+
+/// The hosts that may open rooms.
+#[derive(Args, Clone, Debug)]
+#[group(id = "hosts_v2")]
+#[command(next_help_heading = "Hosts")]
+pub struct HostArguments {
+    /// Open rooms for anybody, within the limits. At a loopback address that is the default, as only this machine can connect.
+    #[arg(long, conflicts_with_all = ["v1", "master_keys"])]
+    open: bool,
+    /// Open rooms for hosts with a token of the master that has this public key, which the master tells at /v1/relays/key; can be
+    /// repeated.
+    #[arg(long = "master-key", value_name = "KEY", conflicts_with = "v1")]
+    master_keys: Vec<MasterKey>,
+    /// File of this relay's own key, for which the master signs; created if it does not exist.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "master_keys",
+        default_value = "muse-relay.key"
+    )]
+    key_file: PathBuf,
+}
+
+impl HostArguments {
+    /// Returns the tokens that a relay at `address` demands; `None` if anybody may open rooms.
+    fn tokens(&self, address: SocketAddr) -> anyhow::Result<Option<HostTokens>> {
+        if self.master_keys.is_empty() {
+            if !self.open && !address.ip().is_loopback() {
+                bail!(
+                    "who may open rooms? Add --master-key KEY for hosts with a token of your master, or --open for anybody who can reach {address}"
+                );
+            }
+            return Ok(None);
+        }
+        let mut tokens = HostTokens::new(load_or_create_key(&self.key_file)?);
+        for key in &self.master_keys {
+            tokens = tokens
+                .master_key(key)
+                .with_context(|| format!("--master-key {key}"))?;
+        }
+        Ok(Some(tokens))
+    }
+}
 
 /// Limits, each with its default.
 #[derive(Args, Clone, Debug)]
@@ -28,6 +74,9 @@ pub struct LimitArguments {
     /// Most rooms at a time from one IP address (IPv6: /64).
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     rooms_per_ip: u32,
+    /// Most rooms at a time from one network (IPv4: /24, IPv6: /48).
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
+    rooms_per_prefix: u32,
     /// Most guests at a time, in all rooms.
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     guests: u32,
@@ -37,12 +86,27 @@ pub struct LimitArguments {
     /// Most guests at a time in one room from one IP address (IPv6: /64).
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     guests_per_ip: u32,
-    /// Packets per second that a room may send, in all directions; packets beyond that are dropped.
+    /// Most guests at a time in one room from one network (IPv4: /24, IPv6: /48).
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
+    guests_per_prefix: u32,
+    /// Most guests at a time in all rooms from one network (IPv4: /24, IPv6: /48).
+    #[arg(long, value_name = "N", default_value_t = 4_096, value_parser = clap::value_parser!(u32).range(1..))]
+    all_guests_per_prefix: u32,
+    /// Packets per second between a guest and its host, in both directions; packets beyond that are dropped.
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    guest_packets: u32,
+    /// Bytes per second between a guest and its host, in both directions; packets beyond that are dropped.
+    #[arg(long, value_name = "BYTES", default_value_t = 500_000, value_parser = clap::value_parser!(u32).range(1..))]
+    guest_bytes: u32,
+    /// Packets per second that a room may send, in all directions; packets beyond that are dropped. Active guests have equal shares.
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
     room_packets: u32,
-    /// Bytes per second that a room may send, in all directions; packets beyond that are dropped.
+    /// Bytes per second that a room may send, in all directions; packets beyond that are dropped. Active guests have equal shares.
     #[arg(long, value_name = "BYTES", default_value_t = 4_000_000, value_parser = clap::value_parser!(u32).range(1..))]
     room_bytes: u32,
+    /// Bytes per second that all rooms may send together; packets beyond that are dropped. Active rooms have equal shares.
+    #[arg(long, value_name = "BYTES", default_value_t = 100_000_000, value_parser = clap::value_parser!(u32).range(1..))]
+    egress_bytes: u32,
     /// Largest burst, in milliseconds of these rates.
     #[arg(long, value_name = "MS", default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..=60_000))]
     room_burst_ms: u32,
@@ -59,11 +123,17 @@ impl LimitArguments {
         Limits::default()
             .rooms(self.rooms as usize)
             .rooms_per_ip(self.rooms_per_ip)
+            .rooms_per_prefix(self.rooms_per_prefix)
             .guests(self.guests as usize)
             .guests_per_room(self.guests_per_room as usize)
             .guests_per_ip(self.guests_per_ip as usize)
+            .guests_per_prefix(self.guests_per_prefix as usize)
+            .all_guests_per_prefix(self.all_guests_per_prefix)
+            .guest_packets_per_second(self.guest_packets)
+            .guest_bytes_per_second(self.guest_bytes)
             .packets_per_second(self.room_packets)
             .bytes_per_second(self.room_bytes)
+            .egress_bytes_per_second(self.egress_bytes)
             .burst_ms(self.room_burst_ms)
             .requests_per_second(self.requests)
             .idle(Duration::from_secs(self.idle_seconds))
@@ -127,11 +197,30 @@ pub struct Server {
     relay: Relay,
     driver: UdpWebDriver,
     clock: Clock,
+    /// The public key for which hosts need a token, if they need one.
+    key: Option<String>,
 }
 
 impl Server {
-    /// Listens at `address`.
-    pub fn bind(address: SocketAddr, limits: &LimitArguments) -> anyhow::Result<Self> {
+    /// Listens at `address`, for the hosts that may open rooms.
+    pub fn bind(
+        address: SocketAddr,
+        hosts: &HostArguments,
+        limits: &LimitArguments,
+    ) -> anyhow::Result<Self> {
+        Self::start(address, hosts.tokens(address)?, limits)
+    }
+
+    /// Listens at `address`, for anybody.
+    pub fn bind_open(address: SocketAddr, limits: &LimitArguments) -> anyhow::Result<Self> {
+        Self::start(address, None, limits)
+    }
+
+    fn start(
+        address: SocketAddr,
+        tokens: Option<HostTokens>,
+        limits: &LimitArguments,
+    ) -> anyhow::Result<Self> {
         // One turn receives no more than fits into the second-level cache, so that packets are still cached when they are forwarded.
         let options = UdpOptions::default().receive_limit(RECEIVE_LIMIT);
         let driver = UdpDriver::bind(address, &options)
@@ -139,10 +228,18 @@ impl Server {
         let clock = Clock::start();
         let mut seed = [0; 32];
         fill_random(&mut seed).context("the system provides no randomness")?;
+        let (now, limits) = (clock.now(), limits.limits());
+        let key = tokens.as_ref().map(|tokens| tokens.relay_key().to_string());
+        let mut relay = match tokens {
+            Some(tokens) => Relay::new(now, limits, tokens, seed),
+            None => Relay::danger_open(now, limits, seed),
+        };
+        relay.set_unix_time(now, unix_time().as_micros() / 1_000_000);
         Ok(Self {
-            relay: Relay::new(clock.now(), limits.limits(), seed),
+            relay,
             driver: UdpWebDriver::new(driver),
             clock,
+            key,
         })
     }
 
@@ -152,16 +249,6 @@ impl Server {
             self.driver = self.driver.with_web(web)?;
         }
         Ok(self)
-    }
-
-    /// Returns the address at which pages ask for the way in, if browsers are admitted.
-    pub fn web_address(&self) -> Option<SocketAddr> {
-        self.driver.web().map(WebListener::address)
-    }
-
-    /// Returns the address on which it listens.
-    pub fn local_addr(&self) -> anyhow::Result<SocketAddr> {
-        Ok(self.driver.local_addr()?)
     }
 
     /// Handles arriving packets; waits for a moment when there are none.
@@ -185,19 +272,22 @@ impl Server {
         }
         Ok(())
     }
+}
 
-    /// Shuts down: tells everybody, admits nobody, and goes on until all rooms are closed or `time` is up.
-    pub fn drain(mut self, time: SystemDuration) -> anyhow::Result<()> {
-        self.relay.drain();
-        let deadline = self.clock.now() + Duration::from(time);
-        while self.relay.rooms() > 0 && self.clock.now() < deadline {
-            self.turn()?;
-        }
-        Ok(())
+impl RelayServer for Server {
+    fn local_addr(&self) -> anyhow::Result<SocketAddr> {
+        Ok(self.driver.local_addr()?)
     }
 
-    /// The page that Prometheus reads.
-    pub fn metrics(&self) -> String {
+    fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
+    fn serve(&mut self) -> anyhow::Result<()> {
+        self.turn()
+    }
+
+    fn metrics(&self) -> String {
         let (stats, udp) = (self.relay.stats(), self.driver.udp().counters());
         let page = metrics! { "muse_relay_";
             gauge rooms "Rooms at present." => self.relay.rooms();
@@ -220,7 +310,7 @@ impl Server {
             };
             counter guests_total "Guests that joined." => stats.guests_joined;
             counter guests_ended_total "Guests that are gone, by cause." => cause {
-                left: stats.guests_left, silent: stats.guests_expired
+                left: stats.guests_left, silent: stats.guests_expired, banned: stats.guests_banned
             };
             counter moves_total "Proven changes of address." => stats.moves;
             counter introductions_total "Times that two players were told each other's addresses." => stats.introductions;
@@ -244,6 +334,19 @@ impl Server {
                 unreachable: counters.unreachable
             };
         }
+    }
+
+    fn drain(mut self: Box<Self>, time: SystemDuration) -> anyhow::Result<()> {
+        self.relay.drain();
+        let deadline = self.clock.now() + Duration::from(time);
+        while self.relay.rooms() > 0 && self.clock.now() < deadline {
+            self.turn()?;
+        }
+        Ok(())
+    }
+
+    fn web_address(&self) -> Option<SocketAddr> {
+        self.driver.web().map(WebListener::address)
     }
 }
 
