@@ -18,7 +18,7 @@ use muse_bevy::prelude::*;
 use muse_bevy::{ConnectionChanged, MessageReceived, OWN_CHANNELS, ReceiptReceived};
 
 use client::{AnyConnection, Seen};
-use rules::{GAME, with_channels};
+use rules::{FRONT, config};
 
 /// A game of which nothing is played but the script.
 #[derive(Component, State, Clone, Debug, Default)]
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let key: ServerPublicKey = key.parse()?;
     client::play(|hello| {
         // The server of the session knows nothing of what the plugin replicates.
-        let config = with_channels(protocol().transport(GAME).schema(0))?;
+        let config = config(&FRONT)?;
         let link = muse::drivers::ClientDriver::connect(
             &*address,
             config,

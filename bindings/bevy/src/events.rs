@@ -57,6 +57,9 @@ pub struct Emitted<E: Send + Sync + 'static> {
 
 /// Events of one type without the type.
 pub(crate) trait Exchange<G: BevyGame>: Send + Sync {
+    /// A line of the description that both sides must share.
+    fn describe(&self) -> String;
+
     fn add_messages(&self, app: &mut App);
 
     /// On the server, in each tick: tells clients.
@@ -89,6 +92,10 @@ impl<E: Send + Sync + 'static> ServerEvent<E> {
 }
 
 impl<E: Schema + Send + Sync + 'static, G: BevyGame> Exchange<G> for ServerEvent<E> {
+    fn describe(&self) -> String {
+        format!("server-event {} {:?} {}", self.id, self.class, E::TYPE)
+    }
+
     fn add_messages(&self, app: &mut App) {
         app.add_message::<ToClients<E>>();
         app.add_message::<FromServer<E>>();
@@ -149,6 +156,10 @@ impl<E: Send + Sync + 'static> ClientEvent<E> {
 }
 
 impl<E: Schema + Send + Sync + 'static, G: BevyGame> Exchange<G> for ClientEvent<E> {
+    fn describe(&self) -> String {
+        format!("client-event {} {}", self.id, E::TYPE)
+    }
+
     fn add_messages(&self, app: &mut App) {
         app.add_message::<ToServer<E>>();
         app.add_message::<FromClient<E>>();

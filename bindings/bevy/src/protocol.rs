@@ -58,7 +58,7 @@ impl<C: bevy_ecs::component::Component<Mutability = Mutable> + State> Replicable
 /// }
 /// let config = SessionConfig::new(Duration::from_millis(20));
 /// let protocol = Protocol::<Rules>::new(config, KindOptions::new(1), |a, b| (a.x - b.x).abs());
-/// assert_ne!(protocol.hash(), 0);
+/// assert!(protocol.describe().contains("tick length 20000 us"));
 /// ```
 pub struct Protocol<G: BevyGame> {
     pub(crate) session: SessionConfig,
@@ -133,9 +133,18 @@ impl<G: BevyGame> Protocol<G> {
         self
     }
 
-    /// Changes with everything that both sides must have in common.
-    pub fn hash(&self) -> u64 {
-        self.kinds.hash()
+    /// Returns everything that both sides must share, a line each: what is replicated, the events, the inputs, the length of a tick. It is compared when
+    /// a client connects, and a client that differs is told which lines do.
+    pub fn describe(&self) -> String {
+        let kinds = self.kinds.describe();
+        let kinds = kinds.lines().map(|line| format!("kind {line}\n"));
+        let exchanges = self.exchanges.iter();
+        let mut text: String = kinds
+            .chain(exchanges.map(|exchange| exchange.describe() + "\n"))
+            .collect();
+        text += &format!("input type {}\n", <G::Input as Schema>::TYPE);
+        text += &format!("tick length {} us\n", self.session.tick().as_micros());
+        text
     }
 
     /// The transport that goes with it, for a game with this number: channel 0 for states and inputs, channel 1 for events of clients. Add channels of
@@ -143,7 +152,7 @@ impl<G: BevyGame> Protocol<G> {
     /// [`MessageFrom`](crate::MessageFrom).
     pub fn transport(&self, game: u64) -> Config {
         Config::new(game)
-            .schema(self.hash())
+            .shared(&self.describe())
             .channel(ChannelConfig::new(Delivery::Unreliable))
             .channel(ChannelConfig::new(Delivery::ReliableOrdered))
     }

@@ -91,3 +91,25 @@ fn messages_and_receipts_come_on_either_side() -> Result<(), Box<dyn std::error:
     assert_eq!(receipts[0].receipt.outcome, Outcome::Delivered);
     Ok(())
 }
+
+#[test]
+fn events_inputs_and_ticks_are_part_of_what_both_sides_share() {
+    let with_event = protocol().client_event::<u32>(5).describe();
+    let with_other_event = protocol().client_event::<u16>(5).describe();
+    let told = |here: &str, there: &str| {
+        let differences = muse::schema::diff(here, there);
+        differences
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        told(&with_event, &with_other_event),
+        ["`client-event 5 u32` here, `client-event 5 u16` there"]
+    );
+    assert_eq!(
+        told(&protocol().describe(), &with_event),
+        ["`client-event 5 u32` only there"]
+    );
+    assert!(protocol().describe().contains("input type Keys {"));
+}

@@ -221,6 +221,8 @@ enum MuseCloseReason
     MUSE_CLOSE_REASON_REPLACED = 5,
     // Nobody decided in time about a client that asked; it was refused as by a busy server.
     MUSE_CLOSE_REASON_UNDECIDED = 6,
+    // One side acknowledged a packet that the other never sent.
+    MUSE_CLOSE_REASON_FALSE_ACK = 7,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -844,7 +846,7 @@ MuseStatus muse_budget(struct Muse *muse,
 MuseStatus muse_local_address(struct Muse *muse, uint64_t endpoint, char *buffer, size_t capacity, size_t *len);
 
 // Appends the secrets of every connection made from now on to the file at `path`, for an analyser. Whoever has them can read and
-// forge everything.
+// forge everything, so the file is made readable by its owner alone, and one that others can read is refused.
 //
 // # Safety
 // `muse` is null or a living Muse; `path` is null or a text that ends with a zero.

@@ -11,7 +11,7 @@ use muse::netcode::inputs::{
 use muse::schema::{BitReader, BitWriter, Options, Schema};
 use muse::{Duration, Instant};
 
-use crate::context::{Muse, with};
+use crate::context::{Muse, run};
 use crate::memory;
 use crate::status::{Failure, MuseStatus};
 
@@ -83,18 +83,15 @@ pub unsafe extern "C" fn muse_clock_new(
     tick_us: u64,
     clock: *mut u64,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let place = memory::place(clock)?;
-            let clock = PacedClock {
-                clock: ClientClock::new(ClockConfig::new(tick(tick_us)?)),
-                sender: InputSender::new(),
-            };
-            place.put(inner.insert(clock)?);
-            Ok(())
-        })
-    }
+    run!(muse, |inner| {
+        let place = memory::place(clock)?;
+        let clock = PacedClock {
+            clock: ClientClock::new(ClockConfig::new(tick(tick_us)?)),
+            sender: InputSender::new(),
+        };
+        place.put(inner.insert(clock)?);
+        Ok(())
+    })
 }
 
 /// Handles a snapshot that arrived at `now_us` and that the server made in `tick`, with the report that `muse_inputs_report` wrote there; null for none.
@@ -110,25 +107,22 @@ pub unsafe extern "C" fn muse_clock_snapshot(
     report: *const u8,
     len: usize,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let bytes = memory::bytes(report, len)?;
-            let clock = inner.clock(clock)?;
-            let report = match bytes {
-                [] => None,
-                bytes => Some(read_report(bytes)?),
-            };
-            let now = Instant::from_micros(now_us);
-            clock
-                .clock
-                .handle_snapshot(now, Tick(tick), report.as_ref());
-            if let Some(report) = &report {
-                clock.sender.handle_report(report);
-            }
-            Ok(())
-        })
-    }
+    run!(muse, |inner| {
+        let bytes = memory::bytes(report, len)?;
+        let clock = inner.clock(clock)?;
+        let report = match bytes {
+            [] => None,
+            bytes => Some(read_report(bytes)?),
+        };
+        let now = Instant::from_micros(now_us);
+        clock
+            .clock
+            .handle_snapshot(now, Tick(tick), report.as_ref());
+        if let Some(report) = &report {
+            clock.sender.handle_report(report);
+        }
+        Ok(())
+    })
 }
 
 /// Gives the next task that is due by `now_us`: a MuseDue, and the tick of one. MUSE_STATUS_NONE when nothing is. Each asks for a packet by
@@ -144,23 +138,20 @@ pub unsafe extern "C" fn muse_clock_poll(
     due: *mut u8,
     tick: *mut u32,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let (due, tick) = (memory::place(due)?, memory::place(tick)?);
-            let clock = &mut inner.clock(clock)?.clock;
-            clock.advance(Instant::from_micros(now_us));
-            let (kind, number) = match clock.poll() {
-                None => return Ok(false),
-                Some(Due::Probe) => (MuseDue::Probe, 0),
-                Some(Due::Copy) => (MuseDue::Copy, 0),
-                Some(Due::Tick(tick)) => (MuseDue::Tick, tick.0),
-            };
-            due.put(kind as u8);
-            tick.put(number);
-            Ok(true)
-        })
-    }
+    run!(muse, |inner| {
+        let (due, tick) = (memory::place(due)?, memory::place(tick)?);
+        let clock = &mut inner.clock(clock)?.clock;
+        clock.advance(Instant::from_micros(now_us));
+        let (kind, number) = match clock.poll() {
+            None => return Ok(false),
+            Some(Due::Probe) => (MuseDue::Probe, 0),
+            Some(Due::Copy) => (MuseDue::Copy, 0),
+            Some(Due::Tick(tick)) => (MuseDue::Tick, tick.0),
+        };
+        due.put(kind as u8);
+        tick.put(number);
+        Ok(true)
+    })
 }
 
 /// Writes the packet that the last `muse_clock_poll` asked for, for an unreliable channel. For a tick, `input` is what the player does in it,
@@ -181,30 +172,27 @@ pub unsafe extern "C" fn muse_clock_write(
     capacity: usize,
     len: *mut usize,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let place = memory::place(len)?;
-            let bytes = memory::bytes(input, input_len)?;
-            let clock = inner.clock(clock)?;
-            if bytes.len() > MUSE_INPUT_MAX {
-                return Err(Failure::argument("an input has at most 60 bytes"));
-            }
-            if capacity < PACKET_MAX {
-                place.put(PACKET_MAX);
-                let text = "the buffer is too short for every packet";
-                return Err(Failure::new(MuseStatus::ErrorShortBuffer, text));
-            }
-            if !input.is_null() {
-                let bytes = bytes.to_vec();
-                clock.sender.push(Tick(tick), InputBytes { bytes });
-            }
-            let header = clock.clock.header(Instant::from_micros(now_us));
-            let mut packet = [0; PACKET_MAX];
-            let written = written(&mut packet, |writer| clock.sender.write(header, writer))?;
-            memory::copy_out(written, buffer, capacity, &place)
-        })
-    }
+    run!(muse, |inner| {
+        let place = memory::place(len)?;
+        let bytes = memory::bytes(input, input_len)?;
+        let clock = inner.clock(clock)?;
+        if bytes.len() > MUSE_INPUT_MAX {
+            return Err(Failure::argument("an input has at most 60 bytes"));
+        }
+        if capacity < PACKET_MAX {
+            place.put(PACKET_MAX);
+            let text = "the buffer is too short for every packet";
+            return Err(Failure::new(MuseStatus::ErrorShortBuffer, text));
+        }
+        if !input.is_null() {
+            let bytes = bytes.to_vec();
+            clock.sender.push(Tick(tick), InputBytes { bytes });
+        }
+        let header = clock.clock.header(Instant::from_micros(now_us));
+        let mut packet = [0; PACKET_MAX];
+        let written = written(&mut packet, |writer| clock.sender.write(header, writer))?;
+        memory::copy_out(written, buffer, capacity, &place)
+    })
 }
 
 /// Gives the state of a clock, as of its last poll.
@@ -217,23 +205,20 @@ pub unsafe extern "C" fn muse_clock_read(
     clock: u64,
     state: *mut MuseClockState,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let place = memory::place(state)?;
-            let clock = &inner.clock(clock)?.clock;
-            let micros = |time: Option<Duration>| time.map_or(0, Duration::as_micros);
-            place.put(MuseClockState {
-                server_ticks: clock.server_time().map_or(-1.0, |time| time.ticks()),
-                play_ticks: clock.play_time().map_or(-1.0, |time| time.ticks()),
-                rate: clock.rate(),
-                ahead_us: micros(clock.ahead()),
-                round_trip_us: micros(clock.round_trip()),
-                skipped: clock.skipped(),
-            });
-            Ok(())
-        })
-    }
+    run!(muse, |inner| {
+        let place = memory::place(state)?;
+        let clock = &inner.clock(clock)?.clock;
+        let micros = |time: Option<Duration>| time.map_or(0, Duration::as_micros);
+        place.put(MuseClockState {
+            server_ticks: clock.server_time().map_or(-1.0, |time| time.ticks()),
+            play_ticks: clock.play_time().map_or(-1.0, |time| time.ticks()),
+            rate: clock.rate(),
+            ahead_us: micros(clock.ahead()),
+            round_trip_us: micros(clock.round_trip()),
+            skipped: clock.skipped(),
+        });
+        Ok(())
+    })
 }
 
 /// Makes the buffer of one client's inputs on the server, which simulates `next_tick` next.
@@ -247,15 +232,12 @@ pub unsafe extern "C" fn muse_inputs_new(
     next_tick: u32,
     inputs: *mut u64,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let place = memory::place(inputs)?;
-            let config = InputBufferConfig::new(tick(tick_us)?);
-            place.put(inner.insert(InputBuffer::new(config, Tick(next_tick)))?);
-            Ok(())
-        })
-    }
+    run!(muse, |inner| {
+        let place = memory::place(inputs)?;
+        let config = InputBufferConfig::new(tick(tick_us)?);
+        place.put(inner.insert(InputBuffer::new(config, Tick(next_tick)))?);
+        Ok(())
+    })
 }
 
 /// Handles a packet that `muse_clock_write` wrote. Any other is refused and does no harm.
@@ -270,18 +252,15 @@ pub unsafe extern "C" fn muse_inputs_packet(
     packet: *const u8,
     len: usize,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let bytes = memory::bytes(packet, len)?;
-            let now = Instant::from_micros(now_us);
-            inner
-                .inputs(inputs)?
-                .handle_packet(now, &mut BitReader::new(bytes))
-                .map_err(Failure::of(MuseStatus::ErrorMalformed))?;
-            Ok(())
-        })
-    }
+    run!(muse, |inner| {
+        let bytes = memory::bytes(packet, len)?;
+        let now = Instant::from_micros(now_us);
+        inner
+            .inputs(inputs)?
+            .handle_packet(now, &mut BitReader::new(bytes))
+            .map_err(Failure::of(MuseStatus::ErrorMalformed))?;
+        Ok(())
+    })
 }
 
 /// Takes the input of `tick`, which was due at `due_us`: a MuseInputKind and its bytes. The buffer has at least MUSE_INPUT_MAX bytes.
@@ -299,25 +278,22 @@ pub unsafe extern "C" fn muse_inputs_take(
     len: *mut usize,
     kind: *mut u8,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let (len, kind) = (memory::place(len)?, memory::place(kind)?);
-            let inputs = inner.inputs(inputs)?;
-            if capacity < MUSE_INPUT_MAX {
-                len.put(MUSE_INPUT_MAX);
-                let text = "the buffer is too short for every input";
-                return Err(Failure::new(MuseStatus::ErrorShortBuffer, text));
-            }
-            let taken = inputs.take(Tick(tick), Instant::from_micros(due_us));
-            kind.put(match &taken {
-                InputForTick::Received(_) => MuseInputKind::Received,
-                InputForTick::Repeated { .. } => MuseInputKind::Repeated,
-                InputForTick::Missing => MuseInputKind::Missing,
-            } as u8);
-            memory::copy_out(&taken.input().bytes, buffer, capacity, &len)
-        })
-    }
+    run!(muse, |inner| {
+        let (len, kind) = (memory::place(len)?, memory::place(kind)?);
+        let inputs = inner.inputs(inputs)?;
+        if capacity < MUSE_INPUT_MAX {
+            len.put(MUSE_INPUT_MAX);
+            let text = "the buffer is too short for every input";
+            return Err(Failure::new(MuseStatus::ErrorShortBuffer, text));
+        }
+        let taken = inputs.take(Tick(tick), Instant::from_micros(due_us));
+        kind.put(match &taken {
+            InputForTick::Received(_) => MuseInputKind::Received,
+            InputForTick::Repeated { .. } => MuseInputKind::Repeated,
+            InputForTick::Missing => MuseInputKind::Missing,
+        } as u8);
+        memory::copy_out(&taken.input().bytes, buffer, capacity, &len)
+    })
 }
 
 /// Writes the report for the client at `now_us`, in the snapshot of the tick that was due at `due_us`: at most 32 bytes, for `muse_clock_snapshot`.
@@ -334,17 +310,14 @@ pub unsafe extern "C" fn muse_inputs_report(
     capacity: usize,
     len: *mut usize,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let len = memory::place(len)?;
-            let (now, due) = (Instant::from_micros(now_us), Instant::from_micros(due_us));
-            let report = inner.inputs(inputs)?.report(now, due);
-            let mut bytes = [0; REPORT_MAX];
-            let written = written(&mut bytes, |writer| report.write(&Options::NONE, writer))?;
-            memory::copy_out(written, buffer, capacity, &len)
-        })
-    }
+    run!(muse, |inner| {
+        let len = memory::place(len)?;
+        let (now, due) = (Instant::from_micros(now_us), Instant::from_micros(due_us));
+        let report = inner.inputs(inputs)?.report(now, due);
+        let mut bytes = [0; REPORT_MAX];
+        let written = written(&mut bytes, |writer| report.write(&Options::NONE, writer))?;
+        memory::copy_out(written, buffer, capacity, &len)
+    })
 }
 
 fn read_report(bytes: &[u8]) -> Result<InputReport, Failure> {

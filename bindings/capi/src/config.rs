@@ -127,28 +127,19 @@ impl MuseConfig {
         for channel in channels {
             config = config.channel(channel.build()?);
         }
-        if self.message_max != 0 {
-            config = config.message_max(usize::try_from(self.message_max).unwrap_or(usize::MAX));
-        }
-        if self.ack_delay_us != 0 {
-            config = config.ack_delay(Duration::from_micros(self.ack_delay_us));
-        }
-        if self.keep_alive_us != 0 {
-            config = config.keep_alive(Duration::from_micros(self.keep_alive_us));
-        }
-        if self.silence_us != 0 {
-            config = config.silence(Duration::from_micros(self.silence_us));
-        }
-        if self.resume_within_us != 0 {
-            config = config.resume_within(Duration::from_micros(self.resume_within_us));
-        }
-        if self.connections_max != 0 {
-            config =
-                config.connections_max(usize::try_from(self.connections_max).unwrap_or(usize::MAX));
-        }
-        if self.fixed_rate != 0 {
-            config = config.congestion(Congestion::fixed(self.fixed_rate));
-        }
+        let (size, time) = (
+            |size| usize::try_from(size).unwrap_or(usize::MAX),
+            Duration::from_micros,
+        );
+        config = given(config, size(self.message_max), Config::message_max);
+        config = given(config, time(self.ack_delay_us), Config::ack_delay);
+        config = given(config, time(self.keep_alive_us), Config::keep_alive);
+        config = given(config, time(self.silence_us), Config::silence);
+        config = given(config, time(self.resume_within_us), Config::resume_within);
+        config = given(config, size(self.connections_max), Config::connections_max);
+        config = given(config, self.fixed_rate, |config, rate| {
+            config.congestion(Congestion::fixed(rate))
+        });
         config.build().map_err(Failure::of(MuseStatus::ErrorConfig))
     }
 }
@@ -175,16 +166,30 @@ impl MuseChannel {
         if let Some(priority) = priority(self.priority)? {
             channel = channel.priority(priority);
         }
-        if self.weight != 0 {
-            channel = channel.weight(self.weight);
-        }
-        if self.queue_bytes != 0 {
-            channel = channel.queue_bytes(self.queue_bytes as usize);
-        }
-        if self.queue_messages != 0 {
-            channel = channel.queue_messages(self.queue_messages as usize);
-        }
+        channel = given(channel, self.weight, ChannelConfig::weight);
+        channel = given(
+            channel,
+            self.queue_bytes as usize,
+            ChannelConfig::queue_bytes,
+        );
+        channel = given(
+            channel,
+            self.queue_messages as usize,
+            ChannelConfig::queue_messages,
+        );
         Ok(channel)
+    }
+}
+
+/// Sets an option, unless C gave 0, which stands for the default.
+pub(crate) fn given<O, V: Default + PartialEq>(
+    options: O,
+    value: V,
+    set: impl FnOnce(O, V) -> O,
+) -> O {
+    match value == V::default() {
+        true => options,
+        false => set(options, value),
     }
 }
 

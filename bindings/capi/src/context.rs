@@ -121,19 +121,16 @@ pub unsafe extern "C" fn muse_free(muse: *mut Muse) {
 /// `muse` is null or a living Muse.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn muse_destroy(muse: *mut Muse, handle: u64) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let slot = inner.find(handle).ok_or_else(stale)?;
-            drop(slot.thing.take());
-            // A slot whose generations are used up is never taken again.
-            if slot.generation < u32::MAX {
-                slot.generation += 1;
-                inner.free.push((handle & INDEX_MASK) as u32);
-            }
-            Ok(())
-        })
-    }
+    run!(muse, |inner| {
+        let slot = inner.find(handle).ok_or_else(stale)?;
+        drop(slot.thing.take());
+        // A slot whose generations are used up is never taken again.
+        if slot.generation < u32::MAX {
+            slot.generation += 1;
+            inner.free.push((handle & INDEX_MASK) as u32);
+        }
+        Ok(())
+    })
 }
 
 /// Copies the words for the last error of this Muse to `buffer`, with a zero at the end, and their length without it to `len`. A
@@ -148,18 +145,24 @@ pub unsafe extern "C" fn muse_error_text(
     capacity: usize,
     len: *mut usize,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let len = memory::place(len)?;
-            let text = std::mem::take(&mut inner.error);
-            let outcome = memory::copy_text(&text, buffer, capacity, &len);
-            inner.error = text;
-            // The words of the error before this one are what the caller wants, also the next time.
-            Ok(outcome.map_or_else(|failure| failure.status, MuseStatus::from))
-        })
-    }
+    run!(muse, |inner| {
+        let len = memory::place(len)?;
+        let text = std::mem::take(&mut inner.error);
+        let outcome = memory::copy_text(&text, buffer, capacity, &len);
+        inner.error = text;
+        // The words of the error before this one are what the caller wants, also the next time.
+        Ok(outcome.map_or_else(|failure| failure.status, MuseStatus::from))
+    })
 }
+
+/// The body of a function that C calls, run by [`with`].
+macro_rules! run {
+    ($muse:expr, $body:expr) => {
+        // SAFETY: as the function demands that this is the body of.
+        unsafe { $crate::context::with($muse, $body) }
+    };
+}
+pub(crate) use run;
 
 /// Runs a function's body on what a Muse holds: alone, and without a panic getting out.
 ///

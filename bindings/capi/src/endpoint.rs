@@ -1,12 +1,9 @@
 //! Servers and clients: connections, messages, events, admission.
 
 use std::ffi::c_char;
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::{Arc, Mutex};
 
-use muse::drivers::{ClientDriver, EndpointDriver};
+use muse::drivers::{ClientDriver, EndpointDriver, danger_key_log_file};
 use muse::transport::token::{ConnectToken, TokenVerifier};
 use muse::transport::{
     AdmissionLimits, Connect, ConnectionId, Endpoint, SendOptions, ServerKey, ServerOptions,
@@ -14,8 +11,8 @@ use muse::transport::{
 };
 use muse::{Duration, Instant};
 
-use crate::config::{MuseConfig, priority};
-use crate::context::{Muse, with};
+use crate::config::{MuseConfig, given, priority};
+use crate::context::{Muse, run};
 use crate::event::MuseEvent;
 use crate::memory;
 use crate::status::{Failure, MuseStatus};
@@ -179,18 +176,15 @@ pub unsafe extern "C" fn muse_server_new(
     options: *const MuseServerOptions,
     endpoint: *mut u64,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let place = memory::place(endpoint)?;
-            let address = memory::text(address)?;
-            let config = memory::read(config)?.build()?;
-            let options = server_options(memory::read(options)?)?;
-            let server = EndpointDriver::bind(address, config, options)?;
-            place.put(inner.insert(OwnedEndpoint::new(server))?);
-            Ok(())
-        })
-    }
+    run!(muse, |inner| {
+        let place = memory::place(endpoint)?;
+        let address = memory::text(address)?;
+        let config = memory::read(config)?.build()?;
+        let options = server_options(memory::read(options)?)?;
+        let server = EndpointDriver::bind(address, config, options)?;
+        place.put(inner.insert(OwnedEndpoint::new(server))?);
+        Ok(())
+    })
 }
 
 /// Begins to connect to `address` ("game.example:7000"; a name is looked up, which waits) and gives the handle of the new endpoint and the
@@ -207,19 +201,16 @@ pub unsafe extern "C" fn muse_client_new(
     endpoint: *mut u64,
     connection: *mut u64,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let (place, connection) = (memory::place(endpoint)?, memory::place(connection)?);
-            let address = memory::text(address)?;
-            let config = memory::read(config)?.build()?;
-            let how = connect_options(memory::read(connect)?)?;
-            let client = ClientDriver::connect(address, config, how)?;
-            connection.put(client.connection().to_bits());
-            place.put(inner.insert(OwnedEndpoint::new(client.into()))?);
-            Ok(())
-        })
-    }
+    run!(muse, |inner| {
+        let (place, connection) = (memory::place(endpoint)?, memory::place(connection)?);
+        let address = memory::text(address)?;
+        let config = memory::read(config)?.build()?;
+        let how = connect_options(memory::read(connect)?)?;
+        let client = ClientDriver::connect(address, config, how)?;
+        connection.put(client.connection().to_bits());
+        place.put(inner.insert(OwnedEndpoint::new(client.into()))?);
+        Ok(())
+    })
 }
 
 /// Receives what has arrived and does what has become due. Once a tick, before the events.
@@ -228,8 +219,7 @@ pub unsafe extern "C" fn muse_client_new(
 /// `muse` is null or a living Muse.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn muse_poll(muse: *mut Muse, endpoint: u64) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe { on(muse, endpoint, |owned| Ok(owned.driver.poll()?)) }
+    on!(muse, endpoint, |owned| Ok(owned.driver.poll()?))
 }
 
 /// Sends what is to be sent. Once a tick, after the game's step, or at once after something urgent.
@@ -238,8 +228,7 @@ pub unsafe extern "C" fn muse_poll(muse: *mut Muse, endpoint: u64) -> MuseStatus
 /// `muse` is null or a living Muse.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn muse_flush(muse: *mut Muse, endpoint: u64) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe { on(muse, endpoint, |owned| Ok(owned.driver.flush()?)) }
+    on!(muse, endpoint, |owned| Ok(owned.driver.flush()?))
 }
 
 /// Flushes, then sleeps until something arrives or becomes due, for `timeout_us` at most; `muse_poll` comes next. MUSE_STATUS_NONE when
@@ -249,13 +238,10 @@ pub unsafe extern "C" fn muse_flush(muse: *mut Muse, endpoint: u64) -> MuseStatu
 /// `muse` is null or a living Muse.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn muse_wait(muse: *mut Muse, endpoint: u64, timeout_us: u64) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        on(muse, endpoint, |owned| {
-            let timeout = Duration::from_micros(timeout_us);
-            Ok(owned.driver.wait(timeout)?)
-        })
-    }
+    on!(muse, endpoint, |owned| {
+        let timeout = Duration::from_micros(timeout_us);
+        Ok(owned.driver.wait(timeout)?)
+    })
 }
 
 /// Gives the next event, or MUSE_STATUS_NONE. `payload`, `extra` and `address` point to the library's memory and may be read until the next
@@ -270,13 +256,10 @@ pub unsafe extern "C" fn muse_next_event(
     endpoint: u64,
     event: *mut MuseEvent,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        on(muse, endpoint, |owned| {
-            let place = memory::place(event)?;
-            Ok(owned.next_event().map(|event| place.put(event)).is_some())
-        })
-    }
+    on!(muse, endpoint, |owned| {
+        let place = memory::place(event)?;
+        Ok(owned.next_event().map(|event| place.put(event)).is_some())
+    })
 }
 
 /// As `muse_next_event`, but copies the payload, and `extra` and `address` behind it, to the caller's buffer, which `event` then points to.
@@ -293,43 +276,40 @@ pub unsafe extern "C" fn muse_receive(
     buffer: *mut u8,
     capacity: usize,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        on(muse, endpoint, |owned| {
-            let place = memory::place(event)?;
-            let Some(event) = owned.next_event() else {
-                return Ok(false);
-            };
-            let needed = event.payload_len + event.extra_len + event.address_len;
-            if needed > capacity || needed > 0 && buffer.is_null() {
-                owned.waiting = Some(event);
-                place.put(MuseEvent {
-                    payload: std::ptr::null(),
-                    extra: std::ptr::null(),
-                    address: std::ptr::null(),
-                    ..event
-                });
-                let text = "the buffer is too short for the event";
-                return Err(Failure::new(MuseStatus::ErrorShortBuffer, text));
-            }
-            let mut end = buffer;
-            let mut copy = |from: *const u8, len: usize| {
-                let copied = end.cast_const();
-                if len > 0 {
-                    end.copy_from_nonoverlapping(from, len);
-                }
-                end = end.wrapping_add(len);
-                copied
-            };
+    on!(muse, endpoint, |owned| {
+        let place = memory::place(event)?;
+        let Some(event) = owned.next_event() else {
+            return Ok(false);
+        };
+        let needed = event.payload_len + event.extra_len + event.address_len;
+        if needed > capacity || needed > 0 && buffer.is_null() {
+            owned.waiting = Some(event);
             place.put(MuseEvent {
-                payload: copy(event.payload, event.payload_len),
-                extra: copy(event.extra, event.extra_len),
-                address: copy(event.address, event.address_len),
+                payload: std::ptr::null(),
+                extra: std::ptr::null(),
+                address: std::ptr::null(),
                 ..event
             });
-            Ok(true)
-        })
-    }
+            let text = "the buffer is too short for the event";
+            return Err(Failure::new(MuseStatus::ErrorShortBuffer, text));
+        }
+        let mut end = buffer;
+        let mut copy = |from: *const u8, len: usize| {
+            let copied = end.cast_const();
+            if len > 0 {
+                end.copy_from_nonoverlapping(from, len);
+            }
+            end = end.wrapping_add(len);
+            copied
+        };
+        place.put(MuseEvent {
+            payload: copy(event.payload, event.payload_len),
+            extra: copy(event.extra, event.extra_len),
+            address: copy(event.address, event.address_len),
+            ..event
+        });
+        Ok(true)
+    })
 }
 
 /// Sends a message on a channel; `options` may be null. The payload is copied. `message`, if not null, gets the number that a receipt names.
@@ -347,19 +327,16 @@ pub unsafe extern "C" fn muse_send(
     options: *const MuseSendOptions,
     message: *mut u64,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        on(muse, endpoint, |owned| {
-            let payload = memory::bytes(payload, len)?;
-            let options = send_options(options.as_ref())?;
-            let (endpoint, now, connection) = owned.at(connection);
-            let id = endpoint.send_with(now, connection, channel, payload, &options)?;
-            if let Ok(place) = memory::place(message) {
-                place.put(id.number);
-            }
-            Ok(())
-        })
-    }
+    on!(muse, endpoint, |owned| {
+        let payload = memory::bytes(payload, len)?;
+        let options = send_options(options.as_ref())?;
+        let (endpoint, now, connection) = owned.at(connection);
+        let id = endpoint.send_with(now, connection, channel, payload, &options)?;
+        if let Ok(place) = memory::place(message) {
+            place.put(id.number);
+        }
+        Ok(())
+    })
 }
 
 /// Sends a message to every connection; `sent`, if not null, gets how many took it. Those whose queue is full did not.
@@ -375,18 +352,15 @@ pub unsafe extern "C" fn muse_broadcast(
     len: usize,
     sent: *mut usize,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        on(muse, endpoint, |owned| {
-            let payload = memory::bytes(payload, len)?;
-            let now = owned.now();
-            let broadcast = owned.endpoint_mut().broadcast(now, channel, payload);
-            if let Ok(place) = memory::place(sent) {
-                place.put(broadcast.sent);
-            }
-            Ok(())
-        })
-    }
+    on!(muse, endpoint, |owned| {
+        let payload = memory::bytes(payload, len)?;
+        let now = owned.now();
+        let broadcast = owned.endpoint_mut().broadcast(now, channel, payload);
+        if let Ok(place) = memory::place(sent) {
+            place.put(broadcast.sent);
+        }
+        Ok(())
+    })
 }
 
 /// Closes a connection at once and tells the peer why; `text` may be null. What is still on its way may be lost. The event follows.
@@ -401,14 +375,11 @@ pub unsafe extern "C" fn muse_close(
     code: u16,
     text: *const c_char,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        on(muse, endpoint, |owned| {
-            let (endpoint, now, connection) = owned.at(connection);
-            endpoint.close(now, connection, code, memory::optional_text(text)?);
-            Ok(())
-        })
-    }
+    on!(muse, endpoint, |owned| {
+        let (endpoint, now, connection) = owned.at(connection);
+        endpoint.close(now, connection, code, memory::optional_text(text)?);
+        Ok(())
+    })
 }
 
 /// Closes a connection once everything reliable has arrived; the event says when. Nothing more can be sent meanwhile. `text` may be null.
@@ -423,14 +394,11 @@ pub unsafe extern "C" fn muse_finish(
     code: u16,
     text: *const c_char,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        on(muse, endpoint, |owned| {
-            let (endpoint, now, connection) = owned.at(connection);
-            endpoint.finish(now, connection, code, memory::optional_text(text)?);
-            Ok(())
-        })
-    }
+    on!(muse, endpoint, |owned| {
+        let (endpoint, now, connection) = owned.at(connection);
+        endpoint.finish(now, connection, code, memory::optional_text(text)?);
+        Ok(())
+    })
 }
 
 /// Lets a client in that asks (MUSE_EVENT_KIND_ASKING). MUSE_EVENT_KIND_CONNECTED follows on both sides, here once the client's first packet
@@ -440,13 +408,10 @@ pub unsafe extern "C" fn muse_finish(
 /// `muse` is null or a living Muse.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn muse_admit(muse: *mut Muse, endpoint: u64, connection: u64) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        on(muse, endpoint, |owned| {
-            let (endpoint, now, connection) = owned.at(connection);
-            Ok(endpoint.admit(now, connection)?)
-        })
-    }
+    on!(muse, endpoint, |owned| {
+        let (endpoint, now, connection) = owned.at(connection);
+        Ok(endpoint.admit(now, connection)?)
+    })
 }
 
 /// Refuses a client that asks (MUSE_EVENT_KIND_ASKING), which reads `code` and the first 128 bytes of `text` with MUSE_REFUSAL_DENIED; `text` may
@@ -462,13 +427,10 @@ pub unsafe extern "C" fn muse_deny(
     code: u16,
     text: *const c_char,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        on(muse, endpoint, |owned| {
-            let (endpoint, now, connection) = owned.at(connection);
-            Ok(endpoint.deny(now, connection, code, memory::optional_text(text)?)?)
-        })
-    }
+    on!(muse, endpoint, |owned| {
+        let (endpoint, now, connection) = owned.at(connection);
+        Ok(endpoint.deny(now, connection, code, memory::optional_text(text)?)?)
+    })
 }
 
 /// Gives the endpoint's time in microseconds, of its last poll or flush: deadlines and clocks go by it.
@@ -477,13 +439,10 @@ pub unsafe extern "C" fn muse_deny(
 /// `muse` is null or a living Muse; `now_us` is null or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn muse_now(muse: *mut Muse, endpoint: u64, now_us: *mut u64) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        on(muse, endpoint, |owned| {
-            memory::place(now_us)?.put(owned.now().as_micros());
-            Ok(())
-        })
-    }
+    on!(muse, endpoint, |owned| {
+        memory::place(now_us)?.put(owned.now().as_micros());
+        Ok(())
+    })
 }
 
 /// Gives the bytes that a connection may send now, and in ticks of this length.
@@ -498,20 +457,17 @@ pub unsafe extern "C" fn muse_budget(
     tick_us: u64,
     budget: *mut MuseBudget,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        on(muse, endpoint, |owned| {
-            let place = memory::place(budget)?;
-            let (endpoint, now, connection) = owned.at(connection);
-            let budget = endpoint.budget(now, connection).ok_or_else(no_connection)?;
-            place.put(MuseBudget {
-                at_once: budget.at_once() as u64,
-                this_tick: budget.this_tick(Duration::from_micros(tick_us)) as u64,
-                rate: budget.rate().unwrap_or(0),
-            });
-            Ok(())
-        })
-    }
+    on!(muse, endpoint, |owned| {
+        let place = memory::place(budget)?;
+        let (endpoint, now, connection) = owned.at(connection);
+        let budget = endpoint.budget(now, connection).ok_or_else(no_connection)?;
+        place.put(MuseBudget {
+            at_once: budget.at_once() as u64,
+            this_tick: budget.this_tick(Duration::from_micros(tick_us)) as u64,
+            rate: budget.rate().unwrap_or(0),
+        });
+        Ok(())
+    })
 }
 
 /// Copies the socket's own address to `buffer` as text with a zero at the end; `len` gets its length without it.
@@ -526,18 +482,15 @@ pub unsafe extern "C" fn muse_local_address(
     capacity: usize,
     len: *mut usize,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        on(muse, endpoint, |owned| {
-            let len = memory::place(len)?;
-            let address = owned.driver.local_addr()?;
-            memory::copy_text(&address.to_string(), buffer, capacity, &len)
-        })
-    }
+    on!(muse, endpoint, |owned| {
+        let len = memory::place(len)?;
+        let address = owned.driver.local_addr()?;
+        memory::copy_text(&address.to_string(), buffer, capacity, &len)
+    })
 }
 
 /// Appends the secrets of every connection made from now on to the file at `path`, for an analyser. Whoever has them can read and
-/// forge everything.
+/// forge everything, so the file is made readable by its owner alone, and one that others can read is refused.
 ///
 /// # Safety
 /// `muse` is null or a living Muse; `path` is null or a text that ends with a zero.
@@ -547,34 +500,33 @@ pub unsafe extern "C" fn muse_danger_key_log(
     endpoint: u64,
     path: *const c_char,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        on(muse, endpoint, |owned| {
-            let path = memory::text(path)?;
-            let file = OpenOptions::new().append(true).create(true).open(path)?;
-            let file = Mutex::new(file);
-            owned.endpoint_mut().danger_key_log(Arc::new(move |line| {
-                if let Ok(mut file) = file.lock() {
-                    // A log that cannot be written must not end the connection.
-                    let _ = writeln!(file, "{line}");
-                }
-            }));
-            Ok(())
-        })
-    }
+    on!(muse, endpoint, |owned| {
+        let path = memory::text(path)?;
+        let log = danger_key_log_file(path)?;
+        owned.endpoint_mut().danger_key_log(log);
+        Ok(())
+    })
 }
+
+/// The body of a function that C calls, run by [`with_endpoint`].
+macro_rules! on {
+    ($muse:expr, $endpoint:expr, $body:expr) => {
+        // SAFETY: as the function demands that this is the body of.
+        unsafe { $crate::endpoint::with_endpoint($muse, $endpoint, $body) }
+    };
+}
+pub(crate) use on;
 
 /// Runs a function's body on an endpoint.
 ///
 /// # Safety
 /// `muse` is null or a living Muse.
-pub(crate) unsafe fn on<S: Into<MuseStatus>>(
+pub(crate) unsafe fn with_endpoint<S: Into<MuseStatus>>(
     muse: *const Muse,
     endpoint: u64,
     act: impl FnOnce(&mut OwnedEndpoint) -> Result<S, Failure>,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe { with(muse, |inner| act(inner.endpoint(endpoint)?)) }
+    run!(muse, |inner| act(inner.endpoint(endpoint)?))
 }
 
 pub(crate) fn no_connection() -> Failure {
@@ -605,14 +557,14 @@ unsafe fn server_options(options: &MuseServerOptions) -> Result<ServerOptions, F
         server = server.danger_allow_insecure();
     }
     if options.asks != 0 {
-        let mut limits = AdmissionLimits::default();
-        if options.pending_max != 0 {
-            limits = limits.pending_max(options.pending_max as usize);
-        }
-        if options.decision_timeout_us != 0 {
-            limits = limits.timeout(Duration::from_micros(options.decision_timeout_us));
-        }
-        server = server.admission(limits);
+        let timeout = Duration::from_micros(options.decision_timeout_us);
+        let limits = AdmissionLimits::default();
+        let limits = given(
+            limits,
+            options.pending_max as usize,
+            AdmissionLimits::pending_max,
+        );
+        server = server.admission(given(limits, timeout, AdmissionLimits::timeout));
     }
     Ok(server)
 }
@@ -622,7 +574,7 @@ unsafe fn server_options(options: &MuseServerOptions) -> Result<ServerOptions, F
 unsafe fn connect_options(options: &MuseConnect) -> Result<Connect, Failure> {
     // SAFETY: as this function demands.
     let hello = unsafe { memory::bytes(options.hello, options.hello_len) }?;
-    let mut connect = match options.trust {
+    let connect = match options.trust {
         0 => {
             // SAFETY: as this function demands.
             let key = unsafe { memory::read(options.server_key.cast::<[u8; 32]>()) }?;
@@ -638,11 +590,8 @@ unsafe fn connect_options(options: &MuseConnect) -> Result<Connect, Failure> {
         2 => Connect::danger_insecure(),
         _ => return Err(Failure::argument("no such MuseTrust")),
     };
-    connect = connect.hello(hello);
-    if options.timeout_us != 0 {
-        connect = connect.timeout(Duration::from_micros(options.timeout_us));
-    }
-    Ok(connect)
+    let timeout = Duration::from_micros(options.timeout_us);
+    Ok(given(connect.hello(hello), timeout, Connect::timeout))
 }
 
 fn send_options(options: Option<&MuseSendOptions>) -> Result<SendOptions, Failure> {
@@ -653,9 +602,11 @@ fn send_options(options: Option<&MuseSendOptions>) -> Result<SendOptions, Failur
     if let Some(priority) = priority(options.priority)? {
         send = send.priority(priority);
     }
-    if options.deadline_us != 0 {
-        send = send.deadline(Instant::from_micros(options.deadline_us));
-    }
+    send = given(
+        send,
+        Instant::from_micros(options.deadline_us),
+        SendOptions::deadline,
+    );
     if options.receipt != 0 {
         send = send.receipt();
     }

@@ -55,6 +55,8 @@ pub enum MuseCloseReason {
     Replaced = 5,
     /// Nobody decided in time about a client that asked; it was refused as by a busy server.
     Undecided = 6,
+    /// One side acknowledged a packet that the other never sent.
+    FalseAck = 7,
 }
 
 /// The reason for which a server refused a client.
@@ -272,6 +274,7 @@ fn closed(connection: u64, reason: &CloseReason, words: &mut String) -> MuseEven
         CloseReason::Protocol => MuseCloseReason::Protocol,
         CloseReason::Replaced => MuseCloseReason::Replaced,
         CloseReason::Undecided => MuseCloseReason::Undecided,
+        CloseReason::FalseAck => MuseCloseReason::FalseAck,
         _ => MuseCloseReason::Other,
     };
     let event = MuseEvent::new(MuseEventKind::Closed, connection).reason(reason as u8);

@@ -6,7 +6,8 @@ use muse::schema::State;
 use muse::{Duration, Instant};
 
 use crate::clock::tick;
-use crate::context::{Muse, with};
+use crate::config::given;
+use crate::context::{Muse, run};
 use crate::memory;
 use crate::status::MuseStatus;
 
@@ -117,14 +118,11 @@ pub unsafe extern "C" fn muse_playback_new(
     tick_us: u64,
     playback: *mut u64,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let place = memory::place(playback)?;
-            place.put(inner.insert(Playback::new(tick(tick_us)?))?);
-            Ok(())
-        })
-    }
+    run!(muse, |inner| {
+        let place = memory::place(playback)?;
+        place.put(inner.insert(Playback::new(tick(tick_us)?))?);
+        Ok(())
+    })
 }
 
 /// Handles a snapshot of `tick` that arrived at `now_us`; `number` counts the snapshots of the server to this client and wraps.
@@ -139,16 +137,13 @@ pub unsafe extern "C" fn muse_playback_snapshot(
     tick: u32,
     number: u16,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let now = Instant::from_micros(now_us);
-            inner
-                .playback(playback)?
-                .handle_snapshot(now, Tick(tick), number);
-            Ok(())
-        })
-    }
+    run!(muse, |inner| {
+        let now = Instant::from_micros(now_us);
+        inner
+            .playback(playback)?
+            .handle_snapshot(now, Tick(tick), number);
+        Ok(())
+    })
 }
 
 /// Lets the time until `now_us` pass and tells the instant to show. MUSE_STATUS_NONE before the first snapshot.
@@ -162,23 +157,20 @@ pub unsafe extern "C" fn muse_playback_advance(
     now_us: u64,
     state: *mut MusePlaybackState,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let place = memory::place(state)?;
-            let playback = inner.playback(playback)?;
-            playback.advance(Instant::from_micros(now_us));
-            let time = playback.time();
-            place.put(MusePlaybackState {
-                ticks: time.map_or(-1.0, TickTime::ticks),
-                delay_us: playback.delay().map_or(0, Duration::as_micros),
-                jitter_us: playback.jitter_p99().as_micros(),
-                loss: playback.loss(),
-                interval_ticks: playback.interval_ticks(),
-            });
-            Ok(time.is_some())
-        })
-    }
+    run!(muse, |inner| {
+        let place = memory::place(state)?;
+        let playback = inner.playback(playback)?;
+        playback.advance(Instant::from_micros(now_us));
+        let time = playback.time();
+        place.put(MusePlaybackState {
+            ticks: time.map_or(-1.0, TickTime::ticks),
+            delay_us: playback.delay().map_or(0, Duration::as_micros),
+            jitter_us: playback.jitter_p99().as_micros(),
+            loss: playback.loss(),
+            interval_ticks: playback.interval_ticks(),
+        });
+        Ok(time.is_some())
+    })
 }
 
 /// Makes a buffer for the states of one entity. With `use_velocity` it is shown along the curve that has its velocities, else in straight lines.
@@ -194,26 +186,22 @@ pub unsafe extern "C" fn muse_interpolation_new(
     beyond_max_us: u64,
     interpolation: *mut u64,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let place = memory::place(interpolation)?;
-            let mut config = InterpolationConfig::new(tick(tick_us)?);
-            if beyond_max_us != 0 {
-                config = config.beyond_max(Duration::from_micros(beyond_max_us));
-            }
-            let interpolation = match use_velocity {
-                0 => Interpolation::Straight(Interpolated::new(config, |a, b| {
-                    distance(a.position, b.position)
-                })),
-                _ => Interpolation::Curved(Interpolated::new(config, |a, b| {
-                    distance(a.position, b.position)
-                })),
-            };
-            place.put(inner.insert(interpolation)?);
-            Ok(())
-        })
-    }
+    run!(muse, |inner| {
+        let place = memory::place(interpolation)?;
+        let config = InterpolationConfig::new(tick(tick_us)?);
+        let beyond_max = Duration::from_micros(beyond_max_us);
+        let config = given(config, beyond_max, InterpolationConfig::beyond_max);
+        let interpolation = match use_velocity {
+            0 => Interpolation::Straight(Interpolated::new(config, |a, b| {
+                distance(a.position, b.position)
+            })),
+            _ => Interpolation::Curved(Interpolated::new(config, |a, b| {
+                distance(a.position, b.position)
+            })),
+        };
+        place.put(inner.insert(interpolation)?);
+        Ok(())
+    })
 }
 
 /// Handles a state of `tick`; in any order, and again does no harm. MUSE_STATUS_NONE when it is of no use any more.
@@ -227,16 +215,13 @@ pub unsafe extern "C" fn muse_interpolation_push(
     tick: u32,
     pose: *const MusePose,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let pose = *memory::read(pose)?;
-            Ok(match inner.interpolation(interpolation)? {
-                Interpolation::Straight(states) => states.handle_state(Tick(tick), pose.into()),
-                Interpolation::Curved(states) => states.handle_state(Tick(tick), pose.into()),
-            })
+    run!(muse, |inner| {
+        let pose = *memory::read(pose)?;
+        Ok(match inner.interpolation(interpolation)? {
+            Interpolation::Straight(states) => states.handle_state(Tick(tick), pose.into()),
+            Interpolation::Curved(states) => states.handle_state(Tick(tick), pose.into()),
         })
-    }
+    })
 }
 
 /// Gives the pose to draw at `ticks`, the instant that `muse_playback_advance` told; it never goes back. `source` gets a MuseSource. MUSE_STATUS_NONE
@@ -252,28 +237,26 @@ pub unsafe extern "C" fn muse_interpolation_show(
     pose: *mut MusePose,
     source: *mut u8,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let (pose, source) = (memory::place(pose)?, memory::place(source)?);
-            let time = TickTime::from_ticks(ticks);
-            let shown = match inner.interpolation(interpolation)? {
-                Interpolation::Straight(states) => states.show(time).map(parts),
-                Interpolation::Curved(states) => states.show(time).map(parts),
-            };
-            let Some((shown, from)) = shown else {
-                return Ok(false);
-            };
-            pose.put(shown);
-            source.put(match from {
-                Source::Between => MuseSource::Between,
-                Source::First => MuseSource::First,
-                Source::Beyond => MuseSource::Beyond,
-                Source::Stopped => MuseSource::Stopped,
-            } as u8);
-            Ok(true)
-        })
-    }
+    run!(muse, |inner| {
+        let (pose, source) = (memory::place(pose)?, memory::place(source)?);
+        let time = TickTime::from_ticks(ticks);
+        let shown = match inner.interpolation(interpolation)? {
+            Interpolation::Straight(states) => states.show(time).map(parts),
+            Interpolation::Curved(states) => states.show(time).map(parts),
+        };
+        let Some((shown, from)) = shown else {
+            return Ok(false);
+        };
+        pose.put(shown);
+        source.put(match from {
+            // Only a session predicts, and this interface has none.
+            Source::Between | Source::Predicted => MuseSource::Between,
+            Source::First => MuseSource::First,
+            Source::Beyond => MuseSource::Beyond,
+            Source::Stopped => MuseSource::Stopped,
+        } as u8);
+        Ok(true)
+    })
 }
 
 fn parts<S: Into<MusePose>>(shown: Shown<S>) -> (MusePose, Source) {

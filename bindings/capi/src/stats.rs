@@ -90,36 +90,33 @@ pub unsafe extern "C" fn muse_stats(
     connection: u64,
     stats: *mut MuseStats,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        on(muse, endpoint, |owned| {
-            let place = memory::place(stats)?;
-            let connection = ConnectionId::from_bits(connection);
-            let endpoint = owned.endpoint();
-            let stats = endpoint.stats(connection).ok_or_else(no_connection)?;
-            place.put(MuseStats {
-                rtt_us: stats.rtt.as_micros(),
-                rtt_min_us: stats.rtt_min.as_micros(),
-                jitter_us: stats.jitter.as_micros(),
-                loss: f64::from(stats.loss),
-                bandwidth: stats.bandwidth,
-                in_flight: stats.in_flight as u64,
-                window: stats.window as u64,
-                mtu: stats.mtu as u64,
-                packets_sent: stats.packets_sent,
-                bytes_sent: stats.bytes_sent,
-                packets_received: stats.packets_received,
-                bytes_received: stats.bytes_received,
-                packets_lost: stats.packets_lost,
-                packets_recovered: stats.packets_recovered,
-                address_changes: stats.address_changes,
-                interruptions: stats.interruptions,
-                is_interrupted: u8::from(endpoint.is_interrupted(connection)),
-                reserved: [0; 7],
-            });
-            Ok(())
-        })
-    }
+    on!(muse, endpoint, |owned| {
+        let place = memory::place(stats)?;
+        let connection = ConnectionId::from_bits(connection);
+        let endpoint = owned.endpoint();
+        let stats = endpoint.stats(connection).ok_or_else(no_connection)?;
+        place.put(MuseStats {
+            rtt_us: stats.rtt.as_micros(),
+            rtt_min_us: stats.rtt_min.as_micros(),
+            jitter_us: stats.jitter.as_micros(),
+            loss: f64::from(stats.loss),
+            bandwidth: stats.bandwidth,
+            in_flight: stats.in_flight as u64,
+            window: stats.window as u64,
+            mtu: stats.mtu as u64,
+            packets_sent: stats.packets_sent,
+            bytes_sent: stats.bytes_sent,
+            packets_received: stats.packets_received,
+            bytes_received: stats.bytes_received,
+            packets_lost: stats.packets_lost,
+            packets_recovered: stats.packets_recovered,
+            address_changes: stats.address_changes,
+            interruptions: stats.interruptions,
+            is_interrupted: u8::from(endpoint.is_interrupted(connection)),
+            reserved: [0; 7],
+        });
+        Ok(())
+    })
 }
 
 /// Gives counters of one channel of a connection.
@@ -134,34 +131,31 @@ pub unsafe extern "C" fn muse_channel_stats(
     channel: u8,
     stats: *mut MuseChannelStats,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        on(muse, endpoint, |owned| {
-            let place = memory::place(stats)?;
-            let connection = ConnectionId::from_bits(connection);
-            let endpoint = owned.endpoint();
-            if endpoint.remote(connection).is_none() {
-                return Err(no_connection());
-            }
-            let Some(stats) = endpoint.channel_stats(connection, channel) else {
-                return Err(Failure::new(MuseStatus::ErrorNoChannel, "no such channel"));
-            };
-            let (queued_bytes, queued_messages) = endpoint.queued(connection, channel);
-            place.put(MuseChannelStats {
-                messages_sent: stats.messages_sent,
-                bytes_sent: stats.bytes_sent,
-                refused: stats.refused,
-                pieces_resent: stats.pieces_resent,
-                messages_expired: stats.messages_expired,
-                messages_received: stats.messages_received,
-                bytes_received: stats.bytes_received,
-                messages_duplicate: stats.messages_duplicate,
-                messages_late: stats.messages_late,
-                messages_skipped: stats.messages_skipped,
-                queued_bytes: queued_bytes as u64,
-                queued_messages: queued_messages as u64,
-            });
-            Ok(())
-        })
-    }
+    on!(muse, endpoint, |owned| {
+        let place = memory::place(stats)?;
+        let connection = ConnectionId::from_bits(connection);
+        let endpoint = owned.endpoint();
+        if endpoint.remote(connection).is_none() {
+            return Err(no_connection());
+        }
+        let Some(stats) = endpoint.channel_stats(connection, channel) else {
+            return Err(Failure::new(MuseStatus::ErrorNoChannel, "no such channel"));
+        };
+        let (queued_bytes, queued_messages) = endpoint.queued(connection, channel);
+        place.put(MuseChannelStats {
+            messages_sent: stats.messages_sent,
+            bytes_sent: stats.bytes_sent,
+            refused: stats.refused,
+            pieces_resent: stats.pieces_resent,
+            messages_expired: stats.messages_expired,
+            messages_received: stats.messages_received,
+            bytes_received: stats.bytes_received,
+            messages_duplicate: stats.messages_duplicate,
+            messages_late: stats.messages_late,
+            messages_skipped: stats.messages_skipped,
+            queued_bytes: queued_bytes as u64,
+            queued_messages: queued_messages as u64,
+        });
+        Ok(())
+    })
 }

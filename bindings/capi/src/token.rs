@@ -7,7 +7,8 @@ use muse::drivers::{SystemEntropy, load_or_create_key, new_key};
 use muse::transport::token::{ConnectToken, TokenGrant, TokenIssuer};
 use muse::transport::{ServerKey, ServerPublicKey};
 
-use crate::context::{Muse, with};
+use crate::config::given;
+use crate::context::{Muse, run};
 use crate::endpoint::address;
 use crate::memory;
 use crate::status::{Failure, MuseStatus};
@@ -48,14 +49,11 @@ pub struct MuseTokenInfo {
 /// `muse` is null or a living Muse; 32 bytes can be written at `key` unless it is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn muse_key_new(muse: *mut Muse, key: *mut u8) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |_| {
-            let place = memory::place(key.cast::<[u8; 32]>())?;
-            place.put(*new_key()?.to_bytes());
-            Ok(())
-        })
-    }
+    run!(muse, |_| {
+        let place = memory::place(key.cast::<[u8; 32]>())?;
+        place.put(*new_key()?.to_bytes());
+        Ok(())
+    })
 }
 
 /// Reads a server's key from the file at `path`, or makes one and writes it there, readable by its owner alone.
@@ -68,14 +66,11 @@ pub unsafe extern "C" fn muse_key_load_or_create(
     path: *const c_char,
     key: *mut u8,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |_| {
-            let place = memory::place(key.cast::<[u8; 32]>())?;
-            place.put(*load_or_create_key(memory::text(path)?)?.to_bytes());
-            Ok(())
-        })
-    }
+    run!(muse, |_| {
+        let place = memory::place(key.cast::<[u8; 32]>())?;
+        place.put(*load_or_create_key(memory::text(path)?)?.to_bytes());
+        Ok(())
+    })
 }
 
 /// Gives the public key, 32 bytes, that belongs to a server's key: what clients are told.
@@ -88,15 +83,12 @@ pub unsafe extern "C" fn muse_key_public(
     key: *const u8,
     public_key: *mut u8,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |_| {
-            let place = memory::place(public_key.cast::<[u8; 32]>())?;
-            let key = memory::read(key.cast::<[u8; 32]>())?;
-            place.put(*ServerKey::from_bytes(*key).public().as_bytes());
-            Ok(())
-        })
-    }
+    run!(muse, |_| {
+        let place = memory::place(public_key.cast::<[u8; 32]>())?;
+        let key = memory::read(key.cast::<[u8; 32]>())?;
+        place.put(*ServerKey::from_bytes(*key).public().as_bytes());
+        Ok(())
+    })
 }
 
 /// Reads a public key from 64 hexadecimal digits.
@@ -109,17 +101,14 @@ pub unsafe extern "C" fn muse_key_parse(
     text: *const c_char,
     public_key: *mut u8,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |_| {
-            let place = memory::place(public_key.cast::<[u8; 32]>())?;
-            let key: ServerPublicKey = memory::text(text)?
-                .parse()
-                .map_err(|_| Failure::argument("a public key is 64 hexadecimal digits"))?;
-            place.put(*key.as_bytes());
-            Ok(())
-        })
-    }
+    run!(muse, |_| {
+        let place = memory::place(public_key.cast::<[u8; 32]>())?;
+        let key: ServerPublicKey = memory::text(text)?
+            .parse()
+            .map_err(|_| Failure::argument("a public key is 64 hexadecimal digits"))?;
+        place.put(*key.as_bytes());
+        Ok(())
+    })
 }
 
 /// Makes an issuer of connect tokens for the game with this protocol number, whose key verifiers know by `key_id`. `seed` is 32 secret bytes, or
@@ -135,18 +124,15 @@ pub unsafe extern "C" fn muse_issuer_new(
     seed: *const u8,
     issuer: *mut u64,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let place = memory::place(issuer)?;
-            let issuer = match seed.cast::<[u8; 32]>().as_ref() {
-                Some(seed) => TokenIssuer::from_bytes(protocol, key_id, seed),
-                None => TokenIssuer::generate(protocol, key_id, &mut SystemEntropy::new()?),
-            };
-            place.put(inner.insert(issuer)?);
-            Ok(())
-        })
-    }
+    run!(muse, |inner| {
+        let place = memory::place(issuer)?;
+        let issuer = match seed.cast::<[u8; 32]>().as_ref() {
+            Some(seed) => TokenIssuer::from_bytes(protocol, key_id, seed),
+            None => TokenIssuer::generate(protocol, key_id, &mut SystemEntropy::new()?),
+        };
+        place.put(inner.insert(issuer)?);
+        Ok(())
+    })
 }
 
 /// Gives the issuer's public key, 32 bytes: what servers are told, with its `key_id`.
@@ -159,14 +145,11 @@ pub unsafe extern "C" fn muse_issuer_public_key(
     issuer: u64,
     public_key: *mut u8,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let place = memory::place(public_key.cast::<[u8; 32]>())?;
-            place.put(inner.issuer(issuer)?.public_key());
-            Ok(())
-        })
-    }
+    run!(muse, |inner| {
+        let place = memory::place(public_key.cast::<[u8; 32]>())?;
+        place.put(inner.issuer(issuer)?.public_key());
+        Ok(())
+    })
 }
 
 /// Issues a token as text, with a zero at the end; `len` gets its length without it. 1,024 bytes are always enough. Treat it like a password.
@@ -183,27 +166,22 @@ pub unsafe extern "C" fn muse_issue(
     capacity: usize,
     len: *mut usize,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |inner| {
-            let len = memory::place(len)?;
-            let wanted = memory::read(grant)?;
-            let server = address(memory::text(wanted.server_address)?)?;
-            let user_data = memory::bytes(wanted.user_data, wanted.user_data_len)?;
-            let issuer = inner.issuer(issuer)?;
-            let key = ServerPublicKey::from_bytes(wanted.server_key);
-            let mut grant = TokenGrant::new(wanted.account, key, server).user_data(user_data);
-            if wanted.lifetime_s != 0 {
-                grant = grant.lifetime_s(wanted.lifetime_s);
-            }
-            let now = SystemTime::now().duration_since(UNIX_EPOCH);
-            let now_s = now.map_or(0, |since| since.as_secs());
-            let token = issuer
-                .issue(&grant, now_s, &mut SystemEntropy::new()?)
-                .map_err(Failure::of(MuseStatus::ErrorToken))?;
-            memory::copy_text(&token.to_text(), buffer, capacity, &len)
-        })
-    }
+    run!(muse, |inner| {
+        let len = memory::place(len)?;
+        let wanted = memory::read(grant)?;
+        let server = address(memory::text(wanted.server_address)?)?;
+        let user_data = memory::bytes(wanted.user_data, wanted.user_data_len)?;
+        let issuer = inner.issuer(issuer)?;
+        let key = ServerPublicKey::from_bytes(wanted.server_key);
+        let grant = TokenGrant::new(wanted.account, key, server).user_data(user_data);
+        let grant = given(grant, wanted.lifetime_s, TokenGrant::lifetime_s);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now_s = now.map_or(0, |since| since.as_secs());
+        let token = issuer
+            .issue(&grant, now_s, &mut SystemEntropy::new()?)
+            .map_err(Failure::of(MuseStatus::ErrorToken))?;
+        memory::copy_text(&token.to_text(), buffer, capacity, &len)
+    })
 }
 
 /// Reads the part of a token that its holder can read.
@@ -216,25 +194,22 @@ pub unsafe extern "C" fn muse_token_read(
     text: *const c_char,
     info: *mut MuseTokenInfo,
 ) -> MuseStatus {
-    // SAFETY: as this function demands.
-    unsafe {
-        with(muse, |_| {
-            let place = memory::place(info)?;
-            let token = ConnectToken::from_text(memory::text(text)?)
-                .map_err(Failure::of(MuseStatus::ErrorToken))?;
-            let mut server_address = [0; 64];
-            if let Some(address) = token.servers().first() {
-                let text = address.to_string();
-                // The longest address has 58 letters.
-                let len = text.len().min(server_address.len() - 1);
-                server_address[..len].copy_from_slice(&text.as_bytes()[..len]);
-            }
-            place.put(MuseTokenInfo {
-                expires_s: token.expires_s(),
-                server_key: *token.server_key().as_bytes(),
-                server_address,
-            });
-            Ok(())
-        })
-    }
+    run!(muse, |_| {
+        let place = memory::place(info)?;
+        let token = ConnectToken::from_text(memory::text(text)?)
+            .map_err(Failure::of(MuseStatus::ErrorToken))?;
+        let mut server_address = [0; 64];
+        if let Some(address) = token.servers().first() {
+            let text = address.to_string();
+            // The longest address has 58 letters.
+            let len = text.len().min(server_address.len() - 1);
+            server_address[..len].copy_from_slice(&text.as_bytes()[..len]);
+        }
+        place.put(MuseTokenInfo {
+            expires_s: token.expires_s(),
+            server_key: *token.server_key().as_bytes(),
+            server_address,
+        });
+        Ok(())
+    })
 }

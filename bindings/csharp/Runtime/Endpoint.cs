@@ -44,6 +44,8 @@ namespace Muse
         Replaced = 5,
         /// <summary>Nobody decided in time about a client that asked.</summary>
         Undecided = 6,
+        /// <summary>One side acknowledged a packet that the other never sent.</summary>
+        FalseAck = 7,
     }
 
     /// <summary>The reason for which a server refused a client.</summary>
@@ -351,7 +353,7 @@ namespace Muse
             }
         }
 
-        /// <summary>Appends the secrets of connections made from now on to a file, for an analyser. Whoever has them can read everything.</summary>
+        /// <summary>Appends the secrets of connections made from now on to a file, for an analyser. Whoever has them can read everything, so a file that others can read is refused.</summary>
         public void DangerKeyLog(string path)
         {
             fixed (byte* text = MuseContext.Text(path)) context.Check(Native.muse_danger_key_log(context.Handle, handle, text));

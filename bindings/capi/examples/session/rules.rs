@@ -34,12 +34,8 @@ pub(crate) const FRONT: [Delivery; 2] = [Delivery::Unreliable, Delivery::Reliabl
 /// The transport with so many channels in front of those of the session.
 pub(crate) fn config(front: &[Delivery]) -> Result<Config, ConfigError> {
     let front = front.iter().map(|delivery| ChannelConfig::new(*delivery));
-    with_channels(front.fold(Config::new(GAME), Config::channel))
-}
-
-/// Adds all that the session needs.
-pub(crate) fn with_channels(config: Config) -> Result<Config, ConfigError> {
-    let mut config = config
+    let mut config = front
+        .fold(Config::new(GAME), Config::channel)
         .shared(SHARED)
         .keep_alive(Duration::from_millis(100))
         .silence(Duration::from_millis(300))

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use muse::Duration;
-use muse::drivers::{EndpointDriver, new_key};
+use muse::drivers::{EndpointDriver, danger_key_log_file, new_key};
 use muse::transport::{AdmissionLimits, ConnectionId, Delivery, Event, SendError, ServerOptions};
 
 use crate::proxy::{Proxy, Weather};
@@ -28,11 +28,8 @@ pub(crate) fn serve(
     let server = EndpointDriver::bind("127.0.0.1:0", config(front)?, options)?;
     let (mut server, more) = extend(server)?;
     if let Some((_, keys)) = record {
-        let file = std::sync::Mutex::new(std::fs::File::create(keys)?);
-        server.endpoint_mut().danger_key_log(Arc::new(move |line| {
-            let mut file = file.lock().unwrap_or_else(|error| error.into_inner());
-            writeln!(file, "{line}").expect("the key log can be written");
-        }));
+        let log = danger_key_log_file(keys)?;
+        server.endpoint_mut().danger_key_log(log);
     }
     let weather = Arc::new(Weather::default());
     let capture = record.map(|(capture, _)| capture);

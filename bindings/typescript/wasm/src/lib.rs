@@ -5,11 +5,9 @@
 
 mod settings;
 
-use std::collections::VecDeque;
-use std::net::SocketAddr;
-
+use muse::drivers::carried::{Carried, LINK, REMOTE};
 use muse::token::ConnectToken;
-use muse::wire::{Datagram, Ecn, Link, Machine};
+use muse::wire::Machine;
 use muse::{
     CloseReason, Connect, ConnectionId, Duration, Endpoint, Event, Instant, Outcome, Refusal,
     SendOptions, ServerPublicKey, SystemEntropy,
@@ -45,11 +43,8 @@ pub enum EventKind {
 /// A client's connection to one server, over any pipe that carries datagrams. Times are milliseconds of the page's monotonic clock.
 #[wasm_bindgen]
 pub struct Connection {
-    endpoint: Endpoint,
+    endpoint: Carried<Endpoint>,
     connection: ConnectionId,
-    packet: Vec<u8>,
-    /// The rest of a transmission that holds several datagrams.
-    waiting: VecDeque<Vec<u8>>,
     /// The content of the last event.
     told: Told,
     buffer: Vec<u8>,
@@ -78,44 +73,28 @@ impl Connection {
         let now = at(now_ms);
         endpoint.set_unix_time(now, unix_s as u64);
         let how = how.hello(hello).timeout(timeout);
-        let connection = endpoint.connect(now, server(), how).map_err(text)?;
+        let connection = endpoint.connect(now, REMOTE, how).map_err(text)?;
         Ok(Self {
-            endpoint,
+            endpoint: Carried::new(endpoint),
             connection,
-            packet: vec![0; DATAGRAM_MAX],
-            waiting: VecDeque::new(),
             told: Told::default(),
             buffer: Vec::new(),
         })
     }
 
     /// Handles a datagram that the session received.
-    pub fn handle_datagram(&mut self, now_ms: f64, mut bytes: Vec<u8>) {
-        let datagram = Datagram {
-            from: server(),
-            ecn: Ecn::NotCapable,
-            payload: &mut bytes,
-        };
-        self.endpoint.handle_datagram(at(now_ms), datagram);
+    pub fn handle_datagram(&mut self, now_ms: f64, bytes: Vec<u8>) {
+        self.endpoint.receive(at(now_ms), bytes);
     }
 
     /// Does what has become due.
     pub fn advance(&mut self, now_ms: f64) {
-        let now = at(now_ms);
-        if self.endpoint.poll_timeout().is_some_and(|due| due <= now) {
-            self.endpoint.handle_timeout(now);
-        }
+        self.endpoint.advance(at(now_ms));
     }
 
     /// Returns the next datagram that the session is to send.
     pub fn poll_transmit(&mut self, now_ms: f64) -> Option<Vec<u8>> {
-        if self.waiting.is_empty()
-            && let Some(transmit) = self.endpoint.poll_transmit(at(now_ms), &mut self.packet)
-        {
-            let datagrams = transmit.datagrams(&self.packet);
-            self.waiting.extend(datagrams.map(<[u8]>::to_vec));
-        }
-        self.waiting.pop_front()
+        self.endpoint.next_datagram(at(now_ms))
     }
 
     /// Returns the time at which to call [`advance`](Self::advance) and [`poll_transmit`](Self::poll_transmit) next, if ever.
@@ -329,18 +308,6 @@ fn at(now_ms: f64) -> Instant {
     Instant::from_micros((now_ms * 1e3) as u64)
 }
 
-/// A session leads to one server: the address only has to be the same each time.
-fn server() -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], 1))
-}
-
-/// Largest datagram of WebTransport and WebSocket alike, as the server's side has it.
-const DATAGRAM_MAX: usize = 1_200;
-const LINK: Link = Link {
-    datagram_min: DATAGRAM_MAX,
-    datagram_max: DATAGRAM_MAX,
-    ..Link::UDP
-};
 /// Time after which an attempt to connect is given up by default.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -348,6 +315,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 mod tests {
     use super::*;
     use muse::transport::AdmissionLimits;
+    use muse::wire::{Datagram, Ecn};
     use muse::{ChannelConfig, Config, Delivery, ServerKey, ServerOptions};
 
     const SHARED: &str = "tick rate 50\nmap size 64";
@@ -369,7 +337,7 @@ mod tests {
         let trust = key.public().to_string();
         let client = Connection::new(1.0, 1.7e9, settings, &trust, false, hello);
         let mut client = client.expect("the settings make sense");
-        let mut packet = [0; DATAGRAM_MAX];
+        let mut packet = [0; 1_200];
         for now_ms in 1..10_000 {
             let now = at(f64::from(now_ms));
             while let Some(mut payload) = client.poll_transmit(f64::from(now_ms)) {
