@@ -1,3 +1,5 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| muse_fuzz::hostile_peer::run(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    muse_fuzz::hostile_peer::TARGET.run(data);
+});

@@ -1,3 +1,5 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| muse_fuzz::relay_v1_operations::run(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    muse_fuzz::relay_v1_operations::TARGET.run(data);
+});

@@ -1,3 +1,5 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| muse_fuzz::snapshot::run(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    muse_fuzz::snapshot::TARGET.run(data);
+});

@@ -3,6 +3,23 @@
 use arbitrary::{Arbitrary, Unstructured};
 use muse_wire::bits::{BitError, BitReader, BitWriter, Width};
 
+use crate::{Bound, Target, no_setup};
+
+/// Bits in and out.
+pub const TARGET: Target = Target {
+    name: "bits",
+    setup: no_setup,
+    body: run,
+    memory: Bound {
+        base: 16_384,
+        per_byte: 16,
+    },
+    steps: Bound {
+        base: 10_000,
+        per_byte: 100,
+    },
+};
+
 #[derive(Arbitrary, Clone, Copy)]
 enum Step {
     Bits(u8),
@@ -18,7 +35,7 @@ enum Step {
 }
 
 /// The first half of the bytes chooses what to read from the second.
-pub fn run(data: &[u8]) {
+fn run(data: &[u8]) {
     let (choices, bytes) = data.split_at(data.len() / 2);
     let mut choices = Unstructured::new(choices);
     let mut buffer = vec![0; bytes.len()];

@@ -1,10 +1,15 @@
-//! Bodies of the fuzz targets: each takes bytes, drives one part of Muse with them and asserts what must hold.
+//! Bodies of the fuzz targets: each takes bytes, drives one part of Muse with them and asserts what must hold, and what it may cost.
 
+pub mod biobot_messages;
+pub mod biobot_replay;
 pub mod bits;
+pub mod capi;
+pub mod cost;
 pub mod description;
 pub mod handshake;
 pub mod hostile_peer;
 pub mod lockstep;
+pub mod master_messages;
 pub mod netcode_inputs;
 pub mod operations;
 pub mod packet;
@@ -14,49 +19,48 @@ pub mod relay_v1_operations;
 pub mod relay_v1_packet;
 pub mod relay_v2_operations;
 pub mod relay_v2_packet;
+pub mod relay_v2_rooms;
+pub mod replay;
 pub mod rp_host;
 pub mod rp_packet;
 pub mod schema;
 pub mod session;
 pub mod snapshot;
 pub mod token;
+pub mod web_link;
 
-#[cfg(test)]
-mod tests {
-    /// Runs every body over pseudo-random bytes, so that they are tried without a fuzzer, too.
-    #[test]
-    fn every_target_survives_noise() {
-        let mut state = 1u64;
-        for len in (0..400).chain(0..400) {
-            let bytes: Vec<u8> = (0..len)
-                .map(|_| {
-                    state = state
-                        .wrapping_mul(6_364_136_223_846_793_005)
-                        .wrapping_add(99_991);
-                    // Small bytes half of the time: they decode further.
-                    (state >> 56) as u8 & if state >> 40 & 1 == 0 { 0xFF } else { 0x03 }
-                })
-                .collect();
-            crate::bits::run(&bytes);
-            crate::description::run(&bytes);
-            crate::handshake::run(&bytes);
-            crate::hostile_peer::run(&bytes);
-            crate::lockstep::run(&bytes);
-            crate::netcode_inputs::run(&bytes);
-            crate::operations::run(&bytes);
-            crate::packet::run(&bytes);
-            crate::partial::run(&bytes);
-            crate::range::run(&bytes);
-            crate::relay_v1_operations::run(&bytes);
-            crate::relay_v1_packet::run(&bytes);
-            crate::relay_v2_operations::run(&bytes);
-            crate::relay_v2_packet::run(&bytes);
-            crate::rp_host::run(&bytes);
-            crate::rp_packet::run(&bytes);
-            crate::schema::run(&bytes);
-            crate::session::run(&bytes);
-            crate::snapshot::run(&bytes);
-            crate::token::run(&bytes);
-        }
-    }
-}
+pub use cost::{Bound, Cost, Target};
+
+/// All targets; each has a binary under `fuzz_targets/` and a corpus under `corpus/`.
+pub const TARGETS: &[&Target] = &[
+    &biobot_messages::TARGET,
+    &biobot_replay::TARGET,
+    &bits::TARGET,
+    &capi::TARGET,
+    &description::TARGET,
+    &handshake::TARGET,
+    &hostile_peer::TARGET,
+    &lockstep::TARGET,
+    &master_messages::TARGET,
+    &netcode_inputs::TARGET,
+    &operations::TARGET,
+    &packet::TARGET,
+    &partial::TARGET,
+    &range::TARGET,
+    &relay_v1_operations::TARGET,
+    &relay_v1_packet::TARGET,
+    &relay_v2_operations::TARGET,
+    &relay_v2_packet::TARGET,
+    &relay_v2_rooms::TARGET,
+    &replay::TARGET,
+    &rp_host::TARGET,
+    &rp_packet::TARGET,
+    &schema::TARGET,
+    &session::TARGET,
+    &snapshot::TARGET,
+    &token::TARGET,
+    &web_link::TARGET,
+];
+
+/// Prepares nothing.
+pub fn no_setup() {}

@@ -5,6 +5,23 @@ use muse_netcode::inputs::{InputBuffer, InputBufferConfig, InputReport};
 use muse_schema::{BitReader, BitWriter, Options, Schema};
 use muse_wire::{Duration, Instant};
 
+use crate::{Bound, Target, no_setup};
+
+/// Packets of inputs.
+pub const TARGET: Target = Target {
+    name: "netcode_inputs",
+    setup: no_setup,
+    body: run,
+    memory: Bound {
+        base: 65_536,
+        per_byte: 16,
+    },
+    steps: Bound {
+        base: 50_000,
+        per_byte: 400,
+    },
+};
+
 /// An input with a little of everything.
 #[derive(Schema, Clone, PartialEq, Default)]
 struct Keys {
@@ -17,7 +34,7 @@ struct Keys {
 }
 
 /// Runs the bytes.
-pub fn run(data: &[u8]) {
+fn run(data: &[u8]) {
     let tick = Duration::from_millis(20);
     let config = InputBufferConfig::new(tick).ahead_max(16);
     let mut buffer = InputBuffer::<Keys>::new(config, Tick(0));

@@ -3,6 +3,23 @@
 use arbitrary::{Arbitrary, Unstructured};
 use muse_wire::partial::{PartialReceiver, PartialSender, Promise, Verdict};
 
+use crate::{Bound, Target, no_setup};
+
+/// Operations on partial reliability.
+pub const TARGET: Target = Target {
+    name: "partial",
+    setup: no_setup,
+    body: run,
+    memory: Bound {
+        base: 16_384,
+        per_byte: 16,
+    },
+    steps: Bound {
+        base: 10_000,
+        per_byte: 200,
+    },
+};
+
 #[derive(Arbitrary)]
 enum Operation {
     /// A slot this far from the expected one arrives.
@@ -18,7 +35,7 @@ enum Operation {
 }
 
 /// The bytes choose a promise, the first slot and operations.
-pub fn run(data: &[u8]) {
+fn run(data: &[u8]) {
     let mut choices = Unstructured::new(data);
     let Ok((window, percent, first)) = <(u8, u8, u64)>::arbitrary(&mut choices) else {
         return;

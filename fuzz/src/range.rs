@@ -3,6 +3,23 @@
 use arbitrary::{Arbitrary, Unstructured};
 use muse_wire::range::{BitModel, Decoder, Encoder, SignedModel, TreeModel, UnsignedModel};
 
+use crate::{Bound, Target, no_setup};
+
+/// Items and bytes.
+pub const TARGET: Target = Target {
+    name: "range",
+    setup: no_setup,
+    body: run,
+    memory: Bound {
+        base: 16_384,
+        per_byte: 100,
+    },
+    steps: Bound {
+        base: 20_000,
+        per_byte: 400,
+    },
+};
+
 #[derive(Arbitrary, Clone, Copy, Debug, PartialEq)]
 enum Item {
     Bit(bool, u8),
@@ -50,7 +67,7 @@ impl Models {
 }
 
 /// The bytes choose items to encode, and are decoded themselves as well.
-pub fn run(data: &[u8]) {
+fn run(data: &[u8]) {
     let mut choices = Unstructured::new(data);
     let mut items = Vec::new();
     while !choices.is_empty()

@@ -8,8 +8,25 @@ use muse_relay_v1::{Client, Limits, Relay};
 use muse_relay_v1::{StreamAction, StreamId, StreamMachine};
 use muse_wire::{Datagram, Duration, Ecn, Instant, Machine};
 
+use crate::{Bound, Target, no_setup};
+
+/// Operations on a relay.
+pub const TARGET: Target = Target {
+    name: "relay_v1_operations",
+    setup: no_setup,
+    body: run,
+    memory: Bound {
+        base: 300_000,
+        per_byte: 400,
+    },
+    steps: Bound {
+        base: 100_000,
+        per_byte: 3_000,
+    },
+};
+
 /// Runs the bytes: each operation is a byte that says which, and what it needs.
-pub fn run(data: &[u8]) {
+fn run(data: &[u8]) {
     let mut world = World::new();
     let mut rest = data;
     while let Some((&operation, after)) = rest.split_first() {

@@ -6,8 +6,25 @@ use std::net::SocketAddr;
 use muse_relay::{Limits, Link, Relay, Relayed, RoomKey};
 use muse_wire::{Datagram, Duration, Ecn, Instant, Machine, Transmit};
 
+use crate::{Bound, Target, no_setup};
+
+/// Operations on a relay.
+pub const TARGET: Target = Target {
+    name: "relay_v2_operations",
+    setup: no_setup,
+    body: run,
+    memory: Bound {
+        base: 500_000,
+        per_byte: 500,
+    },
+    steps: Bound {
+        base: 100_000,
+        per_byte: 1_000,
+    },
+};
+
 /// Runs the bytes: each operation is a byte that says which, one that says who, and what it needs.
-pub fn run(data: &[u8]) {
+fn run(data: &[u8]) {
     let mut world = World::new();
     let mut rest = data;
     while let Some((&operation, after)) = rest.split_first() {
@@ -69,7 +86,7 @@ impl World {
         }
         let relayed = |(at, link)| (at, Relayed::new(Parrot::default(), link));
         Self {
-            relay: Relay::new(now, limits(), [9; 32]),
+            relay: Relay::danger_open(now, limits(), [9; 32]),
             players: players.into_iter().map(relayed).collect(),
             now,
             under_way: VecDeque::new(),
@@ -119,7 +136,7 @@ impl World {
                 player.machine_mut().0.push_back((to, said));
             }
             _ => match who {
-                0 => self.relay = Relay::new(self.now, limits(), [self.moves; 32]),
+                0 => self.relay = Relay::danger_open(self.now, limits(), [self.moves; 32]),
                 1 => self.relay.drain(),
                 _ => self.players[who].1.link_mut().leave(),
             },

@@ -3,8 +3,25 @@
 use muse_relay::packet::{PACKET_LEN_MAX, Packet, is_relay_packet};
 use muse_relay::{Invitation, LegId, RoomCode, lan};
 
+use crate::{Bound, Target, no_setup};
+
+/// One packet, code or invitation.
+pub const TARGET: Target = Target {
+    name: "relay_v2_packet",
+    setup: no_setup,
+    body: run,
+    memory: Bound {
+        base: 16_384,
+        per_byte: 16,
+    },
+    steps: Bound {
+        base: 20_000,
+        per_byte: 100,
+    },
+};
+
 /// A packet that can be read is written back as the same bytes.
-pub fn run(data: &[u8]) {
+fn run(data: &[u8]) {
     if let Some(packet) = Packet::parse(data) {
         assert!(is_relay_packet(data));
         let mut buffer = [0; PACKET_LEN_MAX];

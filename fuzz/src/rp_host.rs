@@ -7,6 +7,23 @@ use arbitrary::{Arbitrary, Unstructured};
 use muse_rp::{Channel, ConnectionId, Event, Host, HostOptions};
 use muse_wire::{Duration, Instant};
 
+use crate::{Bound, Target, no_setup};
+
+/// Operations on two hosts.
+pub const TARGET: Target = Target {
+    name: "rp_host",
+    setup: no_setup,
+    body: run,
+    memory: Bound {
+        base: 200_000,
+        per_byte: 200,
+    },
+    steps: Bound {
+        base: 500_000,
+        per_byte: 2_000,
+    },
+};
+
 #[derive(Arbitrary)]
 enum Operation {
     Connect,
@@ -45,7 +62,7 @@ enum Operation {
 }
 
 /// The bytes choose windows, percentage and operations.
-pub fn run(data: &[u8]) {
+fn run(data: &[u8]) {
     let mut choices = Unstructured::new(data);
     let Ok((window, percent)) = <(u8, u8)>::arbitrary(&mut choices) else {
         return;

@@ -6,6 +6,23 @@ use muse_netcode::{Client, ClientId, Kind, KindOptions, Kinds, Server, SessionCo
 use muse_schema::{Schema, State};
 use muse_wire::{Duration, Instant};
 
+use crate::{Bound, Target, no_setup};
+
+/// Packets of a session.
+pub const TARGET: Target = Target {
+    name: "session",
+    setup: no_setup,
+    body: run,
+    memory: Bound {
+        base: 1_000_000,
+        per_byte: 1_000,
+    },
+    steps: Bound {
+        base: 500_000,
+        per_byte: 5_000,
+    },
+};
+
 #[derive(State, Clone, Debug, Default, PartialEq)]
 struct Body {
     #[field(range = -100.0..=100.0, step = 0.001)]
@@ -43,7 +60,7 @@ fn kinds() -> (Kinds, Kind<Body>) {
 
 /// Runs the bytes: packets with a length in front, of which the lowest bit says to whom. In place of every other one the honest packet
 /// goes through with some of the bytes exclusive-or'ed into it.
-pub fn run(data: &[u8]) {
+fn run(data: &[u8]) {
     let tick = Duration::from_millis(20);
     let config = SessionConfig::new(tick);
     let (all, kind) = kinds();

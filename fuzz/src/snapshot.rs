@@ -6,6 +6,23 @@ use muse_netcode::{
 };
 use muse_schema::State;
 
+use crate::{Bound, Target, no_setup};
+
+/// Packets and answers.
+pub const TARGET: Target = Target {
+    name: "snapshot",
+    setup: no_setup,
+    body: run,
+    memory: Bound {
+        base: 200_000,
+        per_byte: 400,
+    },
+    steps: Bound {
+        base: 100_000,
+        per_byte: 1_000,
+    },
+};
+
 #[derive(State, Clone)]
 struct Thing {
     #[field(range = -100.0..=100.0, step = 0.01, predict = linear)]
@@ -24,7 +41,7 @@ fn kinds() -> (Kinds, Kind<Thing>) {
 }
 
 /// Runs the bytes as a list of operations.
-pub fn run(data: &[u8]) {
+fn run(data: &[u8]) {
     let (declared, thing) = kinds();
     let mut world = World::new(declared);
     let mut view = ClientView::new(&world, ClientId(1));
