@@ -41,13 +41,15 @@ async function main() {
   const url = await master.expect("http");
   const authority = url.slice("http://".length);
   const player = (n, ...rest) => start("master-player", authority, "--device-key", `device of the player ${n}`, ...rest);
-  const [one, two, three] = [player(1, "--play"), player(2, "--play"), player(3)];
-  const id = Number((await three.expect("online")).split(" ")[1]);
+  const [one, two] = [player(1, "--play"), player(2, "--play")];
   await Promise.all([one.expect("playing"), two.expect("playing")]);
   const guest = async (n) => (await (await fetch(`${url}/v1/guest`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ device_key: `device of the player ${n}` }) })));
   const token = (await (await guest(3)).json()).access_token;
   const asPlayer = (method, path, body) => fetch(`${url}${path}`, { method, headers: { "Content-Type": "application/json", Authorization: `Bearer ${token}` }, body: JSON.stringify(body) });
   assert.equal((await asPlayer("PUT", "/v1/account/password", { name: "grace", password: "correct horse" })).status, 204);
+  // A new password signs out whoever was in before.
+  const three = player(3);
+  const id = Number((await three.expect("online")).split(" ")[1]);
   const other = Number((await (await guest(4)).json()).account);
   assert.equal((await asPlayer("POST", `/v1/chat/direct/${other}`, { text: "<b>not bold</b>" })).status, 200);
   assert.equal((await asPlayer("POST", "/v1/ticket", { preferences: { players: 8, choices: { mode: "race" } } })).status, 200);

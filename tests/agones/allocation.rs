@@ -5,9 +5,10 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use muse_master::director::NoServer;
 use muse_master::fleet::Fleet;
+use muse_master::fleet::agones::server_id;
 
 use crate::cluster::Cluster;
-use crate::{KEY, Watching, placement, until};
+use crate::{KEY, Watching, placement};
 
 #[tokio::test]
 async fn a_match_goes_to_the_nearest_region_that_has_a_server_and_anywhere_at_last() {
@@ -15,9 +16,9 @@ async fn a_match_goes_to_the_nearest_region_that_has_a_server_and_anywhere_at_la
     watching.add_ready("asia-1", "n1", "asia");
     watching.add_ready("us-1", "n2", "us");
     let nearest = watching.allocate(11, &["eu", "us"]).await;
-    assert_eq!(nearest, Ok(watching.server("us-1")));
+    assert_eq!(nearest, Ok(server_id("us-1")));
     let anywhere = watching.allocate(12, &["eu", "us"]).await;
-    assert_eq!(anywhere, Ok(watching.server("asia-1")));
+    assert_eq!(anywhere, Ok(server_id("asia-1")));
     let model = watching.cluster.model();
     let annotations = &model.servers["us-1"]["metadata"]["annotations"];
     assert_eq!(annotations["muse.dev/match"], "11");
@@ -46,7 +47,7 @@ async fn what_was_in_the_way_is_tried_again() {
     ];
     watching.cluster.model().in_the_way.extend(codes);
     let allocated = watching.allocate(1, &["eu"]).await;
-    assert_eq!(allocated, Ok(watching.server("a")));
+    assert_eq!(allocated, Ok(server_id("a")));
     assert_eq!(watching.cluster.model().asked.len(), 3);
 }
 
@@ -89,10 +90,7 @@ async fn a_machine_with_enough_matches_gets_no_more() {
         assert!(watching.allocate(n, &["eu"]).await.is_ok());
     }
     watching.counts(0, 3, 2).await;
-    assert_eq!(
-        watching.allocate(2, &["eu"]).await,
-        Ok(watching.server("b-0"))
-    );
+    assert_eq!(watching.allocate(2, &["eu"]).await, Ok(server_id("b-0")));
     watching.counts(0, 2, 3).await;
     assert_eq!(watching.allocate(3, &["eu"]).await, Err(NoServer::Full));
     // One of its matches ends.
@@ -112,7 +110,7 @@ async fn servers_of_another_protocol_are_left_alone() {
     watching.counts(0, 2, 0).await;
     assert_eq!(watching.allocate(1, &[]).await, Err(NoServer::Full));
     watching.add_ready("new", "n1", "eu");
-    assert_eq!(watching.allocate(1, &[]).await, Ok(watching.server("new")));
+    assert_eq!(watching.allocate(1, &[]).await, Ok(server_id("new")));
 }
 
 #[tokio::test]
@@ -127,12 +125,28 @@ async fn an_allocator_that_is_away_is_no_server() {
     assert_eq!(watching.allocate(1, &[]).await, Err(NoServer::Failed));
 }
 
+/// The fleet's key is not enough: the cluster must know a server of this name and unique id, and know it still.
 #[tokio::test]
-async fn a_server_enrols_with_the_fleets_key_alone() {
+async fn a_server_enrols_with_the_fleets_key_its_name_and_its_unique_id() {
     let watching = Watching::start(|config| config).await;
-    let first = watching.fleet.enrol(KEY, "a");
-    assert!(first.is_some() && first != watching.fleet.enrol(KEY, "b"));
-    assert_eq!(first, watching.fleet.enrol(KEY, "a"));
-    assert_eq!(watching.fleet.enrol("another key", "a"), None);
-    until("the first list", || watching.cluster.model().lists > 0).await;
+    let cluster = &watching.cluster;
+    for name in ["a", "b"] {
+        watching.add_ready(name, "n1", "eu");
+    }
+    watching.counts(0, 2, 0).await;
+    let uid = |name: &str| {
+        let uid = &cluster.model().servers[name]["metadata"]["uid"];
+        uid.as_str().expect("a text").to_owned()
+    };
+    let (first, second) = (uid("a"), uid("b"));
+    let enrol = |key: &str, name: &str, uid: &str| watching.fleet.enrol(key, name, uid);
+    assert_eq!(enrol(KEY, "a", &first), Some(server_id("a")));
+    assert_eq!(enrol(KEY, "b", &second), Some(server_id("b")));
+    assert_eq!(enrol("another key", "a", &first), None);
+    assert_eq!(enrol(KEY, "a", &second), None);
+    assert_eq!(enrol(KEY, "a", ""), None);
+    assert_eq!(enrol(KEY, "c", &first), None);
+    cluster.remove("a");
+    watching.counts(0, 1, 0).await;
+    assert_eq!(enrol(KEY, "a", &first), None);
 }

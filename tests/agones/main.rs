@@ -73,11 +73,6 @@ impl Watching {
         };
         until("the fleet's counts", || self.fleet.counts() == wanted).await;
     }
-
-    /// The number of the server of this name.
-    fn server(&self, name: &str) -> ServerId {
-        self.fleet.enrol(KEY, name).expect("the right key")
-    }
 }
 
 fn placement(match_id: u64, regions: &[&str]) -> Placement {

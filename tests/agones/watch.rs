@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use muse_master::bus::Note;
 use muse_master::fleet::Fleet;
+use muse_master::fleet::agones::server_id;
 use muse_master_client::MatchId;
 use muse_master_client::messages::ToServer;
 use serde_json::json;
@@ -54,11 +55,11 @@ async fn a_watch_that_is_too_old_begins_anew_and_misses_nothing() {
         }
         cluster.compact();
         watching.counts(0, 0, 1).await;
-        assert_eq!(gone(&mut notes).await, watching.server("a"));
+        assert_eq!(gone(&mut notes).await, server_id("a"));
         assert!(cluster.model().lists > lists);
         cluster.set_state("b", "Shutdown");
         watching.counts(0, 0, 0).await;
-        assert_eq!(gone(&mut notes).await, watching.server("b"));
+        assert_eq!(gone(&mut notes).await, server_id("b"));
     }
 }
 
@@ -101,7 +102,7 @@ async fn servers_and_their_matches_are_known_to_a_leader_that_has_just_come() {
     cluster.set_state("a", "Allocated");
     watching.counts(0, 0, 1).await;
     let hosts = watching.fleet.hosts();
-    assert_eq!(hosts, [(watching.server("a"), MatchId(77))]);
+    assert_eq!(hosts, [(server_id("a"), MatchId(77))]);
 }
 
 #[tokio::test]
@@ -113,7 +114,7 @@ async fn a_server_that_does_not_end_is_deleted_and_nothing_else_of_its_name() {
     }
     watching.counts(0, 0, 2).await;
     let mut notes = watching.bus.subscribe();
-    let (stuck, renewed) = (watching.server("stuck"), watching.server("renewed"));
+    let (stuck, renewed) = (server_id("stuck"), server_id("renewed"));
     watching.fleet.release(stuck);
     watching.fleet.release(stuck);
     let told = notes.recv().await.expect("a note");

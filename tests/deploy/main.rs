@@ -10,9 +10,11 @@ use yaml_rust2::{Yaml, YamlLoader};
 fn the_manifests_hold_what_a_cluster_needs() {
     let kinds: Vec<String> = manifests().iter().map(|it| text(&it["kind"])).collect();
     let needed = [
+        "ConfigMap",
         "Deployment",
         "Fleet",
         "FleetAutoscaler",
+        "NetworkPolicy",
         "PodDisruptionBudget",
         "Role",
         "RoleBinding",
@@ -38,7 +40,10 @@ fn the_manifests_hold_what_a_cluster_needs() {
 
 #[test]
 fn the_binary_has_every_option_that_a_manifest_gives_it() {
-    for container in [container(&only("Deployment")), game_container()] {
+    for container in [
+        container(&named("Deployment", "muse-master")),
+        game_container(),
+    ] {
         let arguments = texts(&container["args"]);
         let (command, options) = arguments.split_first().expect("a command");
         let help = help(command);
@@ -54,7 +59,7 @@ fn the_binary_has_every_option_that_a_manifest_gives_it() {
 
 #[test]
 fn masters_and_game_servers_agree() {
-    let master = container(&only("Deployment"));
+    let master = container(&named("Deployment", "muse-master"));
     let options = texts(&master["args"]);
     let fleet = only("Fleet");
     let labels = &fleet["spec"]["template"]["metadata"]["labels"];
@@ -75,7 +80,12 @@ fn masters_and_game_servers_agree() {
         variable(&master, "MUSE_FLEET_KEY"),
         variable(&game, "MUSE_FLEET_KEY")
     );
-    for name in ["MUSE_FLEET_KEY", "MUSE_DATABASE", "MUSE_OPERATOR_PASSWORD"] {
+    for name in [
+        "MUSE_FLEET_KEY",
+        "MUSE_DATABASE",
+        "MUSE_NATS",
+        "MUSE_OPERATOR_PASSWORD",
+    ] {
         let found = variable(&master, name).expect("set");
         assert!(!found["valueFrom"]["secretKeyRef"].is_badvalue(), "{name}");
     }
@@ -84,10 +94,10 @@ fn masters_and_game_servers_agree() {
     let opened = fleet["spec"]["template"]["spec"]["ports"][0]["containerPort"].as_i64();
     assert_eq!(text(&port["value"]).parse().ok(), opened);
     // The fleets' servers reach the service where the masters listen.
-    let service = only("Service");
+    let service = named("Service", "muse-master");
     let url = variable(&game, "MUSE_MASTER").expect("set");
     let expected = format!(
-        "ws://{}.{}:{}",
+        "wss://{}.{}:{}",
         text(&service["metadata"]["name"]),
         text(&service["metadata"]["namespace"]),
         service["spec"]["ports"][0]["port"]
@@ -95,6 +105,125 @@ fn masters_and_game_servers_agree() {
             .expect("a port"),
     );
     assert_eq!(text(&url["value"]), expected);
+}
+
+/// Comments count too: they are what an operator copies.
+#[test]
+fn every_url_is_tls() {
+    let mut seen = BTreeSet::new();
+    for (file, text) in files() {
+        for (at, _) in text.match_indices("://") {
+            let begin = text[..at].rfind(|it: char| !it.is_ascii_alphanumeric());
+            let scheme = &text[begin.map_or(0, |begin| begin + 1)..at];
+            let rest = text[at..].split_whitespace().next().unwrap_or_default();
+            let is_secure = match scheme {
+                "https" | "tls" | "wss" => true,
+                "postgres" => rest.ends_with("?sslmode=verify-full"),
+                _ => false,
+            };
+            assert!(is_secure, "{file}: {scheme}{rest}");
+            seen.insert(scheme.to_owned());
+        }
+    }
+    let expected = ["https", "postgres", "tls", "wss"].map(str::to_owned);
+    assert_eq!(seen, BTreeSet::from(expected));
+}
+
+/// Each end of a connection has the files that TLS needs: masters a certificate and the authorities of what they connect to, game servers the masters'
+/// authority and no key.
+#[test]
+fn each_hop_has_its_certificates() {
+    let deployment = named("Deployment", "muse-master");
+    let master = container(&deployment);
+    for option in [
+        "--tls-cert=",
+        "--tls-key=",
+        "--database-ca=",
+        "--nats-ca=",
+        "--agones-cert=",
+        "--agones-key=",
+        "--agones-ca=",
+    ] {
+        let options = texts(&master["args"]);
+        let file = options.iter().find_map(|it| it.strip_prefix(option));
+        let file = file.unwrap_or_else(|| unreachable!("no {option}"));
+        assert!(is_mounted(&master, file), "{option}{file}");
+    }
+    for probe in ["readinessProbe", "livenessProbe"] {
+        let scheme = text(&master[probe]["httpGet"]["scheme"]);
+        assert_eq!(scheme, "HTTPS", "{probe}");
+    }
+    let game = game_container();
+    let authority = variable(&game, "MUSE_MASTER_CA").expect("set");
+    assert!(is_mounted(&game, &text(&authority["value"])));
+    let template = &only("Fleet")["spec"]["template"]["spec"]["template"];
+    let volumes = template["spec"]["volumes"].as_vec().expect("volumes");
+    let secret = volumes.iter().find(|it| !it["secret"].is_badvalue());
+    assert_eq!(secret, None, "a game server has no key of anybody");
+    // The bus takes nobody without TLS and a password.
+    let bus = text(&only("ConfigMap")["data"]["nats.conf"]);
+    for part in ["tls {", "authorization {", "password: $NATS_PASSWORD"] {
+        assert!(bus.contains(part), "no {part} in {bus}");
+    }
+}
+
+/// Whatever is not allowed is forbidden, and every workload is allowed something.
+#[test]
+fn each_workload_has_a_policy_and_the_rest_is_closed() {
+    let policies = all("NetworkPolicy");
+    let closed = policies.iter().find(|it| {
+        let selector = &it["spec"]["podSelector"];
+        selector.as_hash().is_some_and(|it| it.is_empty())
+    });
+    let closed = closed.expect("one for all pods");
+    assert!(closed["spec"]["ingress"].is_badvalue() && closed["spec"]["egress"].is_badvalue());
+    for policy in &policies {
+        let kinds = texts(&policy["spec"]["policyTypes"]);
+        assert_eq!(kinds, ["Ingress", "Egress"], "{policy:?}");
+        // A rule without a peer is for everybody: only players are.
+        for rule in policy["spec"]["egress"].as_vec().into_iter().flatten() {
+            assert!(!rule["to"].is_badvalue() && !rule["ports"].is_badvalue());
+        }
+    }
+    let fleet = only("Fleet")["spec"]["template"]["spec"].clone();
+    let workloads = all("Deployment").into_iter().map(|it| it["spec"].clone());
+    for workload in workloads.chain([fleet]) {
+        let app = text(&workload["template"]["metadata"]["labels"]["app"]);
+        policy_of(&app);
+    }
+}
+
+/// The connections that the manifests name are the ones that the policies allow, at both ends.
+#[test]
+fn the_policies_allow_the_hops_that_exist() {
+    let tcp = |port| ("TCP".to_owned(), port);
+    let service = |name: &str| {
+        let port = named("Service", name)["spec"]["ports"][0]["port"].as_i64();
+        tcp(port.expect("a port"))
+    };
+    let (master, nats) = (service("muse-master"), service("nats"));
+    for (from, to, port) in [
+        ("biobot", "muse-master", &master),
+        ("muse-master", "nats", &nats),
+    ] {
+        let out = peers(&policy_of(from), "egress", "to");
+        assert!(out.contains(&(to.to_owned(), port.clone())), "{from}");
+        let into = peers(&policy_of(to), "ingress", "from");
+        assert!(into.contains(&(from.to_owned(), port.clone())), "{to}");
+    }
+    let out = peers(&policy_of("muse-master"), "egress", "to");
+    assert!(out.contains(&("postgres".to_owned(), tcp(5_432))));
+    // The bus talks to nobody by itself, and nobody but masters talks to it.
+    assert_eq!(peers(&policy_of("nats"), "egress", "to"), []);
+    let into = peers(&policy_of("nats"), "ingress", "from");
+    assert_eq!(into, [("muse-master".to_owned(), nats)]);
+    // Players reach the port that Agones opens.
+    let opened = &only("Fleet")["spec"]["template"]["spec"]["ports"][0]["containerPort"];
+    let open = policy_of("biobot")["spec"]["ingress"][0].clone();
+    assert!(open["from"].is_badvalue());
+    for port in open["ports"].as_vec().expect("ports") {
+        assert_eq!(&port["port"], opened);
+    }
 }
 
 #[test]
@@ -145,23 +274,71 @@ fn collect(value: &serde_json::Value, names: &mut BTreeSet<String>) {
     }
 }
 
+/// Names and texts of all manifests.
+fn files() -> Vec<(String, String)> {
+    let folder = std::fs::read_dir(root().join("deploy/kubernetes")).expect("a folder");
+    let read = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        (name, std::fs::read_to_string(entry.path()).expect("a file"))
+    };
+    let mut files: Vec<_> = folder.flatten().map(read).collect();
+    files.sort_unstable();
+    files
+}
+
 fn manifests() -> Vec<Yaml> {
-    let mut found = Vec::new();
-    for file in ["master.yaml", "fleet.yaml"] {
-        let text = std::fs::read_to_string(root().join("deploy/kubernetes").join(file));
-        let read = YamlLoader::load_from_str(&text.expect("a file")).expect("YAML");
-        found.extend(read);
-    }
+    let read = |(_, text): (String, String)| YamlLoader::load_from_str(&text).expect("YAML");
+    files().into_iter().flat_map(read).collect()
+}
+
+fn all(kind: &str) -> Vec<Yaml> {
+    let mut found = manifests();
+    found.retain(|it| text(&it["kind"]) == kind);
     found
 }
 
 fn only(kind: &str) -> Yaml {
-    let mut found = manifests()
-        .into_iter()
-        .filter(|it| text(&it["kind"]) == kind);
-    let first = found.next().expect("one of the kind");
-    assert!(found.next().is_none(), "more than one {kind}");
-    first
+    let mut found = all(kind);
+    assert_eq!(found.len(), 1, "{kind}");
+    found.remove(0)
+}
+
+fn named(kind: &str, name: &str) -> Yaml {
+    let mut found = all(kind);
+    found.retain(|it| text(&it["metadata"]["name"]) == name);
+    assert_eq!(found.len(), 1, "{kind} {name}");
+    found.remove(0)
+}
+
+/// The policy of the pods with this label.
+fn policy_of(app: &str) -> Yaml {
+    let mut found = all("NetworkPolicy");
+    found.retain(|it| text(&it["spec"]["podSelector"]["matchLabels"]["app"]) == app);
+    assert_eq!(found.len(), 1, "policies of {app}");
+    found.remove(0)
+}
+
+/// The pods of this namespace that a policy allows in one direction, with protocol and port.
+fn peers(policy: &Yaml, direction: &str, side: &str) -> Vec<(String, (String, i64))> {
+    let mut found = Vec::new();
+    for rule in policy["spec"][direction].as_vec().into_iter().flatten() {
+        for peer in rule[side].as_vec().into_iter().flatten() {
+            let app = text(&peer["podSelector"]["matchLabels"]["app"]);
+            for port in rule["ports"].as_vec().into_iter().flatten() {
+                let number = port["port"].as_i64().expect("a number");
+                found.push((app.clone(), (text(&port["protocol"]), number)));
+            }
+        }
+    }
+    found.retain(|(app, _)| !app.is_empty());
+    found
+}
+
+/// True if a file is below one of the container's volumes.
+fn is_mounted(container: &Yaml, file: &str) -> bool {
+    let mounts = container["volumeMounts"].as_vec().into_iter().flatten();
+    let mut folders = mounts.map(|it| text(&it["mountPath"]));
+    folders.any(|folder| file.starts_with(&format!("{folder}/")))
 }
 
 fn container(workload: &Yaml) -> Yaml {

@@ -109,7 +109,10 @@ fn a_result_that_comes_twice_and_late_counts_once() {
     });
     let register = FromServer::Register {
         address: program::variable(server, "MUSE_SERVER_ADDRESS"),
-        public_key: "00".repeat(32),
+        public_key: master
+            .texts("SELECT public_key FROM servers WHERE server = (SELECT server FROM matches)")
+            .remove(0),
+        claim: None,
     };
     let credential = program::variable(server, "MUSE_SERVER_CREDENTIAL");
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -1,9 +1,12 @@
 //! The master as it ships: the binary, its child processes and its file, killed by pid in the middle of things.
 
+mod ending;
 mod faults;
 mod hosted;
+mod hostile;
 #[cfg(feature = "nats")]
 #[path = "../support/nats.rs"]
+#[allow(dead_code, reason = "the bus's tests use more of it")]
 mod nats;
 mod operators;
 #[cfg(feature = "postgres")]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::program::{Master, OPERATOR_PASSWORD, Player, Request, wait_for};
 
-fn signed_in(master: &Master) -> String {
+pub(crate) fn signed_in(master: &Master) -> String {
     let body = format!(r#"{{"name":"ada","password":"{OPERATOR_PASSWORD}"}}"#);
     let answer = master.request(Request::post("/admin/api/sign-in", &body));
     let answer = answer.expect_json(200);

@@ -342,6 +342,7 @@ fn spawn_by(
         .args(arguments)
         .env("MUSE_TEST_FOLDER", folder.path())
         .env("MUSE_OPERATOR_PASSWORD", OPERATOR_PASSWORD)
+        .env("MUSE_SECRET_KEY", SECRET_KEY)
         .env("MUSE_GAME_SECONDS", game_seconds.to_string())
         .stdout(Stdio::piped());
     if !arguments.iter().any(|argument| argument == "--listen") {
@@ -500,7 +501,7 @@ pub(crate) fn signal(pid: u32, name: &str) {
     assert!(status.expect("kill runs").success());
 }
 
-/// A variable of a process's environment.
+/// A variable of a process's environment; empty if it is not set.
 pub(crate) fn variable(pid: u32, name: &str) -> String {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).expect("it runs");
     let environment = String::from_utf8(environment).expect("text");
@@ -508,7 +509,7 @@ pub(crate) fn variable(pid: u32, name: &str) -> String {
         .split('\0')
         .filter_map(|line| line.split_once('='));
     let found = variables.find(|(found, _)| *found == name);
-    found.expect("it is set").1.to_owned()
+    found.map(|(_, value)| value.to_owned()).unwrap_or_default()
 }
 
 /// The first of a hundred ports that no other test uses.
@@ -535,6 +536,9 @@ fn device_key(device: u32) -> String {
     format!("device key of player number {device}")
 }
 
+/// The key that seals the secrets of databases under test: masters that share one have it in common.
+pub(crate) const SECRET_KEY: &str =
+    "8f0cb8dd3c7d6e5b9a4f1e2d3c4b5a69788796a5b4c3d2e1f00112233445566a";
 /// The password with which operators of the masters under test sign in.
 pub(crate) const OPERATOR_PASSWORD: &str = "password of an operator";
 const LOOK_EVERY: Duration = Duration::from_millis(50);

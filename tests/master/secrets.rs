@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::program::{self, Master, OPERATOR_PASSWORD, Player, Request};
+use crate::program::{self, Master, OPERATOR_PASSWORD, Player, Request, SECRET_KEY};
 
 /// Neither the log, with everything in it, nor the process list tells a password, a token, a device's key, a server's credential or a key.
 #[test]
 fn nothing_secret_is_logged_or_in_the_process_list() {
     let (master, log) = Master::start_with_full_log(&["--operator", "ada"], 600.0);
-    let mut secrets = vec![OPERATOR_PASSWORD.to_owned()];
+    let mut secrets = [OPERATOR_PASSWORD, SECRET_KEY].map(str::to_owned).to_vec();
     let mut keep = |answer: &Value| {
         for name in ["access_token", "refresh_token", "token"] {
             let found = answer[name].as_str().filter(|text| !text.is_empty());
@@ -56,6 +56,11 @@ fn nothing_secret_is_logged_or_in_the_process_list() {
     keep(&master.request(state).expect_json(200)["seat"]);
     let games = master.game_servers();
     assert!(!games.is_empty());
+    for pid in &games {
+        for own in ["MUSE_SECRET_KEY", "MUSE_OPERATOR_PASSWORD"] {
+            assert_eq!(program::variable(*pid, own), "", "{own}");
+        }
+    }
     let credential = |pid: &u32| program::variable(*pid, "MUSE_SERVER_CREDENTIAL");
     secrets.extend(games.iter().map(credential));
     for stored in master.texts("SELECT value FROM secrets") {

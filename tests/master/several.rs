@@ -106,7 +106,8 @@ fn a_server_that_was_allocated_but_not_recorded_is_reclaimed() {
 #[cfg(feature = "nats")]
 mod two {
     use super::*;
-    use crate::nats::Nats;
+    use crate::nats::{Nats, Stranger};
+    use crate::operators::signed_in;
     use crate::program::{self, free_port};
     use futures_util::{SinkExt, StreamExt};
     use muse_master_client::Preferences;
@@ -129,6 +130,8 @@ mod two {
                 own,
                 "--other-master",
                 other,
+                "--operator",
+                "ada",
             ];
             Master::start(&arguments, seconds)
         };
@@ -325,6 +328,67 @@ mod two {
             });
             let answer = answer.await;
             assert!(matches!(answer, FromMaster::Queue(_)), "{answer:?}");
+        });
+    }
+
+    /// Somebody who reaches the NATS server tells players lies, kicks them and repeats what masters said: nobody hears it, and it is counted.
+    #[test]
+    fn notes_of_a_stranger_reach_nobody() {
+        let database = Postgres::start();
+        let nats = Nats::start();
+        let masters = masters(&database, &nats, 1.0);
+        let mut stranger = Stranger::connect(&nats, "muse.notes");
+        let operator = signed_in(&masters[0]);
+        let announce = |text: &str| {
+            let body = format!(r#"{{"text":"{text}"}}"#);
+            let announce = Request::post("/admin/api/announcements", &body).bearer(&operator);
+            masters[0].request(announce).expect(204);
+        };
+        let account = masters[1].sign_in(1)["account"].clone();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.expect("a runtime").block_on(async {
+            let mut socket = open_push(&masters[1], 1).await;
+            hear(&mut socket, |heard| {
+                matches!(heard, FromMaster::Welcome { .. })
+            })
+            .await;
+            announce("first");
+            let said = async |socket: &mut Socket| {
+                let words = hear(socket, |heard| {
+                    let is_lie = matches!(heard, FromMaster::Refused { .. });
+                    is_lie || matches!(heard, FromMaster::Announcement { .. })
+                });
+                match words.await {
+                    FromMaster::Announcement { text } => text,
+                    other => unreachable!("{other:?}"),
+                }
+            };
+            assert_eq!(said(&mut socket).await, "first");
+            let genuine = stranger.hear("first");
+            let forged = genuine.clone();
+            let forged = String::from_utf8_lossy(&forged).replace("first", "gifts");
+            let lie = encode(&FromMaster::Announcement {
+                text: "gifts".to_owned(),
+            });
+            let plain = [
+                serde_json::json!({ "TellAll": lie }).to_string(),
+                serde_json::json!({ "Kick": [account, "forged"] }).to_string(),
+            ];
+            let messages = [genuine.as_slice(), forged.as_bytes(), &genuine];
+            let all = messages
+                .into_iter()
+                .chain(plain.iter().map(String::as_bytes));
+            for message in all {
+                stranger.publish(message);
+            }
+            wait_for("each is counted", Duration::from_secs(20), || {
+                let refused = |master: &Master| master.figure("muse_notes_refused");
+                masters.iter().all(|master| refused(master) == Some(5.0))
+            });
+            announce("second");
+            assert_eq!(said(&mut socket).await, "second");
         });
     }
 

@@ -144,7 +144,7 @@ fn players_of_a_match_talk_and_see_where_it_is() {
 }
 
 #[test]
-fn refresh_tokens_work_once_and_signing_out_voids_everything() {
+fn refresh_tokens_are_repeated_once_and_signing_out_voids_everything() {
     let master = Master::start(&[], 1.0);
     let first = master.sign_in(1);
     let refresh = |signed_in: &Value| {
@@ -158,7 +158,10 @@ fn refresh_tokens_work_once_and_signing_out_voids_everything() {
     let second = master.request(refresh(&first)).expect_json(200);
     assert_eq!(second["account"], first["account"]);
     master.request(account(&second)).expect(200);
-    // The first one again: somebody has stolen it, and nobody is signed in any more.
+    // The first one again, because the answer was lost: it is the same.
+    let again = master.request(refresh(&first)).expect_json(200);
+    assert_eq!(again["refresh_token"], second["refresh_token"]);
+    // And again: somebody has stolen it, and nobody is signed in any more.
     master.request(refresh(&first)).expect(401);
     master.request(refresh(&second)).expect(401);
     master.request(account(&second)).expect(401);

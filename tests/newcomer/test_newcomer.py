@@ -1,6 +1,6 @@
 """The start pages, tried as a newcomer would: in a clean folder, by copying and pasting.
 
-    python3 tests/newcomer/test_newcomer.py [rust|rollback|bevy|c|unity|browser|operator ...]
+    python3 tests/newcomer/test_newcomer.py [rust|messages|game|rollback|bevy|c|unity|browser|operator ...]
 
 Of docs/guide/start-NAME.md every block of `sh` is run, and every program that the page says to put into a file is put there. Where the page then says "It prints" and has a block of `text`,
 the last command must have printed these lines; `…` stands for anything. A command that ends in `&` goes on, and what it prints is waited for. Four digits and `…` (`5c1f…`) are an example of a
@@ -23,7 +23,7 @@ import tempfile
 import typing
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ("rust", "rollback", "bevy", "c", "unity", "browser", "operator")
+PAGES = ("rust", "messages", "game", "rollback", "bevy", "c", "unity", "browser", "operator")
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 SECONDS_MAX = 3600
 BACKGROUND_SECONDS_MAX = 1800  # its first build included

@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import traceback
 import urllib.request
 
@@ -204,6 +205,52 @@ def test_introductions_and_the_direct_way():
         assert guest.hear(0x51) == guest_id + token
         assert host.hear(0x51) == host_id + token
         assert relay.metric("muse_relay_directs_total") == 1
+
+
+def test_a_banned_guest_does_not_come_back():
+    with Relay() as relay:
+        host, guest, room_id, guest_id = room(relay)
+        guest.say(b"\x40" + guest_id + b"hello")
+        host_id, random = host.hear(0x40)[:7], os.urandom(8)
+        stranger = Party(relay)
+        ban = (b"\x55" + room_id + random + host_id + b"\0").ljust(32, b"\0")
+        stranger.say(ban)
+        stranger.hear(0x4B)
+        assert relay.metric("muse_relay_guests") == 1, "from another address"
+        host.say(ban)
+        assert guest.hear(0x4A) == guest_id
+        assert host.hear(0x4A) == host_id
+        assert host.hear(0x56) == room_id + random
+        for party in (guest, Party(relay)):
+            random = party.ask_to_join(code_of(KEY))
+            assert party.hear(0x47) == random + b"\x06"
+        host.say(ban)
+        assert len(host.hear(0x56)) == 15, "repeated, with the guest gone"
+
+
+def test_an_address_is_banned_by_name():
+    with Relay() as relay:
+        host, random = Party(relay), os.urandom(8)
+        room_id = host.open(KEY)
+        here = b"\x04\x7f\0\0\x01" + bytes(12) + b"\x09\0"
+        host.say(b"\x55" + room_id + random + bytes(7) + b"\x01" + here)
+        assert host.hear(0x56) == room_id + random
+        party = Party(relay)
+        random = party.ask_to_join(code_of(KEY))
+        assert party.hear(0x47) == random + b"\x06"
+
+
+def test_a_relay_of_a_master_opens_no_room_without_a_token():
+    with tempfile.TemporaryDirectory() as folder:
+        key = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"  # of RFC 8032
+        with Relay("--master-key", key, "--key-file", folder + "/relay.key") as relay:
+            for token in (b"", os.urandom(255)):
+                party, random = Party(relay), os.urandom(8)
+                cookie = party.cookie(random)
+                shown = struct.pack("<H", len(token)) + token
+                party.say((b"\x43\0" + random + cookie + KEY + b"\0" + shown).ljust(192, b"\0"))
+                assert party.hear(0x47) == random + b"\x07"
+            assert relay.metric("muse_relay_rooms") == 0
 
 
 def test_the_same_key_opens_the_room_again_elsewhere():

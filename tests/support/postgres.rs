@@ -10,26 +10,19 @@ pub(crate) struct Postgres {
     folder: tempfile::TempDir,
     programs: PathBuf,
     port: u16,
+    /// True if the folder is a disk of its own.
+    has_disk: bool,
 }
 
 impl Postgres {
     /// Makes an empty cluster and starts it.
     pub(crate) fn start() -> Self {
-        let versions = std::fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL is installed");
-        let newest = versions.flatten().map(|entry| entry.path()).max();
-        let programs = newest.expect("a version of PostgreSQL").join("bin");
-        let folder = tempfile::tempdir().expect("a folder");
-        let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
-        let server = Self {
-            folder,
-            programs,
-            port: port.expect("a free port").port(),
-        };
-        if is_root() {
-            let mut owner = Command::new("chown");
-            let given = owner.arg("postgres").arg(server.folder.path()).status();
-            assert!(given.expect("chown runs").success());
-        }
+        Self::start_on(None)
+    }
+
+    /// The same on a disk of so many megabytes; on the system's if there may be none.
+    pub(crate) fn start_on(megabytes: Option<u32>) -> Self {
+        let server = Self::place(megabytes);
         let data = server.data();
         server.run(
             "initdb",
@@ -50,6 +43,116 @@ impl Postgres {
         server
     }
 
+    /// A folder, a port and nothing else.
+    fn place(megabytes: Option<u32>) -> Self {
+        let versions = std::fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL is installed");
+        let newest = versions.flatten().map(|entry| entry.path()).max();
+        let programs = newest.expect("a version of PostgreSQL").join("bin");
+        let folder = tempfile::tempdir().expect("a folder");
+        let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+        let has_disk = megabytes.is_some_and(|size| mount(folder.path(), size));
+        if is_root() {
+            let mut owner = Command::new("chown");
+            let given = owner.arg("postgres").arg(folder.path()).status();
+            assert!(given.expect("chown runs").success());
+        }
+        Self {
+            folder,
+            programs,
+            port: port.expect("a free port").port(),
+            has_disk,
+        }
+    }
+
+    /// A standby of the primary that is reached at this port, which follows it from now on.
+    pub(crate) fn start_standby(primary: u16, megabytes: Option<u32>) -> Self {
+        let server = Self::place(megabytes);
+        server.copy_from(primary, true);
+        server.start_again();
+        server
+    }
+
+    /// Another server with everything that the one at this port has, taken by `pg_basebackup` while that one goes on.
+    pub(crate) fn start_from_backup(primary: u16) -> Self {
+        let server = Self::place(None);
+        server.copy_from(primary, false);
+        server.start_again();
+        server
+    }
+
+    fn copy_from(&self, port: u16, follows: bool) {
+        let (port, data) = (port.to_string(), self.data());
+        let mut arguments = vec!["-h", "127.0.0.1", "-p", &port, "-U", "muse", "-D", &data];
+        arguments.extend(["-X", "stream", "-c", "fast", "--no-sync"]);
+        if follows {
+            arguments.push("-R");
+        }
+        self.run("pg_basebackup", &arguments);
+    }
+
+    /// Makes a standby the primary.
+    pub(crate) fn promote(&self) {
+        self.run("pg_ctl", &["promote", "-w", "-D", &self.data()]);
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The disk of its own, if it has one.
+    pub(crate) fn disk(&self) -> Option<&Path> {
+        self.has_disk.then(|| self.folder.path())
+    }
+
+    /// Its log.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.folder.path().join("log")
+    }
+
+    /// All of its processes.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        let file = std::fs::read_to_string(self.pid_file());
+        let first = file.ok().and_then(|text| text.lines().next()?.parse().ok());
+        let Some(parent): Option<u32> = first else {
+            return Vec::new();
+        };
+        let processes = std::fs::read_dir("/proc").expect("Linux").flatten();
+        let mark = format!("PPid:\t{parent}");
+        let own = processes
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|pid: &u32| {
+                let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
+                let status = status.unwrap_or_default();
+                let has = |line: &str| status.lines().any(|found| found.starts_with(line));
+                // One that has ended and that nobody has waited for yet is gone; a file that was left behind may name anybody.
+                let is_alive = has("Name:\tpostgres") && !has("State:\tZ");
+                is_alive && (*pid == parent || status.lines().any(|line| line == mark))
+            });
+        own.collect()
+    }
+
+    /// Kills all of its processes, and forgets that they were.
+    pub(crate) fn kill(&self) {
+        while let pids = self.pids()
+            && !pids.is_empty()
+        {
+            for pid in pids {
+                let mut kill = Command::new("kill");
+                let _ = kill.args(["-KILL", &pid.to_string()]).status();
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        // While nobody has waited for the process that these name, another one would take it for alive.
+        let lock = format!(".s.PGSQL.{}.lock", self.port);
+        for file in [self.pid_file(), self.folder.path().join(lock)] {
+            let _ = std::fs::remove_file(file);
+        }
+    }
+
+    fn pid_file(&self) -> PathBuf {
+        self.folder.path().join("data/postmaster.pid")
+    }
+
     /// Stops it at once, as a crash would; what was committed is on the disk.
     pub(crate) fn stop(&self) {
         self.run("pg_ctl", &["stop", "-m", "immediate", "-D", &self.data()]);
@@ -59,9 +162,13 @@ impl Postgres {
     pub(crate) fn start_again(&self) {
         // Without waiting for the disk: these tests end processes and not machines.
         let options = format!(
-            "-p {} -c fsync=off -c listen_addresses=127.0.0.1 -c unix_socket_directories={}",
+            "-p {} -c fsync=off -c listen_addresses=127.0.0.1 -c unix_socket_directories={}{}",
             self.port,
-            self.folder.path().display()
+            self.folder.path().display(),
+            match self.has_disk {
+                true => " -c max_wal_size=64MB -c min_wal_size=32MB",
+                false => "",
+            }
         );
         let log = self.folder.path().join("log").display().to_string();
         self.run(
@@ -110,8 +217,15 @@ impl Postgres {
 
     /// Runs a query and returns its result as text.
     pub(crate) fn ask(&self, name: &str, sql: &str) -> String {
+        let answer = self.try_ask(name, sql);
+        answer.unwrap_or_else(|error| unreachable!("{error}"))
+    }
+
+    /// The same, or why there is none.
+    pub(crate) fn try_ask(&self, name: &str, sql: &str) -> Result<String, String> {
         let port = self.port.to_string();
         let output = Command::new(self.programs.join("psql"))
+            .env("PGCONNECT_TIMEOUT", "5")
             .args([
                 "-h",
                 "127.0.0.1",
@@ -126,12 +240,41 @@ impl Postgres {
             ])
             .output()
             .expect("psql runs");
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        match output.status.success() {
+            true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
+    }
+
+    /// Writes a database as text, with `pg_dump`.
+    pub(crate) fn dump(&self, name: &str, file: &Path) {
+        let (port, file) = (self.port.to_string(), file.display().to_string());
+        let dump = Command::new(self.programs.join("pg_dump"))
+            .args([
+                "-h",
+                "127.0.0.1",
+                "-p",
+                &port,
+                "-U",
+                "muse",
+                "-f",
+                &file,
+                name,
+            ])
+            .status();
+        assert!(dump.expect("pg_dump runs").success());
+    }
+
+    /// Reads what [`dump`](Self::dump) wrote into a fresh database.
+    pub(crate) fn restore(&self, name: &str, file: &Path) -> String {
+        let url = self.database(name);
+        let file = file.display().to_string();
+        let restored = Command::new(self.programs.join("psql"))
+            .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", &url, "-f", &file])
+            .stdout(Stdio::null())
+            .status();
+        assert!(restored.expect("psql runs").success());
+        url
     }
 
     /// Takes an advisory lock as soon as a query counts so many, and holds it until it is dropped.
@@ -199,7 +342,22 @@ impl Drop for Postgres {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status();
+        if self.has_disk {
+            let folder = self.folder.path();
+            let _ = Command::new("umount").arg("-l").arg(folder).status();
+        }
     }
+}
+
+/// Makes a folder a disk of its own. False if this user or this machine may not.
+fn mount(folder: &Path, megabytes: u32) -> bool {
+    let size = format!("size={megabytes}m,mode=700");
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
+        .arg(folder)
+        .stderr(Stdio::null())
+        .status();
+    mounted.is_ok_and(|status| status.success())
 }
 
 /// PostgreSQL refuses to run as root.

@@ -5,7 +5,8 @@
 FOLDER holds captures of the Muse protocol that tests recorded: sent.pcap, delivered.pcap and keys.txt of the transport's capture test, and
 session.pcapng with session.keys of bindings/capi/examples/session. What is not there is skipped, but not all of it. With MUSE, the program, a match of
 the sample game is recorded besides: bots play through `muse proxy`. Captures of MUSE-RP v1 and relay v1
-are made here, of the datagrams recorded from the original and of every packet that docs/relay-v1.md describes.
+are made here, of the datagrams recorded from the original and of every packet that docs/relay-v1.md describes; so are the packets of handshakes
+that end before a connection: waiting, refusals, and what client and server do not share.
 """
 
 import contextlib
@@ -20,6 +21,9 @@ import tempfile
 import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/decoder"))
+from aead import checksum  # noqa: E402 (the decoder's own)
+
 LUA = ROOT / "tools/wireshark"
 SCRIPTS = [argument for name in ("muse", "muse_rp", "muse_relay_v1") for argument in ("-X", f"lua_script:{LUA / name}.lua")]
 UDP, TCP = 17, 6
@@ -88,6 +92,8 @@ class Pcap:
 
 def record_match(muse, folder):
     """Two bots play against each other for a while, through a proxy that loses packets and records all of them."""
+    # Secrets are appended, and a file that others can read is refused.
+    (folder / "match.keys").unlink(missing_ok=True)
     game = [muse, "game", "--listen", "127.0.0.1:0", "--no-web", "--danger-no-tokens", "--danger-key-log", str(folder / "match.keys")]
     game += ["--mode", "versus", "--players", "2", "--seed", "1", "--versus-s", "15"]
     with running(game) as server:
@@ -165,6 +171,33 @@ class Checks:
         found = [row for row in fields(capture, "_ws.expert.message", options=options) if "breaks" in row[0]]
         assert found
         return f"{len(found)} packets"
+
+    def handshakes_without_a_connection(self):
+        """Wait, Refuse, Describe and Description, as docs/handshake.md lays them out."""
+        protocol, random, cookie = 0x1122334455667788, bytes(range(16)), bytes(range(20, 40))
+        pages = [b"a" * 960, b"b" * 960, b"c" * 5]
+        pcap, expected = Pcap(), []
+
+        def packet(kind, body, length, *wanted, backwards=True):
+            data = (bytes([kind]) + protocol.to_bytes(8, "little") + body).ljust(length - 8, b"\0")
+            pcap.udp(5000, 7777, data + checksum(protocol, bytes(12), b"", data), backwards)
+            expected.append([str(kind), *wanted])
+
+        packet(1, struct.pack("<H", 1) + random, 64, "", "", "", backwards=False)
+        packet(6, random, 33, "", "", "")
+        packet(5, random + b"\x02" + bytes(8), 42, "", "", "")
+        for number, page in enumerate(pages):
+            question = struct.pack("<H", 1) + random + cookie + struct.pack("<H", number)
+            packet(7, question, 1000, str(number), "", "", backwards=False)
+            packet(8, random + struct.pack("<HH", number, len(pages)) + page, 37 + len(page), str(number), str(len(pages)), page.hex())
+        capture = pcap.save("refused.pcap")
+        names = ("muse.kind", "muse.page", "muse.pages", "muse.description")
+        rows = nothing_is_malformed(capture, "muse", (), names)
+        nothing_looks_malformed(capture)
+        assert rows == expected, rows
+        asked = [row[0] for row in fields(capture, "muse.cookie", options=("-Y", "muse.kind == 7"))]
+        assert asked == [cookie.hex()] * len(pages), asked
+        return f"{len(rows)} packets"
 
     def muse_rp_of_the_original(self):
         pcap, vectors = Pcap(), json.loads((ROOT / "legacy/rp/tests/data/muse-rp.json").read_text())

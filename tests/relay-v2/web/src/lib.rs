@@ -5,12 +5,10 @@
 //!
 //! It is all that a game needs to let a browser host; the test in `browsers.mjs` is its only user here.
 
-use std::collections::VecDeque;
-use std::net::SocketAddr;
-
+use muse::drivers::carried::{Carried, LINK, REMOTE};
 use muse::drivers::relay::{Invitation, Link, LinkEvent, Relayed, RoomKey};
 use muse::transport::Entropy;
-use muse::wire::{Datagram, Ecn, Link as Carrier, Machine};
+use muse::wire::Machine;
 use muse::{
     ChannelConfig, Config, Connect, ConnectionId, Delivery, Duration, Endpoint, Event, Instant,
     ServerKey, ServerOptions, ServerPublicKey, SystemEntropy,
@@ -35,13 +33,11 @@ use wasm_bindgen::prelude::wasm_bindgen;
 /// ```
 #[wasm_bindgen]
 pub struct Peer {
-    machine: Relayed<Endpoint>,
+    machine: Carried<Relayed<Endpoint>>,
     /// A host's own.
     key: Option<ServerKey>,
     /// By the numbers that events name them by.
     connections: Vec<ConnectionId>,
-    /// Datagrams of a train that has begun to leave.
-    outgoing: VecDeque<Vec<u8>>,
     buffer: Vec<u8>,
 }
 
@@ -56,7 +52,7 @@ impl Peer {
         let key = ServerKey::generate(&mut entropy);
         let mut endpoint = endpoint(now, unix_s, entropy)?;
         endpoint.listen(ServerOptions::new(key.clone()));
-        let link = Link::open(instant(now), relay_address(), RoomKey::new(room), seed);
+        let link = Link::open(instant(now), REMOTE, RoomKey::new(room), seed);
         Ok(Self::new(endpoint, link, Some(key)))
     }
 
@@ -71,7 +67,7 @@ impl Peer {
         endpoint
             .connect(instant(now), Link::host_address(), Connect::pinned(key))
             .map_err(|error| error.to_string())?;
-        let link = Link::join(instant(now), relay_address(), code, seed);
+        let link = Link::join(instant(now), REMOTE, code, seed);
         Ok(Self::new(endpoint, link, None))
     }
 
@@ -107,33 +103,19 @@ impl Peer {
 
     /// Handles a datagram that the session with the relay received.
     #[wasm_bindgen(js_name = handleDatagram)]
-    pub fn handle_datagram(&mut self, now: f64, mut bytes: Vec<u8>) {
-        let datagram = Datagram {
-            from: relay_address(),
-            ecn: Ecn::NotCapable,
-            payload: &mut bytes,
-        };
-        self.machine.handle_datagram(instant(now), datagram);
+    pub fn handle_datagram(&mut self, now: f64, bytes: Vec<u8>) {
+        self.machine.receive(instant(now), bytes);
     }
 
     /// Does everything that is due.
     pub fn advance(&mut self, now: f64) {
-        let now = instant(now);
-        if self.machine.poll_timeout().is_some_and(|due| due <= now) {
-            self.machine.handle_timeout(now);
-        }
+        self.machine.advance(instant(now));
     }
 
     /// Returns the next datagram that the session with the relay is to send.
     #[wasm_bindgen(js_name = pollTransmit)]
     pub fn poll_transmit(&mut self, now: f64) -> Option<Vec<u8>> {
-        if self.outgoing.is_empty() {
-            let mut packet = [0; BUFFER_BYTES];
-            let transmit = self.machine.poll_transmit(instant(now), &mut packet)?;
-            let datagrams = transmit.datagrams(&packet).map(<[u8]>::to_vec);
-            self.outgoing.extend(datagrams);
-        }
-        self.outgoing.pop_front()
+        self.machine.next_datagram(instant(now))
     }
 
     /// Returns the milliseconds until [`advance`](Self::advance) has something to do.
@@ -209,10 +191,9 @@ impl Peer {
 impl Peer {
     fn new(endpoint: Endpoint, link: Link, key: Option<ServerKey>) -> Self {
         Self {
-            machine: Relayed::new(endpoint, link.direct(false)),
+            machine: Carried::new(Relayed::new(endpoint, link.direct(false))),
             key,
             connections: Vec::new(),
-            outgoing: VecDeque::new(),
             buffer: Vec::new(),
         }
     }
@@ -238,7 +219,7 @@ pub fn config() -> Config {
 }
 
 fn endpoint(now: f64, unix_s: f64, entropy: SystemEntropy) -> Result<Endpoint, String> {
-    let config = config().link(CARRIER).build();
+    let config = config().link(LINK).build();
     let mut endpoint = Endpoint::new(config.map_err(|error| error.to_string())?, entropy);
     endpoint.set_unix_time(instant(now), unix_s as u64);
     Ok(endpoint)
@@ -259,19 +240,5 @@ fn instant(ms: f64) -> Instant {
     Instant::from_micros((ms.max(0.0) * 1_000.0) as u64 + 1_000_000)
 }
 
-/// A session leads to one relay: the address only has to be the same each time.
-fn relay_address() -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], 1))
-}
-
 const PROTOCOL: u64 = 0x7265_6c61_7920_7765;
-/// Largest datagram of the transport over WebTransport and WebSocket.
-const DATAGRAM_MAX: usize = 1_200;
-const CARRIER: Carrier = Carrier {
-    datagram_min: DATAGRAM_MAX,
-    datagram_max: DATAGRAM_MAX,
-    ..Carrier::UDP
-};
-/// One datagram, and the room that a link keeps for the relay's headers.
-const BUFFER_BYTES: usize = 1_300;
 const IDLE_MS: f64 = 1_000.0;
