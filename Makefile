@@ -1,7 +1,7 @@
 # Everything a developer or CI runs. `make help` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help test quick nightly play page film bench wasm decode fuzz fmt
+.PHONY: help test quick nightly play page film bench hostile wasm decode fuzz fmt
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -27,6 +27,10 @@ film: ## Make the film of the README from a match of bots
 bench: ## Measure the transport beside its peers
 	cargo run --release -p muse-cli --features tools -- bench transport
 
+hostile: ## Attack the real programs, and judge what honest players notice
+	cargo build --release -p muse-cli --features tools
+	@scripts/hostile.sh "$${CARGO_TARGET_DIR:-target}/release/muse"
+
 wasm: ## Build what runs in a browser for wasm32-unknown-unknown
 	@scripts/wasm-check.sh
 
@@ -34,7 +38,7 @@ decode: ## Record a simulated session and read it with the independent decoder
 	cargo test --quiet -p muse-transport --test capture
 	python3 tests/decoder/test_decoder.py "$${CARGO_TARGET_DIR:-target}/tmp/capture"
 
-fuzz: ## Run every fuzz target for FUZZ_SECONDS seconds (default 60)
+fuzz: ## Run all corpora, then every fuzz target for FUZZ_SECONDS seconds (default 60)
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} scripts/fuzz-smoke.sh
 
 fmt: ## Format everything

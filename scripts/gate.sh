@@ -35,7 +35,7 @@ run_tests() {
         cargo test --workspace "${features[@]}" --lib --bins --tests --examples --no-fail-fast -- "${without_servers[@]}"
         return
     fi
-    local others="not ($with_servers)"
+    local others="not ($with_servers | $with_chaos)"
     ! have_protoc || others+=" & not binary_id(muse-cli::agones)"
     nextest "$others"
 }
@@ -79,7 +79,7 @@ deny() {
 
 # The start pages whose tools are here; the others are skipped.
 newcomer() {
-    local pages=(rust bevy operator) skipped=()
+    local pages=(rust messages game rollback bevy operator) skipped=()
     get gcc gcc libc6-dev && pages+=(c) || skipped+=(c)
     get mcs mono-mcs mono-runtime && pages+=(unity) || skipped+=(unity)
     have npm && get_chromium && pages+=(browser) || skipped+=(browser)
@@ -146,7 +146,7 @@ quick_tests() {
     fi
     # Crates without a test of this kind are no mistake.
     cargo nextest run "$@" "${features[@]}" --no-fail-fast --no-tests=pass --status-level fail --final-status-level fail \
-        -E "not ($with_servers)"
+        -E "not ($with_servers | $with_chaos)"
 }
 
 all_that_must_hold() {
@@ -156,6 +156,7 @@ all_that_must_hold() {
     step "default features" default_features
     step "tests" run_tests
     step "PostgreSQL and NATS" scripts/cluster-check.sh
+    step "masters under faults, backups" scripts/chaos-check.sh
     step "Agones" agones
     step "independent decoder" decoder
     step "independent MUSE-RP" independent_rp
@@ -171,6 +172,7 @@ all_that_must_hold() {
     step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --no-deps --workspace "${features[@]}"
     step "browsers at a relay" scripts/relay-web-check.sh "$target/debug/muse" "$target/debug/examples/native"
     step "game in the browser" scripts/web-check.sh "$target/debug/muse"
+    step "hostile clients" scripts/hostile.sh "$target/debug/muse" --quick
     step "play" env MUSE="$target/debug/muse" scripts/play.sh
     step "dependencies" deny bans licenses sources
     step "packages" scripts/publish-check.sh
@@ -192,6 +194,7 @@ nightly() {
     step "seeds of the game" seeds 100 'binary(=bots) | binary(=mover) | binary(=states)'
     step "simulated weeks" seeds 30 'binary(=week)'
     step "faults of PostgreSQL and NATS" faults
+    step "masters under faults" env MUSE_SEEDS=10 MUSE_CHAOS_SECONDS=360 scripts/chaos-check.sh
     step "soak" env PLAY_SECONDS="${SOAK_SECONDS:-1800}" PLAY_BOTS=8 MUSE="$target/debug/muse" scripts/play.sh
     step "fuzz" env FUZZ_SECONDS="${FUZZ_SECONDS:-600}" scripts/fuzz-smoke.sh
     step "proxy" scripts/proxy-check.sh

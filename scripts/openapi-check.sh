@@ -27,7 +27,7 @@ finish() {
 trap finish EXIT
 
 export MUSE_OPERATOR_PASSWORD="password of a check"
-"$muse" master --listen 127.0.0.1:0 --requests-per-second 0 --account-requests-per-second 0 --warm 0 --matches-max 0 --operator checker \
+"$muse" master --listen 127.0.0.1:0 --requests-per-second 0 --account-requests-per-second 0 --passwords-per-minute 0 --warm 0 --matches-max 0 --operator checker \
     --database "$folder/muse.db" >"$folder/address" 2>"$folder/log" &
 master=$!
 for _ in $(seq 100); do

@@ -85,5 +85,10 @@ find_features() {
 with_servers='package(muse-master) & test(/(^|::)(postgres|nats)_/) | package(muse-cli) & test(/^several::/)'
 # shellcheck disable=SC2034
 servers=(postgres_keeps shared::nats_ several::)
+# Whole clusters under faults and backups, which need more than that and run alone.
 # shellcheck disable=SC2034
-without_servers=(--skip postgres_keeps --skip shared::nats_ --skip several::)
+with_chaos='package(muse-cli) & test(/^(cluster_run|restore)::/)'
+# shellcheck disable=SC2034
+chaos=(cluster_run:: restore::)
+# shellcheck disable=SC2034
+without_servers=(--skip postgres_keeps --skip shared::nats_ --skip several:: --skip cluster_run:: --skip restore::)
