@@ -22,7 +22,7 @@ use crate::{Tick, TickTime};
 pub struct InterpolationConfig {
     tick_seconds: f32,
     beyond_max: f64,
-    smoothing: SmoothingConfig,
+    pub(crate) smoothing: SmoothingConfig,
 }
 
 impl InterpolationConfig {
@@ -42,7 +42,8 @@ impl InterpolationConfig {
         self
     }
 
-    /// Sets how it comes back afterwards.
+    /// Sets how it comes back afterwards, and how wrong predictions of it are hidden. What may go faster than a player, such as a ball, is
+    /// further from where it was predicted, and wants a larger [`snap_above`](SmoothingConfig::snap_above) and a higher speed.
     pub fn smoothing(mut self, smoothing: SmoothingConfig) -> Self {
         self.smoothing = smoothing;
         self
@@ -253,12 +254,8 @@ impl<S: State> Interpolated<S> {
         let ((start, from), (end, to)) = (&self.states[from], &self.states[to]);
         let ticks = (*end - *start).max(1) as f64;
         let share = ((at - f64::from(start.0)) / ticks) as f32;
-        // The game says that nothing lies between the two: a teleport.
-        if (self.distance)(from, to) >= f32::MAX {
-            return if share < 1.0 { from } else { to }.clone();
-        }
         let seconds = ticks as f32 * self.config.tick_seconds;
-        from.blend(to, Blend { share, seconds })
+        between(from, to, Blend { share, seconds }, self.distance)
     }
 
     /// True if the last two states are the same.
@@ -267,6 +264,15 @@ impl<S: State> Interpolated<S> {
             0 | 1 => false,
             len => !self.states[len - 2].1.differs(&self.states[len - 1].1),
         }
+    }
+}
+
+/// The state on the way from one to the other, or the first one until it is over if the game says that there is no way: a teleport.
+pub(crate) fn between<S: State>(from: &S, to: &S, blend: Blend, distance: fn(&S, &S) -> f32) -> S {
+    match distance(from, to) >= f32::MAX {
+        true if blend.share < 1.0 => from.clone(),
+        true => to.clone(),
+        false => from.blend(to, blend),
     }
 }
 

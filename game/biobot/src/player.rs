@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use glam::Vec3;
+use muse::netcode::interpolation::InterpolationConfig;
 use muse::netcode::prediction::EffectChange;
+use muse::netcode::smoothing::SmoothingConfig;
 use muse::netcode::{Client, EntityId, PacketError, Remotes, Tick, Update};
 use muse::wire::Instant;
 
@@ -106,7 +108,7 @@ impl Player {
         Self {
             robots: Remotes::new(kinds.robot, client.interpolation(), robots_apart),
             enemies: Remotes::new(kinds.enemy, client.interpolation(), enemies_apart),
-            balls: Remotes::new(kinds.ball, client.interpolation(), balls_apart),
+            balls: Remotes::new(kinds.ball, interpolation_of_balls(&client), balls_apart),
             bolts: BTreeMap::new(),
             own_bolts: Vec::new(),
             device_ticks: vec![None; level.devices.len()],
@@ -421,6 +423,14 @@ fn balls_apart(a: &Ball, b: &Ball) -> f32 {
     a.middle().distance(b.middle())
 }
 
+/// A ball that somebody else kicked is soon metres from where it was predicted. It is seen to fly there, however far it is.
+fn interpolation_of_balls(client: &Client<Rules>) -> InterpolationConfig {
+    let smoothing = SmoothingConfig::default().snap_above(BALL_SNAP_ABOVE);
+    client.interpolation().smoothing(smoothing)
+}
+
+/// Further than the pitch is long: only a ball that was put back appears elsewhere at once.
+const BALL_SNAP_ABOVE: f32 = 100.0;
 /// Things to be seen that wait for a frame.
 const SEEN_MAX: usize = 256;
 /// Messages that wait to be sent.

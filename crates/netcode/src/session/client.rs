@@ -12,11 +12,11 @@ use super::{PacketError, SessionConfig};
 use crate::Claim;
 use crate::clock::{ClientClock, Due};
 use crate::inputs::{InputReport, InputSender};
-use crate::interpolation::{InterpolationConfig, Playback};
+use crate::interpolation::{InterpolationConfig, Playback, between};
 use crate::prediction::{Budget, Change, Effect, Game, PredictionCounters, Predictor, Reconciled};
 use crate::quality::Quality;
 use crate::receiver::{Receiver, Update};
-use crate::smoothing::{Smoothing, SmoothingConfig};
+use crate::smoothing::Smoothing;
 use crate::snapshot::Header;
 use crate::world::{Kind, Kinds};
 use crate::{EntityId, Event, Tick, TickTime};
@@ -258,7 +258,7 @@ where
         let after = self.predictor.state_at(time.tick).unwrap_or(newest);
         let ghost = before.map_or_else(
             || after.clone(),
-            |before| before.blend(after, self.blend(time)),
+            |before| between(before, after, self.blend(time), self.distance),
         );
         Some(self.smoothing.show(&ghost))
     }
@@ -342,7 +342,11 @@ where
     }
 
     /// Another entity that is predicted, between two ticks; `None` if it is not.
-    pub(super) fn predicted_between<S: State>(&self, entity: EntityId) -> Option<S> {
+    pub(super) fn predicted_between<S: State>(
+        &self,
+        entity: EntityId,
+        distance: fn(&S, &S) -> f32,
+    ) -> Option<S> {
         if !self.predictor.predicts(entity) {
             return None;
         }
@@ -351,7 +355,7 @@ where
         let after: S = self.predictor.other_at(entity, newest)?;
         let before: Option<S> = self.predictor.other_at(entity, time.tick.back(1));
         Some(match before {
-            Some(before) => before.blend(&after, self.blend(time)),
+            Some(before) => between(&before, &after, self.blend(time), distance),
             None => after,
         })
     }
@@ -367,10 +371,6 @@ where
             share: time.share(),
             seconds: self.tick_seconds(),
         }
-    }
-
-    pub(super) const fn smoothing(&self) -> SmoothingConfig {
-        self.config.smoothing
     }
 
     pub(super) fn tick_seconds(&self) -> f32 {

@@ -86,7 +86,7 @@ impl<S: State> Remotes<S> {
                 let Some(state) = client.receiver().state_at(self.kind, entity, tick) else {
                     return;
                 };
-                let smoothing = client.smoothing();
+                let smoothing = self.config.smoothing;
                 let remote = self.entities.entry(entity).or_insert_with(|| Remote {
                     states: Interpolated::new(self.config, self.distance),
                     gone_at: None,
@@ -133,7 +133,7 @@ impl<S: State> Remotes<S> {
             .filter(move |(entity, _)| Some(**entity) != own)
             .filter_map(move |(entity, remote)| {
                 let shown = remote.states.show_within(time?, &mut stop)?;
-                let predicted = client.predicted_between(*entity);
+                let predicted = client.predicted_between(*entity, distance);
                 for change in client.corrections_after(remote.ghost.corrections) {
                     remote
                         .ghost

@@ -247,6 +247,8 @@ fn eight_players_fit_into_their_links() {
             "FIGURE 150 ms, 5 % loss: {} confirmed, {} corrected, {} jumps of others, {:.2} m at most",
             shown.confirmed, shown.mispredictions, shown.jumps, shown.jump_most
         );
+        // Kicks of others and kick-offs included.
+        assert!(shown.jump_most < 0.1, "{shown:?}");
         assert_eq!(frame.robots.len(), 7);
         assert!(frame.ball.is_some());
         assert_eq!(
