@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::bars::Bar;
+use super::bars::{Bar, settle};
 use super::counters::{Traffic, socket_drops};
 use super::crowd::{ClientsReport, Counts, ServerReport};
 use super::isolation::Surroundings;
@@ -83,12 +83,15 @@ struct Results {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let surroundings = Surroundings::detect();
     let mut floods = Vec::new();
-    for (name, option) in [("once a tick", ""), ("as they come", "--drain")] {
-        let flood = measure(arguments, surroundings, name, option)?;
-        print(&flood);
-        floods.push(flood);
-    }
-    let bars = bars(&floods);
+    let bars = settle(|_| {
+        let begun = floods.len();
+        for (name, option) in [("once a tick", ""), ("as they come", "--drain")] {
+            let flood = measure(arguments, surroundings, name, option)?;
+            print(&flood);
+            floods.push(flood);
+        }
+        Ok(bars(&floods[begun..]))
+    })?;
     let results = Results { floods, bars };
     arguments.output.finish(&results, &results.bars)
 }
