@@ -166,8 +166,12 @@ impl<G: BevyGame> Works<G> {
                 Some(ClientEvent::Interrupted) => change(world, ConnectionState::Interrupted),
                 Some(ClientEvent::Ended(error)) => change(world, ended(error)),
                 Some(ClientEvent::Packet(packet)) => {
+                    let from = link.now();
                     // One that came twice or too late is of no use; the receiver's counters know of it.
-                    let _ = session.game.handle_packet(link.now(), rules, packet);
+                    let _ = session.game.handle_packet(from, rules, packet);
+                    // A machine that is too slow to predict everything again predicts less.
+                    let now = link.now();
+                    session.game.handle_cost(now, now.saturating_since(from));
                 }
                 Some(ClientEvent::Received(message))
                     if message.channel().number() >= OWN_CHANNELS =>
@@ -267,6 +271,7 @@ impl<G: BevyGame> Works<G> {
             behind: game.interpolation_delay().unwrap_or(Duration::ZERO),
             confirmed: prediction.confirmed,
             corrected: prediction.corrected,
+            predicted_others: prediction.others,
             slipped: 0,
         });
     }

@@ -134,6 +134,8 @@ pub struct Diagnostics {
     pub confirmed: u64,
     /// On the client: states of the own player that had not.
     pub corrected: u64,
+    /// On the client: entities that it predicts besides its own player.
+    pub predicted_others: u32,
     /// On the server: ticks of time that it could not keep up with.
     pub slipped: u64,
 }

@@ -37,6 +37,12 @@ pub(crate) trait Component<G: BevyGame>: Send + Sync {
     /// On the server: puts what changed into the session's world. New entities get a name there by their main component.
     fn store(&mut self, world: &mut World, game: &mut netcode::Server<G>, map: &mut EntityMap);
 
+    /// On the server: gives entities that the session itself simulates the state after the tick.
+    fn load(&mut self, world: &mut World, game: &netcode::Server<G>);
+
+    /// True if the session itself simulates it: players, and what clients predict.
+    fn is_simulated(&self) -> bool;
+
     /// On the client: takes in an update of the session.
     fn update(
         &mut self,
@@ -66,6 +72,7 @@ pub(crate) struct Replicate<C: Replicable> {
     options: KindOptions,
     kind: Kind<C>,
     is_part: bool,
+    is_simulated: bool,
     distance: Option<fn(&C, &C) -> f32>,
     /// Everything that changed before has been stored.
     stored: Option<ChangeTick>,
@@ -89,11 +96,18 @@ impl<C: Replicable> Replicate<C> {
                 .expect("the kind has a number of its own and a state that fits"),
             options,
             is_part,
+            is_simulated: false,
             distance,
             stored: None,
             query: None,
             remotes: None,
         }
+    }
+
+    /// The session itself simulates it.
+    pub(crate) fn simulated(mut self) -> Self {
+        self.is_simulated = true;
+        self
     }
 
     pub(crate) fn kind(&self) -> Kind<C> {
@@ -137,6 +151,27 @@ impl<C: Replicable, G: BevyGame> Component<G> for Replicate<C> {
         }
         self.stored = Some(now);
         self.forget(world, game, map);
+    }
+
+    fn load(&mut self, world: &mut World, game: &netcode::Server<G>) {
+        let query = self.query.get_or_insert_with(|| world.query_filtered());
+        let mut moved = Vec::new();
+        for (entity, shown, known) in query.iter(world) {
+            let state = known.and_then(|known| game.world().state(self.kind, known.0));
+            // What did not move is not marked as changed.
+            if let Some(state) = state.filter(|state| state.differs(&shown)) {
+                moved.push((entity, state));
+            }
+        }
+        for (entity, state) in moved {
+            if let Some(mut component) = world.get_mut::<C>(entity) {
+                *component = state;
+            }
+        }
+    }
+
+    fn is_simulated(&self) -> bool {
+        self.is_simulated
     }
 
     fn update(

@@ -43,7 +43,7 @@ pub mod prelude {
         PlayerInput, Predicted, Protocol, Replicable, Replicated, ServeOn, ServerPlugin, ToClients,
         ToServer, VisibleTo,
     };
-    pub use muse::netcode::prediction::{Game, StepContext};
+    pub use muse::netcode::prediction::{Candidate, Game, Scene, StepContext};
     pub use muse::netcode::{Audience, ClientId, EventClass, KindOptions, SessionConfig};
     pub use muse::{Duration, Schema, State};
 }

@@ -80,7 +80,7 @@ impl<G: BevyGame> Protocol<G> {
         distance: fn(&G::Player, &G::Player) -> f32,
     ) -> Self {
         let mut kinds = Kinds::new();
-        let part = Replicate::new(&mut kinds, player, false, Some(distance));
+        let part = Replicate::new(&mut kinds, player, false, Some(distance)).simulated();
         let player = part.kind();
         Self {
             session,
@@ -106,6 +106,18 @@ impl<G: BevyGame> Protocol<G> {
     /// When the kind cannot be registered, which the declarations alone decide; see [`KindError`](muse::netcode::world::KindError).
     pub fn interpolate<C: Replicable>(self, id: u16, distance: fn(&C, &C) -> f32) -> Self {
         self.register(KindOptions::new(id), false, Some(distance))
+    }
+
+    /// As [`interpolate`](Self::interpolate), and the rules move it on both sides ([`Game::step_scene`]): a client predicts those that
+    /// [`Game::predicts`] asks for, together with its player, and interpolates the others.
+    ///
+    /// # Panics
+    /// When the kind cannot be registered, which the declarations alone decide; see [`KindError`](muse::netcode::world::KindError).
+    pub fn predict<C: Replicable>(mut self, id: u16, distance: fn(&C, &C) -> f32) -> Self {
+        let options = KindOptions::new(id).predicted();
+        let part = Replicate::new(&mut self.kinds, options, false, Some(distance));
+        self.parts.push(Box::new(part.simulated()));
+        self
     }
 
     /// Replicates a component that goes along with a main one, to this audience: everyone, the owner, or the others. At most 7.

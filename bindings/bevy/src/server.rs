@@ -214,6 +214,7 @@ impl<G: BevyGame> Works<G> {
 
     /// Simulates a tick if it is time.
     fn tick(&mut self, world: &mut World) -> bool {
+        self.store_simulated(world);
         let mut emitted = Vec::new();
         let ticked = world.resource_scope(|world, mut rules: Mut<G>| {
             let mut net = session::<G>(world);
@@ -232,29 +233,30 @@ impl<G: BevyGame> Works<G> {
                 change,
             });
         }
-        self.load_players(world);
+        self.load_simulated(world);
         run_tick(world, tick, self.protocol.session.tick());
         self.store(world);
         true
     }
 
-    /// Players are where their steps took them.
-    fn load_players(&self, world: &mut World) {
-        let net = session::<G>(world);
-        let players: Vec<(Entity, G::Player)> = net
-            .game
-            .clients()
-            .filter_map(|client| {
-                let id = net.game.player(client)?;
-                let state = net.game.world().state(self.protocol.player, id)?;
-                Some((*self.map.there.get(&id)?, state))
-            })
-            .collect();
-        for (entity, state) in players {
-            if let Some(mut component) = world.get_mut::<G::Player>(entity) {
-                *component = state;
+    /// What systems outside of ticks changed of players and of what is simulated with them counts from this tick on.
+    fn store_simulated(&mut self, world: &mut World) {
+        world.resource_scope(|world, mut net: Mut<NetServer<G>>| {
+            let Self { protocol, map, .. } = self;
+            for part in protocol.parts.iter_mut().filter(|part| part.is_simulated()) {
+                part.store(world, &mut net.game, map);
             }
-        }
+        });
+    }
+
+    /// Players, and what is simulated with them, are where the tick took them.
+    fn load_simulated(&mut self, world: &mut World) {
+        world.resource_scope(|world, net: Mut<NetServer<G>>| {
+            let parts = self.protocol.parts.iter_mut();
+            for part in parts.filter(|part| part.is_simulated()) {
+                part.load(world, &net.game);
+            }
+        });
     }
 
     /// Stores the result of the tick in the session, which sends it to clients.

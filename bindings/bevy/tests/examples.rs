@@ -10,6 +10,8 @@
 mod fps_hitscan;
 #[path = "../examples/moving_boxes.rs"]
 mod moving_boxes;
+#[path = "../examples/predicted_puck.rs"]
+mod predicted_puck;
 #[path = "../examples/predicted_runner.rs"]
 mod predicted_runner;
 #[path = "../examples/common/run.rs"]
@@ -82,6 +84,37 @@ fn two_runners_are_predicted_and_see_each_other() -> Outcome {
             ConnectionState::Closed(_)
         )
     });
+    Ok(())
+}
+
+#[test]
+fn a_puck_is_predicted_where_a_player_pushes_it() -> Outcome {
+    use predicted_puck::{Player, Puck, client, protocol, server};
+    let (link, connect) = run::listen(&protocol())?;
+    let (mut server, mut one) = (server(link), client(connect()?));
+    // The puck is ahead of where a client would show it in the past: the player's push is not waited for.
+    until("pushing", &mut [&mut server, &mut one], |apps| {
+        let pucks = all::<Puck>(apps[1]);
+        pucks.first().is_some_and(|puck| puck.x > 2.0)
+    });
+    let how = *one.world().resource::<Diagnostics>();
+    assert_eq!(how.predicted_others, 1, "{how:?}");
+    assert!(how.corrected * 10 < how.confirmed, "{how:?}");
+    let (players, pucks) = (all::<Player>(&mut one), all::<Puck>(&mut one));
+    assert!(
+        pucks[0].x > players[0].x,
+        "it is pushed, not passed: {players:?}, {pucks:?}"
+    );
+    // A system of the server puts it back, outside of any tick; the rules go on from there.
+    let mut query = server.world_mut().query::<&mut Puck>();
+    for mut puck in query.iter_mut(server.world_mut()) {
+        *puck = Puck::at(-50.0);
+    }
+    until("putting back", &mut [&mut server, &mut one], |apps| {
+        let is_back = |app: &mut App| all::<Puck>(app)[0].x < -40.0;
+        is_back(apps[0]) && is_back(apps[1])
+    });
+    assert!(all::<Puck>(&mut server)[0].x < -40.0);
     Ok(())
 }
 
