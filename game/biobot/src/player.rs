@@ -12,7 +12,7 @@ use muse::netcode::interpolation::InterpolationConfig;
 use muse::netcode::prediction::EffectChange;
 use muse::netcode::smoothing::SmoothingConfig;
 use muse::netcode::{Client, EntityId, PacketError, Remotes, Tick, Update};
-use muse::wire::Instant;
+use muse::wire::{Duration, Instant};
 
 use crate::level::Level;
 use crate::messages::{FromPlayer, Name, ToPlayer, VERSION};
@@ -173,6 +173,11 @@ impl Player {
     /// Sends what is pressed even if it leads to nothing, as a modified client would: to try a server.
     pub const fn danger_send_everything(&mut self) {
         self.intent.set_everything(true);
+    }
+
+    /// Takes note of the time that [`handle_packet`](Self::handle_packet) took: a slow machine predicts fewer robots near the ball.
+    pub fn handle_cost(&mut self, now: Instant, spent: Duration) {
+        self.client.handle_cost(now, spent);
     }
 
     /// A packet of the netcode arrived.

@@ -1,6 +1,7 @@
 //! A match on a game server: the player's side on top of a [`Wire`].
 
 use muse::SystemEntropy;
+use muse::drivers::Clock;
 use muse::transport::{Config, Connect};
 use muse::wire::{Duration, Instant};
 use muse_biobot::net::{MatchClient, MatchNews, protocol};
@@ -19,6 +20,8 @@ pub struct Online {
     client: MatchClient,
     state: State,
     rates: Rates,
+    /// Tells how long work takes, whatever the time of the game is.
+    clock: Clock,
 }
 
 /// State of the connection.
@@ -54,6 +57,7 @@ impl Online {
             client: MatchClient::new(wire.connection(), name, None),
             wire,
             state: State::Connecting,
+            clock: Clock::start(),
             rates: Rates {
                 since: now,
                 ..Rates::default()
@@ -75,6 +79,7 @@ impl Online {
     pub fn advance(&mut self, now: Instant, hands: &mut Hands, events: &mut Events) {
         self.wire.advance(now);
         let mut buffer = Vec::new();
+        let from = self.clock.now();
         while let Some(event) = self.wire.poll_event(&mut buffer) {
             match self.client.handle_event(now, event) {
                 Some(MatchNews::Welcomed(ToPlayer::Welcome {
@@ -102,6 +107,9 @@ impl Online {
                 }
                 _ => {}
             }
+        }
+        if let Some(player) = self.client.player_mut() {
+            player.handle_cost(now, self.clock.now().saturating_since(from));
         }
         self.say(now, hands);
         self.measure(now);

@@ -57,6 +57,9 @@ impl Seat {
             self.handle(now, event);
         }
         self.buffer = buffer;
+        if let Some(player) = self.client.player_mut() {
+            player.handle_cost(now, self.link.now().saturating_since(now));
+        }
         if !matches!(self.state, State::Over(_)) {
             let due = self.client.poll_timeout().is_some_and(|due| due <= now);
             let endpoint = self.link.endpoint_mut();
