@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::Serialize;
 
-use super::bars::Bar;
 use super::counters::Traffic;
 use super::crowd::{ClientsReport, ServerReport};
 use super::isolation::Surroundings;
 use super::results::Output;
 use super::role::Programs;
+use muse_program::bars::Bar;
 
 /// The number of clients, their messages, and the duration.
 #[derive(Args)]

@@ -14,10 +14,10 @@ use clap::Args;
 use muse_bench_workload::control::parse_result;
 use serde::{Deserialize, Serialize};
 
-use super::bars::{Bar, judge};
 use super::callgrind;
 use super::results::{Output, write_json};
 pub(crate) use echo::{EchoReport, run as run_echo};
+use muse_program::bars::{Bar, judge};
 
 /// Options for comparing or updating the figure.
 #[derive(Args)]

@@ -22,9 +22,9 @@ use muse_schema::{Columns, State};
 use muse_wire::range::{Decoder, Encoder};
 use serde::Serialize;
 
-use super::bars::Bar;
 use super::counters::cpu_time;
 use super::results::Output;
+use muse_program::bars::Bar;
 
 /// The recording to encode.
 #[derive(Args)]

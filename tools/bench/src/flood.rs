@@ -12,13 +12,13 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::bars::{Bar, settle};
 use super::counters::{Traffic, socket_drops};
 use super::crowd::{ClientsReport, Counts, ServerReport};
 use super::isolation::Surroundings;
 use super::results::Output;
 use super::role::Programs;
 pub(crate) use flooder::{FloodArguments, FloodReport, run as run_flooder};
+use muse_program::bars::{Bar, settle};
 
 /// The number of players, and the duration.
 #[derive(Args)]

@@ -25,12 +25,12 @@ use clap::{Args, Subcommand, ValueEnum};
 use muse_bench_workload::Report;
 use serde::Serialize;
 
-use super::bars::{Bar, settle};
 use super::isolation::Surroundings;
 use super::results::Output;
 use super::role::{Programs, Role};
 use attacker::{Attack, AttackReport};
 pub(crate) use attacker::{AttackArguments, run as run_attacker};
+use muse_program::bars::{Bar, settle};
 
 /// One program of the attacks that have several.
 #[derive(Args)]

@@ -4,7 +4,6 @@
 //! `cubes` the snapshot coder, `netcode` replication, `cost` counts instructions. The flow of a measurement is in `transport`; one run of one library is
 //! in `measure`; what a run is made of is in the modules that `measure` uses.
 
-mod bars;
 mod build;
 mod callgrind;
 mod cases;

@@ -18,10 +18,10 @@ use muse_master_client::{AccountId, Preferences, TicketId};
 use muse_program::child::Program;
 use serde::Serialize;
 
-use super::bars::Bar;
 use super::counters::{MachineTime, cpu_time, memory};
 use super::results::Output;
 use super::statistics::{Figure, quantile};
+use muse_program::bars::Bar;
 
 /// The measurements to make.
 #[derive(Args)]

@@ -13,10 +13,10 @@ use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 
-use super::bars::Bar;
 use super::counters::cpu_time;
 use super::results::Output;
 use control::Control;
+use muse_program::bars::Bar;
 use muse_program::figures::PlayerFigures;
 use programs::{Bots, Game};
 

@@ -15,11 +15,11 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 
-use super::bars::Bar;
 use super::cubes::motion;
 use super::results::Output;
 use super::statistics::Figure;
 use cost::measure;
+use muse_program::bars::Bar;
 use simulation::{Interest, Setup, TICKS_WARM, Traffic, simulate};
 
 /// The duration, and what to print.

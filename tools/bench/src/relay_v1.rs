@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
-use super::bars::Bar;
 use super::counters::Traffic;
 use super::isolation::Surroundings;
 use super::results::Output;
@@ -24,6 +23,7 @@ use super::role::Programs;
 use super::statistics::quantile;
 use super::table::{Column, values};
 use clients::ClientsReport;
+use muse_program::bars::Bar;
 use server::ServerReport;
 
 /// The program of the benchmark to run.

@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 
-use super::bars::{Bar, judge};
+use muse_program::bars::{Bar, judge};
 
 /// The options of every benchmark.
 #[derive(Args)]

@@ -17,12 +17,12 @@ use clap::Args;
 use muse_bench_workload::control::parse_result;
 use serde::Serialize;
 
-use super::bars::Bar;
 use super::build;
 use super::results::Output;
 use super::statistics::Figure;
 use super::table::{Column, spreads};
 use counted::Costs;
+use muse_program::bars::Bar;
 use pairs::Report;
 
 /// The measurements to make.

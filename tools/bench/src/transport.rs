@@ -8,14 +8,14 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::bars::{self, Bar};
 use super::build;
 use super::cases::{Case, WorkloadName};
 use super::isolation::Surroundings;
-use super::measure::{Library, Run, measure};
+use super::measure::{Library, MUSE, Run, measure};
 use super::results::Output;
-use super::table::{Row, render};
+use super::table::{Row, columns, render};
 use super::virtual_cases::{self, VirtualCase, VirtualRow};
+use muse_program::bars::Bar;
 
 /// The workloads to run and the way to show them.
 #[derive(Args)]
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         false => run_over_sockets(arguments)?,
     };
     let virtual_time = run_in_virtual_time(arguments);
-    let mut bars = bars::transport(&cases);
+    let mut bars = bars(&cases);
     bars.extend(virtual_cases::bars(&virtual_time));
     let results = Results {
         quick: arguments.quick,
@@ -237,3 +237,33 @@ const LAG_RETRIES_MAX: u32 = 2;
 /// Seeds that are pooled in virtual time.
 const SEEDS: u64 = 100;
 const SEEDS_QUICK: u64 = 10;
+
+/// The bars of the cases that were run.
+fn bars(cases: &[(Case, Vec<Row>)]) -> Vec<Bar> {
+    let mut bars = Vec::new();
+    for (case, rows) in cases {
+        let median = |library: &str, value: fn(&Run) -> f64| {
+            let row = rows.iter().find(|row| row.library == library)?;
+            row.figure(value).map(|figure| figure.median)
+        };
+        let main = columns(*case)[0].2;
+        let ratio_to = |peer: &str| Some(median(MUSE, main)? / median(peer, main)?);
+        match case {
+            Case::ManyClients => {
+                let name = "w1_server_cpu_ratio_to_rusty_enet";
+                bars.push(Bar::at_most(name, ratio_to("rusty_enet"), 1.0));
+                let echoes = median(MUSE, columns(*case)[1].2);
+                bars.push(Bar::at_least("w1_echoes_percent", echoes, 100.0));
+                let memory = median(MUSE, |run| run.server_memory_bytes as f64 / 1e6);
+                bars.push(Bar::at_most("w1_server_memory_megabytes", memory, 10.0));
+            }
+            Case::FatPipe => {
+                let name = "w2_cpu_ratio_to_quinn";
+                bars.push(Bar::at_most(name, ratio_to("quinn"), 1.0));
+            }
+            // Judged in virtual time; what real sockets show is printed in the tables.
+            Case::Loss5 | Case::Loss10 | Case::Bursts => (),
+        }
+    }
+    bars
+}

@@ -9,10 +9,10 @@ use muse_netem::Conditions;
 use muse_transport::Repair;
 use serde::Serialize;
 
-use super::bars::Bar;
 use super::cases::WorkloadName;
 use super::table::{Column, values};
 use super::virtual_w3::{Pooled, Stream, run, w3_network, w4_network};
+use muse_program::bars::Bar;
 
 /// A stream over a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

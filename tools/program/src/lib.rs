@@ -2,6 +2,7 @@
 //! ships and every command ends on Ctrl-C in the same way.
 
 pub mod address;
+pub mod bars;
 pub mod child;
 pub mod figures;
 pub mod http;

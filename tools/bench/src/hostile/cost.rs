@@ -12,8 +12,8 @@ use muse_transport::{
 use muse_wire::{Datagram, Duration, Ecn, Instant, Machine};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::bars::Bar;
 use crate::muse_role::{RELIABLE, UNRELIABLE, config};
+use muse_program::bars::Bar;
 
 /// Measures every forgery beside its honest counterpart, and judges the ratio.
 pub(super) fn bars() -> anyhow::Result<Vec<Bar>> {

@@ -12,9 +12,9 @@ use serde::Serialize;
 
 use super::http::{HttpAttack, HttpReport};
 use super::sign_ins::SignInReport;
-use crate::bars::{Bar, settle};
 use crate::isolation::Surroundings;
 use crate::role::{Programs, Role};
+use muse_program::bars::{Bar, settle};
 
 /// The way in which players sign in while an attack runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

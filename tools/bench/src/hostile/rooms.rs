@@ -11,10 +11,10 @@ use muse_relay::packet::{Candidates, PACKET_LEN_MAX, Packet, ShownToken, VERSION
 use muse_relay::{RoomCode, RoomKey};
 
 use super::attacker::AttackReport;
-use crate::bars::{Bar, settle};
 use crate::isolation::Surroundings;
 use crate::relay::v2::LoadReport;
 use crate::role::{Programs, Role};
+use muse_program::bars::{Bar, settle};
 
 /// An attack on a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

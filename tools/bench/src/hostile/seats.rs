@@ -21,9 +21,9 @@ use muse_transport::{
 use muse_wire::Machine;
 
 use super::attacker::AttackReport;
-use crate::bars::Bar;
 use crate::isolation::Surroundings;
 use crate::role::{Programs, Role};
+use muse_program::bars::Bar;
 pub(super) use players::SeatReport;
 
 /// The program to run.

@@ -13,9 +13,9 @@ use super::http::{HttpAttack, HttpReport};
 use super::master::start_attackers;
 use super::quic::QuicAttack;
 use super::seats::SeatReport;
-use crate::bars::{Bar, settle};
 use crate::isolation::Surroundings;
 use crate::role::{Programs, Role};
+use muse_program::bars::{Bar, settle};
 
 /// An attack at a stated rate.
 #[derive(Clone, Copy)]

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::bars::Bar;
 use super::super::build::build_bevy;
 use super::super::isolation::Surroundings;
 use super::super::proxy::ProxyReport;
@@ -19,6 +18,7 @@ use super::super::role::{Programs, Role};
 use super::super::statistics::Figure;
 use super::super::table::{Column, spreads};
 use super::Arguments;
+use muse_program::bars::Bar;
 
 /// A library's runs.
 #[derive(Clone, Debug, Serialize)]

@@ -17,7 +17,6 @@ use clap::Subcommand;
 use muse_bench_workload::control::Control;
 use serde::Serialize;
 
-use super::super::bars::Bar;
 use super::super::isolation::Surroundings;
 use super::super::results::Output;
 use super::super::role::{Programs, Role};
@@ -25,6 +24,7 @@ use super::super::statistics::Figure;
 use super::super::table::aligned;
 pub(crate) use load::LoadReport;
 use load::{Kind, LoadArguments};
+use muse_program::bars::Bar;
 use muse_program::relay::RelayServer;
 use muse_program::relay::v2::{LimitArguments, Server};
 

@@ -1,29 +1,25 @@
-//! The bars that Muse has to clear, each a line `name value limit ok|short`.
+//! Bars: figures of Muse with the limits that they have to keep, each a line `name value limit ok|short`.
 
 use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::cases::Case;
-use super::measure::{MUSE, Run};
-use super::table::{Row, columns};
-
 /// A figure of Muse and its limit.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Bar {
+pub struct Bar {
     /// Name of the measurement, without blanks.
-    pub(crate) name: String,
+    pub name: String,
     /// The figure; absent when it could not be measured.
-    pub(crate) value: Option<f64>,
+    pub value: Option<f64>,
     /// The limit; absent when the peer that sets it could not be measured.
-    pub(crate) limit: Option<f64>,
+    pub limit: Option<f64>,
     /// True if the value has to reach the limit, rather than stay within it.
-    pub(crate) at_least: bool,
+    pub at_least: bool,
 }
 
 impl Bar {
     /// A bar that a figure must not exceed.
-    pub(crate) fn at_most(
+    pub fn at_most(
         name: impl Into<String>,
         value: impl Into<Option<f64>>,
         limit: impl Into<Option<f64>>,
@@ -37,11 +33,7 @@ impl Bar {
     }
 
     /// A bar that a figure must reach.
-    pub(crate) fn at_least(
-        name: impl Into<String>,
-        value: impl Into<Option<f64>>,
-        limit: f64,
-    ) -> Self {
+    pub fn at_least(name: impl Into<String>, value: impl Into<Option<f64>>, limit: f64) -> Self {
         Self {
             at_least: true,
             ..Self::at_most(name, value, limit)
@@ -49,7 +41,7 @@ impl Bar {
     }
 
     /// True if the bar is cleared. A missing measurement falls short.
-    pub(crate) fn is_cleared(&self) -> bool {
+    pub fn is_cleared(&self) -> bool {
         match (self.value, self.limit) {
             (Some(value), Some(limit)) if self.at_least => value >= limit,
             (Some(value), Some(limit)) => value <= limit,
@@ -67,7 +59,7 @@ impl Bar {
     }
 
     /// The bar's line.
-    pub(crate) fn line(&self) -> String {
+    pub fn line(&self) -> String {
         let number = |value: Option<f64>| {
             value.map_or("unmeasured".to_owned(), |value| format!("{value:.3}"))
         };
@@ -84,7 +76,7 @@ impl Bar {
 /// Measures bars that must hold together. If one falls short, measures [`ROUNDS`] times in all and judges each bar by its median: one
 /// disturbance from outside, on a machine that others use too, decides nothing. `measure` is told if it is a repetition, so that it
 /// measures anew what it compares with.
-pub(crate) fn settle(
+pub fn settle(
     mut measure: impl FnMut(bool) -> anyhow::Result<Vec<Bar>>,
 ) -> anyhow::Result<Vec<Bar>> {
     let first = measure(false)?;
@@ -107,38 +99,8 @@ pub(crate) fn settle(
     Ok(rounds.into_iter().map(median).collect())
 }
 
-/// The bars of the cases that were run.
-pub(crate) fn transport(cases: &[(Case, Vec<Row>)]) -> Vec<Bar> {
-    let mut bars = Vec::new();
-    for (case, rows) in cases {
-        let median = |library: &str, value: fn(&Run) -> f64| {
-            let row = rows.iter().find(|row| row.library == library)?;
-            row.figure(value).map(|figure| figure.median)
-        };
-        let main = columns(*case)[0].2;
-        let ratio_to = |peer: &str| Some(median(MUSE, main)? / median(peer, main)?);
-        match case {
-            Case::ManyClients => {
-                let name = "w1_server_cpu_ratio_to_rusty_enet";
-                bars.push(Bar::at_most(name, ratio_to("rusty_enet"), 1.0));
-                let echoes = median(MUSE, columns(*case)[1].2);
-                bars.push(Bar::at_least("w1_echoes_percent", echoes, 100.0));
-                let memory = median(MUSE, |run| run.server_memory_bytes as f64 / 1e6);
-                bars.push(Bar::at_most("w1_server_memory_megabytes", memory, 10.0));
-            }
-            Case::FatPipe => {
-                let name = "w2_cpu_ratio_to_quinn";
-                bars.push(Bar::at_most(name, ratio_to("quinn"), 1.0));
-            }
-            // Judged in virtual time; what real sockets show is printed in the tables.
-            Case::Loss5 | Case::Loss10 | Case::Bursts => (),
-        }
-    }
-    bars
-}
-
 /// Prints the bars and says what to exit with.
-pub(crate) fn judge(bars: &[Bar]) -> ExitCode {
+pub fn judge(bars: &[Bar]) -> ExitCode {
     for bar in bars {
         println!("{}", bar.line());
     }
