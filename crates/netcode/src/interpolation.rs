@@ -173,8 +173,8 @@ impl<S: State> Interpolated<S> {
         self.show_within(time, |_, ahead| ahead)
     }
 
-    /// As [`show`](Self::show), in a world with obstacles: while the next state is overdue, `stop` gets the last state and the one that the entity would have by
-    /// now, and returns how far it gets.
+    /// As [`show`](Self::show), in a world with obstacles: `stop` gets a state and the one that would be shown if nothing were in between, and returns how far the
+    /// entity gets. It is asked about the way from the last state that arrived, and again while an error is smoothed away.
     pub fn show_within(
         &mut self,
         time: TickTime,
@@ -191,14 +191,23 @@ impl<S: State> Interpolated<S> {
         }
         let mut shown = self.curve(at)?;
         self.stopped = None;
-        if let (true, Some((_, last))) = (shown.source.is_underrun(), self.states.back()) {
-            shown.state = stop(last, shown.state);
-            self.stopped = Some(shown.state.clone());
+        let before = self
+            .states
+            .partition_point(|(tick, _)| f64::from(tick.0) <= at);
+        if let Some((_, from)) = before
+            .checked_sub(1)
+            .and_then(|place| self.states.get(place))
+            && from.differs(&shown.state)
+        {
+            let state = stop(from, shown.state);
+            self.stopped = shown.source.is_underrun().then(|| state.clone());
+            shown.state = state;
         }
-        Some(Shown {
-            state: self.smoothing.show(&shown.state),
-            source: shown.source,
-        })
+        if self.smoothing.is_active() {
+            let smoothed = self.smoothing.show(&shown.state);
+            shown.state = stop(&shown.state, smoothed);
+        }
+        Some(shown)
     }
 
     /// The newest state.

@@ -656,5 +656,5 @@ const REORDERING_TICKS: u32 = 1;
 /// The shortest time that an acknowledgement is waited for; twice the usual delay is added.
 const TIMEOUT_TICKS_MIN: u32 = 4;
 /// Less than this is not worth a packet.
-const PACKET_BYTES_MIN: usize = 64;
+pub(crate) const PACKET_BYTES_MIN: usize = 64;
 const WEIGHT_MAX: u32 = 1 << 24;

@@ -26,6 +26,7 @@ use crate::inputs::{InputBufferConfig, InputError};
 use crate::interpolation::InterpolationConfig;
 use crate::quality::QualityConfig;
 use crate::receiver::Refused;
+use crate::replication::PACKET_BYTES_MIN;
 use crate::smoothing::SmoothingConfig;
 use crate::snapshot::FormatError;
 
@@ -85,8 +86,8 @@ muse_wire::setters! { SessionConfig:
     /// good by the packet after it, which comes that much later: servers ask for inputs earlier when there is loss.
     packet_interval: u32 = packet_interval.clamp(1, PACKET_INTERVAL_MAX),
     /// Limits the bytes of a snapshot; [`Server::set_budget`] can say less. Default: 16,384; a smaller number spreads
-    /// a late join over more ticks.
-    bytes_per_snapshot: usize,
+    /// a late join over more ticks. At least 64, below which nothing would fit.
+    bytes_per_snapshot: usize = bytes_per_snapshot.max(PACKET_BYTES_MIN),
     /// Limits the ticks that a server which fell behind simulates at once; see [`TickScheduler`](crate::scheduler::TickScheduler). Default: 5.
     catch_up_max: u32 = catch_up_max.max(1),
     /// Sets how the server buffers inputs.

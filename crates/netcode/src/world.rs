@@ -336,10 +336,14 @@ impl World {
         if self.tick.is_some_and(|last| tick <= last) || tick.0 == NEVER {
             return Err(WorldError::OldTick);
         }
+        let last = self.tick;
         for (place, table) in self.tables.iter_mut().enumerate() {
             debug_assert!(place < self.kinds.len());
-            table.commit(tick, self.tick, |object| {
+            table.commit(tick, last, |object| {
                 if let Some(object) = self.objects.get_mut(object as usize) {
+                    if let Some(last) = last.filter(|last| last.0 > object.changed) {
+                        object.rested = (object.changed, last.0);
+                    }
                     object.changed = tick.0;
                     object.touched = tick.0;
                 }
@@ -352,6 +356,7 @@ impl World {
             if object.news & NEWS_KIND != 0 {
                 object.since = tick.0;
                 object.changed = tick.0;
+                object.rested = (NEVER, 0);
             }
             if object.news & (NEWS_KIND | NEWS_RELATION) != 0 {
                 object.related = tick.0;
@@ -508,6 +513,7 @@ impl World {
             row: self.tables[kind.place()].allocate(number),
             since: NEVER,
             changed: NEVER,
+            rested: (NEVER, 0),
             related: NEVER,
             steered: NEVER,
             touched: NEVER,
@@ -578,6 +584,8 @@ pub(crate) struct Object {
     pub since: u32,
     /// Last tick at which the row changed.
     pub changed: u32,
+    /// First and last tick of the last time before that in which the row stayed the same.
+    pub rested: (u32, u32),
     /// Last tick at which owner or parent changed.
     pub related: u32,
     /// Last tick at which the input changed.

@@ -194,10 +194,12 @@ impl Slot {
         if !known || object.changed <= self.baseline {
             return Holds::NONE;
         }
+        // By the world's own notes, not by the client's answers: when the first of these comes, the entity may have moved on already.
+        let (from, until) = object.rested;
         Holds {
             since: tick.saturating_sub(object.changed).min(HOLD_TICKS_MAX),
-            until: match self.read > self.baseline {
-                true => tick.saturating_sub(self.read),
+            until: match from <= self.baseline && self.baseline < until {
+                true => tick.saturating_sub(until),
                 false => 0,
             },
         }

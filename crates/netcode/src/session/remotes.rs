@@ -115,8 +115,8 @@ impl<S: State> Remotes<S> {
         self.show_within(client, |_, ahead| ahead)
     }
 
-    /// As [`show`](Self::show), in a world with obstacles: for an entity whose next state is overdue, `stop` gets the last state and the one that it would have by
-    /// now if nothing were in its way, and returns how far it gets. So nobody runs through a wall because a packet was lost.
+    /// As [`show`](Self::show), in a world with obstacles: `stop` gets a state of an entity and the one that it would be shown in if nothing were in between, and
+    /// returns how far it gets. So nobody runs through a wall because a packet was lost, and nothing that bounces is drawn below the floor.
     pub fn show_within<G: Game>(
         &mut self,
         client: &Client<G>,
