@@ -9,6 +9,7 @@
 //! - [`recording`] is what players' hands did, [`arena`] a match that is measured, [`grid`] the prototype's grid of networks over it, [`report`] a
 //!   run as a page, [`compare`] two runs side by side, [`measurements`] what is written down of one, [`ab`] the prototype's beta
 //!   test as experiments.
+//! - [`truth`] compares what is shown with where bodies were.
 //! - [`sim`] is the whole system, with everything that goes wrong.
 //!
 //! Nothing here predicts, interpolates, extrapolates or rewinds: all of that is called in `muse_netcode`, so that what is shown is what
@@ -35,6 +36,7 @@ pub mod report;
 mod sides;
 pub mod sim;
 pub mod stage;
+pub mod truth;
 
 /// The page of the netcode, so that its programs are compiled and run.
 #[cfg(doctest)]

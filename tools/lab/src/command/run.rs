@@ -7,8 +7,10 @@ use std::time::Instant;
 use crate::grid::{Case, CaseResult, Plan, Run, findings};
 use crate::recording::Recording;
 use crate::report::{self, Machine};
+use crate::truth;
 use anyhow::{Context, ensure};
 use clap::Args;
+use muse_program::bars::judge;
 use muse_program::parallel::in_parallel;
 
 use super::sockets::Sockets;
@@ -47,10 +49,17 @@ pub(super) struct Arguments {
     /// Exit with 3 when a finding does not hold.
     #[arg(long)]
     check: bool,
+    /// Judge the truth of what is shown instead: bodies that run, turn, jump, ride, fly and rest, over every network, beside where they were. Prints a line for
+    /// each cell and one for each bar (`name value limit ok|short`), and exits with 3 if one falls short.
+    #[arg(long, conflicts_with_all = ["json", "sockets", "inputs", "check"])]
+    bars: bool,
 }
 
 impl Arguments {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        if self.bars {
+            return Ok(self.judge_truth());
+        }
         let mut plan = match self.quick {
             true => Plan::quick(),
             false => Plan::whole(),
@@ -94,6 +103,21 @@ impl Arguments {
         }
         let holds = findings.iter().all(|finding| finding.holds);
         Ok(super::exit(holds || !self.check))
+    }
+}
+
+impl Arguments {
+    fn judge_truth(&self) -> ExitCode {
+        let (seeds, default) = if self.quick { (1, 20) } else { (4, 60) };
+        let seconds = self.seconds.unwrap_or(default);
+        let mut cells = truth::run(seeds, seconds, progress::threads(self.threads));
+        let mut bars = Vec::new();
+        for cell in &mut cells {
+            println!("{}", cell.line());
+            bars.extend(cell.bars());
+        }
+        println!();
+        judge(&bars)
     }
 }
 
